@@ -101,14 +101,14 @@ async fn start(
 ) -> Outcome<(ProcessId, Vec<u32>)> {
     let id = programs.spawn(spawn(folder, script)).await?;
     let until = WaitCondition::Text("ready".into());
-    let want = WatchRequest {
+    let request = WatchRequest {
         from: 0,
         max_bytes: 0,
         excerpt: Excerpt::Newest,
         until,
         deadline: Duration::from_secs(30),
     };
-    programs.watch(&id, want).await?;
+    programs.watch(&id, request).await?;
     let head = programs.output(&id).await?.head;
     let words = String::from_utf8_lossy(&head);
     let pids = words.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();

@@ -98,14 +98,14 @@ async fn run_through_helve(
     };
     let began = Instant::now();
     let id = programs.spawn(spawn).await?;
-    let want = WatchRequest {
+    let request = WatchRequest {
         from: 0,
         max_bytes: 0,
         excerpt: Excerpt::Newest,
         until: WaitCondition::Ended,
         deadline: Duration::from_secs(60),
     };
-    programs.watch(&id, want).await?;
+    programs.watch(&id, request).await?;
     let took = began.elapsed();
     programs.output(&id).await?;
     if spool.exists() {

@@ -1,4 +1,4 @@
-//! Runs blocking work on another thread and cancels it when nobody waits for it any more.
+//! Runs blocking work on another thread and cancels it when its result is no longer needed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,12 +42,14 @@ pub(crate) fn run_blocking<'a, T: Send + 'static>(
     let stop = Cancellation { cancelled: cancelled.clone(), began: Instant::now(), deadline };
     Box::pin(async move {
         let _cancel_on_drop = CancelOnDrop(cancelled);
-        let done = tokio::task::spawn_blocking(move || {
+        let work = tokio::task::spawn_blocking(move || {
             stop.check()?;
             work(&stop)
         });
-        match tokio::time::timeout(deadline.saturating_add(GRACE), done).await {
-            Ok(done) => done.unwrap_or_else(|failed| Err(MachineError::Other(failed.to_string()))),
+        match tokio::time::timeout(deadline.saturating_add(GRACE), work).await {
+            Ok(joined) => {
+                joined.unwrap_or_else(|failed| Err(MachineError::Other(failed.to_string())))
+            }
             Err(_) => Err(MachineError::TimedOut(deadline)),
         }
     })
@@ -75,9 +77,9 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         run(async {
             let started = Arc::new(AtomicBool::new(false));
-            let seen = started.clone();
+            let started_inside = started.clone();
             let mut working = run_blocking(LONG, move |stop| {
-                seen.store(true, Ordering::Relaxed);
+                started_inside.store(true, Ordering::Relaxed);
                 let ended = loop {
                     if let Err(ended) = stop.check() {
                         break ended;
@@ -103,23 +105,23 @@ mod tests {
     #[test]
     fn an_expired_deadline_is_reported_before_the_work_begins() {
         let result = run(run_blocking(Duration::ZERO, |_| -> Result<(), MachineError> {
-            panic!("it began")
+            panic!("the work began")
         }));
         assert_eq!(result, Err(MachineError::TimedOut(Duration::ZERO)));
     }
 
     #[test]
     fn a_hanging_system_call_is_abandoned_and_other_work_continues() {
-        let (free, freed) = mpsc::channel::<()>();
+        let (release, released) = mpsc::channel::<()>();
         run(async {
             let deadline = Duration::from_millis(50);
             let hung = run_blocking(deadline, move |_| {
-                freed.recv().map_err(|error| MachineError::Other(error.to_string()))
+                released.recv().map_err(|error| MachineError::Other(error.to_string()))
             });
             let other = run_blocking(LONG, |_| Ok("done"));
             let (hung, other) = tokio::join!(hung, other);
             assert_eq!((hung, other), (Err(MachineError::TimedOut(deadline)), Ok("done")));
-            free.send(()).unwrap();
+            release.send(()).unwrap();
         });
     }
 

@@ -26,7 +26,7 @@ pub use helve_core::commit::{
     LeftChanged, MovedContent,
 };
 
-/// How often a step of a rollback or cleanup is attempted.
+/// How many times a step of a rollback or cleanup is attempted.
 const MAX_ATTEMPTS: usize = 3;
 
 /// Applies all changes or none. Blocks, and cannot be cancelled once started.
@@ -54,11 +54,11 @@ pub(crate) fn commit(
 
 /// Returns every place that changes; an error if one is named twice.
 fn places(changes: &[CommitChange]) -> Result<Vec<&Place>, CommitError> {
-    let each = changes.iter().flat_map(|change| match change {
+    let all = changes.iter().flat_map(|change| match change {
         CommitChange::Write { at, .. } | CommitChange::Remove { at, .. } => vec![at],
         CommitChange::Move { from, to, .. } => vec![from, to],
     });
-    let mut places: Vec<(_, &Place)> = each.map(|place| (place.path(), place)).collect();
+    let mut places: Vec<(_, &Place)> = all.map(|place| (place.path(), place)).collect();
     places.sort_by(|first, second| first.0.cmp(&second.0));
     match places.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         Some(pair) => Err(CommitError::Twice { at: pair[0].1.clone() }),
@@ -171,8 +171,8 @@ impl<'a> Transaction<'a> {
         let Some(folder) = self.folders.get(id) else { return Ok(()) };
         let staged = match new_state {
             NewState::Content { bytes, mode, rights_of } => {
-                let like = self.targets[rights_of.unwrap_or(index)].existing.as_ref();
-                let rights = like.map_or(FileRights::Default, FileRights::CopiedFrom);
+                let model = self.targets[rights_of.unwrap_or(index)].existing.as_ref();
+                let rights = model.map_or(FileRights::Default, FileRights::CopiedFrom);
                 stage::write(self.sys, folder, bytes, rights, mode)?
             }
             NewState::FileOf(source) => {
@@ -212,11 +212,11 @@ impl<'a> Transaction<'a> {
         let why = match error {
             InstallError::Failed(why) => why,
             InstallError::ChangedConcurrently if not_restored.is_empty() => {
-                let again = self
+                let current = self
                     .folders
                     .get(*folder)
                     .map_or(Ok(None), |folder| inspect(self.sys, folder, name, at));
-                return again.map_or_else(
+                return current.map_or_else(
                     |error| error,
                     |file| CommitError::Conflict {
                         at: (*at).clone(),

@@ -3,8 +3,9 @@
 //! Three mechanisms are combined, because each has gaps:
 //! - A private mount namespace makes everything read-only except the writable folders. Protected paths inside these are
 //!   read-only mounts again. This also prevents `chmod` and `utime`, which Landlock does not, but not writing to devices.
-//! - Landlock prevents writing to devices, tracing and signalling outside processes, and abstract sockets.
-//! - seccomp prevents sockets, and the system calls that could undo the other two.
+//! - Landlock prevents writing to devices, tracing or signalling processes outside the sandbox, and connecting to
+//!   abstract sockets.
+//! - seccomp prevents network sockets, and the system calls that could undo the other two mechanisms.
 //!
 //! An unprivileged user gets the mount namespace through a user namespace. If any of the three is unavailable, nothing
 //! is confined and the reason is reported.
@@ -59,17 +60,17 @@ pub enum DenialReports {
 pub fn apply(plan: &SandboxPlan, reports: DenialReports) -> io::Result<Option<DenialListener>> {
     let folder =
         std::env::current_dir().map_err(|err| with_context("finding the current folder", err))?;
-    let owner = mounts::enter()?;
+    let namespace_owner = mounts::enter_private_namespace()?;
     mounts::build(plan)?;
-    // The current folder still refers to the mount below the new one: enter it again.
+    // The process is still in the folder of the old mount. Enter the folder again to reach the new mount.
     std::env::set_current_dir(&folder)
         .map_err(|err| with_context(&format!("returning to {}", folder.display()), err))?;
-    rights::drop_capabilities(owner)?;
+    rights::drop_capabilities(namespace_owner)?;
     rights::restrict(plan)?;
     filter::install(plan.network, reports)
 }
 
-/// Adds to an error what was being done.
+/// Prefixes an error with what was being done.
 #[cfg(target_os = "linux")]
 fn with_context(what: &str, err: impl Into<io::Error>) -> io::Error {
     let err = err.into();

@@ -27,49 +27,50 @@ pub(crate) use newest::{Mtime, RankedFile};
 /// How many ignored files are listed as a hint.
 const MAX_IGNORED_HINTS: usize = 3;
 
-pub(crate) fn find(want: FindRequest) -> FindFlow {
-    walk::spawn_flow(&want.tree.clone(), move |stop| run(&want, stop))
+pub(crate) fn find(request: FindRequest) -> FindFlow {
+    walk::spawn_flow(&request.tree.clone(), move |stop| run(&request, stop))
 }
 
 fn run(
-    want: &FindRequest,
+    request: &FindRequest,
     stop: &StopSignal,
 ) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
-    let tree = match walk::open_root(&want.tree.at)? {
-        OpenedRoot::Folder(folder) => Arc::new(PreparedTree::new(&want.tree, folder)?),
-        OpenedRoot::NotAFolder => return single_file(&want.tree.at),
+    let tree = match walk::open_root(&request.tree.at)? {
+        OpenedRoot::Folder(folder) => Arc::new(PreparedTree::new(&request.tree, folder)?),
+        OpenedRoot::NotAFolder => return single_file(&request.tree.at),
     };
-    let options = WalkOptions { filter: IgnoreFilter::of(want.tree.ignored), max_depth: MAX_DEPTH };
-    let (found, mut counts, ignored_entries) = match &want.order {
-        FindOrder::Newest => {
-            newest::find(want.max_results, |visitors| walk::walk(&tree, options, stop, visitors))?
-        }
-        FindOrder::Near(name) => near::find(&tree, options, stop, name, want.max_results)?,
+    let options =
+        WalkOptions { filter: IgnoreFilter::of(request.tree.ignored), max_depth: MAX_DEPTH };
+    let (found, mut counts, ignored_entries) = match &request.order {
+        FindOrder::Newest => newest::find(request.max_results, |visitors| {
+            walk::walk(&tree, options, stop, visitors)
+        })?,
+        FindOrder::Near(name) => near::find(&tree, options, stop, name, request.max_results)?,
         FindOrder::BreadthFirst => {
-            let (found, counts) = levels::find(&tree, options, stop, want.max_results)?;
+            let (found, counts) = levels::find(&tree, options, stop, request.max_results)?;
             return Ok((found, counts));
         }
     };
-    if let Some(peek) = ignored_search_time(&want.tree, &counts) {
+    if let Some(peek) = ignored_search_time(&request.tree, &counts) {
         let stop = stop.with_shorter_deadline(peek);
         let walk_ignored = |visitors| walk::walk_ignored(ignored_entries, &tree, &stop, visitors);
-        let (found, beyond, _) = newest::find(MAX_IGNORED_HINTS, walk_ignored)?;
+        let (ignored_files, ignored_counts, _) = newest::find(MAX_IGNORED_HINTS, walk_ignored)?;
         counts.ignored_matches = Some(IgnoredMatches {
-            matches: beyond.matches,
-            files: beyond.files,
-            first: found.into_iter().map(|found| found.path).collect(),
-            ended: beyond.ended,
+            matches: ignored_counts.matches,
+            files: ignored_counts.files,
+            first: ignored_files.into_iter().map(|file| file.path).collect(),
+            ended: ignored_counts.ended,
         });
     }
     Ok((found, counts))
 }
 
-/// Returns how long to search ignored files, if nothing else was found.
+/// Returns how long to search ignored files for a hint; `None` if something else was found.
 pub(crate) fn ignored_search_time(tree: &FileTree, counts: &SearchCounts) -> Option<Duration> {
     let IgnoredMode::Skip { hint_timeout } = tree.ignored else { return None };
-    let nothing = counts.matches == 0 && counts.ended == WalkEnd::Complete;
-    let hidden = counts.skipped.ignored != FileCount::default();
-    (nothing && hidden && !hint_timeout.is_zero()).then_some(hint_timeout)
+    let found_nothing = counts.matches == 0 && counts.ended == WalkEnd::Complete;
+    let has_ignored = counts.skipped.ignored != FileCount::default();
+    (found_nothing && has_ignored && !hint_timeout.is_zero()).then_some(hint_timeout)
 }
 
 /// Handles a tree that is a single file.
@@ -106,10 +107,10 @@ pub(crate) fn mtime(stat: &Stat) -> Mtime {
 
 impl Mtime {
     pub(crate) fn to_system_time(self) -> SystemTime {
-        let whole = Duration::from_secs(self.seconds.unsigned_abs());
+        let distance = Duration::from_secs(self.seconds.unsigned_abs());
         let seconds = match self.seconds {
-            0.. => SystemTime::UNIX_EPOCH.checked_add(whole),
-            _ => SystemTime::UNIX_EPOCH.checked_sub(whole),
+            0.. => SystemTime::UNIX_EPOCH.checked_add(distance),
+            _ => SystemTime::UNIX_EPOCH.checked_sub(distance),
         };
         let at = seconds.and_then(|at| at.checked_add(Duration::from_nanos(self.nanos.into())));
         at.unwrap_or(SystemTime::UNIX_EPOCH)

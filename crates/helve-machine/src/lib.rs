@@ -1,4 +1,4 @@
-//! The machine this process runs on: its files and processes. The only crate that touches the files of a workspace.
+//! The machine this process runs on: its files and processes. No other crate accesses the files of a workspace.
 
 #![cfg_attr(
     test,

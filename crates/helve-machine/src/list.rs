@@ -20,18 +20,18 @@ const CHECK_INTERVAL: u64 = 1024;
 
 pub(crate) fn list(
     at: &Place,
-    most: usize,
+    max: usize,
     cancellation: &Cancellation,
 ) -> Result<DirListing, MachineError> {
     let folder = open::folder(at)?;
-    let (first, total) = smallest(&folder, most, cancellation)?;
+    let (first, total) = smallest(&folder, max, cancellation)?;
     let left_out = total - first.len() as u64;
     let mut entries = Vec::with_capacity(first.len());
     for (name, listed_type) in first {
         if (entries.len() as u64).is_multiple_of(CHECK_INTERVAL) {
             cancellation.check()?;
         }
-        // Gone since it was listed: report the type that was listed.
+        // If the entry has vanished since it was listed, report the type that was listed.
         let (kind, is_link) = match final_kind(&folder, &name, listed_type) {
             Some(found) => found,
             None => (kind(listed_type).unwrap_or(FileKind::DeadLink), kind(listed_type).is_none()),
@@ -41,10 +41,10 @@ pub(crate) fn list(
     Ok(DirListing { entries, left_out })
 }
 
-/// Returns the `most` smallest names in order, and the total number of names.
+/// Returns the `max` smallest names in order, and the total number of names.
 fn smallest(
     folder: &OwnedFd,
-    most: usize,
+    max: usize,
     cancellation: &Cancellation,
 ) -> Result<(Vec<(CString, FileType)>, u64), MachineError> {
     let mut buffer = Vec::with_capacity(BUFFER_BYTES);
@@ -61,7 +61,7 @@ fn smallest(
             cancellation.check()?;
         }
         total += 1;
-        if smallest_names.len() < most {
+        if smallest_names.len() < max {
             smallest_names.push((name.to_owned(), entry.file_type().as_raw_mode()));
         } else if let Some(mut largest) = smallest_names.peek_mut()
             && name < largest.0.as_c_str()
@@ -89,7 +89,7 @@ fn final_kind(folder: &OwnedFd, name: &CStr, listed: FileType) -> Option<(FileKi
     let found = match statat(folder, name, AtFlags::empty()) {
         Ok(stat) => kind(type_of(&stat))?,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => FileKind::DeadLink,
-        // The target is somewhere this process may not look.
+        // This process may not access the target.
         Err(_) => FileKind::Other,
     };
     Some((found, true))

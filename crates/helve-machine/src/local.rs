@@ -49,18 +49,18 @@ impl LocalMachine {
     }
 
     /// Keeps lock files in `folder`, which the first commit creates. All processes that write the same files must
-    /// use the same one.
+    /// use the same folder.
     pub fn with_lock_folder(folder: impl Into<PathBuf>) -> Self {
-        Self::with(folder.into(), Syscalls::default())
+        Self::with_syscalls(folder.into(), Syscalls::default())
     }
 
     /// Creates a machine whose file operations fail as `faults` says.
     #[cfg(feature = "faults")]
     pub fn with_faults(folder: impl Into<PathBuf>, faults: InjectedFaults) -> Self {
-        Self::with(folder.into(), Syscalls { faults })
+        Self::with_syscalls(folder.into(), Syscalls { faults })
     }
 
-    fn with(folder: PathBuf, syscalls: Syscalls) -> Self {
+    fn with_syscalls(folder: PathBuf, syscalls: Syscalls) -> Self {
         let locks = PathLocks::new(folder, LOCK_TIMEOUT);
         let shared = Shared { locks, swept_folders: SweptFolders::default(), syscalls };
         Self { shared: Arc::new(shared), processes: None }
@@ -71,9 +71,9 @@ impl LocalMachine {
         Self { processes: Some(processes), ..self }
     }
 
-    /// Returns the injected fault for a reading verb, if there is one.
-    fn check(&self, verb: &'static str) -> Result<(), MachineError> {
-        self.shared.syscalls.fault(verb).map_or(Ok(()), |errno| Err(machine_error(errno)))
+    /// Fails if a test injected a fault for this operation.
+    fn check_fault(&self, operation: &'static str) -> Result<(), MachineError> {
+        self.shared.syscalls.fault(operation).map_or(Ok(()), |errno| Err(machine_error(errno)))
     }
 
     /// Applies all changes or none. Once started it completes, even if the future is dropped.
@@ -107,38 +107,40 @@ impl Machine for LocalMachine {
     }
 
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>> {
-        let (path, checked) = (path.to_owned(), self.check("locate"));
-        run_blocking(LOCATE_TIMEOUT, move |_| checked.and_then(|()| locate::locate(&path)))
+        let (path, fault_check) = (path.to_owned(), self.check_fault("locate"));
+        run_blocking(LOCATE_TIMEOUT, move |_| fault_check.and_then(|()| locate::locate(&path)))
     }
 
     fn window<'a>(
         &'a self,
         at: &'a Place,
-        want: WindowRequest,
+        request: WindowRequest,
     ) -> BoxFuture<'a, Result<WindowLines, MachineError>> {
         let at = at.clone();
-        run_blocking(want.deadline, move |stop| window::window(&at, want, stop))
+        run_blocking(request.deadline, move |stop| window::window(&at, request, stop))
     }
 
     fn list<'a>(
         &'a self,
         at: &'a Place,
-        most: usize,
+        max: usize,
     ) -> BoxFuture<'a, Result<DirListing, MachineError>> {
         let at = at.clone();
-        let checked = self.check("list");
-        run_blocking(READ_TIMEOUT, move |stop| checked.and_then(|()| list::list(&at, most, stop)))
+        let fault_check = self.check_fault("list");
+        run_blocking(READ_TIMEOUT, move |stop| {
+            fault_check.and_then(|()| list::list(&at, max, stop))
+        })
     }
 
     fn read<'a>(
         &'a self,
         at: &'a Place,
-        most: u64,
+        max: u64,
     ) -> BoxFuture<'a, Result<FileContent, MachineError>> {
         let at = at.clone();
-        let checked = self.check("load");
+        let fault_check = self.check_fault("load");
         run_blocking(READ_TIMEOUT, move |stop| {
-            checked.and_then(|()| read::read_file(&at, most, stop))
+            fault_check.and_then(|()| read::read_file(&at, max, stop))
         })
     }
 
@@ -149,11 +151,11 @@ impl Machine for LocalMachine {
         LocalMachine::commit(self, changes)
     }
 
-    fn find(&self, want: FindRequest) -> FindFlow {
-        find::find(want)
+    fn find(&self, request: FindRequest) -> FindFlow {
+        find::find(request)
     }
 
-    fn search(&self, want: SearchRequest) -> SearchFlow {
-        search::search(want)
+    fn search(&self, request: SearchRequest) -> SearchFlow {
+        search::search(request)
     }
 }

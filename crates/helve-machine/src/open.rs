@@ -13,24 +13,25 @@ use rustix::io::Errno;
 use crate::errors::{kind, machine_error, type_of};
 
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
-/// How often an open is retried when the kernel reports a concurrent rename (`EAGAIN`).
+/// How many times an open is attempted when the kernel reports a concurrent rename (`EAGAIN`).
 const MAX_ATTEMPTS: usize = 16;
 
 /// Opens a regular file for reading. Other kinds are rejected before they are opened, because opening a FIFO or a
 /// device can already have an effect.
 pub(crate) fn file(place: &Place) -> Result<(OwnedFd, Stat), MachineError> {
     let anchor = anchor(&place.anchor).map_err(machine_error)?;
-    let checked = beneath(anchor.as_fd(), &place.beneath, OFlags::PATH).map_err(machine_error)?;
-    regular(&checked)?;
-    let opened = beneath(anchor.as_fd(), &place.beneath, READ).map_err(machine_error)?;
-    let stat = regular(&opened)?;
+    let checked =
+        path_beneath(anchor.as_fd(), &place.beneath, OFlags::PATH).map_err(machine_error)?;
+    stat_regular_file(&checked)?;
+    let opened = path_beneath(anchor.as_fd(), &place.beneath, READ).map_err(machine_error)?;
+    let stat = stat_regular_file(&opened)?;
     Ok((opened, stat))
 }
 
 /// Opens a folder for listing.
 pub(crate) fn folder(place: &Place) -> Result<OwnedFd, MachineError> {
     let anchor = anchor(&place.anchor).map_err(machine_error)?;
-    beneath(anchor.as_fd(), &place.beneath, READ | OFlags::DIRECTORY).map_err(machine_error)
+    path_beneath(anchor.as_fd(), &place.beneath, READ | OFlags::DIRECTORY).map_err(machine_error)
 }
 
 /// Opens the anchor of a place. Its path was canonical when it was approved, so a link in it was added later.
@@ -38,13 +39,13 @@ pub(crate) fn anchor(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     let root = openat(CWD, "/", flags | OFlags::CLOEXEC, Mode::empty())?;
     match path.strip_prefix("/") {
-        Ok(path) => beneath(root.as_fd(), path, flags),
+        Ok(path) => path_beneath(root.as_fd(), path, flags),
         Err(_) => Err(Errno::INVAL),
     }
 }
 
 /// Opens `path` below `folder`. The path can neither leave the folder nor pass through a link.
-pub(crate) fn beneath(
+pub(crate) fn path_beneath(
     folder: BorrowedFd<'_>,
     path: &Path,
     flags: OFlags,
@@ -114,7 +115,7 @@ fn refuse_link(opened: OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     Ok(opened)
 }
 
-fn regular(opened: &OwnedFd) -> Result<Stat, MachineError> {
+fn stat_regular_file(opened: &OwnedFd) -> Result<Stat, MachineError> {
     let stat = fstat(opened).map_err(machine_error)?;
     match kind(type_of(&stat)) {
         Some(FileKind::File) => Ok(stat),

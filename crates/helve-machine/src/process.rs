@@ -48,13 +48,13 @@ use records::ProgramRecord;
 /// How long a warden, the process that watches over one program, may take to end its tree before Helve does it itself.
 const WARDEN_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// How long typed input may wait until the program reads it.
+/// How long to wait for the program to read typed input.
 const TYPE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How processes are run.
 #[derive(Clone, Debug)]
 pub struct ProcessSettings {
-    /// The command that becomes the keeper, or why there is none.
+    /// The command that starts the keeper, or why there is no keeper.
     pub keeper: Result<KeeperCommand, String>,
     /// A private folder through which the Helve processes of a user know each other's programs.
     pub records: PathBuf,
@@ -135,21 +135,21 @@ enum ProgramOwner {
 }
 
 impl Processes for LocalProcesses {
-    fn spawn(&self, want: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>> {
+    fn spawn(&self, request: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>> {
         let shared = self.shared.clone();
-        Box::pin(async move { shared.spawn(want).await })
+        Box::pin(async move { shared.spawn(request).await })
     }
 
     fn watch<'a>(
         &'a self,
         id: &'a ProcessId,
-        want: WatchRequest,
+        request: WatchRequest,
     ) -> BoxFuture<'a, Result<WatchResult, ProcessError>> {
         Box::pin(async move {
             match self.find(id).await? {
-                ProgramOwner::Ours(program) => watch::watch(program, want).await,
+                ProgramOwner::Ours(program) => watch::watch(program, request).await,
                 ProgramOwner::Foreign(record) => {
-                    foreign::watch(self.shared.settings.records.clone(), *record, want).await
+                    foreign::watch(self.shared.settings.records.clone(), *record, request).await
                 }
             }
         })
@@ -224,12 +224,14 @@ impl Processes for LocalProcesses {
     fn sandbox_support(&self) -> BoxFuture<'_, SandboxSupport> {
         let keeper = self.shared.settings.keeper.clone();
         Box::pin(async move {
-            let found = match keeper {
+            let support = match keeper {
                 Ok(_) => blocking(confine::probe).await.map_err(|error| error.to_string()),
                 Err(why) => Err(why),
             };
-            match found {
-                Ok(found) => SandboxSupport { processes: keeper::process_limit_support(), ..found },
+            match support {
+                Ok(support) => {
+                    SandboxSupport { processes: keeper::process_limit_support(), ..support }
+                }
                 Err(why) => {
                     let no = || Support::No(why.clone());
                     SandboxSupport { writes: no(), protected: no(), network: no(), processes: no() }
@@ -255,7 +257,7 @@ fn list(programs: &[Arc<Program>], folder: &Path) -> Vec<Process> {
 }
 
 /// Maximum total size of the output of ended programs kept in memory.
-const MAX_KEPT_OUTPUT: usize = 32 << 20;
+const MAX_KEPT_OUTPUT_BYTES: usize = 32 << 20;
 
 impl ProgramTable {
     fn add(&mut self, entry: TableEntry, max: usize) {
@@ -263,14 +265,15 @@ impl ProgramTable {
         let ended =
             self.running.extract_if(.., |entry| entry.program.status().borrow().is_finished());
         self.ended.extend(ended);
-        let mut kept: usize = self.ended.iter().map(|entry| entry.program.in_memory_bytes()).sum();
-        while self.running.len() + self.ended.len() > max || kept > MAX_KEPT_OUTPUT {
+        let mut kept_bytes: usize =
+            self.ended.iter().map(|entry| entry.program.in_memory_bytes()).sum();
+        while self.running.len() + self.ended.len() > max || kept_bytes > MAX_KEPT_OUTPUT_BYTES {
             let Some(oldest) = self.ended.pop_front() else { break };
-            kept -= oldest.program.in_memory_bytes();
+            kept_bytes -= oldest.program.in_memory_bytes();
         }
     }
 
-    /// Searches from the newest, which is the one usually asked for.
+    /// Searches the newest programs first, because they are usually requested.
     fn find(&self, id: &ProcessId) -> Option<Arc<Program>> {
         let mut all = self.running.iter().rev().chain(self.ended.iter().rev());
         all.find(|entry| entry.program.id == *id).map(|entry| entry.program.clone())
@@ -280,7 +283,7 @@ impl ProgramTable {
         self.ended.iter().chain(&self.running).map(|entry| entry.program.clone()).collect()
     }
 
-    fn running(&self) -> usize {
+    fn running_count(&self) -> usize {
         self.running.iter().filter(|entry| !entry.program.has_all_ended()).count() + self.starting
     }
 }
@@ -289,8 +292,8 @@ async fn type_in(program: &Program, bytes: &[u8]) -> Result<(), ProcessError> {
     if !program.is_terminal {
         return Err(ProcessError::NoTerminal);
     }
-    let open = program.terminal().filter(|_| !program.has_all_ended());
-    let terminal = open.ok_or(ProcessError::Ended)?;
+    let terminal = program.terminal().filter(|_| !program.has_all_ended());
+    let terminal = terminal.ok_or(ProcessError::Ended)?;
     match tokio::time::timeout(TYPE_TIMEOUT, write_all(&terminal, bytes)).await {
         Ok(typed) => typed.map_err(|error| ProcessError::Other(error.to_string())),
         Err(_) => Err(ProcessError::Other("the program does not read what is typed".into())),
@@ -327,15 +330,15 @@ async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
     }
     // The warden did not end the tree in time: do it from here.
     let record = program.record_now();
-    let done = blocking(move || foreign::end(&record)).await?;
-    if !matches!(done, Err(ProcessError::Ended) | Ok(0)) {
-        return done;
+    let ended = blocking(move || foreign::end(&record)).await?;
+    if !matches!(ended, Err(ProcessError::Ended) | Ok(0)) {
+        return ended;
     }
     // The warden was only late, and reports the number of processes itself.
     let all_ended = status.wait_for(|status| status.all_ended.is_some());
     match tokio::time::timeout(WARDEN_TIMEOUT, all_ended).await {
         Ok(Ok(status)) => Ok(ended_count(&status)),
-        Ok(Err(_)) | Err(_) => done,
+        Ok(Err(_)) | Err(_) => ended,
     }
 }
 

@@ -15,21 +15,21 @@ const BLOCK_BYTES: usize = 1024 * 1024;
 
 pub(crate) fn read_file(
     at: &Place,
-    most: u64,
+    max: u64,
     cancellation: &Cancellation,
 ) -> Result<FileContent, MachineError> {
     let (file, stat) = open::file(at)?;
     let size = u64::try_from(stat.st_size).unwrap_or(0);
-    if size > most {
-        return Err(MachineError::TooLarge { size, limit: most });
+    if size > max {
+        return Err(MachineError::TooLarge { size, limit: max });
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     let mut filled = 0;
     loop {
         cancellation.check()?;
-        // A file may grow while it is read, or not report its size; the limit holds for both.
-        if filled as u64 > most {
-            return Err(MachineError::TooLarge { size: filled as u64, limit: most });
+        // Checked again, because a file may grow while it is read, or not report its size.
+        if filled as u64 > max {
+            return Err(MachineError::TooLarge { size: filled as u64, limit: max });
         }
         if filled == bytes.len() {
             let room = bytes.capacity().saturating_sub(filled).clamp(1, BLOCK_BYTES);

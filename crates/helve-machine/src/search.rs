@@ -41,37 +41,38 @@ const MAX_FILE_BYTES: u64 = 512 << 20;
 /// How many ignored files are listed as a hint.
 const MAX_IGNORED_HINTS: usize = 3;
 
-pub(crate) fn search(want: SearchRequest) -> SearchFlow {
-    walk::spawn_flow(&want.tree.clone(), move |stop| run(want, stop))
+pub(crate) fn search(request: SearchRequest) -> SearchFlow {
+    walk::spawn_flow(&request.tree.clone(), move |stop| run(request, stop))
 }
 
 fn run(
-    want: SearchRequest,
+    request: SearchRequest,
     stop: &StopSignal,
 ) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
-    let pattern = pattern::compile(&want)?;
-    let opened = walk::open_root(&want.tree.at)?;
-    let want = Arc::new(want);
+    let pattern = pattern::compile(&request)?;
+    let opened = walk::open_root(&request.tree.at)?;
+    let request = Arc::new(request);
     let (task, shape) =
-        (SearchTask { want: want.clone(), pattern, stop: stop.clone() }, want.shape);
+        (SearchTask { request: request.clone(), pattern, stop: stop.clone() }, request.shape);
     let tree = match opened {
-        OpenedRoot::Folder(folder) => Arc::new(PreparedTree::new(&want.tree, folder)?),
+        OpenedRoot::Folder(folder) => Arc::new(PreparedTree::new(&request.tree, folder)?),
         OpenedRoot::NotAFolder => return search_named(&task, shape),
     };
-    let options = WalkOptions { filter: IgnoreFilter::of(want.tree.ignored), max_depth: MAX_DEPTH };
+    let options =
+        WalkOptions { filter: IgnoreFilter::of(request.tree.ignored), max_depth: MAX_DEPTH };
     let (newest, mut counts, ignored_entries) =
         search_walk(&task, shape, |visitors| walk::walk(&tree, options, stop, visitors))?;
-    if let Some(peek) = ignored_search_time(&want.tree, &counts) {
+    if let Some(peek) = ignored_search_time(&request.tree, &counts) {
         let stop = stop.with_shorter_deadline(peek);
         let task = SearchTask { stop: stop.clone(), ..task };
         let walk_ignored = |visitors| walk::walk_ignored(ignored_entries, &tree, &stop, visitors);
-        let (newest, beyond, _) =
+        let (ignored_newest, ignored_counts, _) =
             search_walk(&task, ResultShape::Counts { max: MAX_IGNORED_HINTS }, walk_ignored)?;
         counts.ignored_matches = Some(IgnoredMatches {
-            matches: beyond.matches,
-            files: beyond.files,
-            first: newest.hits().into_iter().map(|hit| hit.path).collect(),
-            ended: beyond.ended,
+            matches: ignored_counts.matches,
+            files: ignored_counts.files,
+            first: ignored_newest.hits().into_iter().map(|hit| hit.path).collect(),
+            ended: ignored_counts.ended,
         });
     }
     Ok((newest.hits(), counts))
@@ -80,7 +81,7 @@ fn run(
 /// What all search threads share.
 #[derive(Clone)]
 struct SearchTask {
-    want: Arc<SearchRequest>,
+    request: Arc<SearchRequest>,
     pattern: CompiledPattern,
     stop: StopSignal,
 }
@@ -115,7 +116,7 @@ fn search_named(
     task: &SearchTask,
     shape: ResultShape,
 ) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
-    let (file, stat) = open::file(&task.want.tree.at)?;
+    let (file, stat) = open::file(&task.request.tree.at)?;
     let newest = Arc::new(Mutex::new(NewestMatches::new(max_results(shape))));
     let result: Arc<Mutex<SearchCounts>> = Arc::default();
     let mut visitor = SearchVisitor::new(task, shape, &newest, &result);
@@ -134,15 +135,15 @@ fn search_named(
 
 fn max_results(shape: ResultShape) -> usize {
     match shape {
-        ResultShape::Lines { max: most, .. }
-        | ResultShape::Counts { max: most }
-        | ResultShape::Names { max: most } => most,
+        ResultShape::Lines { max, .. }
+        | ResultShape::Counts { max }
+        | ResultShape::Names { max } => max,
     }
 }
 
 /// Searches files on one thread.
 struct SearchVisitor {
-    want: Arc<SearchRequest>,
+    request: Arc<SearchRequest>,
     shape: ResultShape,
     searcher: FileSearcher,
     newest: Arc<Mutex<NewestMatches>>,
@@ -162,7 +163,7 @@ impl SearchVisitor {
         };
         let searcher = FileSearcher::new(task.pattern.clone(), context, task.stop.clone());
         Self {
-            want: task.want.clone(),
+            request: task.request.clone(),
             shape,
             searcher,
             newest: newest.clone(),
@@ -172,9 +173,9 @@ impl SearchVisitor {
 
     fn search_opened(&mut self, file: &OwnedFd, stat: &Stat, path: &[u8]) -> VisitEnd {
         let modified = mtime(stat);
-        let mut found = self.searcher.sink(self.collect_mode(modified, path));
+        let mut sink = self.searcher.sink(self.collect_mode(modified, path));
         let size = u64::try_from(stat.st_size).unwrap_or(0);
-        let outcome = self.searcher.search(file, size, &mut found);
+        let outcome = self.searcher.search(file, size, &mut sink);
         let mut result = self.result.lock();
         match outcome {
             FileOutcome::Text | FileOutcome::Interrupted => result.searched += 1,
@@ -182,17 +183,17 @@ impl SearchVisitor {
             FileOutcome::TooLarge => result.skipped.too_large += 1,
             FileOutcome::Unreadable => result.skipped.unreadable.files += 1,
         }
-        if found.matches > 0 {
-            result.matches += found.matches;
+        if sink.matches > 0 {
+            result.matches += sink.matches;
             result.files += 1;
             drop(result);
             let weight = match self.shape {
-                ResultShape::Lines { max: most, .. } => {
-                    usize::try_from(found.matches).unwrap_or(most).min(most)
+                ResultShape::Lines { max, .. } => {
+                    usize::try_from(sink.matches).unwrap_or(max).min(max)
                 }
                 ResultShape::Counts { .. } | ResultShape::Names { .. } => 1,
             };
-            let matches = FileMatches { count: found.matches, weight, lines: found.lines };
+            let matches = FileMatches { count: sink.matches, weight, lines: sink.lines };
             self.newest.lock().keep(modified, path, matches);
         }
         if outcome == FileOutcome::Interrupted { VisitEnd::Interrupted } else { VisitEnd::Complete }
@@ -203,9 +204,9 @@ impl SearchVisitor {
         match self.shape {
             ResultShape::Names { .. } => CollectMode::First,
             ResultShape::Counts { .. } => CollectMode::Count,
-            ResultShape::Lines { max: most, cut, .. } => {
+            ResultShape::Lines { max, cut, .. } => {
                 match self.newest.lock().would_keep(modified, path) {
-                    true => CollectMode::Lines { most, cut },
+                    true => CollectMode::Lines { max, cut },
                     false => CollectMode::Count,
                 }
             }
@@ -213,11 +214,11 @@ impl SearchVisitor {
     }
 
     fn may_read(&self, path: &Path) -> bool {
-        self.want.readable.as_ref().is_none_or(|readable| readable.allows(path))
+        self.request.readable.as_ref().is_none_or(|readable| readable.allows(path))
     }
 
-    fn skip(&self, note: fn(&mut SkippedFiles)) -> VisitEnd {
-        note(&mut self.result.lock().skipped);
+    fn skip(&self, count: fn(&mut SkippedFiles)) -> VisitEnd {
+        count(&mut self.result.lock().skipped);
         VisitEnd::Complete
     }
 }

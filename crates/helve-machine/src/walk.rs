@@ -92,6 +92,7 @@ pub(crate) struct PreparedTree {
     globs: Globs,
     rules: IgnoreRules,
     hidden: machine::HiddenFiles,
+    /// Whether `.git` folders are entered.
     enters_git: bool,
 }
 
@@ -131,7 +132,7 @@ impl PreparedTree {
         let base = base.strip_suffix(b"/").unwrap_or(base);
         let globs = Globs::new(&String::from_utf8_lossy(base), &tree.globs)?;
         Ok(Self {
-            enters_git: globs.name_git_folder() || path.iter().any(|name| name == ".git"),
+            enters_git: globs.names_git_folder() || path.iter().any(|name| name == ".git"),
             rules: IgnoreRules::from_ancestors(&path),
             base: base.to_vec(),
             hidden: tree.hidden,
@@ -212,22 +213,22 @@ fn walk_from<V: Visitor>(
     Ok(WalkOutcome { skipped, ended, ignored_entries: IgnoredEntries(ignored_entries) })
 }
 
-/// The number of visitors to give to a walk.
+/// Returns how many visitors a walk should get.
 pub(crate) fn thread_count() -> usize {
     pool::thread_count()
 }
 
 /// Adds two counts of skipped entries.
 pub(crate) fn add_skipped(one: SkippedFiles, other: SkippedFiles) -> SkippedFiles {
-    let amounts = |one: FileCount, other: FileCount| FileCount {
+    let add = |one: FileCount, other: FileCount| FileCount {
         files: one.files + other.files,
         folders: one.folders + other.folders,
     };
     SkippedFiles {
-        ignored: amounts(one.ignored, other.ignored),
-        hidden: amounts(one.hidden, other.hidden),
-        left_out: amounts(one.left_out, other.left_out),
-        unreadable: amounts(one.unreadable, other.unreadable),
+        ignored: add(one.ignored, other.ignored),
+        hidden: add(one.hidden, other.hidden),
+        left_out: add(one.left_out, other.left_out),
+        unreadable: add(one.unreadable, other.unreadable),
         binary: one.binary + other.binary,
         too_large: one.too_large + other.too_large,
         special: one.special + other.special,

@@ -27,24 +27,24 @@ const UTF_8_BOM: &[u8] = b"\xEF\xBB\xBF";
 const SAMPLE_BYTES: usize = 8 * 1024;
 /// Maximum number of bytes read from a file that does not report its size, like those in `/proc`.
 const MAX_UNSIZED_BYTES: u64 = 64 * 1024 * 1024;
-/// Maximum number of bytes hashed to detect later changes: the whole file, or else the window.
+/// Maximum number of bytes hashed to detect later changes. If the whole file is larger, only the window is hashed.
 const MAX_HASHED_BYTES: u64 = 4 * 1024 * 1024;
 /// Minimum file size for which read-ahead is requested.
 const READ_AHEAD_MIN_BYTES: u64 = 1024 * 1024;
 
 pub(crate) fn window(
     at: &Place,
-    want: WindowRequest,
+    request: WindowRequest,
     cancellation: &Cancellation,
 ) -> Result<WindowLines, MachineError> {
     let (file, stat) = open::file(at)?;
-    read(file, u64::try_from(stat.st_size).unwrap_or(0), want, cancellation)
+    read(file, u64::try_from(stat.st_size).unwrap_or(0), request, cancellation)
 }
 
 fn read(
     file: OwnedFd,
     size: u64,
-    want: WindowRequest,
+    request: WindowRequest,
     cancellation: &Cancellation,
 ) -> Result<WindowLines, MachineError> {
     if size >= READ_AHEAD_MIN_BYTES {
@@ -52,26 +52,26 @@ fn read(
         fadvise(&file, 0, None, Advice::Sequential).unwrap_or(());
     }
     let mut blocks = BlockReader::new(file, size);
-    let windowed = match scan(&mut blocks, LineWindow::new(want), cancellation)? {
-        ScanResult::Done(windowed) => windowed,
+    let window_lines = match scan(&mut blocks, LineWindow::new(request), cancellation)? {
+        ScanResult::Done(window_lines) => window_lines,
         ScanResult::OnlyCarriageReturns => {
             blocks.rewind()?;
-            match scan(&mut blocks, LineWindow::with_carriage_returns(want), cancellation)? {
-                ScanResult::Done(windowed) => windowed,
-                // A line feed appeared between the two scans and disappeared again.
+            match scan(&mut blocks, LineWindow::with_carriage_returns(request), cancellation)? {
+                ScanResult::Done(window_lines) => window_lines,
+                // The file changed between the two scans.
                 ScanResult::OnlyCarriageReturns => return Err(MachineError::PathChanged),
             }
         }
     };
-    let more = windowed.more || blocks.is_cut_off();
+    let more = window_lines.more || blocks.is_cut_off();
     let size = blocks.size();
     let mark = match blocks.hash(0..size) {
         Some(hash) => ContentFingerprint::Whole(hash),
         None => blocks
-            .hash(windowed.range.clone())
+            .hash(window_lines.range.clone())
             .map_or(ContentFingerprint::Nothing, ContentFingerprint::Window),
     };
-    Ok(WindowLines { size, more, fingerprint: mark, ..windowed })
+    Ok(WindowLines { size, more, fingerprint: mark, ..window_lines })
 }
 
 enum ScanResult {
@@ -112,13 +112,14 @@ fn scan(
         lines.feed(transcoder.finish());
     }
     Ok(match lines.finish() {
-        Some(windowed) => {
+        Some(window_lines) => {
             let range = match transcoder {
-                None => windowed.range.start + bom_bytes..windowed.range.end + bom_bytes,
-                // The range was counted in UTF-8 bytes, which the file does not contain: only the whole file is exact.
+                None => window_lines.range.start + bom_bytes..window_lines.range.end + bom_bytes,
+                // The range was counted in bytes of the UTF-8 text, not of the file. Use the range of the whole file
+                // instead.
                 Some(_) => 0..blocks.size(),
             };
-            ScanResult::Done(WindowLines { sample, range, ..windowed })
+            ScanResult::Done(WindowLines { sample, range, ..window_lines })
         }
         None => ScanResult::OnlyCarriageReturns,
     })

@@ -22,9 +22,9 @@ const TIME_CHECK_INTERVAL: usize = 256;
 pub(super) fn decode(
     bytes: &Bytes,
     limits: &MediaLimits,
-    until: Instant,
+    deadline: Instant,
 ) -> Result<Document, MediaError> {
-    bounds::check_file(bytes, until).map_err(broken)?;
+    bounds::check_file(bytes, deadline).map_err(broken)?;
     let mut document = load(bytes)?;
     let ids: Vec<ObjectId> = document.page_iter().take(MAX_PAGES).collect();
     if ids.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn decode(
     let mut ended = PagesEnd::Complete;
     for (number, id) in (1..).zip(&ids) {
         ended = match () {
-            () if Instant::now() > until => PagesEnd::TimeIsUp,
+            () if Instant::now() > deadline => PagesEnd::TimeIsUp,
             () if room == 0 || pages.len() == limits.pages => PagesEnd::LimitReached,
             () => PagesEnd::Complete,
         };
@@ -46,8 +46,8 @@ pub(super) fn decode(
             ended = PagesEnd::Unsafe;
             break;
         }
-        let (page, left) = page(&document, number, room, until);
-        room = left;
+        let (page, remaining) = page(&document, number, room, deadline);
+        room = remaining;
         pages.push(page);
     }
     Ok(Document { count: ids.len(), pages, ended })
@@ -66,20 +66,20 @@ fn load(bytes: &Bytes) -> Result<pdf_extract::Document, MediaError> {
     Ok(document)
 }
 
-/// Reads one page. The library panics on unknown fonts, which costs only that page. Also returns how many bytes of text are
-/// still allowed.
+/// Reads one page. If the library panics, as it does on unknown fonts, only that page is unreadable. Also returns how many
+/// bytes of text are still allowed.
 fn page(
     document: &pdf_extract::Document,
     number: u32,
     room: usize,
-    until: Instant,
+    deadline: Instant,
 ) -> (PageText, usize) {
-    let left = Cell::new(room);
+    let remaining = Cell::new(room);
     let mut text = String::new();
     let reading = AssertUnwindSafe(|| {
         let plain = PlainTextOutput::new(&mut text);
-        let mut output = BoundedOutput { plain, room: &left, until, count: 0 };
-        // A page that is cut off by a limit is shown up to that point.
+        let mut output = BoundedOutput { plain, room: &remaining, deadline, count: 0 };
+        // Text before the point where a limit stopped the page is kept.
         output_doc_page(document, &mut output, number).is_ok()
     });
     let is_complete = catch_unwind(reading).unwrap_or(false);
@@ -90,14 +90,14 @@ fn page(
         (true, true) => PageText::NoText,
         (true, false) => PageText::Unreadable,
     };
-    (page, left.get())
+    (page, remaining.get())
 }
 
 /// Collects text until a limit on size or time is reached.
 struct BoundedOutput<'a> {
     plain: PlainTextOutput<&'a mut String>,
     room: &'a Cell<usize>,
-    until: Instant,
+    deadline: Instant,
     count: usize,
 }
 
@@ -117,19 +117,20 @@ impl OutputDev for BoundedOutput<'_> {
 
     fn output_character(
         &mut self,
-        place: &Transform,
+        transform: &Transform,
         width: f64,
         spacing: f64,
         font_size: f64,
         character: &str,
     ) -> Result<(), OutputError> {
         self.count += 1;
-        let late = self.count.is_multiple_of(TIME_CHECK_INTERVAL) && Instant::now() > self.until;
+        let is_late =
+            self.count.is_multiple_of(TIME_CHECK_INTERVAL) && Instant::now() > self.deadline;
         self.room.set(self.room.get().saturating_sub(character.len()));
-        if late || self.room.get() == 0 {
+        if is_late || self.room.get() == 0 {
             return Err(OutputError::FormatError(std::fmt::Error));
         }
-        self.plain.output_character(place, width, spacing, font_size, character)
+        self.plain.output_character(transform, width, spacing, font_size, character)
     }
 
     fn begin_word(&mut self) -> Result<(), OutputError> {

@@ -17,9 +17,10 @@ use helve_core::BoxFuture;
 use helve_core::media::{Media, MediaContent, MediaError, MediaFormat};
 use tokio::sync::{Semaphore, oneshot};
 
-/// MediaLimits for decoding one file.
+/// Limits for decoding one file.
 #[derive(Clone, Copy, Debug)]
 pub struct MediaLimits {
+    /// Maximum size of the file.
     pub file_bytes: u64,
     /// Maximum number of pixels of an image, checked before decoding.
     pub pixels: u64,
@@ -31,7 +32,9 @@ pub struct MediaLimits {
     pub base64_bytes: usize,
     /// Maximum number of pages of a document.
     pub pages: usize,
+    /// Maximum size of the text of a document in bytes.
     pub text_bytes: usize,
+    /// Maximum time for one file, including the time it waits for a free decoder.
     pub time: Duration,
 }
 
@@ -52,10 +55,10 @@ impl Default for MediaLimits {
 
 /// How many files are decoded at once. Each may use [`MediaLimits::memory`].
 const MAX_PARALLEL: usize = 2;
-/// Stack size of a decoder. Parts of a document may nest, within a limit that `document` checks.
+/// Stack size of a decoder thread. It is large because the objects of a PDF nest; `document` limits how deep.
 const STACK_SIZE: usize = 16 << 20;
 
-/// Decodes on its own threads.
+/// Decodes images and documents on its own threads.
 pub struct Decoder {
     limits: MediaLimits,
     permits: Arc<Semaphore>,
@@ -85,7 +88,7 @@ impl Media for Decoder {
             if size > limits.file_bytes {
                 return Err(MediaError::TooLarge { size, limit: limits.file_bytes });
             }
-            let slow = MediaError::TimedOut(limits.time);
+            let timed_out = MediaError::TimedOut(limits.time);
             let decoding = async {
                 let permit = self.permits.clone().acquire_owned().await;
                 let (sender, receiver) = oneshot::channel();
@@ -93,27 +96,27 @@ impl Media for Decoder {
                     // Held until the work ends, even if nobody waits for the result any more.
                     let _permit = permit;
                     // The receiver is gone after a timeout.
-                    sender.send(catch_panics(&bytes, format, &limits)).unwrap_or(());
+                    sender.send(decode_catching_panics(&bytes, format, &limits)).unwrap_or(());
                 };
                 let thread = std::thread::Builder::new().name("helve-media".into());
                 match thread.stack_size(STACK_SIZE).spawn(work) {
-                    Ok(_running) => receiver.await.unwrap_or(Err(broken("the decoder failed"))),
+                    Ok(_thread) => receiver.await.unwrap_or(Err(broken("the decoder failed"))),
                     Err(err) => Err(broken(err)),
                 }
             };
-            tokio::time::timeout(limits.time, decoding).await.unwrap_or(Err(slow))
+            tokio::time::timeout(limits.time, decoding).await.unwrap_or(Err(timed_out))
         })
     }
 }
 
-/// Decodes a file. Decoders may panic on unexpected bytes.
-fn catch_panics(
+/// Decodes a file. A decoder that panics on unexpected bytes becomes an error.
+fn decode_catching_panics(
     bytes: &Bytes,
     format: MediaFormat,
     limits: &MediaLimits,
 ) -> Result<MediaContent, MediaError> {
-    let until = Instant::now() + limits.time * 3 / 4;
-    catch_unwind(AssertUnwindSafe(|| decode(bytes, format, limits, until)))
+    let deadline = Instant::now() + limits.time * 3 / 4;
+    catch_unwind(AssertUnwindSafe(|| decode(bytes, format, limits, deadline)))
         .unwrap_or_else(|_panic| Err(broken("the decoder failed")))
 }
 
@@ -121,7 +124,7 @@ fn decode(
     bytes: &Bytes,
     format: MediaFormat,
     limits: &MediaLimits,
-    until: Instant,
+    deadline: Instant,
 ) -> Result<MediaContent, MediaError> {
     if !matches_format(bytes, format) {
         return Err(MediaError::WrongFormat);
@@ -132,13 +135,13 @@ fn decode(
         | MediaFormat::Gif
         | MediaFormat::Webp
         | MediaFormat::Bmp => {
-            picture::decode(bytes, format, limits, until).map(MediaContent::Picture)
+            picture::decode(bytes, format, limits, deadline).map(MediaContent::Picture)
         }
-        MediaFormat::Pdf => document::decode(bytes, limits, until).map(MediaContent::Document),
+        MediaFormat::Pdf => document::decode(bytes, limits, deadline).map(MediaContent::Document),
     }
 }
 
-/// Whether the content matches the format. PDF readers accept some bytes before the header, so such files exist.
+/// Whether the content matches the format. PDF readers accept some bytes before the header, so a PDF may start with them.
 fn matches_format(bytes: &Bytes, format: MediaFormat) -> bool {
     let start = &bytes[..bytes.len().min(1024)];
     MediaFormat::of_content(bytes) == Some(format)
@@ -153,11 +156,11 @@ fn broken(why: impl ToString) -> MediaError {
 mod picture {
     pub(super) fn decode(
         _bytes: &bytes::Bytes,
-        _format: crate::Format,
-        _limits: &crate::Limits,
-        _until: std::time::Instant,
-    ) -> Result<helve_core::media::Picture, crate::Unseen> {
-        Err(crate::Unseen::Unsupported)
+        _format: crate::MediaFormat,
+        _limits: &crate::MediaLimits,
+        _deadline: std::time::Instant,
+    ) -> Result<helve_core::media::Picture, crate::MediaError> {
+        Err(crate::MediaError::Unsupported)
     }
 }
 
@@ -165,9 +168,9 @@ mod picture {
 mod document {
     pub(super) fn decode(
         _bytes: &bytes::Bytes,
-        _limits: &crate::Limits,
-        _until: std::time::Instant,
-    ) -> Result<helve_core::media::Document, crate::Unseen> {
-        Err(crate::Unseen::Unsupported)
+        _limits: &crate::MediaLimits,
+        _deadline: std::time::Instant,
+    ) -> Result<helve_core::media::Document, crate::MediaError> {
+        Err(crate::MediaError::Unsupported)
     }
 }

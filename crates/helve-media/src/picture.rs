@@ -18,15 +18,16 @@ use crate::{MediaLimits, broken};
 
 /// Maximum number of times an image is shrunk, each time to three quarters.
 const MAX_SHRINKS: usize = 32;
-/// Where the end marker of a JPEG is looked for, in bytes from the end.
+/// How many bytes at the end of a JPEG are searched for its end marker.
 const END_MARKER_RANGE: usize = 4096;
+/// JPEG qualities in the order they are tried. The first one suits most images; the rest are for those that stay too large.
 const QUALITIES: [u8; 5] = [80, 85, 70, 55, 40];
 
 pub(super) fn decode(
     bytes: &Bytes,
     format: MediaFormat,
     limits: &MediaLimits,
-    until: Instant,
+    deadline: Instant,
 ) -> Result<Picture, MediaError> {
     let original = measure(bytes, format)?;
     if u64::from(original.width) * u64::from(original.height) > limits.pixels {
@@ -34,15 +35,16 @@ pub(super) fn decode(
     }
     let image = decode_image(bytes, format, limits)?;
     let frames = frames(bytes, format, limits);
-    let upright = PixelSize { width: image.width(), height: image.height() };
+    // Rotated as the orientation says, unlike `original`.
+    let oriented_size = PixelSize { width: image.width(), height: image.height() };
     let fits = original.width.max(original.height) <= limits.side
         && base64_size(bytes.len()) <= limits.base64_bytes;
     if fits && frames == Frames::One && is_accepted_by_providers(bytes, format) {
         let mime = format.mime();
         return Ok(Picture { mime, bytes: bytes.clone(), size: original, original, frames });
     }
-    let (mime, bytes, size) = shrink(image, format, limits, until)?;
-    Ok(Picture { mime, bytes, size, original: upright, frames })
+    let (mime, bytes, size) = shrink(image, format, limits, deadline)?;
+    Ok(Picture { mime, bytes, size, original: oriented_size, frames })
 }
 
 /// Whether providers accept the file unchanged. They do not accept bitmaps, and may refuse a truncated JPEG, which our
@@ -74,7 +76,7 @@ fn measure(bytes: &Bytes, format: MediaFormat) -> Result<PixelSize, MediaError> 
     let mut reader = reader(bytes, format)?;
     // The caller checks the size and has a better error message.
     reader.no_limits();
-    let (width, height) = reader.into_dimensions().map_err(failed)?;
+    let (width, height) = reader.into_dimensions().map_err(image_error)?;
     if width == 0 || height == 0 {
         return Err(broken("it has no pixels"));
     }
@@ -87,31 +89,31 @@ fn decode_image(
     limits: &MediaLimits,
 ) -> Result<DynamicImage, MediaError> {
     let mut reader = reader(bytes, format)?;
-    reader.limits(allowed(limits));
-    let mut decoder = reader.into_decoder().map_err(failed)?;
+    reader.limits(decoder_limits(limits));
+    let mut decoder = reader.into_decoder().map_err(image_error)?;
     if decoder.total_bytes() > limits.memory {
         return Err(too_much_memory());
     }
     // An image with a missing or invalid orientation is used as it is.
     let orientation = decoder.orientation().ok();
-    let mut image = DynamicImage::from_decoder(decoder).map_err(failed)?;
+    let mut image = DynamicImage::from_decoder(decoder).map_err(image_error)?;
     if let Some(orientation) = orientation {
         image.apply_orientation(orientation);
     }
     Ok(image)
 }
 
-fn allowed(limits: &MediaLimits) -> image::Limits {
-    let mut allowed = image::Limits::no_limits();
-    allowed.max_alloc = Some(limits.memory);
-    allowed
+fn decoder_limits(limits: &MediaLimits) -> image::Limits {
+    let mut decoder_limits = image::Limits::no_limits();
+    decoder_limits.max_alloc = Some(limits.memory);
+    decoder_limits
 }
 
-/// Whether the image is animated. Checks only for a second frame.
+/// Whether the image is animated. Decodes at most two frames to find out.
 fn frames(bytes: &Bytes, format: MediaFormat, limits: &MediaLimits) -> Frames {
     let is_animated = match format {
         MediaFormat::Gif => GifDecoder::new(Cursor::new(bytes)).is_ok_and(|mut decoder| {
-            decoder.set_limits(allowed(limits)).is_ok()
+            decoder.set_limits(decoder_limits(limits)).is_ok()
                 && decoder.into_frames().take(2).filter(Result::is_ok).count() == 2
         }),
         MediaFormat::Webp => {
@@ -127,17 +129,17 @@ fn shrink(
     image: DynamicImage,
     format: MediaFormat,
     limits: &MediaLimits,
-    until: Instant,
+    deadline: Instant,
 ) -> Result<(&'static str, Bytes, PixelSize), MediaError> {
     let original = PixelSize { width: image.width(), height: image.height() };
     let mut image = to_eight_bits(image);
-    let mut size = fit(original, limits.side);
+    let mut size = scale_to_side(original, limits.side);
     for _ in 0..MAX_SHRINKS {
-        if Instant::now() > until {
+        if Instant::now() > deadline {
             return Err(MediaError::TimedOut(limits.time));
         }
         if size != (PixelSize { width: image.width(), height: image.height() }) {
-            image = resized(&image, size)?;
+            image = resize(&image, size)?;
         }
         if let Some((mime, bytes)) = encode(&image, format, limits)? {
             return Ok((mime, bytes, size));
@@ -151,7 +153,7 @@ fn shrink(
     Err(MediaError::NotSmallEnough { size: original })
 }
 
-/// Converts to eight bits per channel, which all readers accept. Grey images stay grey.
+/// Converts to eight bits per channel, which every provider accepts. Grey images stay grey.
 fn to_eight_bits(image: DynamicImage) -> DynamicImage {
     match (image.color().has_alpha(), image.color().has_color()) {
         (true, _) => DynamicImage::ImageRgba8(image.into_rgba8()),
@@ -160,7 +162,8 @@ fn to_eight_bits(image: DynamicImage) -> DynamicImage {
     }
 }
 
-fn fit(size: PixelSize, side: u32) -> PixelSize {
+/// Scales a size down so that its longer side is at most `side`.
+fn scale_to_side(size: PixelSize, side: u32) -> PixelSize {
     let longest = size.width.max(size.height);
     if longest <= side {
         return size;
@@ -173,13 +176,14 @@ fn fit(size: PixelSize, side: u32) -> PixelSize {
 }
 
 /// Resizes with a Lanczos3 filter.
-fn resized(image: &DynamicImage, size: PixelSize) -> Result<DynamicImage, MediaError> {
+fn resize(image: &DynamicImage, size: PixelSize) -> Result<DynamicImage, MediaError> {
     let mut smaller = DynamicImage::new(size.width, size.height, image.color());
     Resizer::new().resize(image, &mut smaller, None).map_err(broken)?;
     Ok(smaller)
 }
 
-/// Encodes an image in the first way that is small enough. PNG suits drawings, JPEG suits photographs.
+/// Encodes an image as PNG or, if that is too large, as JPEG. Returns `None` if even the lowest JPEG quality is too
+/// large. PNG suits drawings, JPEG suits photographs.
 fn encode(
     image: &DynamicImage,
     format: MediaFormat,
@@ -188,7 +192,7 @@ fn encode(
     let fits = |bytes: &[u8]| base64_size(bytes.len()) <= limits.base64_bytes;
     if format != MediaFormat::Jpeg {
         let mut bytes = Vec::new();
-        image.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png).map_err(failed)?;
+        image.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png).map_err(image_error)?;
         if fits(&bytes) {
             return Ok(Some(("image/png", bytes.into())));
         }
@@ -196,7 +200,9 @@ fn encode(
     let opaque = on_white(image);
     for quality in QUALITIES {
         let mut bytes = Vec::new();
-        JpegEncoder::new_with_quality(&mut bytes, quality).encode_image(&opaque).map_err(failed)?;
+        JpegEncoder::new_with_quality(&mut bytes, quality)
+            .encode_image(&opaque)
+            .map_err(image_error)?;
         if fits(&bytes) {
             return Ok(Some(("image/jpeg", bytes.into())));
         }
@@ -224,7 +230,7 @@ fn base64_size(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
-fn failed(error: ImageError) -> MediaError {
+fn image_error(error: ImageError) -> MediaError {
     match error {
         ImageError::Limits(_) => too_much_memory(),
         other => broken(other),

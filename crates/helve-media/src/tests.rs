@@ -10,7 +10,7 @@ use image::codecs::gif::GifEncoder;
 use image::{DynamicImage, Frame, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
 use proptest::prelude::*;
 
-use self::pdf::{document, object, stream, text_page};
+use self::pdf::{document, page, stream_object, text_page};
 use super::*;
 
 fn decode(
@@ -31,8 +31,8 @@ fn check(bytes: &[u8], format: MediaFormat, expected: Expect) {
 fn check_within(limits: MediaLimits, bytes: &[u8], format: MediaFormat, expected: Expect) {
     let text = match decode(&Decoder::new(limits), bytes, format) {
         Ok(MediaContent::Picture(it)) => {
-            let back = image::load_from_memory(&it.bytes).unwrap();
-            assert_eq!((back.width(), back.height()), (it.size.width, it.size.height));
+            let decoded = image::load_from_memory(&it.bytes).unwrap();
+            assert_eq!((decoded.width(), decoded.height()), (it.size.width, it.size.height));
             assert!(it.bytes.len().div_ceil(3) * 4 <= limits.base64_bytes);
             let state = if it.bytes == bytes { "unchanged" } else { "encoded again" };
             let (new, old) = (it.size, it.original);
@@ -115,7 +115,7 @@ fn large_images_are_shrunk() {
         expect!["image/jpeg 150x150 of 200x200, One, encoded again"],
     );
     let tiny = MediaLimits { base64_bytes: 8, ..MediaLimits::default() };
-    check_within(tiny, &noise, MediaFormat::Png, expect!["it cannot be made small enough"]);
+    check_within(tiny, &noise, MediaFormat::Png, expect!["the image cannot be scaled down enough"]);
 }
 
 #[test]
@@ -132,26 +132,30 @@ fn unsupported_formats_are_converted() {
 
 #[test]
 fn invalid_images_are_refused() {
-    check(b"just text\n", MediaFormat::Png, expect!["it is not what it claims to be"]);
-    check(b"", MediaFormat::Jpeg, expect!["it is not what it claims to be"]);
-    check(b"\x89PNG\r\n\x1a\n", MediaFormat::Png, expect!["it is damaged: unexpected end of file"]);
+    check(b"just text\n", MediaFormat::Png, expect!["the content does not match the format"]);
+    check(b"", MediaFormat::Jpeg, expect!["the content does not match the format"]);
+    check(
+        b"\x89PNG\r\n\x1a\n",
+        MediaFormat::Png,
+        expect!["the file is damaged: unexpected end of file"],
+    );
     let png = encoded(&photo(40, 30), ImageFormat::Png);
     check(
         &png[..png.len() / 2],
         MediaFormat::Png,
-        expect!["it is damaged: unexpected end of file"],
+        expect!["the file is damaged: unexpected end of file"],
     );
     let gif = animation(1);
     check(
         &gif[..gif.len() / 2],
         MediaFormat::Gif,
-        expect!["it is damaged: Format error decoding Gif: Unexpected End of File"],
+        expect!["the file is damaged: Format error decoding Gif: Unexpected End of File"],
     );
     let webp = encoded(&photo(40, 30), ImageFormat::WebP);
     check(
         &webp[..webp.len() / 2],
         MediaFormat::Webp,
-        expect!["it is damaged: Format error decoding WebP: Corrupt bitstream"],
+        expect!["the file is damaged: Format error decoding WebP: Corrupt bitstream"],
     );
     let jpeg = encoded(&photo(400, 300), ImageFormat::Jpeg);
     check(
@@ -163,8 +167,8 @@ fn invalid_images_are_refused() {
         &jpeg[..100],
         MediaFormat::Jpeg,
         expect![[r#"
-        it is damaged: Format error decoding Jpeg: I/O errors Not enough bytes, expected 64 but found 56
-    "#]],
+            the file is damaged: Format error decoding Jpeg: I/O errors Not enough bytes, expected 64 but found 56
+        "#]],
     );
 }
 
@@ -184,7 +188,7 @@ fn a_decompression_bomb_is_refused_before_decoding() {
     check(
         &png,
         MediaFormat::Png,
-        expect!["it has 50000 × 50000 pixels, and 64000000 are the most"],
+        expect!["the image has 50000 × 50000 pixels, the limit is 64000000"],
     );
     let little = MediaLimits { memory: 1000, ..MediaLimits::default() };
     let photo = encoded(&photo(100, 100), ImageFormat::Png);
@@ -192,22 +196,23 @@ fn a_decompression_bomb_is_refused_before_decoding() {
         little,
         &photo,
         MediaFormat::Png,
-        expect!["it is damaged: decoding it needs too much memory"],
+        expect!["the file is damaged: decoding it needs too much memory"],
     );
     let short = MediaLimits { file_bytes: 100, ..MediaLimits::default() };
     check_within(
         short,
         &[0; 101],
         MediaFormat::Png,
-        expect!["it has 101 bytes, and 100 are the most"],
+        expect!["the file has 101 bytes, the limit is 100"],
     );
 }
 
 #[test]
 fn a_document_is_read_page_by_page() {
-    let two = document(&[text_page("Hello, world"), text_page("Second page"), stream("", "")]);
+    let three_pages =
+        document(&[text_page("Hello, world"), text_page("Second page"), page("", "")]);
     check(
-        &two,
+        &three_pages,
         MediaFormat::Pdf,
         expect![[r#"3 pages, AtTheEnd: [Text("Hello, world"), Text("Second page"), NoText]"#]],
     );
@@ -216,29 +221,34 @@ fn a_document_is_read_page_by_page() {
     let one = MediaLimits { pages: 1, ..MediaLimits::default() };
     check_within(
         one,
-        &two,
+        &three_pages,
         MediaFormat::Pdf,
         expect![[r#"3 pages, Enough: [Text("Hello, world")]"#]],
     );
     let short = MediaLimits { text_bytes: 5, ..MediaLimits::default() };
-    check_within(short, &two, MediaFormat::Pdf, expect![[r#"3 pages, Enough: [Text("Hell")]"#]]);
+    check_within(
+        short,
+        &three_pages,
+        MediaFormat::Pdf,
+        expect![[r#"3 pages, Enough: [Text("Hell")]"#]],
+    );
 }
 
 #[test]
 fn invalid_documents_are_refused() {
-    check(b"<html>404</html>", MediaFormat::Pdf, expect!["it is not what it claims to be"]);
+    check(b"<html>404</html>", MediaFormat::Pdf, expect!["the content does not match the format"]);
     check(
         b"%PDF-1.7\nnothing more\n",
         MediaFormat::Pdf,
-        expect!["it is damaged: failed parsing cross reference table: invalid start value"],
+        expect!["the file is damaged: failed parsing cross reference table: invalid start value"],
     );
     let whole = document(&[text_page("Hello")]);
     check(
         &whole[..whole.len() / 2],
         MediaFormat::Pdf,
-        expect!["it is damaged: failed parsing cross reference table: invalid start value"],
+        expect!["the file is damaged: failed parsing cross reference table: invalid start value"],
     );
-    check(&document(&[]), MediaFormat::Pdf, expect!["it is damaged: it has no pages"]);
+    check(&document(&[]), MediaFormat::Pdf, expect!["the file is damaged: it has no pages"]);
 }
 
 #[test]
@@ -246,46 +256,48 @@ fn a_compressed_bomb_is_refused() {
     let mut compressed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     compressed.write_all(&vec![b' '; 40 << 20]).unwrap();
     let compressed = compressed.finish().unwrap();
-    let page = |content: Vec<u8>| pdf::PdfPage { content, resources: String::new() };
-    let once = object("/Filter /FlateDecode", &compressed);
-    check(&document(&[page(once)]), MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
-    let twice = object("/Filter [/FlateDecode /FlateDecode]", &compressed);
+    let page_with = |content: Vec<u8>| pdf::PdfPage { content, resources: String::new() };
+    let once = stream_object("/Filter /FlateDecode", &compressed);
+    check(&document(&[page_with(once)]), MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
+    let twice = stream_object("/Filter [/FlateDecode /FlateDecode]", &compressed);
     check(
-        &document(&[page(twice)]),
+        &document(&[page_with(twice)]),
         MediaFormat::Pdf,
-        expect!["it is damaged: a stream is compressed twice"],
+        expect!["the file is damaged: a stream is compressed twice"],
     );
-    let wide =
-        object("/Filter /FlateDecode /DecodeParms << /Predictor 12 /Columns 99999999999 >>", b"x");
+    let wide = stream_object(
+        "/Filter /FlateDecode /DecodeParms << /Predictor 12 /Columns 99999999999 >>",
+        b"x",
+    );
     check(
-        &document(&[page(wide)]),
+        &document(&[page_with(wide)]),
         MediaFormat::Pdf,
-        expect!["it is damaged: it contains an excessive number"],
+        expect!["the file is damaged: it contains a number that is too large"],
     );
 }
 
 /// TeX writes `/W` next to the long id of the document.
 #[test]
 fn long_numbers_elsewhere_are_accepted() {
-    let usual = "/W [1 3 1] /ID [<19970829123456789012345678901234>] /Columns 5";
-    let page = stream(usual, "BT /F1 12 Tf 20 100 Td (Fine) Tj ET");
+    let entries = "/W [1 3 1] /ID [<19970829123456789012345678901234>] /Columns 5";
+    let page = page(entries, "BT /F1 12 Tf 20 100 Td (Fine) Tj ET");
     check(&document(&[page]), MediaFormat::Pdf, expect![[r#"1 pages, AtTheEnd: [Text("Fine")]"#]]);
-    let widths = object("/W [1 99999999999 1]", b"x");
+    let widths = stream_object("/W [1 99999999999 1]", b"x");
     let page = pdf::PdfPage { content: widths, resources: String::new() };
-    let expected = expect!["it is damaged: it contains an excessive number"];
+    let expected = expect!["the file is damaged: it contains a number that is too large"];
     check(&document(&[page]), MediaFormat::Pdf, expected);
 }
 
 #[test]
-fn a_form_that_draws_itself_is_refused() {
-    let itself = pdf::drawing_itself();
+fn recursive_forms_and_page_trees_are_refused() {
+    let itself = pdf::document_with_recursive_form();
     check(&itself, MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
-    let ancestor = pdf::own_ancestor();
+    let ancestor = pdf::document_with_cyclic_page_tree();
     check(&ancestor, MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
 }
 
 #[test]
-fn permits_are_returned() {
+fn a_decoder_can_be_used_more_often_than_it_has_permits() {
     let decoder = Decoder::default();
     let png = encoded(&photo(8, 8), ImageFormat::Png);
     for _ in 0..5 {
@@ -327,13 +339,13 @@ proptest! {
 }
 
 #[test]
-fn a_broken_page_does_not_affect_others() {
+fn a_broken_page_does_not_affect_other_pages() {
     let strange = pdf::PdfPage {
-        content: object("", b"BT /F1 12 Tf (x) Tj ET"),
+        content: stream_object("", b"BT /F1 12 Tf (x) Tj ET"),
         resources: "/Font << /F1 << /Type /Font /Subtype /Type0 /Encoding /Nonsense >> >>".into(),
     };
-    let both = document(&[strange, text_page("Good")]);
-    let Ok(MediaContent::Document(it)) = decode(&Decoder::default(), &both, MediaFormat::Pdf)
+    let bytes = document(&[strange, text_page("Good")]);
+    let Ok(MediaContent::Document(it)) = decode(&Decoder::default(), &bytes, MediaFormat::Pdf)
     else {
         panic!()
     };

@@ -13,8 +13,8 @@ use crate::random::Random;
 use crate::sample_files::SampleFiles;
 use crate::traced::PolicyCache;
 
-/// For texts up to this length, 99 % must be judged within [`MAX_USUAL_TIME`], and texts that repeat one piece within
-/// [`MAX_REPEATED_TIME`]. A debug build only reports the times.
+/// For texts up to this length, 99 % must be judged within [`MAX_USUAL_TIME`], and texts that repeat one piece must be
+/// judged within [`MAX_REPEATED_TIME`]. A debug build only reports the times.
 const SHORT_BYTES: usize = 4 << 10;
 const MAX_USUAL_TIME: Duration = Duration::from_millis(1);
 const MAX_REPEATED_TIME: Duration = Duration::from_millis(50);
@@ -37,7 +37,7 @@ const WRAPPERS: &[(&str, &str)] = &[
 
 pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
     println!("judging texts for {seconds} s, --seed {seed}");
-    let (world, mut policies) = (SampleFiles::new(), PolicyCache::default());
+    let (samples, mut policies) = (SampleFiles::new(), PolicyCache::default());
     let mut random = Random::new(seed);
     let cases: Vec<ScriptCase> = cases::attacks().into_iter().chain(cases::allowed()).collect();
     let start = Instant::now();
@@ -49,24 +49,26 @@ pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
         let RandomText { text, policy: name, .. } = &random_text;
         let policy = policies.get(name)?;
         let start_time = cpu_time();
-        let judged = catch_unwind(AssertUnwindSafe(|| judge(text, policy, &world)));
-        let took = cpu_time().saturating_sub(start_time);
+        let judged = catch_unwind(AssertUnwindSafe(|| judge(text, policy, &samples)));
+        let duration = cpu_time().saturating_sub(start_time);
         let Ok(plain) = judged else {
             failures.push(format!("panic: {text:?}"));
             continue;
         };
-        times.add(&random_text, took);
-        if took > MAX_TIME {
-            failures.push(format!("{took:?} for a text of {} bytes: {text:?}", text.len()));
+        times.add(&random_text, duration);
+        if duration > MAX_TIME {
+            failures.push(format!("{duration:?} for a text of {} bytes: {text:?}", text.len()));
         }
         if plain.action == Action::Allow || plain.is_unparsed() || text.len() > SHORT_BYTES {
             continue;
         }
-        for inside in wrapped_texts(text) {
+        for wrapped_text in wrapped_texts(text) {
             wrapped += 1;
-            if judge(&inside, policy, &world).action == Action::Allow {
+            if judge(&wrapped_text, policy, &samples).action == Action::Allow {
                 let action = plain.action;
-                failures.push(format!("{name}: {action:?} for {text:?}, but allowed: {inside:?}"));
+                failures.push(format!(
+                    "{name}: {action:?} for {text:?}, but allowed: {wrapped_text:?}"
+                ));
             }
         }
     }
@@ -75,7 +77,7 @@ pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
     Ok(failures)
 }
 
-/// How long short texts took.
+/// How long judging short texts took.
 #[derive(Default)]
 struct Times {
     all: Vec<Duration>,
@@ -84,13 +86,13 @@ struct Times {
 }
 
 impl Times {
-    fn add(&mut self, random_text: &RandomText<'_>, took: Duration) {
+    fn add(&mut self, random_text: &RandomText<'_>, duration: Duration) {
         let RandomText { text, repeats, .. } = random_text;
         if text.len() <= SHORT_BYTES && !repeats {
-            self.all.push(took);
+            self.all.push(duration);
         }
-        if text.len() <= SHORT_BYTES && took > self.slowest.0 {
-            self.slowest = (took, text.chars().take(60).collect());
+        if text.len() <= SHORT_BYTES && duration > self.slowest.0 {
+            self.slowest = (duration, text.chars().take(60).collect());
         }
     }
 
@@ -151,9 +153,9 @@ fn random_text<'l>(cases: &'l [ScriptCase], random: &mut Random) -> RandomText<'
             String::from_utf8_lossy(&bytes).into_owned()
         }
         1 => {
-            const SIGNS: &[u8] = b" \t\n;&|<>(){}[]$`'\"\\#*?~!=%+-,.:/@^0azEx";
-            let sign = |_| SIGNS[random.below(SIGNS.len())] as char;
-            (0..60).map(sign).collect()
+            const METACHARACTERS: &[u8] = b" \t\n;&|<>(){}[]$`'\"\\#*?~!=%+-,.:/@^0azEx";
+            let character = |_| METACHARACTERS[random.below(METACHARACTERS.len())] as char;
+            (0..60).map(character).collect()
         }
         2 => {
             // Deep nesting or a long list of the same piece.
@@ -164,7 +166,7 @@ fn random_text<'l>(cases: &'l [ScriptCase], random: &mut Random) -> RandomText<'
             format!("{}{}", piece.repeat(random.below(3_000)), one.script)
         }
         3 => one.script.clone(),
-        _ => mutate::several(&one.script, &other.script, random),
+        _ => mutate::mutate(&one.script, &other.script, random),
     };
     RandomText { text, policy: &one.policy, repeats: kind == 2 }
 }

@@ -80,11 +80,11 @@ pub(crate) fn flag_scripts() -> Vec<ScriptCase> {
     let mut all = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for line in PROGRAMS.lines().filter(|line| !line.starts_with(['#', '@']) && !line.is_empty()) {
-        let Some(about) = line.strip_prefix("  ") else {
+        let Some(flags_line) = line.strip_prefix("  ") else {
             names = line.split(", ").collect();
             continue;
         };
-        let mut words = about.split(' ');
+        let mut words = flags_line.split(' ');
         let values: &[&str] = match words.next() {
             Some("plain") => &[""],
             Some("optional") => &["", "=1", "=a.txt"],
@@ -93,8 +93,8 @@ pub(crate) fn flag_scripts() -> Vec<ScriptCase> {
             Some("pair") => &[" x a.txt"],
             _ => continue,
         };
-        let opaque = |name: &&&str| OPAQUE.iter().any(|it| name.split(' ').next() == Some(it));
-        let names: Vec<&&str> = names.iter().filter(|name| !opaque(name)).collect();
+        let is_opaque = |name: &&&str| OPAQUE.iter().any(|it| name.split(' ').next() == Some(it));
+        let names: Vec<&&str> = names.iter().filter(|name| !is_opaque(name)).collect();
         for flag in words.flat_map(split) {
             for (name, value) in
                 names.iter().flat_map(|name| values.iter().map(move |it| (name, it)))

@@ -17,9 +17,9 @@ pub(crate) struct ScriptDecision {
     pub doubts: Vec<Doubt>,
 }
 
-pub(crate) fn judge(script: &str, policy: &Policy, world: &SampleFiles) -> ScriptDecision {
-    let analyzed = analyze(script, &sample_files::context(), world);
-    let parts = parts(script, &analyzed, world);
+pub(crate) fn judge(script: &str, policy: &Policy, samples: &SampleFiles) -> ScriptDecision {
+    let analyzed = analyze(script, &sample_files::context(), samples);
+    let parts = parts(script, &analyzed, samples);
     ScriptDecision {
         action: policy.judge_all(&[], &parts),
         parts,
@@ -28,7 +28,7 @@ pub(crate) fn judge(script: &str, policy: &Policy, world: &SampleFiles) -> Scrip
     }
 }
 
-/// Programs that do what their files say. A rule that allows such a program allows all of that.
+/// Programs that do whatever their files say. A rule that allows such a program allows everything it does.
 pub(crate) const OPAQUE: &[&str] = &[
     // Recipes and scripts of the project.
     "make", "gmake", "npm", "npx", "yarn", "pnpm", "cargo", "go", "uv", "run.sh",
@@ -119,47 +119,49 @@ impl ScriptDecision {
     }
 
     /// Returns a line for everything that a script did and the decision does not list.
-    pub(crate) fn unlisted(&self, trace: &Trace, world: &SampleFiles) -> Vec<String> {
+    pub(crate) fn unlisted(&self, trace: &Trace, samples: &SampleFiles) -> Vec<String> {
         let mut failures = Vec::new();
-        for event in trace.events.iter().filter(|event| !self.lists(event, trace, world)) {
+        for event in trace.events.iter().filter(|event| !self.lists(event, trace, samples)) {
             let by = event.by.join(" < ");
             failures.push(format!("{:?} {} by {by}", event.operation, event.path));
         }
         failures
     }
 
-    fn lists(&self, event: &TraceEvent, trace: &Trace, world: &SampleFiles) -> bool {
+    fn lists(&self, event: &TraceEvent, trace: &Trace, samples: &SampleFiles) -> bool {
         if self.is_opaque(event) {
             return true;
         }
         match event.operation {
-            // The shell tries to execute a directory like any other name, and fails. It may have existed before, be
-            // part of the system, or be new.
+            // The shell tries to execute a directory like any other name, and fails. The directory may be one of the
+            // samples, part of the system, or created by the script.
             Operation::Execute => {
-                let made = |it: &TraceEvent| {
+                let is_creation = |it: &TraceEvent| {
                     it.operation == Operation::CreateFolder && it.path == event.path
                 };
                 self.lists_program(event)
-                    || world.has_folder(&event.path)
+                    || samples.has_folder(&event.path)
                     || std::path::Path::new(&event.path).is_dir()
-                    || trace.events.iter().any(made)
+                    || trace.events.iter().any(is_creation)
             }
             Operation::Read | Operation::ReadNoFollow => {
                 let real = match event.operation {
                     Operation::ReadNoFollow => None,
-                    _ => world.real(&event.path),
+                    _ => samples.real(&event.path),
                 };
                 let real = real.unwrap_or_else(|| event.path.clone());
                 !PRIVATE.iter().any(|start| real.starts_with(start))
                     || self.lists_file(
                         &real,
-                        world,
+                        samples,
                         &["read", "external_directory"],
                         PathReach::Below,
                     )
             }
-            Operation::Write => self.lists_write(event, trace, world, PathReach::Below),
-            Operation::CreateFolder => self.lists_write(event, trace, world, PathReach::Parents),
+            Operation::Write => self.lists_write(event, trace, samples, PathReach::Below),
+            Operation::CreateFolder => {
+                self.lists_write(event, trace, samples, PathReach::BelowAndParents)
+            }
             Operation::Connect => {
                 // Programs look up user names at a server that does not exist here.
                 let is_user_lookup = ["nscd", "systemd"].iter().any(|it| event.path.contains(it));
@@ -178,25 +180,25 @@ impl ScriptDecision {
             is_opaque_name(by)
                 && programs.iter().any(|it| without_version(it) == without_version(by))
         };
-        let by_script = |by: &String| {
-            let reads = |(name, reader): &(&str, &str)| {
-                programs.contains(name) && (by == "env" || without_version(by) == *reader)
+        let is_interpreter = |by: &String| {
+            let runs = |(name, interpreter): &(&str, &str)| {
+                programs.contains(name) && (by == "env" || without_version(by) == *interpreter)
             };
-            SCRIPT_PROGRAMS.iter().any(reads)
+            SCRIPT_PROGRAMS.iter().any(runs)
         };
         // A script has its own name only until its interpreter starts.
-        let interpreted = self.has_unknown_program()
+        let is_unknown_script = self.has_unknown_program()
             && event.by.first().is_some_and(|by| !is_shell(by) && !programs.contains(&**by));
-        event.by.iter().any(|by| is_listed(by) || by_script(by) || self.is_unknown_program(by))
-            || interpreted
+        event.by.iter().any(|by| is_listed(by) || is_interpreter(by) || self.is_unknown_program(by))
+            || is_unknown_script
     }
 
-    /// Whether running the script proves anything. Opaque and unknown programs may do whatever their rule allows.
+    /// Whether the script runs only programs whose effects the decision lists. Opaque and unknown programs may do anything.
     pub(crate) fn is_predictable(&self) -> bool {
         !self.has_unknown_program() && !self.programs().iter().any(|name| is_opaque_name(name))
     }
 
-    /// Programs that are not in the table follow their rule, whatever they do.
+    /// Whether the script runs a program that is not in the table. Its rule allows whatever it does.
     fn has_unknown_program(&self) -> bool {
         self.runs.iter().any(|run| !run.is_known)
     }
@@ -235,15 +237,16 @@ impl ScriptDecision {
         &self,
         event: &TraceEvent,
         trace: &Trace,
-        world: &SampleFiles,
+        samples: &SampleFiles,
         reach: PathReach,
     ) -> bool {
         let path = &event.path;
-        // These try to open the working directory for writing, and fail.
-        let folder = path == ROOT && event.by.iter().any(|by| matches!(&**by, "shasum" | "tar"));
-        let device =
-            folder || ["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"].contains(&&**path);
-        if device
+        // `shasum` and `tar` try to open the working directory for writing, and fail.
+        let is_root_probe =
+            path == ROOT && event.by.iter().any(|by| matches!(&**by, "shasum" | "tar"));
+        let is_device =
+            is_root_probe || ["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"].contains(&&**path);
+        if is_device
             || path.starts_with("/dev/fd/")
             || path.starts_with("/dev/std")
             || path.starts_with("/proc/")
@@ -251,18 +254,18 @@ impl ScriptDecision {
             return true;
         }
         let is_gone = !trace.remaining_files.contains(path)
-            && world.real(path).is_some_and(|real| !world.has(&real));
+            && samples.real(path).is_some_and(|real| !samples.has(&real));
         let is_temporary =
-            is_gone && (path.starts_with("/tmp/") || self.is_next_to_listed(path, world));
-        let by_git = event.by.iter().any(|by| by == "git") && self.is_own_of_git(path);
+            is_gone && (path.starts_with("/tmp/") || self.is_next_to_listed(path, samples));
+        let by_git = event.by.iter().any(|by| by == "git") && self.is_written_by_git(path);
         let real = match path.rsplit_once('/') {
             Some((folder, name)) => {
-                let folder = world.real(folder).unwrap_or_else(|| folder.to_string());
+                let folder = samples.real(folder).unwrap_or_else(|| folder.to_string());
                 format!("{folder}/{name}")
             }
             None => path.clone(),
         };
-        let followed = world.real(path).unwrap_or_else(|| path.clone());
+        let followed = samples.real(path).unwrap_or_else(|| path.clone());
         // `split` appends letters to the listed name.
         let by_split = event.by.iter().any(|by| by == "split")
             && self.parts.iter().any(|part| {
@@ -278,13 +281,13 @@ impl ScriptDecision {
             || by_mktemp
             || by_split
             || by_git
-            || self.lists_file(&real, world, &["edit"], reach)
-            || self.lists_file(&followed, world, &["edit"], reach)
+            || self.lists_file(&real, samples, &["edit"], reach)
+            || self.lists_file(&followed, samples, &["edit"], reach)
     }
 
     /// Whether git itself writes this path: its own directory, or the working tree for a subcommand that changes it.
-    fn is_own_of_git(&self, path: &str) -> bool {
-        let own = path.contains("/.git/") || path.ends_with("/.git");
+    fn is_written_by_git(&self, path: &str) -> bool {
+        let is_git_dir = path.contains("/.git/") || path.ends_with("/.git");
         if path.contains("/.git/hooks") {
             // Sample hooks, which git does not run.
             let sample = path.ends_with("/hooks") || path.ends_with(".sample");
@@ -293,16 +296,16 @@ impl ScriptDecision {
         if path.contains("/.git/config") {
             return self.has_git(CONFIGURES_TRACKING) || self.has_git(CHANGES_WORKING_TREE);
         }
-        let inside = path == ROOT || path.starts_with("/w/app/");
-        own || inside && self.has_git(CHANGES_WORKING_TREE)
+        let is_in_root = path == ROOT || path.starts_with("/w/app/");
+        is_git_dir || is_in_root && self.has_git(CHANGES_WORKING_TREE)
     }
 
-    /// Whether a file is next to a listed target, whose name it later takes.
-    fn is_next_to_listed(&self, path: &str, world: &SampleFiles) -> bool {
+    /// Whether a file is in the same directory as a listed file. Programs write a temporary file there and rename it.
+    fn is_next_to_listed(&self, path: &str, samples: &SampleFiles) -> bool {
         let folder = |path: &str| path.rsplit_once('/').map_or(String::new(), |(it, _)| it.into());
         let folder_of = |part: &Part| {
             let subject = part.subjects.first().map_or("", String::as_str);
-            world.real(&absolute(subject)).map(|real| folder(&real))
+            samples.real(&absolute(subject)).map(|real| folder(&real))
         };
         let mut edits = self.parts.iter().filter(|part| part.permission == "edit");
         edits.any(|part| folder_of(part) == Some(folder(path)))
@@ -311,29 +314,30 @@ impl ScriptDecision {
     fn lists_file(
         &self,
         real: &str,
-        world: &SampleFiles,
+        samples: &SampleFiles,
         permissions: &[&str],
         reach: PathReach,
     ) -> bool {
         let parts = self.parts.iter().filter(|part| permissions.contains(&&*part.permission));
-        let clear = parts.filter(|part| matches!(part.matched_by, MatchBy::Subjects));
-        clear.flat_map(|part| &part.subjects).any(|subject| {
+        let plain = parts.filter(|part| matches!(part.matched_by, MatchBy::Subjects));
+        plain.flat_map(|part| &part.subjects).any(|subject| {
             let subject = subject.strip_suffix("/*").unwrap_or(subject);
             let path = absolute(subject);
-            let path = world.real(&path).unwrap_or(path);
+            let path = samples.real(&path).unwrap_or(path);
             real == path
                 || real.starts_with(&format!("{path}/"))
-                || reach == PathReach::Parents && path.starts_with(&format!("{real}/"))
+                || reach == PathReach::BelowAndParents && path.starts_with(&format!("{real}/"))
         })
     }
 }
 
-/// How far a listed path extends.
+/// Which paths a listed path covers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PathReach {
+    /// The path and everything below it.
     Below,
-    /// To its parent directories too.
-    Parents,
+    /// Also its parent directories.
+    BelowAndParents,
 }
 
 /// Returns the absolute path of a rule's subject.

@@ -1,5 +1,5 @@
 //! `flows`: scripts that set variables and change directories in every way a shell has, and then use them. They test
-//! what the analysis believes about values and the working directory.
+//! whether the analysis tracks values and the working directory correctly.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::random_scripts;
 pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, String> {
     let make = |random: &mut Random| {
         let policy = random.pick(&["read", "read", "deny"]).to_string();
-        let script = Flow { random: &mut *random }.script();
+        let script = FlowGenerator { random: &mut *random }.script();
         let quoted = || format!("'{}'", script.replace('\'', "'\\''"));
         // Another shell has fewer features and may parse the script differently.
         let script = match random.below(6) {
@@ -23,7 +23,7 @@ pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, 
     random_scripts::run(files, "flows", count, seed, &make)
 }
 
-/// Values of variables. Some are harmless wherever they are used, others nearly nowhere.
+/// Values of variables. Some are harmless in every command, others (`-delete`, `rm`) in hardly any.
 const VALUES: &[&str] = &[
     "a.txt",
     "b.txt",
@@ -158,7 +158,7 @@ const SETS: &[&str] = &[
     "V=${#f}",
 ];
 /// Commands that change the directory, exit or fail.
-const MOVES: &[&str] = &[
+const CONTROL: &[&str] = &[
     "cd D",
     "cd D",
     "cd D",
@@ -276,32 +276,32 @@ const SHAPES: &[&str] = &[
     "[ -f a.txt ] && A; B",
     "coproc A; B",
 ];
-/// Limit on nesting.
+/// Maximum nesting of compound statements.
 const MAX_DEPTH: usize = 4;
 /// From this length on, no more statements are nested.
 const MAX_BYTES: usize = 400;
 
-struct Flow<'r> {
+struct FlowGenerator<'r> {
     random: &'r mut Random,
 }
 
-impl Flow<'_> {
+impl FlowGenerator<'_> {
     /// Returns a script that sets something, does something, and then uses what was set.
     fn script(mut self) -> String {
-        let mut parts = vec![self.fill(SETS)];
+        let mut statements = vec![self.fill(SETS)];
         for _ in 0..=self.random.below(3) {
-            parts.push(self.statement(0));
+            statements.push(self.statement(0));
         }
-        parts.push(self.fill(USES));
-        let between = self.random.pick(&["; ", "\n", "\n"]);
-        parts.join(between)
+        statements.push(self.fill(USES));
+        let separator = self.random.pick(&["; ", "\n", "\n"]);
+        statements.join(separator)
     }
 
     fn statement(&mut self, depth: usize) -> String {
         if depth >= MAX_DEPTH || self.random.below(5) < 2 {
             return match self.random.below(4) {
                 0 => self.fill(USES),
-                1 => self.fill(MOVES),
+                1 => self.fill(CONTROL),
                 _ => self.fill(SETS),
             };
         }
@@ -318,17 +318,19 @@ impl Flow<'_> {
     }
 
     /// Returns one of the templates with a variable for `V`, a value for `W` and a directory for `D`.
-    fn fill(&mut self, from: &[&str]) -> String {
+    fn fill(&mut self, templates: &[&str]) -> String {
         let mut text = String::new();
         let name = self.random.pick(&["f", "f", "g"]);
-        let chosen = self.random.pick(from);
-        for (at, letter) in chosen.char_indices() {
-            let alone = |c: Option<char>| !c.is_some_and(|c| c.is_ascii_uppercase() || c == '_');
-            let sides = (chosen[..at].chars().next_back(), chosen[at + 1..].chars().next());
+        let template = self.random.pick(templates);
+        for (at, letter) in template.char_indices() {
+            let is_boundary =
+                |c: Option<char>| !c.is_some_and(|c| c.is_ascii_uppercase() || c == '_');
+            let sides = (template[..at].chars().next_back(), template[at + 1..].chars().next());
+            let is_placeholder = is_boundary(sides.0) && is_boundary(sides.1);
             match letter {
-                'V' if alone(sides.0) && alone(sides.1) => text += name,
-                'W' if alone(sides.0) && alone(sides.1) => text += self.random.pick(VALUES),
-                'D' if alone(sides.0) && alone(sides.1) => text += self.random.pick(FOLDERS),
+                'V' if is_placeholder => text += name,
+                'W' if is_placeholder => text += self.random.pick(VALUES),
+                'D' if is_placeholder => text += self.random.pick(FOLDERS),
                 letter => text.push(letter),
             }
         }

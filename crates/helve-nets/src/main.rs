@@ -1,4 +1,6 @@
-//! Safety nets for the shell analysis: scripts that it allows are run in a sandbox, under a tracer.
+//! Safety nets for the decision about shell scripts, hence the name of the crate. Each net searches for scripts that the
+//! decision wrongly allows: it generates scripts, and runs the allowed ones in a sandbox under a tracer. A script that
+//! does something the decision did not list is a failure.
 #![expect(
     clippy::disallowed_methods,
     reason = "creates temporary directories and runs scripts in them; not part of the product"
@@ -32,8 +34,8 @@ mod workers;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    match run(&words) {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
         Ok(failures) if failures.is_empty() => ExitCode::SUCCESS,
         Ok(failures) => {
             failures.iter().for_each(|failure| println!("{failure}"));
@@ -47,26 +49,26 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(words: &[String]) -> Result<Vec<String>, String> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+fn run(args: &[String]) -> Result<Vec<String>, String> {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
     #[cfg(target_os = "linux")]
-    if let ["tracer", files] = words[..] {
+    if let ["tracer", files] = args[..] {
         tracer::serve(files.as_ref()).map_err(|error| error.to_string())?;
         return Ok(Vec::new());
     }
-    if let ["bytes", seconds, seed] = words[..] {
+    if let ["bytes", seconds, seed] = args[..] {
         return bytes::run(number(seconds)?, number(seed)?);
     }
     let files = scratch_folder::ScratchFolder::new()?;
-    match &words[..] {
+    match &args[..] {
         ["traced"] => traced::run(files.path(), traced::FlagCoverage::Sample),
         ["traced", "all"] => traced::run(files.path(), traced::FlagCoverage::All),
         ["flows", count, seed] => flows::run(files.path(), number(count)?, number(seed)?),
         ["mutants", count, seed] => mutants::run(files.path(), number(count)?, number(seed)?),
         ["judge", policy, scripts @ ..] => {
-            let (policy, world) = (cases::policy_named(policy)?, sample_files::SampleFiles::new());
+            let (policy, samples) = (cases::policy_named(policy)?, sample_files::SampleFiles::new());
             for script in scripts.iter() {
-                println!("{:?} {script}", decision::judge(script, &policy, &world).action);
+                println!("{:?} {script}", decision::judge(script, &policy, &samples).action);
             }
             Ok(Vec::new())
         }

@@ -11,7 +11,7 @@ pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, 
     let make = |random: &mut Random| {
         let attack = &attacks[random.below(attacks.len())];
         let other = &attacks[random.below(attacks.len())];
-        let script = mutate::several(&attack.script, &other.script, random);
+        let script = mutate::mutate(&attack.script, &other.script, random);
         ScriptCase { policy: attack.policy.clone(), script }
     };
     random_scripts::run(files, "mutants", count, seed, &make)

@@ -1,27 +1,27 @@
 //! Mutates scripts: blanks, quotes, escapes, names, nesting, wrappers, look-alike characters.
 //!
-//! Most mutations keep what the script does, others do not. Either way, an allowed script may only do what the decision
-//! lists.
+//! Most mutations preserve what the script does, some change it. Either way, an allowed script may only do what the
+//! decision lists.
 
-mod around;
-mod within;
+mod edit;
+mod surround;
 
 use crate::random::Random;
-use around::{
-    after, alias, as_argument, as_positional, before, function, here_document, here_string,
-    join_with_harmless, nest, redirect, store_in_two_variables, store_in_variable, wrap,
-};
-use within::{
+use edit::{
     blanks, braces, continue_line, dollar_quote, double_char, drop_char, end_of_line, glob,
-    insert_sign, insert_word, invisible, look_alike, quote_word, respell_word, splice, split_word,
-    swap_chars,
+    insert_metacharacter, insert_word, invisible, look_alike, quote_word, respell_word, splice,
+    split_word, swap_chars,
+};
+use surround::{
+    alias, append, as_argument, as_positional, function, here_document, here_string,
+    join_with_harmless, nest, prepend, redirect, store_in_two_variables, store_in_variable, wrap,
 };
 
 type Mutation = fn(&str, &mut Random) -> String;
 
 const MUTATIONS: &[Mutation] = &[
-    before,
-    after,
+    prepend,
+    append,
     blanks,
     nest,
     nest,
@@ -46,8 +46,8 @@ const MUTATIONS: &[Mutation] = &[
     drop_char,
     double_char,
     swap_chars,
-    insert_sign,
-    insert_sign,
+    insert_metacharacter,
+    insert_metacharacter,
     insert_word,
     join_with_harmless,
     redirect,
@@ -57,8 +57,8 @@ const MUTATIONS: &[Mutation] = &[
     splice,
 ];
 
-/// Applies some mutations in sequence. `other` is a second script to join with.
-pub(crate) fn several(script: &str, other: &str, random: &mut Random) -> String {
+/// Applies a few random mutations in sequence, and sometimes joins the script with `other`.
+pub(crate) fn mutate(script: &str, other: &str, random: &mut Random) -> String {
     let mut text = script.to_string();
     for _ in 0..=random.below(4) {
         let change = MUTATIONS[random.below(MUTATIONS.len())];
@@ -74,8 +74,12 @@ pub(crate) fn several(script: &str, other: &str, random: &mut Random) -> String 
 }
 
 fn join(one: &str, other: &str, random: &mut Random) -> String {
-    let sign = random.pick(&[";", "\n", " && ", " || ", " | ", " & ", " |& ", "\r\n", " ;; "]);
-    if random.below(2) == 0 { format!("{one}{sign}{other}") } else { format!("{other}{sign}{one}") }
+    let separator = random.pick(&[";", "\n", " && ", " || ", " | ", " & ", " |& ", "\r\n", " ;; "]);
+    if random.below(2) == 0 {
+        format!("{one}{separator}{other}")
+    } else {
+        format!("{other}{separator}{one}")
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use crate::random::Random;
 use crate::sample_files::SampleFiles;
 use crate::traced::{self, AllowedScript, PolicyCache};
 
-const PROGRESS: usize = 10_000;
+/// Progress is printed after this many scripts.
+const PROGRESS_INTERVAL: usize = 10_000;
 
 /// Generates a script from random choices.
 pub(crate) type ScriptGenerator<'a> = &'a (dyn Fn(&mut Random) -> ScriptCase + Sync);
@@ -32,31 +33,31 @@ pub(crate) fn run(
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let allowed: Mutex<Vec<AllowedScript>> = Mutex::new(Vec::new());
     let work = || -> Result<(), String> {
-        let (world, mut policies) = (SampleFiles::new(), PolicyCache::default());
+        let (samples, mut policies) = (SampleFiles::new(), PolicyCache::default());
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
                 return Ok(());
             }
-            let own = seed ^ (number as u64).wrapping_mul(0xD134_2543_DE82_EF95);
-            let case = make(&mut Random::new(own));
-            let judged = judge(&case.script, policies.get(&case.policy)?, &world);
+            let script_seed = seed ^ (number as u64).wrapping_mul(0xD134_2543_DE82_EF95);
+            let case = make(&mut Random::new(script_seed));
+            let judged = judge(&case.script, policies.get(&case.policy)?, &samples);
             if judged.action == Action::Allow
                 && let Ok(mut allowed) = allowed.lock()
             {
                 allowed.push(AllowedScript { case, judged });
             }
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            if done.is_multiple_of(PROGRESS) {
+            if done.is_multiple_of(PROGRESS_INTERVAL) {
                 println!("   {done} judged");
             }
         }
     };
     let workers = thread::available_parallelism().map_or(2, usize::from);
     let results: Vec<Result<(), String>> = thread::scope(|scope| {
-        let all: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let joined = |_| Err("a worker panicked".to_string());
-        all.into_iter().map(|one| one.join().unwrap_or_else(joined)).collect()
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let panicked = |_| Err("a worker panicked".to_string());
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
     });
     results.into_iter().collect::<Result<(), String>>()?;
     let mut allowed = allowed.into_inner().map_err(|_| "a worker panicked")?;
@@ -70,7 +71,7 @@ pub(crate) fn run(
     );
     let failures = traced::run_all(files, &SampleFiles::new(), &allowed)?;
     println!(
-        "{count} {what}, {} allowed and run, {} did what was not case, {:.1} s, --seed {seed}",
+        "{count} {what}, {} allowed and run, {} did something the decision did not list, {:.1} s, --seed {seed}",
         allowed.len(),
         failures.len(),
         start.elapsed().as_secs_f32()

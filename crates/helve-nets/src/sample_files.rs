@@ -16,7 +16,7 @@ use tree::{Node, Tree};
 
 pub(crate) const ROOT: &str = tree::ROOT;
 
-/// Creates a git history: commits, a branch, a tag, a stash, a staged and an unstaged change.
+/// Shell commands that create a git history: commits, a branch, a tag, a stash, a staged and an unstaged change.
 const HISTORY: &str =
     "git init -q -b main . && git config user.name n && git config user.email e@x &&
     git add a.txt src README.md && git commit -q -m first && git tag v1 && git branch side &&
@@ -41,14 +41,14 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
         }
     }
     // Without git there is no history, and scripts that use git are skipped.
-    let made = Command::new("sh")
+    let status = Command::new("sh")
         .args(["-c", HISTORY])
         .current_dir(folder.join("w/app"))
         .env("HOME", folder)
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .stdin(Stdio::null())
         .status()?;
-    if made.success() { Ok(()) } else { Err(io::Error::other("git made no history")) }
+    if status.success() { Ok(()) } else { Err(io::Error::other("creating the git history failed")) }
 }
 
 /// Returns the environment in which scripts start.

@@ -17,10 +17,10 @@ use crate::trace_events;
 /// Time limits for a script, and for processes that it leaves running.
 const MAX_SCRIPT_TIME: Duration = Duration::from_millis(1500);
 const BACKGROUND_TIME: Duration = Duration::from_millis(300);
-/// Limits for one process.
+/// Limits of each process.
 const MAX_CPU_SECONDS: u64 = 2;
 const MAX_FILE_BYTES: u64 = 16 << 20;
-/// Further events are dropped. A loop repeats the same ones.
+/// Maximum number of events of a script. Further ones are dropped: a loop repeats the same events.
 const MAX_EVENTS: usize = 5_000;
 /// Maximum number of remaining files that are reported per directory.
 const MAX_REMAINING: usize = 500;
@@ -57,28 +57,28 @@ pub(crate) fn trace(script: &str, files: &FileImage) -> Trace {
 }
 
 fn try_trace(script: &str, files: &FileImage) -> io::Result<Trace> {
-    let (ours, theirs) = sys::pair()?;
+    let (tracer_socket, sandbox_socket) = sys::socket_pair()?;
     let (mut receiver, mut sender) = io::pipe()?;
-    let outer = sys::fork()?;
-    if outer == 0 {
-        drop(ours);
+    let child = sys::fork()?;
+    if child == 0 {
+        drop(tracer_socket);
         drop(receiver);
-        let error = enter(script, files, &theirs, &mut sender);
+        let error = enter(script, files, &sandbox_socket, &mut sender);
         if let Err(error) = error {
-            // If this fails, nobody is left to receive the message.
+            // If this fails, the tracer has ended and nobody needs the message.
             sender.write_all(format!("!{error}").as_bytes()).ok();
         }
         sys::exit(0);
     }
-    drop(theirs);
+    drop(sandbox_socket);
     drop(sender);
     let mut traced = Trace::default();
-    match sys::receive_descriptor(ours.as_fd()) {
+    match sys::receive_descriptor(tracer_socket.as_fd()) {
         Ok(listener) => follow(&listener, &receiver.as_fd().try_clone_to_owned()?, &mut traced),
         Err(_) => traced.timed_out = false,
     }
-    sys::kill(outer);
-    sys::wait(outer, WaitMode::Block);
+    sys::kill(child);
+    sys::wait(child, WaitMode::Block);
     let mut text = String::new();
     receiver.read_to_string(&mut text)?;
     if let Some(error) = text.strip_prefix('!') {
@@ -90,17 +90,17 @@ fn try_trace(script: &str, files: &FileImage) -> io::Result<Trace> {
     Ok(traced)
 }
 
-/// Handles every syscall system call until the sandbox reports its end.
+/// Handles every intercepted system call until the sandbox reports its end.
 fn follow(listener: &OwnedFd, receiver: &OwnedFd, traced: &mut Trace) {
     let start = Instant::now();
     loop {
-        let [syscall, over] = sys::poll([listener.as_fd(), receiver.as_fd()], 100);
-        if syscall && let Ok(syscall) = sys::receive(listener.as_fd()) {
+        let [has_syscall, has_ended] = sys::poll([listener.as_fd(), receiver.as_fd()], 100);
+        if has_syscall && let Ok(syscall) = sys::receive(listener.as_fd()) {
             if traced.events.len() < MAX_EVENTS {
                 traced.events.extend(trace_events::events(&syscall));
             }
             sys::resume(listener.as_fd(), &syscall);
-        } else if over {
+        } else if has_ended {
             return;
         }
         if start.elapsed() > MAX_SCRIPT_TIME {
@@ -114,7 +114,7 @@ fn follow(listener: &OwnedFd, receiver: &OwnedFd, traced: &mut Trace) {
 fn enter(
     script: &str,
     files: &FileImage,
-    ours: &OwnedFd,
+    socket: &OwnedFd,
     sender: &mut io::PipeWriter,
 ) -> io::Result<()> {
     let describe =
@@ -123,15 +123,15 @@ fn enter(
         sys::become_user(NOBODY).map_err(describe("becoming another user"))?;
     }
     let (user, group) = sys::ids();
-    sys::leave_namespaces().map_err(describe("user namespaces are not allowed here"))?;
+    sys::unshare_namespaces().map_err(describe("user namespaces are not allowed here"))?;
     fs::write("/proc/self/setgroups", "deny").map_err(describe("/proc/self/setgroups"))?;
     fs::write("/proc/self/uid_map", format!("1000 {user} 1")).map_err(describe("uid_map"))?;
     fs::write("/proc/self/gid_map", format!("1000 {group} 1")).map_err(describe("gid_map"))?;
-    let first = sys::fork()?;
-    if first == 0 {
+    let init = sys::fork()?;
+    if init == 0 {
         // When the init process of the namespace ends, all its processes end.
         sys::die_with_parent()?;
-        let result = build_root(files).and_then(|()| run(script, ours));
+        let result = build_root(files).and_then(|()| run(script, socket));
         match result {
             // The remaining files are sent last, when nothing can change any more.
             Ok(()) => sender.write_all(remaining_files().join("\n").as_bytes())?,
@@ -139,11 +139,11 @@ fn enter(
         }
         sys::exit(0);
     }
-    sys::wait(first, WaitMode::Block);
+    sys::wait(init, WaitMode::Block);
     sys::exit(0);
 }
 
-/// Builds the root: directories of the system as they are, our own files in memory.
+/// Builds the root directory: directories of the system read-only, the sample files in memory.
 fn build_root(files: &FileImage) -> io::Result<()> {
     let describe =
         |what: String| move |error: io::Error| io::Error::other(format!("{what}: {error}"));
@@ -201,10 +201,10 @@ impl FileImage {
         Ok(Self(all))
     }
 
-    fn collect(folder: &Path, within: &str, all: &mut Vec<(String, ImageEntry)>) -> io::Result<()> {
+    fn collect(folder: &Path, prefix: &str, all: &mut Vec<(String, ImageEntry)>) -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            let name = format!("{within}/{}", entry.file_name().to_string_lossy());
+            let name = format!("{prefix}/{}", entry.file_name().to_string_lossy());
             let kind = entry.file_type()?;
             if kind.is_dir() {
                 all.push((name.clone(), ImageEntry::Folder));
@@ -220,9 +220,9 @@ impl FileImage {
     }
 
     fn copy_to(&self, root: &Path) -> io::Result<()> {
-        for (name, entry_kind) in &self.0 {
+        for (name, image_entry) in &self.0 {
             let at = root.join(name.trim_start_matches('/'));
-            match entry_kind {
+            match image_entry {
                 ImageEntry::Folder => fs::create_dir_all(&at)?,
                 ImageEntry::Link(target) => std::os::unix::fs::symlink(target, &at)?,
                 ImageEntry::File(bytes, mode) => {
@@ -235,45 +235,46 @@ impl FileImage {
     }
 }
 
-/// Starts the script under the listener, and waits for it and for what it leaves running.
-fn run(script: &str, ours: &OwnedFd) -> io::Result<()> {
+/// Starts the script under the listener, and waits for it and for its background processes.
+fn run(script: &str, socket: &OwnedFd) -> io::Result<()> {
     let shell = sys::fork()?;
     if shell == 0 {
-        if let Err(error) = become_shell(script, ours) {
+        if let Err(error) = become_shell(script, socket) {
             // Standard error may already be closed. Without a listener the tracer reports the failure itself.
             io::stderr().write_all(error.to_string().as_bytes()).ok();
         }
         sys::exit(126);
     }
-    wait_for(shell);
+    wait_for_all(shell);
     Ok(())
 }
 
-fn become_shell(script: &str, ours: &OwnedFd) -> io::Result<()> {
+fn become_shell(script: &str, socket: &OwnedFd) -> io::Result<()> {
     let null = fs::File::options().read(true).write(true).open("/dev/null")?;
     sys::limit(MAX_CPU_SECONDS, MAX_FILE_BYTES)?;
-    sys::close_streams(null.as_fd())?;
+    sys::redirect_streams_to_null(null.as_fd())?;
     let text = |text: &str| CString::new(text);
-    let words = [text("bash")?, text("-c")?, text(script)?];
+    let arguments = [text("bash")?, text("-c")?, text(script)?];
     let environment: Result<Vec<_>, _> = ENVIRONMENT.iter().map(|it| CString::new(*it)).collect();
     let environment = environment?;
     let listener = sys::listen(&syscalls::numbers())?;
-    sys::send_descriptor(ours.as_fd(), listener.as_fd())?;
+    sys::send_descriptor(socket.as_fd(), listener.as_fd())?;
     drop(listener);
-    Err(sys::execute(c"/bin/bash", &words, &environment))
+    Err(sys::execute(c"/bin/bash", &arguments, &environment))
 }
 
-/// Waits until every process has ended, or until some time after the shell has.
-fn wait_for(shell: pid_t) {
-    let mut since: Option<Instant> = None;
+/// Waits until every process has ended, but at most [`BACKGROUND_TIME`] after the shell.
+fn wait_for_all(shell: pid_t) {
+    let mut shell_ended: Option<Instant> = None;
     loop {
-        match sys::wait(-1, if since.is_some() { WaitMode::NoHang } else { WaitMode::Block }) {
-            WaitResult::Ended(ended) if ended == shell => since = Some(Instant::now()),
+        match sys::wait(-1, if shell_ended.is_some() { WaitMode::NoHang } else { WaitMode::Block })
+        {
+            WaitResult::Ended(ended) if ended == shell => shell_ended = Some(Instant::now()),
             WaitResult::Ended(_) => {}
             WaitResult::NoChildren => return,
-            WaitResult::Nothing => std::thread::sleep(Duration::from_millis(5)),
+            WaitResult::NoneEnded => std::thread::sleep(Duration::from_millis(5)),
         }
-        if since.is_some_and(|since| since.elapsed() > BACKGROUND_TIME) {
+        if shell_ended.is_some_and(|ended| ended.elapsed() > BACKGROUND_TIME) {
             return;
         }
     }

@@ -9,7 +9,7 @@ use std::ptr::{null, null_mut};
 
 use libc::{c_int, c_long, pid_t};
 
-/// A syscall system call that waits for an answer.
+/// An intercepted system call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingSyscall {
     id: u64,
@@ -41,7 +41,7 @@ pub(crate) fn exit(code: c_int) -> ! {
 }
 
 pub(crate) fn kill(process: pid_t) {
-    // SAFETY: takes no pointers. It fails only if the process has ended.
+    // SAFETY: takes no pointers. The call fails only if the process has ended.
     unsafe { libc::kill(process, libc::SIGKILL) };
 }
 
@@ -53,11 +53,11 @@ pub(crate) fn die_with_parent() -> io::Result<()> {
 
 pub(crate) enum WaitResult {
     Ended(pid_t),
-    Nothing,
+    NoneEnded,
     NoChildren,
 }
 
-/// Waits for a child: `which`, or any with -1.
+/// Waits for the child `which`, or for any child if it is -1.
 pub(crate) fn wait(which: pid_t, mode: WaitMode) -> WaitResult {
     let options = match mode {
         WaitMode::Block => 0,
@@ -65,7 +65,7 @@ pub(crate) fn wait(which: pid_t, mode: WaitMode) -> WaitResult {
     };
     // SAFETY: no status is requested, so no memory is passed.
     match unsafe { libc::waitpid(which, null_mut(), options) } {
-        0 => WaitResult::Nothing,
+        0 => WaitResult::NoneEnded,
         -1 => WaitResult::NoChildren,
         ended => WaitResult::Ended(ended),
     }
@@ -101,7 +101,7 @@ pub(crate) fn become_user(id: u32) -> io::Result<()> {
 }
 
 /// Enters new namespaces. The PID namespace applies to the next child.
-pub(crate) fn leave_namespaces() -> io::Result<()> {
+pub(crate) fn unshare_namespaces() -> io::Result<()> {
     let flags = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
@@ -165,25 +165,24 @@ pub(crate) fn change_root(to: &str) -> io::Result<()> {
 
 /// Limits the CPU time of each process and the size of files.
 pub(crate) fn limit(seconds: u64, bytes: u64) -> io::Result<()> {
-    let same = |most| libc::rlimit { rlim_cur: most, rlim_max: most };
-    for (what, most) in
+    for (resource, max) in
         [(libc::RLIMIT_CPU, seconds), (libc::RLIMIT_FSIZE, bytes), (libc::RLIMIT_CORE, 0)]
     {
-        let most = same(most);
+        let limit = libc::rlimit { rlim_cur: max, rlim_max: max };
         // SAFETY: the structure lives until the call returns.
-        check(unsafe { libc::setrlimit(what, &raw const most) })?;
+        check(unsafe { libc::setrlimit(resource, &raw const limit) })?;
     }
     Ok(())
 }
 
 /// Connects the standard streams to the null device and starts a session without a terminal.
-pub(crate) fn close_streams(null_device: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn redirect_streams_to_null(null_device: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: takes no pointers; the standard streams are not used by this process afterwards.
     unsafe {
         for stream in 0..=2 {
             check(libc::dup2(null_device.as_raw_fd(), stream))?;
         }
-        // It fails only for the leader of a group, which a new process is not.
+        // `setsid` fails only for the leader of a group, which a new process is not.
         libc::setsid();
     }
     Ok(())
@@ -235,7 +234,7 @@ fn filter(calls: &[c_long]) -> Vec<libc::sock_filter> {
     steps
 }
 
-/// Returns the next syscall system call.
+/// Returns the next intercepted system call.
 pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<PendingSyscall> {
     // SAFETY: the structure is plain numbers, for which zero is valid; the kernel fills it and requires it to be zero.
     unsafe {
@@ -254,7 +253,7 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<PendingSyscall> {
     }
 }
 
-/// Lets a syscall system call continue.
+/// Lets an intercepted system call continue.
 pub(crate) fn resume(listener: BorrowedFd<'_>, syscall: &PendingSyscall) {
     let mut answer = libc::seccomp_notif_resp {
         id: syscall.id,
@@ -267,7 +266,7 @@ pub(crate) fn resume(listener: BorrowedFd<'_>, syscall: &PendingSyscall) {
 }
 
 /// Reads a C string from the memory of another process.
-pub(crate) fn text_of(process: pid_t, at: u64) -> Option<Vec<u8>> {
+pub(crate) fn read_c_string(process: pid_t, at: u64) -> Option<Vec<u8>> {
     const PAGE: u64 = 4096;
     let mut text = Vec::new();
     let mut at = at;
@@ -275,11 +274,12 @@ pub(crate) fn text_of(process: pid_t, at: u64) -> Option<Vec<u8>> {
         // Never reads past a page, because the next one may not be mapped.
         let length = (PAGE - at % PAGE) as usize;
         let mut page = [0_u8; PAGE as usize];
-        let here = libc::iovec { iov_base: page.as_mut_ptr().cast(), iov_len: length };
-        let there = libc::iovec { iov_base: at as *mut _, iov_len: length };
-        // SAFETY: `here` is our own buffer of at least that length; the kernel checks the other side.
-        let read =
-            unsafe { libc::process_vm_readv(process, &raw const here, 1, &raw const there, 1, 0) };
+        let local = libc::iovec { iov_base: page.as_mut_ptr().cast(), iov_len: length };
+        let remote = libc::iovec { iov_base: at as *mut _, iov_len: length };
+        // SAFETY: `local` is our own buffer of at least that length; the kernel checks the other side.
+        let read = unsafe {
+            libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0)
+        };
         let read = usize::try_from(read).ok().filter(|read| *read > 0)?;
         match page[..read].iter().position(|byte| *byte == 0) {
             Some(end) => {
@@ -294,18 +294,18 @@ pub(crate) fn text_of(process: pid_t, at: u64) -> Option<Vec<u8>> {
 }
 
 /// Reads bytes from the memory of another process.
-pub(crate) fn bytes_of<const N: usize>(process: pid_t, at: u64) -> Option<[u8; N]> {
+pub(crate) fn read_bytes<const N: usize>(process: pid_t, at: u64) -> Option<[u8; N]> {
     let mut bytes = [0_u8; N];
-    let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: N };
-    let there = libc::iovec { iov_base: at as *mut _, iov_len: N };
-    // SAFETY: `here` is our own buffer of that length; the kernel checks the other side.
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: N };
+    let remote = libc::iovec { iov_base: at as *mut _, iov_len: N };
+    // SAFETY: `local` is our own buffer of that length; the kernel checks the other side.
     let read =
-        unsafe { libc::process_vm_readv(process, &raw const here, 1, &raw const there, 1, 0) };
+        unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
     (read == N as isize).then_some(bytes)
 }
 
 /// Returns a socket pair over which a descriptor can be passed.
-pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: the kernel fills two descriptors, which have no other owner.
     unsafe {
@@ -323,6 +323,7 @@ pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 #[repr(align(8))]
 struct Control([u8; 64]);
 
+/// Returns the header of a message with one byte and room for one descriptor.
 fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
     // SAFETY: the structure is plain numbers and pointers, for which zero is valid.
     let mut message: libc::msghdr = unsafe { zeroed() };
@@ -334,7 +335,10 @@ fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
     message
 }
 
-pub(crate) fn send_descriptor(over: BorrowedFd<'_>, what: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn send_descriptor(
+    socket: BorrowedFd<'_>,
+    descriptor: BorrowedFd<'_>,
+) -> io::Result<()> {
     let mut byte = [1_u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut control = Control([0; 64]);
@@ -345,13 +349,13 @@ pub(crate) fn send_descriptor(over: BorrowedFd<'_>, what: BorrowedFd<'_>) -> io:
         (*header).cmsg_level = libc::SOL_SOCKET;
         (*header).cmsg_type = libc::SCM_RIGHTS;
         (*header).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
-        libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(what.as_raw_fd());
-        check_long(libc::sendmsg(over.as_raw_fd(), &raw const message, 0) as c_long).map(drop)
+        libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(descriptor.as_raw_fd());
+        check_long(libc::sendmsg(socket.as_raw_fd(), &raw const message, 0) as c_long).map(drop)
     }
 }
 
 /// Receives a descriptor; an error if the other end closes without sending one.
-pub(crate) fn receive_descriptor(over: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+pub(crate) fn receive_descriptor(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut byte = [0_u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut control = Control([0; 64]);
@@ -359,10 +363,11 @@ pub(crate) fn receive_descriptor(over: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // SAFETY: the kernel fills the buffers within their sizes; a header is only read if it exists, and the descriptor
     // in it is new and has no other owner.
     unsafe {
-        let read =
-            check_long(
-                libc::recvmsg(over.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) as c_long
-            )?;
+        let read = check_long(libc::recvmsg(
+            socket.as_raw_fd(),
+            &raw mut message,
+            libc::MSG_CMSG_CLOEXEC,
+        ) as c_long)?;
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         if read == 0 || header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -372,10 +377,16 @@ pub(crate) fn receive_descriptor(over: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     }
 }
 
-/// Waits until a descriptor is readable or closed, at most some milliseconds. Returns which are.
-pub(crate) fn poll<const N: usize>(these: [BorrowedFd<'_>; N], milliseconds: c_int) -> [bool; N] {
-    let mut polled =
-        these.map(|one| libc::pollfd { fd: one.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+/// Waits until a descriptor is readable or closed, at most some milliseconds. Returns which of them are.
+pub(crate) fn poll<const N: usize>(
+    descriptors: [BorrowedFd<'_>; N],
+    milliseconds: c_int,
+) -> [bool; N] {
+    let mut polled = descriptors.map(|one| libc::pollfd {
+        fd: one.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    });
     // SAFETY: the array has N elements. An interrupted call leaves them unchanged: nothing to read yet.
     unsafe { libc::poll(polled.as_mut_ptr(), N as _, milliseconds) };
     polled.map(|one| one.revents != 0)
@@ -390,12 +401,13 @@ pub(crate) fn cpu_time() -> std::time::Duration {
     std::time::Duration::from_secs(seconds) + std::time::Duration::from_nanos(rest)
 }
 
-pub(crate) fn execute(program: &CStr, words: &[CString], environment: &[CString]) -> io::Error {
+/// Replaces this process with a program. Returns only on failure.
+pub(crate) fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
     let list = |texts: &[CString]| -> Vec<_> {
         texts.iter().map(|text| text.as_ptr()).chain([null()]).collect()
     };
-    let (words, environment) = (list(words), list(environment));
+    let (arguments, environment) = (list(arguments), list(environment));
     // SAFETY: both lists end with a null pointer, and their strings outlive the call.
-    unsafe { libc::execve(program.as_ptr(), words.as_ptr(), environment.as_ptr()) };
+    unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
     io::Error::last_os_error()
 }

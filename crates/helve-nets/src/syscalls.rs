@@ -9,7 +9,8 @@ use crate::trace::Operation;
 pub(crate) enum FileArgument {
     /// Index of the path, relative to the working directory.
     Path(usize),
-    /// Index of the directory descriptor; the path is the next argument. Without a path, the directory itself is meant.
+    /// Index of the directory descriptor; the path is the next argument. If the path is null, the argument names the
+    /// directory itself.
     At(usize),
     Descriptor(usize),
     /// Index of a network address.
@@ -20,7 +21,7 @@ pub(crate) enum FileArgument {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CallEffect {
     Always(Operation),
-    /// Index of the flags of `open`, which decide.
+    /// Index of the flags of `open`, which say whether the file is read or written.
     Flags(usize),
     /// Index of a pointer to a structure that starts with these flags.
     FlagsPointer(usize),
@@ -28,8 +29,8 @@ pub(crate) enum CallEffect {
 
 pub(crate) struct SyscallSpec {
     pub number: c_long,
-    pub does: CallEffect,
-    pub names: &'static [FileArgument],
+    pub effect: CallEffect,
+    pub files: &'static [FileArgument],
 }
 
 pub(crate) fn find(number: c_long) -> Option<&'static SyscallSpec> {
@@ -40,8 +41,8 @@ pub(crate) fn numbers() -> Vec<c_long> {
     CALLS.iter().chain(LEGACY_CALLS).map(|call| call.number).collect()
 }
 
-const fn call(number: c_long, does: CallEffect, names: &'static [FileArgument]) -> SyscallSpec {
-    SyscallSpec { number, does, names }
+const fn call(number: c_long, effect: CallEffect, files: &'static [FileArgument]) -> SyscallSpec {
+    SyscallSpec { number, effect, files }
 }
 
 const EXECUTES: CallEffect = CallEffect::Always(Operation::Execute);

@@ -1,8 +1,8 @@
-//! What a traced script did, as data from the tracer.
+//! What a traced script did, as the tracer reports it.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the files of the sandbox are mounted before it becomes the root.
+/// Where the root directory of the sandbox is assembled, before the sandbox changes its root to this directory.
 pub(crate) const ROOT: &str = "/tmp";
 
 /// An attempted operation. It counts even if it failed here, because it may succeed elsewhere.
@@ -11,7 +11,7 @@ pub(crate) struct TraceEvent {
     pub operation: Operation,
     /// Absolute path, or the kind of a connection.
     pub path: String,
-    /// The programs that did it, from the nearest to the shell.
+    /// The program that did it and its ancestors: innermost first, the shell last.
     pub by: Vec<String>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct TraceEvent {
 pub(crate) enum Operation {
     Execute,
     Read,
-    /// Opened for reading, unless it is a symbolic link.
+    /// Opened for reading with `O_NOFOLLOW`.
     ReadNoFollow,
     /// Opened for writing, created, removed, renamed, linked, or its mode, owner, times or attributes changed.
     Write,

@@ -1,4 +1,4 @@
-//! Turns syscall system calls into events with the file and the program.
+//! Turns intercepted system calls into events that name the file and the program.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -14,26 +14,26 @@ const MAX_ANCESTORS: usize = 12;
 /// Returns the operations that a system call is about to do, except reads of system files.
 pub(crate) fn events(syscall: &PendingSyscall) -> Vec<TraceEvent> {
     let Some(call) = syscalls::find(syscall.call) else { return Vec::new() };
-    let operation = match call.does {
+    let operation = match call.effect {
         CallEffect::Always(operation) => operation,
-        CallEffect::Flags(at) => by_flags(syscall.arguments[at]),
+        CallEffect::Flags(at) => operation_of_flags(syscall.arguments[at]),
         CallEffect::FlagsPointer(at) => {
-            match sys::bytes_of::<8>(syscall.thread, syscall.arguments[at]) {
-                Some(flags) => by_flags(u64::from_ne_bytes(flags)),
+            match sys::read_bytes::<8>(syscall.thread, syscall.arguments[at]) {
+                Some(flags) => operation_of_flags(u64::from_ne_bytes(flags)),
                 None => Operation::Write,
             }
         }
     };
-    let paths = call.names.iter().filter_map(|named| path(syscall, *named));
+    let paths = call.files.iter().filter_map(|argument| path(syscall, *argument));
     let paths: Vec<String> = paths.filter(|path| is_reported(operation, path)).collect();
     if paths.is_empty() {
         return Vec::new();
     }
-    let by = programs(syscall.thread);
+    let by = program_chain(syscall.thread);
     paths.into_iter().map(|path| TraceEvent { operation, path, by: by.clone() }).collect()
 }
 
-fn by_flags(flags: u64) -> Operation {
+fn operation_of_flags(flags: u64) -> Operation {
     let writing = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
     match flags & writing as u64 {
         0 if flags & libc::O_NOFOLLOW as u64 != 0 => Operation::ReadNoFollow,
@@ -49,28 +49,28 @@ fn is_reported(operation: Operation, path: &str) -> bool {
         || SAMPLE_ROOTS.iter().any(|start| path.starts_with(start))
 }
 
-fn path(syscall: &PendingSyscall, named: FileArgument) -> Option<String> {
+fn path(syscall: &PendingSyscall, file: FileArgument) -> Option<String> {
     let thread = syscall.thread;
     let argument = |at: usize| syscall.arguments[at];
-    let below = |folder: PathBuf, at: u64| -> Option<String> {
-        let text = String::from_utf8_lossy(&sys::text_of(thread, at)?).into_owned();
-        // A directory named by `.` can be neither executed, written nor removed.
+    let join = |folder: PathBuf, at: u64| -> Option<String> {
+        let text = String::from_utf8_lossy(&sys::read_c_string(thread, at)?).into_owned();
+        // The kernel refuses to execute, write or remove a path that ends in `.`.
         (!text.ends_with("/.")).then(|| resolve_stream(thread, normalize(&folder.join(text))))
     };
     let current = || proc_link(thread, "cwd");
-    match named {
+    match file {
         FileArgument::Path(at) if is_empty(thread, argument(at)) => None,
-        FileArgument::Path(at) => below(current()?, argument(at)),
+        FileArgument::Path(at) => join(current()?, argument(at)),
         FileArgument::Descriptor(at) => Some(normalize(&descriptor_path(thread, argument(at))?)),
         FileArgument::At(at) => {
-            let is_here = argument(at) as i32 == libc::AT_FDCWD;
-            if is_here && is_empty(thread, argument(at + 1)) {
+            let is_cwd = argument(at) as i32 == libc::AT_FDCWD;
+            if is_cwd && is_empty(thread, argument(at + 1)) {
                 return None;
             }
-            let folder = if is_here { current()? } else { descriptor_path(thread, argument(at))? };
+            let folder = if is_cwd { current()? } else { descriptor_path(thread, argument(at))? };
             match argument(at + 1) {
                 0 => Some(normalize(&folder)),
-                text => below(folder, text),
+                text => join(folder, text),
             }
         }
         FileArgument::Address(at) => address(thread, argument(at)),
@@ -79,16 +79,16 @@ fn path(syscall: &PendingSyscall, named: FileArgument) -> Option<String> {
 
 /// Whether a path is empty, so that the call fails.
 fn is_empty(thread: pid_t, at: u64) -> bool {
-    at != 0 && sys::text_of(thread, at).is_some_and(|text| text.is_empty())
+    at != 0 && sys::read_c_string(thread, at).is_some_and(|text| text.is_empty())
 }
 
-/// Describes a socket that reaches another machine or a local server.
+/// Describes the address of a network or local socket; `None` for other families.
 fn address(thread: pid_t, at: u64) -> Option<String> {
-    let family = u16::from_ne_bytes(sys::bytes_of::<2>(thread, at)?);
+    let family = u16::from_ne_bytes(sys::read_bytes::<2>(thread, at)?);
     match i32::from(family) {
         libc::AF_INET | libc::AF_INET6 => Some("network".into()),
         libc::AF_UNIX => {
-            let name = sys::text_of(thread, at + 2).unwrap_or_default();
+            let name = sys::read_c_string(thread, at + 2).unwrap_or_default();
             Some(format!("socket {}", String::from_utf8_lossy(&name)))
         }
         _ => None,
@@ -120,7 +120,7 @@ fn proc_link(thread: pid_t, link: &str) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{thread}/{link}")).ok().map(strip_sandbox_root)
 }
 
-/// From outside, the files of the sandbox are below its root directory.
+/// Removes the sandbox root from a path: outside the sandbox, its files have that prefix.
 fn strip_sandbox_root(path: PathBuf) -> PathBuf {
     match path.strip_prefix(ROOT) {
         Ok(inside) => Path::new("/").join(inside),
@@ -143,26 +143,26 @@ fn normalize(path: &Path) -> String {
 }
 
 /// Returns the program of a process and those of its ancestors, up to the tracer.
-fn programs(thread: pid_t) -> Vec<String> {
-    let own = std::env::current_exe().ok();
+fn program_chain(thread: pid_t) -> Vec<String> {
+    let tracer = std::env::current_exe().ok();
     let mut all = Vec::new();
     let mut process = thread;
     while all.len() < MAX_ANCESTORS {
         let Ok(program) = std::fs::read_link(format!("/proc/{process}/exe")) else { break };
-        if Some(&program) == own.as_ref() {
+        if Some(&program) == tracer.as_ref() {
             break;
         }
-        all.push(name_of(process, &program));
+        all.push(program_name(process, &program));
         match parent(process) {
-            Some(above) => process = above,
+            Some(parent) => process = parent,
             None => break,
         }
     }
     all
 }
 
-/// Returns the name of a program; for an interpreter, that of its script.
-fn name_of(process: pid_t, program: &Path) -> String {
+/// Returns the name of a program. For an interpreter that runs a script, returns the name of the script.
+fn program_name(process: pid_t, program: &Path) -> String {
     let base = |path: &Path| {
         path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     };

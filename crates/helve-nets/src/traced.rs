@@ -14,7 +14,7 @@ use crate::trace::Trace;
 use crate::workers;
 
 /// Progress is printed after this many scripts.
-const PROGRESS: usize = 500;
+const PROGRESS_INTERVAL: usize = 500;
 
 /// An allowed script with its decision.
 pub(crate) struct AllowedScript {
@@ -44,26 +44,26 @@ pub(crate) enum FlagCoverage {
     All,
 }
 
-pub(crate) fn run(files: &Path, wide: FlagCoverage) -> Result<Vec<String>, String> {
-    let world = SampleFiles::new();
+pub(crate) fn run(files: &Path, coverage: FlagCoverage) -> Result<Vec<String>, String> {
+    let samples = SampleFiles::new();
     let mut policies = PolicyCache::default();
     let mut allowed = Vec::new();
     let mut failures = Vec::new();
     for case in cases::allowed() {
-        let judged = judge(&case.script, policies.get(&case.policy)?, &world);
+        let judged = judge(&case.script, policies.get(&case.policy)?, &samples);
         match judged.action {
             Action::Allow => allowed.push(AllowedScript { case, judged }),
             action => failures.push(format!("{action:?} instead of Allow: {case:?}")),
         }
     }
     let mut seen = HashSet::new();
-    let step = if wide == FlagCoverage::All { 1 } else { 29 };
-    let (mut known, mut asked) = (0_usize, 0_usize);
+    let step = if coverage == FlagCoverage::All { 1 } else { 29 };
+    let (mut flag_scripts, mut asked) = (0_usize, 0_usize);
     let found: Vec<ScriptCase> =
         cases::flag_scripts().into_iter().filter(|it| seen.insert(it.clone())).collect();
     for case in found.into_iter().step_by(step) {
-        known += 1;
-        let judged = judge(&case.script, policies.get(&case.policy)?, &world);
+        flag_scripts += 1;
+        let judged = judge(&case.script, policies.get(&case.policy)?, &samples);
         if judged.action == Action::Allow {
             allowed.push(AllowedScript { case, judged });
         } else {
@@ -73,32 +73,32 @@ pub(crate) fn run(files: &Path, wide: FlagCoverage) -> Result<Vec<String>, Strin
     let all = allowed.len();
     allowed.retain(|one| one.judged.is_predictable());
     println!("{} scripts use opaque or unknown programs and are skipped", all - allowed.len());
-    let (missing, allowed) = only_installed(allowed);
-    println!("{known} scripts about flags, of which {asked} ask");
+    let (missing, allowed) = split_by_installed(allowed);
+    println!("{flag_scripts} scripts about flags, of which {asked} ask");
     println!("{} allowed scripts are run", allowed.len());
     if !missing.is_empty() {
         let list: Vec<&str> = missing.iter().map(String::as_str).collect();
         println!("skipped, because not installed: {}", list.join(" "));
     }
-    failures.extend(run_all(files, &world, &allowed)?);
+    failures.extend(run_all(files, &samples, &allowed)?);
     Ok(failures)
 }
 
 /// Runs allowed scripts. Returns a line for each failure.
 pub(crate) fn run_all(
     files: &Path,
-    world: &SampleFiles,
+    samples: &SampleFiles,
     allowed: &[AllowedScript],
 ) -> Result<Vec<String>, String> {
     let failures = Mutex::new(Vec::new());
-    let (done, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let look = |one: &AllowedScript, traced: &Trace| {
+    let (done, timed_out) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let inspect = |one: &AllowedScript, traced: &Trace| {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        if done.is_multiple_of(PROGRESS) {
+        if done.is_multiple_of(PROGRESS_INTERVAL) {
             println!("   {done} of {}", allowed.len());
         }
-        ended.fetch_add(usize::from(traced.timed_out), Ordering::Relaxed);
-        let unlisted = one.judged.unlisted(traced, world);
+        timed_out.fetch_add(usize::from(traced.timed_out), Ordering::Relaxed);
+        let unlisted = one.judged.unlisted(traced, samples);
         if !unlisted.is_empty()
             && let Ok(mut failures) = failures.lock()
         {
@@ -108,15 +108,15 @@ pub(crate) fn run_all(
             failures.push(failure);
         }
     };
-    workers::trace_all(files, allowed, |one| &one.case.script, look)?;
-    println!("{} of them timed out", ended.into_inner());
+    workers::trace_all(files, allowed, |one| &one.case.script, inspect)?;
+    println!("{} of them timed out", timed_out.into_inner());
     let mut failures = failures.into_inner().map_err(|_| "a worker panicked")?;
     failures.sort();
     Ok(failures)
 }
 
-/// Skips scripts that need programs which are not installed.
-fn only_installed(allowed: Vec<AllowedScript>) -> (BTreeSet<String>, Vec<AllowedScript>) {
+/// Returns the programs that are not installed, and the scripts that need none of them.
+fn split_by_installed(allowed: Vec<AllowedScript>) -> (BTreeSet<String>, Vec<AllowedScript>) {
     let mut missing = BTreeSet::new();
     let installed = |name: &str| {
         ["/usr/local/bin", "/usr/bin", "/bin"]

@@ -18,8 +18,8 @@ struct TracerProcess {
 impl TracerProcess {
     fn start(files: &Path) -> Result<Self, String> {
         let describe = |error: std::io::Error| format!("the tracer: {error}");
-        let own = std::env::current_exe().map_err(describe)?;
-        let mut child = Command::new(own)
+        let this_program = std::env::current_exe().map_err(describe)?;
+        let mut child = Command::new(this_program)
             .arg("tracer")
             .arg(files)
             .stdin(Stdio::piped())
@@ -43,18 +43,18 @@ impl TracerProcess {
 
 impl Drop for TracerProcess {
     fn drop(&mut self) {
-        // Both fail only if the process has already ended.
+        // Both calls fail only if the process has already ended.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// Runs every script and passes its trace to `look`. Stops at the first script that cannot be traced.
+/// Runs every script and passes its trace to `inspect`. Stops at the first script that cannot be traced.
 pub(crate) fn trace_all<T: Sync>(
     files: &Path,
     all: &[T],
     script: impl Fn(&T) -> &str + Sync,
-    look: impl Fn(&T, &Trace) + Sync,
+    inspect: impl Fn(&T, &Trace) + Sync,
 ) -> Result<(), String> {
     let workers = thread::available_parallelism().map_or(2, usize::from).min(8);
     let next = AtomicUsize::new(0);
@@ -66,7 +66,7 @@ pub(crate) fn trace_all<T: Sync>(
             if let Some(error) = &traced.error {
                 return Err(format!("commands cannot be traced here: {error}"));
             }
-            look(one, &traced);
+            inspect(one, &traced);
         }
         Ok(())
     };

@@ -1,4 +1,4 @@
-//! The nets in a small size; `cargo xtask torture` runs them large.
+//! Runs each net for a short time; `cargo xtask torture` runs them longer.
 #![expect(clippy::unwrap_used, reason = "a test fails if it cannot start its program")]
 #![expect(
     clippy::disallowed_methods,
@@ -8,11 +8,11 @@
 use std::process::Command;
 
 #[track_caller]
-fn check(words: &[&str]) {
-    let output = Command::new(env!("CARGO_BIN_EXE_helve-nets")).args(words).output().unwrap();
+fn check(arguments: &[&str]) {
+    let output = Command::new(env!("CARGO_BIN_EXE_helve-nets")).args(arguments).output().unwrap();
     let output_text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "helve-nets {}\n{output_text}", words.join(" "));
-    assert!(!output_text.is_empty(), "helve-nets {} printed nothing", words.join(" "));
+    assert!(output.status.success(), "helve-nets {}\n{output_text}", arguments.join(" "));
+    assert!(!output_text.is_empty(), "helve-nets {} printed nothing", arguments.join(" "));
 }
 
 /// Allowed scripts do nothing that the decision does not list.
@@ -35,6 +35,6 @@ fn allowed_flows_do_only_what_is_listed() {
 }
 
 #[test]
-fn no_text_panics_and_no_wrapping_permits_more() {
+fn arbitrary_texts_do_not_panic_and_wrapping_does_not_permit_more() {
     check(&["bytes", "3", "1"]);
 }

@@ -1,4 +1,5 @@
-//! Stores complete outputs of which a model was shown a part. The files are private, have unguessable names, and expire.
+//! Stores the complete outputs of calls when a model was shown only a part. The files are private, have unguessable
+//! names, and expire.
 
 mod sweep;
 
@@ -56,17 +57,19 @@ struct OutputStore {
 
 /// What this process knows about the last sweep.
 struct SweepState {
+    /// Earliest time of the next sweep.
     next: Option<SystemTime>,
+    /// Number of bytes added since the last sweep.
     added: u64,
 }
 
 impl OutputFiles {
     /// Nothing is created until something is saved.
     pub fn at(folder: PathBuf) -> Self {
-        Self::with(&folder, LIMITS)
+        Self::with_limits(&folder, LIMITS)
     }
 
-    fn with(data: &Path, limits: OutputLimits) -> Self {
+    fn with_limits(data: &Path, limits: OutputLimits) -> Self {
         let sweep_state = Mutex::new(SweepState { next: None, added: 0 });
         let (folder, scratch) = (data.join("outputs"), data.join("tmp"));
         Self(Arc::new(OutputStore { folder, scratch, limits, sweep_state }))
@@ -115,11 +118,11 @@ impl Outputs for OutputFiles {
         session: &'a str,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        // Anything but our own ids is rejected: it might lead to another folder.
-        let is_ours = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        // Other texts than ids are rejected, because they could name a file in another folder.
+        let is_valid = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let path = self.folder(session).join(format!("{id}.txt"));
         Box::pin(async move {
-            if !is_ours {
+            if !is_valid {
                 return Ok(None);
             }
             run_blocking(move || match File::open(path) {
@@ -154,18 +157,19 @@ fn read_start(file: &File) -> io::Result<String> {
 }
 
 /// Truncates a text that is too long, and appends a line that says so.
-fn truncate(text: &str, most: usize) -> String {
-    if text.len() <= most {
+fn truncate(text: &str, max: usize) -> String {
+    if text.len() <= max {
         return text.to_owned();
     }
-    let kept = &text[..text.floor_char_boundary(most)];
+    let kept = &text[..text.floor_char_boundary(max)];
     let end = if kept.ends_with('\n') { "" } else { "\n" };
     format!("{kept}{end}[Only the first {} of {} bytes were kept.]\n", kept.len(), text.len())
 }
 
 /// Returns a file name for a session: its id if that is safe on every file system, otherwise a hash of it.
 ///
-/// Upper case is not safe, because some file systems ignore case. Short names like `con` and `nul` are devices on some.
+/// Upper case is not safe, because some file systems ignore case. Short names are not safe, because some, like `con` and
+/// `nul`, are devices on Windows.
 fn safe_name(session: &str) -> String {
     let is_safe = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
     if (8..=64).contains(&session.len()) && session.bytes().all(is_safe) {
@@ -183,7 +187,7 @@ async fn run_blocking<T: Send + 'static>(
     }
 }
 
-/// Runs work in the background. If no thread can be spawned, it is skipped until the next time.
+/// Runs work in the background. The work is skipped if no thread can be spawned.
 fn spawn(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().name("helve-outputs".into()).spawn(work).ok();
 }
@@ -199,7 +203,8 @@ impl OutputStore {
             result => result?,
         };
         if let Err(error) = file.write_all(text.as_bytes()) {
-            // A partial file could be mistaken for the whole output. If it cannot be removed, its name is at least not returned.
+            // A partial file could be mistaken for the whole output. If it cannot be removed, its path is not returned
+            // at least.
             std::fs::remove_file(&path).ok();
             return Err(error);
         }
@@ -230,7 +235,7 @@ impl OutputStore {
     }
 }
 
-/// How often a folder is created again after a concurrent sweep removed it.
+/// How many times creating a file is attempted while a concurrent sweep removes its folder.
 const MAX_ATTEMPTS: usize = 3;
 
 fn create_with_folder(folder: &Path, path: &Path) -> io::Result<File> {

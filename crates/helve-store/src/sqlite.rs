@@ -48,8 +48,8 @@ impl SqliteStore {
         Self { folder, timeout: LOCK_TIMEOUT, queue: Arc::default() }
     }
 
-    /// Returns the number of events dropped because the queue was full.
-    pub fn dropped(&self) -> u64 {
+    /// Returns the number of writes that were lost because the queue was full.
+    pub fn lost_writes(&self) -> u64 {
         let dropped = self.queue.dropped();
         dropped.progress + dropped.others
     }
@@ -61,16 +61,16 @@ impl SqliteStore {
     ) -> BoxFuture<'a, Result<T, StoreError>> {
         Box::pin(async move {
             let (sender, receiver) = oneshot::channel();
-            self.start(self.queue.query(Box::new(move |worker| {
-                // The caller may have been dropped in the meantime.
+            self.start_if_missing(self.queue.query(Box::new(move |worker| {
+                // Fails if the caller no longer waits for the answer.
                 sender.send(query(worker)).ok();
             })));
-            let gone = |_| Err(StoreError::other("The store's worker thread has ended."));
-            receiver.await.unwrap_or_else(gone)
+            let ended = |_| Err(StoreError::other("The store's worker thread has ended."));
+            receiver.await.unwrap_or_else(ended)
         })
     }
 
-    fn start(&self, thread: WorkerThread) {
+    fn start_if_missing(&self, thread: WorkerThread) {
         match thread {
             WorkerThread::Started => return,
             WorkerThread::Missing => {}
@@ -126,25 +126,25 @@ impl Store for SqliteStore {
         // A value that cannot be stored is only missing for the next process.
         if let Ok(value) = slots::encode(&value) {
             let (session, key) = (session.to_owned(), key.to_owned());
-            self.start(self.queue.push_slot(SlotWrite { session, key, value }));
+            self.start_if_missing(self.queue.push_slot(SlotWrite { session, key, value }));
         }
     }
 
     fn append(&self, event: &Event) {
-        if let Some(note) = calls::reduce(event) {
-            self.start(self.queue.push_event(note));
+        if let Some(reduced) = calls::reduce(event) {
+            self.start_if_missing(self.queue.push_event(reduced));
         }
     }
 
     fn calls<'a>(
         &'a self,
         session: Option<&'a str>,
-        most: usize,
+        max: usize,
     ) -> BoxFuture<'a, Result<Vec<CallState>, StoreError>> {
         let session = session.map(str::to_owned);
         self.query(move |worker| {
             worker.write_all();
-            worker.attempt(|database| calls::newest(database, session.as_deref(), most))
+            worker.attempt(|database| calls::newest(database, session.as_deref(), max))
         })
     }
 
@@ -203,14 +203,14 @@ impl Store for SqliteStore {
     fn notice(&self) -> BoxFuture<'_, Option<String>> {
         let queue = self.queue.clone();
         let notice = self.query(move |worker| Ok(worker.notice(queue.dropped())));
-        Box::pin(async { notice.await.unwrap_or_else(|gone| Some(gone.to_string())) })
+        Box::pin(async { notice.await.unwrap_or_else(|error| Some(error.to_string())) })
     }
 }
 
 /// Returns the milliseconds since the Unix epoch.
 fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Converts to SQLite's signed integers; our values do not need the upper half.

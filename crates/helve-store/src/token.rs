@@ -1,4 +1,4 @@
-//! The token that clients present when they call this user's Helve over a port.
+//! The token that clients must present to a Helve server that listens on a port.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -46,11 +46,11 @@ pub fn load_or_create_token(data: &Path) -> io::Result<SavedToken> {
 /// Reads a token from a file. Fails if other users can read the file.
 pub fn read_token(path: &Path) -> io::Result<String> {
     let file = std::fs::File::open(path)?;
-    let readable_by_others = others_can_read(&file.metadata()?);
-    let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what));
-    if readable_by_others {
+
+    let invalid = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    if others_can_read(&file.metadata()?) {
         return invalid(
-            "other users can read it, so it is not secret any more: replace it by a new token, with mode 600",
+            "other users can read it, so it is not secret any more: replace it with a new token, with mode 600",
         );
     }
     let mut text = String::new();

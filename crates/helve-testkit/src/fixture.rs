@@ -13,7 +13,7 @@
 //! --- call read {"filePath": "src/main.rs"}
 //! --- write src/main.rs    (a change by someone else between calls)
 //! fn main() { println!() }
-//! --- begun CALL a.txt     (a call that was killed before it wrote this)
+//! --- begun CALL a.txt     (a call that was killed before it wrote the text below)
 //! fn main() { todo() }
 //! ```
 //!
@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::journal::MemoryJournal;
 use crate::machine::{MODE, MemoryMachine};
-use crate::person::Scripted;
+use crate::person::ScriptedPerson;
 use crate::store::{MemoryOutputs, MemoryStore};
 use crate::tree::MemoryNode;
 
@@ -59,15 +59,17 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     let sections = sections(fixture);
     let machine = Arc::new(MemoryMachine::default());
     machine.write(Path::new(ROOT).join(".keep"), "");
-    let of = |name: &'static str| {
+    let sections_named = |name: &'static str| {
         sections.iter().filter(move |(head, _)| head.split(' ').next() == Some(name))
     };
-    let rules = |name| of(name).map(|(head, _)| rule(head)).collect::<Vec<_>>();
-    let person = Arc::new(Scripted::with(of("reply").map(|(head, _)| reply(head))));
+    let rules = |name| sections_named(name).map(|(head, _)| rule(head)).collect::<Vec<_>>();
+    let person = Arc::new(ScriptedPerson::with_replies(
+        sections_named("reply").map(|(head, _)| reply(head)),
+    ));
     let written = WrittenRules {
         user: rules("rule"),
         project: rules("project"),
-        trusted: of("trusted").next().is_some(),
+        trusted: sections_named("trusted").next().is_some(),
         flags: rules("allow"),
         agents: vec![("tester".into(), rules("agent"))],
     };
@@ -101,11 +103,11 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     });
     let engine = Engine::new(store);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.unwrap_or_else(|err| panic!("no runtime: {err}"));
-    let (mut seen, mut calls) = (String::new(), 0);
+    let runtime = runtime.unwrap_or_else(|err| panic!("cannot start a runtime: {err}"));
+    let (mut transcript, mut calls) = (String::new(), 0);
     for (head, body) in &sections {
-        let (word, rest) = head.split_once(' ').unwrap_or((head, ""));
-        match word {
+        let (keyword, rest) = head.split_once(' ').unwrap_or((head, ""));
+        match keyword {
             "call" => {
                 let (tool, input) = rest.split_once(' ').unwrap_or((rest, "{}"));
                 let input = if body.is_empty() { input.to_string() } else { body.clone() };
@@ -116,21 +118,22 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
                 let running = engine.call(&session, &tools, call, CancellationToken::new());
                 let before = machine.0.lock().clone();
                 let result = runtime.block_on(running);
-                seen.push_str(&person.asked().concat());
-                seen.push_str(&render(&result));
-                seen.push_str(&changed(&before, &machine.0.lock()));
+                transcript.push_str(&person.take_asked().concat());
+                transcript.push_str(&render(&result));
+                transcript.push_str(&changed_files(&before, &machine.0.lock()));
             }
             "begun" => {
-                let entry = begun(&machine, rest, body);
+                let entry = begun_entry(&machine, rest, body);
                 runtime.block_on(journal.begin(&entry)).unwrap_or_else(|err| panic!("{err}"));
             }
             "rule" | "agent" | "project" | "allow" | "reply" | "trusted" => {}
-            _ => place(&machine, word, rest, body),
+            _ => write_node(&machine, keyword, rest, body),
         }
     }
-    seen
+    transcript
 }
 
+/// Splits a fixture into the `--- ` lines and the text below each.
 fn sections(fixture: &str) -> Vec<(String, String)> {
     let mut sections: Vec<(String, String)> = Vec::new();
     for line in fixture.split_inclusive('\n') {
@@ -143,9 +146,9 @@ fn sections(fixture: &str) -> Vec<(String, String)> {
     sections
 }
 
-fn place(machine: &MemoryMachine, word: &str, rest: &str, body: &str) {
+fn write_node(machine: &MemoryMachine, keyword: &str, rest: &str, body: &str) {
     let at = |name: &str| Path::new(ROOT).join(name);
-    let node = match word {
+    let node = match keyword {
         "file" | "write" => MemoryNode::File(bytes::Bytes::copy_from_slice(body.as_bytes())),
         "bytes" => MemoryNode::File(hexadecimal(body).into()),
         "fifo" => MemoryNode::Special(FileKind::Fifo),
@@ -163,21 +166,21 @@ fn place(machine: &MemoryMachine, word: &str, rest: &str, body: &str) {
 }
 
 /// The journal entry of a call that is about to write.
-fn begun(machine: &MemoryMachine, rest: &str, body: &str) -> JournalEntry {
+fn begun_entry(machine: &MemoryMachine, rest: &str, body: &str) -> JournalEntry {
     let (call, name) = rest.split_once(' ').unwrap_or_else(|| panic!("`begun CALL NAME`: {rest}"));
     let path = Path::new(ROOT).join(name);
     let image = match machine.0.lock().get(&path) {
         Some(MemoryNode::File(bytes)) => Some(FileImage::new(bytes.clone(), MODE)),
         Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Locked) | None => None,
     };
-    let meant = Some(ContentHash::of(body.as_bytes()));
+    let intended = Some(ContentHash::of(body.as_bytes()));
     JournalEntry {
         call: call.into(),
         session: "s".into(),
         tool: "edit".into(),
         root: ROOT.into(),
         at: 0,
-        files: vec![BeforeImage { path, image, intended: meant }],
+        files: vec![BeforeImage { path, image, intended }],
     }
 }
 
@@ -195,7 +198,7 @@ fn rule(head: &str) -> Rule {
         "allow" => Action::Allow,
         "ask" => Action::Ask,
         "deny" => Action::Deny,
-        other => panic!("no action `{other}`"),
+        other => panic!("unknown action `{other}`"),
     };
     Rule::new(permission, &pattern.join(" "), action, Source::Program)
 }
@@ -209,28 +212,28 @@ fn reply(head: &str) -> Reply {
         "no" => Reply::No { note: None },
         other => match other.strip_prefix("no: ") {
             Some(word) => Reply::No { note: Some(word.into()) },
-            None => panic!("no reply `{other}`"),
+            None => panic!("unknown reply `{other}`"),
         },
     }
 }
 
 /// The files below the root that a call changed.
-fn changed(before: &Nodes, after: &Nodes) -> String {
-    let mut seen = String::new();
+fn changed_files(before: &Nodes, after: &Nodes) -> String {
+    let mut text = String::new();
     let names: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
     for path in names {
-        let Ok(shown) = path.strip_prefix(ROOT) else { continue };
+        let Ok(name) = path.strip_prefix(ROOT) else { continue };
         match (before.get(path), after.get(path)) {
             (old, new) if old == new => {}
             (_, Some(MemoryNode::File(bytes))) => {
-                let text = String::from_utf8_lossy(bytes).replace('\r', "␍");
-                let open = if text.ends_with('\n') { "" } else { "(no newline)\n" };
-                seen.push_str(&format!(">> {}\n{text}{open}", shown.display()));
+                let content = String::from_utf8_lossy(bytes).replace('\r', "␍");
+                let end = if content.ends_with('\n') { "" } else { "(no newline)\n" };
+                text.push_str(&format!(">> {}\n{content}{end}", name.display()));
             }
-            (_, _) => seen.push_str(&format!(">> {} is gone\n", shown.display())),
+            (_, _) => text.push_str(&format!(">> {} is gone\n", name.display())),
         }
     }
-    seen
+    text
 }
 
 type Nodes = BTreeMap<PathBuf, MemoryNode>;
@@ -239,13 +242,13 @@ type Nodes = BTreeMap<PathBuf, MemoryNode>;
 pub fn render(result: &ToolResult) -> String {
     match &result.outcome {
         Ok(output) => {
-            let mut seen = format!("== {}\n{}\n", output.title, output.joined().trim_end());
+            let mut text = format!("== {}\n{}\n", output.title, output.joined().trim_end());
             for content in &output.content {
                 if let Content::Media { mime, data } = content {
-                    seen.push_str(&format!("++ {mime}, {} bytes\n", data.len()));
+                    text.push_str(&format!("++ {mime}, {} bytes\n", data.len()));
                 }
             }
-            seen
+            text
         }
         Err(err) => format!("!! {:?}\n{}\n", err.kind, err.words().trim_end()),
     }

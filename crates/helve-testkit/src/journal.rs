@@ -54,7 +54,7 @@ impl Journal for MemoryJournal {
     fn entries<'a>(
         &'a self,
         root: &'a Path,
-        most: usize,
+        max: usize,
     ) -> BoxFuture<'a, Result<Vec<RecordedChange>, StoreError>> {
         let journal = self.0.lock();
         let mut found: Vec<RecordedChange> = Vec::new();
@@ -65,7 +65,7 @@ impl Journal for MemoryJournal {
                 found.extend(journal.change(&entry.call));
             }
         }
-        found.truncate(most);
+        found.truncate(max);
         Box::pin(async { Ok(found) })
     }
 

@@ -11,6 +11,6 @@ mod tree;
 pub use fixture::{check, run};
 pub use journal::MemoryJournal;
 pub use machine::MemoryMachine;
-pub use person::Scripted;
+pub use person::ScriptedPerson;
 pub use store::{MemoryOutputs, MemoryStore};
 pub use tree::MemoryNode;

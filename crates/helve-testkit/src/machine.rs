@@ -25,7 +25,7 @@ pub struct MemoryMachine(pub Mutex<BTreeMap<PathBuf, MemoryNode>>);
 
 /// The permission bits of every file.
 pub(crate) const MODE: u32 = 0o644;
-/// The limit of Linux.
+/// How many symbolic links are followed, as on Linux.
 const MAX_LINKS: usize = 40;
 
 impl MemoryMachine {
@@ -40,14 +40,15 @@ impl MemoryMachine {
             Some(MemoryNode::Link(_)) => Some(FileKind::DeadLink),
             Some(MemoryNode::Special(kind)) => Some(*kind),
             None => {
-                let beneath = |other: &PathBuf| other.starts_with(path) && other != path;
-                let folder = path == Path::new("/") || nodes.keys().any(beneath);
-                folder.then_some(FileKind::Folder)
+                let is_inside = |other: &PathBuf| other.starts_with(path) && other != path;
+                let is_folder = path == Path::new("/") || nodes.keys().any(is_inside);
+                is_folder.then_some(FileKind::Folder)
             }
         }
     }
 
-    fn follow(&self, path: &Path) -> Result<LocatedPath, MachineError> {
+    /// Resolves all symbolic links.
+    fn resolve(&self, path: &Path) -> Result<LocatedPath, MachineError> {
         let mut pending = reversed_components(path);
         let (mut real, mut links) = (PathBuf::from("/"), 0);
         while let Some(part) = pending.pop() {
@@ -90,33 +91,33 @@ impl MemoryMachine {
 
 /// The components of a path in reverse order.
 fn reversed_components(path: &Path) -> Vec<OsString> {
-    let named = path.components().filter_map(|component| match component {
+    let names = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_os_string()),
         Component::ParentDir => Some(OsString::from("..")),
         Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
     });
-    let mut parts: Vec<OsString> = named.collect();
+    let mut parts: Vec<OsString> = names.collect();
     parts.reverse();
     parts
 }
 
 impl Machine for MemoryMachine {
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>> {
-        Box::pin(async move { self.follow(path) })
+        Box::pin(async move { self.resolve(path) })
     }
 
     fn window<'a>(
         &'a self,
         at: &'a Place,
-        want: WindowRequest,
+        request: WindowRequest,
     ) -> BoxFuture<'a, Result<WindowLines, MachineError>> {
-        Box::pin(async move { Ok(window(&self.open(at)?, want)) })
+        Box::pin(async move { Ok(window(&self.open(at)?, request)) })
     }
 
     fn list<'a>(
         &'a self,
         at: &'a Place,
-        most: usize,
+        max: usize,
     ) -> BoxFuture<'a, Result<DirListing, MachineError>> {
         Box::pin(async move {
             let folder = at.path();
@@ -127,15 +128,15 @@ impl Machine for MemoryMachine {
             let mut names: Vec<OsString> = paths
                 .iter()
                 .filter_map(|path| path.strip_prefix(&folder).ok())
-                .filter_map(|beneath| beneath.components().next())
+                .filter_map(|inside| inside.components().next())
                 .map(|first| first.as_os_str().to_os_string())
                 .collect();
             names.dedup();
-            let left_out = names.len().saturating_sub(most) as u64;
-            names.truncate(most);
+            let left_out = names.len().saturating_sub(max) as u64;
+            names.truncate(max);
             let mut entries = Vec::new();
             for name in names {
-                let located = self.follow(&folder.join(&name));
+                let located = self.resolve(&folder.join(&name));
                 let kind = located.ok().and_then(|located| located.kind);
                 let node = self.0.lock().get(&folder.join(&name)).cloned();
                 let is_link = matches!(node, Some(MemoryNode::Link(_)));
@@ -152,13 +153,13 @@ impl Machine for MemoryMachine {
     fn read<'a>(
         &'a self,
         at: &'a Place,
-        most: u64,
+        max: u64,
     ) -> BoxFuture<'a, Result<FileContent, MachineError>> {
         Box::pin(async move {
             let bytes = self.open(at)?;
             let size = bytes.len() as u64;
-            if size > most {
-                return Err(MachineError::TooLarge { size, limit: most });
+            if size > max {
+                return Err(MachineError::TooLarge { size, limit: max });
             }
             let hash = ContentHash::of(&bytes);
             Ok(FileContent { bytes, mode: MODE, hash })
@@ -169,16 +170,16 @@ impl Machine for MemoryMachine {
         &self,
         changes: Vec<CommitChange>,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
-        let made = commit(&mut self.0.lock(), changes);
-        Box::pin(async { made })
+        let result = commit(&mut self.0.lock(), changes);
+        Box::pin(async { result })
     }
 
-    fn find(&self, want: FindRequest) -> FindFlow {
-        tree::find(&self.0.lock(), &want)
+    fn find(&self, request: FindRequest) -> FindFlow {
+        tree::find(&self.0.lock(), &request)
     }
 
-    fn search(&self, want: SearchRequest) -> SearchFlow {
-        tree::search(&self.0.lock(), &want)
+    fn search(&self, request: SearchRequest) -> SearchFlow {
+        tree::search(&self.0.lock(), &request)
     }
 }
 
@@ -191,18 +192,18 @@ fn commit(
         Some(MemoryNode::File(bytes)) => Some(ContentHash::of(bytes)),
         Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Locked) | None => None,
     };
-    let mut compared = Vec::new();
+    let mut expectations = Vec::new();
     for change in &changes {
         match change {
             CommitChange::Write { at, expect, .. } | CommitChange::Remove { at, expect } => {
-                compared.push((at, expect));
+                expectations.push((at, expect));
             }
             CommitChange::Move { from, expect, to, over, .. } => {
-                compared.extend([(from, expect), (to, over)]);
+                expectations.extend([(from, expect), (to, over)]);
             }
         }
     }
-    for (at, expect) in compared {
+    for (at, expect) in expectations {
         let found = hash(nodes, at);
         let holds = match expect {
             ExpectedContent::Absent => found.is_none(),
@@ -215,10 +216,10 @@ fn commit(
             return Err(CommitError::Conflict { at: at.clone(), found });
         }
     }
-    let mut made = Vec::new();
+    let mut committed = Vec::new();
     for change in changes {
-        let was = hash(nodes, change.at());
-        let now = match change {
+        let old_hash = hash(nodes, change.at());
+        let new_hash = match change {
             CommitChange::Write { at, bytes, .. } => {
                 nodes.insert(at.path(), MemoryNode::File(bytes.clone()));
                 Some(ContentHash::of(&bytes))
@@ -237,12 +238,12 @@ fn commit(
                 hash(nodes, &to)
             }
         };
-        made.push(Committed { mode: now.map(|_| MODE), was, links: 1 });
+        committed.push(Committed { mode: new_hash.map(|_| MODE), was: old_hash, links: 1 });
     }
-    Ok(made)
+    Ok(committed)
 }
 
-fn window(bytes: &Bytes, want: WindowRequest) -> WindowLines {
+fn window(bytes: &Bytes, request: WindowRequest) -> WindowLines {
     if let Ok(view) = View::new(bytes)
         && matches!(view.encoding(), Encoding::Utf16Le | Encoding::Utf16Be)
     {
@@ -252,37 +253,39 @@ fn window(bytes: &Bytes, want: WindowRequest) -> WindowLines {
             size: bytes.len() as u64,
             range: 0..bytes.len() as u64,
             fingerprint: ContentFingerprint::Whole(ContentHash::of(bytes)),
-            ..window(&text, want)
+            ..window(&text, request)
         };
     }
-    let marked = bytes;
+    let file = bytes;
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    let mark = marked.len() - bytes.len();
+    let bom_bytes = file.len() - bytes.len();
     let all: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-    let (mut kept, mut lines) = (Vec::new(), Vec::new());
-    let before = usize::try_from(want.first - 1).unwrap_or(usize::MAX);
-    for line in all.iter().skip(before).take(usize::try_from(want.lines).unwrap_or(usize::MAX)) {
+    let (mut text, mut lines) = (Vec::new(), Vec::new());
+    let skipped = usize::try_from(request.first - 1).unwrap_or(usize::MAX);
+    for line in all.iter().skip(skipped).take(usize::try_from(request.lines).unwrap_or(usize::MAX))
+    {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let keep = line.len().min(want.line_bytes);
-        if !lines.is_empty() && kept.len() + keep > want.max_bytes {
+        let kept_bytes = line.len().min(request.line_bytes);
+        if !lines.is_empty() && text.len() + kept_bytes > request.max_bytes {
             break;
         }
-        kept.extend_from_slice(&line[..keep]);
-        lines.push(LineSpan { end: kept.len(), skipped: (line.len() - keep) as u64 });
+        text.extend_from_slice(&line[..kept_bytes]);
+        lines.push(LineSpan { end: text.len(), skipped: (line.len() - kept_bytes) as u64 });
     }
-    let after = before.saturating_add(lines.len());
-    let until = |count: usize| all.iter().take(count).map(|line| line.len()).sum::<usize>();
-    let range = until(before)..until(after);
+    let end = skipped.saturating_add(lines.len());
+    let bytes_of_lines =
+        |count: usize| all.iter().take(count).map(|line| line.len()).sum::<usize>();
+    let range = bytes_of_lines(skipped)..bytes_of_lines(end);
     WindowLines {
-        fingerprint: ContentFingerprint::Whole(ContentHash::of(marked)),
-        range: (range.start + mark) as u64..(range.end + mark) as u64,
-        bytes: kept.into(),
-        first: want.first,
-        more: after < all.len(),
-        seen: after.min(all.len()) as u64,
+        fingerprint: ContentFingerprint::Whole(ContentHash::of(file)),
+        range: (range.start + bom_bytes) as u64..(range.end + bom_bytes) as u64,
+        bytes: text.into(),
+        first: request.first,
+        more: end < all.len(),
+        seen: end.min(all.len()) as u64,
         lines,
-        size: marked.len() as u64,
-        sample: marked.slice(..marked.len().min(4096)),
+        size: file.len() as u64,
+        sample: file.slice(..file.len().min(4096)),
     }
 }

@@ -7,33 +7,33 @@ use helve_core::permission::Pattern;
 use helve_core::{Ask, BoxFuture, Person, Reply};
 use parking_lot::Mutex;
 
-/// Gives the replies in order. After the last one, nobody answers.
+/// A person that gives the replies in order. Later questions stay unanswered.
 #[derive(Default)]
-pub struct Scripted {
+pub struct ScriptedPerson {
     replies: Mutex<VecDeque<Reply>>,
     asked: Mutex<Vec<String>>,
 }
 
-impl Scripted {
-    pub fn with(replies: impl IntoIterator<Item = Reply>) -> Self {
+impl ScriptedPerson {
+    pub fn with_replies(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self { replies: Mutex::new(replies.into_iter().collect()), asked: Mutex::default() }
     }
 
     /// Takes the questions asked since the last call, as a person would read them.
-    pub fn asked(&self) -> Vec<String> {
+    pub fn take_asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock())
     }
 }
 
-impl Person for Scripted {
+impl Person for ScriptedPerson {
     fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
         let reply = self.replies.lock().pop_front().unwrap_or(Reply::Unanswered);
-        self.asked.lock().push(format!("{}-> {reply:?}\n", shown(ask)));
+        self.asked.lock().push(format!("{}-> {reply:?}\n", format_ask(ask)));
         Box::pin(async { reply })
     }
 }
 
-fn shown(ask: &Ask) -> String {
+fn format_ask(ask: &Ask) -> String {
     let mut text = String::new();
     for agent in &ask.from {
         text.push_str(&format!("for {agent}\n"));

@@ -17,12 +17,13 @@ pub struct Scenario {
 #[expect(clippy::disallowed_methods, reason = "scenarios are real files")]
 pub fn all(below: &Path) -> Vec<Scenario> {
     let mut found = Vec::new();
-    let mut open = vec![below.to_path_buf()];
-    while let Some(folder) = open.pop() {
+    let mut pending = vec![below.to_path_buf()];
+    while let Some(folder) = pending.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         let call = folder.join("call.json");
         if !call.is_file() {
-            open.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()));
+            pending
+                .extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()));
             continue;
         }
         let text = read(&call);

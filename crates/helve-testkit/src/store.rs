@@ -49,11 +49,11 @@ impl Store for MemoryStore {
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let mut slots = self.slots.lock();
         let slot = slots.entry((session.into(), key.into())).or_insert((0, Value::Null));
-        let holds = slot.0 == seen;
-        if holds {
+        let is_current = slot.0 == seen;
+        if is_current {
             *slot = (seen + 1, value);
         }
-        Box::pin(async move { Ok(holds) })
+        Box::pin(async move { Ok(is_current) })
     }
 
     fn note(&self, session: &str, key: &str, value: Value) {
@@ -74,11 +74,12 @@ impl Store for MemoryStore {
     fn calls<'a>(
         &'a self,
         session: Option<&'a str>,
-        most: usize,
+        max: usize,
     ) -> BoxFuture<'a, Result<Vec<CallState>, StoreError>> {
         let calls = self.calls.lock();
-        let of = calls.iter().rev().filter(|state| session.is_none_or(|id| state.session == id));
-        let found = of.take(most).cloned().collect();
+        let matching =
+            calls.iter().rev().filter(|state| session.is_none_or(|id| state.session == id));
+        let found = matching.take(max).cloned().collect();
         Box::pin(async { Ok(found) })
     }
 
@@ -101,13 +102,13 @@ impl Store for MemoryStore {
         session: &'a str,
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>> {
-        let holds = |owner: &RuleOwner| match owner {
+        let applies = |owner: &RuleOwner| match owner {
             RuleOwner::Session(id) => id == session,
-            RuleOwner::Project(of) => of == root,
+            RuleOwner::Project(project) => project == root,
             RuleOwner::Everyone => true,
         };
         let rules = self.rules.lock();
-        let found = rules.iter().filter(|(owner, _)| holds(owner)).map(|(_, rule)| rule.clone());
+        let found = rules.iter().filter(|(owner, _)| applies(owner)).map(|(_, rule)| rule.clone());
         let found = found.collect();
         Box::pin(async { Ok(found) })
     }
@@ -141,12 +142,13 @@ impl Store for MemoryStore {
 /// Saved outputs as files of a memory machine, numbered from 1.
 pub struct MemoryOutputs {
     pub machine: Arc<MemoryMachine>,
-    saved: Mutex<u64>,
+    /// Number of the last output.
+    last: Mutex<u64>,
 }
 
 impl MemoryOutputs {
     pub fn on(machine: Arc<MemoryMachine>) -> Self {
-        Self { machine, saved: Mutex::new(0) }
+        Self { machine, last: Mutex::new(0) }
     }
 }
 
@@ -156,19 +158,19 @@ impl Outputs for MemoryOutputs {
         session: &'a str,
         text: &'a str,
     ) -> BoxFuture<'a, Result<Saved, StoreError>> {
-        let mut saved = self.saved.lock();
-        *saved += 1;
-        let path = self.folder(session).join(format!("{saved}.txt"));
+        let mut last = self.last.lock();
+        *last += 1;
+        let path = self.folder(session).join(format!("{last}.txt"));
         self.machine.write(path.clone(), Bytes::copy_from_slice(text.as_bytes()));
-        let saved = Saved { id: saved.to_string(), path, bytes: text.len() as u64 };
+        let saved = Saved { id: last.to_string(), path, bytes: text.len() as u64 };
         Box::pin(async { Ok(saved) })
     }
 
     fn reserve(&self, session: &str) -> Saved {
-        let mut saved = self.saved.lock();
-        *saved += 1;
-        let path = self.folder(session).join(format!("{saved}.txt"));
-        Saved { id: saved.to_string(), path, bytes: 0 }
+        let mut last = self.last.lock();
+        *last += 1;
+        let path = self.folder(session).join(format!("{last}.txt"));
+        Saved { id: last.to_string(), path, bytes: 0 }
     }
 
     fn scratch(&self, session: &str) -> Result<PathBuf, StoreError> {

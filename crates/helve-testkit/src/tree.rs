@@ -30,12 +30,12 @@ pub enum MemoryNode {
 
 type Nodes = BTreeMap<PathBuf, MemoryNode>;
 
-pub(crate) fn find(nodes: &Nodes, want: &FindRequest) -> FindFlow {
-    into_flow(found(nodes, want))
+pub(crate) fn find(nodes: &Nodes, request: &FindRequest) -> FindFlow {
+    into_flow(find_files(nodes, request))
 }
 
-pub(crate) fn search(nodes: &Nodes, want: &SearchRequest) -> SearchFlow {
-    into_flow(hits(nodes, want))
+pub(crate) fn search(nodes: &Nodes, request: &SearchRequest) -> SearchFlow {
+    into_flow(search_files(nodes, request))
 }
 
 fn into_flow<T: Send + 'static>(
@@ -53,9 +53,10 @@ fn into_flow<T: Send + 'static>(
     flow
 }
 
-/// Matching files below the tree, and matching files that ignore rules hide.
+/// The matching files below a folder.
 struct Walk {
     files: Vec<PathBuf>,
+    /// Matching files that ignore rules exclude.
     ignored: Vec<PathBuf>,
     skipped: SkippedFiles,
 }
@@ -77,14 +78,14 @@ fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walk, SearchError> {
         None => {}
     }
     let globs = globs(&at, &tree.globs)?;
-    let rules = rules(nodes);
-    let (mut hidden_folders, mut left_out_folders) = (BTreeSet::new(), BTreeSet::new());
+    let rules = ignore_rules(nodes);
+    let (mut ignored_folders, mut left_out_folders) = (BTreeSet::new(), BTreeSet::new());
     for (path, node) in nodes.iter().filter(|(path, _)| path.starts_with(&at)) {
-        let Ok(beneath) = path.strip_prefix(&at) else { continue };
-        let is_git = beneath.iter().any(|name| name == ".git");
-        let is_hidden = beneath.iter().any(|name| name.to_string_lossy().starts_with('.'));
+        let Ok(relative) = path.strip_prefix(&at) else { continue };
+        let is_git = relative.iter().any(|name| name == ".git");
+        let is_dotfile = relative.iter().any(|name| name.to_string_lossy().starts_with('.'));
         let folders = || path.ancestors().skip(1).take_while(|folder| **folder != *at);
-        if is_git || (is_hidden && tree.hidden == HiddenFiles::Skip) {
+        if is_git || (is_dotfile && tree.hidden == HiddenFiles::Skip) {
             continue;
         }
         if let Some(folder) =
@@ -93,15 +94,15 @@ fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walk, SearchError> {
             walk.skipped.left_out.folders += u64::from(left_out_folders.insert(folder));
             continue;
         }
-        let hides = |path: &Path, is_folder| {
+        let ignores = |path: &Path, is_folder| {
             let decided = rules.iter().rev().map(|rule| rule.matched(path, is_folder));
             decided
                 .into_iter()
                 .find(|matched| !matched.is_none())
                 .is_some_and(|matched| matched.is_ignore())
         };
-        let folder = folders().filter(|folder| hides(folder, true)).last();
-        let hidden = folder.is_some() || hides(path, false);
+        let folder = folders().filter(|folder| ignores(folder, true)).last();
+        let is_ignored = folder.is_some() || ignores(path, false);
         let matches = match globs.num_whitelists() {
             0 => true,
             _ => globs.matched(path, false).is_whitelist(),
@@ -109,20 +110,20 @@ fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walk, SearchError> {
         match node {
             MemoryNode::Link(_) | MemoryNode::Special(_) => walk.skipped.special += 1,
             MemoryNode::File(_) | MemoryNode::Locked
-                if hidden && tree.ignored != IgnoredMode::Include =>
+                if is_ignored && tree.ignored != IgnoredMode::Include =>
             {
                 match folder {
                     None => walk.skipped.ignored.files += 1,
                     Some(folder) => {
-                        let is_new = hidden_folders.insert(folder);
+                        let is_new = ignored_folders.insert(folder);
                         walk.skipped.ignored.folders += u64::from(is_new);
                     }
                 }
                 if matches {
-                    walk.ignored.push(beneath.into());
+                    walk.ignored.push(relative.into());
                 }
             }
-            MemoryNode::File(_) | MemoryNode::Locked if matches => walk.files.push(beneath.into()),
+            MemoryNode::File(_) | MemoryNode::Locked if matches => walk.files.push(relative.into()),
             MemoryNode::File(_) | MemoryNode::Locked => {}
         }
     }
@@ -140,7 +141,7 @@ fn globs(at: &Path, globs: &[String]) -> Result<Override, SearchError> {
 }
 
 /// The `.gitignore` files, outermost first.
-fn rules(nodes: &Nodes) -> Vec<Gitignore> {
+fn ignore_rules(nodes: &Nodes) -> Vec<Gitignore> {
     let mut rules = Vec::new();
     for (path, node) in nodes {
         let (MemoryNode::File(text), Some(folder)) = (node, path.parent()) else { continue };
@@ -156,8 +157,11 @@ fn rules(nodes: &Nodes) -> Vec<Gitignore> {
     rules
 }
 
-fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
-    let Walk { files, ignored, skipped } = walk(nodes, &want.tree)?;
+fn find_files(
+    nodes: &Nodes,
+    request: &FindRequest,
+) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
+    let Walk { files, ignored, skipped } = walk(nodes, &request.tree)?;
     let count = files.len() as u64;
     let mut counts = SearchCounts {
         matches: count,
@@ -178,14 +182,14 @@ fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCou
         modified: Some(SystemTime::UNIX_EPOCH),
         more: FileCount::default(),
     };
-    let mut items: Vec<FoundFile> = match &want.order {
+    let mut items: Vec<FoundFile> = match &request.order {
         FindOrder::Newest => files.iter().map(file).collect(),
         FindOrder::Near(name) => {
-            let names: Vec<String> = files.iter().map(|path| last_name(path)).collect();
-            let near = near::nearest(name, names.iter().map(String::as_str), want.max_results);
+            let names: Vec<String> = files.iter().map(|path| file_name(path)).collect();
+            let near = near::nearest(name, names.iter().map(String::as_str), request.max_results);
             let mut similar: Vec<FoundFile> = Vec::new();
             for name in near {
-                similar.extend(files.iter().filter(|path| last_name(path) == name).map(file));
+                similar.extend(files.iter().filter(|path| file_name(path) == name).map(file));
             }
             similar
         }
@@ -199,13 +203,13 @@ fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCou
             }));
             let is_file = |one: &FoundFile| one.kind == FileKind::File;
             all.sort_by_key(|one| (one.path.iter().count(), is_file(one), one.path.clone()));
-            let rest = all.split_off(want.max_results.min(all.len()));
+            let rest = all.split_off(request.max_results.min(all.len()));
             for one in rest {
-                let holds = |folder: &&mut FoundFile| {
+                let contains = |folder: &&mut FoundFile| {
                     folder.kind == FileKind::Folder && one.path.starts_with(&folder.path)
                 };
                 let innermost =
-                    all.iter_mut().filter(holds).max_by_key(|folder| folder.path.iter().count());
+                    all.iter_mut().filter(contains).max_by_key(|folder| folder.path.iter().count());
                 let more = innermost.map_or(&mut counts.more, |folder| &mut folder.more);
                 match is_file(&one) {
                     true => more.files += 1,
@@ -215,58 +219,59 @@ fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCou
             all
         }
     };
-    items.truncate(want.max_results);
+    items.truncate(request.max_results);
     Ok((items, counts))
 }
 
-fn last_name(path: &Path) -> String {
+fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn folders(files: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let above = files.iter().flat_map(|file| file.ancestors().skip(1));
-    above.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_path_buf).collect()
+    let parents = files.iter().flat_map(|file| file.ancestors().skip(1));
+    parents.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_path_buf).collect()
 }
 
-fn hits(
+fn search_files(
     nodes: &Nodes,
-    want: &SearchRequest,
+    request: &SearchRequest,
 ) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
-    let matcher = matcher(want)?;
-    let walk = walk(nodes, &want.tree)?;
+    let matcher = matcher(request)?;
+    let walk = walk(nodes, &request.tree)?;
     let mut counts = SearchCounts { skipped: walk.skipped, ..SearchCounts::default() };
-    let hits = hits_in(nodes, want, &matcher, &walk.files, &mut counts);
+    let hits = search_listed(nodes, request, &matcher, &walk.files, &mut counts);
     if hits.is_empty() && !walk.ignored.is_empty() {
-        let mut beyond = SearchCounts::default();
-        let hidden = hits_in(nodes, want, &matcher, &walk.ignored, &mut beyond);
-        let first = hidden.into_iter().take(3).map(|hit| hit.path).collect();
-        let SearchCounts { matches, files, .. } = beyond;
+        let mut ignored_counts = SearchCounts::default();
+        let ignored_hits =
+            search_listed(nodes, request, &matcher, &walk.ignored, &mut ignored_counts);
+        let first = ignored_hits.into_iter().take(3).map(|hit| hit.path).collect();
+        let SearchCounts { matches, files, .. } = ignored_counts;
         counts.ignored_matches =
             Some(IgnoredMatches { matches, files, first, ..IgnoredMatches::default() });
     }
-    Ok((limited(hits, want.shape), counts))
+    Ok((limit_hits(hits, request.shape), counts))
 }
 
-fn hits_in(
+fn search_listed(
     nodes: &Nodes,
-    want: &SearchRequest,
+    request: &SearchRequest,
     matcher: &RegexMatcher,
     files: &[PathBuf],
     counts: &mut SearchCounts,
 ) -> Vec<MatchedFile> {
     let mut hits: Vec<MatchedFile> = Vec::new();
     for file in files {
-        if want.readable.as_ref().is_some_and(|readable| !readable.allows(file)) {
+        if request.readable.as_ref().is_some_and(|readable| !readable.allows(file)) {
             counts.skipped.not_permitted += 1;
             continue;
         }
-        let at = want.tree.at.path();
+        let at = request.tree.at.path();
         let path = if file.as_os_str().is_empty() { at } else { at.join(file) };
         match nodes.get(&path) {
             Some(MemoryNode::File(bytes)) if bytes.contains(&0) => counts.skipped.binary += 1,
             Some(MemoryNode::File(bytes)) => {
                 counts.searched += 1;
-                hits.extend(hit(file, bytes, want, matcher));
+                hits.extend(search_file(file, bytes, request, matcher));
             }
             Some(_) | None => counts.skipped.unreadable.files += 1,
         }
@@ -277,24 +282,24 @@ fn hits_in(
 }
 
 /// Limits the hits to what the shape asks for.
-fn limited(hits: Vec<MatchedFile>, shape: ResultShape) -> Vec<MatchedFile> {
+fn limit_hits(hits: Vec<MatchedFile>, shape: ResultShape) -> Vec<MatchedFile> {
     match shape {
-        ResultShape::Names { max: most } | ResultShape::Counts { max: most } => {
-            hits.into_iter().take(most).collect()
+        ResultShape::Names { max } | ResultShape::Counts { max } => {
+            hits.into_iter().take(max).collect()
         }
-        ResultShape::Lines { max: most, .. } => {
-            let mut left = most as u64;
+        ResultShape::Lines { max, .. } => {
+            let mut remaining = max as u64;
             let mut shown = Vec::new();
             for mut hit in hits {
-                if left == 0 {
+                if remaining == 0 {
                     break;
                 }
                 let mut seen = 0;
                 hit.lines.retain(|line| {
                     seen += u64::from(line.role == LineRole::Match);
-                    seen <= left
+                    seen <= remaining
                 });
-                left -= left.min(hit.matches);
+                remaining -= remaining.min(hit.matches);
                 shown.push(hit);
             }
             shown
@@ -302,37 +307,37 @@ fn limited(hits: Vec<MatchedFile>, shape: ResultShape) -> Vec<MatchedFile> {
     }
 }
 
-fn matcher(want: &SearchRequest) -> Result<RegexMatcher, SearchError> {
-    let pattern = &want.pattern;
+fn matcher(request: &SearchRequest) -> Result<RegexMatcher, SearchError> {
+    let pattern = &request.pattern;
     let bad = |at, what: String| SearchError::Pattern(BadPattern { at, what });
-    if want.syntax == PatternSyntax::Regex {
+    if request.syntax == PatternSyntax::Regex {
         regex_syntax::ast::parse::Parser::new().parse(pattern).map_err(|err| {
             let span = err.span();
             bad(span.start.offset..span.end.offset, err.kind().to_string())
         })?;
     }
     let mut builder = RegexMatcherBuilder::new();
-    builder.multi_line(true).fixed_strings(want.syntax == PatternSyntax::Literal);
-    builder.case_insensitive(want.case == CaseMode::Ignored);
-    match want.multiline {
+    builder.multi_line(true).fixed_strings(request.syntax == PatternSyntax::Literal);
+    builder.case_insensitive(request.case == CaseMode::Ignored);
+    match request.multiline {
         Multiline::Off => builder.line_terminator(Some(b'\n')),
         Multiline::On => builder.dot_matches_new_line(true),
     };
     builder.build(pattern).map_err(|err| bad(0..pattern.len(), err.to_string()))
 }
 
-fn hit(
+fn search_file(
     path: &Path,
     bytes: &[u8],
-    want: &SearchRequest,
+    request: &SearchRequest,
     matcher: &RegexMatcher,
 ) -> Option<MatchedFile> {
     let text = String::from_utf8_lossy(bytes);
-    let numbered: Vec<&str> = text.lines().collect();
+    let text_lines: Vec<&str> = text.lines().collect();
     let mut roles: BTreeMap<usize, (LineRole, std::ops::Range<usize>)> = BTreeMap::new();
     let mut matches = 0;
     let starts: Vec<usize> =
-        numbered.iter().map(|line| line.as_ptr() as usize - text.as_ptr() as usize).collect();
+        text_lines.iter().map(|line| line.as_ptr() as usize - text.as_ptr() as usize).collect();
     let line_at =
         |offset: usize| starts.partition_point(|start| *start <= offset).saturating_sub(1);
     // Matching in memory cannot fail.
@@ -340,7 +345,7 @@ fn hit(
         .find_iter(text.as_bytes(), |found| {
             let (first, last) =
                 (line_at(found.start()), line_at(found.end().max(found.start() + 1) - 1));
-            if numbered.is_empty()
+            if text_lines.is_empty()
                 || roles.get(&first).is_some_and(|(role, _)| *role != LineRole::Context)
             {
                 return true;
@@ -359,23 +364,24 @@ fn hit(
     if matches == 0 {
         return None;
     }
-    let lines = match want.shape {
+    let lines = match request.shape {
         ResultShape::Lines { context, cut, .. } => {
             let matched: Vec<usize> = roles.keys().copied().collect();
             for line in matched {
-                let around = line.saturating_sub(context)..(line + context + 1).min(numbered.len());
-                for near in around {
+                let context_lines =
+                    line.saturating_sub(context)..(line + context + 1).min(text_lines.len());
+                for near in context_lines {
                     roles.entry(near).or_insert((LineRole::Context, 0..0));
                 }
             }
             let line = |(line, (role, found)): (&usize, &(LineRole, std::ops::Range<usize>))| {
-                let text = numbered[*line];
-                let most = if text.chars().count() > cut.max_chars {
+                let text = text_lines[*line];
+                let max_chars = if text.chars().count() > cut.max_chars {
                     cut.kept_chars
                 } else {
                     cut.max_chars
                 };
-                let clipped = lines::clip_around(text, found.clone(), most);
+                let clipped = lines::clip_around(text, found.clone(), max_chars);
                 MatchedLine {
                     number: *line as u64 + 1,
                     role: *role,

@@ -7,7 +7,7 @@ use helve_core::store::{ApprovalOwner, Store};
 use helve_core::{
     Action, AlwaysYes, BoxFuture, Gate, Hook, Input, Pattern, Reply, Rule, Scope, Source, ToolCall,
 };
-use helve_testkit::Scripted;
+use helve_testkit::ScriptedPerson;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -152,7 +152,7 @@ async fn an_answer_counts_for_the_question_it_was_given_to() {
 async fn a_lasting_yes_is_there_in_the_next_process() {
     let mut first = Setting::default().tool(Plain);
     let store = first.store.clone();
-    first.person = Arc::new(Scripted::with([Reply::Yes(Scope::Session)]));
+    first.person = Arc::new(ScriptedPerson::with_replies([Reply::Yes(Scope::Session)]));
     assert_eq!(told(&first.build().call("plain", json!({})).await), "ok: done");
     let second = Setting { store, ..Setting::default().tool(Plain) };
     assert_eq!(told(&second.build().call("plain", json!({})).await), "ok: done");

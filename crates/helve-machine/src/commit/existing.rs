@@ -64,7 +64,7 @@ impl ExistingFile {
     }
 }
 
-/// Opens and hashes a regular file that may be replaced; `None` if there is none.
+/// Opens and hashes a regular file that may be replaced; `None` if the file does not exist.
 pub(super) fn inspect(
     sys: &Syscalls,
     folder: BorrowedFd<'_>,
@@ -129,11 +129,11 @@ fn hash(sys: &Syscalls, file: &OwnedFd) -> Result<ContentHash, Errno> {
     Ok(ContentHash(*hasher.finalize().as_bytes()))
 }
 
-/// Calls `take` with each block of a file, from start to end.
+/// Calls `visit` with each block of a file, from start to end.
 pub(super) fn each_block(
     sys: &Syscalls,
     file: &OwnedFd,
-    mut take: impl FnMut(&[u8]),
+    mut visit: impl FnMut(&[u8]),
 ) -> Result<(), Errno> {
     let size = usize::try_from(sys.stat(file)?.st_size).unwrap_or(BLOCK_BYTES);
     // One byte more than the file size, so that a short read marks the end without another call.
@@ -141,7 +141,7 @@ pub(super) fn each_block(
     let mut at = 0;
     loop {
         let count = sys.read(file, &mut buffer, at)?;
-        take(&buffer[..count]);
+        visit(&buffer[..count]);
         at += count as u64;
         if count < buffer.len() {
             return Ok(());

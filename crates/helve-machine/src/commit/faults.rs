@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-/// Called with the name of each file operation; the operation is replaced by the returned error, if there is one.
+/// A function that is called with the name of each file operation. If it returns an error, the operation fails with it.
 #[derive(Clone, Default)]
 #[cfg_attr(not(feature = "faults"), expect(unreachable_pub, reason = "exported for tests only"))]
 pub struct InjectedFaults(Option<Arc<FaultFn>>);

@@ -93,9 +93,9 @@ impl<'a> Folders<'a> {
 
     fn open(&self, parent: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
         let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
-        match self.sys.beneath(parent, path, flags | OFlags::RDONLY) {
-            // A folder may be writable but not readable; it is then neither swept nor synced.
-            Err(Errno::ACCESS) => self.sys.beneath(parent, path, flags | OFlags::PATH),
+        match self.sys.open_beneath(parent, path, flags | OFlags::RDONLY) {
+            // A folder may be writable but not readable. Such a folder is neither swept nor synced.
+            Err(Errno::ACCESS) => self.sys.open_beneath(parent, path, flags | OFlags::PATH),
             opened => opened,
         }
     }
@@ -118,7 +118,7 @@ impl<'a> Folders<'a> {
             let parent = self.folders[id.0].handle;
             match self.sys.make_folder(self.handles[parent].as_fd(), &name) {
                 Ok(()) => self.created.push(CreatedFolder { parent, name: name.clone() }),
-                // CreatedFolder for another file of this commit, or by another process.
+                // Created for another file of this commit, or by another process.
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
             }

@@ -55,7 +55,7 @@ impl PathLocks {
             let busy = || CommitError::Busy { at: place.clone(), waited: self.timeout };
             held.stripes.push(self.stripes[stripe].try_lock_until(deadline).ok_or_else(busy)?);
             let file = self.open(sys, stripe).map_err(|errno| self.lock_error(errno))?;
-            wait(sys, &file, deadline).map_err(|errno| match errno {
+            wait_for_lock(sys, &file, deadline).map_err(|errno| match errno {
                 Errno::WOULDBLOCK => busy(),
                 errno => self.lock_error(errno),
             })?;
@@ -88,7 +88,7 @@ impl PathLocks {
     clippy::disallowed_methods,
     reason = "a file lock cannot be awaited, and this thread may block"
 )]
-fn wait(sys: &Syscalls, file: &OwnedFd, deadline: Instant) -> Result<(), Errno> {
+fn wait_for_lock(sys: &Syscalls, file: &OwnedFd, deadline: Instant) -> Result<(), Errno> {
     let mut delay = MIN_RETRY_DELAY;
     loop {
         match sys.try_lock(file) {
@@ -101,7 +101,7 @@ fn wait(sys: &Syscalls, file: &OwnedFd, deadline: Instant) -> Result<(), Errno> 
     }
 }
 
-/// Must be the same in every process, so a hasher with a random key cannot be used.
+/// Returns the lock of a path. It must be the same in every process, so a hasher with a random key cannot be used.
 fn stripe(path: &Path) -> usize {
     let hash = blake3::hash(path.as_os_str().as_encoded_bytes());
     usize::from(hash.as_bytes()[0]) % STRIPES

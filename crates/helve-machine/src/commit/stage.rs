@@ -189,9 +189,9 @@ fn copy_owner(sys: &Syscalls, file: &OwnedFd, old: &Stat) -> Result<bool, Errno>
         return Ok(false);
     }
     let (user, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
-    let kept = sys.set_owner(file, Some(user), Some(group)).is_ok();
+    let is_copied = sys.set_owner(file, Some(user), Some(group)).is_ok();
     // Changing only the group is often permitted when changing the user is not.
-    Ok(!kept && (sys.set_owner(file, None, Some(group)).is_err() || new.st_uid != old.st_uid))
+    Ok(!is_copied && (sys.set_owner(file, None, Some(group)).is_err() || new.st_uid != old.st_uid))
 }
 
 fn copy_attributes(sys: &Syscalls, from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
@@ -210,10 +210,10 @@ fn copy_attributes(sys: &Syscalls, from: &OwnedFd, to: &OwnedFd) -> Result<(), E
             continue;
         }
         value.resize(MAX_ATTRIBUTE_BYTES, 0);
-        let kept = sys
+        let copied = sys
             .attribute(from, name, &mut value)
             .and_then(|length| sys.set_attribute(to, name, &value[..length]));
-        match kept {
+        match copied {
             Ok(()) => {}
             // Not permitted, or removed concurrently.
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM | Errno::ACCESS | Errno::NODATA) => {}
@@ -243,7 +243,7 @@ pub(super) fn write_all(
     Ok(())
 }
 
-/// Returns the staged file, or removes it on an error.
+/// Returns the staged file, or removes it if preparing it failed.
 fn finish(
     sys: &Syscalls,
     folder: BorrowedFd<'_>,

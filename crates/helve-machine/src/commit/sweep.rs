@@ -21,7 +21,7 @@ const MAX_REMEMBERED_FOLDERS: usize = 4096;
 pub(crate) struct SweptFolders(Mutex<HashSet<FileIdentity>>);
 
 impl SweptFolders {
-    /// Removes temporary files that nobody holds a lock on: their owner is dead.
+    /// Removes temporary files that no process has locked: their owner is dead.
     ///
     /// Errors are ignored; the next commit tries again.
     pub(super) fn sweep(&self, sys: &Syscalls, folder: BorrowedFd<'_>) {
@@ -37,7 +37,7 @@ impl SweptFolders {
         }
     }
 
-    /// Returns how many names to read: all if the folder is new to this process.
+    /// Returns how many names to read. A folder that this process has not swept yet is read completely.
     pub(super) fn scan_limit(&self, folder: FileIdentity) -> usize {
         let mut known = self.0.lock();
         if known.len() >= MAX_REMEMBERED_FOLDERS {

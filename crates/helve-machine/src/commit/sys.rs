@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::open;
 
-/// How often an interrupted call is repeated.
+/// How many times an interrupted call is attempted.
 const MAX_ATTEMPTS: usize = 64;
 
 const BUFFER_BYTES: usize = 32 * 1024;
@@ -56,8 +56,13 @@ impl Syscalls {
         self.call("anchor", || open::anchor(path))
     }
 
-    pub(super) fn beneath(&self, folder: DirFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> {
-        self.call("beneath", || open::beneath(folder, path, flags))
+    pub(super) fn open_beneath(
+        &self,
+        folder: DirFd<'_>,
+        path: &Path,
+        flags: OFlags,
+    ) -> Result<OwnedFd> {
+        self.call("beneath", || open::path_beneath(folder, path, flags))
     }
 
     /// Opens a file in a folder; a link is refused.
@@ -104,7 +109,7 @@ impl Syscalls {
         self.call("rename", || fs::renameat(folder, from, folder, to))
     }
 
-    /// Fails if `to` exists.
+    /// Renames a file; fails if `to` exists.
     pub(super) fn rename_to_new(&self, folder: DirFd<'_>, from: &CStr, to: &CStr) -> Result<()> {
         let call = || fs::renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE);
         self.call("rename_to_new", call)
@@ -178,19 +183,19 @@ impl Syscalls {
         self.call("remove_attribute", || fs::fremovexattr(&file, name))
     }
 
-    /// Calls `take` with up to `most` names of a folder. The handle must not have been used for listing before.
+    /// Calls `visit` with up to `max` names of a folder. The handle must not have been used for listing before.
     pub(super) fn names(
         &self,
         folder: DirFd<'_>,
-        most: usize,
-        mut take: impl FnMut(&CStr),
+        max: usize,
+        mut visit: impl FnMut(&CStr),
     ) -> Result<()> {
         let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         self.call("names", || {
             let mut names = RawDir::new(folder, buffer.spare_capacity_mut());
-            for _ in 0..most {
+            for _ in 0..max {
                 match names.next() {
-                    Some(entry) => take(entry?.file_name()),
+                    Some(entry) => visit(entry?.file_name()),
                     None => break,
                 }
             }

@@ -54,7 +54,7 @@ pub(super) struct TargetProgress {
     /// The temporary name of the old file.
     backup: Option<CString>,
     /// The handle of the backup. Its lock shows other processes that the owner is alive.
-    copy: Option<OwnedFd>,
+    backup_file: Option<OwnedFd>,
     is_installed: bool,
     overwritten: Option<OverwrittenFile>,
 }
@@ -171,7 +171,7 @@ impl CommitTarget<'_> {
         let Some(existing) = &self.existing else { return Ok(()) };
         let backup = stage::link(sys, (folder, &self.name, existing), folder)?;
         self.progress.backup = Some(backup.name);
-        self.progress.copy = Some(backup.file);
+        self.progress.backup_file = Some(backup.file);
         match sys.stat_at(folder, &self.name) {
             Ok(stat) if existing.is_unchanged(&stat) => Ok(()),
             Ok(_) | Err(Errno::NOENT) => Err(InstallError::ChangedConcurrently),
@@ -250,14 +250,14 @@ impl CommitTarget<'_> {
         let mut rest: &[u8] = bytes;
         let mut is_same = true;
         each_block(sys, file, |block| match rest.strip_prefix(block) {
-            Some(after) => rest = after,
+            Some(remaining) => rest = remaining,
             None => is_same = false,
         })?;
-        let is_ours = match stamp {
+        let is_unmodified = match stamp {
             Some(stamp) => FileStamp::of(&sys.stat(file)?) == stamp,
             None => true,
         };
-        if is_ours && !(is_same && rest.is_empty()) {
+        if is_unmodified && !(is_same && rest.is_empty()) {
             let why = "the content read back differs from what was written";
             return Err(InstallError::Failed(MachineError::Other(why.into())));
         }
@@ -328,8 +328,8 @@ impl CommitTarget<'_> {
         backup: Option<CString>,
     ) -> LeftChanged {
         let old = backup.map(|backup| {
-            let kept = kept_name(&backup);
-            let name = if sys.rename(folder, &backup, &kept).is_ok() { kept } else { backup };
+            let renamed = leftover_name(&backup);
+            let name = if sys.rename(folder, &backup, &renamed).is_ok() { renamed } else { backup };
             let name = OsStr::from_bytes(name.as_bytes());
             self.at.path().with_file_name(name)
         });
@@ -352,8 +352,8 @@ impl OverwrittenFile {
     }
 }
 
-/// Returns a name that is not swept.
-fn kept_name(temporary: &CStr) -> CString {
+/// Returns a name for a backup that cannot be restored. Sweeps do not remove it.
+fn leftover_name(temporary: &CStr) -> CString {
     let mut name = temporary.to_bytes().to_vec();
     name.extend_from_slice(b".old");
     CString::new(name).unwrap_or_default()

@@ -129,10 +129,11 @@ fn denied_filter(network: Network) -> Result<BpfProgram, BoxError> {
     match network {
         Network::On => {}
         Network::Off => {
-            let others = NETWORK_FAMILIES.iter().chain(&[libc::AF_UNIX]);
-            let others: Result<_, BoxError> =
-                others.map(|family| family_condition(*family, Ne)).collect();
-            rules.insert(libc::SYS_socket, vec![SeccompRule::new(others?)?]);
+            // Denies every family except these. `reported_filter` denies the network families.
+            let exceptions = NETWORK_FAMILIES.iter().chain(&[libc::AF_UNIX]);
+            let conditions: Result<_, BoxError> =
+                exceptions.map(|family| family_condition(*family, Ne)).collect();
+            rules.insert(libc::SYS_socket, vec![SeccompRule::new(conditions?)?]);
             // A local socket may lead to a service with network access. Socket pairs work without `connect`.
             rules.insert(libc::SYS_connect, Vec::new());
             rules.insert(libc::SYS_sendto, vec![rule_on_argument(4, Qword, Ne, 0)?]);
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn calls_are_denied_even_if_another_listener_exists() {
-        let tried = syscalls::try_in_child(|| {
+        let result = syscalls::try_in_child(|| {
             let first = install(Network::Off, DenialReports::Listener)?;
             let second = install(Network::Off, DenialReports::Listener)?;
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(|err| err.raw_os_error());
@@ -232,6 +233,6 @@ mod tests {
                 Ok(_) | Err(_) => Err(io::Error::from_raw_os_error(libc::EINVAL)),
             }
         });
-        assert!(tried.is_ok(), "{tried:?}");
+        assert!(result.is_ok(), "{result:?}");
     }
 }

@@ -27,9 +27,11 @@ pub(super) enum NamespaceOwner {
 }
 
 /// Enters a new private mount namespace.
-pub(super) fn enter() -> io::Result<NamespaceOwner> {
-    let ids = IdMaps::own();
-    let owner = ids.enter().map_err(|err| with_context("creating a mount namespace", err))?;
+pub(super) fn enter_private_namespace() -> io::Result<NamespaceOwner> {
+    let ids = IdMaps::of_this_process();
+    let owner = ids
+        .enter_mount_namespace()
+        .map_err(|err| with_context("creating a mount namespace", err))?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(|err| with_context("making mounts private", err))?;
     Ok(owner)
@@ -42,14 +44,14 @@ pub(super) struct IdMaps {
 }
 
 impl IdMaps {
-    pub(super) fn own() -> Self {
+    pub(super) fn of_this_process() -> Self {
         let user = rustix::process::geteuid().as_raw();
         let group = rustix::process::getegid().as_raw();
         Self { user: format!("{user} {user} 1"), group: format!("{group} {group} 1") }
     }
 
     /// Enters a mount namespace. Does not allocate, so that it may be called after a fork.
-    pub(super) fn enter(&self) -> io::Result<NamespaceOwner> {
+    pub(super) fn enter_mount_namespace(&self) -> io::Result<NamespaceOwner> {
         if syscalls::unshare(UnshareFlags::NEWNS).is_ok() {
             return Ok(NamespaceOwner::Root);
         }
@@ -70,16 +72,17 @@ impl IdMaps {
 /// Makes everything read-only except the plan's writable folders.
 pub(super) fn build(plan: &SandboxPlan) -> io::Result<()> {
     let mut writable = plan.writable.clone();
-    // Outer folders come first; they would hide the inner mounts otherwise.
+    // Outer folders come first; mounted later, they would hide the inner mounts.
     writable.sort();
-    // Cloned before everything becomes read-only. A folder that is read-only already stays so.
+    // The mounts are cloned before everything becomes read-only. A folder that is already read-only stays read-only.
     let mut trees = Vec::new();
     for folder in &writable {
         trees.push((folder, clone_tree(folder)?));
     }
-    let all = open_tree(CWD, "/", OpenTreeFlags::OPEN_TREE_CLOEXEC)
+    let root = open_tree(CWD, "/", OpenTreeFlags::OPEN_TREE_CLOEXEC)
         .map_err(|err| with_context("opening /", err))?;
-    syscalls::make_read_only(all.as_fd()).map_err(|err| with_context("making / read-only", err))?;
+    syscalls::make_read_only(root.as_fd())
+        .map_err(|err| with_context("making / read-only", err))?;
     for (folder, tree) in trees {
         attach(&tree, folder)?;
     }
@@ -110,12 +113,12 @@ fn protect(plan: &SandboxPlan) -> io::Result<()> {
     let mut protected: Vec<_> = plan.protected.iter().collect();
     protected.sort();
     for path in protected {
-        let Some(protected) = placeholders::protect(plan, path)? else { continue };
-        if protected.state == PathState::NoPlaceholder {
+        let Some(target) = placeholders::mount_target(plan, path)? else { continue };
+        if target.state == PathState::NoPlaceholder {
             continue;
         }
-        let above = protected.above.iter().map(|folder| (folder, MountAccess::Unchanged));
-        for (path, access) in above.chain([(&protected.path, MountAccess::ReadOnly)]) {
+        let ancestors = target.ancestors.iter().map(|folder| (folder, MountAccess::Unchanged));
+        for (path, access) in ancestors.chain([(&target.path, MountAccess::ReadOnly)]) {
             if mounted.contains(path) {
                 continue;
             }
@@ -137,7 +140,7 @@ enum MountAccess {
     ReadOnly,
 }
 
-/// Sockets of services that could act on behalf of a confined process.
+/// Sockets of services that could act on behalf of a confined process. The user id is appended to a path that ends in `-`.
 const SERVICE_SOCKETS: [&str; 8] = [
     "/run/docker.sock",
     "/run/containerd",

@@ -15,7 +15,7 @@ use rustix::process::geteuid;
 
 use super::with_context;
 
-/// Holds the placeholders of one plan. Dropping it removes those that no other process holds.
+/// Holds the placeholders of one plan. Dropping it removes the placeholders that no other process holds.
 #[derive(Debug, Default)]
 pub struct Placeholders {
     folders: Vec<(PathBuf, File)>,
@@ -31,28 +31,25 @@ const COMMONDIR: &str = "commondir";
 pub fn create_placeholders(plan: &SandboxPlan) -> io::Result<Placeholders> {
     let mut placeholders = Placeholders::default();
     for path in &plan.protected {
-        let Some(protected_path) = protect(plan, path)? else { continue };
-        if protected_path.state == PathState::NoPlaceholder {
-            placeholders.forbidden.push(protected_path.path);
+        let Some(target) = mount_target(plan, path)? else { continue };
+        if target.state == PathState::NoPlaceholder {
+            placeholders.forbidden.push(target.path);
             continue;
         }
-        if protected_path.state == PathState::Exists
-            || placeholders.folders.iter().any(|(entry, _)| *entry == protected_path.path)
+        if target.state == PathState::Exists
+            || placeholders.folders.iter().any(|(entry, _)| *entry == target.path)
         {
             continue;
         }
-        let folder = create_placeholder(&protected_path.path).map_err(|err| {
-            with_context(
-                &format!("creating a placeholder for {}", protected_path.path.display()),
-                err,
-            )
+        let folder = create_placeholder(&target.path).map_err(|err| {
+            with_context(&format!("creating a placeholder for {}", target.path.display()), err)
         })?;
-        placeholders.folders.push((protected_path.path, folder));
+        placeholders.folders.push((target.path, folder));
     }
     Ok(placeholders)
 }
 
-/// How often [`Placeholders::remove_within`] checks whether other processes released theirs.
+/// Interval at which [`Placeholders::remove_within`] checks whether other processes have released theirs.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Placeholders {
@@ -69,11 +66,11 @@ impl Placeholders {
     /// Removes placeholders that no other process holds. A folder that is no longer empty stays.
     fn remove(&mut self) {
         self.folders.retain(|(path, folder)| {
-            let is_last = flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok();
-            if is_last && is_placeholder(folder) {
+            let is_unused = flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok();
+            if is_unused && is_placeholder(folder) {
                 fs::remove_dir(path).unwrap_or_default();
             }
-            !is_last
+            !is_unused
         });
     }
 }
@@ -88,12 +85,12 @@ impl Drop for Placeholders {
     }
 }
 
-/// What has to be mounted so that a protected path cannot change.
-pub(super) struct ProtectedPath {
+/// The path that has to be mounted read-only so that a protected path cannot change.
+pub(super) struct MountTarget {
     /// The protected path, or the first of its ancestors that is missing, an empty folder or not a folder.
     pub(super) path: PathBuf,
     /// The folders between the writable folder and `path`.
-    pub(super) above: Vec<PathBuf>,
+    pub(super) ancestors: Vec<PathBuf>,
     pub(super) state: PathState,
 }
 
@@ -106,53 +103,55 @@ pub(super) enum PathState {
     NoPlaceholder,
 }
 
-/// Returns what protects a path; `None` if the path is not writable anyway.
-pub(super) fn protect(plan: &SandboxPlan, protected: &Path) -> io::Result<Option<ProtectedPath>> {
-    let above = plan.writable.iter().filter(|folder| protected.starts_with(folder));
-    let Some(top) = above.max_by_key(|folder| folder.components().count()) else { return Ok(None) };
+/// Returns what to mount to protect a path; `None` if the path is not writable anyway.
+pub(super) fn mount_target(
+    plan: &SandboxPlan,
+    protected: &Path,
+) -> io::Result<Option<MountTarget>> {
+    let writable = plan.writable.iter().filter(|folder| protected.starts_with(folder));
+    let Some(top) = writable.max_by_key(|folder| folder.components().count()) else {
+        return Ok(None);
+    };
     let relative = protected.strip_prefix(top).map_err(io::Error::other)?;
-    let mut protected_path =
-        ProtectedPath { path: top.clone(), above: Vec::new(), state: PathState::Exists };
+    let mut target =
+        MountTarget { path: top.clone(), ancestors: Vec::new(), state: PathState::Exists };
     for (number, name) in relative.iter().enumerate() {
         if number > 0 {
-            protected_path.above.push(protected_path.path.clone());
+            target.ancestors.push(target.path.clone());
         }
-        protected_path.path.push(name);
-        match fs::symlink_metadata(&protected_path.path) {
+        target.path.push(name);
+        match fs::symlink_metadata(&target.path) {
             Ok(metadata) if metadata.is_symlink() => {
                 let why = format!(
                     "{} is a symbolic link, which cannot be protected: put a file or folder in its place",
-                    protected_path.path.display()
+                    target.path.display()
                 );
                 return Err(io::Error::other(why));
             }
-            Ok(metadata) if !metadata.is_dir() => return Ok(Some(protected_path)),
-            Ok(_) if !is_empty(&protected_path.path)? => {}
+            Ok(metadata) if !metadata.is_dir() => return Ok(Some(target)),
+            Ok(_) if !is_empty(&target.path)? => {}
             Err(err) if err.kind() != io::ErrorKind::NotFound => {
-                return Err(with_context(
-                    &format!("inspecting {}", protected_path.path.display()),
-                    err,
-                ));
+                return Err(with_context(&format!("inspecting {}", target.path.display()), err));
             }
-            Err(_) if cannot_create(&protected_path.path) => return Ok(None),
+            Err(_) if cannot_create(&target.path) => return Ok(None),
             Err(_) if name == COMMONDIR => {
-                protected_path.state = PathState::NoPlaceholder;
-                return Ok(Some(protected_path));
+                target.state = PathState::NoPlaceholder;
+                return Ok(Some(target));
             }
             Ok(_) | Err(_) => {
-                protected_path.state = PathState::Missing;
-                return Ok(Some(protected_path));
+                target.state = PathState::Missing;
+                return Ok(Some(target));
             }
         }
     }
-    Ok(Some(protected_path))
+    Ok(Some(target))
 }
 
 /// Whether this user cannot create the missing path.
 fn cannot_create(missing: &Path) -> bool {
-    let Some(above) = missing.parent() else { return false };
-    let is_own = fs::metadata(above).is_ok_and(|entry| entry.uid() == geteuid().as_raw());
-    !is_own && access(above, Access::WRITE_OK).is_err()
+    let Some(parent) = missing.parent() else { return false };
+    let is_owner = fs::metadata(parent).is_ok_and(|entry| entry.uid() == geteuid().as_raw());
+    !is_owner && access(parent, Access::WRITE_OK).is_err()
 }
 
 fn is_empty(folder: &Path) -> io::Result<bool> {
@@ -169,12 +168,12 @@ fn is_empty(folder: &Path) -> io::Result<bool> {
 const MODE: u32 = 0o1555;
 const MARKER_BITS: u32 = 0o1200;
 
-/// Whether an empty folder is a placeholder; one that a user created stays.
+/// Whether an empty folder is a placeholder, and not a folder that a user created.
 fn is_placeholder(folder: &File) -> bool {
     folder.metadata().is_ok_and(|entry| entry.mode() & MARKER_BITS == MODE & MARKER_BITS)
 }
 
-/// How often creation is retried when another Helve process removes the folder concurrently.
+/// How many times creation is attempted when another Helve process removes the folder concurrently.
 const MAX_ATTEMPTS: usize = 100;
 
 fn create_placeholder(path: &Path) -> io::Result<File> {

@@ -23,10 +23,10 @@ const MIN_LANDLOCK_VERSION: u32 = 2;
 fn detect() -> SandboxSupport {
     let processes = Support::No("not checked".into());
     match describe_mechanisms() {
-        Ok(describe_mechanisms) => SandboxSupport {
-            writes: Support::Yes(describe_mechanisms.clone()),
-            protected: Support::Yes(describe_mechanisms.clone()),
-            network: Support::Yes(describe_mechanisms),
+        Ok(mechanisms) => SandboxSupport {
+            writes: Support::Yes(mechanisms.clone()),
+            protected: Support::Yes(mechanisms.clone()),
+            network: Support::Yes(mechanisms),
             processes,
         },
         Err(why) => {
@@ -57,16 +57,17 @@ fn describe_mechanisms() -> Result<String, String> {
     Ok(format!("{namespace}, Landlock {version}, seccomp"))
 }
 
-/// Tries which kind of mount namespace can be created.
+/// Finds out by trial which kind of mount namespace can be created.
 fn namespace_owner() -> io::Result<NamespaceOwner> {
-    let ids = IdMaps::own();
+    let ids = IdMaps::of_this_process();
     // The child can only report its exit, so each kind is tried in a separate child.
-    let administrator =
-        || syscalls::unshare(UnshareFlags::NEWNS).and_then(|()| make_mounts_private());
-    if syscalls::try_in_child(administrator).is_ok() {
+    let as_root = || syscalls::unshare(UnshareFlags::NEWNS).and_then(|()| make_mounts_private());
+    if syscalls::try_in_child(as_root).is_ok() {
         return Ok(NamespaceOwner::Root);
     }
-    syscalls::try_in_child(move || ids.enter().and_then(|_| make_mounts_private()))?;
+    syscalls::try_in_child(move || {
+        ids.enter_mount_namespace().and_then(|_| make_mounts_private())
+    })?;
     Ok(NamespaceOwner::UserNamespace)
 }
 
@@ -82,11 +83,11 @@ const DISABLING_SETTINGS: [(&str, &str); 3] = [
 ];
 
 fn explain_failure(err: &io::Error) -> String {
-    let forbids = |(name, value): &&(&str, &str)| {
+    let is_set = |(name, value): &&(&str, &str)| {
         fs::read_to_string(format!("/proc/sys/{name}"))
             .is_ok_and(|content| content.trim() == *value)
     };
-    match DISABLING_SETTINGS.iter().find(forbids) {
+    match DISABLING_SETTINGS.iter().find(is_set) {
         Some((name, value)) => {
             let name = name.replace('/', ".");
             format!(

@@ -13,7 +13,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::mounts::NamespaceOwner;
 use super::with_context;
 
-/// The capabilities that root keeps: those for files of other users, because some people work in folders they do not own.
+/// The capabilities that root keeps, mainly those for files of other users: people work as root in folders of others.
 const KEPT_BY_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -31,14 +31,14 @@ pub(super) fn drop_capabilities(owner: NamespaceOwner) -> io::Result<()> {
         NamespaceOwner::Root => KEPT_BY_ROOT,
         NamespaceOwner::UserNamespace => CapabilitySet::empty(),
     };
-    let drop = || -> Result<(), rustix::io::Errno> {
+    let drop_all = || -> Result<(), rustix::io::Errno> {
         set_no_new_privs(true)?;
         clear_ambient_capability_set()?;
         let kept = capabilities(None)?.permitted & allowed;
         let inheritable = CapabilitySet::empty();
         set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })
     };
-    drop().map_err(|err| with_context("dropping capabilities", err))
+    drop_all().map_err(|err| with_context("dropping capabilities", err))
 }
 
 /// The Landlock version whose rights are requested, as far as the kernel supports them.
@@ -68,12 +68,12 @@ pub(super) fn restrict(plan: &SandboxPlan) -> io::Result<()> {
 fn landlock(plan: &SandboxPlan) -> Result<RulesetStatus, Box<dyn std::error::Error + Send + Sync>> {
     // Terminals need ioctl, and the harmful requests need a capability.
     let write_access = AccessFs::from_write(LANDLOCK_ABI) & !BitFlags::from(AccessFs::IoctlDev);
-    let shared = PathBuf::from("/dev/shm");
+    let shared_memory = PathBuf::from("/dev/shm");
     let mut rules = Ruleset::default()
         .handle_access(write_access)?
         .scope(Scope::from_all(LANDLOCK_ABI))?
         .create()?;
-    for folder in plan.writable.iter().chain(shared.is_dir().then_some(&shared)) {
+    for folder in plan.writable.iter().chain(shared_memory.is_dir().then_some(&shared_memory)) {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(folder)?, write_access))?;
     }
     for device in HARMLESS_DEVICES.iter().filter(|device| Path::new(device).exists()) {

@@ -20,13 +20,13 @@ pub(super) fn make_read_only(tree: BorrowedFd<'_>) -> io::Result<()> {
         propagation: 0,
         userns_fd: 0,
     };
-    let none: &CStr = c"";
+    let empty_path: &CStr = c"";
     // SAFETY: the string and the structure outlive the call, and the size is the structure's.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
             tree.as_raw_fd(),
-            none.as_ptr(),
+            empty_path.as_ptr(),
             libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
             &raw const attributes,
             size_of::<libc::mount_attr>(),

@@ -13,21 +13,21 @@ use crate::walk::{
     WalkOutcome,
 };
 
-/// Walks ever more levels until there are enough lines, then walks everything once to count it.
+/// Walks more and more levels until there are enough lines, then walks the whole tree once to count the rest.
 pub(super) fn find(
     tree: &Arc<PreparedTree>,
     options: WalkOptions,
     stop: &StopSignal,
-    most: usize,
+    max: usize,
 ) -> Result<(Vec<FoundFile>, SearchCounts), MachineError> {
     let mut max_depth = 1;
     loop {
-        let (lines, ended) = first_lines(tree, WalkOptions { max_depth, ..options }, stop, most)?;
-        let is_enough = lines.len() >= most
+        let (lines, ended) = first_lines(tree, WalkOptions { max_depth, ..options }, stop, max)?;
+        let is_final = lines.len() >= max
             || ended == WalkEnd::Deadline
             || max_depth >= MAX_DEPTH
             || !lines.iter().any(|line| line.depth == max_depth && line.kind == LineKind::Folder);
-        if is_enough {
+        if is_final {
             return count_rest(tree, options, stop, lines);
         }
         max_depth *= 2;
@@ -48,28 +48,28 @@ enum LineKind {
     File,
 }
 
-/// Returns the first `most` lines of the levels within `options`.
+/// Returns the first `max` lines of the levels within `options`.
 fn first_lines(
     tree: &Arc<PreparedTree>,
     options: WalkOptions,
     stop: &StopSignal,
-    most: usize,
+    max: usize,
 ) -> Result<(Vec<TreeLine>, WalkEnd), MachineError> {
     let results: Vec<Arc<Mutex<BinaryHeap<TreeLine>>>> =
         (0..walk::thread_count()).map(|_| Arc::default()).collect();
     let visitor =
-        |result: &Arc<Mutex<BinaryHeap<TreeLine>>>| LineVisitor { most, result: result.clone() };
+        |result: &Arc<Mutex<BinaryHeap<TreeLine>>>| LineVisitor { max, result: result.clone() };
     let WalkOutcome { ended, .. } =
         walk::walk(tree, options, stop, results.iter().map(visitor).collect())?;
     let mut lines: Vec<TreeLine> =
         results.iter().flat_map(|result| std::mem::take(&mut *result.lock())).collect();
     lines.sort_unstable();
-    lines.truncate(most);
+    lines.truncate(max);
     Ok((lines, ended))
 }
 
 struct LineVisitor {
-    most: usize,
+    max: usize,
     /// The last line in sort order is on top.
     result: Arc<Mutex<BinaryHeap<TreeLine>>>,
 }
@@ -79,11 +79,11 @@ impl LineVisitor {
         let depth = 1 + memchr::memchr_iter(b'/', path).count();
         let mut result = self.result.lock();
         let last = result.peek().map(|line| (line.depth, line.kind, &*line.path));
-        if result.len() >= self.most && last.is_none_or(|last| (depth, kind, path) >= last) {
+        if result.len() >= self.max && last.is_none_or(|last| (depth, kind, path) >= last) {
             return;
         }
         result.push(TreeLine { depth, kind, path: path.into() });
-        if result.len() > self.most {
+        if result.len() > self.max {
             result.pop();
         }
     }
@@ -130,8 +130,8 @@ fn count_rest(
     }
     let files = sums.iter().map(|sum| sum.files).sum();
     for line in &lines {
-        let above = line.path.iter().rposition(|byte| *byte == b'/').map(|at| &line.path[..at]);
-        let section = above.and_then(|above| sections.get(above)).copied().unwrap_or(0);
+        let parent = line.path.iter().rposition(|byte| *byte == b'/').map(|at| &line.path[..at]);
+        let section = parent.and_then(|parent| sections.get(parent)).copied().unwrap_or(0);
         // An entry that vanished between the two walks may be listed but not counted.
         let uncounted = match line.kind {
             LineKind::File => &mut sums[section].files,

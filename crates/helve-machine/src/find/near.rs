@@ -21,7 +21,7 @@ pub(super) fn find(
     options: WalkOptions,
     stop: &StopSignal,
     name: &str,
-    most: usize,
+    max: usize,
 ) -> Result<(Vec<FoundFile>, SearchCounts, IgnoredEntries), MachineError> {
     let results: Vec<Arc<Mutex<SimilarNames>>> =
         (0..walk::thread_count()).map(|_| Arc::default()).collect();
@@ -39,13 +39,13 @@ pub(super) fn find(
         files += result.files;
     }
     all.sort_unstable_by(|one, other| one.1.cmp(&other.1));
-    let names = nearest(name, all.iter().map(|(name, _)| name.as_str()), most);
+    let names = nearest(name, all.iter().map(|(name, _)| name.as_str()), max);
     let mut found = Vec::new();
     for name in names {
         let same_name = all.iter().filter(|(other, _)| other == name);
         found.extend(same_name.map(|(_, path)| found_file(path, None)));
     }
-    found.truncate(most);
+    found.truncate(max);
     Ok((found, file_counts(files, skipped, ended), ignored_entries))
 }
 

@@ -18,9 +18,9 @@ pub(crate) struct Mtime {
     pub(crate) nanos: u32,
 }
 
-/// Keeps the `most` newest files; ties are broken by path.
+/// Keeps the `max` newest files; ties are broken by path.
 pub(super) struct NewestFiles<T> {
-    most: usize,
+    max: usize,
     /// The file to drop next is on top.
     files: BinaryHeap<RankedFile<T>>,
 }
@@ -32,14 +32,14 @@ pub(crate) struct RankedFile<T> {
 }
 
 impl<T> NewestFiles<T> {
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, files: BinaryHeap::new() }
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, files: BinaryHeap::new() }
     }
 
     /// Whether a file with this time and path would be kept.
     pub(super) fn would_keep(&self, modified: Mtime, path: &[u8]) -> bool {
         let last = self.files.peek();
-        self.files.len() < self.most || last.is_some_and(|last| last.is_after(modified, path))
+        self.files.len() < self.max || last.is_some_and(|last| last.is_after(modified, path))
     }
 
     pub(super) fn keep(&mut self, modified: Mtime, path: &[u8], data: T) {
@@ -47,7 +47,7 @@ impl<T> NewestFiles<T> {
             return;
         }
         self.files.push(RankedFile { modified, path: path.into(), data });
-        if self.files.len() > self.most {
+        if self.files.len() > self.max {
             self.files.pop();
         }
     }
@@ -87,16 +87,16 @@ impl<T> PartialEq for RankedFile<T> {
 
 impl<T> Eq for RankedFile<T> {}
 
-/// Returns the `most` newest of the files that `walk` visits.
+/// Returns the `max` newest of the files that `walk` visits.
 pub(super) fn find(
-    most: usize,
+    max: usize,
     walk: impl FnOnce(Vec<NewestVisitor>) -> Result<WalkOutcome, MachineError>,
 ) -> Result<(Vec<FoundFile>, SearchCounts, IgnoredEntries), MachineError> {
     let results: Vec<Arc<Mutex<NewestResult>>> =
-        (0..walk::thread_count()).map(|_| Arc::new(Mutex::new(NewestResult::new(most)))).collect();
+        (0..walk::thread_count()).map(|_| Arc::new(Mutex::new(NewestResult::new(max)))).collect();
     let WalkOutcome { skipped, ended, ignored_entries } =
         walk(results.iter().cloned().map(NewestVisitor).collect())?;
-    let mut total = NewestResult::new(most);
+    let mut total = NewestResult::new(max);
     let mut newest = Vec::new();
     for result in results {
         let result = std::mem::replace(&mut *result.lock(), NewestResult::new(0));
@@ -106,7 +106,7 @@ pub(super) fn find(
     }
     let mut counts = file_counts(total.files, skipped, ended);
     counts.skipped = walk::add_skipped(counts.skipped, vanished_files(total.vanished));
-    let found = NewestFiles::sorted(newest).into_iter().take(most);
+    let found = NewestFiles::sorted(newest).into_iter().take(max);
     let found = found.map(|file| found_file(&file.path, Some(file.modified))).collect();
     Ok((found, counts, ignored_entries))
 }
@@ -125,8 +125,8 @@ pub(super) struct NewestResult {
 }
 
 impl NewestResult {
-    fn new(most: usize) -> Self {
-        Self { newest: NewestFiles::new(most), files: 0, vanished: 0 }
+    fn new(max: usize) -> Self {
+        Self { newest: NewestFiles::new(max), files: 0, vanished: 0 }
     }
 }
 

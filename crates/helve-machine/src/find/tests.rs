@@ -12,7 +12,7 @@ use helve_core::machine::{HiddenFiles, MachineError};
 use super::*;
 use crate::fixture::{folder, place, run};
 
-fn want(at: Place, order: FindOrder, most: usize) -> FindRequest {
+fn request(at: Place, order: FindOrder, max: usize) -> FindRequest {
     let tree = FileTree {
         at,
         globs: Vec::new(),
@@ -20,17 +20,17 @@ fn want(at: Place, order: FindOrder, most: usize) -> FindRequest {
         hidden: HiddenFiles::Include,
         deadline: Duration::from_secs(60),
     };
-    FindRequest { tree, order, max_results: most }
+    FindRequest { tree, order, max_results: max }
 }
 
-fn collect(want: FindRequest) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
+fn collect(request: FindRequest) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
     run(async {
-        let mut flow = find(want);
+        let mut results = find(request);
         let mut all = Vec::new();
-        while let Some(more) = flow.next().await {
+        while let Some(more) = results.next().await {
             all.extend(more);
         }
-        Ok((all, flow.end().await.expect("the flow ends with counts")?))
+        Ok((all, results.end().await.expect("the flow ends with counts")?))
     })
 }
 
@@ -49,39 +49,39 @@ fn files(names: &[&str]) -> tempfile::TempDir {
 
 #[track_caller]
 fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut FindRequest), expected: Expect) {
-    let mut want = want(place(root, beneath), FindOrder::Newest, 100);
-    change(&mut want);
-    let (found, counts) = collect(want).unwrap();
+    let mut request = request(place(root, beneath), FindOrder::Newest, 100);
+    change(&mut request);
+    let (found, counts) = collect(request).unwrap();
     let mut text = String::new();
-    let amount = |more: FileCount| match (more.files, more.folders) {
+    let format_count = |more: FileCount| match (more.files, more.folders) {
         (0, 0) => String::new(),
         (files, folders) => format!(" +{files} files +{folders} folders"),
     };
     for one in &found {
         let slash = if one.kind == FileKind::Folder { "/" } else { "" };
-        text.push_str(&format!("{}{slash}{}\n", one.path.display(), amount(one.more)));
+        text.push_str(&format!("{}{slash}{}\n", one.path.display(), format_count(one.more)));
     }
     let FileCount { files, folders } = counts.skipped.ignored;
     text.push_str(&format!(
         "{} files{}, ignored {files}+{folders}",
         counts.files,
-        amount(counts.more)
+        format_count(counts.more)
     ));
-    if let Some(beyond) = &counts.ignored_matches {
-        text.push_str(&format!(", beyond {} {:?}", beyond.files, beyond.first));
+    if let Some(ignored) = &counts.ignored_matches {
+        text.push_str(&format!(", in ignored files {} {:?}", ignored.files, ignored.first));
     }
     expected.assert_eq(&(text + "\n"));
 }
 
 #[test]
-fn newest_first() {
+fn newest_files_are_returned_first() {
     let root = files(&["b/new.rs", "a.rs", "c.ts", "b/old.rs", ".hidden/h.rs"]);
     fs::create_dir(root.path().join("empty")).unwrap();
     symlink("a.rs", root.path().join("link.rs")).unwrap();
     check_at(
         root.path(),
         "",
-        |want| want.tree.globs = vec!["**/*.rs".into()],
+        |request| request.tree.globs = vec!["**/*.rs".into()],
         expect![[r"
         b/new.rs
         a.rs
@@ -93,7 +93,7 @@ fn newest_first() {
     check_at(
         root.path(),
         "",
-        |want| want.max_results = 2,
+        |request| request.max_results = 2,
         expect![[r"
         b/new.rs
         a.rs
@@ -119,8 +119,8 @@ fn newest_first() {
         1 files, ignored 0+0
     "]],
     );
-    let gone = collect(want(place(root.path(), "gone"), FindOrder::Newest, 1));
-    assert_eq!(gone, Err(SearchError::Machine(MachineError::NotFound)));
+    let missing = collect(request(place(root.path(), "gone"), FindOrder::Newest, 1));
+    assert_eq!(missing, Err(SearchError::Machine(MachineError::NotFound)));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn files_of_the_same_age_are_ordered_by_path() {
     check_at(
         root.path(),
         "",
-        |want| want.max_results = 4,
+        |request| request.max_results = 4,
         expect![[r"
         A
         a-b
@@ -142,29 +142,29 @@ fn files_of_the_same_age_are_ordered_by_path() {
         5 files, ignored 0+0
     "]],
     );
-    let (found, _) = collect(want(place(root.path(), ""), FindOrder::Newest, 1)).unwrap();
+    let (found, _) = collect(request(place(root.path(), ""), FindOrder::Newest, 1)).unwrap();
     assert_eq!(found[0].modified, Some(SystemTime::UNIX_EPOCH - Duration::from_millis(1500)));
 }
 
 #[test]
-fn a_glob_finds_ignored_files_only_as_a_hint() {
+fn ignored_files_that_match_a_glob_are_reported_as_a_hint() {
     let root = files(&["node_modules/x/a.js", "node_modules/b.js", "src/c.ts"]);
     fs::create_dir(root.path().join(".git")).unwrap();
     fs::write(root.path().join(".gitignore"), "node_modules\n").unwrap();
     check_at(
         root.path(),
         "",
-        |want| want.tree.globs = vec!["**/*.js".into()],
+        |request| request.tree.globs = vec!["**/*.js".into()],
         expect![[r#"
-        0 files, ignored 0+1, beyond 2 ["node_modules/x/a.js", "node_modules/b.js"]
+        0 files, ignored 0+1, in ignored files 2 ["node_modules/x/a.js", "node_modules/b.js"]
     "#]],
     );
     check_at(
         root.path(),
         "",
-        |want| {
-            want.tree.globs = vec!["**/*.js".into()];
-            want.tree.ignored = IgnoredMode::Include;
+        |request| {
+            request.tree.globs = vec!["**/*.js".into()];
+            request.tree.ignored = IgnoredMode::Include;
         },
         expect![[r"
             node_modules/x/a.js
@@ -175,27 +175,27 @@ fn a_glob_finds_ignored_files_only_as_a_hint() {
 }
 
 #[test]
-fn many_ignored_files_are_searched_for_hints_too() {
+fn the_hint_counts_more_ignored_files_than_are_recorded() {
     let names: Vec<String> = (0..1100).map(|n| format!("{n}.o")).collect();
     let root = files(&names.iter().map(String::as_str).collect::<Vec<_>>());
     fs::write(root.path().join(".ignore"), "*.o\n").unwrap();
     check_at(
         root.path(),
         "",
-        |want| want.tree.globs = vec!["*.o".into()],
+        |request| request.tree.globs = vec!["*.o".into()],
         expect![[r#"
-            0 files, ignored 1100+0, beyond 1100 ["0.o", "1.o", "2.o"]
+            0 files, ignored 1100+0, in ignored files 1100 ["0.o", "1.o", "2.o"]
         "#]],
     );
 }
 
 #[test]
-fn level_by_level() {
+fn upper_levels_are_listed_first_and_the_rest_is_counted() {
     let root = files(&["z", "a/x", "a/b/y", "a/b/c/w", "b/v", "b/u", ".h"]);
     fs::create_dir(root.path().join("empty")).unwrap();
-    let levels = |most| {
-        move |want: &mut FindRequest| {
-            (want.order, want.max_results) = (FindOrder::BreadthFirst, most)
+    let levels = |max| {
+        move |request: &mut FindRequest| {
+            (request.order, request.max_results) = (FindOrder::BreadthFirst, max)
         }
     };
     check_at(
@@ -253,12 +253,14 @@ fn level_by_level() {
 }
 
 #[test]
-fn most_similar_names_first() {
+fn most_similar_names_are_returned_first() {
     let root =
         files(&["src/main.rs", "src/lib.rs", "app/main.rs", "app/mian.py", "docs/readme.md"]);
     let near = |name: &str| {
         let name = name.to_string();
-        move |want: &mut FindRequest| (want.order, want.max_results) = (FindOrder::Near(name), 3)
+        move |request: &mut FindRequest| {
+            (request.order, request.max_results) = (FindOrder::Near(name), 3)
+        }
     };
     check_at(
         root.path(),
@@ -300,13 +302,13 @@ fn very_deep_folders_are_skipped() {
     }
     fs::create_dir_all(&path).unwrap();
     fs::write(path.join("f"), "").unwrap();
-    let (found, counts) = collect(want(place(root.path(), ""), FindOrder::Newest, 9)).unwrap();
+    let (found, counts) = collect(request(place(root.path(), ""), FindOrder::Newest, 9)).unwrap();
     let unreadable = counts.skipped.unreadable.folders;
     assert!(found.is_empty() && unreadable == 1, "{found:?} {counts:?}");
 }
 
 #[test]
-fn a_dropped_flow_ends_its_threads() {
+fn the_stop_signal_ends_all_threads_of_a_walk() {
     let root = folder();
     let stopped = Arc::new(AtomicBool::new(false));
     for name in ["a", "b", "c", "d"] {
@@ -326,24 +328,25 @@ fn a_dropped_flow_ends_its_threads() {
         }
     }
     let alive = Arc::new(());
-    let begun = Arc::new(AtomicBool::new(false));
+    let has_begun = Arc::new(AtomicBool::new(false));
     let stop = StopSignal::new(stopped.clone(), Duration::from_secs(600));
     let opened = walk::open_root(&place(root.path(), "")).unwrap();
     let OpenedRoot::Folder(opened) = opened else { panic!("not a folder") };
-    let tree = want(place(root.path(), ""), FindOrder::Newest, 1).tree;
+    let tree = request(place(root.path(), ""), FindOrder::Newest, 1).tree;
     let tree = Arc::new(PreparedTree::new(&tree, opened).unwrap());
-    let visitors = (0..4).map(|_| Endless(begun.clone(), stop.clone(), alive.clone())).collect();
+    let visitors =
+        (0..4).map(|_| Endless(has_begun.clone(), stop.clone(), alive.clone())).collect();
     let options = WalkOptions { filter: IgnoreFilter::All, max_depth: MAX_DEPTH };
     let walking = std::thread::spawn(move || walk::walk(&tree, options, &stop, visitors));
-    while !begun.load(Ordering::Relaxed) {
+    while !has_begun.load(Ordering::Relaxed) {
         std::thread::yield_now();
     }
-    let dropped = Instant::now();
+    let stopped_at = Instant::now();
     stopped.store(true, Ordering::Relaxed);
     assert_eq!(walking.join().unwrap().unwrap().ended, WalkEnd::Deadline);
     while Arc::strong_count(&alive) > 1 {
         std::thread::yield_now();
-        assert!(dropped.elapsed() < Duration::from_secs(10), "threads are still running");
+        assert!(stopped_at.elapsed() < Duration::from_secs(10), "threads are still running");
     }
 }
 
@@ -358,7 +361,7 @@ fn a_panicking_visitor_ends_the_walk() {
     let root = files(&["a"]);
     let opened = walk::open_root(&place(root.path(), "")).unwrap();
     let OpenedRoot::Folder(opened) = opened else { panic!("not a folder") };
-    let tree = want(place(root.path(), ""), FindOrder::Newest, 1).tree;
+    let tree = request(place(root.path(), ""), FindOrder::Newest, 1).tree;
     let tree = Arc::new(PreparedTree::new(&tree, opened).unwrap());
     let stop = StopSignal::new(Arc::default(), Duration::from_secs(60));
     let options = WalkOptions { filter: IgnoreFilter::All, max_depth: MAX_DEPTH };

@@ -12,13 +12,13 @@ use super::*;
 use crate::LocalMachine;
 use crate::fixture::{as_nobody, folder, place, run};
 
-fn listed(root: &Path, beneath: &str, most: usize) -> Result<DirListing, MachineError> {
-    run(LocalMachine::new().list(&place(root, beneath), most))
+fn listed(root: &Path, beneath: &str, max: usize) -> Result<DirListing, MachineError> {
+    run(LocalMachine::new().list(&place(root, beneath), max))
 }
 
 #[track_caller]
-fn check(root: &Path, most: usize, expected: Expect) {
-    let listing = listed(root, "", most).unwrap();
+fn check(root: &Path, max: usize, expected: Expect) {
+    let listing = listed(root, "", max).unwrap();
     let mut lines: Vec<_> = listing
         .entries
         .iter()
@@ -29,7 +29,7 @@ fn check(root: &Path, most: usize, expected: Expect) {
 }
 
 #[test]
-fn kinds_and_order() {
+fn entries_are_sorted_and_have_their_kinds() {
     let root = folder();
     let at = |name: &str| root.path().join(name);
     fs::create_dir(at("B")).unwrap();
@@ -98,7 +98,7 @@ fn unlistable_paths_are_reported() {
 }
 
 #[test]
-fn a_folder_with_a_hundred_thousand_entries() {
+fn a_folder_with_a_hundred_thousand_entries_is_cut() {
     let root = folder();
     let folder =
         rustix::fs::open(root.path(), rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();

@@ -30,7 +30,7 @@ fn check(root: &Path, paths: &[&str], expected: Expect) {
 }
 
 #[test]
-fn plain_paths() {
+fn paths_without_links_are_normalized() {
     let root = folder();
     fs::create_dir_all(root.path().join("a/b")).unwrap();
     fs::write(root.path().join("a/f"), "").unwrap();
@@ -148,7 +148,7 @@ fn link_loops_are_detected() {
 }
 
 #[test]
-fn names_of_any_bytes() {
+fn names_may_consist_of_any_bytes() {
     let root = folder();
     let odd = OsStr::from_bytes(b"caf\xe9\n\x1b[31m");
     fs::write(root.path().join(odd), "").unwrap();

@@ -1,4 +1,4 @@
-//! Tests both implementations of opening, with every kind of file and with links swapped in concurrently.
+//! Tests every implementation of opening a path, with every kind of file and with links swapped in concurrently.
 
 use std::fs;
 use std::io::Read;
@@ -12,8 +12,11 @@ use super::*;
 use crate::fixture::{as_nobody, folder, place};
 
 type OpenFn = fn(BorrowedFd<'_>, &Path, OFlags) -> Result<OwnedFd, Errno>;
-const IMPLEMENTATIONS: [(&str, OpenFn); 3] =
-    [("openat2", open_with_openat2), ("openat", open_component_by_component), ("beneath", beneath)];
+const IMPLEMENTATIONS: [(&str, OpenFn); 3] = [
+    ("openat2", open_with_openat2),
+    ("openat", open_component_by_component),
+    ("path_beneath", path_beneath),
+];
 
 fn content(opened: OwnedFd) -> String {
     let mut text = String::new();
@@ -37,7 +40,7 @@ fn check(root: &Path, paths: &[&str], expected: Expect) {
 }
 
 #[test]
-fn nothing_leaves_the_anchor() {
+fn paths_that_leave_the_anchor_are_refused() {
     let outside = folder();
     fs::write(outside.path().join("secret"), "secret").unwrap();
     let root = folder();
@@ -117,11 +120,11 @@ fn only_regular_files_are_read() {
     fs::create_dir(at("folder")).unwrap();
     rustix::fs::mkfifoat(CWD, at("fifo"), Mode::RUSR | Mode::WUSR).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-    let kind = |name: &str| file(&place(root.path(), name)).map(|_| ());
-    assert_eq!(kind("folder"), Err(MachineError::NotAFile(FileKind::Folder)));
-    assert_eq!(kind("fifo"), Err(MachineError::NotAFile(FileKind::Fifo)));
-    assert_eq!(kind("socket"), Err(MachineError::NotAFile(FileKind::Socket)));
-    assert_eq!(kind(""), Err(MachineError::NotAFile(FileKind::Folder)));
+    let try_open = |name: &str| file(&place(root.path(), name)).map(|_| ());
+    assert_eq!(try_open("folder"), Err(MachineError::NotAFile(FileKind::Folder)));
+    assert_eq!(try_open("fifo"), Err(MachineError::NotAFile(FileKind::Fifo)));
+    assert_eq!(try_open("socket"), Err(MachineError::NotAFile(FileKind::Socket)));
+    assert_eq!(try_open(""), Err(MachineError::NotAFile(FileKind::Folder)));
     let device = file(&place(Path::new("/dev"), "zero")).map(|_| ());
     assert_eq!(device, Err(MachineError::NotAFile(FileKind::Device)));
 }
@@ -146,7 +149,7 @@ impl Drop for StopOnDrop<'_> {
 }
 
 #[test]
-fn a_folder_swapped_for_a_link_never_escapes() {
+fn no_file_outside_is_opened_while_a_folder_is_swapped_with_a_link() {
     for (name, open) in IMPLEMENTATIONS {
         let outside = folder();
         fs::write(outside.path().join("f"), "outside").unwrap();
@@ -165,7 +168,7 @@ fn a_folder_swapped_for_a_link_never_escapes() {
             let _stop_on_drop = StopOnDrop(&done);
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    swap().expect("both exist");
+                    swap().expect("the folder and the link exist");
                 }
             });
             for _ in 0..100_000 {

@@ -1,4 +1,4 @@
-//! Programs that outlive the Helve that started them. A separate small Helve process stays with each.
+//! Programs that outlive the Helve that started them. A separate, detached Helve process stays with each such program.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -14,17 +14,16 @@ use super::program::RecordLifetime;
 use super::wire::{self, Job, MAX_REQUEST_BYTES};
 use super::{LocalProcesses, ProcessSettings};
 
-/// Argument that makes the keeper's executable run such a Helve instead. (The keeper makes sure that no process is left
-/// behind.)
+/// Argument that makes the keeper's executable run a detached Helve instead of the keeper.
 pub(super) const DETACHED: &str = "--detached";
 
-/// Confirms that the requesting Helve received the result of the start.
+/// Sent by the requesting Helve to confirm that it received the result of the start.
 const CONFIRMED: u8 = b'h';
 
 /// Maximum size of the message with the result of the start.
 const MAX_RESULT_BYTES: u64 = 4096;
 
-/// Starts a program in a separate Helve.
+/// Starts a program in a detached Helve.
 pub(super) async fn start(
     settings: &ProcessSettings,
     id: &ProcessId,
@@ -47,7 +46,7 @@ pub(super) async fn start(
     writing.write_all(&[CONFIRMED]).await.map_err(failed)
 }
 
-/// Runs such a Helve until its program has ended.
+/// Runs a detached Helve until its program has ended.
 pub(super) fn run(helve: OwnedFd) -> Result<(), Errno> {
     let mut helve = UnixStream::from(helve);
     let job = receive(&mut helve).map_err(|_| Errno::BADMSG)?;
@@ -79,7 +78,7 @@ async fn serve(helve: UnixStream, job: Job) {
     let started = programs.shared.spawn_as(id.clone(), &spawn, RecordLifetime::Retained).await;
     let program = programs.shared.table.lock().find(&id);
     if let Some(program) = &program {
-        program.recorded().await;
+        program.wait_until_recorded().await;
     }
     let is_confirmed = report(helve, &started).await;
     if let Some(program) = program {
@@ -87,7 +86,7 @@ async fn serve(helve: UnixStream, job: Job) {
             // If this fails, the program still ends with this process.
             programs.end(&id).await.ok();
         }
-        program.finished().await;
+        program.wait_until_finished().await;
     }
 }
 

@@ -14,14 +14,14 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use super::output_buffer::{partial_start_len, without_partial_end};
 use super::records::{self, ProgramRecord, WardenHandle};
-use super::tree::{self, Survivors, TreeSnapshot};
+use super::tree::{self, RemainingProcesses, TreeSnapshot};
 use super::{blocking, port, spool};
 
-/// Poll interval; changes are not notified.
+/// Poll interval, because nothing notifies this process of changes.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long a warden, the process that watches over one program, may take to end its tree before it is done from
-/// outside.
+/// How long a warden, the process that watches over one program, may take to end its tree before this process ends the
+/// tree itself.
 const WARDEN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long to wait for the record of a program that has ended.
@@ -53,8 +53,8 @@ pub(super) fn describe(record: &ProgramRecord) -> Process {
         about: record.about.clone(),
         state,
         children: snapshot.children,
-        waiting_for_input: snapshot.waits,
-        cpu_time: snapshot.worked,
+        waiting_for_input: snapshot.waiting_for_input,
+        cpu_time: snapshot.cpu_time,
         elapsed: Duration::from_millis(took),
         output_bytes: output_length(record),
         is_terminal: record.is_terminal,
@@ -113,34 +113,36 @@ pub(super) fn end_warden(warden: &WardenHandle) -> Result<usize, ProcessError> {
         // Fails if the warden has just ended.
         pidfd_send_signal(&warden.handle, signal).ok();
     }
-    if wait(warden, WARDEN_TIMEOUT) == Survivors::None {
+    if wait(warden, WARDEN_TIMEOUT) == RemainingProcesses::None {
         return Ok(count);
     }
-    let ended = tree::end(warden.pid, |most| wait(warden, most));
+    let ended = tree::end(warden.pid, |timeout| wait(warden, timeout));
     pidfd_send_signal(&warden.handle, Signal::KILL).ok();
     match wait(warden, WARDEN_TIMEOUT) {
-        Survivors::None => Ok(ended.max(count)),
-        Survivors::Some => Err(ProcessError::Other("the processes could not be killed".into())),
+        RemainingProcesses::None => Ok(ended.max(count)),
+        RemainingProcesses::Some => {
+            Err(ProcessError::Other("the processes could not be killed".into()))
+        }
     }
 }
 
-/// Waits for a warden, which ends when no process is remaining beneath it.
-fn wait(warden: &WardenHandle, most: Duration) -> Survivors {
-    let mut one = [PollFd::new(&warden.handle, PollFlags::IN)];
-    let most = Timespec::try_from(most).ok();
-    match poll(&mut one, most.as_ref()) {
-        Ok(1..) => Survivors::None,
-        Ok(0) | Err(_) => Survivors::Some,
+/// Waits for a warden, which ends when no process beneath it is left.
+fn wait(warden: &WardenHandle, timeout: Duration) -> RemainingProcesses {
+    let mut polled = [PollFd::new(&warden.handle, PollFlags::IN)];
+    let timeout = Timespec::try_from(timeout).ok();
+    match poll(&mut polled, timeout.as_ref()) {
+        Ok(1..) => RemainingProcesses::None,
+        Ok(0) | Err(_) => RemainingProcesses::Some,
     }
 }
 
 pub(super) async fn watch(
     folder: PathBuf,
     record: ProgramRecord,
-    want: WatchRequest,
+    request: WatchRequest,
 ) -> Result<WatchResult, ProcessError> {
-    let deadline = Instant::now().checked_add(want.deadline);
-    let mut watching = ForeignWatch { folder, record, want, searched: 0, gone: None };
+    let deadline = Instant::now().checked_add(request.deadline);
+    let mut watching = ForeignWatch { folder, record, request, searched: 0, ended_at: None };
     loop {
         let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let (returned, watched) = blocking(move || {
@@ -164,36 +166,37 @@ pub(super) async fn watch(
 struct ForeignWatch {
     folder: PathBuf,
     record: ProgramRecord,
-    want: WatchRequest,
+    request: WatchRequest,
     /// How much of the output was searched for a text.
     searched: u64,
-    /// When it was first noticed that no process is remaining.
-    gone: Option<Instant>,
+    /// When it was first noticed that no process is left.
+    ended_at: Option<Instant>,
 }
 
 impl ForeignWatch {
     /// Returns the result if the condition is met or cannot be met any more.
     fn check(&mut self, is_expired: bool) -> Option<WatchResult> {
         // Without a record the program is gone too, and how it ended is unknown.
-        let read = ProgramRecord::read(&self.folder, &self.record.id);
-        let is_recorded = read.is_some();
-        self.record = read.unwrap_or_else(|| self.record.clone());
+        let current = ProgramRecord::read(&self.folder, &self.record.id);
+        let is_recorded = current.is_some();
+        self.record = current.unwrap_or_else(|| self.record.clone());
         let process = describe(&self.record);
         let is_over = self.record.is_over || self.record.warden().is_none();
         if is_over && !self.record.is_over && is_recorded && !is_expired {
             // The Helve that runs it is about to record how it ended, unless it was killed too.
-            let settled = self.gone.get_or_insert_with(Instant::now).elapsed() > RECORD_TIMEOUT;
-            if !settled {
+            let is_final =
+                self.ended_at.get_or_insert_with(Instant::now).elapsed() > RECORD_TIMEOUT;
+            if !is_final {
                 return None;
             }
         }
-        let met = match self.is_met(&process, is_over) {
+        let outcome = match self.is_met(&process, is_over) {
             true => WaitOutcome::Met,
             false if is_over => WaitOutcome::Never,
             false if is_expired => WaitOutcome::Deadline,
             false => return None,
         };
-        let (from, window) = (self.want.from, self.want.window(process.output_bytes));
+        let (from, window) = (self.request.from, self.request.window(process.output_bytes));
         let begin = window.start;
         let mut text = self.read(begin, window.end);
         let cut = if begin > from { partial_start_len(&text) } else { 0 };
@@ -203,11 +206,11 @@ impl ForeignWatch {
         }
         let begin = begin + cut as u64;
         let (left_out, next) = (begin - from.min(begin), begin + text.len() as u64);
-        Some(WatchResult { text: text.into(), left_out, next, outcome: met, process })
+        Some(WatchResult { text: text.into(), left_out, next, outcome, process })
     }
 
     fn is_met(&mut self, process: &Process, is_over: bool) -> bool {
-        match &self.want.until {
+        match &self.request.until {
             WaitCondition::Now => true,
             WaitCondition::Ended => process.state != ProcessState::Running,
             WaitCondition::AllEnded => is_over,
@@ -223,9 +226,9 @@ impl ForeignWatch {
 
     fn contains_text(&mut self, finder: &memmem::Finder<'_>, total: u64) -> bool {
         let overlap = finder.needle().len().saturating_sub(1) as u64;
-        self.searched = self.searched.max(self.want.from);
+        self.searched = self.searched.max(self.request.from);
         while self.searched < total {
-            let begin = self.searched.saturating_sub(overlap).max(self.want.from);
+            let begin = self.searched.saturating_sub(overlap).max(self.request.from);
             let end = total.min(self.searched + SEARCH_BYTES);
             if finder.find(&self.read(begin, end)).is_some() {
                 return true;

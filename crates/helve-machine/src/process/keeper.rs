@@ -65,16 +65,16 @@ fn run() -> Result<(), Errno> {
     let limit = ProcessLimit::set();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     sys::block_signals()?;
-    Keeper { helve, signals: sys::signals()?, wardens: HashSet::new(), limit }.serve()
+    Keeper { helve, signals: sys::open_signal_handle()?, wardens: HashSet::new(), limit }.serve()
 }
 
-/// Takes over standard input and replaces it by `/dev/null`.
+/// Takes over standard input and replaces it with `/dev/null`.
 fn take_standard_input() -> Result<OwnedFd, Errno> {
-    let taken = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let null = rustix::fs::open("/dev/null", flags, Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
-    Ok(taken)
+    Ok(input)
 }
 
 struct Keeper {
@@ -137,13 +137,13 @@ impl Keeper {
         }
     }
 
-    /// Reaps wardens that ended, and ends what a killed one left behind.
+    /// Reaps wardens that ended, and kills the processes that a killed warden left behind.
     fn reap(&mut self) {
-        let mut left_behind = false;
+        let mut was_killed = false;
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-            left_behind |= self.wardens.remove(&pid) && status.exit_status() != Some(0);
+            was_killed |= self.wardens.remove(&pid) && status.exit_status() != Some(0);
         }
-        if left_behind {
+        if was_killed {
             tree::kill_children(|pid| self.wardens.contains(&pid));
         }
     }
@@ -161,7 +161,7 @@ impl Keeper {
             sys::drain_signals(&self.signals);
         }
         tree::kill_children(|_| false);
-        self.limit.empty();
+        self.limit.kill_members();
         self.limit.remove();
         Ok(())
     }
@@ -206,9 +206,9 @@ fn wait(
 }
 
 fn wait_for_signal(signals: &OwnedFd, timeout: Duration) -> Result<(), Errno> {
-    let mut one = [PollFd::new(signals, PollFlags::IN)];
+    let mut polled = [PollFd::new(signals, PollFlags::IN)];
     let timeout = Timespec::try_from(timeout).ok();
-    match poll(&mut one, timeout.as_ref()) {
+    match poll(&mut polled, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error),
     }

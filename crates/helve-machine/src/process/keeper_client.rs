@@ -26,7 +26,7 @@ pub struct KeeperCommand {
     pub arguments: Vec<String>,
 }
 
-/// How often a killed keeper or warden is replaced while starting one program.
+/// How many times starting a program is attempted when the keeper or the warden is killed.
 const MAX_ATTEMPTS: usize = 3;
 
 /// How long a keeper may take to answer; normally less than a millisecond.
@@ -115,7 +115,7 @@ impl KeeperClient {
         Err(SpawnError::NoKeeper("every warden process was killed".into()))
     }
 
-    /// Keeps a warden whose program has ended for the next one.
+    /// Keeps a warden whose program has ended, for the next program.
     pub(super) fn return_warden(&self, warden: WardenLink) {
         let mut idle = self.idle.lock();
         if idle.len() < MAX_IDLE_WARDENS {
@@ -142,7 +142,8 @@ impl KeeperClient {
                     Some(Errno::AGAIN | Errno::NOMEM) => return Err(SpawnError::NoMoreProcesses),
                     Some(_) | None => {
                         last_error = error.to_string();
-                        // Without their keeper the idle wardens are unsafe: if one were killed, nobody would end its program.
+                        // Without their keeper the idle wardens are unsafe: if one were killed, nobody would end its
+                        // program.
                         self.idle.lock().clear();
                         if let Some(unresponsive) = connection.take() {
                             unresponsive.kill();
@@ -171,18 +172,18 @@ impl KeeperClient {
     }
 }
 
-/// Starts a process that is not our child, and connects to it.
+/// Starts a process that does not become our child, and connects to it.
 pub(super) async fn launch(keeper: KeeperCommand) -> Result<UnixStream, SpawnError> {
     let failed = |error: io::Error| match Errno::from_io_error(&error) {
         Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
         Some(_) | None => SpawnError::NoKeeper(format!("{}: {error}", keeper.program.display())),
     };
-    let (ours, theirs) =
+    let (our_end, keeper_end) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(|error| failed(error.into()))?;
     let mut command = Command::new(&keeper.program);
     // Other processes can read the environment of a process, and the keeper needs none.
-    command.args(&keeper.arguments).env_clear().stdin(Stdio::from(theirs));
+    command.args(&keeper.arguments).env_clear().stdin(Stdio::from(keeper_end));
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let launched = tokio::task::spawn_blocking(move || command.status()).await;
     match launched.unwrap_or_else(|error| Err(io::Error::other(error))) {
@@ -192,7 +193,7 @@ pub(super) async fn launch(keeper: KeeperCommand) -> Result<UnixStream, SpawnErr
         Err(error) if Errno::from_io_error(&error) == Some(Errno::CHILD) => {}
         Err(error) => return Err(failed(error)),
     }
-    stream(ours).map_err(failed)
+    stream(our_end).map_err(failed)
 }
 
 impl KeeperConnection {

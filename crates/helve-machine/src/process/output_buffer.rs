@@ -1,4 +1,4 @@
-//! Keeps the beginning and the end of a program's output in memory, and counts.
+//! Keeps the beginning and the end of a program's output in memory, and counts its bytes and lines.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,8 @@ pub(super) struct OutputBuffer {
     /// Total number of bytes so far.
     pub(super) total: u64,
     line_ends: u64,
-    ends_in_line: bool,
+    /// Whether the last line has no newline yet.
+    has_partial_line: bool,
     pub(super) redacted: u64,
 }
 
@@ -37,14 +38,14 @@ impl OutputBuffer {
             tail: VecDeque::new(),
             total: 0,
             line_ends: 0,
-            ends_in_line: false,
+            has_partial_line: false,
             redacted: 0,
         }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let Some(last) = bytes.last() else { return };
-        self.ends_in_line = *last != b'\n';
+        self.has_partial_line = *last != b'\n';
         self.total += bytes.len() as u64;
         self.line_ends += memchr::memchr_iter(b'\n', bytes).count() as u64;
         let room = self.max_head - self.head.len();
@@ -61,7 +62,7 @@ impl OutputBuffer {
     }
 
     pub(super) fn lines(&self) -> u64 {
-        self.line_ends + u64::from(self.ends_in_line)
+        self.line_ends + u64::from(self.has_partial_line)
     }
 
     pub(super) fn ends(&self) -> OutputEnds {
@@ -73,9 +74,9 @@ impl OutputBuffer {
             return OutputEnds { head, left_out: 0, tail: Bytes::new() };
         }
         let head = without_partial_end(&self.head);
-        let near = &tail[..tail.len().min(LINE_SEARCH_BYTES)];
+        let searched = &tail[..tail.len().min(LINE_SEARCH_BYTES)];
         let skipped =
-            memchr::memchr(b'\n', near).map_or_else(|| partial_start_len(&tail), |at| at + 1);
+            memchr::memchr(b'\n', searched).map_or_else(|| partial_start_len(&tail), |at| at + 1);
         tail.drain(..skipped);
         let left_out = self.total - (head.len() + tail.len()) as u64;
         OutputEnds { head: Bytes::copy_from_slice(head), left_out, tail: tail.into() }
@@ -118,14 +119,14 @@ pub(super) fn without_partial_end(bytes: &[u8]) -> &[u8] {
     // A character has at most four bytes, and the first byte determines how many.
     for back in 1..=bytes.len().min(3) {
         let at = bytes.len() - back;
-        let needs = match bytes[at] {
+        let length = match bytes[at] {
             0xC0..=0xDF => 2,
             0xE0..=0xEF => 3,
             0xF0..=0xF7 => 4,
             0x80..=0xBF => continue,
             _ => return bytes,
         };
-        return if needs > back { &bytes[..at] } else { bytes };
+        return if length > back { &bytes[..at] } else { bytes };
     }
     bytes
 }
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn incomplete_characters_are_held_back() {
-        for (bytes, whole) in [
+        for (bytes, complete) in [
             (&b"ab"[..], 2),
             (b"a\xc3", 1),
             ("aä".as_bytes(), 3),
@@ -187,7 +188,7 @@ mod tests {
             (b"\xff", 1),
             (b"", 0),
         ] {
-            assert_eq!(without_partial_end(bytes).len(), whole, "{bytes:?}");
+            assert_eq!(without_partial_end(bytes).len(), complete, "{bytes:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Detects whether a process of a program listens on a port. A warden is the process above the program's processes.
+//! Detects whether a process of a program listens on a port. A warden is the process that watches over the program.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,7 +11,7 @@ use rustix::process::Pid;
 use super::program::Program;
 use super::{blocking, tree};
 
-/// Poll interval; opening a port is not notified.
+/// Poll interval, because nothing notifies this process of opened ports.
 const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
 pub(super) async fn wait_until_open(program: Arc<Program>, port: u16) -> WaitOutcome {
@@ -30,15 +30,16 @@ pub(super) async fn wait_until_open(program: Arc<Program>, port: u16) -> WaitOut
     }
 }
 
-/// Looks through each process, because it may be in another network namespace.
+/// Whether a process beneath the warden listens on the port. Each process is checked, because it may be in another network
+/// namespace.
 pub(super) fn is_open(warden: Pid, port: u16) -> bool {
-    tree::beneath(warden).into_iter().any(|pid| {
+    tree::descendants(warden).into_iter().any(|pid| {
         let pid = pid.as_raw_nonzero();
         let sockets: HashSet<String> = ["tcp", "tcp6"]
             .iter()
             .filter_map(|table| fs::read_to_string(format!("/proc/{pid}/net/{table}")).ok())
             .flat_map(|table| {
-                table.lines().filter_map(|line| listener(line, port)).collect::<Vec<_>>()
+                table.lines().filter_map(|line| listening_socket(line, port)).collect::<Vec<_>>()
             })
             .collect();
         !sockets.is_empty()
@@ -53,7 +54,7 @@ pub(super) fn is_open(warden: Pid, port: u16) -> bool {
 }
 
 /// Parses a line of `/proc/net/tcp`. Returns the socket's link name if it listens on this port of the loopback interface.
-fn listener(line: &str, port: u16) -> Option<String> {
+fn listening_socket(line: &str, port: u16) -> Option<String> {
     const LISTENING: &str = "0A";
     const LOOPBACK_ADDRESSES: [&str; 5] = [
         "00000000",

@@ -63,7 +63,7 @@ struct ReceivedOutput {
     /// Whether bytes may have been read that are not in the buffer yet.
     is_reading: bool,
     /// Whether an incomplete line is held back.
-    is_holding: bool,
+    is_holding_line: bool,
     denied_calls: Vec<DeniedCall>,
 }
 
@@ -83,7 +83,7 @@ enum WardenUse {
     Busy,
     /// It can watch over another program.
     Idle,
-    /// Its process id was given to somebody, who would mistake another program for this one.
+    /// A caller knows its process id, and would mistake another program for this one.
     Exposed,
 }
 
@@ -160,7 +160,7 @@ impl Program {
                 last_received: now,
                 raw_bytes: 0,
                 is_reading: false,
-                is_holding: false,
+                is_holding_line: false,
                 denied_calls: Vec::new(),
             }),
             status: watch::Sender::new(status),
@@ -198,16 +198,16 @@ impl Program {
         self.output_length.subscribe()
     }
 
-    /// Called before bytes are read from the pipe.
+    /// Records that bytes are about to be read from the pipe.
     pub(super) fn begin_read(&self) {
         self.received.lock().is_reading = true;
     }
 
-    /// Called after `bytes` were read and buffered; `pending` is the part that is held back.
+    /// Records that `bytes` bytes were read and buffered; `pending` is the part that is held back.
     pub(super) fn end_read(&self, bytes: usize, at: Instant, pending: &[u8]) {
         let mut received = self.received.lock();
         received.is_reading = false;
-        received.is_holding = !pending.is_empty();
+        received.is_holding_line = !pending.is_empty();
         if bytes > 0 {
             received.last_received = at;
             received.raw_bytes += bytes as u64;
@@ -219,14 +219,14 @@ impl Program {
         let mut status = self.status();
         loop {
             let has_ended = status.borrow_and_update().ended.is_some();
-            let silence = match (has_ended, self.is_terminal) {
+            let timeout = match (has_ended, self.is_terminal) {
                 (true, _) => LINE_TIMEOUT_AFTER_END,
                 (false, true) => LINE_TIMEOUT_AT_TERMINAL,
                 (false, false) => LINE_TIMEOUT,
             };
             let changed = status.wait_for(|status| status.ended.is_some() != has_ended);
             if !matches!(
-                tokio::time::timeout_at((last_received + silence).into(), changed).await,
+                tokio::time::timeout_at((last_received + timeout).into(), changed).await,
                 Ok(Ok(_))
             ) {
                 return;
@@ -287,8 +287,8 @@ impl Program {
             about: self.about.clone(),
             state: status.state,
             children: snapshot.children,
-            waiting_for_input: snapshot.waits,
-            cpu_time: snapshot.worked,
+            waiting_for_input: snapshot.waiting_for_input,
+            cpu_time: snapshot.cpu_time,
             elapsed: status.ended.unwrap_or_else(Instant::now).duration_since(self.began),
             output_bytes: *self.output_length.borrow(),
             is_terminal: self.is_terminal,
@@ -298,16 +298,16 @@ impl Program {
         }
     }
 
-    /// Calls `look` with the warden. `None` if everything has ended: the warden may have another program by then.
-    pub(super) fn with_warden<T>(&self, look: impl FnOnce(Pid) -> T) -> Option<T> {
+    /// Calls `inspect` with the warden. `None` if everything has ended: the warden may have another program by then.
+    pub(super) fn with_warden<T>(&self, inspect: impl FnOnce(Pid) -> T) -> Option<T> {
         if self.has_all_ended() {
             return None;
         }
-        let result = look(self.warden);
+        let result = inspect(self.warden);
         (!self.has_all_ended()).then_some(result)
     }
 
-    /// Returns the warden's process id to somebody who keeps it, so that the warden is not reused. `None` if everything has
+    /// Returns the warden's process id for a caller that keeps it; the warden is not reused then. `None` if everything has
     /// ended.
     pub(super) fn expose_warden(&self) -> Option<Pid> {
         let mut live = self.live.lock();

@@ -32,7 +32,7 @@ const MAX_TURN: Duration = Duration::from_millis(40);
 
 pub(super) struct Pump {
     source: Arc<AsyncFd<OwnedFd>>,
-    plain: TerminalFilter,
+    filter: TerminalFilter,
     redactor: Option<Redactor>,
     spool: SpoolWriter,
     /// Reused buffers: the raw bytes, without escape sequences, and without secrets.
@@ -63,7 +63,7 @@ impl Pump {
         let redactor = (!keep.secrets.is_empty()).then(|| Redactor::new(&keep.secrets));
         Pump {
             source,
-            plain: TerminalFilter::new(),
+            filter: TerminalFilter::new(),
             redactor,
             spool: SpoolWriter::new(keep.spool.clone()),
             raw: Vec::new(),
@@ -107,11 +107,11 @@ impl Pump {
                 outcome
             }
             // The incomplete line may be a question that waits for an answer.
-            () = program.wait_until_quiet(self.last_received), if !self.plain.pending().is_empty() => {
+            () = program.wait_until_quiet(self.last_received), if !self.filter.pending().is_empty() => {
                 self.cleaned.clear();
-                self.plain.flush(&mut self.cleaned);
+                self.filter.flush(&mut self.cleaned);
                 self.process();
-                self.program.end_read(0, self.last_received, self.plain.pending());
+                self.program.end_read(0, self.last_received, self.filter.pending());
                 ReadOutcome::Empty
             }
         }
@@ -125,8 +125,8 @@ impl Pump {
                 ReadOutcome::End => return (self, ReadOutcome::End),
                 ReadOutcome::Empty => {
                     let mut source = [PollFd::new(self.source.get_ref(), PollFlags::IN)];
-                    let silence = Timespec::try_from(SILENCE_TIMEOUT).ok();
-                    if !poll(&mut source, silence.as_ref()).is_ok_and(|ready| ready > 0) {
+                    let timeout = Timespec::try_from(SILENCE_TIMEOUT).ok();
+                    if !poll(&mut source, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
                         return (self, ReadOutcome::Empty);
                     }
                 }
@@ -145,7 +145,7 @@ impl Pump {
             Ok(1..) => {
                 self.last_received = Instant::now();
                 self.cleaned.clear();
-                self.plain.push(&self.raw, &mut self.cleaned);
+                self.filter.push(&self.raw, &mut self.cleaned);
                 self.process();
                 if self.raw.len() >= FULL_READ_BYTES {
                     ReadOutcome::Full
@@ -157,7 +157,7 @@ impl Pump {
             // A terminal returns an error once no process has it open.
             Ok(0) | Err(_) => ReadOutcome::End,
         };
-        self.program.end_read(self.raw.len(), self.last_received, self.plain.pending());
+        self.program.end_read(self.raw.len(), self.last_received, self.filter.pending());
         outcome
     }
 
@@ -187,10 +187,10 @@ enum OutputStage {
 }
 
 impl Drop for Pump {
-    /// Flushes what was held back while its meaning depended on the bytes that follow.
+    /// Flushes bytes that were held back because their meaning depended on the bytes after them.
     fn drop(&mut self) {
         self.cleaned.clear();
-        self.plain.finish(&mut self.cleaned);
+        self.filter.finish(&mut self.cleaned);
         self.process();
         if let Some(redactor) = &mut self.redactor {
             self.redacted.clear();
@@ -202,6 +202,6 @@ impl Drop for Pump {
 }
 
 /// Enlarges a pipe beyond the system's default.
-pub(super) fn widen(pipe: &OwnedFd) -> io::Result<usize> {
+pub(super) fn enlarge_pipe(pipe: &OwnedFd) -> io::Result<usize> {
     Ok(rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES)?)
 }

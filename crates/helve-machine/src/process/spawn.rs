@@ -25,17 +25,17 @@ const START_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 impl SharedProcesses {
-    pub(super) async fn spawn(self: Arc<Self>, want: Spawn) -> Result<ProcessId, SpawnError> {
+    pub(super) async fn spawn(self: Arc<Self>, request: Spawn) -> Result<ProcessId, SpawnError> {
         let id = ProcessId(fresh_id());
-        match want.lifetime {
+        match request.lifetime {
             Lifetime::Helve => {
                 let lifetime = RecordLifetime::WhileRunning;
-                self.spawn_as(id.clone(), &want, lifetime).await?;
+                self.spawn_as(id.clone(), &request, lifetime).await?;
             }
             Lifetime::Detached => {
                 let permit = StartPermit::wait(&self).await?;
                 self.check_detached_limit().await?;
-                detached::start(&self.settings, &id, &want).await?;
+                detached::start(&self.settings, &id, &request).await?;
                 drop(permit);
             }
         }
@@ -57,16 +57,16 @@ impl SharedProcesses {
     pub(super) async fn spawn_as(
         self: &Arc<Self>,
         id: ProcessId,
-        want: &Spawn,
+        request: &Spawn,
         lifetime: RecordLifetime,
     ) -> Result<(), SpawnError> {
         let permit = StartPermit::wait(self).await?;
-        let (source, output) = connect(want.stdin).map_err(SpawnError::from_system)?;
-        let source = Arc::new(sys::register_async(source).map_err(SpawnError::from_system)?);
-        let placeholders = hold_placeholders(want).await?;
-        let warden = self.client.start(want, output).await?;
-        let program = Program::new(id, warden, want, source.clone(), placeholders);
-        let pump = Pump::new(source, &want.output, program.clone());
+        let (source, output) = connect(request.stdin).map_err(SpawnError::from_io_error)?;
+        let source = Arc::new(sys::register_async(source).map_err(SpawnError::from_io_error)?);
+        let placeholders = hold_placeholders(request).await?;
+        let warden = self.client.start(request, output).await?;
+        let program = Program::new(id, warden, request, source.clone(), placeholders);
+        let pump = Pump::new(source, &request.output, program.clone());
         let record = RecordSettings { folder: self.settings.records.clone(), lifetime };
         let (monitor, client) = (program.clone().monitor(pump, record), self.client.clone());
         let monitor = tokio::spawn(async move {
@@ -81,8 +81,8 @@ impl SharedProcesses {
     }
 }
 
-async fn hold_placeholders(want: &Spawn) -> Result<Placeholders, SpawnError> {
-    let Some(plan) = want.sandbox.clone() else { return Ok(Placeholders::default()) };
+async fn hold_placeholders(request: &Spawn) -> Result<Placeholders, SpawnError> {
+    let Some(plan) = request.sandbox.clone() else { return Ok(Placeholders::default()) };
     let placeholders = blocking(move || confine::create_placeholders(&plan)).await;
     let placeholders = placeholders.map_err(|error| SpawnError::Other(error.to_string()))?;
     placeholders.map_err(|error| SpawnError::NotConfined(error.to_string()))
@@ -94,7 +94,7 @@ struct StartPermit {
 }
 
 impl StartPermit {
-    /// Waits for a free place, because running programs are often about to end.
+    /// Waits until fewer than the maximum number of programs run, because running programs are often about to end.
     async fn wait(shared: &Arc<SharedProcesses>) -> Result<Self, SpawnError> {
         let began = Instant::now();
         loop {
@@ -109,7 +109,7 @@ impl StartPermit {
 
     fn try_reserve(shared: &Arc<SharedProcesses>) -> Result<Self, SpawnError> {
         let mut table = shared.table.lock();
-        let running = table.running();
+        let running = table.running_count();
         if running >= shared.settings.max_running {
             return Err(SpawnError::TooMany(running));
         }
@@ -124,12 +124,12 @@ impl Drop for StartPermit {
     }
 }
 
-trait FromSystem {
-    fn from_system(error: io::Error) -> Self;
+trait FromIoError {
+    fn from_io_error(error: io::Error) -> Self;
 }
 
-impl FromSystem for SpawnError {
-    fn from_system(error: io::Error) -> Self {
+impl FromIoError for SpawnError {
+    fn from_io_error(error: io::Error) -> Self {
         match Errno::from_io_error(&error) {
             Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
             Some(_) | None => SpawnError::Other(error.to_string()),
@@ -142,8 +142,8 @@ fn connect(stdin: Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
     let (source, output) = match stdin {
         Stdin::Closed => {
             let (source, output) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-            // Only an optimization.
-            pump::widen(&source).ok();
+            // If this fails, reading is only slower.
+            pump::enlarge_pipe(&source).ok();
             (source, output)
         }
         Stdin::Terminal { rows, columns } => {
@@ -164,5 +164,5 @@ fn connect(stdin: Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
 fn fresh_id() -> String {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let number = RandomState::new().hash_one(std::process::id());
-    (0..8).map(|place| char::from(DIGITS[(number >> (place * 5)) as usize & 31])).collect()
+    (0..8).map(|position| char::from(DIGITS[(number >> (position * 5)) as usize & 31])).collect()
 }

@@ -39,13 +39,13 @@ impl SpoolWriter {
                 Err(_) => SpoolState::Off,
             };
         }
-        if let SpoolState::Open(file, most) = &mut self.state {
-            let room = usize::try_from(*most - self.spooled).unwrap_or(usize::MAX);
-            let fits = &bytes[..bytes.len().min(room)];
-            match file.write_all(fits) {
-                Ok(()) if fits.len() == bytes.len() => self.spooled += fits.len() as u64,
+        if let SpoolState::Open(file, max) = &mut self.state {
+            let room = usize::try_from(*max - self.spooled).unwrap_or(usize::MAX);
+            let accepted = &bytes[..bytes.len().min(room)];
+            match file.write_all(accepted) {
+                Ok(()) if accepted.len() == bytes.len() => self.spooled += accepted.len() as u64,
                 Ok(()) => {
-                    self.spooled += fits.len() as u64;
+                    self.spooled += accepted.len() as u64;
                     self.state = SpoolState::Off;
                 }
                 // A part may have been written; it is not counted.
@@ -55,20 +55,20 @@ impl SpoolWriter {
     }
 }
 
-/// How often the folder is created: a cleanup may remove it while it is still empty.
+/// How many times the folder is created: a cleanup may remove it while it is still empty.
 const MAX_ATTEMPTS: usize = 3;
 
 fn create(path: &Path) -> io::Result<File> {
-    let new = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let create_file = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     for _ in 0..MAX_ATTEMPTS {
-        match (new(), path.parent()) {
+        match (create_file(), path.parent()) {
             (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
                 DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             }
-            (made, _) => return made,
+            (result, _) => return result,
         }
     }
-    new()
+    create_file()
 }
 
 /// Opens a spool whose path another process may have set: only a regular file is accepted.

@@ -146,26 +146,26 @@ pub(super) fn block_signals() -> Result<(), Errno> {
 }
 
 /// Returns a handle that is readable when a child has ended, or when this process is asked to end.
-pub(super) fn signals() -> Result<OwnedFd, Errno> {
-    let mut some = MaybeUninit::uninit();
+pub(super) fn open_signal_handle() -> Result<OwnedFd, Errno> {
+    let mut watched = MaybeUninit::uninit();
     // SAFETY: `sigemptyset` initializes the set before it is used. The handle is new, so nobody else owns it.
     unsafe {
-        libc::sigemptyset(some.as_mut_ptr());
+        libc::sigemptyset(watched.as_mut_ptr());
         for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-            libc::sigaddset(some.as_mut_ptr(), signal);
+            libc::sigaddset(watched.as_mut_ptr(), signal);
         }
-        let handle = libc::signalfd(-1, some.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        let handle = libc::signalfd(-1, watched.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
         if handle < 0 { Err(last_error()) } else { Ok(OwnedFd::from_raw_fd(handle)) }
     }
 }
 
-/// Which signals arrived on the handle of [`signals`].
+/// Which signals arrived on the handle of [`open_signal_handle`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SignalEvents {
     pub(super) asked_to_end: bool,
 }
 
-/// Reads all pending signals from the handle of [`signals`].
+/// Reads all pending signals from the handle of [`open_signal_handle`].
 pub(super) fn drain_signals(signals: &OwnedFd) -> SignalEvents {
     const SIZE: usize = size_of::<libc::signalfd_siginfo>();
     let mut events = SignalEvents::default();
@@ -188,11 +188,11 @@ pub(super) fn default_signals() {
 
 /// Unblocks all signals.
 pub(super) fn unblock_signals() -> Result<(), Errno> {
-    let mut none = MaybeUninit::uninit();
+    let mut empty = MaybeUninit::uninit();
     // SAFETY: `sigemptyset` initializes the set, which is then only read.
     let unblocked = unsafe {
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut())
+        libc::sigemptyset(empty.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, empty.as_ptr(), ptr::null_mut())
     };
     check(unblocked)
 }

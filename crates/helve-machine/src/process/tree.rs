@@ -18,7 +18,7 @@ pub(super) const KEEPER: &CStr = c"helve-keeper";
 /// Process name of a warden.
 pub(super) const WARDEN: &CStr = c"helve-warden";
 
-/// After this time without new processes the rest counts as impossible to kill.
+/// How long killing continues without finding a new process. Processes that are left then cannot be killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum time for killing.
@@ -33,9 +33,9 @@ const MAX_MEMBERS: usize = 65_536;
 /// Maximum number of characters of a reported command line.
 const MAX_COMMAND_CHARS: usize = 200;
 
-/// Whether processes are left after reaping.
+/// Whether a process tree has processes left after reaping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Survivors {
+pub(super) enum RemainingProcesses {
     None,
     Some,
 }
@@ -47,7 +47,7 @@ pub(super) struct ProcStat {
     pub(super) state: u8,
     pub(super) parent: i32,
     /// CPU time in clock ticks, including reaped children.
-    pub(super) worked: u64,
+    pub(super) cpu_ticks: u64,
     /// Start time in clock ticks since boot. Together with the process id it identifies a process.
     pub(super) started: u64,
 }
@@ -60,13 +60,13 @@ impl ProcStat {
 
     fn parse(text: &str) -> Option<ProcStat> {
         // The name may contain blanks and parentheses, so the other fields are located from the last parenthesis.
-        let (before, after) = text.rsplit_once(')')?;
-        let mut fields = after.split_ascii_whitespace();
+        let (start, rest) = text.rsplit_once(')')?;
+        let mut fields = rest.split_ascii_whitespace();
         let (state, parent) = (*fields.next()?.as_bytes().first()?, fields.next()?.parse().ok()?);
         let times = fields.by_ref().skip(9).take(4).map(|time| time.parse::<u64>().ok());
-        let worked = times.sum::<Option<u64>>()?;
+        let cpu_ticks = times.sum::<Option<u64>>()?;
         let started = fields.nth(4)?.parse().ok()?;
-        Some(ProcStat { name: before.split_once('(')?.1.into(), state, parent, worked, started })
+        Some(ProcStat { name: start.split_once('(')?.1.into(), state, parent, cpu_ticks, started })
     }
 
     pub(super) fn is_keeper(&self) -> bool {
@@ -87,7 +87,7 @@ pub(super) fn is_single_threaded() -> bool {
 }
 
 /// Returns all descendants of a process, parents before children. Ended processes may be among them.
-pub(super) fn beneath(root: Pid) -> Vec<Pid> {
+pub(super) fn descendants(root: Pid) -> Vec<Pid> {
     let mut seen = HashSet::from([root]);
     let mut found = vec![root];
     let mut next = 0;
@@ -135,32 +135,33 @@ fn read_children(parent: Pid) -> Vec<Pid> {
 pub(super) struct TreeSnapshot {
     /// All except the program itself.
     pub(super) children: Vec<ProcessMember>,
-    pub(super) waits: Option<ProcessMember>,
-    pub(super) worked: Duration,
+    /// The first process that waits for input it will never get.
+    pub(super) waiting_for_input: Option<ProcessMember>,
+    pub(super) cpu_time: Duration,
 }
 
 pub(super) fn snapshot(warden: Pid, program: Option<Pid>) -> TreeSnapshot {
     let mut snapshot = TreeSnapshot::default();
     let mut ticks = 0;
-    for pid in beneath(warden) {
+    for pid in descendants(warden) {
         let Some(stat) = ProcStat::of(pid).filter(ProcStat::is_alive) else { continue };
-        ticks += stat.worked;
-        let waits = snapshot.waits.is_none() && waits_on_write_end(pid);
+        ticks += stat.cpu_ticks;
+        let waits = snapshot.waiting_for_input.is_none() && waits_on_write_end(pid);
         let member = member(pid, stat);
         if waits {
-            snapshot.waits = Some(member.clone());
+            snapshot.waiting_for_input = Some(member.clone());
         }
         if Some(pid) != program {
             snapshot.children.push(member);
         }
     }
-    let second = rustix::param::clock_ticks_per_second().max(1);
-    snapshot.worked = Duration::from_millis(ticks * 1000 / second);
+    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
+    snapshot.cpu_time = Duration::from_millis(ticks * 1000 / ticks_per_second);
     snapshot
 }
 
-/// Whether standard input is the write end of a pipe. An editor whose input is at its end reopens standard
-/// error as a terminal, and would wait there for keys forever.
+/// Whether standard input is the write end of a pipe, so that the process waits forever. This happens to an editor that
+/// finds its input closed: it uses standard error, here the output pipe, as the terminal to read keys from.
 fn waits_on_write_end(pid: Pid) -> bool {
     let process = format!("/proc/{}", pid.as_raw_nonzero());
     let input = fs::read_link(format!("{process}/fd/0"));
@@ -175,13 +176,13 @@ fn waits_on_write_end(pid: Pid) -> bool {
 
 /// Counts the living processes beneath a warden.
 pub(super) fn count(warden: Pid) -> usize {
-    let all = beneath(warden).into_iter();
+    let all = descendants(warden).into_iter();
     all.filter(|pid| ProcStat::of(*pid).is_some_and(|stat| stat.is_alive())).count()
 }
 
 fn member(pid: Pid, stat: ProcStat) -> ProcessMember {
-    let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
-    let line: String = String::from_utf8_lossy(&line)
+    let arguments = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+    let line: String = String::from_utf8_lossy(&arguments)
         .trim_end_matches('\0')
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -200,7 +201,7 @@ pub(super) fn signal(root: Pid, signals: &[Signal]) -> HashSet<Pid> {
 
 /// Sends signals to the descendants that are not in `signalled` yet.
 fn signal_new(root: Pid, signals: &[Signal], signalled: &mut HashSet<Pid>) {
-    let found = beneath(root);
+    let found = descendants(root);
     let mut tree: HashSet<i32> = found.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
     tree.insert(root.as_raw_nonzero().get());
     for pid in found {
@@ -215,7 +216,7 @@ fn signal_new(root: Pid, signals: &[Signal], signalled: &mut HashSet<Pid>) {
 fn send(pid: Pid, tree: &HashSet<i32>, signals: &[Signal]) -> bool {
     let handle = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => Some(handle),
-        // Without a pidfd the check below has to be enough.
+        // Without a pidfd, only the check below protects a process that reused the id.
         Err(Errno::MFILE | Errno::NFILE | Errno::NOSYS) => None,
         Err(_) => return false,
     };
@@ -230,15 +231,15 @@ fn send(pid: Pid, tree: &HashSet<i32>, signals: &[Signal]) -> bool {
 
 /// Ends all descendants of a process: SIGTERM first, SIGKILL after [`GRACE`]. `reap` waits up to the given
 /// time for processes to end. Returns how many were signalled.
-pub(super) fn end(root: Pid, mut reap: impl FnMut(Duration) -> Survivors) -> usize {
+pub(super) fn end(root: Pid, mut reap: impl FnMut(Duration) -> RemainingProcesses) -> usize {
     let mut signalled = HashSet::new();
-    let asked = Instant::now();
+    let term_sent_at = Instant::now();
     loop {
         // SIGCONT lets stopped processes receive SIGTERM. A process forked while its parent was signalled
         // is found in a later round.
         signal_new(root, &[Signal::TERM, Signal::CONT], &mut signalled);
-        let remaining = GRACE.saturating_sub(asked.elapsed());
-        if reap(remaining) == Survivors::None {
+        let remaining = GRACE.saturating_sub(term_sent_at.elapsed());
+        if reap(remaining) == RemainingProcesses::None {
             return signalled.len();
         }
         if remaining.is_zero() {
@@ -246,14 +247,14 @@ pub(super) fn end(root: Pid, mut reap: impl FnMut(Duration) -> Survivors) -> usi
         }
     }
     // As long as new processes are found, killing makes progress.
-    let (began, mut found_more) = (Instant::now(), Instant::now());
-    while found_more.elapsed() < KILL_TIMEOUT && began.elapsed() < MAX_KILL_TIME {
+    let (began, mut last_found_at) = (Instant::now(), Instant::now());
+    while last_found_at.elapsed() < KILL_TIMEOUT && began.elapsed() < MAX_KILL_TIME {
         let before = signalled.len();
         signalled.extend(kill(root));
         if signalled.len() > before {
-            found_more = Instant::now();
+            last_found_at = Instant::now();
         }
-        if reap(KILL_INTERVAL) == Survivors::None {
+        if reap(KILL_INTERVAL) == RemainingProcesses::None {
             break;
         }
     }
@@ -273,7 +274,7 @@ fn kill(root: Pid) -> HashSet<Pid> {
     signal(root, &[Signal::KILL])
 }
 
-/// Kills and reaps the children of this process, except those that are spared.
+/// Kills and reaps the children of this process, except those for which `spared` returns true.
 pub(super) fn kill_children(spared: impl Fn(Pid) -> bool) {
     let me = rustix::process::getpid();
     let began = Instant::now();
@@ -306,7 +307,7 @@ mod tests {
                 name: name.into(),
                 state: b'S',
                 parent: 7,
-                worked: 4 + 5 + 6 + 7,
+                cpu_ticks: 4 + 5 + 6 + 7,
                 started: 4242,
             };
             assert_eq!(stat, Some(expected));
@@ -323,7 +324,7 @@ mod tests {
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         assert!(read_children(me).contains(&pid));
         assert!(search_children(me).contains(&pid));
-        assert!(beneath(me).contains(&pid));
+        assert!(descendants(me).contains(&pid));
         // Not in the tree, so nothing is sent.
         assert!(!send(pid, &HashSet::from([1]), &[Signal::KILL]));
         assert!(send(pid, &HashSet::from([me.as_raw_nonzero().get()]), &[Signal::KILL]));

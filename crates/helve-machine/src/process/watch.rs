@@ -16,9 +16,9 @@ const SEARCH_BYTES: u64 = 256 * 1024;
 
 pub(super) async fn watch(
     program: Arc<Program>,
-    want: WatchRequest,
+    request: WatchRequest,
 ) -> Result<WatchResult, ProcessError> {
-    let met = wait(&program, &want).await;
+    let outcome = wait(&program, &request).await;
     let process = match program.has_all_ended() {
         true => program.describe(),
         false => {
@@ -26,37 +26,33 @@ pub(super) async fn watch(
             blocking(move || program.describe()).await?
         }
     };
-    let (from, bytes) = read_new(&program, &want).await?;
-    let left_out = from.saturating_sub(want.from);
-    Ok(WatchResult {
-        left_out,
-        next: from + bytes.len() as u64,
-        text: bytes,
-        outcome: met,
-        process,
-    })
+    let (from, bytes) = read_new(&program, &request).await?;
+    let left_out = from.saturating_sub(request.from);
+    Ok(WatchResult { left_out, next: from + bytes.len() as u64, text: bytes, outcome, process })
 }
 
-async fn wait(program: &Arc<Program>, want: &WatchRequest) -> WaitOutcome {
+async fn wait(program: &Arc<Program>, request: &WatchRequest) -> WaitOutcome {
     let mut status = program.status();
     let waiting = async {
-        match &want.until {
+        match &request.until {
             WaitCondition::Now => WaitOutcome::Met,
             WaitCondition::Ended => wait_for_status(&mut status, ProgramStatus::has_ended).await,
             WaitCondition::AllEnded => wait_for_status(&mut status, ProgramStatus::is_done).await,
-            WaitCondition::Text(text) => wait_for_text(program, &mut status, text, want.from).await,
+            WaitCondition::Text(text) => {
+                wait_for_text(program, &mut status, text, request.from).await
+            }
             WaitCondition::Port(port) => super::port::wait_until_open(program.clone(), *port).await,
         }
     };
-    tokio::time::timeout(want.deadline, waiting).await.unwrap_or(WaitOutcome::Deadline)
+    tokio::time::timeout(request.deadline, waiting).await.unwrap_or(WaitOutcome::Deadline)
 }
 
 async fn wait_for_status(
     status: &mut watch::Receiver<ProgramStatus>,
-    holds: fn(&ProgramStatus) -> bool,
+    condition: fn(&ProgramStatus) -> bool,
 ) -> WaitOutcome {
-    match status.wait_for(|status| holds(status) || status.is_done()).await {
-        Ok(status) if holds(&status) => WaitOutcome::Met,
+    match status.wait_for(|status| condition(status) || status.is_done()).await {
+        Ok(status) if condition(&status) => WaitOutcome::Met,
         Ok(_) | Err(_) => WaitOutcome::Never,
     }
 }
@@ -115,15 +111,15 @@ async fn read_range(program: &Program, from: u64, to: u64) -> Option<Vec<u8>> {
 }
 
 /// Returns the output since the cursor that fits, and its offset.
-async fn read_new(program: &Program, want: &WatchRequest) -> Result<(u64, Bytes), ProcessError> {
+async fn read_new(program: &Program, request: &WatchRequest) -> Result<(u64, Bytes), ProcessError> {
     let status = *program.status().borrow();
     let total = *program.output_length().borrow();
-    let window = want.window(total);
+    let window = request.window(total);
     let (mut begin, mut bytes) = match read_range(program, window.start, window.end).await {
         Some(bytes) => (window.start, bytes),
-        None => newest(program, window.start, want.max_bytes),
+        None => newest(program, window.start, request.max_bytes),
     };
-    if begin > want.from {
+    if begin > request.from {
         let cut = partial_start_len(&bytes);
         bytes.drain(..cut);
         begin += cut as u64;
@@ -135,10 +131,10 @@ async fn read_new(program: &Program, want: &WatchRequest) -> Result<(u64, Bytes)
     Ok((begin, bytes.into()))
 }
 
-fn newest(program: &Program, begin: u64, most: usize) -> (u64, Vec<u8>) {
+fn newest(program: &Program, begin: u64, max: usize) -> (u64, Vec<u8>) {
     let (from, mut bytes) = program.newest();
     let skip = usize::try_from(begin.saturating_sub(from)).unwrap_or(usize::MAX);
-    let skip = skip.max(bytes.len().saturating_sub(most)).min(bytes.len());
+    let skip = skip.max(bytes.len().saturating_sub(max)).min(bytes.len());
     bytes.drain(..skip);
     (from + skip as u64, bytes)
 }

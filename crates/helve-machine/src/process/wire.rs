@@ -67,22 +67,23 @@ impl StartRequest {
             }
             encoder.flag(confine.network == Network::On);
         }
-        encoder.framed()
+        encoder.into_frame()
     }
 
     /// Decodes a request without its length.
     pub(super) fn decode(bytes: &[u8]) -> Option<StartRequest> {
         let mut decoder = WireDecoder(bytes);
         Some(StartRequest {
-            program: decoder.list(WireDecoder::text)?,
-            folder: decoder.text()?.into(),
-            environment: decoder.list(|decoder| Some((decoder.text()?, decoder.text()?)))?,
+            program: decoder.list(WireDecoder::os_string)?,
+            folder: decoder.os_string()?.into(),
+            environment: decoder
+                .list(|decoder| Some((decoder.os_string()?, decoder.os_string()?)))?,
             is_terminal: decoder.flag()?,
             confine: match decoder.flag()? {
                 false => None,
                 true => Some(SandboxPlan {
-                    writable: decoder.list(|decoder| decoder.text().map(PathBuf::from))?,
-                    protected: decoder.list(|decoder| decoder.text().map(PathBuf::from))?,
+                    writable: decoder.list(|decoder| decoder.os_string().map(PathBuf::from))?,
+                    protected: decoder.list(|decoder| decoder.os_string().map(PathBuf::from))?,
                     network: if decoder.flag()? { Network::On } else { Network::Off },
                 }),
             },
@@ -271,8 +272,8 @@ pub(super) fn receive(
 ) -> Result<usize, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut into = [IoSliceMut::new(bytes)];
-    let result = rustix::net::recvmsg(socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut buffers = [IoSliceMut::new(bytes)];
+    let result = rustix::net::recvmsg(socket, &mut buffers, &mut control, RecvFlags::CMSG_CLOEXEC)?;
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = message {
             handles.extend(received);

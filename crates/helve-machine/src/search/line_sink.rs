@@ -1,4 +1,4 @@
-//! Collects the matching lines of one file: counts all, keeps as many as requested.
+//! Collects the matching lines of one file: counts all matches and keeps as many lines as requested.
 
 use std::io;
 use std::ops::Range;
@@ -18,13 +18,13 @@ const CHECK_INTERVAL: u64 = 1024;
 /// What is collected from a file.
 #[derive(Clone, Copy)]
 pub(super) enum CollectMode {
-    /// The lines of the first `most` matches; further matches are only counted.
+    /// The lines of the first `max` matches; further matches are only counted.
     Lines {
-        most: usize,
+        max: usize,
         cut: LineCut,
     },
     Count,
-    /// Only whether there is a match: stops at the first.
+    /// Only whether there is a match: the search stops at the first one.
     First,
 }
 
@@ -56,7 +56,7 @@ impl LineSink {
             LineRole::Match if line.len() > cut.max_chars => self.match_range(line),
             LineRole::Match | LineRole::Continuation | LineRole::Context => 0..0,
         };
-        self.lines.push(hit_line(number.unwrap_or(0), role, line, found, cut));
+        self.lines.push(matched_line(number.unwrap_or(0), role, line, found, cut));
     }
 
     /// Returns the range of the match within a long line.
@@ -73,7 +73,7 @@ impl Sink for &mut LineSink {
         self.matches += 1;
         match self.mode {
             CollectMode::First => return Ok(false),
-            CollectMode::Lines { most, cut } if self.matches <= most as u64 => {
+            CollectMode::Lines { max, cut } if self.matches <= max as u64 => {
                 for (at, line) in found.lines().enumerate() {
                     let role = if at == 0 { LineRole::Match } else { LineRole::Continuation };
                     let number = found.line_number().map(|first| first + at as u64);
@@ -86,15 +86,15 @@ impl Sink for &mut LineSink {
         Ok(!self.is_interrupted)
     }
 
-    fn context(&mut self, _searcher: &Searcher, near: &SinkContext<'_>) -> io::Result<bool> {
-        if let CollectMode::Lines { most, cut } = self.mode {
+    fn context(&mut self, _searcher: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        if let CollectMode::Lines { max, cut } = self.mode {
             // Context before a match that is not kept is not kept either.
-            let is_kept = match near.kind() {
-                SinkContextKind::After => self.matches <= most as u64,
-                SinkContextKind::Before | SinkContextKind::Other => self.matches < most as u64,
+            let is_kept = match context.kind() {
+                SinkContextKind::After => self.matches <= max as u64,
+                SinkContextKind::Before | SinkContextKind::Other => self.matches < max as u64,
             };
             if is_kept {
-                self.keep(near.line_number(), LineRole::Context, near.bytes(), cut);
+                self.keep(context.line_number(), LineRole::Context, context.bytes(), cut);
             }
         }
         Ok(true)
@@ -102,7 +102,7 @@ impl Sink for &mut LineSink {
 }
 
 /// Converts a line to text and truncates it around the match.
-fn hit_line(
+fn matched_line(
     number: u64,
     role: LineRole,
     line: &[u8],
@@ -114,16 +114,16 @@ fn hit_line(
         return MatchedLine { number, role, text, is_cut_before: false, is_cut_after: false };
     }
     // A character has at most four bytes, so this range contains everything that may be shown.
-    let reach = cut.max_chars.max(cut.kept_chars).saturating_mul(4).saturating_add(4);
-    let start = found.start.saturating_sub(reach).min(line.len());
-    let end = found.start.saturating_add(reach).min(line.len()).max(start);
+    let max_bytes = cut.max_chars.max(cut.kept_chars).saturating_mul(4).saturating_add(4);
+    let start = found.start.saturating_sub(max_bytes).min(line.len());
+    let end = found.start.saturating_add(max_bytes).min(line.len()).max(start);
     let before = String::from_utf8_lossy(&line[start..found.start.clamp(start, end)]);
     let after = String::from_utf8_lossy(&line[found.start.clamp(start, end)..end]);
     let text = format!("{before}{after}");
     let is_whole = start == 0 && end == line.len() && text.chars().count() <= cut.max_chars;
-    let most = if is_whole { cut.max_chars } else { cut.kept_chars };
+    let max = if is_whole { cut.max_chars } else { cut.kept_chars };
     let length = found.end.saturating_sub(found.start).min(after.len());
-    let clipped = clip_around(&text, before.len()..before.len() + length, most);
+    let clipped = clip_around(&text, before.len()..before.len() + length, max);
     MatchedLine {
         number,
         role,

@@ -6,10 +6,10 @@ use helve_core::machine::{LineRole, MatchedFile, MatchedLine};
 
 use crate::find::{Mtime, RankedFile, path};
 
-/// Keeps the newest files that together have `most` matches.
+/// Keeps the newest files that together have `max` matches.
 pub(super) struct NewestMatches {
-    most: usize,
-    /// The total number of matches of the kept files, each file counted up to `most`.
+    max: usize,
+    /// The total number of matches of the kept files, each file counted up to `max`.
     matches: usize,
     /// The file to drop next is on top.
     files: BinaryHeap<RankedFile<FileMatches>>,
@@ -24,14 +24,14 @@ pub(super) struct FileMatches {
 }
 
 impl NewestMatches {
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, matches: 0, files: BinaryHeap::new() }
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, matches: 0, files: BinaryHeap::new() }
     }
 
     /// Whether a file with this time and path would be kept. Once false, it stays false.
     pub(super) fn would_keep(&self, modified: Mtime, path: &[u8]) -> bool {
         let last = self.files.peek();
-        self.matches < self.most || last.is_some_and(|last| last.is_after(modified, path))
+        self.matches < self.max || last.is_some_and(|last| last.is_after(modified, path))
     }
 
     pub(super) fn keep(&mut self, modified: Mtime, path: &[u8], data: FileMatches) {
@@ -41,7 +41,7 @@ impl NewestMatches {
         self.matches += data.weight;
         self.files.push(RankedFile { modified, path: path.into(), data });
         while let Some(last) = self.files.peek()
-            && self.matches - last.data.weight >= self.most
+            && self.matches - last.data.weight >= self.max
         {
             self.matches -= last.data.weight;
             self.files.pop();
@@ -50,7 +50,7 @@ impl NewestMatches {
 
     /// Returns the matches, newest first. The last file is shortened to the lines that fit.
     pub(super) fn hits(self) -> Vec<MatchedFile> {
-        let mut room = self.most;
+        let mut room = self.max;
         let mut hits = Vec::new();
         for RankedFile { modified, path: bytes, data } in self.files.into_sorted_vec() {
             if room == 0 {
@@ -68,15 +68,15 @@ impl NewestMatches {
     }
 }
 
-/// Truncates the lines after `most` matches and the context that follows the last of them.
-fn shorten(lines: &mut Vec<MatchedLine>, most: usize) {
+/// Truncates the lines after `max` matches and the context that follows the last of them.
+fn shorten(lines: &mut Vec<MatchedLine>, max: usize) {
     let matches = lines.iter().enumerate().filter(|(_, line)| line.role == LineRole::Match);
-    let Some(beyond) = matches.map(|(at, _)| at).nth(most) else { return };
+    let Some(first_surplus) = matches.map(|(at, _)| at).nth(max) else { return };
     // Context lines between two matches belong to the second match only if they directly precede it.
-    let last = lines[..beyond].iter().rposition(|line| line.role != LineRole::Context);
+    let last = lines[..first_surplus].iter().rposition(|line| line.role != LineRole::Context);
     let last = last.map_or(0, |last| last + 1);
-    let adjoins = |at: &usize| *at > last && lines[*at - 1].number + 1 != lines[*at].number;
-    let end = (last..=beyond).find(adjoins).unwrap_or(beyond);
+    let starts_group = |at: &usize| *at > last && lines[*at - 1].number + 1 != lines[*at].number;
+    let end = (last..=first_surplus).find(starts_group).unwrap_or(first_surplus);
     lines.truncate(end);
 }
 
@@ -89,24 +89,24 @@ mod tests {
     proptest! {
         #[test]
         fn the_result_does_not_depend_on_the_order_of_files(
-            files in proptest::collection::vec((0i64..5, 1usize..6), 0..40), most in 1usize..30,
+            files in proptest::collection::vec((0i64..5, 1usize..6), 0..40), max in 1usize..30,
         ) {
             let names: Vec<String> = (0..files.len()).map(|n| format!("{n:02}")).collect();
-            let hits = |backwards: bool| {
-                let mut best = NewestMatches::new(most);
+            let hits = |is_reversed: bool| {
+                let mut newest = NewestMatches::new(max);
                 let mut all: Vec<_> = files.iter().zip(&names).collect();
-                if backwards {
+                if is_reversed {
                     all.reverse();
                 }
                 for ((seconds, count), name) in all {
-                    let data = FileMatches { count: *count as u64, weight: (*count).min(most), lines: Vec::new() };
-                    best.keep(Mtime { seconds: *seconds, nanos: 0 }, name.as_bytes(), data);
+                    let data = FileMatches { count: *count as u64, weight: (*count).min(max), lines: Vec::new() };
+                    newest.keep(Mtime { seconds: *seconds, nanos: 0 }, name.as_bytes(), data);
                 }
-                best.hits()
+                newest.hits()
             };
             let mut sorted: Vec<_> = files.iter().zip(&names).collect();
             sorted.sort_by_key(|((seconds, _), name)| (std::cmp::Reverse(*seconds), *name));
-            let mut room = most;
+            let mut room = max;
             let expected: Vec<std::path::PathBuf> = sorted.into_iter().take_while(|((_, count), _)| {
                 let fits = room > 0;
                 room = room.saturating_sub(*count);

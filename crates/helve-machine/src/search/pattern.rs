@@ -27,19 +27,19 @@ pub(super) struct CompiledPattern {
     pub(super) is_literal_ascii: bool,
 }
 
-pub(super) fn compile(want: &SearchRequest) -> Result<CompiledPattern, SearchError> {
-    let pattern = &want.pattern;
+pub(super) fn compile(request: &SearchRequest) -> Result<CompiledPattern, SearchError> {
+    let pattern = &request.pattern;
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(invalid(
             whole_pattern(pattern),
             format!("a pattern has at most {MAX_PATTERN_BYTES} bytes"),
         ));
     }
-    if want.syntax == PatternSyntax::Regex {
+    if request.syntax == PatternSyntax::Regex {
         check(pattern)?;
     }
     // `$` also matches before `\r\n`, unless the pattern mentions `\r` itself.
-    let is_regex = want.syntax == PatternSyntax::Regex;
+    let is_regex = request.syntax == PatternSyntax::Regex;
     let crlf =
         is_regex && pattern.contains('$') && !pattern.contains("\\r") && !pattern.contains('\r');
     let line_terminator = if crlf { LineTerminator::crlf() } else { LineTerminator::byte(b'\n') };
@@ -48,14 +48,14 @@ pub(super) fn compile(want: &SearchRequest) -> Result<CompiledPattern, SearchErr
         .multi_line(true)
         .crlf(crlf)
         .fixed_strings(!is_regex)
-        .case_insensitive(want.case == CaseMode::Ignored)
+        .case_insensitive(request.case == CaseMode::Ignored)
         .nest_limit(MAX_GROUP_DEPTH)
         .size_limit(MAX_COMPILED_BYTES)
         .dfa_size_limit(MAX_CACHE_BYTES);
-    let compiled = match want.multiline {
+    let compiled = match request.multiline {
         Multiline::On => {
-            let built = builder.line_terminator(None).dot_matches_new_line(true);
-            built.build(pattern).map(|matcher| (matcher, Multiline::On))
+            let multi_line = builder.line_terminator(None).dot_matches_new_line(true);
+            multi_line.build(pattern).map(|matcher| (matcher, Multiline::On))
         }
         Multiline::Off => {
             if !crlf {
@@ -63,8 +63,8 @@ pub(super) fn compile(want: &SearchRequest) -> Result<CompiledPattern, SearchErr
             }
             match builder.build(pattern) {
                 Err(err) if matches!(err.kind(), ErrorKind::NotAllowed(_)) => {
-                    let across = builder.line_terminator(None);
-                    across.build(pattern).map(|matcher| (matcher, Multiline::On))
+                    let multi_line = builder.line_terminator(None);
+                    multi_line.build(pattern).map(|matcher| (matcher, Multiline::On))
                 }
                 built => built.map(|matcher| (matcher, Multiline::Off)),
             }
@@ -145,7 +145,7 @@ mod tests {
         check_bad(r"\p{Nope}", expect![[r#""\\p{Nope}": Unicode property not found"#]]);
         check_bad("*x", expect![[r#""": repetition operator missing expression"#]]);
         let deep = "(".repeat(200) + &")".repeat(200);
-        let nests = |bad: &BadPattern| bad.what.contains("nested");
-        assert!(matches!(check(&deep), Err(SearchError::Pattern(bad)) if nests(&bad)));
+        let is_too_deep = |bad: &BadPattern| bad.what.contains("nested");
+        assert!(matches!(check(&deep), Err(SearchError::Pattern(bad)) if is_too_deep(&bad)));
     }
 }

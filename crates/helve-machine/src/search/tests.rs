@@ -20,7 +20,7 @@ use crate::fixture::{as_nobody, folder, place, run};
 const LINES: ResultShape =
     ResultShape::Lines { max: 100, context: 0, cut: LineCut { max_chars: 40, kept_chars: 20 } };
 
-fn want(at: Place, pattern: &str) -> SearchRequest {
+fn request(at: Place, pattern: &str) -> SearchRequest {
     let tree = FileTree {
         at,
         globs: Vec::new(),
@@ -39,9 +39,9 @@ fn want(at: Place, pattern: &str) -> SearchRequest {
     }
 }
 
-fn collect(want: SearchRequest) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
+fn collect(request: SearchRequest) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
     run(async {
-        let mut flow = search(want);
+        let mut flow = search(request);
         let mut hits = Vec::new();
         while let Some(more) = flow.next().await {
             hits.extend(more);
@@ -104,10 +104,10 @@ fn format_hits(hits: &[MatchedFile], counts: &SearchCounts) -> String {
             text.push_str(&format!(", {why} {count}"));
         }
     }
-    if let Some(beyond) = &counts.ignored_matches {
+    if let Some(ignored) = &counts.ignored_matches {
         text.push_str(&format!(
-            ", beyond {} in {} {:?}",
-            beyond.matches, beyond.files, beyond.first
+            ", in ignored files {} in {} {:?}",
+            ignored.matches, ignored.files, ignored.first
         ));
     }
     text + "\n"
@@ -115,9 +115,9 @@ fn format_hits(hits: &[MatchedFile], counts: &SearchCounts) -> String {
 
 #[track_caller]
 fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut SearchRequest), expected: Expect) {
-    let mut want = want(place(root, beneath), "x");
-    change(&mut want);
-    let (hits, counts) = collect(want).unwrap();
+    let mut request = request(place(root, beneath), "x");
+    change(&mut request);
+    let (hits, counts) = collect(request).unwrap();
     assert_eq!(counts.ended, WalkEnd::Complete);
     expected.assert_eq(&format_hits(&hits, &counts));
 }
@@ -154,8 +154,8 @@ fn newest_files_first_then_by_path() {
     check_at(
         root.path(),
         "",
-        |want| {
-            want.shape = ResultShape::Lines {
+        |request| {
+            request.shape = ResultShape::Lines {
                 max: 3,
                 context: 1,
                 cut: LineCut { max_chars: 9, kept_chars: 9 },
@@ -175,7 +175,7 @@ fn newest_files_first_then_by_path() {
     check_at(
         root.path(),
         "",
-        |want| want.shape = ResultShape::Counts { max: 2 },
+        |request| request.shape = ResultShape::Counts { max: 2 },
         expect![[r"
         new 1
         a/old 1
@@ -185,7 +185,7 @@ fn newest_files_first_then_by_path() {
     check_at(
         root.path(),
         "",
-        |want| want.shape = ResultShape::Names { max: 9 },
+        |request| request.shape = ResultShape::Names { max: 9 },
         expect![[r"
         new 1
         a/old 1
@@ -198,14 +198,14 @@ fn newest_files_first_then_by_path() {
 #[test]
 fn context_stays_with_its_match() {
     let text = b"1\n2\nx3\n4\n5\n6\n7\nx8\n9\nx10\n11\n";
-    let shape = |most, context| ResultShape::Lines {
-        max: most,
+    let shape = |max, context| ResultShape::Lines {
+        max,
         context,
         cut: LineCut { max_chars: 9, kept_chars: 9 },
     };
     check(
         &[("f", text)],
-        |want| want.shape = shape(9, 1),
+        |request| request.shape = shape(9, 1),
         expect![[r"
         f 3
           2- 2
@@ -221,7 +221,7 @@ fn context_stays_with_its_match() {
     );
     check(
         &[("f", text)],
-        |want| want.shape = shape(1, 1),
+        |request| request.shape = shape(1, 1),
         expect![[r"
         f 3
           2- 2
@@ -277,16 +277,16 @@ fn ignored_files_are_counted_and_searched_for_hints() {
     );
     check(
         content,
-        |want| want.pattern = "z".into(),
+        |request| request.pattern = "z".into(),
         expect![[r#"
-        0 in 0 of 11, ignored 3+1, beyond 2 in 2 ["sub/c.log", "target/deep/d"]
+        0 in 0 of 11, ignored 3+1, in ignored files 2 in 2 ["sub/c.log", "target/deep/d"]
     "#]],
     );
     check(
         content,
-        |want| {
-            want.tree.ignored = IgnoredMode::Include;
-            want.pattern = "z".into();
+        |request| {
+            request.tree.ignored = IgnoredMode::Include;
+            request.pattern = "z".into();
         },
         expect![[r"
             sub/c.log 1
@@ -298,7 +298,7 @@ fn ignored_files_are_counted_and_searched_for_hints() {
     );
     check(
         content,
-        |want| want.tree.hidden = HiddenFiles::Skip,
+        |request| request.tree.hidden = HiddenFiles::Skip,
         expect![[r"
         keep.log 1
           1: x y
@@ -371,7 +371,7 @@ fn a_named_path_is_searched_even_if_ignored() {
     check_at(
         root.path(),
         "",
-        |want| want.tree.globs = vec![".git/*".into()],
+        |request| request.tree.globs = vec![".git/*".into()],
         expect![[r"
         .git/config 1
           1: x
@@ -424,7 +424,7 @@ fn globs_do_not_override_ignore_files() {
     ];
     check(
         content,
-        |want| want.tree.globs = vec!["*.rs".into()],
+        |request| request.tree.globs = vec!["*.rs".into()],
         expect![[r"
         a.rs 1
           1: x
@@ -435,7 +435,7 @@ fn globs_do_not_override_ignore_files() {
     );
     check(
         content,
-        |want| want.tree.globs = vec!["!*.rs".into()],
+        |request| request.tree.globs = vec!["!*.rs".into()],
         expect![[r"
         a.ts 1
           1: x
@@ -444,15 +444,15 @@ fn globs_do_not_override_ignore_files() {
     );
     check(
         content,
-        |want| want.tree.globs = vec!["gen/*.rs".into()],
+        |request| request.tree.globs = vec!["gen/*.rs".into()],
         expect![[r#"
-        0 in 0 of 0, ignored 0+1, beyond 1 in 1 ["gen/b.rs"]
+        0 in 0 of 0, ignored 0+1, in ignored files 1 in 1 ["gen/b.rs"]
     "#]],
     );
 }
 
 #[test]
-fn text_in_any_encoding() {
+fn matches_are_found_in_every_encoding() {
     let utf16 = |text: &str, mark: bool, unit: fn(u16) -> [u8; 2]| -> Vec<u8> {
         let mark = mark.then_some('\u{feff}');
         let text: String = mark.into_iter().chain(text.chars()).collect();
@@ -471,7 +471,7 @@ fn text_in_any_encoding() {
     ];
     check(
         content,
-        |want| want.pattern = "^(un )?café".into(),
+        |request| request.pattern = "^(un )?café".into(),
         expect![[r"
         little 1
           2: café x
@@ -492,7 +492,7 @@ fn text_in_any_encoding() {
     );
     check(
         content,
-        |want| want.pattern = "[éx]$".into(),
+        |request| request.pattern = "[éx]$".into(),
         expect![[r"
         little 1
           2: café x
@@ -509,7 +509,7 @@ fn text_in_any_encoding() {
     );
     check(
         content,
-        |want| want.pattern = "noir".into(),
+        |request| request.pattern = "noir".into(),
         expect![[r"
         latin 1
           1: un café noir
@@ -518,7 +518,7 @@ fn text_in_any_encoding() {
     );
     check(
         content,
-        |want| want.pattern = r"\r".into(),
+        |request| request.pattern = r"\r".into(),
         expect![[r"
         windows 1
           1: café
@@ -540,7 +540,7 @@ fn large_files_are_searched_block_by_block() {
     let content: &[(&str, &[u8])] = &[("text", &text), ("wide", &wide), ("latin", &latin)];
     check(
         content,
-        |want| want.pattern = "the [éx]".into(),
+        |request| request.pattern = "the [éx]".into(),
         expect![[r"
         text 1
           100001: the x
@@ -554,7 +554,7 @@ fn large_files_are_searched_block_by_block() {
     latin.extend_from_slice(b"the \xe9\n");
     check(
         &[("latin", &latin)],
-        |want| want.pattern = "the [éx]".into(),
+        |request| request.pattern = "the [éx]".into(),
         expect![[r"
         latin 1
           40002: the é
@@ -564,11 +564,11 @@ fn large_files_are_searched_block_by_block() {
 }
 
 #[test]
-fn multi_line_matches() {
+fn matches_may_span_lines_if_requested() {
     let content: &[(&str, &[u8])] = &[("f", b"a {\n  b\n}\nc\n")];
-    let many = |want: &mut SearchRequest| {
-        want.multiline = Multiline::On;
-        want.pattern = r"\{.*\}".into();
+    let many = |request: &mut SearchRequest| {
+        request.multiline = Multiline::On;
+        request.pattern = r"\{.*\}".into();
     };
     check(
         content,
@@ -583,7 +583,7 @@ fn multi_line_matches() {
     );
     check(
         content,
-        |want| want.pattern = r"b\n\}".into(),
+        |request| request.pattern = r"b\n\}".into(),
         expect![[r"
         f 1
           2:   b
@@ -593,7 +593,7 @@ fn multi_line_matches() {
     );
     check(
         content,
-        |want| want.pattern = r"\{.*\}".into(),
+        |request| request.pattern = r"\{.*\}".into(),
         expect![[r"
         0 in 0 of 1
     "]],
@@ -601,11 +601,11 @@ fn multi_line_matches() {
 }
 
 #[test]
-fn literals_and_case() {
+fn literals_and_ignored_case_are_supported() {
     let content: &[(&str, &[u8])] = &[("f", b"a.b(\naxb(\nA.B(\n")];
     check(
         content,
-        |want| (want.syntax, want.pattern) = (PatternSyntax::Literal, "a.b(".into()),
+        |request| (request.syntax, request.pattern) = (PatternSyntax::Literal, "a.b(".into()),
         expect![[r"
         f 1
           1: a.b(
@@ -614,9 +614,9 @@ fn literals_and_case() {
     );
     check(
         content,
-        |want| {
-            (want.syntax, want.pattern) = (PatternSyntax::Literal, "a.b(".into());
-            want.case = CaseMode::Ignored;
+        |request| {
+            (request.syntax, request.pattern) = (PatternSyntax::Literal, "a.b(".into());
+            request.case = CaseMode::Ignored;
         },
         expect![[r"
             f 2
@@ -638,7 +638,7 @@ fn long_lines_are_cut_around_the_match() {
     ];
     check(
         content,
-        |want| want.pattern = "needle".into(),
+        |request| request.pattern = "needle".into(),
         expect![[r"
         long 1
           1: …日日日日日é needle bbbbbb…
@@ -665,7 +665,7 @@ fn non_text_files_are_skipped() {
     check_at(
         root.path(),
         "",
-        |want| want.shape = ResultShape::Names { max: 9 },
+        |request| request.shape = ResultShape::Names { max: 9 },
         expect![[r"
         late 1
         1 in 1 of 1, binary 1, too large 1, special 3
@@ -674,12 +674,12 @@ fn non_text_files_are_skipped() {
     check_at(
         root.path(),
         "huge",
-        |want| want.pattern = "y".into(),
+        |request| request.pattern = "y".into(),
         expect![[r"
         0 in 0 of 0, too large 1
     "]],
     );
-    let named = |name: &str| collect(want(place(root.path(), name), "x"));
+    let named = |name: &str| collect(request(place(root.path(), name), "x"));
     let failed = |why| Err(SearchError::Machine(why));
     assert_eq!(named("fifo"), failed(MachineError::NotAFile(FileKind::Fifo)));
     assert_eq!(named("loop"), failed(MachineError::PathChanged));
@@ -697,7 +697,7 @@ fn unreadable_files_are_counted() {
     let path = root.path().canonicalize().unwrap();
     let seen = as_nobody(move || {
         // Threads spawned by this one inherit its rights.
-        let (hits, counts) = collect(want(place(&path, ""), "x")).unwrap();
+        let (hits, counts) = collect(request(place(&path, ""), "x")).unwrap();
         format_hits(&hits, &counts)
     });
     fs::set_permissions(root.path().join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -710,21 +710,21 @@ fn unreadable_files_are_counted() {
 }
 
 #[test]
-fn names_of_every_kind() {
+fn names_may_consist_of_any_bytes() {
     let root = folder();
     for name in [&b"a\nb"[..], b"\xff\xfe", b"sp ace", b"-"] {
         fs::write(root.path().join(OsStr::from_bytes(name)), "x\n").unwrap();
     }
-    let (hits, _) = collect(want(place(root.path(), ""), "x")).unwrap();
+    let (hits, _) = collect(request(place(root.path(), ""), "x")).unwrap();
     let mut names: Vec<_> = hits.iter().map(|hit| hit.path.as_os_str().as_bytes()).collect();
     names.sort();
     assert_eq!(names, [&b"-"[..], b"a\nb", b"sp ace", b"\xff\xfe"]);
 }
 
 #[test]
-fn invalid_and_pathological_patterns() {
+fn invalid_patterns_are_refused_and_pathological_ones_are_fast() {
     let root = files(&[("f", format!("{}\n", "a".repeat(100_000)).as_bytes())]);
-    let look = |pattern: &str| collect(want(place(root.path(), ""), pattern));
+    let look = |pattern: &str| collect(request(place(root.path(), ""), pattern));
     assert_eq!(look("(a+)+$").unwrap().1.matches, 1);
     assert_eq!(look("(a*)*b").unwrap().1.matches, 0);
     assert_eq!(look("(x+x+)+y").unwrap().1.matches, 0);
@@ -733,7 +733,7 @@ fn invalid_and_pathological_patterns() {
         matches!(look(r"(\w{100}){100}{100}"), Err(SearchError::Pattern(bad)) if bad.what.contains("too large"))
     );
     assert!(matches!(look(&"a".repeat(100_000)), Err(SearchError::Pattern(_))));
-    let mut glob = want(place(root.path(), ""), "a");
+    let mut glob = request(place(root.path(), ""), "a");
     glob.tree.globs = vec!["{a".into()];
     assert!(matches!(collect(glob), Err(SearchError::Glob { .. })));
 }
@@ -744,7 +744,7 @@ fn a_large_folder_is_shared_between_threads() {
     let content: Vec<(&str, &[u8])> =
         names.iter().map(|name| (name.as_str(), &b"x\n"[..])).collect();
     let root = files(&content);
-    let (hits, counts) = collect(want(place(root.path(), ""), "x")).unwrap();
+    let (hits, counts) = collect(request(place(root.path(), ""), "x")).unwrap();
     let newest: Vec<_> = hits.iter().map(|hit| hit.path.to_str().unwrap()).collect();
     assert_eq!(newest, names.iter().take(100).collect::<Vec<_>>());
     assert_eq!((counts.matches, counts.files, counts.searched), (1000, 1000, 1000));
@@ -763,7 +763,7 @@ fn results_are_deterministic() {
     fs::write(root.path().join("other"), "z\n").unwrap();
     let stopped = AtomicBool::new(false);
     let search_and_format = || {
-        let (hits, counts) = collect(want(place(root.path(), ""), "x")).unwrap();
+        let (hits, counts) = collect(request(place(root.path(), ""), "x")).unwrap();
         format_hits(&hits, &counts)
     };
     let first = search_and_format();
@@ -783,13 +783,13 @@ fn results_are_deterministic() {
 #[test]
 fn at_the_deadline_partial_results_are_returned() {
     let root = files(&[("f", b"x\n")]);
-    let mut none = want(place(root.path(), ""), "x");
+    let mut none = request(place(root.path(), ""), "x");
     none.tree.deadline = Duration::ZERO;
     let (hits, counts) = collect(none).unwrap();
     assert_eq!((hits.len(), counts.ended), (0, WalkEnd::Deadline));
-    // A file that was named explicitly is always started.
+    // Searching a file that was named explicitly begins even after the deadline.
     let root = files(&[("f", &b"x\n".repeat(3000))]);
-    let mut some = want(place(root.path(), "f"), "x");
+    let mut some = request(place(root.path(), "f"), "x");
     some.tree.deadline = Duration::ZERO;
     let (hits, counts) = collect(some).unwrap();
     let reported = (hits[0].lines.len(), hits[0].matches, counts.matches, counts.ended);
@@ -810,7 +810,7 @@ fn vanishing_files_cause_no_error() {
             }
         });
         for _ in 0..200 {
-            let (hits, counts) = collect(want(place(root.path(), ""), "x")).unwrap();
+            let (hits, counts) = collect(request(place(root.path(), ""), "x")).unwrap();
             assert_eq!((hits.len(), counts.matches, counts.ended), (1, 1, WalkEnd::Complete));
         }
         stopped.store(true, Ordering::Relaxed);

@@ -38,15 +38,15 @@ impl FolderNames {
         self.markers = IgnoreMarkers::default();
         self.buffer.clear();
         self.buffer.reserve(BUFFER_BYTES);
-        let mut listed = RawDir::new(folder, self.buffer.spare_capacity_mut());
-        while let Some(entry) = listed.next() {
+        let mut listing = RawDir::new(folder, self.buffer.spare_capacity_mut());
+        while let Some(entry) = listing.next() {
             let entry = entry?;
             let name = entry.file_name();
             let bytes = name.to_bytes();
             if matches!(bytes, b"." | b"..") {
                 continue;
             }
-            self.markers.note(bytes);
+            self.markers.add(bytes);
             let kind = match entry.file_type() {
                 // Some file systems do not list the type with the name. An entry that has vanished is skipped.
                 FileType::Unknown => match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {

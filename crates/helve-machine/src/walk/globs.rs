@@ -76,12 +76,13 @@ impl Globs {
     }
 
     /// Whether a glob names `.git` literally, so that the folder is entered.
-    pub(crate) fn name_git_folder(&self) -> bool {
-        let names =
+    pub(crate) fn names_git_folder(&self) -> bool {
+        let has_git =
             |prefix: &Vec<u8>| prefix.split(|byte| *byte == b'/').any(|name| name == b".git");
-        self.prefixes.iter().any(names)
+        self.prefixes.iter().any(has_git)
     }
 
+    /// Whether to visit a file.
     pub(crate) fn file(&self, path: &[u8]) -> GlobMatch {
         if self.effects.is_empty() {
             return GlobMatch::Included;
@@ -95,7 +96,7 @@ impl Globs {
             };
         }
         let decides = |effect: &GlobEffect| *effect != GlobEffect::Exclude(ExcludeScope::Folders);
-        match self.last(&candidate, decides) {
+        match self.last_effect(&candidate, decides) {
             Some(GlobEffect::Include) => GlobMatch::Included,
             Some(GlobEffect::Exclude(_)) => GlobMatch::Excluded,
             None if self.has_includes => GlobMatch::NotIncluded,
@@ -113,13 +114,13 @@ impl Globs {
         if !self.has_excludes {
             return GlobMatch::Included;
         }
-        match self.last(&Candidate::from_bytes(path), |_| true) {
+        match self.last_effect(&Candidate::from_bytes(path), |_| true) {
             Some(GlobEffect::Exclude(_)) => GlobMatch::Excluded,
             Some(GlobEffect::Include) | None => GlobMatch::Included,
         }
     }
 
-    fn last(
+    fn last_effect(
         &self,
         candidate: &Candidate<'_>,
         decides: impl Fn(&GlobEffect) -> bool,
@@ -129,7 +130,7 @@ impl Globs {
     }
 }
 
-/// What the globs say about a path.
+/// Whether the globs include a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GlobMatch {
     Included,
@@ -161,8 +162,8 @@ fn translate(base: &str, glob: &str) -> Result<Vec<(String, GlobEffect)>, String
     let matches_any_folder = !is_rooted && !text.contains('/') && text != "**";
     let pattern = if matches_any_folder { format!("**/{text}") } else { text.to_string() };
     if excludes {
-        let what = if is_folder { ExcludeScope::Folders } else { ExcludeScope::Any };
-        return Ok(vec![(pattern, GlobEffect::Exclude(what))]);
+        let scope = if is_folder { ExcludeScope::Folders } else { ExcludeScope::Any };
+        return Ok(vec![(pattern, GlobEffect::Exclude(scope))]);
     }
     let pattern = if is_folder { format!("{pattern}/**") } else { pattern };
     let mut all = Vec::new();
@@ -223,7 +224,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(globs: &[&str], yes: &[&str], no: &[&str]) {
+    fn check(globs: &[&str], included: &[&str], not_included: &[&str]) {
         let globs: Vec<String> = globs.iter().map(|glob| (*glob).into()).collect();
         let compiled = Globs::new("/w", &globs).unwrap();
         let is_reached = |path: &str| {
@@ -232,10 +233,10 @@ mod tests {
         };
         let is_included =
             |path: &str| is_reached(path) && compiled.file(path.as_bytes()) == GlobMatch::Included;
-        for path in yes {
+        for path in included {
             assert!(is_included(path), "{globs:?} should include {path}");
         }
-        for path in no {
+        for path in not_included {
             assert!(!is_included(path), "{globs:?} should not include {path}");
         }
     }
@@ -294,13 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn only_folders_on_the_way_are_entered() {
+    fn only_folders_that_can_contain_matches_are_entered() {
         let globs = Globs::new("/w", &["a/b/*.rs".into(), "c/**".into()]).unwrap();
         let entered = |path: &&str| globs.folder(path.as_bytes()) == GlobMatch::Included;
         let all = ["a", "a/b", "a/b/c", "c", "c/d", "b", "ab", "a/c"];
-        let seen: Vec<&str> = all.into_iter().filter(entered).collect();
-        assert_eq!(seen, ["a", "a/b", "a/b/c", "c", "c/d"]);
-        assert!(Globs::new("/w", &[".git/hooks/*".into()]).unwrap().name_git_folder());
-        assert!(!Globs::new("/w", &["*.git/*".into()]).unwrap().name_git_folder());
+        let folders: Vec<&str> = all.into_iter().filter(entered).collect();
+        assert_eq!(folders, ["a", "a/b", "a/b/c", "c", "c/d"]);
+        assert!(Globs::new("/w", &[".git/hooks/*".into()]).unwrap().names_git_folder());
+        assert!(!Globs::new("/w", &["*.git/*".into()]).unwrap().names_git_folder());
     }
 }

@@ -1,4 +1,5 @@
-//! Evaluates ignore files. Each folder that has some adds a level, up to the root of the file system.
+//! Evaluates ignore files. Each folder that contains ignore files adds a level of rules, starting at the root of the file
+//! system.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -57,7 +58,7 @@ pub(super) struct IgnoreMarkers {
 }
 
 impl IgnoreMarkers {
-    pub(super) fn note(&mut self, name: &[u8]) {
+    pub(super) fn add(&mut self, name: &[u8]) {
         if name.first() != Some(&b'.') {
             return;
         }
@@ -68,11 +69,11 @@ impl IgnoreMarkers {
         self.jj |= name == b".jj";
     }
 
-    fn any(self) -> bool {
+    fn has_any(self) -> bool {
         self.git || self.jj || self.files.contains(&true)
     }
 
-    /// For a folder that was not listed: every file is tried.
+    /// Returns markers for a folder that was not listed, so that every file is tried.
     fn all() -> Self {
         Self { files: [true; 3], git: true, jj: true }
     }
@@ -87,11 +88,11 @@ impl IgnoreRules {
         let mut ancestors: Vec<&Path> = base.ancestors().skip(1).collect();
         ancestors.reverse();
         for (at, folder) in ancestors.iter().enumerate() {
-            let below = ancestors.get(at + 1).copied().unwrap_or(base);
+            let child = ancestors.get(at + 1).copied().unwrap_or(base);
             if let Ok(opened) = openat(CWD, *folder, OPEN_FOLDER, Mode::empty()) {
                 rules = rules.inside(opened.as_fd(), folder, IgnoreMarkers::all());
             }
-            if rules.ignores(below, true) {
+            if rules.ignores(child, true) {
                 rules.level = rules.level.as_deref().and_then(RuleLevel::without_rules);
             }
         }
@@ -105,7 +106,7 @@ impl IgnoreRules {
         path: &Path,
         markers: IgnoreMarkers,
     ) -> Self {
-        if !markers.any() {
+        if !markers.has_any() {
             return self.clone();
         }
         let set = |at: usize| {
@@ -113,7 +114,8 @@ impl IgnoreRules {
         };
         let git = markers.git.then(|| kind_of(folder, ".git")).flatten();
         let is_repository = git.is_some() || (markers.jj && kind_of(folder, ".jj").is_some());
-        let sets = [set(0), set(1), set(2), git.and_then(|kind| excludes(folder, kind, path))];
+        let sets =
+            [set(0), set(1), set(2), git.and_then(|kind| read_exclude_file(folder, kind, path))];
         if !is_repository && sets.iter().all(Option::is_none) {
             return self.clone();
         }
@@ -131,22 +133,22 @@ impl IgnoreRules {
         // For each kind of ignore file, the innermost level that matches decides.
         let mut decisions = [Match::None, Match::None, Match::None, Match::None];
         let (mut level, mut is_above_repository) = (Some(innermost), false);
-        while let Some(here) = level {
-            for (at, (set, decision)) in here.sets.iter().zip(&mut decisions).enumerate() {
+        while let Some(current) = level {
+            for (at, (set, decision)) in current.sets.iter().zip(&mut decisions).enumerate() {
                 let applies = at < 2 || (is_in_repository && !is_above_repository);
                 if let (Some(set), true, true) = (set, applies, decision.is_none()) {
                     *decision = set.matched(path, is_folder);
                 }
             }
-            is_above_repository |= here.is_repository;
-            level = here.parent.as_ref();
+            is_above_repository |= current.is_repository;
+            level = current.parent.as_ref();
         }
-        let decided = decisions.into_iter().find(|decision| !decision.is_none());
+        let decision = decisions.into_iter().find(|decision| !decision.is_none());
         let global = || match is_in_repository {
             true => self.global.matched(path, is_folder),
             false => Match::None,
         };
-        decided.unwrap_or_else(global).is_ignore()
+        decision.unwrap_or_else(global).is_ignore()
     }
 }
 
@@ -175,7 +177,7 @@ fn parse_rules(bytes: &[u8], path: &Path) -> Option<Gitignore> {
 }
 
 /// Reads `info/exclude` of a repository. A linked worktree has it in the main repository.
-fn excludes(folder: BorrowedFd<'_>, git: FileType, path: &Path) -> Option<Gitignore> {
+fn read_exclude_file(folder: BorrowedFd<'_>, git: FileType, path: &Path) -> Option<Gitignore> {
     let exclude = match git {
         FileType::Directory => PathBuf::from(".git/info/exclude"),
         FileType::RegularFile => {

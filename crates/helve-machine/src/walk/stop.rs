@@ -1,10 +1,10 @@
-//! The signal that ends a walk: nobody waits for it any more, or its deadline has passed.
+//! The signal that ends a walk, because its result is no longer needed or its deadline has passed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Checked between bounded steps of a walk.
+/// Tells a walk to stop. The walk checks it between bounded steps.
 #[derive(Clone)]
 pub(crate) struct StopSignal {
     dropped: Arc<AtomicBool>,
@@ -17,12 +17,12 @@ impl StopSignal {
         Self { dropped, deadline: Instant::now().checked_add(after) }
     }
 
-    /// Returns the same signal with an earlier deadline.
+    /// Returns the same signal with a deadline that is not later than `after`.
     pub(crate) fn with_shorter_deadline(&self, after: Duration) -> Self {
-        let with_shorter_deadline = Instant::now().checked_add(after);
-        let deadline = match (self.deadline, with_shorter_deadline) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
+        let new_deadline = Instant::now().checked_add(after);
+        let deadline = match (self.deadline, new_deadline) {
+            (Some(old), Some(new)) => Some(old.min(new)),
+            (old, new) => old.or(new),
         };
         Self { dropped: self.dropped.clone(), deadline }
     }

@@ -20,7 +20,7 @@ use crate::open;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::DIRECTORY);
 /// Number of files of one folder that one thread takes at a time.
-const BATCH: usize = 128;
+const BATCH_FILES: usize = 128;
 /// Maximum number of ignored entries that one thread records.
 pub(super) const MAX_IGNORED_ENTRIES: usize = 1000;
 /// Virtual file systems, which are not walked.
@@ -96,7 +96,7 @@ pub(super) struct Walker<V> {
 impl<V: Visitor> Worker<WorkItem> for Walker<V> {
     fn work(&mut self, item: WorkItem, queue: &WorkQueue<WorkItem>) {
         match item {
-            WorkItem::Folder(folder) => self.folder(&folder, queue),
+            WorkItem::Folder(folder) => self.walk_folder(&folder, queue),
             WorkItem::Files(files) => self.visit_batch(&files, queue),
             WorkItem::File(path) => self.visit_single(&path, queue),
         }
@@ -126,10 +126,10 @@ impl<V: Visitor> Walker<V> {
         }
     }
 
-    fn folder(&mut self, folder: &FolderItem, queue: &WorkQueue<WorkItem>) {
+    fn walk_folder(&mut self, folder: &FolderItem, queue: &WorkQueue<WorkItem>) {
         let tree = self.tree.clone();
         let path = Path::new(OsStr::from_bytes(&folder.path));
-        let opened = match open::beneath(tree.folder.as_fd(), path, FOLDER) {
+        let opened = match open::path_beneath(tree.folder.as_fd(), path, FOLDER) {
             Ok(opened) if folder.depth < MAX_DEPTH => opened,
             Ok(_) | Err(_) => return self.skipped.unreadable.folders += 1,
         };
@@ -143,8 +143,8 @@ impl<V: Visitor> Walker<V> {
         let rules = match self.filter {
             IgnoreFilter::All => folder.rules.clone(),
             IgnoreFilter::NotIgnored | IgnoreFilter::OnlyIgnored => {
-                let own = Path::new(OsStr::from_bytes(&self.path));
-                folder.rules.inside(opened.as_fd(), own, self.names.markers)
+                let absolute = Path::new(OsStr::from_bytes(&self.path));
+                folder.rules.inside(opened.as_fd(), absolute, self.names.markers)
             }
         };
         let section = self.visitor.section(&folder.path, folder.section);
@@ -155,7 +155,7 @@ impl<V: Visitor> Walker<V> {
         self.visit_files(opened, folder, section, queue);
     }
 
-    /// Decides about every entry of a folder. Stores the files to visit and returns the folders to walk.
+    /// Decides what to do with every entry of a folder. Stores the files to visit and returns the folders to walk.
     fn classify(
         &mut self,
         folder: &FolderItem,
@@ -166,10 +166,10 @@ impl<V: Visitor> Walker<V> {
         let mut folders = Vec::new();
         self.files.clear();
         let names = std::mem::take(&mut self.names);
-        let above = self.path.len();
+        let parent_len = self.path.len();
         for entry in names.entries() {
             let name = names.bytes(*entry);
-            self.path.truncate(above);
+            self.path.truncate(parent_len);
             if !self.path.ends_with(b"/") {
                 self.path.push(b'/');
             }
@@ -200,7 +200,7 @@ impl<V: Visitor> Walker<V> {
                 Decision::Skip => {}
             }
         }
-        self.path.truncate(above);
+        self.path.truncate(parent_len);
         self.names = names;
         folders
     }
@@ -265,11 +265,15 @@ impl<V: Visitor> Walker<V> {
         }
     }
 
-    fn skip(&mut self, kind: EntryKind, why: fn(&mut SkippedFiles) -> &mut FileCount) -> Decision {
-        let amount = why(&mut self.skipped);
+    fn skip(
+        &mut self,
+        kind: EntryKind,
+        counter: fn(&mut SkippedFiles) -> &mut FileCount,
+    ) -> Decision {
+        let count = counter(&mut self.skipped);
         match kind {
-            EntryKind::Folder => amount.folders += 1,
-            EntryKind::File | EntryKind::Special => amount.files += 1,
+            EntryKind::Folder => count.folders += 1,
+            EntryKind::File | EntryKind::Special => count.files += 1,
         }
         Decision::Skip
     }
@@ -284,17 +288,17 @@ impl<V: Visitor> Walker<V> {
     ) {
         let names = std::mem::take(&mut self.names);
         let files = std::mem::take(&mut self.files);
-        let (own, others) = files.split_at(files.len().min(2 * BATCH));
+        let (own_files, other_files) = files.split_at(files.len().min(2 * BATCH_FILES));
         let opened = Arc::new(opened);
-        if !others.is_empty() {
+        if !other_files.is_empty() {
             let path: Arc<[u8]> = folder.path.clone().into();
-            queue.add(others.chunks(BATCH).map(|batch| {
+            queue.add(other_files.chunks(BATCH_FILES).map(|batch| {
                 let names = batch.iter().map(|entry| names.name(*entry).into()).collect();
                 let (folder, path) = (opened.clone(), path.clone());
                 WorkItem::Files(FileBatch { folder, path, section, names })
             }));
         }
-        for entry in own {
+        for entry in own_files {
             if self.visit(opened.as_fd(), names.name(*entry), section) == VisitEnd::Interrupted {
                 queue.mark_interrupted();
                 break;
@@ -315,16 +319,16 @@ impl<V: Visitor> Walker<V> {
 
     fn visit_single(&mut self, path: &[u8], queue: &WorkQueue<WorkItem>) {
         let split = path.iter().rposition(|byte| *byte == b'/');
-        let (above, name) = match split {
+        let (parent, name) = match split {
             Some(at) => (&path[..at], &path[at + 1..]),
             None => (&[][..], path),
         };
-        let folder = Path::new(OsStr::from_bytes(above));
-        let opened = open::beneath(self.tree.folder.as_fd(), folder, FOLDER);
+        let folder = Path::new(OsStr::from_bytes(parent));
+        let opened = open::path_beneath(self.tree.folder.as_fd(), folder, FOLDER);
         let (Ok(opened), Ok(name)) = (opened, CString::new(name)) else {
             return self.skipped.unreadable.files += 1;
         };
-        self.set_path(above);
+        self.set_path(parent);
         if self.visit(opened.as_fd(), &name, 0) == VisitEnd::Interrupted {
             queue.mark_interrupted();
         }
@@ -334,7 +338,7 @@ impl<V: Visitor> Walker<V> {
         if self.stop.is_reached() {
             return VisitEnd::Interrupted;
         }
-        let above = self.path.len();
+        let parent_len = self.path.len();
         if !self.path.ends_with(b"/") {
             self.path.push(b'/');
         }
@@ -342,7 +346,7 @@ impl<V: Visitor> Walker<V> {
         let start = (self.tree.base.len() + 1).min(self.path.len());
         let path = &self.path[start..];
         let visit_end = self.visitor.file(&WalkEntry { parent, name, path, section });
-        self.path.truncate(above);
+        self.path.truncate(parent_len);
         visit_end
     }
 
@@ -374,7 +378,7 @@ enum Decision {
     Skip,
 }
 
-/// What one thread skipped.
+/// The entries that one thread skipped.
 #[derive(Default)]
 pub(super) struct WalkerResult {
     pub(super) skipped: SkippedFiles,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use helve_core::machine::{ContentFingerprint, LineSpan, WindowLines, WindowRequest};
 use memchr::{memchr, memchr_iter};
 
-/// Upper limit on the requested number of lines, because each costs a [`LineSpan`] even when it is empty.
+/// Upper limit on the requested number of lines, because even an empty line needs a [`LineSpan`].
 const MAX_LINES: u64 = 1 << 20;
 /// How many kept bytes may be removed again at the end of a line: a carriage return, or a truncated character.
 const MAX_TRIMMED_BYTES: usize = 4;
@@ -19,13 +19,13 @@ pub(super) enum Feed {
 }
 
 pub(super) struct LineWindow {
-    want: WindowRequest,
+    request: WindowRequest,
     terminator: Terminator,
     /// Newlines still to skip before the window begins.
     to_skip: u64,
     /// Newlines skipped before the window.
     skipped_lines: u64,
-    /// Whether bytes followed the last skipped newline.
+    /// Whether there are bytes after the last skipped newline.
     has_partial_line: bool,
     bytes: Vec<u8>,
     spans: Vec<LineSpan>,
@@ -40,7 +40,7 @@ pub(super) struct LineWindow {
 /// Which character ends a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Terminator {
-    /// CurrentLine feeds, optionally after a carriage return; none was seen yet.
+    /// Line feeds, optionally after a carriage return; none was seen yet.
     UnseenLineFeed {
         has_carriage_return: bool,
     },
@@ -59,22 +59,25 @@ struct CurrentLine {
 }
 
 impl LineWindow {
-    pub(super) fn new(want: WindowRequest) -> Self {
-        Self::with_terminator(want, Terminator::UnseenLineFeed { has_carriage_return: false })
+    pub(super) fn new(request: WindowRequest) -> Self {
+        Self::with_terminator(request, Terminator::UnseenLineFeed { has_carriage_return: false })
     }
 
     /// Splits at carriage returns, for a file without line feeds.
-    pub(super) fn with_carriage_returns(want: WindowRequest) -> Self {
-        Self::with_terminator(want, Terminator::CarriageReturn)
+    pub(super) fn with_carriage_returns(request: WindowRequest) -> Self {
+        Self::with_terminator(request, Terminator::CarriageReturn)
     }
 
-    fn with_terminator(want: WindowRequest, terminator: Terminator) -> Self {
-        let want =
-            WindowRequest { first: want.first.max(1), lines: want.lines.min(MAX_LINES), ..want };
+    fn with_terminator(request: WindowRequest, terminator: Terminator) -> Self {
+        let request = WindowRequest {
+            first: request.first.max(1),
+            lines: request.lines.min(MAX_LINES),
+            ..request
+        };
         Self {
-            want,
+            request,
             terminator,
-            to_skip: want.first - 1,
+            to_skip: request.first - 1,
             skipped_lines: 0,
             has_partial_line: false,
             bytes: Vec::new(),
@@ -90,23 +93,23 @@ impl LineWindow {
         self.detect_terminator(block);
         let terminator_byte = self.terminator_byte();
         let mut rest = self.skip_lines(block);
-        let at = |rest: &[u8], fed: u64| fed + (block.len() - rest.len()) as u64;
+        let offset = |rest: &[u8], fed: u64| fed + (block.len() - rest.len()) as u64;
         if self.to_skip == 0 && self.covered_range.is_none() {
-            let start = at(rest, self.fed);
+            let start = offset(rest, self.fed);
             self.covered_range = Some(start..start);
         }
         while !rest.is_empty() && !self.more {
-            if self.spans.len() as u64 >= self.want.lines {
+            if self.spans.len() as u64 >= self.request.lines {
                 self.more = true;
                 break;
             }
             let newline = memchr(terminator_byte, rest);
-            self.extend(&rest[..newline.unwrap_or(rest.len())]);
+            self.extend_line(&rest[..newline.unwrap_or(rest.len())]);
             rest = match newline {
                 Some(newline) => {
                     self.end_line(LineEnd::Newline);
                     let after = &rest[newline + 1..];
-                    self.extend_range(at(after, self.fed));
+                    self.extend_range(offset(after, self.fed));
                     after
                 }
                 None => &[],
@@ -134,12 +137,12 @@ impl LineWindow {
             self.end_line(LineEnd::File);
             self.extend_range(self.fed);
         }
-        let before = self.skipped_lines + u64::from(self.has_partial_line);
+        let lines_before = self.skipped_lines + u64::from(self.has_partial_line);
         Some(WindowLines {
-            seen: before + self.spans.len() as u64,
+            seen: lines_before + self.spans.len() as u64,
             bytes: Bytes::from(self.bytes),
             lines: self.spans,
-            first: self.want.first,
+            first: self.request.first,
             more: self.more,
             size: 0,
             range: self.covered_range.unwrap_or(self.fed..self.fed),
@@ -187,14 +190,14 @@ impl LineWindow {
         &block[last + 1..]
     }
 
-    fn extend(&mut self, part: &[u8]) {
+    fn extend_line(&mut self, part: &[u8]) {
         let Some(last) = part.last() else { return };
-        let room = self.want.line_bytes.saturating_sub(self.bytes.len() - self.line.start);
+        let room = self.request.line_bytes.saturating_sub(self.bytes.len() - self.line.start);
         self.bytes.extend_from_slice(&part[..part.len().min(room)]);
         self.line.length += part.len() as u64;
         self.line.ends_in_carriage_return = *last == b'\r';
         let exceeds_limit =
-            self.bytes.len() > self.want.max_bytes.saturating_add(MAX_TRIMMED_BYTES);
+            self.bytes.len() > self.request.max_bytes.saturating_add(MAX_TRIMMED_BYTES);
         if exceeds_limit && !self.spans.is_empty() {
             self.drop_current_line();
         }
@@ -214,7 +217,7 @@ impl LineWindow {
         }
         let end = line.start + kept;
         self.line.start = line.start;
-        if end > self.want.max_bytes && !self.spans.is_empty() {
+        if end > self.request.max_bytes && !self.spans.is_empty() {
             return self.drop_current_line();
         }
         self.bytes.truncate(end);
@@ -222,7 +225,7 @@ impl LineWindow {
         self.spans.push(LineSpan { end, skipped: length - kept as u64 });
     }
 
-    /// Terminator the window before the current line.
+    /// Ends the window before the current line.
     fn drop_current_line(&mut self) {
         self.bytes.truncate(self.line.start);
         self.more = true;

@@ -21,26 +21,30 @@ const ALL: WindowRequest = WindowRequest {
 };
 const GIGABYTE: u64 = 1 << 30;
 
-fn windowed(root: &Path, name: &str, want: WindowRequest) -> Result<WindowLines, MachineError> {
-    run(LocalMachine::new().window(&place(root, name), want))
+fn read_window(
+    root: &Path,
+    name: &str,
+    request: WindowRequest,
+) -> Result<WindowLines, MachineError> {
+    run(LocalMachine::new().window(&place(root, name), request))
 }
 
-fn texts(windowed: &WindowLines) -> Vec<String> {
-    windowed.each().map(|(line, _)| String::from_utf8_lossy(line).into_owned()).collect()
+fn texts(window_lines: &WindowLines) -> Vec<String> {
+    window_lines.each().map(|(line, _)| String::from_utf8_lossy(line).into_owned()).collect()
 }
 
 #[track_caller]
-fn check(content: &[u8], want: WindowRequest, expected: &[&str]) {
+fn check(content: &[u8], request: WindowRequest, expected: &[&str]) {
     let root = folder();
     fs::write(root.path().join("f"), content).unwrap();
-    let windowed = windowed(root.path(), "f", want).unwrap();
-    assert_eq!(texts(&windowed), expected);
-    assert_eq!(windowed.size, content.len() as u64);
-    assert_eq!(windowed.sample, content[..content.len().min(SAMPLE_BYTES)]);
+    let window_lines = read_window(root.path(), "f", request).unwrap();
+    assert_eq!(texts(&window_lines), expected);
+    assert_eq!(window_lines.size, content.len() as u64);
+    assert_eq!(window_lines.sample, content[..content.len().min(SAMPLE_BYTES)]);
 }
 
 #[test]
-fn small_files() {
+fn small_files_are_read_completely() {
     check(b"", ALL, &[]);
     check(b"a\r\nb", ALL, &["a", "b"]);
     check(b"\xff\xfea\0\r\0\n\0\xe9\0\n\0", ALL, &["a", "é"]);
@@ -58,31 +62,31 @@ fn block_boundaries_may_fall_anywhere() {
         check(content.as_bytes(), WindowRequest { first: 2, ..ALL }, &["last"]);
         let root = folder();
         fs::write(root.path().join("f"), &content).unwrap();
-        let windowed = windowed(root.path(), "f", ALL).unwrap();
+        let window_lines = read_window(root.path(), "f", ALL).unwrap();
         assert_eq!(
-            windowed.lines[0],
+            window_lines.lines[0],
             helve_core::machine::LineSpan { end: 2_000, skipped: length as u64 - 2_000 }
         );
-        assert_eq!((windowed.seen, windowed.more), (2, false));
+        assert_eq!((window_lines.seen, window_lines.more), (2, false));
     }
 }
 
 #[test]
-fn a_million_lines() {
+fn a_window_in_a_million_lines_is_found() {
     let root = folder();
     let mut content = String::new();
     for n in 1..=1_000_000 {
         content += &format!("line {n}\n");
     }
     fs::write(root.path().join("f"), &content).unwrap();
-    let last = windowed(root.path(), "f", WindowRequest { first: 998_001, ..ALL }).unwrap();
+    let last = read_window(root.path(), "f", WindowRequest { first: 998_001, ..ALL }).unwrap();
     assert_eq!((last.lines.len(), last.seen, last.more), (2_000, 1_000_000, false));
     assert_eq!(texts(&last)[0], "line 998001");
     assert_eq!(texts(&last)[1_999], "line 1000000");
-    let next = windowed(root.path(), "f", WindowRequest { first: 1_000_001, ..ALL }).unwrap();
+    let next = read_window(root.path(), "f", WindowRequest { first: 1_000_001, ..ALL }).unwrap();
     assert_eq!((next.lines.len(), next.seen, next.more), (0, 1_000_000, false));
     let middle =
-        windowed(root.path(), "f", WindowRequest { first: 500_000, lines: 1, ..ALL }).unwrap();
+        read_window(root.path(), "f", WindowRequest { first: 500_000, lines: 1, ..ALL }).unwrap();
     assert_eq!((texts(&middle), middle.more), (vec!["line 500000".to_owned()], true));
 }
 
@@ -102,8 +106,8 @@ fn a_gigabyte_file_needs_little_memory() {
     file.set_len(GIGABYTE - 5).unwrap();
     fs::File::options().append(true).open(&path).unwrap().write_all(b"\nlast").unwrap();
     let before = peak_memory();
-    let all = windowed(root.path(), "f", ALL).unwrap();
-    let last = windowed(root.path(), "f", WindowRequest { first: 3, ..ALL }).unwrap();
+    let all = read_window(root.path(), "f", ALL).unwrap();
+    let last = read_window(root.path(), "f", WindowRequest { first: 3, ..ALL }).unwrap();
     let grown = peak_memory() - before;
     assert_eq!(
         all.each().map(|(line, skipped)| line.len() as u64 + skipped).collect::<Vec<_>>(),
@@ -122,17 +126,17 @@ fn a_large_utf16_file_needs_little_memory() {
     file.write_all(&b"b\0".repeat(SAMPLE_BYTES)).unwrap();
     file.set_len(GIGABYTE / 16).unwrap();
     let before = peak_memory();
-    let windowed = windowed(root.path(), "f", ALL).unwrap();
-    assert_eq!((windowed.seen, windowed.lines[1].skipped), (2, GIGABYTE / 32 - 3 - 2_000));
+    let window_lines = read_window(root.path(), "f", ALL).unwrap();
+    assert_eq!((window_lines.seen, window_lines.lines[1].skipped), (2, GIGABYTE / 32 - 3 - 2_000));
     assert!(peak_memory() - before < 16 << 20);
 }
 
 #[test]
-fn the_deadline_is_kept() {
+fn an_expired_deadline_is_an_error() {
     let root = folder();
     fs::File::create(root.path().join("f")).unwrap().set_len(GIGABYTE * 64).unwrap();
     let deadline = Duration::from_millis(20);
-    let result = windowed(root.path(), "f", WindowRequest { deadline, ..ALL });
+    let result = read_window(root.path(), "f", WindowRequest { deadline, ..ALL });
     assert_eq!(result, Err(MachineError::TimedOut(deadline)));
 }
 
@@ -143,10 +147,10 @@ fn growth_is_not_followed() {
     fs::write(&path, "a\nb").unwrap();
     let (opened, stat) = open::file(&place(root.path(), "f")).unwrap();
     fs::File::options().append(true).open(&path).unwrap().write_all(b"b\nc\n").unwrap();
-    let windowed =
+    let window_lines =
         read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Cancellation::never()).unwrap();
-    assert_eq!(texts(&windowed), ["a", "b"]);
-    assert_eq!((windowed.seen, windowed.more, windowed.size), (2, false, 3));
+    assert_eq!(texts(&window_lines), ["a", "b"]);
+    assert_eq!((window_lines.seen, window_lines.more, window_lines.size), (2, false, 3));
 }
 
 #[test]
@@ -156,9 +160,9 @@ fn a_file_that_shrinks_ends_early() {
     fs::write(&path, "a\nb\nc\n").unwrap();
     let (opened, stat) = open::file(&place(root.path(), "f")).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(3).unwrap();
-    let windowed =
+    let window_lines =
         read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Cancellation::never()).unwrap();
-    assert_eq!((texts(&windowed).len(), windowed.more, windowed.size), (2, false, 6));
+    assert_eq!((texts(&window_lines).len(), window_lines.more, window_lines.size), (2, false, 6));
 }
 
 #[test]
@@ -174,22 +178,22 @@ fn a_file_may_be_written_during_reading() {
             }
         });
         for _ in 0..10 {
-            let windowed =
-                windowed(root.path(), "f", WindowRequest { first: u64::MAX, ..ALL }).unwrap();
+            let window_lines =
+                read_window(root.path(), "f", WindowRequest { first: u64::MAX, ..ALL }).unwrap();
             // The size may be taken in the middle of a write.
-            assert_eq!(windowed.seen, windowed.size.div_ceil(5));
+            assert_eq!(window_lines.seen, window_lines.size.div_ceil(5));
         }
     });
 }
 
 #[test]
-fn files_without_a_size() {
+fn files_without_a_size_are_read() {
     let proc = Path::new("/proc/self");
-    let status = windowed(proc, "status", ALL).unwrap();
+    let status = read_window(proc, "status", ALL).unwrap();
     assert!(texts(&status)[0].starts_with("Name:\t"));
     assert!(status.seen > 10 && !status.more && status.size > 100);
-    assert_eq!(windowed(proc, "fd", ALL), Err(MachineError::NotAFile(FileKind::Folder)));
-    assert_eq!(windowed(proc, "exe", ALL), Err(MachineError::PathChanged));
+    assert_eq!(read_window(proc, "fd", ALL), Err(MachineError::NotAFile(FileKind::Folder)));
+    assert_eq!(read_window(proc, "exe", ALL), Err(MachineError::PathChanged));
 }
 
 #[test]
@@ -198,11 +202,14 @@ fn other_kinds_than_files_are_rejected() {
     fs::create_dir(root.path().join("folder")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, root.path().join("fifo"), rustix::fs::Mode::RUSR)
         .unwrap();
-    assert_eq!(windowed(root.path(), "folder", ALL), Err(MachineError::NotAFile(FileKind::Folder)));
-    assert_eq!(windowed(root.path(), "fifo", ALL), Err(MachineError::NotAFile(FileKind::Fifo)));
-    assert_eq!(windowed(root.path(), "gone", ALL), Err(MachineError::NotFound));
     assert_eq!(
-        windowed(Path::new("/dev"), "zero", ALL),
+        read_window(root.path(), "folder", ALL),
+        Err(MachineError::NotAFile(FileKind::Folder))
+    );
+    assert_eq!(read_window(root.path(), "fifo", ALL), Err(MachineError::NotAFile(FileKind::Fifo)));
+    assert_eq!(read_window(root.path(), "gone", ALL), Err(MachineError::NotFound));
+    assert_eq!(
+        read_window(Path::new("/dev"), "zero", ALL),
         Err(MachineError::NotAFile(FileKind::Device))
     );
 }

@@ -42,12 +42,12 @@ impl Transcoder {
         let mut block = block;
         if let (Some(first), Some((second, rest))) = (self.half_unit, block.split_first()) {
             self.half_unit = None;
-            self.unit([first, *second]);
+            self.push_unit([first, *second]);
             block = rest;
         }
         let (pairs, rest) = block.as_chunks::<2>();
         for pair in pairs {
-            self.unit(*pair);
+            self.push_unit(*pair);
         }
         if let [half] = rest {
             self.half_unit = Some(*half);
@@ -64,7 +64,7 @@ impl Transcoder {
         self.text.as_bytes()
     }
 
-    fn unit(&mut self, bytes: [u8; 2]) {
+    fn push_unit(&mut self, bytes: [u8; 2]) {
         let unit = match self.order {
             ByteOrder::Little => u16::from_le_bytes(bytes),
             ByteOrder::Big => u16::from_be_bytes(bytes),
@@ -96,10 +96,10 @@ mod tests {
 
     use super::*;
 
-    fn transcode(bytes: &[u8], piece: usize) -> Option<String> {
+    fn transcode(bytes: &[u8], piece_bytes: usize) -> Option<String> {
         let mut transcoder = Transcoder::sniff(bytes)?;
         let mut text = Vec::new();
-        for piece in bytes.chunks(piece) {
+        for piece in bytes.chunks(piece_bytes) {
             text.extend_from_slice(transcoder.feed(piece));
         }
         text.extend_from_slice(transcoder.finish());

@@ -4,28 +4,28 @@ use helve_core::process::{
     DeniedCall, Network, Processes, SandboxPlan, SpawnError, Support, WaitCondition, WatchResult,
 };
 
-use crate::fixture::{Fixture, TEST_TIMEOUT, becomes_true, refused, run};
+use crate::fixture::{Fixture, TEST_TIMEOUT, becomes_true, run, spawn_error};
 
 fn plan(fixture: &Fixture, network: Network) -> Option<SandboxPlan> {
     Some(SandboxPlan { writable: vec![fixture.root().into()], protected: Vec::new(), network })
 }
 
 /// Runs a script confined until all its processes have ended; `None` if confinement is not supported.
-async fn until_all_ended(fixture: &Fixture, network: Network, script: &str) -> Option<WatchResult> {
+async fn run_confined(fixture: &Fixture, network: Network, script: &str) -> Option<WatchResult> {
     let mut spawn = fixture.bash(script);
     spawn.sandbox = plan(fixture, network);
     let started = fixture.programs.spawn(spawn).await;
     match fixture.programs.sandbox_support().await.network {
-        Support::Yes(_) => Some(fixture.until(&started.unwrap(), WaitCondition::AllEnded).await),
+        Support::Yes(_) => Some(fixture.wait_for(&started.unwrap(), WaitCondition::AllEnded).await),
         Support::No(_) => {
-            assert!(matches!(refused(started), SpawnError::NotConfined(_)));
+            assert!(matches!(spawn_error(started), SpawnError::NotConfined(_)));
             None
         }
     }
 }
 
 #[test]
-fn a_confined_program_writes_where_it_may_or_does_not_start() {
+fn a_confined_program_writes_only_to_writable_folders() {
     run(async {
         let fixture = Fixture::new();
         let (open, closed) = (fixture.root().join("open"), fixture.root().join("closed"));
@@ -44,16 +44,16 @@ fn a_confined_program_writes_where_it_may_or_does_not_start() {
         match fixture.programs.sandbox_support().await.writes {
             Support::Yes(_) => {
                 let id = started.unwrap();
-                fixture.until(&id, WaitCondition::Text("ready".into())).await;
+                fixture.wait_for(&id, WaitCondition::Text("ready".into())).await;
                 assert!(open.join("file").exists() && !closed.join("file").exists());
                 assert!(protected.exists());
                 assert_eq!(fixture.programs.end(&id).await, Ok(2));
-                fixture.until(&id, WaitCondition::AllEnded).await;
+                fixture.wait_for(&id, WaitCondition::AllEnded).await;
                 // The placeholder is removed with the program.
                 assert!(becomes_true(TEST_TIMEOUT, || !protected.exists()).await);
             }
             Support::No(_) => {
-                let error = refused(started);
+                let error = spawn_error(started);
                 assert!(matches!(error, SpawnError::NotConfined(_)), "{error:?}");
             }
         }
@@ -75,23 +75,28 @@ fn each_kind_of_denial_is_reported_once() {
         let parallel =
             format!("for n in $(seq 20); do ({CONNECT}; {CONNECT}) & done; wait; echo done");
         let later = format!("(sleep 0.2; {CONNECT}) & echo done");
-        let both = format!("{CONNECT}; {TRACE}");
+        let network_and_trace = format!("{CONNECT}; {TRACE}");
         for (network, script, expected, expected_output) in [
             (Network::Off, "echo done", vec![], "done\n"),
             (Network::Off, &many, vec![DeniedCall::Network], "done\n"),
             (Network::Off, &parallel, vec![DeniedCall::Network], "done\n"),
             (Network::Off, &later, vec![DeniedCall::Network], "done\n"),
-            (Network::Off, &both, vec![DeniedCall::Network, DeniedCall::Tracing], "ptrace -1 1\n"),
-            (Network::On, &both, vec![DeniedCall::Tracing], "ptrace -1 1\n"),
+            (
+                Network::Off,
+                &network_and_trace,
+                vec![DeniedCall::Network, DeniedCall::Tracing],
+                "ptrace -1 1\n",
+            ),
+            (Network::On, &network_and_trace, vec![DeniedCall::Tracing], "ptrace -1 1\n"),
         ] {
-            let Some(watched) = until_all_ended(&fixture, network, script).await else { return };
+            let Some(watched) = run_confined(&fixture, network, script).await else { return };
             assert_eq!(watched.process.denied_calls, expected, "{script}");
             assert_eq!(watched.text, expected_output, "{script}");
         }
         // An unconfined program is not reported.
         let unconfined = fixture.start(CONNECT).await;
         assert_eq!(
-            fixture.until(&unconfined, WaitCondition::AllEnded).await.process.denied_calls,
+            fixture.wait_for(&unconfined, WaitCondition::AllEnded).await.process.denied_calls,
             []
         );
     });
@@ -104,8 +109,8 @@ fn a_program_in_a_denied_call_can_be_ended() {
         let mut spawn = fixture.bash(&format!("echo begun; while :; do {CONNECT}; done"));
         spawn.sandbox = plan(&fixture, Network::Off);
         let Ok(id) = fixture.programs.spawn(spawn).await else { return };
-        fixture.until(&id, WaitCondition::Text("begun".into())).await;
+        fixture.wait_for(&id, WaitCondition::Text("begun".into())).await;
         assert!(fixture.programs.end(&id).await.is_ok());
-        assert_eq!(fixture.until(&id, WaitCondition::AllEnded).await.process.children, []);
+        assert_eq!(fixture.wait_for(&id, WaitCondition::AllEnded).await.process.children, []);
     });
 }

@@ -10,21 +10,21 @@ use crate::fixture::{Fixture, Stalls, becomes_true, is_alive, pids, run};
 const MAX_END_TIME: Duration = Duration::from_secs(1);
 
 /// Starts a script that prints process ids and `ready`, ends it, and checks that none of the processes is left.
-async fn check_ends(fixture: &Fixture, script: &str, least: usize) {
+async fn check_ends(fixture: &Fixture, script: &str, min_pids: usize) {
     let id = fixture.start(script).await;
-    fixture.until(&id, WaitCondition::Text("ready".into())).await;
+    fixture.wait_for(&id, WaitCondition::Text("ready".into())).await;
     let pids = pids(&fixture.programs.output(&id).await.unwrap().head);
-    assert!(pids.len() >= least && pids.iter().all(|pid| is_alive(*pid)), "{pids:?}");
+    assert!(pids.len() >= min_pids && pids.iter().all(|pid| is_alive(*pid)), "{pids:?}");
     let stalls = Stalls::begin();
     let began = Instant::now();
     let ended = fixture.programs.end(&id).await.unwrap();
-    let took = began.elapsed();
+    let duration = began.elapsed();
     let stalled = stalls.end();
-    let left: Vec<_> = pids.iter().filter(|pid| is_alive(**pid)).collect();
-    assert!(left.is_empty(), "{script}: {left:?} of {pids:?} live");
-    assert!(took < MAX_END_TIME + stalled, "{script}: {took:?}, stalled for {stalled:?}");
+    let survivors: Vec<_> = pids.iter().filter(|pid| is_alive(**pid)).collect();
+    assert!(survivors.is_empty(), "{script}: {survivors:?} of {pids:?} live");
+    assert!(duration < MAX_END_TIME + stalled, "{script}: {duration:?}, stalled for {stalled:?}");
     assert!(ended >= 1, "{script}: {ended}");
-    let watched = fixture.until(&id, WaitCondition::AllEnded).await;
+    let watched = fixture.wait_for(&id, WaitCondition::AllEnded).await;
     assert!(watched.process.children.is_empty() && watched.process.state != ProcessState::Running);
 }
 
@@ -81,9 +81,9 @@ fn a_background_process_lives_on_and_can_be_ended() {
         for _ in 0..ROUNDS {
             let (began, stalls) = (Instant::now(), Stalls::begin());
             let id = fixture.start("sleep 1000 & echo $!").await;
-            let watched = fixture.until(&id, WaitCondition::Ended).await;
-            let took = began.elapsed();
-            assert!(took < Duration::from_secs(2) + stalls.end(), "{took:?}");
+            let watched = fixture.wait_for(&id, WaitCondition::Ended).await;
+            let duration = began.elapsed();
+            assert!(duration < Duration::from_secs(2) + stalls.end(), "{duration:?}");
             let pid = pids(&watched.text)[0];
             assert_eq!(watched.process.state, ProcessState::Exited(0));
             let children: Vec<_> =
@@ -104,7 +104,7 @@ fn a_program_that_kills_its_warden_is_ended() {
             let id = fixture
                 .start("setsid sleep 1000 & echo $$ $! ready; kill -KILL $PPID; sleep 1000")
                 .await;
-            let watched = fixture.until(&id, WaitCondition::AllEnded).await;
+            let watched = fixture.wait_for(&id, WaitCondition::AllEnded).await;
             assert_eq!(watched.process.state, ProcessState::Lost);
             let pids = pids(&watched.text);
             assert!(becomes_true(MAX_END_TIME, || !pids.iter().any(|pid| is_alive(*pid))).await);
@@ -148,9 +148,9 @@ fn a_fork_bomb_is_contained_and_ended() {
             return println!("skipped: no control group");
         }
         let id = fixture.start("bomb() { bomb | bomb & }; bomb; sleep 1000").await;
-        fixture.until(&id, WaitCondition::Text("Resource temporarily unavailable".into())).await;
+        fixture.wait_for(&id, WaitCondition::Text("Resource temporarily unavailable".into())).await;
         assert!(fixture.programs.end(&id).await.unwrap() > 1000);
-        let watched = fixture.until(&id, WaitCondition::AllEnded).await;
+        let watched = fixture.wait_for(&id, WaitCondition::AllEnded).await;
         assert_eq!(watched.process.children, []);
         assert_eq!(fixture.output_of("echo on").await, "on\nExited(0)");
     });
@@ -164,7 +164,7 @@ fn a_program_that_kills_its_warden_and_keeper_is_ended() {
         let id = fixture
             .start("keeper=$(ps -o ppid= -p $PPID); echo $$ ready; kill -KILL $PPID $keeper; exec sleep 1000")
             .await;
-        let watched = fixture.until(&id, WaitCondition::AllEnded).await;
+        let watched = fixture.wait_for(&id, WaitCondition::AllEnded).await;
         let pid = pids(&watched.text)[0];
         assert_eq!(fixture.output_of("echo on").await, "on\nExited(0)");
         if has_control_group {
@@ -192,12 +192,12 @@ fn abandoning_a_wait_does_not_end_the_program() {
         // While it runs, and while its remaining output is awaited.
         for script in ["echo $$ ready; exec sleep 1000", "sleep 1000 & echo $! ready"] {
             let id = fixture.start(script).await;
-            fixture.until(&id, WaitCondition::Text("ready".into())).await;
+            fixture.wait_for(&id, WaitCondition::Text("ready".into())).await;
             let pid = pids(&fixture.programs.output(&id).await.unwrap().head)[0];
             for milliseconds in [0, 1, 10] {
-                let waiting = fixture.until(&id, WaitCondition::AllEnded);
-                let patience = Duration::from_millis(milliseconds);
-                assert!(tokio::time::timeout(patience, waiting).await.is_err());
+                let waiting = fixture.wait_for(&id, WaitCondition::AllEnded);
+                let timeout = Duration::from_millis(milliseconds);
+                assert!(tokio::time::timeout(timeout, waiting).await.is_err());
             }
             assert!(is_alive(pid));
             assert_eq!(fixture.programs.end(&id).await, Ok(1));

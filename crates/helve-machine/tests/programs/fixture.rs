@@ -40,21 +40,21 @@ impl Fixture {
         self.programs.spawn(self.bash(script)).await.unwrap()
     }
 
-    pub(crate) async fn until(&self, id: &ProcessId, until: WaitCondition) -> WatchResult {
-        let want = WatchRequest {
+    pub(crate) async fn wait_for(&self, id: &ProcessId, condition: WaitCondition) -> WatchResult {
+        let request = WatchRequest {
             from: 0,
             max_bytes: 1 << 20,
             excerpt: Excerpt::Newest,
-            until,
+            until: condition,
             deadline: TEST_TIMEOUT,
         };
-        self.programs.watch(id, want).await.unwrap()
+        self.programs.watch(id, request).await.unwrap()
     }
 
     /// Runs a script until the shell has ended.
     pub(crate) async fn run(&self, script: &str) -> (ProcessState, ProcessOutput) {
         let id = self.start(script).await;
-        let watched = self.until(&id, WaitCondition::Ended).await;
+        let watched = self.wait_for(&id, WaitCondition::Ended).await;
         (watched.process.state, self.programs.output(&id).await.unwrap())
     }
 
@@ -92,8 +92,8 @@ pub(crate) fn bash(folder: &Path, script: &str) -> Spawn {
     }
 }
 
-pub(crate) fn spooled(mut spawn: Spawn, most: u64) -> Spawn {
-    spawn.output.spool = Some(Spool { path: spawn.folder.join("spool"), max_bytes: most });
+pub(crate) fn with_spool(mut spawn: Spawn, max: u64) -> Spawn {
+    spawn.output.spool = Some(Spool { path: spawn.folder.join("spool"), max_bytes: max });
     spawn
 }
 
@@ -109,9 +109,9 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 }
 
 /// Waits until a condition holds, up to a timeout.
-pub(crate) async fn becomes_true(timeout: Duration, holds: impl Fn() -> bool) -> bool {
+pub(crate) async fn becomes_true(timeout: Duration, condition: impl Fn() -> bool) -> bool {
     let began = Instant::now();
-    while !holds() {
+    while !condition() {
         if began.elapsed() > timeout {
             return false;
         }
@@ -155,6 +155,6 @@ pub(crate) fn pids(text: &Bytes) -> Vec<u32> {
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-pub(crate) fn refused(result: Result<ProcessId, SpawnError>) -> SpawnError {
+pub(crate) fn spawn_error(result: Result<ProcessId, SpawnError>) -> SpawnError {
     result.map(|_| ()).unwrap_err()
 }

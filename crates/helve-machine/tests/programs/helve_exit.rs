@@ -7,7 +7,7 @@ use std::time::Duration;
 use helve_core::process::{Lifetime, Processes, WaitCondition};
 use helve_machine::LocalProcesses;
 
-use crate::fixture::{Fixture, bash, becomes_true, is_alive, pids, run, settings, spooled};
+use crate::fixture::{Fixture, bash, becomes_true, is_alive, pids, run, settings, with_spool};
 
 /// Environment variable that tells a test that it is the Helve to be killed, and its folder.
 const ROLE: &str = "HELVE_TEST_GONE";
@@ -51,8 +51,8 @@ fn nothing_outlives_a_killed_helve() {
             assert!(pids.len() >= 6 && pids[..4].iter().all(|pid| is_alive(*pid)), "{pids:?}");
             helve.kill().unwrap();
             helve.wait().unwrap();
-            let gone = || !pids.iter().any(|pid| is_alive(*pid));
-            assert!(becomes_true(TIMEOUT, gone).await, "{pids:?}");
+            let have_ended = || !pids.iter().any(|pid| is_alive(*pid));
+            assert!(becomes_true(TIMEOUT, have_ended).await, "{pids:?}");
         }
     });
 }
@@ -80,8 +80,8 @@ fn dropping_a_start_ends_what_was_started() {
         for microseconds in (0..4000).step_by(100) {
             let spawn = fixture.bash("echo $$ >> started; exec sleep 1000");
             let starting = fixture.programs.spawn(spawn);
-            let patience = Duration::from_micros(microseconds);
-            let Ok(id) = tokio::time::timeout(patience, starting).await else { continue };
+            let timeout = Duration::from_micros(microseconds);
+            let Ok(id) = tokio::time::timeout(timeout, starting).await else { continue };
             fixture.programs.end(&id.unwrap()).await.unwrap();
         }
         let started = || pids(&std::fs::read(fixture.root().join("started")).unwrap().into());
@@ -94,7 +94,7 @@ fn a_killed_keeper_is_replaced_and_its_programs_can_be_ended() {
     run(async {
         let fixture = Fixture::new();
         let id = fixture.start("ps -o ppid= -p $PPID; echo $$ ready; sleep 1000").await;
-        fixture.until(&id, WaitCondition::Text("ready".into())).await;
+        fixture.wait_for(&id, WaitCondition::Text("ready".into())).await;
         let pids = pids(&fixture.programs.output(&id).await.unwrap().head);
         let [keeper, shell] = pids[..] else { panic!("{pids:?}") };
         Command::new("kill").args(["-KILL", &keeper.to_string()]).status().unwrap();
@@ -111,14 +111,14 @@ fn a_detached_program_outlives_its_helve_and_can_be_ended_by_others() {
     run(async {
         let fixture = Fixture::new();
         let script = "echo $$ one; while [ ! -e go ]; do sleep 0.01; done; echo two; sleep 1000";
-        let mut spawn = spooled(fixture.bash(script), 1 << 20);
+        let mut spawn = with_spool(fixture.bash(script), 1 << 20);
         spawn.lifetime = Lifetime::Detached;
         let id = fixture.programs.spawn(spawn).await.unwrap();
         let Fixture { programs, folder } = fixture;
         drop(programs);
         std::fs::write(folder.path().join("go"), "").unwrap();
         let fixture = Fixture { programs: LocalProcesses::new(settings(folder.path())), folder };
-        let watched = fixture.until(&id, WaitCondition::Text("two".into())).await;
+        let watched = fixture.wait_for(&id, WaitCondition::Text("two".into())).await;
         assert!(watched.process.is_foreign && watched.text.ends_with(b" one\ntwo\n"));
         let pid = pids(&watched.text)[0];
         assert!(is_alive(pid));
@@ -127,7 +127,7 @@ fn a_detached_program_outlives_its_helve_and_can_be_ended_by_others() {
         assert!(fixture.programs.end(&id).await.unwrap() >= 1);
         assert!(!is_alive(pid));
         // How it ended is still known later.
-        let ended = fixture.until(&id, WaitCondition::AllEnded).await.process;
+        let ended = fixture.wait_for(&id, WaitCondition::AllEnded).await.process;
         assert_eq!(ended.state, helve_core::process::ProcessState::Killed(15));
     });
 }
@@ -136,13 +136,13 @@ fn a_detached_program_outlives_its_helve_and_can_be_ended_by_others() {
 fn a_detached_program_reports_its_end_or_why_it_did_not_start() {
     run(async {
         let fixture = Fixture::new();
-        let mut spawn = spooled(fixture.bash("echo said; exit 7"), 1 << 20);
+        let mut spawn = with_spool(fixture.bash("echo printed; exit 7"), 1 << 20);
         spawn.lifetime = Lifetime::Detached;
         let id = fixture.programs.spawn(spawn).await.unwrap();
-        let watched = fixture.until(&id, WaitCondition::AllEnded).await;
+        let watched = fixture.wait_for(&id, WaitCondition::AllEnded).await;
         assert_eq!(watched.process.state, helve_core::process::ProcessState::Exited(7));
         let output = fixture.programs.output(&id).await.unwrap();
-        assert_eq!((&*output.head, output.lines), (&b"said\n"[..], 1));
+        assert_eq!((&*output.head, output.lines), (&b"printed\n"[..], 1));
         let mut missing = fixture.bash("");
         missing.program[0] = "no-such-program".into();
         missing.lifetime = Lifetime::Detached;

@@ -9,7 +9,7 @@ use helve_core::process::{
 use helve_machine::LocalProcesses;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::fixture::{Fixture, becomes_true, refused, run, settings};
+use crate::fixture::{Fixture, becomes_true, run, settings, spawn_error};
 
 fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -29,18 +29,19 @@ fn a_thousand_programs_leave_no_file_open() {
         let base = open_files();
         let mut ids = HashSet::new();
         for _ in 0..25 {
-            let some = (0..40).map(|n| fixture.programs.spawn(fixture.bash(&format!("exit {n}"))));
-            let some: Vec<_> = some.map(tokio::spawn).collect();
-            for (n, id) in some.into_iter().enumerate() {
+            let starts =
+                (0..40).map(|n| fixture.programs.spawn(fixture.bash(&format!("exit {n}"))));
+            let starts: Vec<_> = starts.map(tokio::spawn).collect();
+            for (n, id) in starts.into_iter().enumerate() {
                 let id = id.await.unwrap().unwrap();
-                let ended = fixture.until(&id, WaitCondition::AllEnded).await.process.state;
+                let ended = fixture.wait_for(&id, WaitCondition::AllEnded).await.process.state;
                 assert_eq!(ended, ProcessState::Exited(i32::try_from(n).unwrap()));
                 assert!(ids.insert(id));
             }
         }
-        let base_again = || open_files() <= base;
+        let is_back_to_base = || open_files() <= base;
         assert!(
-            becomes_true(Duration::from_secs(5), base_again).await,
+            becomes_true(Duration::from_secs(5), is_back_to_base).await,
             "{} of {base}",
             open_files()
         );
@@ -67,12 +68,12 @@ fn output_of_ended_programs_is_bounded_in_memory() {
 fn programs_beyond_the_limit_are_refused_until_one_ends() {
     run(async {
         let fixture = Fixture::new();
-        let mut few = settings(fixture.root());
-        few.max_running = 2;
-        let programs = LocalProcesses::new(few);
+        let mut settings = settings(fixture.root());
+        settings.max_running = 2;
+        let programs = LocalProcesses::new(settings);
         let first = programs.spawn(fixture.bash("sleep 1000")).await.unwrap();
         programs.spawn(fixture.bash("sleep 1000")).await.unwrap();
-        let third = refused(programs.spawn(fixture.bash("true")).await);
+        let third = spawn_error(programs.spawn(fixture.bash("true")).await);
         assert_eq!(third, SpawnError::TooMany(2));
         programs.end(&first).await.unwrap();
         programs.spawn(fixture.bash("true")).await.unwrap();
@@ -83,16 +84,16 @@ fn programs_beyond_the_limit_are_refused_until_one_ends() {
 fn detached_programs_are_counted_across_helves() {
     run(async {
         let fixture = Fixture::new();
-        let mut few = settings(fixture.root());
-        few.max_running = 1;
+        let mut settings = settings(fixture.root());
+        settings.max_running = 1;
         let mut spawn = fixture.bash("sleep 1000");
         spawn.lifetime = Lifetime::Detached;
-        let first = LocalProcesses::new(few.clone()).spawn(spawn.clone()).await.unwrap();
-        let others = LocalProcesses::new(few);
-        assert_eq!(refused(others.spawn(spawn.clone()).await), SpawnError::TooMany(1));
-        others.end(&first).await.unwrap();
-        let second = others.spawn(spawn).await.unwrap();
-        others.end(&second).await.unwrap();
+        let first = LocalProcesses::new(settings.clone()).spawn(spawn.clone()).await.unwrap();
+        let other_helve = LocalProcesses::new(settings);
+        assert_eq!(spawn_error(other_helve.spawn(spawn.clone()).await), SpawnError::TooMany(1));
+        other_helve.end(&first).await.unwrap();
+        let second = other_helve.spawn(spawn).await.unwrap();
+        other_helve.end(&second).await.unwrap();
     });
 }
 

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use helve_core::process::{ProcessState, Processes, WaitCondition};
 
-use crate::fixture::{Fixture, run, spooled};
+use crate::fixture::{Fixture, run, with_spool};
 
 #[test]
 fn large_output_is_kept_at_both_ends_and_spooled_whole() {
     run(async {
         let fixture = Fixture::new();
-        let spawn = spooled(fixture.bash("seq 1000000"), 100 << 20);
+        let spawn = with_spool(fixture.bash("seq 1000000"), 100 << 20);
         let id = fixture.programs.spawn(spawn).await.unwrap();
-        let watched = fixture.until(&id, WaitCondition::Ended).await;
+        let watched = fixture.wait_for(&id, WaitCondition::Ended).await;
         assert_eq!(watched.process.state, ProcessState::Exited(0));
         let output = fixture.programs.output(&id).await.unwrap();
         assert_eq!((output.lines, output.bytes), (1_000_000, 6_888_896));
@@ -45,7 +45,7 @@ fn an_incomplete_line_is_returned_while_others_hold_the_pipe() {
     run(async {
         let fixture = Fixture::new();
         let id = fixture.start("sleep 1000 & printf 'no end'").await;
-        assert_eq!(&*fixture.until(&id, WaitCondition::Ended).await.text, b"no end");
+        assert_eq!(&*fixture.wait_for(&id, WaitCondition::Ended).await.text, b"no end");
         fixture.programs.end(&id).await.unwrap();
     });
 }
@@ -55,10 +55,10 @@ fn secrets_are_neither_kept_nor_spooled() {
     run(async {
         let fixture = Fixture::new();
         let script = "printf 'the key is hunter'; sleep 0.05; printf '2hunter2, see'; echo";
-        let mut spawn = spooled(fixture.bash(script), 1 << 20);
+        let mut spawn = with_spool(fixture.bash(script), 1 << 20);
         spawn.output.secrets = vec![Bytes::from("hunter2hunter2")];
         let id = fixture.programs.spawn(spawn).await.unwrap();
-        fixture.until(&id, WaitCondition::Ended).await;
+        fixture.wait_for(&id, WaitCondition::Ended).await;
         let output = fixture.programs.output(&id).await.unwrap();
         let expected = "the key is [redacted], see\n";
         assert_eq!((&*output.head, output.redacted), (expected.as_bytes(), 1));
@@ -81,10 +81,10 @@ fn a_flood_needs_little_memory_and_is_spooled_up_to_the_limit() {
         for script in ["yes | head -c 64M", "head -c 64M /dev/zero | tr '\\0' x"] {
             let before = peak_memory();
             let began = Instant::now();
-            let spawn = spooled(fixture.bash(script), 10 << 20);
+            let spawn = with_spool(fixture.bash(script), 10 << 20);
             let id = fixture.programs.spawn(spawn).await.unwrap();
             assert_eq!(
-                fixture.until(&id, WaitCondition::Ended).await.process.state,
+                fixture.wait_for(&id, WaitCondition::Ended).await.process.state,
                 ProcessState::Exited(0)
             );
             assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
@@ -103,14 +103,14 @@ fn a_spool_is_private_and_never_replaces_a_file() {
     use std::os::unix::fs::MetadataExt;
     run(async {
         let fixture = Fixture::new();
-        let spawn = spooled(fixture.bash("echo one"), 1 << 20);
+        let spawn = with_spool(fixture.bash("echo one"), 1 << 20);
         let path = spawn.output.spool.clone().unwrap().path;
         let id = fixture.programs.spawn(spawn.clone()).await.unwrap();
-        fixture.until(&id, WaitCondition::Ended).await;
+        fixture.wait_for(&id, WaitCondition::Ended).await;
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
         std::fs::write(&path, "mine").unwrap();
         let id = fixture.programs.spawn(spawn).await.unwrap();
-        fixture.until(&id, WaitCondition::Ended).await;
+        fixture.wait_for(&id, WaitCondition::Ended).await;
         let output = fixture.programs.output(&id).await.unwrap();
         assert_eq!((&*output.head, output.spooled.unwrap().1), (&b"one\n"[..], 0));
         assert_eq!(std::fs::read_to_string(path).unwrap(), "mine");

@@ -1,5 +1,4 @@
-//! Tests of the reuse of wardens: one warden watches over several programs in turn, unless its process id is known to
-//! somebody.
+//! Tests of the reuse of wardens: a warden watches over several programs in turn, unless another process knows its id.
 
 use std::collections::HashSet;
 use std::process::Command;
@@ -18,9 +17,9 @@ async fn warden(fixture: &Fixture, id: &ProcessId) -> u32 {
     pids(&fixture.programs.output(id).await.unwrap().head)[0]
 }
 
-async fn warden_of_next(fixture: &Fixture) -> u32 {
+async fn warden_of_ended_program(fixture: &Fixture) -> u32 {
     let id = fixture.start("echo $PPID").await;
-    fixture.until(&id, WaitCondition::AllEnded).await;
+    fixture.wait_for(&id, WaitCondition::AllEnded).await;
     warden(fixture, &id).await
 }
 
@@ -30,7 +29,7 @@ fn many_programs_share_few_wardens() {
         let fixture = Fixture::new();
         let mut wardens = HashSet::new();
         for _ in 0..100 {
-            wardens.insert(warden_of_next(&fixture).await);
+            wardens.insert(warden_of_ended_program(&fixture).await);
         }
         // A warden may be returned only after the next program was started.
         assert!(wardens.len() <= 4, "{wardens:?}");
@@ -53,7 +52,7 @@ fn a_warden_does_not_grow_with_its_programs() {
             let mut missing = fixture.bash("");
             missing.program[0] = "no-such-program".into();
             fixture.programs.spawn(missing).await.unwrap_err();
-            sizes.extend(size(warden_of_next(&fixture).await));
+            sizes.extend(size(warden_of_ended_program(&fixture).await));
         }
         assert!(sizes.len() <= 3, "{sizes:?}");
     });
@@ -80,7 +79,7 @@ os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
         });
         if let Support::Yes(_) = fixture.programs.sandbox_support().await.writes {
             let id = fixture.programs.spawn(confined).await.unwrap();
-            fixture.until(&id, WaitCondition::AllEnded).await;
+            fixture.wait_for(&id, WaitCondition::AllEnded).await;
         }
         assert_eq!(fixture.output_of(inspect).await, before);
         assert_eq!(
@@ -96,15 +95,15 @@ fn an_exposed_or_signalled_warden_is_not_reused() {
         let fixture = Fixture::new();
         let script = "echo $PPID ready; while [ ! -e go ]; do sleep 0.01; done";
         let recorded = fixture.start(script).await;
-        fixture.until(&recorded, WaitCondition::Text("ready".into())).await;
+        fixture.wait_for(&recorded, WaitCondition::Text("ready".into())).await;
         let record = fixture.root().join("run").join(format!("{}.json", recorded.0));
         assert!(becomes_true(TIMEOUT, || record.exists()).await);
         std::fs::write(fixture.root().join("go"), "").unwrap();
-        fixture.until(&recorded, WaitCondition::AllEnded).await;
+        fixture.wait_for(&recorded, WaitCondition::AllEnded).await;
         let signalled = fixture.start("echo $PPID ready; exec sleep 1000").await;
-        fixture.until(&signalled, WaitCondition::Text("ready".into())).await;
+        fixture.wait_for(&signalled, WaitCondition::Text("ready".into())).await;
         fixture.programs.signal(&signalled, Signal::Kill).await.unwrap();
-        fixture.until(&signalled, WaitCondition::AllEnded).await;
+        fixture.wait_for(&signalled, WaitCondition::AllEnded).await;
         for id in [recorded, signalled] {
             let warden = warden(&fixture, &id).await;
             assert!(becomes_true(TIMEOUT, || !is_alive(warden)).await);
@@ -118,7 +117,7 @@ fn a_killed_idle_warden_is_replaced() {
     run(async {
         let fixture = Fixture::new();
         for _ in 0..5 {
-            let warden = warden_of_next(&fixture).await;
+            let warden = warden_of_ended_program(&fixture).await;
             Command::new("kill").args(["-KILL", &warden.to_string()]).status().unwrap();
             assert!(becomes_true(TIMEOUT, || !is_alive(warden)).await);
             assert_eq!(fixture.output_of("echo on").await, "on\nExited(0)");
@@ -146,7 +145,7 @@ fn children(pid: u32) -> Vec<u32> {
 fn a_stopped_warden_is_continued() {
     run(async {
         let fixture = Fixture::new();
-        let keeper = parent(warden_of_next(&fixture).await);
+        let keeper = parent(warden_of_ended_program(&fixture).await);
         for warden in children(keeper) {
             signal("-STOP", warden);
         }
@@ -155,10 +154,10 @@ fn a_stopped_warden_is_continued() {
 }
 
 #[test]
-fn an_abandoned_start_leaves_nothing() {
+fn an_abandoned_start_runs_nothing() {
     run(async {
         let fixture = Fixture::new();
-        let warden = warden_of_next(&fixture).await;
+        let warden = warden_of_ended_program(&fixture).await;
         let idle = children(parent(warden));
         for warden in &idle {
             signal("-STOP", *warden);
@@ -180,18 +179,18 @@ fn a_warden_without_keeper_is_not_reused() {
     run(async {
         let fixture = Fixture::new();
         for _ in 0..5 {
-            let keeper = parent(warden_of_next_running(&fixture).await);
-            warden_of_next(&fixture).await;
+            let keeper = parent(warden_of_running_program(&fixture).await);
+            warden_of_ended_program(&fixture).await;
             signal("-KILL", keeper);
             assert!(becomes_true(TIMEOUT, || !is_alive(keeper)).await);
-            assert_ne!(parent(warden_of_next_running(&fixture).await), keeper);
+            assert_ne!(parent(warden_of_running_program(&fixture).await), keeper);
         }
     });
 }
 
-/// Like [`warden_of_next`], for a program that is still running.
-async fn warden_of_next_running(fixture: &Fixture) -> u32 {
+/// Like [`warden_of_ended_program`], for a program that is still running.
+async fn warden_of_running_program(fixture: &Fixture) -> u32 {
     let id = fixture.start("echo $PPID said; exec sleep 1000").await;
-    fixture.until(&id, WaitCondition::Text("said".into())).await;
+    fixture.wait_for(&id, WaitCondition::Text("said".into())).await;
     warden(fixture, &id).await
 }

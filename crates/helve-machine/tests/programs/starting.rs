@@ -3,7 +3,7 @@
 use helve_core::process::{Processes, SpawnError};
 use helve_machine::LocalProcesses;
 
-use crate::fixture::{Fixture, refused, run, settings};
+use crate::fixture::{Fixture, run, settings, spawn_error};
 
 #[test]
 fn output_keeps_its_order_and_the_exit_is_reported() {
@@ -21,7 +21,7 @@ fn output_keeps_its_order_and_the_exit_is_reported() {
 }
 
 #[test]
-fn there_is_no_terminal_to_read_from() {
+fn a_program_has_no_terminal_and_its_own_session() {
     run(async {
         let fixture = Fixture::new();
         let script =
@@ -34,7 +34,7 @@ fn there_is_no_terminal_to_read_from() {
 }
 
 #[test]
-fn nothing_else_is_inherited() {
+fn only_the_environment_and_standard_streams_are_inherited() {
     run(async {
         let fixture = Fixture::new();
         // None of the 31 standard signals is blocked or ignored.
@@ -69,10 +69,10 @@ fn failed_starts_are_explained() {
             (long, SpawnError::TooLong),
             (longer, SpawnError::TooLong),
         ] {
-            assert_eq!(refused(fixture.programs.spawn(spawn).await), error);
+            assert_eq!(spawn_error(fixture.programs.spawn(spawn).await), error);
         }
-        assert!(matches!(refused(fixture.programs.spawn(empty).await), SpawnError::Other(_)));
-        // None of the failures used up a place.
+        assert!(matches!(spawn_error(fixture.programs.spawn(empty).await), SpawnError::Other(_)));
+        // The failed starts do not count as running programs.
         assert_eq!(fixture.output_of("echo still here").await, "still here\nExited(0)");
         assert!(fixture.programs.list().await.len() == 1);
     });
@@ -85,12 +85,12 @@ fn without_a_keeper_nothing_starts() {
         let mut settings = settings(fixture.root());
         settings.keeper = Err("none was named".into());
         let programs = LocalProcesses::new(settings.clone());
-        let error = refused(programs.spawn(fixture.bash("true")).await);
+        let error = spawn_error(programs.spawn(fixture.bash("true")).await);
         assert_eq!(error, SpawnError::NoKeeper("none was named".into()));
         // An executable that is not a keeper.
         settings.keeper =
             Ok(helve_machine::KeeperCommand { program: "/bin/true".into(), arguments: Vec::new() });
-        let error = refused(LocalProcesses::new(settings).spawn(fixture.bash("true")).await);
+        let error = spawn_error(LocalProcesses::new(settings).spawn(fixture.bash("true")).await);
         assert!(matches!(error, SpawnError::NoKeeper(_)), "{error:?}");
     });
 }

@@ -12,10 +12,10 @@ fn typing_and_terminal_size_work() {
         let mut spawn = fixture.bash("stty size; tty; read -p 'name? ' name; echo hello $name");
         spawn.stdin = Stdin::Terminal { rows: 30, columns: 100 };
         let id = fixture.programs.spawn(spawn).await.unwrap();
-        let asked = fixture.until(&id, WaitCondition::Text("name? ".into())).await;
+        let asked = fixture.wait_for(&id, WaitCondition::Text("name? ".into())).await;
         assert!(asked.process.is_terminal);
         fixture.programs.type_in(&id, Bytes::from("you\n")).await.unwrap();
-        fixture.until(&id, WaitCondition::AllEnded).await;
+        fixture.wait_for(&id, WaitCondition::AllEnded).await;
         let output = fixture.programs.output(&id).await.unwrap();
         let printed = String::from_utf8_lossy(&output.head);
         let printed: Vec<_> = printed.lines().collect();
@@ -39,9 +39,11 @@ fn an_interactive_shell_is_ended() {
             spawn.stdin = Stdin::Terminal { rows: 24, columns: 80 };
             let id = fixture.programs.spawn(spawn).await.unwrap();
             fixture.programs.type_in(&id, Bytes::from("echo re''ady\n")).await.unwrap();
-            fixture.until(&id, WaitCondition::Text("ready".into())).await;
+            fixture.wait_for(&id, WaitCondition::Text("ready".into())).await;
             fixture.programs.end(&id).await.unwrap();
-            assert!(fixture.until(&id, WaitCondition::AllEnded).await.process.children.is_empty());
+            assert!(
+                fixture.wait_for(&id, WaitCondition::AllEnded).await.process.children.is_empty()
+            );
         }
     });
 }

@@ -7,7 +7,7 @@ use helve_core::process::{
     WatchRequest,
 };
 
-use crate::fixture::{Fixture, TEST_TIMEOUT, pids, run, spooled};
+use crate::fixture::{Fixture, TEST_TIMEOUT, pids, run, with_spool};
 
 #[test]
 fn the_deadline_holds_whatever_the_program_does() {
@@ -17,14 +17,14 @@ fn the_deadline_holds_whatever_the_program_does() {
             let id = fixture.start(script).await;
             let deadline = Duration::from_millis(50);
             let began = Instant::now();
-            let want = WatchRequest {
+            let request = WatchRequest {
                 from: 0,
                 max_bytes: 10,
                 excerpt: Excerpt::Newest,
                 until: WaitCondition::Ended,
                 deadline,
             };
-            let watched = fixture.programs.watch(&id, want).await.unwrap();
+            let watched = fixture.programs.watch(&id, request).await.unwrap();
             assert_eq!(
                 (watched.outcome, watched.process.state),
                 (WaitOutcome::Deadline, ProcessState::Running)
@@ -41,24 +41,24 @@ fn impossible_conditions_are_reported() {
         let fixture = Fixture::new();
         let id = fixture.start("echo one").await;
         assert_eq!(
-            fixture.until(&id, WaitCondition::Text("two".into())).await.outcome,
+            fixture.wait_for(&id, WaitCondition::Text("two".into())).await.outcome,
             WaitOutcome::Never
         );
         assert_eq!(
-            fixture.until(&id, WaitCondition::Text("one".into())).await.outcome,
+            fixture.wait_for(&id, WaitCondition::Text("one".into())).await.outcome,
             WaitOutcome::Met
         );
-        assert_eq!(fixture.until(&id, WaitCondition::Port(1)).await.outcome, WaitOutcome::Never);
-        assert_eq!(fixture.until(&id, WaitCondition::AllEnded).await.outcome, WaitOutcome::Met);
+        assert_eq!(fixture.wait_for(&id, WaitCondition::Port(1)).await.outcome, WaitOutcome::Never);
+        assert_eq!(fixture.wait_for(&id, WaitCondition::AllEnded).await.outcome, WaitOutcome::Met);
         let unknown = ProcessId("unknown".into());
-        let want = WatchRequest {
+        let request = WatchRequest {
             from: 0,
             max_bytes: 1,
             excerpt: Excerpt::Newest,
             until: WaitCondition::Now,
             deadline: TEST_TIMEOUT,
         };
-        assert_eq!(fixture.programs.watch(&unknown, want).await, Err(ProcessError::Unknown));
+        assert_eq!(fixture.programs.watch(&unknown, request).await, Err(ProcessError::Unknown));
         assert_eq!(fixture.programs.signal(&id, Signal::Terminate).await, Err(ProcessError::Ended));
         assert_eq!(fixture.programs.end(&id).await, Ok(0));
     });
@@ -70,17 +70,17 @@ fn reading_continues_from_a_cursor_at_character_boundaries() {
         let fixture = Fixture::new();
         let script = "printf 'a\\303'; read < go1; printf '\\244b'; read < go2; seq 100000";
         let script = &format!("mkfifo go1 go2; echo ready; {script}");
-        let id = fixture.programs.spawn(spooled(fixture.bash(script), 10 << 20)).await.unwrap();
-        fixture.until(&id, WaitCondition::Text("ready\na".into())).await;
+        let id = fixture.programs.spawn(with_spool(fixture.bash(script), 10 << 20)).await.unwrap();
+        fixture.wait_for(&id, WaitCondition::Text("ready\na".into())).await;
         let next = |from, until| {
-            let want = WatchRequest {
+            let request = WatchRequest {
                 from,
                 max_bytes: 1 << 20,
                 excerpt: Excerpt::Newest,
                 until,
                 deadline: TEST_TIMEOUT,
             };
-            fixture.programs.watch(&id, want)
+            fixture.programs.watch(&id, request)
         };
         let first = next(6, WaitCondition::Now).await.unwrap();
         assert_eq!((&*first.text, first.left_out, first.next), (&b"a"[..], 0, 7));
@@ -91,14 +91,14 @@ fn reading_continues_from_a_cursor_at_character_boundaries() {
         let third = next(second.next, WaitCondition::AllEnded).await.unwrap();
         // More than the memory holds: read from the spool.
         assert_eq!((third.text.len(), third.left_out), (588_895, 0));
-        let want = WatchRequest {
+        let request = WatchRequest {
             from: 0,
             max_bytes: 7,
             excerpt: Excerpt::Newest,
             until: WaitCondition::Now,
             deadline: TEST_TIMEOUT,
         };
-        let newest = fixture.programs.watch(&id, want).await.unwrap();
+        let newest = fixture.programs.watch(&id, request).await.unwrap();
         assert_eq!((&*newest.text, newest.left_out), (&b"100000\n"[..], 588_898));
     });
 }
@@ -110,12 +110,15 @@ fn only_a_port_of_the_program_itself_is_awaited() {
         let server = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1', 0)); \
                       time.sleep(0.1); s.listen(); print(s.getsockname()[1], flush=True); time.sleep(1000)";
         let id = fixture.start(&format!("python3 -c \"{server}\"")).await;
-        let printed = fixture.until(&id, WaitCondition::Text("\n".into())).await;
+        let printed = fixture.wait_for(&id, WaitCondition::Text("\n".into())).await;
         let port = u16::try_from(pids(&printed.text)[0]).unwrap();
-        assert_eq!(fixture.until(&id, WaitCondition::Port(port)).await.outcome, WaitOutcome::Met);
+        assert_eq!(
+            fixture.wait_for(&id, WaitCondition::Port(port)).await.outcome,
+            WaitOutcome::Met
+        );
         let other = fixture.start("sleep 1000").await;
         let deadline = Duration::from_millis(100);
-        let want = WatchRequest {
+        let request = WatchRequest {
             from: 0,
             max_bytes: 1,
             excerpt: Excerpt::Newest,
@@ -123,7 +126,7 @@ fn only_a_port_of_the_program_itself_is_awaited() {
             deadline,
         };
         assert_eq!(
-            fixture.programs.watch(&other, want).await.unwrap().outcome,
+            fixture.programs.watch(&other, request).await.unwrap().outcome,
             WaitOutcome::Deadline
         );
         fixture.programs.end(&id).await.unwrap();

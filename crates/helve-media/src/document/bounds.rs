@@ -1,5 +1,5 @@
-//! MediaLimits on the decompressed size and nesting of a PDF. The library that reads it has no limits of its own, and running out
-//! of stack or memory cannot be caught.
+//! Limits on the decompressed size and nesting of a PDF. They are checked here because the library that reads
+//! it has no limits of its own, and a process cannot recover from running out of stack or memory.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, sink};
@@ -26,10 +26,10 @@ const MAX_ANCESTORS: usize = 64;
 const DICTIONARY_RANGE: usize = 1024;
 
 /// Decompresses every stream once without keeping the result. Returns what is wrong.
-pub(super) fn check_file(bytes: &[u8], until: Instant) -> Result<(), &'static str> {
-    // The library allocates as much memory as these numbers say.
+pub(super) fn check_file(bytes: &[u8], deadline: Instant) -> Result<(), &'static str> {
+    // The library allocates as many bytes as these numbers say.
     if has_huge_number(bytes, b"/Columns", b"") || has_huge_number(bytes, b"/W", b"[") {
-        return Err("it contains an excessive number");
+        return Err("it contains a number that is too large");
     }
     let mut total = 0;
     for at in find(bytes, b"stream") {
@@ -47,7 +47,7 @@ pub(super) fn check_file(bytes: &[u8], until: Instant) -> Result<(), &'static st
         if total > MAX_TOTAL {
             return Err("its decompressed size is too large");
         }
-        if Instant::now() > until {
+        if Instant::now() > deadline {
             return Err("decompressing it takes too long");
         }
     }
@@ -65,10 +65,10 @@ fn has_huge_number(bytes: &[u8], name: &[u8], open: &[u8]) -> bool {
     })
 }
 
-/// Returns the decompressed size, at most `max + 1`. Invalid data counts as little or nothing.
+/// Returns the decompressed size, at most `max + 1`. Of invalid data, only what precedes the error counts.
 fn decompressed_size(data: &[u8], max: u64) -> u64 {
     let mut decoder = ZlibDecoder::new(data).take(max + 1);
-    // Broken data counts up to the error, as in the library.
+    // After an error the library also uses what came before it.
     std::io::copy(&mut decoder, &mut sink()).unwrap_or(0);
     max + 1 - decoder.limit()
 }
@@ -99,7 +99,7 @@ pub(super) fn page_is_safe(document: &Document, page: ObjectId) -> bool {
             return false;
         }
     }
-    let mut forms = FormCosts { document, known: HashMap::new(), above: HashSet::new() };
+    let mut forms = FormCosts { document, known: HashMap::new(), ancestors: HashSet::new() };
     let max_cost = resources
         .iter()
         .map(|resources| forms.max_cost(resources))
@@ -134,32 +134,34 @@ fn content_size(stream: &Stream) -> Option<u64> {
     (size <= MAX_CONTENT).then_some(size)
 }
 
-/// Returns how often a stream draws a form. Only for streams that `content_size` allows.
+/// Returns how many times a stream draws a form. Only for streams that `content_size` allows.
 fn draws(stream: &Stream) -> u64 {
     let content = stream.decompressed_content().unwrap_or_else(|_| stream.content.clone());
     find(&content, b"Do").count() as u64
 }
 
-/// Computes the cost of forms, which may draw other forms.
+/// Computes how many forms each form draws, including those drawn by the forms it contains.
 struct FormCosts<'a> {
     document: &'a Document,
     known: HashMap<ObjectId, u64>,
-    above: HashSet<ObjectId>,
+    /// The forms that contain the current one.
+    ancestors: HashSet<ObjectId>,
 }
 
 impl<'a> FormCosts<'a> {
-    /// Returns the cost of the most expensive form in these resources, or `None` if one draws itself or costs too much.
+    /// Returns the cost of the most expensive form in these resources, or `None` if a form draws itself or costs too much.
     fn max_cost(&mut self, resources: &'a Dictionary) -> Option<u64> {
-        let named = deref(self.document, resources.get(b"XObject").ok()).and_then(dictionary);
+        let objects = deref(self.document, resources.get(b"XObject").ok()).and_then(dictionary);
         let mut max = 1;
-        for (_, object) in named.into_iter().flat_map(Dictionary::iter) {
+        for (_, object) in objects.into_iter().flat_map(Dictionary::iter) {
             let Object::Reference(id) = object else { continue };
             max = max.max(self.cost(*id, resources)?);
         }
         Some(max)
     }
 
-    fn cost(&mut self, id: ObjectId, around: &'a Dictionary) -> Option<u64> {
+    /// Returns how many forms are drawn in total when this form is drawn once.
+    fn cost(&mut self, id: ObjectId, inherited_resources: &'a Dictionary) -> Option<u64> {
         if let Some(known) = self.known.get(&id) {
             return Some(*known);
         }
@@ -173,12 +175,13 @@ impl<'a> FormCosts<'a> {
             self.known.insert(id, 1);
             return Some(1);
         }
-        if self.above.len() == MAX_DEPTH || !self.above.insert(id) {
+        if self.ancestors.len() == MAX_DEPTH || !self.ancestors.insert(id) {
             return None;
         }
-        let own = deref(self.document, stream.dict.get(b"Resources").ok()).and_then(dictionary);
-        let max_cost = self.max_cost(own.unwrap_or(around));
-        self.above.remove(&id);
+        let own_resources =
+            deref(self.document, stream.dict.get(b"Resources").ok()).and_then(dictionary);
+        let max_cost = self.max_cost(own_resources.unwrap_or(inherited_resources));
+        self.ancestors.remove(&id);
         let cost = draws.saturating_mul(max_cost?).saturating_add(1);
         self.known.insert(id, cost);
         (cost <= MAX_DRAWN).then_some(cost)
@@ -197,9 +200,9 @@ fn dictionary(object: &Object) -> Option<&Dictionary> {
     object.as_dict().ok()
 }
 
-/// Returns every position of `what`.
-fn find<'a>(bytes: &'a [u8], what: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-    let first = what.first().copied().unwrap_or_default();
+/// Returns every offset of `needle`.
+fn find<'a>(bytes: &'a [u8], needle: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let first = needle.first().copied().unwrap_or_default();
     let starts = bytes.iter().enumerate().filter(move |(_, byte)| **byte == first);
-    starts.map(|(at, _)| at).filter(move |at| bytes[*at..].starts_with(what))
+    starts.map(|(at, _)| at).filter(move |at| bytes[*at..].starts_with(needle))
 }

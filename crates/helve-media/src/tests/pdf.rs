@@ -10,16 +10,16 @@ const FONT: &str = "/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helve
 
 pub(super) fn text_page(text: &str) -> PdfPage {
     let content = format!("BT /F1 12 Tf 20 100 Td ({text}) Tj ET");
-    PdfPage { content: object("", content.as_bytes()), resources: FONT.into() }
+    PdfPage { content: stream_object("", content.as_bytes()), resources: FONT.into() }
 }
 
-/// A page with this content.
-pub(super) fn stream(entries: &str, content: &str) -> PdfPage {
-    PdfPage { content: object(entries, content.as_bytes()), resources: FONT.into() }
+/// Returns a page with this content stream; `entries` are added to the dictionary of the stream.
+pub(super) fn page(entries: &str, content: &str) -> PdfPage {
+    PdfPage { content: stream_object(entries, content.as_bytes()), resources: FONT.into() }
 }
 
 /// Returns the body of a stream object.
-pub(super) fn object(entries: &str, data: &[u8]) -> Vec<u8> {
+pub(super) fn stream_object(entries: &str, data: &[u8]) -> Vec<u8> {
     let mut body = format!("<< {entries} /Length {} >>\nstream\n", data.len()).into_bytes();
     body.extend(data);
     body.extend(b"\nendstream");
@@ -36,13 +36,13 @@ pub(super) fn document(pages: &[PdfPage]) -> Vec<u8> {
     ];
     for (at, page) in pages.iter().enumerate() {
         let content = 4 + at * 2;
-        bodies.push(page_of(content, &page.resources, "/MediaBox [0 0 200 200]"));
+        bodies.push(page_object(content, &page.resources, "/MediaBox [0 0 200 200]"));
         bodies.push(page.content.clone());
     }
     file(&bodies)
 }
 
-fn page_of(content: usize, resources: &str, entries: &str) -> Vec<u8> {
+fn page_object(content: usize, resources: &str, entries: &str) -> Vec<u8> {
     format!(
         "<< /Type /Page /Parent 2 0 R {entries} /Contents {content} 0 R /Resources << {resources} >> >>"
     )
@@ -50,28 +50,29 @@ fn page_of(content: usize, resources: &str, entries: &str) -> Vec<u8> {
 }
 
 /// A document with a form that draws itself.
-pub(super) fn drawing_itself() -> Vec<u8> {
+pub(super) fn document_with_recursive_form() -> Vec<u8> {
     let bodies = [
         b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_vec(),
-        page_of(4, "/XObject << /X 5 0 R >>", "/MediaBox [0 0 9 9]"),
-        object("", b"/X Do"),
-        object("/Type /XObject /Subtype /Form", b"/X Do"),
+        page_object(4, "/XObject << /X 5 0 R >>", "/MediaBox [0 0 9 9]"),
+        stream_object("", b"/X Do"),
+        stream_object("/Type /XObject /Subtype /Form", b"/X Do"),
     ];
     file(&bodies)
 }
 
 /// A document whose list of pages is its own parent.
-pub(super) fn own_ancestor() -> Vec<u8> {
+pub(super) fn document_with_cyclic_page_tree() -> Vec<u8> {
     let bodies = [
         b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 /Parent 2 0 R >>".to_vec(),
-        page_of(4, "", ""),
-        object("", b"q Q"),
+        page_object(4, "", ""),
+        stream_object("", b"q Q"),
     ];
     file(&bodies)
 }
 
+/// Returns a PDF file with these objects, numbered from 1.
 fn file(bodies: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = b"%PDF-1.4\n".to_vec();
     let mut table = format!("xref\n0 {}\n0000000000 65535 f \n", bodies.len() + 1);

@@ -11,16 +11,16 @@ use crate::private;
 const SWEEP_MARKER: &str = ".swept";
 
 /// Whether the last sweep of any process is long enough ago.
-pub(super) fn is_due(folder: &Path, every: Duration) -> bool {
-    let marked = std::fs::metadata(folder.join(SWEEP_MARKER)).and_then(|mark| mark.modified());
+pub(super) fn is_due(folder: &Path, interval: Duration) -> bool {
+    let last = std::fs::metadata(folder.join(SWEEP_MARKER)).and_then(|mark| mark.modified());
     // A time in the future was written with a wrong clock.
-    !marked.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < every))
+    !last.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < interval))
 }
 
 /// Records that a sweep begins.
 pub(super) fn claim(folder: &Path) {
     let mark = private::open_for_locking(&folder.join(SWEEP_MARKER));
-    // If this fails, there are only more sweeps than needed.
+    // If this fails, the next sweep merely comes too early.
     mark.and_then(|mark| mark.set_modified(SystemTime::now())).ok();
 }
 
@@ -50,8 +50,8 @@ pub(super) fn sweep(folder: &Path, limits: &OutputLimits) {
 /// Removes the temporary files of sessions that have not used them for a long time.
 pub(super) fn sweep_scratch(scratch: &Path, max_age: Duration) {
     for folder in folders(scratch) {
-        let used = std::fs::metadata(&folder).and_then(|folder| folder.modified());
-        if used.is_ok_and(|used| used.elapsed().is_ok_and(|unused| unused > max_age)) {
+        let last_used = std::fs::metadata(&folder).and_then(|folder| folder.modified());
+        if last_used.is_ok_and(|time| time.elapsed().is_ok_and(|unused| unused > max_age)) {
             // A failure is retried by the next sweep.
             std::fs::remove_dir_all(folder).ok();
         }
@@ -72,10 +72,10 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
 fn outputs(session: &Path) -> Vec<SavedOutput> {
     let output = |entry: DirEntry| {
         let path = entry.path();
-        // The metadata of the entry itself: a link is not ours.
+        // The metadata of the entry itself, because outputs are never links.
         let metadata = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
-        let is_ours = path.extension().is_some_and(|extension| extension == "txt");
-        is_ours.then_some(())?;
+        let is_output = path.extension().is_some_and(|extension| extension == "txt");
+        is_output.then_some(())?;
         Some(SavedOutput { path, bytes: metadata.len(), modified: metadata.modified().ok()? })
     };
     entries(session).filter_map(output).collect()

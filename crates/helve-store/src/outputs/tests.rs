@@ -104,14 +104,14 @@ proptest! {
     }
 
     #[test]
-    fn truncation_keeps_the_beginning(text in "(?s).{0,80}", most in 0usize..100) {
-        let kept = truncate(&text, most);
-        if text.len() <= most {
+    fn truncation_keeps_the_beginning(text in "(?s).{0,80}", max in 0usize..100) {
+        let kept = truncate(&text, max);
+        if text.len() <= max {
             prop_assert_eq!(kept, text);
         } else {
             let (beginning, line) = kept.rsplit_once("[Only the first ").unwrap();
             let length: usize = line.split(' ').next().unwrap().parse().unwrap();
-            prop_assert!(length <= most && length + 4 > most);
+            prop_assert!(length <= max && length + 4 > max);
             prop_assert!(beginning.starts_with(&text[..length]) && beginning.len() <= length + 1);
         }
     }
@@ -120,7 +120,7 @@ proptest! {
 #[test]
 fn a_long_output_is_truncated_with_a_note() {
     let data = tempfile::tempdir().unwrap();
-    let files = OutputFiles::with(data.path(), SMALL);
+    let files = OutputFiles::with_limits(data.path(), SMALL);
     let saved = save(&files, "s", &"äöü\n".repeat(50)).unwrap();
     let text = std::fs::read_to_string(&saved.path).unwrap();
     assert_eq!(saved.bytes, text.len() as u64);
@@ -222,7 +222,7 @@ fn links_are_not_followed() {
 #[test]
 fn a_sweep_is_due_once_an_hour_across_processes() {
     let data = tempfile::tempdir().unwrap();
-    let [one, two] = [(); 2].map(|()| OutputFiles::with(data.path(), SMALL));
+    let [one, two] = [(); 2].map(|()| OutputFiles::with_limits(data.path(), SMALL));
     private::create_folder(&one.0.folder).unwrap();
     assert!(one.0.is_sweep_due(1));
     assert!(!one.0.is_sweep_due(1));
@@ -235,7 +235,7 @@ fn a_sweep_is_due_once_an_hour_across_processes() {
     for wrong in [long_ago, not_yet] {
         mark.set_modified(wrong).unwrap();
         assert!(!two.0.is_sweep_due(1), "it has just swept");
-        let three = OutputFiles::with(data.path(), SMALL);
+        let three = OutputFiles::with_limits(data.path(), SMALL);
         assert!(three.0.is_sweep_due(1));
         assert!(!three.0.is_sweep_due(1));
     }
@@ -246,7 +246,7 @@ fn a_sweep_is_due_once_an_hour_across_processes() {
 #[test]
 fn unused_temporary_folders_are_removed() {
     let data = tempfile::tempdir().unwrap();
-    let files = OutputFiles::with(data.path(), SMALL);
+    let files = OutputFiles::with_limits(data.path(), SMALL);
     let [one, two] = ["session_1", "session_2"].map(|session| files.scratch(session).unwrap());
     assert_ne!(one, two);
     let below = one.strip_prefix(data.path().canonicalize().unwrap()).unwrap();

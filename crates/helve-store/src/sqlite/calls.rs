@@ -14,7 +14,7 @@ use super::{signed, unsigned};
 /// Maximum size of a stored output or error.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Maximum size of stored arguments or metadata, as JSON.
-const JSON: usize = 256 << 10;
+const MAX_JSON_BYTES: usize = 256 << 10;
 /// Maximum size of each string in larger arguments or metadata.
 const MAX_JSON_STRING_BYTES: usize = 1 << 10;
 /// Maximum size of a title.
@@ -25,10 +25,10 @@ const MAX_CALLS: i64 = 10_000;
 const MAX_CALLS_IN_MEMORY: i64 = 200;
 /// Maximum age of a call, in milliseconds.
 const MAX_AGE_MS: i64 = 30 * 24 * 3600 * 1000;
-/// How many calls are removed at a time, so that nobody has to wait.
+/// How many calls are removed at a time, so that queries do not have to wait.
 const BATCH_SIZE: i64 = 200;
 
-/// Reduces an event to what the state of its call will contain; `None` if that is nothing.
+/// Reduces an event to what is stored about its call; `None` if nothing is.
 pub(crate) fn reduce(event: &Event) -> Option<Event> {
     let what = match &event.what {
         EventKind::Started { .. } | EventKind::Running { .. } => event.what.clone(),
@@ -60,7 +60,7 @@ pub(crate) fn reduce(event: &Event) -> Option<Event> {
     Some(Event { call, root, session, at: *at, what })
 }
 
-/// Writes a call to its row, or to a new one. Returns the row.
+/// Writes a call to its row, or to a new row if it has none. Returns the row.
 pub(crate) fn write(
     connection: &Connection,
     owner: &str,
@@ -100,35 +100,41 @@ pub(crate) fn write(
 pub(crate) fn newest(
     database: &Database,
     session: Option<&str>,
-    most: usize,
+    max: usize,
 ) -> rusqlite::Result<Vec<CallState>> {
-    let mut calls = read_calls(&database.main, session, most)?;
+    let mut calls = read_calls(&database.main, session, max)?;
     let Some(fallback) = database.fallback(Table::Calls) else { return Ok(calls) };
-    calls.extend(read_calls(fallback, session, most).unwrap_or_default());
+    calls.extend(read_calls(fallback, session, max).unwrap_or_default());
     let mut seen = HashSet::new();
-    // A call that began before the switch to memory is in both; the one in memory is newer.
+    // A call that began before the switch to memory is in both databases; the one in memory is newer.
     calls.retain(|call| seen.insert((call.session.clone(), call.id.clone(), call.created)));
     calls.sort_by_key(|call| std::cmp::Reverse(call.created));
-    calls.truncate(most);
+    calls.truncate(max);
     Ok(calls)
 }
 
 fn read_calls(
     connection: &Connection,
     session: Option<&str>,
-    most: usize,
+    max: usize,
 ) -> rusqlite::Result<Vec<CallState>> {
-    const ALL: &str = "SELECT id, session, parent, tool, status, title, input, metadata, error,
+    const OF_ALL_SESSIONS: &str =
+        "SELECT id, session, parent, tool, status, title, input, metadata, error,
              output, created, started, ended FROM calls
          ORDER BY number DESC LIMIT ?1";
-    const ONE: &str = "SELECT id, session, parent, tool, status, title, input, metadata, error,
+    const OF_ONE_SESSION: &str =
+        "SELECT id, session, parent, tool, status, title, input, metadata, error,
              output, created, started, ended FROM calls
          WHERE session = ?2 ORDER BY number DESC LIMIT ?1";
-    let mut statement = connection.prepare_cached(if session.is_some() { ONE } else { ALL })?;
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(if session.is_some() {
+        OF_ONE_SESSION
+    } else {
+        OF_ALL_SESSIONS
+    })?;
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
     let mut rows = match session {
-        Some(session) => statement.query(params![most, session])?,
-        None => statement.query([most])?,
+        Some(session) => statement.query(params![max, session])?,
+        None => statement.query([max])?,
     };
     let mut calls = Vec::new();
     while let Some(row) = rows.next()? {
@@ -178,7 +184,7 @@ fn status_name(status: CallStatus) -> &'static str {
     }
 }
 
-/// Whether everything that should go was removed.
+/// Whether everything that exceeds the limits was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PruneResult {
     Complete,
@@ -187,14 +193,14 @@ pub(crate) enum PruneResult {
 
 /// Removes one batch of surplus calls and one of expired calls.
 pub(crate) fn prune(database: &Database) -> rusqlite::Result<PruneResult> {
-    let most = match database.location {
+    let max = match database.location {
         Location::File(_) => MAX_CALLS,
         Location::Memory => MAX_CALLS_IN_MEMORY,
     };
     let too_many = database.main.execute(
         "DELETE FROM calls WHERE owner IS NULL AND number IN (
              SELECT number FROM calls ORDER BY number DESC LIMIT ?1 OFFSET ?2)",
-        [BATCH_SIZE, most],
+        [BATCH_SIZE, max],
     )?;
     let too_old = database.main.execute(
         "DELETE FROM calls WHERE number IN (
@@ -212,14 +218,18 @@ pub(crate) fn prune(database: &Database) -> rusqlite::Result<PruneResult> {
 
 /// Converts a value to JSON. If it is too large, its strings are truncated.
 fn limited_json(value: &Value) -> String {
-    let whole = value.to_string();
-    if whole.len() <= JSON {
-        return whole;
+    let text = value.to_string();
+    if text.len() <= MAX_JSON_BYTES {
+        return text;
     }
     let mut clipped = value.clone();
     truncate_strings(&mut clipped);
-    let text = clipped.to_string();
-    if text.len() <= JSON { text } else { json!({ "omitted": whole.len() }).to_string() }
+    let truncated = clipped.to_string();
+    if truncated.len() <= MAX_JSON_BYTES {
+        truncated
+    } else {
+        json!({ "omitted": text.len() }).to_string()
+    }
 }
 
 fn truncate_strings(value: &mut Value) {
@@ -232,11 +242,11 @@ fn truncate_strings(value: &mut Value) {
 }
 
 /// Truncates a text and appends how much is missing.
-fn truncate(text: &str, most: usize) -> String {
-    if text.len() <= most {
+fn truncate(text: &str, max: usize) -> String {
+    if text.len() <= max {
         return text.to_owned();
     }
-    let kept = &text[..text.floor_char_boundary(most)];
+    let kept = &text[..text.floor_char_boundary(max)];
     format!("{kept}… ({} more bytes)", text.len() - kept.len())
 }
 

@@ -32,7 +32,7 @@ struct Fallback {
 
 const STATEMENT_CACHE_SIZE: usize = 64;
 /// A write-ahead log up to this size is left to the next process.
-const MAX_LOG_LEFT: u64 = 256 << 10;
+const MAX_LEFTOVER_LOG_BYTES: u64 = 256 << 10;
 /// The write-ahead log is truncated to this size.
 const MAX_LOG_BYTES: i64 = 16 << 20;
 
@@ -62,7 +62,7 @@ impl Database {
         Ok(Self { main, location: Location::Memory, owner: "this".into(), fallback: None })
     }
 
-    /// Uses a file that cannot be written as the fallback, as far as it is readable.
+    /// Uses a read-only file as the fallback, if it can be read.
     pub(crate) fn set_fallback(&mut self, path: &Path) {
         self.fallback =
             connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok().and_then(Fallback::new);
@@ -88,13 +88,13 @@ impl Database {
     }
 
     /// Closes the database. Checkpointing the log takes several syncs, which would delay the exit of the process,
-    /// so a short log stays: the next process reads it, as after a crash.
+    /// so a short log is left to the next process, which reads it as after a crash.
     pub(crate) fn close(self, data: &Path) {
         let log = std::fs::metadata(open::log_in(data)).map_or(0, |log| log.len());
-        if log <= MAX_LOG_LEFT {
-            let keep = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        if log <= MAX_LEFTOVER_LOG_BYTES {
+            let no_checkpoint = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             // If this fails, closing only takes longer.
-            self.main.set_db_config(keep, true).ok();
+            self.main.set_db_config(no_checkpoint, true).ok();
         }
     }
 
@@ -105,9 +105,9 @@ impl Database {
         work: impl FnOnce(&Self) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
         self.main.busy_timeout(Duration::ZERO)?;
-        let done = work(self);
+        let result = work(self);
         self.main.busy_timeout(timeout)?;
-        done
+        result
     }
 
     /// Returns the fallback connection, if it has this table in the known form.
@@ -149,8 +149,8 @@ impl FileIdentity {
 
     #[cfg(not(unix))]
     pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
-        let since = std::fs::metadata(path)?.created()?.duration_since(std::time::UNIX_EPOCH);
-        let since = since.unwrap_or_default();
-        Ok(Self(since.as_secs(), u64::from(since.subsec_nanos())))
+        let created = std::fs::metadata(path)?.created()?.duration_since(std::time::UNIX_EPOCH);
+        let created = created.unwrap_or_default();
+        Ok(Self(created.as_secs(), u64::from(created.subsec_nanos())))
     }
 }

@@ -1,4 +1,4 @@
-//! Classifies database failures, and words the notices about them.
+//! Classifies database failures, and writes the notices about them.
 
 use std::io;
 use std::path::Path;

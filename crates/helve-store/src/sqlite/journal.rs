@@ -44,7 +44,7 @@ impl Journal for SqliteStore {
         self.query(move |worker| {
             let open = worker.open_entries.take(id);
             let images: Vec<_> =
-                after.iter().map(|left| left.as_ref().map(AfterFile::of)).collect();
+                after.iter().map(|image| image.as_ref().map(AfterFile::of)).collect();
             let mut completed =
                 worker.attempt(|database| entries::done(database, &folder, id, &images))?;
             if completed == CompletionResult::NotFound
@@ -54,7 +54,7 @@ impl Journal for SqliteStore {
                 completed =
                     worker.attempt(|database| entries::done(database, &folder, id, &images))?;
             }
-            worker.added(images.iter().flatten().map(|left| left.image.added()).sum());
+            worker.record_added(images.iter().flatten().map(|file| file.image.added_bytes()).sum());
             match completed {
                 CompletionResult::Completed => Ok(()),
                 CompletionResult::NotFound => Err(no_open_entry()),
@@ -64,7 +64,7 @@ impl Journal for SqliteStore {
 
     fn void(&self, id: EntryId) {
         let folder = folder_in(&self.folder);
-        self.start(self.queue.query(Box::new(move |worker| {
+        self.start_if_missing(self.queue.query(Box::new(move |worker| {
             worker.open_entries.take(id);
             // If the entry stays, its content is still correct.
             worker.attempt(|database| entries::void(database, &folder, id)).ok();
@@ -74,10 +74,10 @@ impl Journal for SqliteStore {
     fn entries<'a>(
         &'a self,
         root: &'a Path,
-        most: usize,
+        max: usize,
     ) -> BoxFuture<'a, Result<Vec<RecordedChange>, StoreError>> {
         let root = root.to_owned();
-        self.query(move |worker| worker.attempt(|database| changes::newest(database, &root, most)))
+        self.query(move |worker| worker.attempt(|database| changes::newest(database, &root, max)))
     }
 
     fn change<'a>(
@@ -100,15 +100,15 @@ fn begin(
     let image = |file: &BeforeImage| file.image.as_ref().map(StoredImage::of);
     let images: Vec<_> = entry.files.iter().map(image).collect();
     let id = worker.attempt(|database| entries::begin(database, folder, entry, &images))?;
-    worker.added(images.iter().flatten().map(StoredImage::added).sum());
+    worker.record_added(images.iter().flatten().map(StoredImage::added_bytes).sum());
     Ok(id)
 }
 
-/// Entries that are not completed, kept in case the database is replaced before they are.
+/// Entries that are not completed yet. They are kept because the database may be replaced before they are completed.
 #[derive(Default)]
 pub(super) struct OpenEntries(VecDeque<(EntryId, JournalEntry)>);
 
-/// Maximum number of open entries; abandoned ones are dropped.
+/// Maximum number of open entries; the oldest are dropped.
 const MAX_OPEN_ENTRIES: usize = 32;
 
 impl OpenEntries {
@@ -118,8 +118,8 @@ impl OpenEntries {
     }
 
     fn take(&mut self, id: EntryId) -> Option<JournalEntry> {
-        let place = self.0.iter().position(|(open, _)| *open == id)?;
-        self.0.remove(place).map(|(_, entry)| entry)
+        let index = self.0.iter().position(|(open, _)| *open == id)?;
+        self.0.remove(index).map(|(_, entry)| entry)
     }
 }
 
@@ -128,7 +128,7 @@ fn first_number() -> i64 {
     now().saturating_mul(1000)
 }
 
-fn bytes_of(path: &Path) -> &[u8] {
+fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 

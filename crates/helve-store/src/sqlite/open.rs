@@ -1,4 +1,4 @@
-//! Opens the database of a data folder, and recovers from whatever is found there.
+//! Opens the database of a data folder, and recovers if the file is damaged or cannot be used.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(crate) fn open(
     damaged: Option<(FileIdentity, String)>,
 ) -> Result<OpenedDatabase, DatabaseFailure> {
     let path = file_in(data);
-    let failure = match on_disk(data, timeout, lock, damaged) {
+    let failure = match open_on_disk(data, timeout, lock, damaged) {
         Ok(opened) => return Ok(opened),
         Err(failure) => failure,
     };
@@ -47,7 +47,7 @@ pub(crate) fn open(
     Ok(OpenedDatabase { database, notice: Some(failure::in_memory_notice(&path, &failure)) })
 }
 
-fn on_disk(
+fn open_on_disk(
     data: &Path,
     timeout: Duration,
     lock: &mut Option<ProcessLock>,
@@ -108,18 +108,18 @@ const MAX_DAMAGED_FILES: usize = 4;
 
 /// Renames a damaged file together with its log, so that both can still be examined.
 fn move_aside(path: &Path) -> io::Result<PathBuf> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let free = |at: &u64| !with_suffix(path, &format!(".corrupt-{at}")).exists();
-    let at = (since..).find(free).unwrap_or(since);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let is_free = |at: &u64| !with_suffix(path, &format!(".corrupt-{at}")).exists();
+    let at = (now..).find(is_free).unwrap_or(now);
     let aside = with_suffix(path, &format!(".corrupt-{at}"));
-    // The file comes last: a new one must not find the old log.
+    // The database comes last: a new database must not find the old log.
     for part in ["-wal", "-shm", ""] {
         match std::fs::rename(with_suffix(path, part), with_suffix(&aside, part)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
     }
-    remove_oldest(path);
+    remove_oldest_damaged(path);
     Ok(aside)
 }
 
@@ -130,14 +130,14 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Removes the oldest damaged files, so that a failing disk does not fill up with them.
-fn remove_oldest(path: &Path) {
+fn remove_oldest_damaged(path: &Path) {
     let Some(entries) = path.parent().and_then(|data| std::fs::read_dir(data).ok()) else { return };
-    let age = |name: &str| name.strip_prefix("store.db.corrupt-")?.parse::<u64>().ok();
+    let time = |name: &str| name.strip_prefix("store.db.corrupt-")?.parse::<u64>().ok();
     let names = entries.filter_map(Result::ok).map(|entry| entry.file_name());
-    let mut ages: Vec<u64> = names.filter_map(|name| age(name.to_str()?)).collect();
-    ages.sort_unstable();
-    ages.reverse();
-    for at in ages.into_iter().skip(MAX_DAMAGED_FILES) {
+    let mut times: Vec<u64> = names.filter_map(|name| time(name.to_str()?)).collect();
+    times.sort_unstable();
+    times.reverse();
+    for at in times.into_iter().skip(MAX_DAMAGED_FILES) {
         for log in ["", "-wal", "-shm"] {
             // A failure is retried next time.
             std::fs::remove_file(with_suffix(path, &format!(".corrupt-{at}{log}"))).ok();

@@ -15,6 +15,7 @@ pub(crate) struct PendingWrites {
     live: HashMap<Key, LiveCall>,
     /// By session and key; only the last value is written.
     slots: HashMap<(String, String), String>,
+    /// Number of calls that began so far.
     started: u64,
     /// Number of calls that began while too many were running.
     pub(crate) untracked: u64,

@@ -1,4 +1,5 @@
-//! Identifies the process that a running call belongs to. Each process holds a file lock, which ends with the process.
+//! Locks that show which processes are alive. A running call belongs to a process; if the process dies, its lock is
+//! released and the call counts as interrupted.
 
 use std::collections::HashSet;
 use std::fs::{File, TryLockError};
@@ -26,7 +27,7 @@ pub(crate) struct ProcessLock {
 }
 
 impl ProcessLock {
-    /// Call it while [`OpenLock`] is held: until the lock is taken, its file looks like one of a dead process.
+    /// Creates the lock. Call it while [`OpenLock`] is held: until the new file is locked, its process seems dead.
     pub(crate) fn new(data: &Path) -> io::Result<Self> {
         let id = Uuid::new_v4().simple().to_string();
         let path = run_folder(data).join(format!("{id}.lock"));

@@ -25,7 +25,7 @@ pub(crate) struct SlotWrite {
 const COLLECT_TIME: Duration = Duration::from_millis(10);
 /// Maximum number of bytes that may wait.
 const MAX_QUEUE_BYTES: usize = 32 << 20;
-/// The part of it for progress of running calls, which the end of a call replaces anyway.
+/// Maximum number of bytes that may wait before progress of running calls is dropped. The end of a call replaces it anyway.
 const MAX_PROGRESS_BYTES: usize = MAX_QUEUE_BYTES / 2;
 /// Above this size a batch is written at once.
 const FULL_BATCH_BYTES: usize = 1 << 20;
@@ -43,10 +43,11 @@ pub(crate) struct Queue {
 struct QueueState {
     stage: QueueStage,
     items: Vec<QueueItem>,
+    /// Estimated size of the items in bytes.
     weight: usize,
     /// A caller waits for an answer.
     urgent: bool,
-    /// The thread sleeps and must be woken even for a write.
+    /// The thread sleeps without a timeout, so a write must wake it.
     asleep: bool,
     dropped: DroppedEvents,
 }
@@ -63,7 +64,7 @@ enum QueueStage {
     Ended,
 }
 
-/// Number of events dropped because the queue was full.
+/// Number of writes dropped because the queue was full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DroppedEvents {
     pub(crate) progress: u64,
@@ -101,9 +102,9 @@ impl Queue {
     }
 
     /// Queues a slot write if there is room, otherwise counts it as dropped.
-    pub(crate) fn push_slot(&self, setting: SlotWrite) -> WorkerThread {
-        let weight = setting.session.len() + setting.key.len() + setting.value.len();
-        self.push(QueueItem::Slot(setting), weight, Quota::Any)
+    pub(crate) fn push_slot(&self, slot: SlotWrite) -> WorkerThread {
+        let weight = slot.session.len() + slot.key.len() + slot.value.len();
+        self.push(QueueItem::Slot(slot), weight, Quota::Any)
     }
 
     fn push(&self, item: QueueItem, weight: usize, quota: Quota) -> WorkerThread {
@@ -209,7 +210,7 @@ impl QueueState {
     }
 }
 
-/// Estimates the memory owned by an event. Arguments are shared with the call.
+/// Estimates the memory that an event owns. Arguments do not count, because they are shared with the call.
 fn text_length(what: &EventKind) -> usize {
     match what {
         EventKind::Progress(Progress { title, metadata, .. }) => {
@@ -227,7 +228,7 @@ fn text_length(what: &EventKind) -> usize {
     }
 }
 
-/// Only counts top-level strings: long texts such as diffs are there.
+/// Estimates the size of metadata. Counts only top-level strings, because long texts such as diffs are there.
 fn fields_length(metadata: &Map<String, Value>) -> usize {
     metadata.values().map(|value| ITEM_BYTES + value.as_str().map_or(0, str::len)).sum()
 }

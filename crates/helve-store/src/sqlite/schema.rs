@@ -4,6 +4,22 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::failure::{DatabaseFailure, DatabaseProblem};
 
+/// The less obvious columns:
+/// - `slots.touched`: time of the last write.
+/// - `calls.owner`: id of the process (`ProcessLock`) that runs the call; null once the call has ended.
+/// - `journal.owner`: id of the process that made the entry.
+/// - `rules.holder`: the session id or project root to which an approval applies.
+/// - `trust.given`: time when trust was given or withdrawn.
+/// - `journal_files.before`, `after`: the image rows of the file before and after the commit.
+/// - `journal_files.meant`: hash of the content that the commit intends to write; empty for a removal.
+/// - `journal_files.mode`, `left_mode`: permissions before and after the commit.
+/// - `journal_images.length`, `kept`: size of the content, and its size as stored.
+/// - `journal_images.form`: how it is compressed, `raw` or `lz4`.
+/// - `journal_images.seal`: checksum over the other columns and the stored bytes.
+/// - `journal_images.bytes`: the stored bytes; null if they are in a file.
+///
+/// All times are in milliseconds since the Unix epoch.
+///
 /// Migration *n* leads to version *n* + 1. Never change a released migration; append a new one.
 ///
 /// A process of the previous version may have the file open during a migration, so migrations only add.

@@ -1,4 +1,5 @@
-//! Slots: values that sessions remember, with optimistic concurrency. A write must name the version it replaces.
+//! Slots: values that sessions remember, with optimistic concurrency. A write names the version that it replaces, and fails
+//! if the slot has another version.
 
 use std::io;
 
@@ -13,7 +14,7 @@ use super::{now, signed, unsigned};
 const MAX_VALUE_BYTES: usize = 16 << 20;
 /// Maximum nesting depth of a value; the parser accepts no more than 127.
 const MAX_DEPTH: usize = 120;
-/// Maximum number of slots. Each file that a session was shown has one.
+/// Maximum number of slots. A session has one for each file that it was shown.
 const MAX_SLOTS: i64 = 50_000;
 /// Maximum time since the last change of a slot, in milliseconds.
 const MAX_AGE_MS: i64 = 180 * 24 * 3600 * 1000;
@@ -72,15 +73,16 @@ fn delete_slot<T>(database: &Database, session: &str, key: &str) -> rusqlite::Re
     Ok(None)
 }
 
+/// Replaces a slot if its version is `expected_version`; 0 stands for a slot that does not exist. Returns whether it did.
 pub(crate) fn put(
     database: &Database,
     session: &str,
     key: &str,
-    seen: u64,
+    expected_version: u64,
     value: &str,
 ) -> rusqlite::Result<bool> {
     copy_from_fallback(database, session, key)?;
-    let mut statement = match seen {
+    let mut statement = match expected_version {
         0 => database.main.prepare_cached(
             "INSERT OR IGNORE INTO slots (session, key, version, touched, value) VALUES (?1, ?2, ?3 + 1, ?4, ?5)",
         )?,
@@ -89,7 +91,7 @@ pub(crate) fn put(
              WHERE session = ?1 AND key = ?2 AND version = ?3",
         )?,
     };
-    Ok(statement.execute(params![session, key, signed(seen), now(), value])? == 1)
+    Ok(statement.execute(params![session, key, signed(expected_version), now(), value])? == 1)
 }
 
 /// Replaces a slot, whatever its version.

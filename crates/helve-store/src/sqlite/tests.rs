@@ -61,9 +61,9 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
             Some((version, value)) => format!("{value} (version {version})"),
             None => "nothing".into(),
         }),
-        ["put", session, key, seen, value] => {
+        ["put", session, key, version, value] => {
             let value = serde_json::from_str(value).unwrap();
-            let put = store.put(session, key, seen.parse().unwrap(), value).await.unwrap();
+            let put = store.put(session, key, version.parse().unwrap(), value).await.unwrap();
             Some(if put { "done" } else { "refused" }.into())
         }
         ["set", session, key, value] => {
@@ -86,7 +86,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
         }
         ["remembered", session, root] => {
             let rules = store.remembered(session, Path::new(root)).await.unwrap();
-            Some(rules.iter().map(show).collect::<String>())
+            Some(rules.iter().map(show_rule).collect::<String>())
         }
         ["calls", session] => {
             let session = Some(*session).filter(|session| *session != "*");
@@ -118,7 +118,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
         ["change", call] => Some(match store.change(call).await {
             Ok(Some(change)) => show_change(&change),
             Ok(None) => "nothing".into(),
-            Err(lost) => lost.to_string(),
+            Err(error) => error.to_string(),
         }),
         ["history", root] => {
             let changes = store.entries(Path::new(root), 10).await.unwrap();
@@ -217,16 +217,18 @@ fn show_change(RecordedChange { call, session: _, tool, at: _, files }: &Recorde
         let before = file.before.as_ref().map(|image| (text(&image.bytes), image.mode));
         let before = before.map_or("-".into(), |(text, mode)| format!("{text} {mode:o}"));
         let after = match &file.after {
-            AfterImage::Known(left) => left.as_ref().map_or("-".into(), |image| text(&image.bytes)),
-            AfterImage::Intended(None) => "meant: -".into(),
-            AfterImage::Intended(Some(hash)) => format!("meant: {hash:?}"),
+            AfterImage::Known(image) => {
+                image.as_ref().map_or("-".into(), |image| text(&image.bytes))
+            }
+            AfterImage::Intended(None) => "intended: -".into(),
+            AfterImage::Intended(Some(hash)) => format!("intended: {hash:?}"),
             AfterImage::Lost => "lost".into(),
         };
         format!("{all} {} {before} > {after}", file.path.display())
     })
 }
 
-fn show(rule: &Rule) -> String {
+fn show_rule(rule: &Rule) -> String {
     let Rule { permission, pattern, action, source } = rule;
     format!("\n  {action:?} {permission} {pattern:?} {source:?}")
 }
@@ -353,7 +355,7 @@ fn trust_is_given_and_withdrawn_by_path() {
 }
 
 #[test]
-fn a_call_is_one_row() {
+fn each_call_is_one_row_that_follows_its_state() {
     check(
         "
         start s/1 read
@@ -396,7 +398,7 @@ fn a_call_is_one_row() {
 }
 
 #[test]
-fn changes_are_found_as_they_were_made() {
+fn changes_are_returned_with_the_contents_before_and_after() {
     check(
         "
         history /p
@@ -427,18 +429,18 @@ fn changes_are_found_as_they_were_made() {
             change 2: edit 2 /p/b - > "made"
             change 3: edit 3 /p/b "made" 644 > -
             change 4: nothing
-            change 6: edit 6 /p/a "new" 644 > meant: -
+            change 6: edit 6 /p/a "new" 644 > intended: -
             history /p:
-              edit 6 /p/a "" 644 > meant: -
+              edit 6 /p/a "" 644 > intended: -
               edit 5 /p/a "" 644 > ""
               edit 3 /p/b "" 644 > -
               edit 2 /p/b - > ""
               edit 1 /p/a "" 644 > ""
             history /q:
             change 1: edit 1 /p/a "old" 644 > "new"
-            change 6: edit 6 /p/a "new" 644 > meant: -
+            change 6: edit 6 /p/a "new" 644 > intended: -
             history /p:
-              edit 6 /p/a "" 644 > meant: -
+              edit 6 /p/a "" 644 > intended: -
               edit 5 /p/a "" 644 > ""
               edit 3 /p/b "" 644 > -
               edit 2 /p/b - > ""
@@ -468,7 +470,7 @@ fn dropping_the_store_waits_for_queued_writes() {
         store.append(&event("s", &id, EventKind::Started { tool: "read".into(), parent: None }));
         store.append(&event("s", &id, completed("output")));
     }
-    assert_eq!(store.dropped(), 0);
+    assert_eq!(store.lost_writes(), 0);
     drop(store);
     let connection = rusqlite::Connection::open(folder.path().join("store.db")).unwrap();
     let count = connection.query_row("SELECT count(*) FROM calls", [], |row| row.get(0));
@@ -491,7 +493,7 @@ fn only_a_long_log_is_checkpointed_on_close() {
 }
 
 #[test]
-fn large_values_are_limited() {
+fn large_values_are_refused_and_large_call_texts_are_cut() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = store(folder.path());

@@ -37,7 +37,7 @@ enum Cleanup {
     Everything,
 }
 
-/// How often one query is retried after recovering from a failure.
+/// How many times a query is attempted, with a recovery after each failure.
 const MAX_ATTEMPTS: usize = 4;
 /// Number of batches of calls after which the history is pruned.
 const CLEANUP_INTERVAL: u32 = 64;
@@ -68,7 +68,7 @@ impl StoreWorker {
             for item in items {
                 match item {
                     QueueItem::Event(event) => self.pending.add_event(&event),
-                    QueueItem::Slot(setting) => self.pending.set_slot(setting),
+                    QueueItem::Slot(slot) => self.pending.set_slot(slot),
                     QueueItem::Query(query) => {
                         self.write_slots();
                         query(&mut self);
@@ -133,9 +133,9 @@ impl StoreWorker {
     }
 
     /// Records that the journal has grown by this many bytes.
-    pub(crate) fn added(&mut self, bytes: u64) {
+    pub(crate) fn record_added(&mut self, bytes: u64) {
         if let Some(database) = &self.database {
-            self.schedule.added(database.location, bytes);
+            self.schedule.record_added(database.location, bytes);
         }
     }
 
@@ -180,7 +180,7 @@ impl StoreWorker {
         self.notices.truncate(MAX_NOTICES);
     }
 
-    /// Replaces a failed database by a working one.
+    /// Replaces a failed database with a working one.
     fn recover(&mut self, failure: DatabaseFailure) -> Result<(), DatabaseFailure> {
         let Some(database) = self.database.take() else { return Ok(()) };
         let (problem, identity) = match (failure.problem, database.location) {
@@ -218,7 +218,7 @@ impl StoreWorker {
         }
     }
 
-    /// Does a small part of the cleanup while nobody waits.
+    /// Does a small part of the cleanup while the queue is empty.
     fn clean_up(&mut self) {
         let (work, next): (fn(&Database) -> rusqlite::Result<PruneResult>, _) = match self.cleanup {
             Cleanup::None(_) => return self.sweep(),
@@ -229,7 +229,7 @@ impl StoreWorker {
         let pruned = database.without_waiting(self.timeout, work);
         match pruned {
             Ok(PruneResult::Partial) => {}
-            // A failed cleanup is neither retried at once nor a reason to abandon the file.
+            // A failed cleanup is not retried at once, and the file stays in use.
             Ok(PruneResult::Complete) | Err(_) => self.cleanup = next,
         }
     }

@@ -21,7 +21,7 @@ fn check(files: &str, changes: &str, expected: Snapshot) {
 }
 
 #[test]
-fn writes() {
+fn files_are_written_and_their_folders_created() {
     check(
         "",
         "a = 1",
@@ -64,7 +64,7 @@ fn writes() {
 }
 
 #[test]
-fn removes_and_moves() {
+fn files_are_removed_and_moved() {
     check(
         "a = 1\nb/c = 2",
         "- a\n- b/c",
@@ -122,18 +122,18 @@ fn a_place_named_twice_is_refused() {
     check(
         "a = 1",
         "a = 2\na = 3",
-        expect![[r"
-        the file is named twice in one commit
-        a = 1
-    "]],
+        expect![[r#"
+            the file occurs twice in one commit
+            a = 1
+        "#]],
     );
     check(
         "a = 1",
         "a > a",
-        expect![[r"
-        the file is named twice in one commit
-        a = 1
-    "]],
+        expect![[r#"
+            the file occurs twice in one commit
+            a = 1
+        "#]],
     );
     let fixture = Fixture::new("d/a = 1");
     let inner = place(&fixture.path("d"), "a");
@@ -150,23 +150,23 @@ fn a_place_named_twice_is_refused() {
 fn unexpected_content_is_left_alone() {
     let fixture = Fixture::new("a = 1\nb = 2");
     let changes = fixture.changes("b = 3\na = 3\nnew/c = 4");
-    fs::write(fixture.path("a"), "theirs").unwrap();
-    let found = Some(ContentHash::of(b"theirs"));
+    fs::write(fixture.path("a"), "foreign").unwrap();
+    let found = Some(ContentHash::of(b"foreign"));
     assert_eq!(fixture.commit(&changes), Err(CommitError::Conflict { at: fixture.at("a"), found }));
-    let appeared = fixture.changes("c = 1");
+    let creation = fixture.changes("c = 1");
     fs::write(fixture.path("c"), "").unwrap();
     let found = Some(ContentHash::of(b""));
     assert_eq!(
-        fixture.commit(&appeared),
+        fixture.commit(&creation),
         Err(CommitError::Conflict { at: fixture.at("c"), found })
     );
-    let gone = fixture.changes("- b");
+    let removal = fixture.changes("- b");
     fs::remove_file(fixture.path("b")).unwrap();
     assert_eq!(
-        fixture.commit(&gone),
+        fixture.commit(&removal),
         Err(CommitError::Conflict { at: fixture.at("b"), found: None })
     );
-    assert_eq!(fixture.tree(), "a = theirs\nc = \n");
+    assert_eq!(fixture.tree(), "a = foreign\nc = \n");
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_read_only_folder_is_refused() {
 }
 
 #[test]
-fn hard_links_are_broken_or_kept() {
+fn hard_links_are_kept_only_if_written_in_place() {
     let fixture = Fixture::new("a = 1234");
     fs::hard_link(fixture.path("a"), fixture.path("b")).unwrap();
     let mut changes = fixture.changes("a = 56");
@@ -330,7 +330,7 @@ fn only_regular_files_are_changed() {
 }
 
 #[test]
-fn large_files_and_unusual_names() {
+fn large_files_and_unusual_names_are_written() {
     let fixture = Fixture::new("");
     let large = "0123456789abcdef".repeat(500_000);
     fixture.commit(&[fixture.write("large", &large)]).unwrap();
@@ -343,7 +343,7 @@ fn large_files_and_unusual_names() {
 }
 
 #[test]
-fn many_files_at_once() {
+fn many_files_are_written_in_one_commit() {
     let fixture = Fixture::new("");
     let files: String = (0..200).map(|n| format!("d{}/f{n} = {n}\n", n % 7)).collect();
     fixture.commit(&fixture.changes(&files)).unwrap();

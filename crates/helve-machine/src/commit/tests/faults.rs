@@ -103,28 +103,28 @@ fn fail_each_call(changes: &str, unsupported: &'static Unsupported, links: HardL
 }
 
 #[test]
-fn one_call_fails() {
+fn a_failing_call_leaves_all_files_old_or_new() {
     for changes in SCENARIOS {
         fail_each_call(changes, FILE_SYSTEMS[0], HardLinks::Break);
     }
 }
 
 #[test]
-fn one_call_fails_where_names_cannot_be_exchanged() {
+fn a_failing_call_is_harmless_where_names_cannot_be_exchanged() {
     for changes in SCENARIOS {
         fail_each_call(changes, FILE_SYSTEMS[1], HardLinks::Break);
     }
 }
 
 #[test]
-fn one_call_fails_where_files_cannot_be_linked() {
+fn a_failing_call_is_harmless_where_files_cannot_be_linked() {
     for changes in SCENARIOS {
         fail_each_call(changes, FILE_SYSTEMS[2], HardLinks::Break);
     }
 }
 
 #[test]
-fn one_call_fails_when_a_file_is_written_in_place() {
+fn a_failing_call_is_harmless_when_a_file_is_written_in_place() {
     fail_each_call("a = new a", FILE_SYSTEMS[0], HardLinks::InPlace);
     fail_each_call("a = n\nb = new b\nnew/d = x", FILE_SYSTEMS[0], HardLinks::InPlace);
 }
@@ -140,7 +140,7 @@ fn all_file_systems_give_the_same_result() {
 
 /// From some call on nothing new can be stored, but names can still be removed.
 #[test]
-fn the_disk_stays_full() {
+fn a_commit_on_a_full_disk_changes_nothing() {
     const STORING: [&str; 7] =
         ["create", "write", "make_folder", "link", "sync", "set_attribute", "make_private_folder"];
     for changes in SCENARIOS {
@@ -160,7 +160,7 @@ fn the_disk_stays_full() {
 
 /// From some call on every call fails. Nothing can be cleaned up, but each file is either old or new.
 #[test]
-fn the_disk_stays_broken() {
+fn on_a_broken_disk_each_file_is_old_or_new() {
     for changes in SCENARIOS {
         let (old, new, calls) = undisturbed(changes, &[], HardLinks::Break);
         let lines = |tree: &str| tree.lines().map(str::to_owned).collect::<Vec<_>>();

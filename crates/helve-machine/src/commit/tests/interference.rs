@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::*;
 
 /// Runs `action` once, right before the nth call with this name.
-fn before(
+fn run_before_call(
     name: &'static str,
     nth: usize,
     action: impl Fn() + Send + Sync + 'static,
@@ -32,7 +32,7 @@ fn check(
     let mut fixture = Fixture::new(files);
     let root = fixture.root.path().to_owned();
     let planned = fixture.changes(changes);
-    fixture.faults = before(call, 0, move || action(&root));
+    fixture.faults = run_before_call(call, 0, move || action(&root));
     let result = fixture.commit(&planned);
     let found = found.map(|content| ContentHash::of(content.as_bytes()));
     assert_eq!(result, Err(CommitError::Conflict { at: planned[0].at().clone(), found }));
@@ -40,7 +40,7 @@ fn check(
 }
 
 #[test]
-fn a_concurrent_change_wins() {
+fn a_concurrent_change_is_kept_and_the_commit_refused() {
     let append = |root: &Path| fs::write(root.join("a"), "theirs, in place").unwrap();
     check("a = 1", "a = 2", "exchange", append, Some("theirs, in place"), "a = theirs, in place\n");
     check("a = 1", "- a", "rename", append, Some("theirs, in place"), "a = theirs, in place\n");
@@ -70,7 +70,7 @@ fn a_link_that_appears_is_not_followed() {
         let mut fixture = Fixture::new(files);
         let changes = fixture.changes("a = 2");
         let (link, target) = (fixture.path("a"), secret.clone());
-        fixture.faults = before(call, 0, move || {
+        fixture.faults = run_before_call(call, 0, move || {
             fs::remove_file(&link).unwrap_or(());
             symlink(&target, &link).unwrap();
         });
@@ -135,7 +135,7 @@ fn what_was_written_is_read_back() {
     let changes = fixture.changes("a = 2\nb = 3\n");
     let root = fixture.root.path().to_owned();
     // The first two syncs are for the files, the third is for their folder.
-    fixture.faults = before("sync", 2, move || corrupt(&root.join("b")));
+    fixture.faults = run_before_call("sync", 2, move || corrupt(&root.join("b")));
     let why = MachineError::Other("the content read back differs from what was written".into());
     assert_eq!(fixture.commit(&changes), Err(CommitError::Failed { at: fixture.at("b"), why }));
     assert_eq!(fixture.tree(), "a = 1\n");
@@ -146,7 +146,7 @@ fn a_write_after_the_commit_is_not_an_error() {
     let mut fixture = Fixture::new("a = 1");
     let changes = fixture.changes("a = 2");
     let path = fixture.path("a");
-    fixture.faults = before("sync", 1, move || fs::write(&path, "theirs").unwrap());
+    fixture.faults = run_before_call("sync", 1, move || fs::write(&path, "theirs").unwrap());
     assert!(fixture.commit(&changes).is_ok());
     assert_eq!(fixture.tree(), "a = theirs\n");
 }
@@ -161,7 +161,7 @@ impl Drop for StopOnDrop<'_> {
 }
 
 #[test]
-fn a_folder_swapped_for_a_link_never_escapes() {
+fn nothing_outside_changes_while_a_folder_is_swapped_with_a_link() {
     let outside = folder();
     fs::write(outside.path().join("a"), "outside").unwrap();
     let fixture = Fixture::new("d/a = 0");

@@ -16,14 +16,14 @@ use crate::process::tree::{self, ProcStat};
 
 /// The limit of the control group.
 const MAX_PROCESSES: u64 = 4096;
-/// How many more than already run are allowed by the user's `RLIMIT_NPROC`, which does not apply to root.
+/// How many processes the user may run in addition to those that already run (`RLIMIT_NPROC`). Does not apply to root.
 const MAX_USER_PROCESSES: u64 = 8192;
 /// Prefix of the names of the keepers' control groups.
 const GROUP_PREFIX: &str = "helve-";
 /// How long emptying a group may take; thousands of processes die slowly on a busy machine.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(30);
 const KILL_INTERVAL: Duration = Duration::from_millis(5);
-/// How often a group is created again after another keeper mistook it for an abandoned one.
+/// How many times creating a group is attempted when other keepers mistake it for an abandoned one.
 const MAX_ATTEMPTS: usize = 3;
 
 /// The control group of this process and its descendants.
@@ -44,9 +44,9 @@ impl ProcessLimit {
     }
 
     /// Kills all processes left in the group, whatever their parent is.
-    pub(super) fn empty(&self) {
+    pub(super) fn kill_members(&self) {
         if let Some(group) = &self.group {
-            empty(group, Vec::new);
+            kill_members(group, Vec::new);
         }
     }
 
@@ -117,7 +117,7 @@ fn sweep(parent_group: &Path) {
         if let Some(keeper) = parse_keeper(suffix, &namespace())
             && !ProcStat::of(keeper).is_some_and(is_living_keeper)
         {
-            empty(&group, || watched_processes(&group));
+            kill_members(&group, || watched_processes(&group));
         }
         // Fails while the group has processes.
         fs::remove_dir(group).ok();
@@ -126,8 +126,9 @@ fn sweep(parent_group: &Path) {
 
 /// Parses the keeper's process id from a group name. `None` if it belongs to another PID namespace.
 fn parse_keeper(suffix: &str, namespace: &str) -> Option<Pid> {
-    let (theirs, keeper) = suffix.split_once('-')?;
-    let number = keeper.parse().ok().filter(|number| *number > 0 && theirs == namespace)?;
+    let (keeper_namespace, keeper) = suffix.split_once('-')?;
+    let number =
+        keeper.parse().ok().filter(|number| *number > 0 && keeper_namespace == namespace)?;
     Pid::from_raw(number)
 }
 
@@ -149,21 +150,21 @@ fn watched_processes(group: &Path) -> Vec<Pid> {
     let is_warden =
         |pid: &Pid| ProcStat::of(*pid).is_some_and(|stat| stat.is_warden() && stat.is_alive());
     let wardens = members(group).into_iter().filter(is_warden);
-    wardens.flat_map(|warden| [vec![warden], tree::beneath(warden)].concat()).collect()
+    wardens.flat_map(|warden| [vec![warden], tree::descendants(warden)].concat()).collect()
 }
 
 /// Kills everything in a group except this process and the spared ones. The limit is lowered first, so that killed
-/// processes are not replaced by new ones.
-fn empty(group: &Path, spared: impl Fn() -> Vec<Pid>) {
+/// processes are not replaced with new ones.
+fn kill_members(group: &Path, spared: impl Fn() -> Vec<Pid>) {
     let me = rustix::process::getpid();
-    let others = || -> Vec<Pid> {
+    let members_to_kill = || -> Vec<Pid> {
         let spared = spared();
         members(group).into_iter().filter(|pid| *pid != me && !spared.contains(pid)).collect()
     };
     let began = Instant::now();
-    let mut remaining = others();
+    let mut remaining = members_to_kill();
     let limit = group.join("pids.max");
-    let before = fs::read_to_string(&limit);
+    let old_limit = fs::read_to_string(&limit);
     if !remaining.is_empty() {
         fs::write(&limit, "1").ok();
     }
@@ -171,17 +172,18 @@ fn empty(group: &Path, spared: impl Fn() -> Vec<Pid>) {
         remaining.into_iter().for_each(|pid| kill(pid, group));
         let pause = Timespec::try_from(KILL_INTERVAL).ok();
         rustix::event::poll(&mut [], pause.as_ref()).ok();
-        remaining = others();
+        remaining = members_to_kill();
     }
-    if let Ok(before) = before.as_deref()
+    if let Ok(old_limit) = old_limit.as_deref()
         && remaining.is_empty()
     {
         // The spared processes may need to fork.
-        fs::write(limit, before.trim_end()).ok();
+        fs::write(limit, old_limit.trim_end()).ok();
     }
 }
 
-/// The pidfd is opened before the group is checked, so that a process that reused the id is not killed.
+/// Kills a process of the group. The pidfd is opened before the group is checked, so that a process that reused the id
+/// is not killed.
 fn kill(pid: Pid, group: &Path) {
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
     let groups = fs::read_to_string(format!("/proc/{}/cgroup", pid.as_raw_nonzero()));
@@ -196,27 +198,28 @@ fn kill(pid: Pid, group: &Path) {
 fn parent_group() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    folder(&groups, &mounts)
+    parent_group_in(&groups, &mounts)
 }
 
-fn folder(groups: &str, mounts: &str) -> Option<PathBuf> {
-    let mut newest = None;
+fn parent_group_in(groups: &str, mounts: &str) -> Option<PathBuf> {
+    let mut unified = None;
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
         if controllers.split(',').any(|controller| controller == "pids") {
-            return mounted(mounts, "cgroup", "pids").map(|(root, at)| below(&root, &at, path));
+            return find_mount(mounts, "cgroup", "pids")
+                .map(|(root, at)| group_path(&root, &at, path));
         }
         if controllers.is_empty() {
-            newest = Some(path);
+            unified = Some(path);
         }
     }
-    let (root, at) = mounted(mounts, "cgroup2", "")?;
-    Some(below(&root, &at, newest?))
+    let (root, at) = find_mount(mounts, "cgroup2", "")?;
+    Some(group_path(&root, &at, unified?))
 }
 
 /// Returns which part of a cgroup hierarchy is mounted, and where.
-fn mounted(mounts: &str, kind: &str, option: &str) -> Option<(String, PathBuf)> {
+fn find_mount(mounts: &str, kind: &str, option: &str) -> Option<(String, PathBuf)> {
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
@@ -229,7 +232,7 @@ fn mounted(mounts: &str, kind: &str, option: &str) -> Option<(String, PathBuf)> 
     })
 }
 
-fn below(root: &str, at: &Path, path: &str) -> PathBuf {
+fn group_path(root: &str, at: &Path, path: &str) -> PathBuf {
     let path = path.strip_prefix(root.trim_end_matches('/')).unwrap_or(path);
     at.join(path.trim_start_matches('/'))
 }
@@ -238,11 +241,11 @@ fn below(root: &str, at: &Path, path: &str) -> PathBuf {
 fn limit_user() {
     let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let running = loads.split([' ', '/']).nth(4).and_then(|count| count.parse::<u64>().ok());
-    let now = getrlimit(Resource::Nproc);
+    let current = getrlimit(Resource::Nproc);
     let limit = running.unwrap_or_default() + MAX_USER_PROCESSES;
-    if now.current.is_none_or(|current| current > limit) {
+    if current.current.is_none_or(|current| current > limit) {
         // If it cannot be set, only the system's own limits apply.
-        setrlimit(Resource::Nproc, Rlimit { current: Some(limit), maximum: now.maximum }).ok();
+        setrlimit(Resource::Nproc, Rlimit { current: Some(limit), maximum: current.maximum }).ok();
     }
 }
 
@@ -252,7 +255,7 @@ mod tests {
 
     #[track_caller]
     fn check(groups: &str, mounts: &str, expected: Option<&str>) {
-        assert_eq!(folder(groups, mounts).as_deref(), expected.map(Path::new));
+        assert_eq!(parent_group_in(groups, mounts).as_deref(), expected.map(Path::new));
     }
 
     #[test]
@@ -268,14 +271,14 @@ mod tests {
 
     #[test]
     fn the_parent_group_is_found_in_both_cgroup_versions() {
-        let first = "33 24 0:28 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n\
+        let version_1 = "33 24 0:28 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n\
                      40 24 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-        check("8:pids:/a/b\n0::/\n", first, Some("/sys/fs/cgroup/pids/a/b"));
-        let second = "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
-        check("0::/user.slice/x\n", second, Some("/sys/fs/cgroup/user.slice/x"));
+        check("8:pids:/a/b\n0::/\n", version_1, Some("/sys/fs/cgroup/pids/a/b"));
+        let version_2 = "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
+        check("0::/user.slice/x\n", version_2, Some("/sys/fs/cgroup/user.slice/x"));
         let part = "30 24 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
         check("0::/docker/1/y\n", part, Some("/sys/fs/cgroup/y"));
         check("0::/\n", "", None);
-        check("", second, None);
+        check("", version_2, None);
     }
 }

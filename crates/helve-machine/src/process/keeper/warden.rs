@@ -13,7 +13,7 @@ use super::fork::{self, StartedProgram};
 use super::{wait, wait_for_signal};
 use crate::confine::{self, DenialListener, Placeholders};
 use crate::process::sys;
-use crate::process::tree::{self, Survivors};
+use crate::process::tree::{self, RemainingProcesses};
 use crate::process::wire::{
     self, MAX_REQUEST_BYTES, StartFailure, StartReply, StartRequest, StartStep, WardenEvent,
 };
@@ -40,7 +40,7 @@ impl Warden {
         rustix::thread::set_name(tree::WARDEN)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         sys::default_signals();
-        Ok(Warden { helve, signals: sys::signals()?, keeper: getppid() })
+        Ok(Warden { helve, signals: sys::open_signal_handle()?, keeper: getppid() })
     }
 
     /// Runs programs until Helve closes the connection.
@@ -136,7 +136,7 @@ fn receive(helve: &OwnedFd) -> Result<Option<(StartRequest, OwnedFd)>, Errno> {
 
 struct Supervision<'a> {
     warden: &'a Warden,
-    shell: Pid,
+    program: Pid,
     placeholders: Placeholders,
     /// Dropped when no process can use it any more.
     listener: Option<DenialListener>,
@@ -148,10 +148,10 @@ struct Supervision<'a> {
 
 impl<'a> Supervision<'a> {
     fn new(warden: &'a Warden, started: StartedProgram, placeholders: Placeholders) -> Self {
-        let StartedProgram { pid: shell, listener } = started;
+        let StartedProgram { pid: program, listener } = started;
         Supervision {
             warden,
-            shell,
+            program,
             placeholders,
             listener,
             denied_calls: Vec::new(),
@@ -169,10 +169,10 @@ impl<'a> Supervision<'a> {
             } else {
                 sys::SignalEvents::default()
             };
-            if events.signalled && self.reap() == Survivors::None {
-                self.all_ended(0);
-                let exits = received_signals.asked_to_end || self.warden.has_lost_keeper();
-                return Ok(if exits { AfterProgram::Exit } else { AfterProgram::Serve });
+            if events.signalled && self.reap() == RemainingProcesses::None {
+                self.report_all_ended(0);
+                let must_exit = received_signals.asked_to_end || self.warden.has_lost_keeper();
+                return Ok(if must_exit { AfterProgram::Exit } else { AfterProgram::Serve });
             }
             // Helve sends nothing while a program runs, so readable means that it closed its side.
             if events.readable || received_signals.asked_to_end {
@@ -182,7 +182,7 @@ impl<'a> Supervision<'a> {
                 }
                 let me = rustix::process::getpid();
                 let ended = tree::end(me, |timeout| self.reap_within(timeout));
-                self.all_ended(ended);
+                self.report_all_ended(ended);
                 return Ok(AfterProgram::Exit);
             }
             self.send();
@@ -196,17 +196,17 @@ impl<'a> Supervision<'a> {
             return;
         }
         // If this fails, the listener is dropped and further calls fail unreported.
-        let Ok(refused) = listener.deny_next() else { return };
+        let Ok(denied) = listener.deny_next() else { return };
         self.listener = Some(listener);
-        if let Some(denial) = refused.filter(|denial| !self.denied_calls.contains(denial)) {
+        if let Some(denial) = denied.filter(|denial| !self.denied_calls.contains(denial)) {
             self.denied_calls.push(denial);
             self.pending.extend(WardenEvent::Withheld(denial).encode());
         }
     }
 
-    fn reap_within(&mut self, timeout: Duration) -> Survivors {
-        if self.reap() == Survivors::None {
-            return Survivors::None;
+    fn reap_within(&mut self, timeout: Duration) -> RemainingProcesses {
+        if self.reap() == RemainingProcesses::None {
+            return RemainingProcesses::None;
         }
         // If this fails, reaping is simply tried again.
         if wait_for_signal(&self.warden.signals, timeout).is_ok() {
@@ -215,25 +215,25 @@ impl<'a> Supervision<'a> {
         self.reap()
     }
 
-    fn reap(&mut self) -> Survivors {
+    fn reap(&mut self) -> RemainingProcesses {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.shell => {
+                Ok(Some((pid, status))) if pid == self.program => {
                     self.pending.extend(WardenEvent::Ended(state(status)).encode());
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => return Survivors::Some,
-                Err(_) => return Survivors::None,
+                Ok(None) => return RemainingProcesses::Some,
+                Err(_) => return RemainingProcesses::None,
             }
         }
     }
 
-    fn all_ended(&mut self, ended: usize) {
-        // Before the end is reported, because Helve releases its placeholders then. If Helve was killed, its locks
-        // may be held for a moment longer.
-        let patience =
+    fn report_all_ended(&mut self, ended: usize) {
+        // The placeholders are removed before the end is reported, because Helve releases its own then. If Helve was
+        // killed, its locks may be held for a moment longer.
+        let timeout =
             if self.warden.is_helve_gone() { LOCK_RELEASE_TIMEOUT } else { Duration::ZERO };
-        std::mem::take(&mut self.placeholders).remove_within(patience);
+        std::mem::take(&mut self.placeholders).remove_within(timeout);
         self.pending
             .extend(WardenEvent::AllEnded(u32::try_from(ended).unwrap_or(u32::MAX)).encode());
         self.send();

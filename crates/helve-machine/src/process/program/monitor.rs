@@ -19,10 +19,10 @@ use crate::process::{blocking, keeper};
 /// How long the output must be silent after the program itself has ended to count as complete.
 const SILENCE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// How long to wait for that while other processes keep writing.
+/// How long to wait for such a silence while other processes keep writing.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Poll interval after that time.
+/// Poll interval after [`DRAIN_TIMEOUT`].
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A program that kills its warden may kill the keeper, too, within this time.
@@ -59,8 +59,8 @@ impl Program {
             let mut status = self.status();
             // A process outside the tree may hold the other end of the pipe forever.
             loop {
-                let all = status.wait_for(|status| status.is_output_complete);
-                if tokio::time::timeout(DRAIN_TIMEOUT, all).await.is_ok()
+                let complete = status.wait_for(|status| status.is_output_complete);
+                if tokio::time::timeout(DRAIN_TIMEOUT, complete).await.is_ok()
                     || self.has_received_since(raw_bytes)
                 {
                     break;
@@ -94,13 +94,13 @@ impl Program {
         Some(WardenLink { pid: self.warden, link })
     }
 
-    /// Waits until other Helve processes can find it.
-    pub(in crate::process) async fn recorded(&self) {
+    /// Waits until other Helve processes can find the program.
+    pub(in crate::process) async fn wait_until_recorded(&self) {
         self.status().wait_for(|status| status.is_recorded).await.ok();
     }
 
-    /// Waits until there is nothing left to do for it.
-    pub(in crate::process) async fn finished(&self) {
+    /// Waits until nothing is left to do for the program.
+    pub(in crate::process) async fn wait_until_finished(&self) {
         self.status().wait_for(|status| status.is_finished).await.ok();
     }
 
@@ -108,8 +108,8 @@ impl Program {
     async fn maintain_record(&self, settings: RecordSettings) {
         let mut status = self.status();
         if settings.lifetime == RecordLifetime::WhileRunning {
-            let over = status.wait_for(ProgramStatus::is_done);
-            if tokio::time::timeout(RECORD_DELAY, over).await.is_ok() {
+            let done = status.wait_for(ProgramStatus::is_done);
+            if tokio::time::timeout(RECORD_DELAY, done).await.is_ok() {
                 return;
             }
         }
@@ -172,7 +172,7 @@ impl Program {
                 tokio::time::sleep(pause).await;
                 blocking(keeper::end_orphans).await.ok();
             }
-            self.all_ended(0);
+            self.set_all_ended(0);
         }
     }
 
@@ -211,7 +211,7 @@ impl Program {
                 status.ended = Some(Instant::now());
             }),
             WardenEvent::AllEnded(count) => {
-                self.all_ended(count);
+                self.set_all_ended(count);
                 // After this event the warden has nothing left to do.
                 if let Some(live) = &mut *self.live.lock()
                     && live.warden == WardenUse::Busy
@@ -222,7 +222,7 @@ impl Program {
         }
     }
 
-    fn all_ended(&self, count: u32) {
+    fn set_all_ended(&self, count: u32) {
         // Before the end is reported: this process may exit right afterwards.
         let placeholders =
             self.live.lock().as_mut().map(|live| std::mem::take(&mut live.placeholders));
@@ -247,11 +247,11 @@ impl Program {
         let (ended, raw_bytes) =
             (ended.unwrap_or_else(Instant::now), self.received.lock().raw_bytes);
         loop {
-            let (last_received, is_holding) = {
+            let (last_received, is_holding_line) = {
                 let received = self.received.lock();
-                (received.last_received, received.is_holding)
+                (received.last_received, received.is_holding_line)
             };
-            let due = match is_holding {
+            let due = match is_holding_line {
                 true => ended + DRAIN_TIMEOUT,
                 false => (last_received.max(ended) + SILENCE_TIMEOUT).min(ended + DRAIN_TIMEOUT),
             };

@@ -17,7 +17,7 @@ impl WireEncoder {
     }
 
     /// Returns the bytes with the length in the first four.
-    pub(super) fn framed(self) -> Result<Vec<u8>, SpawnError> {
+    pub(super) fn into_frame(self) -> Result<Vec<u8>, SpawnError> {
         let WireEncoder(mut bytes) = self;
         let length = bytes.len() - 4;
         match u32::try_from(length) {
@@ -33,7 +33,7 @@ impl WireEncoder {
         self.0.push(u8::from(flag));
     }
 
-    /// A count that does not fit into 32 bits exceeds the maximum request size anyway.
+    /// Appends a count. A count that does not fit into 32 bits exceeds the maximum request size anyway.
     pub(super) fn count(&mut self, count: usize) {
         self.0.extend(u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
     }
@@ -68,13 +68,13 @@ impl WireDecoder<'_> {
         usize::try_from(u32::from_le_bytes(bytes)).ok()
     }
 
-    pub(super) fn text(&mut self) -> Option<OsString> {
+    pub(super) fn os_string(&mut self) -> Option<OsString> {
         let count = self.count()?;
         self.take(count).map(|bytes| OsString::from_vec(bytes.to_vec()))
     }
 
     pub(super) fn string(&mut self) -> Option<String> {
-        self.text()?.into_string().ok()
+        self.os_string()?.into_string().ok()
     }
 
     pub(super) fn list<T>(

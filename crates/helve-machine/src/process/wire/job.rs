@@ -49,37 +49,38 @@ impl Job {
             encoder.bytes(text.as_bytes());
         }
         encoder.bytes(about.root.as_os_str().as_bytes());
-        encoder.framed()
+        encoder.into_frame()
     }
 
     /// Decodes a job without its length.
     pub(in crate::process) fn decode(bytes: &[u8]) -> Option<Job> {
         let mut decoder = WireDecoder(bytes);
-        let request = StartRequest::decode(decoder.text()?.as_bytes())?;
+        let request = StartRequest::decode(decoder.os_string()?.as_bytes())?;
         let keeper = KeeperCommand {
-            program: decoder.text()?.into(),
+            program: decoder.os_string()?.into(),
             arguments: decoder.list(WireDecoder::string)?,
         };
-        let (records, id) = (decoder.text()?.into(), ProcessId(decoder.string()?));
+        let (records, id) = (decoder.os_string()?.into(), ProcessId(decoder.string()?));
         let (rows, columns) = (decoder.count()?, decoder.count()?);
         let keep = OutputPolicy {
             head: decoder.count()?,
             tail: decoder.count()?,
             spool: decoder
                 .list(|decoder| {
-                    let path = decoder.text()?.into();
-                    let most = decoder.text()?.as_bytes().try_into().ok()?;
-                    Some(Spool { path, max_bytes: u64::from_le_bytes(most) })
+                    let path = decoder.os_string()?.into();
+                    let max = decoder.os_string()?.as_bytes().try_into().ok()?;
+                    Some(Spool { path, max_bytes: u64::from_le_bytes(max) })
                 })?
                 .pop(),
-            secrets: decoder.list(|decoder| decoder.text().map(|text| text.into_vec().into()))?,
+            secrets: decoder
+                .list(|decoder| decoder.os_string().map(|text| text.into_vec().into()))?,
         };
         let about = ProcessInfo {
             command: decoder.string()?,
             description: decoder.string()?,
             call: decoder.string()?,
             session: decoder.string()?,
-            root: decoder.text()?.into(),
+            root: decoder.os_string()?.into(),
         };
         let StartRequest { program, folder, environment, is_terminal, confine } = request;
         let stdin = match is_terminal {

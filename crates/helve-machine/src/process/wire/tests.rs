@@ -51,7 +51,7 @@ prop_compose! {
             output: OutputPolicy {
                 head,
                 tail,
-                spool: spool.map(|(path, most)| Spool { path: path.into(), max_bytes: most }),
+                spool: spool.map(|(path, max)| Spool { path: path.into(), max_bytes: max }),
                 secrets: secrets.into_iter().map(|text| Bytes::from(text.into_vec())).collect(),
             },
             lifetime: Lifetime::Helve,

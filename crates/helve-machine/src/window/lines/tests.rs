@@ -15,10 +15,10 @@ const ALL: WindowRequest = WindowRequest {
     deadline: Duration::MAX,
 };
 
-fn windowed(text: &[u8], want: WindowRequest, block: usize) -> WindowLines {
-    let by_line_feeds = feed_all(LineWindow::new(want), text, block).finish();
+fn read_window(text: &[u8], request: WindowRequest, block: usize) -> WindowLines {
+    let by_line_feeds = feed_all(LineWindow::new(request), text, block).finish();
     by_line_feeds.unwrap_or_else(|| {
-        feed_all(LineWindow::with_carriage_returns(want), text, block)
+        feed_all(LineWindow::with_carriage_returns(request), text, block)
             .finish()
             .expect("carriage returns end lines")
     })
@@ -33,30 +33,30 @@ fn feed_all(mut lines: LineWindow, text: &[u8], block: usize) -> LineWindow {
     lines
 }
 
-fn format_window(windowed: &WindowLines) -> String {
+fn format_window(window_lines: &WindowLines) -> String {
     let mut text = String::new();
-    for (index, (line, skipped)) in windowed.each().enumerate() {
-        let number = windowed.first + index as u64;
+    for (index, (line, skipped)) in window_lines.each().enumerate() {
+        let number = window_lines.first + index as u64;
         text += &format!(
             "{number}|{}|{}\n",
             line.escape_ascii(),
             if skipped > 0 { format!(" +{skipped}") } else { String::new() }
         );
     }
-    text + &format!("{} seen{}\n", windowed.seen, if windowed.more { ", more" } else { "" })
+    text + &format!("{} seen{}\n", window_lines.seen, if window_lines.more { ", more" } else { "" })
 }
 
 #[track_caller]
-fn check(text: &[u8], want: WindowRequest, expected: Expect) {
-    let whole = windowed(text, want, text.len().max(1));
+fn check(text: &[u8], request: WindowRequest, expected: Expect) {
+    let whole = read_window(text, request, text.len().max(1));
     expected.assert_eq(&format_window(&whole));
     for block in 1..=4 {
-        assert_eq!(windowed(text, want, block), whole, "in blocks of {block}");
+        assert_eq!(read_window(text, request, block), whole, "in blocks of {block}");
     }
 }
 
 #[test]
-fn endings() {
+fn every_line_ending_is_recognized() {
     check(b"", ALL, expect![["0 seen\n"]]);
     check(
         b"a",
@@ -107,7 +107,7 @@ fn endings() {
 }
 
 #[test]
-fn from_and_to() {
+fn the_window_starts_and_ends_at_the_requested_lines() {
     let text = b"a\nb\nc\n";
     check(
         text,
@@ -151,10 +151,10 @@ fn from_and_to() {
 
 #[test]
 fn long_lines_are_cut_between_characters() {
-    let want = WindowRequest { line_bytes: 4, ..ALL };
+    let request = WindowRequest { line_bytes: 4, ..ALL };
     check(
         b"12345\n1234\r\n12345\r\n123",
-        want,
+        request,
         expect![[r"
         1|1234| +1
         2|1234|
@@ -165,7 +165,7 @@ fn long_lines_are_cut_between_characters() {
     );
     check(
         "aéöü\n€€\n123🙂x\n🙂\n".as_bytes(),
-        want,
+        request,
         expect![[r"
         1|a\xc3\xa9| +4
         2|\xe2\x82\xac| +3
@@ -176,7 +176,7 @@ fn long_lines_are_cut_between_characters() {
     );
     check(
         b"123\xe9\xe9\n\x80\x80\x80\x80\x80\n123\xffx\n",
-        want,
+        request,
         expect![[r"
         1|123| +2
         2|\x80\x80\x80\x80| +1
@@ -186,7 +186,7 @@ fn long_lines_are_cut_between_characters() {
     );
     check(
         b"1\n1234\r",
-        want,
+        request,
         expect![[r"
         1|1|
         2|1234| +1
@@ -206,10 +206,10 @@ fn long_lines_are_cut_between_characters() {
 
 #[test]
 fn the_window_ends_before_the_line_that_exceeds_the_limit() {
-    let want = WindowRequest { max_bytes: 4, ..ALL };
+    let request = WindowRequest { max_bytes: 4, ..ALL };
     check(
         b"12\n34\n5\n",
-        want,
+        request,
         expect![[r"
         1|12|
         2|34|
@@ -218,7 +218,7 @@ fn the_window_ends_before_the_line_that_exceeds_the_limit() {
     );
     check(
         b"12\n34\r\n\n\n",
-        want,
+        request,
         expect![[r"
         1|12|
         2|34|
@@ -229,7 +229,7 @@ fn the_window_ends_before_the_line_that_exceeds_the_limit() {
     );
     check(
         b"12\n345\n",
-        want,
+        request,
         expect![[r"
         1|12|
         1 seen, more
@@ -237,7 +237,7 @@ fn the_window_ends_before_the_line_that_exceeds_the_limit() {
     );
     check(
         b"123456\n\n7",
-        want,
+        request,
         expect![[r"
         1|123456|
         1 seen, more
@@ -245,7 +245,7 @@ fn the_window_ends_before_the_line_that_exceeds_the_limit() {
     );
     check(
         b"1\n23456789012345",
-        want,
+        request,
         expect![[r"
         1|1|
         1 seen, more
@@ -253,7 +253,7 @@ fn the_window_ends_before_the_line_that_exceeds_the_limit() {
     );
     check(
         b"1\n2\n3456789",
-        WindowRequest { first: 2, ..want },
+        WindowRequest { first: 2, ..request },
         expect![[r"
         2|2|
         2 seen, more
@@ -264,19 +264,22 @@ fn the_window_ends_before_the_line_that_exceeds_the_limit() {
 #[test]
 fn empty_lines_count_towards_the_limit() {
     let text = vec![b'\n'; 3_000_000];
-    let windowed = windowed(&text, WindowRequest { lines: u64::MAX, ..ALL }, 1 << 16);
-    assert_eq!((windowed.lines.len(), windowed.seen, windowed.more), (1 << 20, 1 << 20, true));
+    let window_lines = read_window(&text, WindowRequest { lines: u64::MAX, ..ALL }, 1 << 16);
+    assert_eq!(
+        (window_lines.lines.len(), window_lines.seen, window_lines.more),
+        (1 << 20, 1 << 20, true)
+    );
 }
 
 /// A slow reference implementation that works on the whole text at once.
-fn reference(text: &[u8], want: WindowRequest) -> WindowLines {
+fn reference(text: &[u8], request: WindowRequest) -> WindowLines {
     let ending = if text.contains(&b'\n') { b'\n' } else { b'\r' };
     let mut all: Vec<&[u8]> = text.split(|byte| *byte == ending).collect();
     let is_ended = all.last() == Some(&b"".as_slice());
     if is_ended {
         all.pop();
     }
-    let first = want.first.max(1);
+    let first = request.first.max(1);
     let before = usize::try_from(first - 1).unwrap().min(all.len());
     let (mut bytes, mut lines, mut more) = (Vec::new(), Vec::new(), false);
     for (index, line) in all.iter().enumerate().skip(before) {
@@ -286,12 +289,12 @@ fn reference(text: &[u8], want: WindowRequest) -> WindowLines {
         } else {
             line
         };
-        let mut kept = line.len().min(want.line_bytes);
+        let mut kept = line.len().min(request.line_bytes);
         if kept < line.len() {
             kept = complete_characters_len(&line[..kept]);
         }
-        if lines.len() as u64 == want.lines
-            || (!lines.is_empty() && bytes.len() + kept > want.max_bytes)
+        if lines.len() as u64 == request.lines
+            || (!lines.is_empty() && bytes.len() + kept > request.max_bytes)
         {
             more = true;
             break;
@@ -321,18 +324,18 @@ fn reference(text: &[u8], want: WindowRequest) -> WindowLines {
 
 proptest! {
     #[test]
-    fn any_window_in_any_blocks(
+    fn every_window_matches_the_reference_in_blocks_of_any_size(
         text in proptest::collection::vec(proptest::sample::select(b"aa\xc3\xa9\r\n\n".to_vec()), 0..60),
         first in 0u64..12, lines in 0u64..8, line_bytes in 0usize..9, most_bytes in 0usize..20, block in 1usize..20,
     ) {
-        let want = WindowRequest { first, lines, line_bytes, max_bytes: most_bytes, deadline: Duration::MAX };
-        prop_assert_eq!(windowed(&text, want, block), reference(&text, want));
+        let request = WindowRequest { first, lines, line_bytes, max_bytes: most_bytes, deadline: Duration::MAX };
+        prop_assert_eq!(read_window(&text, request, block), reference(&text, request));
     }
 
     #[test]
-    fn text_stays_text(text in any::<String>(), line_bytes in 0usize..9) {
-        let windowed = windowed(text.as_bytes(), WindowRequest { line_bytes, ..ALL }, 7);
-        for (line, _) in windowed.each() {
+    fn cut_lines_are_valid_utf_8(text in any::<String>(), line_bytes in 0usize..9) {
+        let window_lines = read_window(text.as_bytes(), WindowRequest { line_bytes, ..ALL }, 7);
+        for (line, _) in window_lines.each() {
             prop_assert!(std::str::from_utf8(line).is_ok());
         }
     }

@@ -86,13 +86,13 @@ fn json_of_any_shape_is_limited() {
 
 proptest! {
     #[test]
-    fn truncated_text_is_a_prefix(text in ".*", most in 0usize..40) {
-        let clipped = truncate(&text, most);
-        if text.len() <= most {
+    fn truncated_text_is_a_prefix(text in ".*", max in 0usize..40) {
+        let clipped = truncate(&text, max);
+        if text.len() <= max {
             prop_assert_eq!(clipped, text);
         } else {
             let (kept, rest) = clipped.rsplit_once("… (").unwrap();
-            prop_assert!(text.starts_with(kept) && kept.len() <= most && kept.len() + 4 > most);
+            prop_assert!(text.starts_with(kept) && kept.len() <= max && kept.len() + 4 > max);
             prop_assert_eq!(rest, format!("{} more bytes)", text.len() - kept.len()));
         }
     }
@@ -100,13 +100,13 @@ proptest! {
     #[test]
     fn call_states_round_trip(
         id in ".{1,20}", title in ".{0,20}", error in proptest::option::of(".*"),
-        output in proptest::option::of(".*"), created in 0u64..1 << 50, word in ".*",
+        output in proptest::option::of(".*"), created in 0u64..1 << 50, text in ".*",
     ) {
         let database = Database::memory().unwrap();
         let mut state = call(0, 0, CallStatus::Completed);
         (state.id, state.title, state.error, state.output) = (id, title, error, output);
         (state.created, state.started, state.ended) = (created, Some(created), None);
-        state.input = json!({ &word: [word] });
+        state.input = json!({ &text: [text] });
         state.metadata.insert("n".into(), json!(1.5));
         write(&database.main, "me", None, &state).unwrap();
         prop_assert_eq!(newest(&database, None, 5).unwrap(), vec![state]);

@@ -13,9 +13,9 @@ use super::super::database::Database;
 use super::super::failure::DatabaseFailure;
 use super::super::schema::Table;
 use super::super::unsigned;
-use super::bytes_of;
-use super::entries::{DONE, decode_meant};
+use super::entries::{DONE, decode_intended};
 use super::images::{self, ImageKey};
+use super::path_bytes;
 
 /// The content of a file before a call is lost.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,13 +44,12 @@ pub(super) fn change(
 pub(super) fn newest(
     database: &Database,
     root: &Path,
-    most: usize,
+    max: usize,
 ) -> rusqlite::Result<Vec<RecordedChange>> {
-    let mut found = read_newest(&database.main, root, most)?;
-    let in_fallback =
-        fallback(database).and_then(|fallback| read_newest(fallback, root, most).ok());
+    let mut found = read_newest(&database.main, root, max)?;
+    let in_fallback = fallback(database).and_then(|fallback| read_newest(fallback, root, max).ok());
     for (number, change) in in_fallback.unwrap_or_default() {
-        // A call that was running during the switch to memory is in both; the one in memory is newer.
+        // A call that was running during the switch to memory is in both databases; the one in memory is newer.
         let is_same = |(_, other): &(i64, RecordedChange)| {
             (&other.session, &other.call) == (&change.session, &change.call)
         };
@@ -59,21 +58,21 @@ pub(super) fn newest(
         }
     }
     found.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
-    found.truncate(most);
+    found.truncate(max);
     Ok(found.into_iter().map(|(_, change)| change).collect())
 }
 
 fn read_newest(
     connection: &Connection,
     root: &Path,
-    most: usize,
+    max: usize,
 ) -> rusqlite::Result<Vec<(i64, RecordedChange)>> {
     let mut statement = connection.prepare_cached(
         "SELECT owner, session, root, call, number FROM journal WHERE root = ?1 ORDER BY number DESC",
     )?;
-    let mut rows = statement.query([bytes_of(root)])?;
+    let mut rows = statement.query([path_bytes(root)])?;
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
-    while found.len() < most
+    while found.len() < max
         && let Some(row) = rows.next()?
     {
         // Unreadable rows are skipped.
@@ -140,7 +139,7 @@ enum AfterState {
 impl JournaledCall {
     /// Reads a call. If it committed several times, each file has its first "before" and its last "after".
     fn of(connection: &Connection, key: &CallKey) -> rusqlite::Result<Option<Self>> {
-        // The plus keeps SQLite from using the index on the root.
+        // The `+` before `root` keeps SQLite from using the index on that column.
         let mut statement = connection.prepare_cached(
             "SELECT tool, at, state, path, before, mode, after, meant, left_mode
              FROM journal JOIN journal_files ON entry = number
@@ -151,32 +150,33 @@ impl JournaledCall {
         let mut rows = statement.query(params![call, owner, session, root])?;
         let (call, session) = (call.clone(), session.clone());
         let mut call = Self { call, session, tool: String::new(), at: 0, files: Vec::new() };
-        let mut places: HashMap<PathBuf, usize> = HashMap::new();
+        let mut indexes: HashMap<PathBuf, usize> = HashMap::new();
         while let Some(row) = rows.next()? {
             (call.tool, call.at) = (row.get(0)?, unsigned(row.get(1)?));
             let path = paths::of_bytes(row.get(3)?);
             let mode = row.get::<_, Option<u32>>(5).ok().flatten().unwrap_or(UNKNOWN_MODE);
             let before = row.get::<_, Option<i64>>(4)?.map(|image| (image, mode));
             let after = match (row.get::<_, String>(2)? == DONE, row.get(6)?) {
-                // If it is not recorded, the call did not change the mode.
+                // A missing mode means that the call did not change it.
                 (true, Some(image)) => AfterState::Image(
                     image,
                     row.get::<_, Option<u32>>(8).ok().flatten().unwrap_or(mode),
                 ),
                 (true, None) => AfterState::Absent,
-                (false, _) => AfterState::Unrecorded(decode_meant(row.get(7).ok().flatten())),
+                (false, _) => AfterState::Unrecorded(decode_intended(row.get(7).ok().flatten())),
             };
-            let known = places.get(&path).and_then(|place| call.files.get_mut(*place));
+            let known = indexes.get(&path).and_then(|index| call.files.get_mut(*index));
             if let Some(file) = known {
                 file.after = after;
                 continue;
             }
-            places.insert(path.clone(), call.files.len());
+            indexes.insert(path.clone(), call.files.len());
             call.files.push(JournaledFile { path, before, after });
         }
         Ok((!call.files.is_empty()).then_some(call))
     }
 
+    /// Loads the contents.
     fn change(
         self,
         connection: &Connection,
@@ -198,8 +198,8 @@ impl JournaledCall {
                     None => AfterImage::Lost,
                 },
                 AfterState::Absent => AfterImage::Known(None),
-                AfterState::Unrecorded(meant) => {
-                    meant.map_or(AfterImage::Lost, AfterImage::Intended)
+                AfterState::Unrecorded(intended) => {
+                    intended.map_or(AfterImage::Lost, AfterImage::Intended)
                 }
             };
             files.push(ChangedFile { path, before, after });
@@ -208,6 +208,7 @@ impl JournaledCall {
         Ok(Ok(RecordedChange { call, session, tool, at, files }))
     }
 
+    /// Converts to a change without contents.
     fn outline(self) -> RecordedChange {
         let files =
             self.files.into_iter().map(|JournaledFile { path, before, after }| ChangedFile {
@@ -216,8 +217,8 @@ impl JournaledCall {
                 after: match after {
                     AfterState::Image(_, mode) => AfterImage::Known(Some(without_content(mode))),
                     AfterState::Absent => AfterImage::Known(None),
-                    AfterState::Unrecorded(meant) => {
-                        meant.map_or(AfterImage::Lost, AfterImage::Intended)
+                    AfterState::Unrecorded(intended) => {
+                        intended.map_or(AfterImage::Lost, AfterImage::Intended)
                     }
                 },
             });

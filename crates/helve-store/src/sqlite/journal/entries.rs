@@ -9,19 +9,19 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 use super::super::database::Database;
 use super::super::signed;
 use super::images::{self, StoredImage};
-use super::{bytes_of, first_number};
+use super::{first_number, path_bytes};
 
 /// State of an entry whose files may have been changed.
 pub(super) const BEGUN: &str = "begun";
 /// State of an entry that also records the files after the commit.
 pub(super) const DONE: &str = "done";
 
-/// Stores a new entry; `befores` are its images, in order.
+/// Stores a new entry; `before_images` are its images, in order.
 pub(super) fn begin(
     database: &Database,
     folder: &Path,
     entry: &JournalEntry,
-    befores: &[Option<StoredImage>],
+    before_images: &[Option<StoredImage>],
 ) -> rusqlite::Result<EntryId> {
     // Numbers define the order, and identify an entry even after the database was replaced.
     const ENTRY: &str = "INSERT INTO journal (number, owner, call, session, tool, root, at, state)
@@ -29,31 +29,37 @@ pub(super) fn begin(
         RETURNING number";
     const FILE: &str = "INSERT INTO journal_files (entry, position, path, before, mode, meant)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    prepare(database, folder, befores.iter().flatten())?;
+    prepare(database, folder, before_images.iter().flatten())?;
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     let JournalEntry { call, session, tool, root, at, files } = entry;
-    let (root, at) = (bytes_of(root), signed(*at));
+    let (root, at) = (path_bytes(root), signed(*at));
     let values = params![first_number(), database.owner, call, session, tool, root, at, BEGUN];
     let number = transaction.prepare_cached(ENTRY)?.query_row(values, |row| row.get(0))?;
-    for (position, (file, before)) in files.iter().zip(befores).enumerate() {
+    for (position, (file, before)) in files.iter().zip(before_images).enumerate() {
         let before = before.as_ref().map(|image| image.store(database, folder)).transpose()?;
         let mode = file.image.as_ref().map(|image| image.mode);
-        let path = bytes_of(&file.path);
-        let values =
-            params![number, to_sql(position), path, before, mode, encode_meant(file.intended)];
+        let path = path_bytes(&file.path);
+        let values = params![
+            number,
+            to_integer(position),
+            path,
+            before,
+            mode,
+            encode_intended(file.intended)
+        ];
         transaction.prepare_cached(FILE)?.execute(values)?;
     }
     transaction.commit()?;
     Ok(EntryId(number))
 }
 
-/// Encodes the intended result: a hash, or empty for a file that is to be removed.
-fn encode_meant(meant: Option<ContentHash>) -> Vec<u8> {
-    meant.map_or_else(Vec::new, |hash| hash.0.to_vec())
+/// Encodes the intended result for the column `meant`: a hash, or nothing for a file that is to be removed.
+fn encode_intended(intended: Option<ContentHash>) -> Vec<u8> {
+    intended.map_or_else(Vec::new, |hash| hash.0.to_vec())
 }
 
 /// Decodes the intended result; `None` if it was not recorded.
-pub(super) fn decode_meant(bytes: Option<Vec<u8>>) -> Option<Option<ContentHash>> {
+pub(super) fn decode_intended(bytes: Option<Vec<u8>>) -> Option<Option<ContentHash>> {
     let bytes = bytes?;
     if bytes.is_empty() {
         return Some(None);
@@ -68,8 +74,8 @@ pub(super) struct AfterFile {
 }
 
 impl AfterFile {
-    pub(super) fn of(left: &journal::FileImage) -> Self {
-        Self { image: StoredImage::of(left), mode: left.mode }
+    pub(super) fn of(image: &journal::FileImage) -> Self {
+        Self { image: StoredImage::of(image), mode: image.mode }
     }
 }
 
@@ -86,11 +92,11 @@ pub(super) fn done(
     database: &Database,
     folder: &Path,
     id: EntryId,
-    afters: &[Option<AfterFile>],
+    after_files: &[Option<AfterFile>],
 ) -> rusqlite::Result<CompletionResult> {
     const AFTER: &str =
         "UPDATE journal_files SET after = ?3, left_mode = ?4 WHERE entry = ?1 AND position = ?2";
-    prepare(database, folder, afters.iter().flatten().map(|left| &left.image))?;
+    prepare(database, folder, after_files.iter().flatten().map(|file| &file.image))?;
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     let files: i64 = transaction
         .prepare_cached("SELECT count(*) FROM journal_files WHERE entry = ?1")?
@@ -98,13 +104,13 @@ pub(super) fn done(
     let completed = transaction
         .prepare_cached("UPDATE journal SET state = ?2 WHERE number = ?1 AND state = ?3")?
         .execute(params![id.0, DONE, BEGUN])?;
-    if completed == 0 || files != to_sql(afters.len()) {
+    if completed == 0 || files != to_integer(after_files.len()) {
         return Ok(CompletionResult::NotFound);
     }
-    for (position, after) in afters.iter().enumerate() {
+    for (position, after) in after_files.iter().enumerate() {
         let Some(after) = after else { continue };
         let values =
-            params![id.0, to_sql(position), after.image.store(database, folder)?, after.mode];
+            params![id.0, to_integer(position), after.image.store(database, folder)?, after.mode];
         transaction.prepare_cached(AFTER)?.execute(values)?;
     }
     transaction.commit()?;
@@ -136,17 +142,17 @@ pub(super) fn remove(
         "SELECT before FROM journal_files WHERE entry = ?1 AND before IS NOT NULL
          UNION SELECT after FROM journal_files WHERE entry = ?1 AND after IS NOT NULL",
     )?;
-    let needed = statement.query_map([entry], |row| row.get(0))?;
-    let needed = needed.collect::<rusqlite::Result<Vec<i64>>>()?;
+    let images = statement.query_map([entry], |row| row.get(0))?;
+    let images = images.collect::<rusqlite::Result<Vec<i64>>>()?;
     transaction.prepare_cached("DELETE FROM journal_files WHERE entry = ?1")?.execute([entry])?;
     transaction.prepare_cached("DELETE FROM journal WHERE number = ?1")?.execute([entry])?;
     let mut freed = 0u64;
-    for image in needed {
+    for image in images {
         freed = freed.saturating_add(images::release(transaction, folder, image)?);
     }
     Ok(freed)
 }
 
-fn to_sql(position: usize) -> i64 {
+fn to_integer(position: usize) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }

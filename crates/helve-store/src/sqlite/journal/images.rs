@@ -26,7 +26,7 @@ const MAX_COMPRESSION_RATIO: usize = 255;
 pub(super) struct StoredImage {
     hash: blake3::Hash,
     bytes: Bytes,
-    /// Set once it turns out that the content is not stored yet.
+    /// The packed content. Empty while the content may be stored already.
     packed: OnceCell<PackedImage>,
     has_file: Cell<bool>,
 }
@@ -68,7 +68,7 @@ impl StoredImage {
              ON CONFLICT (hash) DO UPDATE SET length = ?2, kept = ?3, form = ?4, seal = ?5, bytes = ?6
              RETURNING number",
         )?;
-        let (length, kept) = (count(self.bytes.len()), count(packed.bytes.len()));
+        let (length, kept) = (to_integer(self.bytes.len()), to_integer(packed.bytes.len()));
         let seal = packed.seal(&self.hash, length);
         let (hash, form, seal) = (self.hash.as_bytes(), packed.form.name(), seal.as_bytes());
         // Numbers are never reused: an entry whose image was lost must not find another one.
@@ -76,8 +76,8 @@ impl StoredImage {
         statement.query_row(values, |row| row.get(0))
     }
 
-    /// Returns how many bytes storing it added.
-    pub(super) fn added(&self) -> u64 {
+    /// Returns how many bytes storing the image added to the journal.
+    pub(super) fn added_bytes(&self) -> u64 {
         self.packed.get().map_or(0, |packed| u64::try_from(packed.bytes.len()).unwrap_or(u64::MAX))
     }
 
@@ -87,8 +87,8 @@ impl StoredImage {
         let found = statement.query_row([self.hash.as_bytes()], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?))
         });
-        let is_there = |(_, is_file): &(i64, bool)| !is_file || self.path(folder).exists();
-        Ok(found.optional()?.filter(is_there).map(|(row, _)| row))
+        let exists = |(_, is_file): &(i64, bool)| !is_file || self.path(folder).exists();
+        Ok(found.optional()?.filter(exists).map(|(row, _)| row))
     }
 
     fn packed(&self) -> &PackedImage {
@@ -109,7 +109,7 @@ impl StoredImage {
     }
 
     fn path(&self, folder: &Path) -> PathBuf {
-        file_of(folder, &self.hash)
+        image_path(folder, &self.hash)
     }
 }
 
@@ -129,9 +129,9 @@ enum Compression {
 impl PackedImage {
     fn of(bytes: &Bytes) -> Self {
         if bytes.len() <= MAX_COMPRESSED_INPUT {
-            let shorter = lz4_flex::block::compress(bytes);
-            if shorter.len() < bytes.len() {
-                return Self { form: Compression::Lz4, bytes: shorter.into() };
+            let compressed = lz4_flex::block::compress(bytes);
+            if compressed.len() < bytes.len() {
+                return Self { form: Compression::Lz4, bytes: compressed.into() };
             }
         }
         Self { form: Compression::Raw, bytes: bytes.clone() }
@@ -144,7 +144,7 @@ impl PackedImage {
         }
     }
 
-    /// Computes a checksum over everything. Damaged data must never reach the decoder.
+    /// Computes a checksum over everything that is stored. Damaged data must not reach the decompressor.
     fn seal(&self, hash: &blake3::Hash, length: i64) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         hasher.update(hash.as_bytes()).update(&length.to_le_bytes());
@@ -189,14 +189,14 @@ pub(super) enum ImageKey<'a> {
 pub(super) fn load(
     connection: &Connection,
     folder: &Path,
-    which: ImageKey<'_>,
+    key: ImageKey<'_>,
 ) -> rusqlite::Result<Option<Bytes>> {
     const BY_ROW: &str =
         "SELECT hash, length, kept, form, seal, bytes FROM journal_images WHERE number = ?1";
     const BY_HASH: &str =
         "SELECT hash, length, kept, form, seal, bytes FROM journal_images WHERE hash = ?1";
     let decode = |row: &Row<'_>| Ok(decode(row, folder));
-    let found = match which {
+    let found = match key {
         ImageKey::Row(number) => connection.prepare_cached(BY_ROW)?.query_row([number], decode),
         ImageKey::Hash(hash) => {
             connection.prepare_cached(BY_HASH)?.query_row([hash.as_bytes()], decode)
@@ -212,7 +212,7 @@ fn decode(row: &Row<'_>, folder: &Path) -> Option<Bytes> {
     let seal = blake3::Hash::from_bytes(row.get(4).ok()?);
     let bytes: Bytes = match row.get::<_, Option<Vec<u8>>>(5).ok()? {
         Some(bytes) => bytes.into(),
-        None => read(&file_of(folder, &hash), unsigned(kept)).ok()?.into(),
+        None => read(&image_path(folder, &hash), unsigned(kept)).ok()?.into(),
     };
     let packed = PackedImage { form, bytes };
     (packed.seal(&hash, length) == seal).then_some(())?;
@@ -236,7 +236,7 @@ pub(super) fn release(
             && let Ok(hash) = row.get(1).map(blake3::Hash::from_bytes)
         {
             // Nobody can start using it during the transaction. If the file stays, it is removed later as a stray.
-            std::fs::remove_file(file_of(folder, &hash)).ok();
+            std::fs::remove_file(image_path(folder, &hash)).ok();
         }
         Ok(unsigned(row.get(0).unwrap_or(0)))
     });
@@ -251,24 +251,24 @@ pub(super) fn is_needed(connection: &Connection, name: &str) -> rusqlite::Result
     statement.exists([hash.as_bytes()])
 }
 
-fn file_of(folder: &Path, hash: &blake3::Hash) -> PathBuf {
+fn image_path(folder: &Path, hash: &blake3::Hash) -> PathBuf {
     folder.join(&hash.to_hex()[..])
 }
 
 /// Writes a file atomically.
 fn write(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = folder.join(format!("{}.new", Uuid::new_v4().simple()));
-    let mut file = match private::create(&new) {
+    let temporary = folder.join(format!("{}.new", Uuid::new_v4().simple()));
+    let mut file = match private::create(&temporary) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             private::create_folder(folder)?;
-            private::create(&new)?
+            private::create(&temporary)?
         }
         result => result?,
     };
-    let written = file.write_all(bytes).and_then(|()| std::fs::rename(&new, path));
+    let written = file.write_all(bytes).and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
         // If the file stays, it is removed later as a stray.
-        std::fs::remove_file(&new).ok();
+        std::fs::remove_file(&temporary).ok();
     }
     written
 }
@@ -285,7 +285,7 @@ fn read(path: &Path, length: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn count(bytes: usize) -> i64 {
+fn to_integer(bytes: usize) -> i64 {
     signed(u64::try_from(bytes).unwrap_or(u64::MAX))
 }
 

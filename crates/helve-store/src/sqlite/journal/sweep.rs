@@ -65,12 +65,12 @@ enum SweepStage {
     /// A sweep may be due, unless another process has done it.
     Due,
     /// Ages are relative to the time of the previous sweep, so that a clock that jumps ahead expires nothing.
-    Sweeping { then: i64 },
+    Sweeping { previous: i64 },
 }
 
 impl SweepSchedule {
     /// Records that bytes were added to the journal.
-    pub(crate) fn added(&mut self, location: Location, bytes: u64) {
+    pub(crate) fn record_added(&mut self, location: Location, bytes: u64) {
         self.added = self.added.saturating_add(bytes);
         let is_due =
             now() >= self.next || self.added >= JournalLimits::of(location).max_unswept_bytes;
@@ -90,52 +90,55 @@ impl SweepSchedule {
         match stage {
             SweepStage::Idle => {}
             SweepStage::Due => {
-                let every =
+                let interval =
                     if self.added >= limits.max_unswept_bytes { 0 } else { limits.interval };
-                if let Some(before) = claim(database, every)? {
-                    self.stage = SweepStage::Sweeping { then: before.min(now()) };
+                if let Some(previous) = claim(database, interval)? {
+                    self.stage = SweepStage::Sweeping { previous: previous.min(now()) };
                 }
                 (self.next, self.added) = (now().saturating_add(limits.interval), 0);
             }
-            SweepStage::Sweeping { then } => match sweep(database, folder, &limits, then)? {
-                PruneResult::Partial => self.stage = stage,
-                PruneResult::Complete => remove_strays(database, folder)?,
-            },
+            SweepStage::Sweeping { previous } => {
+                match sweep(database, folder, &limits, previous)? {
+                    PruneResult::Partial => self.stage = stage,
+                    PruneResult::Complete => remove_strays(database, folder)?,
+                }
+            }
         }
         Ok(())
     }
 }
 
 /// Claims a sweep unless another process has swept recently. Returns the time of the previous sweep.
-fn claim(database: &Database, every: i64) -> rusqlite::Result<Option<i64>> {
+fn claim(database: &Database, interval: i64) -> rusqlite::Result<Option<i64>> {
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
-    let before = "SELECT at FROM sweeps WHERE what = 'journal'";
-    let before: Option<i64> = transaction.query_row(before, [], |row| row.get(0)).optional()?;
+    let sql = "SELECT at FROM sweeps WHERE what = 'journal'";
+    let previous: Option<i64> = transaction.query_row(sql, [], |row| row.get(0)).optional()?;
     // A time in the future was written with a wrong clock.
     let claimed = transaction.execute(
         "INSERT INTO sweeps (what, at) VALUES ('journal', ?1)
          ON CONFLICT (what) DO UPDATE SET at = ?1 WHERE at <= ?1 - ?2 OR at > ?1",
-        [now(), every],
+        [now(), interval],
     )?;
     transaction.commit()?;
-    Ok((claimed > 0).then_some(before.unwrap_or(0)))
+    Ok((claimed > 0).then_some(previous.unwrap_or(0)))
 }
 
-/// Removes one batch of entries that were expired at `then` or exceed the other limits. The newest entry always stays.
+/// Removes one batch of entries that were expired at the time `reference` or exceed the other limits. The newest entry
+/// always stays.
 pub(super) fn sweep(
     database: &Database,
     folder: &Path,
     limits: &JournalLimits,
-    then: i64,
+    reference: i64,
 ) -> rusqlite::Result<PruneResult> {
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
-    let all = "SELECT (SELECT count(*) FROM journal), (SELECT coalesce(sum(kept), 0) FROM journal_images)";
-    let (mut entries, mut bytes) =
-        transaction.query_row(all, [], |row| Ok((unsigned(row.get(0)?), unsigned(row.get(1)?))))?;
+    let totals = "SELECT (SELECT count(*) FROM journal), (SELECT coalesce(sum(kept), 0) FROM journal_images)";
+    let (mut entries, mut bytes) = transaction
+        .query_row(totals, [], |row| Ok((unsigned(row.get(0)?), unsigned(row.get(1)?))))?;
     let oldest = oldest(&transaction)?;
     let mut removed = 0;
     for (number, at) in oldest {
-        let is_old = at < then.saturating_sub(limits.max_age);
+        let is_old = at < reference.saturating_sub(limits.max_age);
         if is_old || entries > limits.max_entries || bytes > limits.max_bytes {
             bytes = bytes.saturating_sub(entries::remove(&transaction, folder, number)?);
             entries = entries.saturating_sub(1);
@@ -164,9 +167,9 @@ fn remove_strays(database: &Database, folder: &Path) -> rusqlite::Result<()> {
     let Ok(files) = std::fs::read_dir(folder) else { return Ok(()) };
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     for file in files.filter_map(Result::ok) {
-        // The metadata of the entry itself: a link is not ours.
-        let changed = file.metadata().and_then(|file| file.modified());
-        let age = changed.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
+        // The metadata of the entry itself: the journal contains no links.
+        let modified = file.metadata().and_then(|file| file.modified());
+        let age = modified.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
         if !age.is_ok_and(|age| age >= STRAY_MIN_AGE) {
             continue;
         }

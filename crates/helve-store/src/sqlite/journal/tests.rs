@@ -24,7 +24,7 @@ fn entry(call: &str, files: &[(&str, Option<Bytes>)]) -> JournalEntry {
     let before = |(path, bytes): &(&str, Option<Bytes>)| BeforeImage {
         path: path.into(),
         image: bytes.clone().map(image),
-        intended: Some(ContentHash::of(b"meant")),
+        intended: Some(ContentHash::of(b"intended")),
     };
     JournalEntry {
         call: call.into(),
@@ -40,7 +40,7 @@ fn image(bytes: Bytes) -> FileImage {
     FileImage::new(bytes, 0o640)
 }
 
-fn left(bytes: &Bytes) -> AfterImage {
+fn known_image(bytes: &Bytes) -> AfterImage {
     AfterImage::Known(Some(image(bytes.clone())))
 }
 
@@ -65,7 +65,7 @@ fn database(folder: &Path) -> Connection {
     Connection::open(folder.join("store.db")).unwrap()
 }
 
-fn number(connection: &Connection, sql: &str) -> i64 {
+fn query_number(connection: &Connection, sql: &str) -> i64 {
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
@@ -161,7 +161,7 @@ fn path(number: u8) -> PathBuf {
     Path::new("/p").join(name)
 }
 
-fn play(store: &mut SqliteStore, folder: &Path, model: &mut Model, step: Step) {
+fn run_step(store: &mut SqliteStore, folder: &Path, model: &mut Model, step: Step) {
     match step {
         Step::Begin(call, files) => {
             let mut entry = entry(&call.to_string(), &[]);
@@ -202,7 +202,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let (mut store, mut model) = (SqliteStore::at(folder.path().into()), Model::default());
         for step in steps {
-            play(&mut store, folder.path(), &mut model, step);
+            run_step(&mut store, folder.path(), &mut model, step);
         }
         for call in 0..6u8 {
             let found = block_on(store.change(&call.to_string())).unwrap();
@@ -220,7 +220,7 @@ proptest! {
         prop_assert_eq!(listed.iter().map(|it| it.call.as_str()).collect::<Vec<_>>(), calls);
         drop(store);
         if folder.path().join("store.db").exists() {
-            let images = number(&database(folder.path()), "SELECT count(*) FROM journal_images");
+            let images = query_number(&database(folder.path()), "SELECT count(*) FROM journal_images");
             prop_assert_eq!(usize::try_from(images).unwrap(), model.contents().len());
         }
     }
@@ -235,32 +235,34 @@ fn the_same_content_is_stored_once() {
         edit(&store, &call.to_string(), &pair[0], &pair[1]);
     }
     let database = database(folder.path());
-    assert_eq!(number(&database, "SELECT count(*) FROM journal_images"), 3);
-    assert_eq!(number(&database, "SELECT sum(kept) FROM journal_images"), 150_000);
+    assert_eq!(query_number(&database, "SELECT count(*) FROM journal_images"), 3);
+    assert_eq!(query_number(&database, "SELECT sum(kept) FROM journal_images"), 150_000);
     let text: Bytes = "repeated text compresses well\n".repeat(2000).into();
     edit(&store, "text", &text, &contents[0]);
-    let kept = number(&database, "SELECT sum(kept) FROM journal_images") - 150_000;
+    let kept = query_number(&database, "SELECT sum(kept) FROM journal_images") - 150_000;
     assert!((1..2000).contains(&kept), "{kept}");
     assert_eq!(change(&store, "text")[0].before.as_ref().unwrap().bytes, text);
 }
 
 #[test]
-fn calls_with_the_same_id_are_distinguished() {
+fn commits_of_a_call_are_combined_and_calls_with_the_same_id_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::at(folder.path().into());
     let one = Some(Bytes::from("1"));
     let [two, three] = ["2", "3"].map(|text| Some(image(Bytes::from(text))));
-    let twice = entry("1", &[("/p/a", one.clone()), ("/p/b", None)]);
-    let id = block_on(store.begin(&twice)).unwrap();
+    let first = entry("1", &[("/p/a", one.clone()), ("/p/b", None)]);
+    let id = block_on(store.begin(&first)).unwrap();
     block_on(store.done(id, &[two.clone(), two.clone()])).unwrap();
-    let again = entry("1", &[("/p/b", Some("2".into())), ("/p/c", None)]);
-    let id = block_on(store.begin(&again)).unwrap();
+    let second = entry("1", &[("/p/b", Some("2".into())), ("/p/c", None)]);
+    let id = block_on(store.begin(&second)).unwrap();
     block_on(store.done(id, &[None, three])).unwrap();
     let format = |files: &[ChangedFile]| {
         let file = |file: &ChangedFile| {
             let before = file.before.as_ref().map(|image| image.bytes.clone());
             let after = match &file.after {
-                AfterImage::Known(left) => format!("{:?}", left.as_ref().map(|image| &image.bytes)),
+                AfterImage::Known(image) => {
+                    format!("{:?}", image.as_ref().map(|image| &image.bytes))
+                }
                 AfterImage::Intended(_) | AfterImage::Lost => panic!("{file:?}"),
             };
             format!("{} {before:?} {after}\n", file.path.display())

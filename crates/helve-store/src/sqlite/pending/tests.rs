@@ -1,11 +1,11 @@
-//! Tests of how often calls are written, and how many are tracked.
+//! Tests of when calls are written, and how many are tracked.
 
 use helve_core::ErrorKind;
 use helve_core::event::{CallOutcome, Progress};
 
 use super::*;
 
-fn note(pending: &mut PendingWrites, call: &str, what: EventKind) {
+fn add_event(pending: &mut PendingWrites, call: &str, what: EventKind) {
     pending.add_event(&Event {
         call: call.into(),
         root: call.into(),
@@ -16,15 +16,15 @@ fn note(pending: &mut PendingWrites, call: &str, what: EventKind) {
 }
 
 fn start(pending: &mut PendingWrites, call: &str) {
-    note(pending, call, EventKind::Started { tool: "bash".into(), parent: None });
+    add_event(pending, call, EventKind::Started { tool: "bash".into(), parent: None });
 }
 
 fn run(pending: &mut PendingWrites, call: &str) {
-    note(pending, call, EventKind::Running { input: Arc::default() });
+    add_event(pending, call, EventKind::Running { input: Arc::default() });
 }
 
 fn end(pending: &mut PendingWrites, call: &str) {
-    note(
+    add_event(
         pending,
         call,
         EventKind::Finished(CallOutcome::Failed { kind: ErrorKind::Failed, error: "no".into() }),
@@ -51,7 +51,11 @@ fn a_call_is_written_when_it_runs_and_when_it_ends() {
     assert_eq!(write(&mut pending, &database), 1);
     for percent in 0..100 {
         let title = Some(format!("{percent} %"));
-        note(&mut pending, "1", EventKind::Progress(Progress { title, ..Progress::default() }));
+        add_event(
+            &mut pending,
+            "1",
+            EventKind::Progress(Progress { title, ..Progress::default() }),
+        );
         assert_eq!(write(&mut pending, &database), 0);
     }
     end(&mut pending, "1");
@@ -77,7 +81,7 @@ fn a_short_call_is_written_once_and_in_order() {
 }
 
 #[test]
-fn rows_are_not_shared_between_databases() {
+fn a_call_gets_a_new_row_after_a_switch_to_another_database() {
     let (mut pending, database) = (PendingWrites::default(), Database::memory().unwrap());
     start(&mut pending, "1");
     run(&mut pending, "1");
@@ -87,8 +91,8 @@ fn rows_are_not_shared_between_databases() {
     std::fs::write(&path, "").unwrap();
     let other = Database::file(&path, std::time::Duration::ZERO, "me").unwrap();
     let mut other_writes = PendingWrites::default();
-    start(&mut other_writes, "stranger");
-    run(&mut other_writes, "stranger");
+    start(&mut other_writes, "unrelated");
+    run(&mut other_writes, "unrelated");
     assert_eq!(write(&mut other_writes, &other), 1);
     end(&mut pending, "1");
     assert_eq!(write(&mut pending, &other), 1);
@@ -96,7 +100,7 @@ fn rows_are_not_shared_between_databases() {
 }
 
 #[test]
-fn untracked_calls_are_counted() {
+fn calls_beyond_the_limit_are_counted_as_untracked() {
     let mut pending = PendingWrites::default();
     for call in 0..MAX_LIVE_CALLS + 3 {
         start(&mut pending, &call.to_string());

@@ -40,7 +40,7 @@ fn progress_is_dropped_first() {
 
 #[test]
 fn writes_are_collected_and_queries_do_not_wait() {
-    let ask = || {
+    let time_of_query = || {
         let queue = Queue::default();
         for _ in 0..100 {
             queue.push_event(finished(1));
@@ -48,12 +48,12 @@ fn writes_are_collected_and_queries_do_not_wait() {
         queue.query(Box::new(|_| {}));
         let began = Instant::now();
         assert_eq!(queue.take(IdleWork::None).unwrap().len(), 101);
-        let took = began.elapsed();
+        let time = began.elapsed();
         assert!(queue.take(IdleWork::Pending).unwrap().is_empty());
-        took
+        time
     };
-    // One fast run is enough: a busy machine may delay some, but lingering would delay all.
-    assert!((0..50).any(|_| ask() < COLLECT_TIME));
+    // One fast run is enough: a busy machine may delay some runs, but waiting for more writes would delay all.
+    assert!((0..50).any(|_| time_of_query() < COLLECT_TIME));
 }
 
 #[test]
@@ -73,20 +73,20 @@ fn closing_waits_for_the_thread_up_to_the_timeout() {
     let items: usize = thread.join().unwrap();
     assert_eq!(items, 1);
 
-    let stuck = Queue::default();
-    stuck.push_event(finished(1));
-    stuck.close(Duration::from_millis(1));
-    assert_eq!(stuck.take(IdleWork::None).unwrap().len(), 1);
+    let without_thread = Queue::default();
+    without_thread.push_event(finished(1));
+    without_thread.close(Duration::from_millis(1));
+    assert_eq!(without_thread.take(IdleWork::None).unwrap().len(), 1);
 }
 
 #[test]
 fn after_the_end_everything_is_dropped() {
     let queue = Queue::default();
     let (sender, receiver) = std::sync::mpsc::channel();
-    let sender_too = sender.clone();
+    let late_sender = sender.clone();
     queue.query(Box::new(move |_| sender.send(()).unwrap()));
     queue.end();
-    queue.query(Box::new(move |_| sender_too.send(()).unwrap()));
+    queue.query(Box::new(move |_| late_sender.send(()).unwrap()));
     queue.push_event(finished(1));
     assert!(receiver.recv().is_err());
     assert_eq!(queue.dropped(), DroppedEvents { progress: 0, others: 1 });

@@ -13,8 +13,8 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let put =
-        (0..3u8, 0..5u64, any::<i32>()).prop_map(|(key, seen, value)| Step::Put(key, seen, value));
+    let put = (0..3u8, 0..5u64, any::<i32>())
+        .prop_map(|(key, expected_version, value)| Step::Put(key, expected_version, value));
     prop_oneof![(0..3u8).prop_map(Step::Get), put]
 }
 
@@ -28,12 +28,12 @@ proptest! {
                 Step::Get(key) => {
                     prop_assert_eq!(get(&database, "s", &key.to_string()).unwrap(), model.get(&key).cloned());
                 }
-                Step::Put(key, seen, value) => {
-                    let is_last = seen == model.get(&key).map_or(0, |(version, _)| *version);
+                Step::Put(key, expected_version, value) => {
+                    let is_current = expected_version == model.get(&key).map_or(0, |(version, _)| *version);
                     let text = encode(&value.into()).unwrap();
-                    prop_assert_eq!(put(&database, "s", &key.to_string(), seen, &text).unwrap(), is_last);
-                    if is_last {
-                        model.insert(key, (seen + 1, value.into()));
+                    prop_assert_eq!(put(&database, "s", &key.to_string(), expected_version, &text).unwrap(), is_current);
+                    if is_current {
+                        model.insert(key, (expected_version + 1, value.into()));
                     }
                 }
             }
@@ -42,7 +42,7 @@ proptest! {
 }
 
 #[test]
-fn unreadable_values_are_refused() {
+fn deeply_nested_values_are_refused() {
     let nested = |depth| (1..depth).fold(Value::Null, |inner, _| Value::from(vec![inner]));
     let text = encode(&nested(MAX_DEPTH)).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), nested(MAX_DEPTH));
@@ -73,8 +73,8 @@ fn the_oldest_slots_beyond_the_maximum_are_removed() {
     }
     database.main.execute_batch("COMMIT").unwrap();
     prune(&database).unwrap();
-    let left = "SELECT count(*), min(CAST(key AS INTEGER)) FROM slots";
-    let left = database.main.query_row(left, [], |row| Ok((row.get(0)?, row.get(1)?)));
+    let sql = "SELECT count(*), min(CAST(key AS INTEGER)) FROM slots";
+    let left = database.main.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
     assert_eq!(left, Ok((MAX_SLOTS, 10)));
 }
 

@@ -99,7 +99,7 @@ fn a_newer_file_is_read_but_not_written() {
             change before: edit before /p/a "1" 644 > "2"
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > meant: -
+              edit open /p/b - > intended: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
             notice: The store DATA/store.db was written by a newer Helve (version 7; this one supports 3) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
@@ -197,7 +197,7 @@ fn a_file_locked_for_writing_is_read() {
             change before: edit before /p/a "1" 644 > "2"
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > meant: -
+              edit open /p/b - > intended: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
             notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
@@ -229,7 +229,7 @@ fn an_exclusively_locked_file_is_left_alone() {
             change before: nothing
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > meant: -
+              edit open /p/b - > intended: -
               edit during /p/a "" 644 > ""
             notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
@@ -260,7 +260,7 @@ fn a_process_stuck_while_opening_is_not_awaited() {
             change before: nothing
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > meant: -
+              edit open /p/b - > intended: -
               edit during /p/a "" 644 > ""
             notice: The store DATA/store.db is locked by another program (another process has been opening it for too long), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],

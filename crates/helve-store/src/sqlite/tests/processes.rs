@@ -243,11 +243,11 @@ fn a_process_killed_before_recording_the_result() {
     child.wait().unwrap();
     expect![[r#"
         history /p:
-          edit new /p/b - > meant: -
-          edit half /p/a "" 644 > meant: -
+          edit new /p/b - > intended: -
+          edit half /p/a "" 644 > intended: -
           edit whole /p/a "" 644 > ""
-        change half: edit half /p/a "2" 644 > meant: -
-        change new: edit new /p/b - > meant: -
+        change half: edit half /p/a "2" 644 > intended: -
+        change new: edit new /p/b - > intended: -
         change whole: edit whole /p/a "1" 644 > "2"
         notice: none
     "#]]

@@ -1,11 +1,12 @@
-//! Tests of packing: the same content or nothing comes out.
+//! Tests of packing: unpacking returns the same content or nothing.
 
 use proptest::prelude::*;
 
 use super::*;
 
 fn sealed(bytes: &Bytes) -> (PackedImage, blake3::Hash, i64, blake3::Hash) {
-    let (packed, hash, length) = (PackedImage::of(bytes), blake3::hash(bytes), count(bytes.len()));
+    let (packed, hash, length) =
+        (PackedImage::of(bytes), blake3::hash(bytes), to_integer(bytes.len()));
     let seal = packed.seal(&hash, length);
     (packed, hash, length, seal)
 }
@@ -36,9 +37,9 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..100), length in any::<i64>(),
     ) {
         let invalid = PackedImage { form: Compression::Lz4, bytes: bytes.into() };
-        let most = i64::try_from((invalid.bytes.len() + 1) * MAX_COMPRESSION_RATIO).unwrap();
+        let max = i64::try_from((invalid.bytes.len() + 1) * MAX_COMPRESSION_RATIO).unwrap();
         let found = invalid.unpack(length);
-        prop_assert!(found.is_none() || (0..=most).contains(&length));
+        prop_assert!(found.is_none() || (0..=max).contains(&length));
     }
 }
 

@@ -23,24 +23,24 @@ fn database_with(folder: &Path, entries: &[(i64, usize)]) -> Database {
         let images = [Some(StoredImage::of(&image(bytes.clone())))];
         entries::begin(&database, &folder_in(folder), &entry, &images).unwrap();
     }
-    swept(&database, 1);
+    set_last_sweep(&database, 1);
     database
 }
 
 /// Sets the time of the last sweep, in hours ago.
-fn swept(database: &Database, hours: i64) {
+fn set_last_sweep(database: &Database, hours: i64) {
     let at = now() - hours * HOUR;
     database.main.execute("INSERT OR REPLACE INTO sweeps VALUES ('journal', ?1)", [at]).unwrap();
 }
 
-fn left(database: &Database) -> String {
+fn remaining(database: &Database) -> String {
     let entries = changes::newest(database, Path::new("/p"), usize::MAX).unwrap();
     let calls: Vec<_> = entries.iter().rev().map(|change| change.call.as_str()).collect();
-    let images = number(&database.main, "SELECT count(*) FROM journal_images");
+    let images = query_number(&database.main, "SELECT count(*) FROM journal_images");
     format!("{} ({images} images)", calls.join(" "))
 }
 
-fn check(entries: &[(i64, usize)], bytes: u64, count: u64, hours: i64, kept: Expect) {
+fn check(entries: &[(i64, usize)], bytes: u64, count: u64, hours: i64, expected: Expect) {
     let folder = tempfile::tempdir().unwrap();
     let database = database_with(folder.path(), entries);
     // Off by half an hour, so that the duration of the test does not matter.
@@ -55,7 +55,7 @@ fn check(entries: &[(i64, usize)], bytes: u64, count: u64, hours: i64, kept: Exp
     while sweep(&database, &folder_in(folder.path()), &limits, now()).unwrap()
         == PruneResult::Partial
     {}
-    kept.assert_eq(&left(&database));
+    expected.assert_eq(&remaining(&database));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn the_newest_entry_always_stays() {
 }
 
 #[test]
-fn more_than_one_batch() {
+fn entries_are_removed_in_several_batches() {
     let many: Vec<_> = (0..170).map(|number| (170 - number, 10)).collect();
     check(&many, 1 << 20, 1000, 4, expect!["167 168 169 (3 images)"]);
     check(&many, 40, 1000, 1000, expect!["166 167 168 169 (4 images)"]);
@@ -100,13 +100,13 @@ fn shared_content_stays_while_it_is_used() {
         max_unswept_bytes: 0,
     };
     sweep(&database, &folder_in(folder.path()), &limits, now()).unwrap();
-    assert_eq!(left(&database), "3 (2 images)");
+    assert_eq!(remaining(&database), "3 (2 images)");
     drop(database);
     let store = SqliteStore::at(folder.path().into());
     let files = change(&store, "3");
     assert_eq!(
         (files[0].before.as_ref().map(|it| &it.bytes), &files[0].after),
-        (Some(&c), &super::left(&a))
+        (Some(&c), &known_image(&a))
     );
 }
 
@@ -116,17 +116,17 @@ fn one_process_sweeps_per_hour_unless_much_is_added() {
     let database = database_with(folder.path(), &[(31 * 24, 10), (31 * 24, 10), (0, 10)]);
     let images = folder_in(folder.path());
     let sweeps = |schedule: &mut SweepSchedule, bytes: u64| {
-        schedule.added(database.location, bytes);
+        schedule.record_added(database.location, bytes);
         (0..9).filter(|_| schedule.is_due() && schedule.advance(&database, &images).is_ok()).count()
     };
-    let (mut one, mut other) = (SweepSchedule::default(), SweepSchedule::default());
-    assert_eq!(sweeps(&mut one, 10), 2);
-    assert_eq!(left(&database), "2 (1 images)");
-    // Another process finds that the sweep was done, and does not try again.
-    assert_eq!([sweeps(&mut other, 10), sweeps(&mut other, 10)], [1, 0]);
-    assert_eq!([sweeps(&mut other, 64 << 20), sweeps(&mut other, 10)], [2, 0]);
+    let (mut first, mut second) = (SweepSchedule::default(), SweepSchedule::default());
+    assert_eq!(sweeps(&mut first, 10), 2);
+    assert_eq!(remaining(&database), "2 (1 images)");
+    // The second process finds that the sweep was done, and does not try again.
+    assert_eq!([sweeps(&mut second, 10), sweeps(&mut second, 10)], [1, 0]);
+    assert_eq!([sweeps(&mut second, 64 << 20), sweeps(&mut second, 10)], [2, 0]);
     database.main.execute("UPDATE sweeps SET at = at - ?1", [HOUR]).unwrap();
-    assert_eq!([sweeps(&mut one, 10), sweeps(&mut SweepSchedule::default(), 10)], [0, 2]);
+    assert_eq!([sweeps(&mut first, 10), sweeps(&mut SweepSchedule::default(), 10)], [0, 2]);
     database.main.execute("UPDATE sweeps SET at = at + ?1", [9 * HOUR]).unwrap();
     assert_eq!(sweeps(&mut SweepSchedule::default(), 10), 2);
 }
@@ -138,13 +138,13 @@ fn a_clock_that_jumps_expires_nothing() {
     let database = database_with(folder.path(), &[(years + 1, 10), (years, 10), (0, 10)]);
     let images = folder_in(folder.path());
     let sweep = |hours| {
-        swept(&database, hours);
+        set_last_sweep(&database, hours);
         let mut schedule = SweepSchedule::default();
-        schedule.added(database.location, 10);
+        schedule.record_added(database.location, 10);
         while schedule.is_due() {
             schedule.advance(&database, &images).unwrap();
         }
-        left(&database)
+        remaining(&database)
     };
     assert_eq!(sweep(years), "0 1 2 (3 images)");
     // The next sweep uses the new time.
@@ -180,7 +180,7 @@ fn a_large_image_is_a_private_file() {
         assert_eq!(mode(&files[0]), 0o600);
         assert_eq!(mode(&folder_in(folder.path())), 0o700);
     }
-    assert_eq!(change(&store, "2")[0].after, super::left(&large));
+    assert_eq!(change(&store, "2")[0].after, known_image(&large));
     let id = block_on(store.begin(&entry("3", &[("/p/a", Some(noise(3, 2 << 20)))]))).unwrap();
     assert_eq!(files_in(folder.path()).len(), 2);
     store.void(id);
@@ -204,15 +204,15 @@ fn unused_files_are_removed_after_a_while() {
     }
     std::fs::File::options().write(true).open(&needed[0]).unwrap().set_modified(long_ago).unwrap();
     let mut schedule = SweepSchedule::default();
-    schedule.added(database.location, 1);
+    schedule.record_added(database.location, 1);
     while schedule.is_due() {
         schedule.advance(&database, &images).unwrap();
     }
-    let mut left = files_in(folder.path());
-    left.sort();
+    let mut files = files_in(folder.path());
+    files.sort();
     let mut expected = vec![needed[0].clone(), images.join("fresh.new")];
     expected.sort();
-    assert_eq!(left, expected);
+    assert_eq!(files, expected);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn in_memory_there_are_no_files_and_smaller_limits() {
     }
     let calls = || block_on(store.entries(Path::new("/p"), 99)).unwrap().len();
     assert!((0..10_000).any(|_| calls() == 4), "{}", calls());
-    assert_eq!(change(&store, "8")[0].after, super::left(&noise(9, 12 << 20)));
+    assert_eq!(change(&store, "8")[0].after, known_image(&noise(9, 12 << 20)));
     assert_eq!(files_in(folder.path()), Vec::<PathBuf>::new());
     let notice = block_on(store.notice()).unwrap();
     assert!(notice.contains("trust and the undo journal are kept in memory"), "{notice}");

@@ -7,56 +7,58 @@ use super::*;
 const LARGE: usize = (1 << 20) + 5;
 
 /// Records three calls, damages an image of the second, and returns how the second is then reported.
-fn after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> String {
+fn report_after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::at(folder.path().into());
-    let [one, found, left, four] = &contents;
-    for (call, before, after) in [("1", one, four), ("2", found, left), ("3", four, one)] {
+    let [one, before_image, after_image, four] = &contents;
+    for (call, before, after) in
+        [("1", one, four), ("2", before_image, after_image), ("3", four, one)]
+    {
         edit(&store, call, before, after);
     }
     damage(&database(folder.path()), folder.path());
     for (call, before, after) in [("1", one, four), ("3", four, one)] {
         let files = change(&store, call);
         assert_eq!(files[0].before.as_ref().unwrap().bytes, before);
-        assert_eq!(files[0].after, super::left(after));
+        assert_eq!(files[0].after, known_image(after));
     }
     let listed = block_on(store.entries(Path::new("/p"), 9)).unwrap();
     assert_eq!(listed.len(), 3);
     let report = match block_on(store.change("2")) {
         Ok(Some(change)) => {
-            assert_eq!(change.files[0].before.as_ref().unwrap().bytes, found);
-            let left = match &change.files[0].after {
+            assert_eq!(change.files[0].before.as_ref().unwrap().bytes, before_image);
+            let after = match &change.files[0].after {
                 AfterImage::Known(_) => "known",
-                AfterImage::Intended(_) => "meant",
-                AfterImage::Lost => "unknown",
+                AfterImage::Intended(_) => "intended",
+                AfterImage::Lost => "lost",
             };
-            format!("found, and left {left}")
+            format!("before is known, after is {after}")
         }
         Ok(None) => "nothing".into(),
         Err(error) => error.to_string(),
     };
     // Writing the same content again must repair it.
-    edit(&store, "again", found, left);
+    edit(&store, "again", before_image, after_image);
     let repaired = &change(&store, "again")[0];
-    assert_eq!(repaired.before.as_ref().unwrap().bytes, found);
-    assert_eq!(repaired.after, super::left(left));
+    assert_eq!(repaired.before.as_ref().unwrap().bytes, before_image);
+    assert_eq!(repaired.after, known_image(after_image));
     assert_eq!(block_on(store.notice()), None);
     report
 }
 
 fn check(sql: &str, report: &Expect) {
     let text = |word: &str| Bytes::from(word.repeat(100));
-    let contents = [text("one"), text("found"), text("left"), text("four")];
+    let contents = [text("one"), text("before"), text("after"), text("four")];
     let damage = |database: &Connection, _: &Path| {
         let hash = |name: &str, bytes: &[u8]| {
             let hex = blake3::hash(bytes).to_hex();
             (name.to_owned(), format!("hash = x'{hex}'"))
         };
-        let hashes = [hash("FOUND", &contents[1]), hash("LEFT", &contents[2])];
+        let hashes = [hash("BEFORE", &contents[1]), hash("AFTER", &contents[2])];
         let sql = hashes.iter().fold(sql.to_owned(), |sql, (name, hash)| sql.replace(name, hash));
         assert_eq!(database.execute(&sql, []).unwrap(), 1);
     };
-    report.assert_eq(&after(damage, contents.clone()));
+    report.assert_eq(&report_after(damage, contents.clone()));
 }
 
 #[test]
@@ -74,31 +76,34 @@ fn a_damaged_row_affects_only_its_entry() {
         "seal = zeroblob(32)",
         "seal = x'00'",
     ] {
-        let sql = format!("UPDATE journal_images SET {set} WHERE FOUND");
+        let sql = format!("UPDATE journal_images SET {set} WHERE BEFORE");
         check(&sql, &lost);
     }
-    check("DELETE FROM journal_images WHERE FOUND", &lost);
+    check("DELETE FROM journal_images WHERE BEFORE", &lost);
 }
 
 #[test]
 fn the_after_image_can_be_lost_alone() {
     check(
-        "UPDATE journal_images SET bytes = x'00' WHERE LEFT",
-        &expect!["found, and left unknown"],
+        "UPDATE journal_images SET bytes = x'00' WHERE AFTER",
+        &expect!["before is known, after is lost"],
     );
-    check("DELETE FROM journal_images WHERE LEFT", &expect!["found, and left unknown"]);
+    check("DELETE FROM journal_images WHERE AFTER", &expect!["before is known, after is lost"]);
 }
 
 #[test]
 fn an_unused_column_does_no_harm() {
-    check("UPDATE journal_images SET kept = 0 WHERE FOUND", &expect!["found, and left known"]);
+    check(
+        "UPDATE journal_images SET kept = 0 WHERE BEFORE",
+        &expect!["before is known, after is known"],
+    );
 }
 
 fn check_file(damage: impl Fn(&Path), report: &Expect) {
     let contents = [1, 2, 3, 4].map(|seed| noise(seed, LARGE));
     let name = blake3::hash(&contents[1]).to_hex();
     let damage = |_: &Connection, folder: &Path| damage(&folder_in(folder).join(&name[..]));
-    report.assert_eq(&after(damage, contents.clone()));
+    report.assert_eq(&report_after(damage, contents.clone()));
 }
 
 #[test]
@@ -135,7 +140,7 @@ fn without_a_folder_large_images_go_into_the_database() {
     let store = SqliteStore::at(folder.path().into());
     let files = change(&store, "1");
     assert_eq!(files[0].before.as_ref().unwrap().bytes, before);
-    assert_eq!(files[0].after, left(&after));
+    assert_eq!(files[0].after, known_image(&after));
     assert_eq!(block_on(store.notice()), None);
 }
 
@@ -155,7 +160,7 @@ fn an_open_entry_survives_the_loss_of_the_database() {
     let files = change(&store, "1");
     assert_eq!(
         (files[0].before.as_ref().unwrap().bytes.clone(), files[0].after.clone()),
-        (before, left(&after))
+        (before, known_image(&after))
     );
     assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 1);
 }

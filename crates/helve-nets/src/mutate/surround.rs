@@ -1,11 +1,11 @@
-//! Mutations around a script: text before and after it, constructs and wrappers around it, variables that hold its
-//! words.
+//! Mutations that put a script into a larger one: text before and after it, constructs and wrappers around it,
+//! variables that hold its words.
 
+use super::edit::{change_word, split_at_random};
 use super::join;
-use super::within::{cut, with_word};
 use crate::random::Random;
 
-pub(super) fn before(text: &str, random: &mut Random) -> String {
+pub(super) fn prepend(text: &str, random: &mut Random) -> String {
     let start = random.pick(&[
         " ",
         "\t",
@@ -49,7 +49,7 @@ pub(super) fn before(text: &str, random: &mut Random) -> String {
     format!("{start}{text}")
 }
 
-pub(super) fn after(text: &str, random: &mut Random) -> String {
+pub(super) fn append(text: &str, random: &mut Random) -> String {
     let end = random.pick(&[
         "\n",
         "\n# note",
@@ -325,7 +325,7 @@ pub(super) fn as_argument(text: &str, random: &mut Random) -> String {
 }
 
 pub(super) fn join_with_harmless(text: &str, random: &mut Random) -> String {
-    let daily = random.pick(&[
+    let harmless = random.pick(&[
         "ls",
         "cat a.txt",
         "git status",
@@ -335,7 +335,7 @@ pub(super) fn join_with_harmless(text: &str, random: &mut Random) -> String {
         "cd src",
         "git log --oneline | head",
     ]);
-    join(text, daily, random)
+    join(text, harmless, random)
 }
 
 pub(super) fn redirect(text: &str, random: &mut Random) -> String {
@@ -358,12 +358,13 @@ pub(super) fn redirect(text: &str, random: &mut Random) -> String {
         "/dev/fd/3",
         "/dev/stdout",
     ]);
-    let sign =
+    let operator =
         random.pick(&[">", ">>", ">|", "<>", ">&", "&>", "&>>", "2>", "3>", "1<>", "{fd}>", "<"]);
-    let before = random.pick(&["", "", "<a.txt ", "3<a.txt ", "1<a.txt "]);
-    format!("{text} {before}{sign}{to}")
+    let first = random.pick(&["", "", "<a.txt ", "3<a.txt ", "1<a.txt "]);
+    format!("{text} {first}{operator}{to}")
 }
 
+/// Runs the script from the positional parameters or an array.
 pub(super) fn as_positional(text: &str, random: &mut Random) -> String {
     match random.below(3) {
         0 => format!("set -- {text}; \"$@\""),
@@ -374,28 +375,28 @@ pub(super) fn as_positional(text: &str, random: &mut Random) -> String {
 
 pub(super) fn store_in_variable(text: &str, random: &mut Random) -> String {
     let name = random.pick(&["x", "v", "PATH", "IFS", "HOME", "_", "a[0]"]);
-    let used = random.pick(&[
+    let expansion = random.pick(&[
         "$x", "\"$x\"", "${x}", "${x:-ls}", "${x%%z}", "${x@E}", "${!x}", "$v", "${a[0]}",
         "${a[@]}",
     ]);
     match random.below(3) {
-        0 => format!("{name}='{text}'; {used}"),
-        1 => format!("{name}=\"{text}\"; eval {used}"),
+        0 => format!("{name}='{text}'; {expansion}"),
+        1 => format!("{name}=\"{text}\"; eval {expansion}"),
         _ => {
-            let mut kept = String::from("ls");
-            let changed = with_word(text, random, |word, _| {
-                kept = word.to_string();
-                used.to_string()
+            let mut replaced = String::from("ls");
+            let changed = change_word(text, random, |word, _| {
+                replaced = word.to_string();
+                expansion.to_string()
             });
-            format!("{name}={kept}; {changed}")
+            format!("{name}={replaced}; {changed}")
         }
     }
 }
 
 pub(super) fn store_in_two_variables(text: &str, random: &mut Random) -> String {
     let (mut one, mut two) = (String::new(), String::new());
-    let changed = with_word(text, random, |word, random| {
-        let (first, second) = cut(word, random);
+    let changed = change_word(text, random, |word, random| {
+        let (first, second) = split_at_random(word, random);
         (one, two) = (first.to_string(), second.to_string());
         "$x$y".to_string()
     });

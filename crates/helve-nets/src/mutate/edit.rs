@@ -1,4 +1,4 @@
-//! Mutations within a script: its blanks, words and characters.
+//! Mutations inside a script: of its blanks, words and characters.
 
 use crate::random::Random;
 
@@ -10,7 +10,7 @@ pub(super) fn blanks(text: &str, random: &mut Random) -> String {
     match random.below(3) {
         0 => text.replace(' ', blank),
         1 => text.replacen(' ', blank, 1),
-        _ => at_one(text, ' ', random, |_| blank.to_string()),
+        _ => replace_one(text, ' ', random, |_| blank.to_string()),
     }
 }
 
@@ -32,7 +32,8 @@ fn words(text: &str) -> Vec<(usize, &str)> {
     all
 }
 
-pub(super) fn with_word(
+/// Replaces a random word with what `change` makes of it.
+pub(super) fn change_word(
     text: &str,
     random: &mut Random,
     change: impl FnOnce(&str, &mut Random) -> String,
@@ -46,14 +47,14 @@ pub(super) fn with_word(
     format!("{}{changed}{}", &text[..at], &text[at + word.len()..])
 }
 
-/// Words are ASCII, so that every offset is a character boundary.
-pub(super) fn cut<'a>(word: &'a str, random: &mut Random) -> (&'a str, &'a str) {
+/// Splits a word at a random offset. Words are ASCII, so every offset is a character boundary.
+pub(super) fn split_at_random<'a>(word: &'a str, random: &mut Random) -> (&'a str, &'a str) {
     word.split_at(random.below(word.len() + 1))
 }
 
 pub(super) fn quote_word(text: &str, random: &mut Random) -> String {
-    with_word(text, random, |word, random| {
-        let (one, two) = cut(word, random);
+    change_word(text, random, |word, random| {
+        let (one, two) = split_at_random(word, random);
         match random.below(9) {
             0 => format!("'{word}'"),
             1 => format!("\"{word}\""),
@@ -69,9 +70,9 @@ pub(super) fn quote_word(text: &str, random: &mut Random) -> String {
 }
 
 pub(super) fn dollar_quote(text: &str, random: &mut Random) -> String {
-    with_word(text, random, |word, random| {
-        let (one, two) = cut(word, random);
-        let coded = |form: usize| -> String {
+    change_word(text, random, |word, random| {
+        let (one, two) = split_at_random(word, random);
+        let escaped = |form: usize| -> String {
             two.bytes()
                 .map(|byte| match form {
                     0 => format!("\\x{byte:02x}"),
@@ -82,7 +83,7 @@ pub(super) fn dollar_quote(text: &str, random: &mut Random) -> String {
                 .collect()
         };
         match random.below(6) {
-            form @ 0..=3 => format!("{one}$'{}'", coded(form)),
+            form @ 0..=3 => format!("{one}$'{}'", escaped(form)),
             4 => format!("{one}$'{two}'"),
             _ => format!("{one}$'{two}\\x00junk'"),
         }
@@ -90,8 +91,8 @@ pub(super) fn dollar_quote(text: &str, random: &mut Random) -> String {
 }
 
 pub(super) fn split_word(text: &str, random: &mut Random) -> String {
-    with_word(text, random, |word, random| {
-        let (one, two) = cut(word, random);
+    change_word(text, random, |word, random| {
+        let (one, two) = split_at_random(word, random);
         let between = random.pick(&[
             "$x", "${x}", "$@", "$*", "${x:-}", "$()", "``", "${x#a}", "${@}", "$((0))", "~",
             "{,}", "$1",
@@ -101,13 +102,13 @@ pub(super) fn split_word(text: &str, random: &mut Random) -> String {
 }
 
 pub(super) fn continue_line(text: &str, random: &mut Random) -> String {
-    let at = place(text, random);
+    let at = random_boundary(text, random);
     format!("{}{}{}", &text[..at], random.pick(&["\\\n", "\n", "\\\r\n", "\\\n\\\n"]), &text[at..])
 }
 
 pub(super) fn braces(text: &str, random: &mut Random) -> String {
-    with_word(text, random, |word, random| {
-        let (one, two) = cut(word, random);
+    change_word(text, random, |word, random| {
+        let (one, two) = split_at_random(word, random);
         match random.below(5) {
             0 => format!("{{{word},}}"),
             1 => format!("{one}{{{two},}}"),
@@ -119,8 +120,8 @@ pub(super) fn braces(text: &str, random: &mut Random) -> String {
 }
 
 pub(super) fn glob(text: &str, random: &mut Random) -> String {
-    with_word(text, random, |word, random| {
-        let (one, two) = cut(word, random);
+    change_word(text, random, |word, random| {
+        let (one, two) = split_at_random(word, random);
         let rest = two.get(1..).unwrap_or("");
         match random.below(6) {
             0 => format!("{one}?{rest}"),
@@ -150,13 +151,13 @@ pub(super) fn look_alike(text: &str, random: &mut Random) -> String {
         ('|', "\u{ff5c}"),
         ('$', "\u{ff04}"),
     ];
-    let (c, other) = pairs[random.below(pairs.len())];
-    at_one(text, c, random, |_| other.to_string())
+    let (c, look_alike) = pairs[random.below(pairs.len())];
+    replace_one(text, c, random, |_| look_alike.to_string())
 }
 
 pub(super) fn invisible(text: &str, random: &mut Random) -> String {
-    let at = place(text, random);
-    let sign = random.pick(&[
+    let at = random_boundary(text, random);
+    let inserted = random.pick(&[
         "\u{200b}",
         "\u{202e}",
         "\u{ad}",
@@ -169,18 +170,18 @@ pub(super) fn invisible(text: &str, random: &mut Random) -> String {
         "\u{85}",
         "\u{feff}",
     ]);
-    format!("{}{sign}{}", &text[..at], &text[at..])
+    format!("{}{inserted}{}", &text[..at], &text[at..])
 }
 
 pub(super) fn drop_char(text: &str, random: &mut Random) -> String {
-    let at = place(text, random);
+    let at = random_boundary(text, random);
     let mut rest = text[at..].chars();
     rest.next();
     format!("{}{}", &text[..at], rest.as_str())
 }
 
 pub(super) fn double_char(text: &str, random: &mut Random) -> String {
-    let at = place(text, random);
+    let at = random_boundary(text, random);
     let c = text[at..].chars().next().map(String::from).unwrap_or_default();
     format!("{}{c}{}", &text[..at], &text[at..])
 }
@@ -194,27 +195,27 @@ pub(super) fn swap_chars(text: &str, random: &mut Random) -> String {
     all.into_iter().collect()
 }
 
-pub(super) fn insert_sign(text: &str, random: &mut Random) -> String {
-    let at = place(text, random);
-    let sign = random.pick(&[
+pub(super) fn insert_metacharacter(text: &str, random: &mut Random) -> String {
+    let at = random_boundary(text, random);
+    let inserted = random.pick(&[
         "'", "\"", "`", "\\", "$", ";", "&", "|", "<", ">", "(", ")", "{", "}", "[", "]", "#", "*",
         "?", "~", "!", "=", "\n", " ", "$(", "${", "$((", "<<E\n", "<<<", ">|", "<>", ">&", "&>",
         "&>>", ">>", "<(", ">(", ";;", "&&", "||", "[[", "]]", "((", "))", "$'", "\\\n", "+=",
         "@(", "!(", "\\'", "\\\"", " #", "%",
     ]);
-    format!("{}{sign}{}", &text[..at], &text[at..])
+    format!("{}{inserted}{}", &text[..at], &text[at..])
 }
 
-/// Inserts a word that ends flags or stands for a stream.
+/// Inserts a word before another one: a flag, the end of the flags (`--`), or standard input (`-`).
 pub(super) fn insert_word(text: &str, random: &mut Random) -> String {
-    with_word(text, random, |word, random| {
-        let more = random.pick(&["--", "--", "-", "-n", "-0", "+1", "''", "--help"]);
-        format!("{more} {word}")
+    change_word(text, random, |word, random| {
+        let inserted = random.pick(&["--", "--", "-", "-n", "-0", "+1", "''", "--help"]);
+        format!("{inserted} {word}")
     })
 }
 
 pub(super) fn respell_word(text: &str, random: &mut Random) -> String {
-    with_word(text, random, |word, random| match random.below(3) {
+    change_word(text, random, |word, random| match random.below(3) {
         0 => word.to_uppercase(),
         1 => format!("{word}."),
         _ => format!("./{word}"),
@@ -225,11 +226,11 @@ pub(super) fn end_of_line(text: &str, random: &mut Random) -> String {
     text.replace('\n', random.pick(&["\r\n", ";", "\n\n", " \n", "\\\n"]))
 }
 
-/// Removes a range, or copies it to another place.
+/// Removes a range, or copies it to another offset.
 pub(super) fn splice(text: &str, random: &mut Random) -> String {
-    let (one, two) = (place(text, random), place(text, random));
+    let (one, two) = (random_boundary(text, random), random_boundary(text, random));
     let (start, end) = (one.min(two), one.max(two));
-    let to = place(text, random);
+    let to = random_boundary(text, random);
     match random.below(2) {
         0 => format!("{}{}", &text[..start], &text[end..]),
         _ => format!("{}{}{}", &text[..to], &text[start..end], &text[to..]),
@@ -237,7 +238,7 @@ pub(super) fn splice(text: &str, random: &mut Random) -> String {
 }
 
 /// Returns the offset of a random character boundary.
-fn place(text: &str, random: &mut Random) -> usize {
+fn random_boundary(text: &str, random: &mut Random) -> usize {
     let mut at = random.below(text.len() + 1);
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -245,12 +246,17 @@ fn place(text: &str, random: &mut Random) -> usize {
     at
 }
 
-/// Changes one of the occurrences of a character.
-fn at_one(text: &str, c: char, random: &mut Random, change: impl FnOnce(char) -> String) -> String {
-    let places: Vec<usize> = text.match_indices(c).map(|(at, _)| at).collect();
-    if places.is_empty() {
+/// Replaces a random occurrence of a character.
+fn replace_one(
+    text: &str,
+    c: char,
+    random: &mut Random,
+    change: impl FnOnce(char) -> String,
+) -> String {
+    let offsets: Vec<usize> = text.match_indices(c).map(|(at, _)| at).collect();
+    if offsets.is_empty() {
         return text.to_string();
     }
-    let at = places[random.below(places.len())];
+    let at = offsets[random.below(offsets.len())];
     format!("{}{}{}", &text[..at], change(c), &text[at + c.len_utf8()..])
 }
