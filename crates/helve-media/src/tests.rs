@@ -214,23 +214,23 @@ fn a_document_is_read_page_by_page() {
     check(
         &three_pages,
         MediaFormat::Pdf,
-        expect![[r#"3 pages, AtTheEnd: [Text("Hello, world"), Text("Second page"), NoText]"#]],
+        expect![[r#"3 pages, Complete: [Text("Hello, world"), Text("Second page"), NoText]"#]],
     );
     let blank = document(&[text_page("")]);
-    check(&blank, MediaFormat::Pdf, expect!["1 pages, AtTheEnd: [NoText]"]);
+    check(&blank, MediaFormat::Pdf, expect!["1 pages, Complete: [NoText]"]);
     let one = MediaLimits { pages: 1, ..MediaLimits::default() };
     check_within(
         one,
         &three_pages,
         MediaFormat::Pdf,
-        expect![[r#"3 pages, Enough: [Text("Hello, world")]"#]],
+        expect![[r#"3 pages, LimitReached: [Text("Hello, world")]"#]],
     );
     let short = MediaLimits { text_bytes: 5, ..MediaLimits::default() };
     check_within(
         short,
         &three_pages,
         MediaFormat::Pdf,
-        expect![[r#"3 pages, Enough: [Text("Hell")]"#]],
+        expect![[r#"3 pages, LimitReached: [Text("Hell")]"#]],
     );
 }
 
@@ -281,7 +281,7 @@ fn a_compressed_bomb_is_refused() {
 fn long_numbers_elsewhere_are_accepted() {
     let entries = "/W [1 3 1] /ID [<19970829123456789012345678901234>] /Columns 5";
     let page = page(entries, "BT /F1 12 Tf 20 100 Td (Fine) Tj ET");
-    check(&document(&[page]), MediaFormat::Pdf, expect![[r#"1 pages, AtTheEnd: [Text("Fine")]"#]]);
+    check(&document(&[page]), MediaFormat::Pdf, expect![[r#"1 pages, Complete: [Text("Fine")]"#]]);
     let widths = stream_object("/W [1 99999999999 1]", b"x");
     let page = pdf::PdfPage { content: widths, resources: String::new() };
     let expected = expect!["the file is damaged: it contains a number that is too large"];
