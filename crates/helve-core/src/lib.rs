@@ -40,11 +40,10 @@ pub mod tool;
 pub mod validate;
 pub mod workspace;
 
-pub use helve_policy as permission;
 pub use helve_policy::builtin;
 pub use helve_policy::{
-    Act, Action, Ask, AskKey, Part, Pattern, Policy, Refusal, Reply, Request, Rule, Scope, Source,
-    Unclear, Verdict, Wall, decide,
+    Act, Action, Ask, AskKey, Part, Pattern, Policy, Readable, Refusal, Reply, Request, Rule,
+    Scope, Source, Unclear, Verdict, Wall, decide,
 };
 
 pub use after::{AfterWrite, Diagnostic, WrittenFile};

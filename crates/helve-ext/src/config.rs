@@ -42,7 +42,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use helve_core::ToolSwitch;
-use helve_core::permission::{Rule, Source};
+use helve_core::{Rule, Source};
 
 pub use agent::{Agent, AgentMode, AgentOrigin};
 pub use edit::{EditSection, HardLinkMode, MatchMode, SyntaxMode};

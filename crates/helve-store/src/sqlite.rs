@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use helve_core::BoxFuture;
+use helve_core::Rule;
 use helve_core::event::{CallState, Event};
-use helve_core::permission::Rule;
 use helve_core::store::{ApprovalOwner, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::oneshot;

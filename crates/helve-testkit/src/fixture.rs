@@ -25,10 +25,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use expect_test::Expect;
+use helve_core::Source;
 use helve_core::builtin::{WrittenRules, policy};
 use helve_core::commit::ContentHash;
 use helve_core::journal::{BeforeImage, FileImage, Journal, JournalEntry};
-use helve_core::permission::Source;
 use helve_core::{
     Action, AnyTool, Caller, Content, Dialect, Engine, Extensions, FileKind, Gate, Host, Input,
     Layer, Registry, Reply, Rule, Scope, Session, ToolCall, ToolResult, Workspace,

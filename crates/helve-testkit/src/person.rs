@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use helve_core::CallRef;
-use helve_core::permission::Pattern;
+use helve_core::Pattern;
 use helve_core::{Ask, BoxFuture, Person, Reply};
 use parking_lot::Mutex;
 

@@ -1,7 +1,7 @@
 //! Agents from JSON, Markdown and the built-in list, merged field by field. Each field keeps its source.
 
 use helve_core::ToolSwitch;
-use helve_core::permission::{Rule, Source};
+use helve_core::{Rule, Source};
 
 use super::config_file::{Authority, ConfigFile, ExpandMode};
 use super::explain::SettingLine;

@@ -1,6 +1,6 @@
 //! The built-in agents. Their rules only restrict what the user allows.
 
-use helve_core::permission::{Action, Rule, Source};
+use helve_core::{Action, Rule, Source};
 
 use super::WithSource;
 use super::agent::{Agent, AgentMode, AgentOrigin};

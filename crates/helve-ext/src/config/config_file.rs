@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use helve_core::permission::Source;
+use helve_core::Source;
 
 use super::load::ConfigHost;
 use super::messages::{self, ProblemText};

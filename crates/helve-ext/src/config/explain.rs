@@ -1,8 +1,8 @@
 //! Lists every setting in effect, with its source.
 
 use helve_core::ToolSwitch;
-use helve_core::permission::{Rule, Source};
 use helve_core::process::Network;
+use helve_core::{Rule, Source};
 
 use super::agent::AgentMode;
 use super::config_file::ConfigFile;

@@ -1,6 +1,6 @@
 //! Interprets the gathered files as a configuration.
 
-use helve_core::permission::Source;
+use helve_core::Source;
 
 use super::agent::{Agent, AgentEntry, AgentMode, Agents};
 use super::config_file::{Authority, ConfigFile, ExpandMode, ReferenceContext};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use helve_core::permission::Source;
+use helve_core::Source;
 
 use super::config_file::{Authority, ConfigFile, ExpandMode};
 use super::explain::{SettingLine, SettingState};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use helve_core::permission::Rule;
+use helve_core::Rule;
 use helve_text::visible;
 use jsonc_parser::ParseStringErrorKind;
 use jsonc_parser::errors::ParseErrorKind;

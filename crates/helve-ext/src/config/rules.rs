@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use helve_core::ToolSwitch;
-use helve_core::permission::{Action, Pattern, Rule, Source};
+use helve_core::{Action, Pattern, Rule, Source};
 
 use super::config_file::{ConfigFile, ExpandMode};
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, repeated};

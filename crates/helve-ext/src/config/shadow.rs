@@ -1,6 +1,6 @@
 //! Finds rules that never decide, because a later rule of the same section matches everything they match.
 
-use helve_core::permission::{Rule, Source};
+use helve_core::{Rule, Source};
 use helve_text::wildcard;
 
 use super::config_file::ConfigFile;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use expect_test::Expect;
-use helve_core::permission::{Rule, Source};
+use helve_core::{Rule, Source};
 
 use super::{
     Config, ConfigHost, ConfigPaths, ConfigReadError, FileContents, LinkPolicy, MarkdownFiles,

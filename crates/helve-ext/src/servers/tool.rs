@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_core::permission::Act;
+use helve_core::Act;
 use helve_core::validate::ArgumentProblem;
 use helve_core::{
     AnyTool, Ask, Audience, BoxFuture, Caller, Input, InputSpec, Media, Part, ServerError,

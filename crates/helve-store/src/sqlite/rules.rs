@@ -1,7 +1,7 @@
 //! Lasting approvals: permission rules that belong to a session, a project or everything.
 
-use helve_core::permission::{Action, Pattern, Rule, Scope, Source};
 use helve_core::store::ApprovalOwner;
+use helve_core::{Action, Pattern, Rule, Scope, Source};
 use rusqlite::{Connection, Row, params};
 
 use super::database::Database;

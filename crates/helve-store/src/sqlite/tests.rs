@@ -16,8 +16,8 @@ use helve_core::event::{CallOutcome, Event, EventKind, Progress};
 use helve_core::journal::{
     AfterImage, BeforeImage, FileImage, Journal, JournalEntry, RecordedChange,
 };
-use helve_core::permission::{Action, Pattern, Rule, Source};
 use helve_core::store::{ApprovalOwner, Store};
+use helve_core::{Action, Pattern, Rule, Source};
 use serde_json::{Map, Value, json};
 
 use super::SqliteStore;

@@ -1,8 +1,8 @@
 //! Lists and reads what MCP servers offer besides tools.
 
 use bytes::Bytes;
+use helve_core::Act;
 use helve_core::media::{MediaContent, MediaError, MediaFormat};
-use helve_core::permission::Act;
 use helve_core::server::{ResourceBody, ResourceItem, ResourceKind};
 use helve_core::{Ask, Media, Part, Pattern, Resources, ToolContext, ToolError};
 use serde_json::{Map, Value};

@@ -2,12 +2,12 @@
 
 use helve_core::commit::CommitError;
 use helve_core::dialect::{BadPath, CommitFailure, HookFault};
-use helve_core::permission::{Part, Refusal, Source, Verdict};
 use helve_core::validate::{ArgumentProblem, Expected, FoundValue, UnknownParameter};
 use helve_core::{
     BadInput, ErrorKind, FileKind, MachineError, OutputCut, Scope, ServerError, ToolError, Words,
     paths,
 };
+use helve_core::{Part, Refusal, Source, Verdict};
 use helve_text::visible;
 use serde_json::Value;
 

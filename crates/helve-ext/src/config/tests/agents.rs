@@ -302,7 +302,7 @@ Be general.
         "#]],
     );
     let plan = agent(FIXTURE, Trust::Trusted, "plan").unwrap();
-    assert!(plan.rules.iter().all(|rule| rule.source == helve_core::permission::Source::Builtin));
+    assert!(plan.rules.iter().all(|rule| rule.source == helve_core::Source::Builtin));
     expect![[r#"
         edit * Allow
     "#]]

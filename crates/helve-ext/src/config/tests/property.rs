@@ -1,6 +1,6 @@
 //! Arbitrary input never panics, and invalid input never allows anything.
 
-use helve_core::permission::{Action, Rule, decide};
+use helve_core::{Action, Rule, decide};
 use proptest::prelude::*;
 
 use super::{MemoryHost, full, paths, render};

@@ -1,7 +1,7 @@
 //! `permission` and `tools`.
 
 use expect_test::expect;
-use helve_core::permission::Action;
+use helve_core::Action;
 
 use super::{check, check_trusted, load, render_rules};
 use crate::config::Trust;
