@@ -130,7 +130,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "edit-nearest",
-        description: "nearest place to a quotation, 1 MB file",
+        description: "closest match of a quotation, 1 MB file",
         bar: Bar::Milliseconds(100.0),
         run: edit::nearest,
     },

@@ -162,7 +162,7 @@ impl Context<'_> {
     }
 }
 
-/// Prints ten times how many rounds are done.
+/// Prints the progress of a test, ten times in all.
 struct Progress {
     total: usize,
     done: AtomicUsize,

@@ -47,7 +47,7 @@ pub(super) fn nearest(fixture: &mut Fixture) -> Result<Measurement, String> {
     let server = fixture.editing_server()?;
     let ours = || {
         let (answer, took) = timed_call(server, "edit", &arguments)?;
-        if answer.is_error && answer.text.contains("The nearest place is lines") {
+        if answer.is_error && answer.text.contains("The closest match is lines") {
             return Ok(took);
         }
         Err(format!("unexpected answer: {}", answer.text))

@@ -11,7 +11,7 @@ use crate::helve::Helve;
 
 /// A server is replaced by a new one after this many rounds.
 const ROUNDS_PER_SERVER: usize = 10_000;
-/// Every this many rounds both files are changed in one call. The two servers name them in opposite order.
+/// Number of rounds between calls that change both files. The two servers name the files in opposite order.
 const BOTH_EVERY: usize = 10;
 const FILES: [&str; 2] = ["a.txt", "b.txt"];
 /// Attempts after which a round counts as stuck.

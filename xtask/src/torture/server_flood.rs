@@ -22,11 +22,11 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Kinds of floods, and the error that the server's own call must end with.
 const FLOODS: &[(&str, &str)] = &[
-    ("line", "it sent a message of more than 16777216 bytes, and the connection was closed"),
-    ("notifications", "it did not answer to the call within 10 s"),
-    ("responses", "it did not answer to the call within 10 s"),
-    ("requests", "it did not answer to the call within 10 s"),
-    ("noise", "it did not answer to the call within 10 s"),
+    ("line", "it sent a message larger than 16777216 bytes, and the connection was closed"),
+    ("notifications", "no answer to the call within 10 s"),
+    ("responses", "no answer to the call within 10 s"),
+    ("requests", "no answer to the call within 10 s"),
+    ("noise", "no answer to the call within 10 s"),
 ];
 
 /// `count` is the number of messages per flood.
