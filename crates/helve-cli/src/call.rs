@@ -94,7 +94,7 @@ fn exit_status(result: &ToolResult) -> Exit {
 fn print(result: &ToolResult) -> anyhow::Result<()> {
     match &result.outcome {
         Err(err) => {
-            output::error(&err.words());
+            output::error(&err.full_message());
             Ok(())
         }
         Ok(output) => print_output(output),

@@ -33,7 +33,9 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     if explanation.parts.is_empty() {
         let message = match explanation.result_without_ask.as_ref().map(|result| &result.outcome) {
             None | Some(Ok(_)) => "It needs no permission.".into(),
-            Some(Err(err)) => format!("It fails before it needs permission: {}", err.words()),
+            Some(Err(err)) => {
+                format!("It fails before it needs permission: {}", err.full_message())
+            }
         };
         text.push_str(&format!("  {}\n", visible::escape(&message)));
     }
@@ -73,7 +75,7 @@ fn as_json(explanation: &Explanation) -> Value {
         .result_without_ask
         .as_ref()
         .and_then(|result| result.outcome.as_ref().err())
-        .map(helve::ToolError::words);
+        .map(helve::ToolError::full_message);
     json!({
         "decision": output::action_name(explanation.decision),
         "parts": explanation.parts.iter().map(|(part, verdict)| part_json(part, verdict)).collect::<Vec<_>>(),

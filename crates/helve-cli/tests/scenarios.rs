@@ -69,7 +69,7 @@ async fn run_scenario(scenario: &Scenario) -> ScenarioResult {
         let result = toolbox.call(tool, call["arguments"].clone()).await;
         output = match result.outcome {
             Ok(output) => format!("{}\n", output.joined()),
-            Err(err) => format!("error: {}\n", err.words()),
+            Err(err) => format!("error: {}\n", err.full_message()),
         };
     }
     toolbox.close().await;

@@ -48,7 +48,7 @@ pub enum Origin {
 #[derive(Debug)]
 pub struct CallRef {
     pub id: Arc<str>,
-    /// The call that came over the wire; this one, or the one it is part of.
+    /// The outermost call: this call itself, or the one it is nested in.
     pub root: Arc<str>,
     pub session: Arc<str>,
     pub agent: String,

@@ -34,7 +34,7 @@ impl Sandbox {
     }
 }
 
-/// Returns what a command may not do. Both folders are absolute, with every link followed; `scratch` is the
+/// Returns the plan: what may be written, and what stays protected. Both folders are absolute, with every link followed; `scratch` is the
 /// command's folder for temporary files.
 pub fn plan(
     sandbox: Sandbox,
@@ -67,16 +67,16 @@ pub fn allow_linked_worktree(plan: &mut SandboxPlan, root: &Path, linked: Linked
     if !plan.writable.iter().any(|folder| folder == root) {
         return;
     }
-    let dot = root.join(".git");
-    plan.protected.retain(|path| !path.starts_with(&dot));
-    plan.protected.push(dot);
-    plan.protected.extend(OWN_PROTECTED.map(|name| linked.git_dir.join(name)));
+    let dot_git = root.join(".git");
+    plan.protected.retain(|path| !path.starts_with(&dot_git));
+    plan.protected.push(dot_git);
+    plan.protected.extend(PROTECTED_IN_WORKTREE_DIR.map(|name| linked.git_dir.join(name)));
     plan.writable.push(linked.git_dir);
     plan.writable.extend(linked.shared);
 }
 
 /// Files that locate the repository or may run programs.
-const OWN_PROTECTED: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
+const PROTECTED_IN_WORKTREE_DIR: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
 
 /// Whether a plan forbids writing to a path.
 pub fn denies(plan: &SandboxPlan, path: &Path) -> bool {

@@ -45,7 +45,7 @@ pub trait Words: Send + Sync {
     fn machine_error(&self, shown: &str, error: &MachineError) -> ToolError;
     /// A text that is not a valid path: it contains NUL, is too long, or needs an unknown home folder.
     fn bad_path(&self, given: &str, why: &BadPath) -> ToolError;
-    /// The call failed on a file that nobody was asked about yet.
+    /// The call failed on a file before reading it was granted. The message must not reveal anything about the file.
     fn unasked(&self) -> ToolError;
     /// A change that was not applied. `shown` is the first file of the change.
     fn commit_failed(&self, shown: &str, why: &CommitFailure) -> ToolError;
@@ -54,6 +54,7 @@ pub trait Words: Send + Sync {
     fn too_deep(&self, most: u8) -> ToolError;
     fn hook_failed(&self, hook: &str, why: &HookFault) -> ToolError;
     fn not_granted(&self) -> ToolError;
+    /// The session's memory could not be read or written.
     fn memory_failed(&self, why: &str) -> ToolError;
     /// An MCP server failed.
     fn server_error(&self, server: &str, trouble: &ServerError) -> ToolError;

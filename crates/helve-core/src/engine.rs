@@ -400,6 +400,6 @@ fn event_outcome(result: &ToolResult) -> CallOutcome {
             metadata: output.metadata.clone(),
             output: output.joined(),
         },
-        Err(err) => CallOutcome::Failed { kind: err.kind, error: err.words() },
+        Err(err) => CallOutcome::Failed { kind: err.kind, error: err.full_message() },
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn now() -> Millis {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub call: Arc<str>,
-    /// The call that came over the wire; this one, or the one it is part of.
+    /// The outermost call: this call itself, or the one it is nested in.
     pub root: Arc<str>,
     pub session: Arc<str>,
     pub at: Millis,

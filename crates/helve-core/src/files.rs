@@ -158,6 +158,6 @@ fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
 
 fn judged(session: &Session, given: &Path, real: PathBuf, kind: Option<FileKind>) -> Resolved {
     let workspace = &session.workspace;
-    let roots = Roots { root: workspace.root(), own: session.own_folders() };
+    let roots = Roots { root: workspace.root(), output_folders: session.output_folders() };
     Resolved::new(workspace.host().machine().clone(), &roots, given, real, kind)
 }

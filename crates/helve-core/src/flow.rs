@@ -54,8 +54,8 @@ impl<T, E> Flow<T, E> {
 
     /// A flow that has already ended.
     pub fn ended(end: E) -> Self {
-        let (source, flow) = Self::channel(1);
-        source.finish(end);
+        let (sender, flow) = Self::channel(1);
+        sender.finish(end);
         flow
     }
 
@@ -99,32 +99,32 @@ mod tests {
 
     #[tokio::test]
     async fn items_then_the_end() {
-        let (source, mut flow) = Flow::channel(1);
-        let giving = std::thread::spawn(move || {
-            let all = (0..5).all(|item| source.send(item));
-            source.finish(all);
+        let (sender, mut flow) = Flow::channel(1);
+        let sending = std::thread::spawn(move || {
+            let all = (0..5).all(|item| sender.send(item));
+            sender.finish(all);
         });
         let mut seen = Vec::new();
         while let Some(item) = flow.next().await {
             seen.push(item);
         }
         assert_eq!((seen, flow.end().await), (vec![0, 1, 2, 3, 4], Some(true)));
-        assert!(giving.join().is_ok());
+        assert!(sending.join().is_ok());
     }
 
     #[tokio::test]
-    async fn dropping_it_stops_the_source() {
-        let (source, flow) = Flow::<u8, ()>::channel(1);
-        assert!(!source.stop().is_cancelled());
+    async fn dropping_the_flow_stops_the_sender() {
+        let (sender, flow) = Flow::<u8, ()>::channel(1);
+        assert!(!sender.stop().is_cancelled());
         drop(flow);
-        assert!(source.stop().is_cancelled() && source.dropped().load(Ordering::Relaxed));
-        assert!(!std::thread::spawn(move || source.send(1)).join().unwrap_or(true));
+        assert!(sender.stop().is_cancelled() && sender.dropped().load(Ordering::Relaxed));
+        assert!(!std::thread::spawn(move || sender.send(1)).join().unwrap_or(true));
     }
 
     #[tokio::test]
-    async fn a_source_that_vanishes_leaves_no_end() {
-        let (source, flow) = Flow::<u8, ()>::channel(1);
-        drop(source);
+    async fn a_dropped_sender_gives_no_final_value() {
+        let (sender, flow) = Flow::<u8, ()>::channel(1);
+        drop(sender);
         assert_eq!(flow.end().await, None);
         assert_eq!(Flow::<u8, _>::ended(3).end().await, Some(3));
     }

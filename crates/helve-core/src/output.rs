@@ -93,7 +93,7 @@ impl ToolError {
     }
 
     /// What the model reads: the message and the next step.
-    pub fn words(&self) -> String {
+    pub fn full_message(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}\n{hint}", self.message),
             None => self.message.clone(),

@@ -213,7 +213,7 @@ pub struct Process {
     pub state: ProcessState,
     /// Live processes below it.
     pub children: Vec<ProcessMember>,
-    /// A process that waits for input on its output pipe, as some editors without a terminal do. None will come.
+    /// A process that waits for input on its output pipe, as some editors without a terminal do. It will never receive any.
     pub waiting_for_input: Option<ProcessMember>,
     /// CPU time of the live processes.
     pub cpu_time: Duration,
@@ -229,7 +229,7 @@ pub struct Process {
     pub denied_calls: Vec<DeniedCall>,
 }
 
-/// A kind of system call that the sandbox denied. Denied writes are found in the output instead.
+/// A kind of system call that the sandbox denied. Denied writes are not reported here; they are recognised by the error messages in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedCall {
     Network,

@@ -20,7 +20,7 @@ pub struct Resolved {
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) place: Place,
     kind: Option<FileKind>,
-    /// The texts that rules match: relative to the root inside it, absolute outside.
+    /// The texts that rules match: relative to the root if inside it, otherwise absolute.
     subjects: Vec<String>,
     /// The folder that needs `external_directory`.
     outside: Option<PathBuf>,
@@ -30,8 +30,8 @@ pub struct Resolved {
 /// Where a path counts as inside: the root, and folders that may be read without asking.
 pub(crate) struct Roots<'a> {
     pub(crate) root: &'a Path,
-    /// Saved outputs of the session and of those above it.
-    pub(crate) own: Vec<PathBuf>,
+    /// Folders with saved outputs of the session and of its parent sessions.
+    pub(crate) output_folders: Vec<PathBuf>,
 }
 
 impl Resolved {
@@ -48,7 +48,7 @@ impl Resolved {
             Some(FileKind::Folder) => real.clone(),
             _ => real.parent().unwrap_or(Path::new("/")).to_path_buf(),
         };
-        let own = roots.own.iter().find(|own| real.starts_with(own));
+        let own = roots.output_folders.iter().find(|own| real.starts_with(own));
         let (anchor, outside) = match own {
             _ if real.starts_with(root) => (root.to_path_buf(), None),
             Some(own) => (own.clone(), None),
@@ -87,7 +87,7 @@ impl Resolved {
         self.request(Act::Edit(self.real()), vec![self.part("edit").for_tool(tool)])
     }
 
-    /// Asks to look for something below this path, under the tool's own key. A single file is also read.
+    /// Asks to look for something below this path, under the tool's own key. For a single file, also asks to read it.
     pub fn search_request(&self, permission: &'static str, subject: &str) -> Request {
         let mut parts = vec![Part::new(permission, subject).remember_exactly()];
         if self.kind != Some(FileKind::Folder) {

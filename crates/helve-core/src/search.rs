@@ -24,7 +24,7 @@ impl Files {
         gather(path.machine.find(want)).await
     }
 
-    /// Searches files below a path. Files that must be asked about and were not named are only counted.
+    /// Searches files below a path. Files whose reading needs an ask are skipped and counted, unless the call named them.
     pub async fn search(
         &self,
         grant: &Grant<'_>,
@@ -33,10 +33,10 @@ impl Files {
     ) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
         self.demand(grant, path).map_err(|_| SearchError::NotGranted)?;
         want.tree.at = path.place.clone();
-        let (policy, more) = self.session.gate.rules().await;
+        let (policy, agent_walls) = self.session.gate.rules().await;
         let root = self.session.workspace.root();
-        let readable = Readable::new(&policy, &more, root, &path.real());
-        // A folder that has become a file since was not granted as a file.
+        let readable = Readable::new(&policy, &agent_walls, root, &path.real());
+        // The grant covers a file that was named, but not a folder that has been replaced by a file since.
         let is_granted = path.kind() != Some(FileKind::Folder);
         want.readable = Some(if is_granted { readable.granted() } else { readable });
         gather(path.machine.search(want)).await

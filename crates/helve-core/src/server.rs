@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::BoxFuture;
 
-/// Why a server failed. The dialect words it for a model; its display is for people.
+/// Why a server failed. Dialects phrase it for models; `Display` is for people.
 ///
 /// Secrets from the server's configuration have been removed from every text in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,11 +22,11 @@ pub enum ServerError {
     NotStarted(String),
     #[error("it could not be reached: {0}")]
     Unreachable(String),
-    #[error("it requires a login{}", said(.how))]
+    #[error("it requires a login{}", detail_suffix(.how))]
     NeedsLogin { how: String },
     #[error("no answer to {step} within {} s", .after.as_secs_f64())]
     NoAnswer { step: ServerStep, after: Duration },
-    #[error("it exited{}", said(.why))]
+    #[error("it exited{}", detail_suffix(.why))]
     Ended { why: String },
     #[error("it sent a message larger than {limit} bytes, and the connection was closed")]
     TooLarge { limit: usize },
@@ -65,7 +65,7 @@ impl std::fmt::Display for ServerStep {
     }
 }
 
-fn said(text: &str) -> String {
+fn detail_suffix(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 

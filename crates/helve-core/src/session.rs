@@ -33,7 +33,7 @@ pub struct Session {
     pub store: Arc<dyn Store>,
     pub outputs: Arc<dyn Outputs>,
     /// What the session has seen of files. The store keeps it too.
-    pub shown: SeenFiles,
+    pub seen_files: SeenFiles,
     /// The call that a sub-agent's session works for.
     pub parent: Option<ParentCall>,
 }
@@ -76,7 +76,7 @@ impl Session {
             switches: self.switches.clone(),
             store: self.store.clone(),
             outputs: self.outputs.clone(),
-            shown: SeenFiles::default(),
+            seen_files: SeenFiles::default(),
             parent: Some(ParentCall { call: parent.clone(), session: self.clone() }),
         })
     }
@@ -84,7 +84,7 @@ impl Session {
     /// Records what was shown of a file.
     pub(crate) fn saw(&self, path: &Path, seen: SeenContent) {
         self.note(path, &seen);
-        let mut shown = self.shown.0.lock();
+        let mut shown = self.seen_files.0.lock();
         shown.drop_content(path);
         shown.set(path, seen);
     }
@@ -93,14 +93,14 @@ impl Session {
     pub(crate) fn wrote(&self, path: &Path, now: &FileImage) {
         let seen = SeenContent::whole(now.hash);
         self.note(path, &seen);
-        let mut shown = self.shown.0.lock();
+        let mut shown = self.seen_files.0.lock();
         shown.keep_content(path, &now.bytes);
         shown.set(path, seen);
     }
 
     pub(crate) fn forget(&self, path: &Path) {
         self.note(path, &SeenContent::default());
-        let mut shown = self.shown.0.lock();
+        let mut shown = self.seen_files.0.lock();
         shown.drop_content(path);
         shown.set(path, SeenContent::default());
     }
@@ -113,12 +113,12 @@ impl Session {
         } else if seen.holds(now) {
             Shown::AsItIs
         } else {
-            Shown::Changed { previous: self.shown.0.lock().content(path) }
+            Shown::Changed { previous: self.seen_files.0.lock().content(path) }
         }
     }
 
     async fn seen(&self, path: &Path) -> SeenContent {
-        if let Some(seen) = self.shown.0.lock().get(path) {
+        if let Some(seen) = self.seen_files.0.lock().get(path) {
             return seen.clone();
         }
         let stored = self.store.get(&self.id, &shown_key(path)).await;
@@ -133,8 +133,8 @@ impl Session {
         }
     }
 
-    /// Folders that may be read without asking: the saved outputs of this session and of those above it.
-    pub(crate) fn own_folders(&self) -> Vec<PathBuf> {
+    /// Folders that may be read without asking: the saved outputs of this session and of its parent sessions.
+    pub(crate) fn output_folders(&self) -> Vec<PathBuf> {
         let mut folders = Vec::new();
         let mut session = Some(self);
         while let Some(current) = session {

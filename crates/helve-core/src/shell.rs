@@ -39,6 +39,6 @@ pub struct CommandTimeouts {
 pub enum Leftovers {
     /// They keep running, under a handle.
     Keep,
-    /// This Helve process ends with the call, and so do they.
+    /// They are ended, because this Helve process exits after the call.
     End,
 }

@@ -86,7 +86,7 @@ pub(crate) fn result(result: ToolResult, metadata: Metadata) -> CallToolResult {
             result.meta = meta;
             result
         }
-        Err(error) => CallToolResult::error(vec![ContentBlock::text(error.words())]),
+        Err(error) => CallToolResult::error(vec![ContentBlock::text(error.full_message())]),
     }
 }
 

@@ -111,7 +111,8 @@ impl Part {
     }
 }
 
-/// Something that a grant permits. Rules match texts; before an effect, the grant is checked for exactly this act.
+/// Something that a grant permits. Rules judge the texts of parts; the grant lists exact acts, and each effect checks
+/// that its own act is among them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Act {
     Read(PathBuf),
@@ -121,7 +122,7 @@ pub enum Act {
         folder: PathBuf,
     },
     /// Reading, typing into, signalling and ending this process.
-    Steer(ProcessId),
+    ControlProcess(ProcessId),
     Use(Cow<'static, str>),
 }
 

@@ -20,7 +20,7 @@ pub struct Command {
     flags_split: Option<String>,
     /// With harmless assignments in front, in case a rule spells them.
     with_assignments: Option<String>,
-    /// Further spellings that ask and deny rules are tried on.
+    /// Further spellings against which ask and deny rules are matched.
     spellings: Vec<String>,
     words: Vec<(String, WordRole)>,
     /// Another program whose rules also apply.
@@ -311,7 +311,8 @@ fn split_clusters(run: &Run, words: &[String]) -> Option<String> {
     (run.is_known && all.len() > words.len()).then(|| all.join(" "))
 }
 
-/// The command with assignments in front that need no rule. A value with spaces could pass for words of the command.
+/// The command with assignments in front that need no rule. `None` if a value contains
+/// spaces, which could pass for words of the command.
 fn with_harmless_assignments(run: &Run, words: &[String]) -> Option<String> {
     let harmless = &run.harmless_assignments;
     let is_one_word = |text: &String| !text.contains(|c| SHELL_SPECIAL.contains(c));
@@ -319,7 +320,7 @@ fn with_harmless_assignments(run: &Run, words: &[String]) -> Option<String> {
         .then(|| harmless.iter().chain(words).cloned().collect::<Vec<_>>().join(" "))
 }
 
-/// Whether a token of a rule spells this word outside its wildcards.
+/// Whether a token of a rule contains this word literally, not through a wildcard.
 fn spells(token: &str, word: &str, required_prefix: &str) -> bool {
     match token.find(['*', '?']) {
         None => token == word || token == required_prefix,

@@ -24,6 +24,7 @@ pub struct Readable {
 #[derive(Clone, Debug)]
 struct ReadWall {
     rules: Vec<CompiledRule>,
+    /// Appended rules, which cannot lift a deny.
     later: Vec<CompiledRule>,
     otherwise: Action,
 }
@@ -32,7 +33,7 @@ struct ReadWall {
 #[derive(Clone, Debug)]
 struct CompiledRule {
     test: Matcher,
-    letters: CaseForm,
+    case: CaseForm,
     action: Action,
 }
 
@@ -62,7 +63,7 @@ impl Readable {
             Ok(beneath) => beneath.to_path_buf(),
             Err(_) => folder.to_path_buf(),
         };
-        let screen = |wall: &Wall| ReadWall {
+        let compile_wall = |wall: &Wall| ReadWall {
             rules: compile(&wall.rules),
             later: compile(&wall.later),
             otherwise: wall.otherwise,
@@ -70,7 +71,7 @@ impl Readable {
         Self {
             base: base.to_string_lossy().into_owned(),
             is_granted: false,
-            walls: policy.walls.iter().chain(more).map(screen).collect(),
+            walls: policy.walls.iter().chain(more).map(compile_wall).collect(),
             remembered: compile(&policy.remembered),
         }
     }
@@ -80,7 +81,7 @@ impl Readable {
         Self { is_granted: true, ..self }
     }
 
-    /// Whether a file may be read. `beneath` is its path below; empty for the path itself.
+    /// Whether a file may be read. `beneath` is its path relative to the base; empty for the base itself.
     pub fn allows(&self, beneath: &Path) -> bool {
         let beneath = beneath.to_string_lossy();
         let joined;
@@ -98,7 +99,7 @@ impl Readable {
         let strictest = self.walls.iter().map(|wall| wall.judge(&subject)).max();
         match strictest.unwrap_or(Action::Ask) {
             Action::Allow => true,
-            Action::Ask => last(&self.remembered, &subject) == Some(Action::Allow),
+            Action::Ask => last_match(&self.remembered, &subject) == Some(Action::Allow),
             Action::Deny => false,
         }
     }
@@ -106,10 +107,10 @@ impl Readable {
 
 impl ReadWall {
     fn judge(&self, subject: &PathText<'_>) -> Action {
-        let base = last(&self.rules, subject).unwrap_or(self.otherwise);
+        let base = last_match(&self.rules, subject).unwrap_or(self.otherwise);
         match base {
             Action::Deny => base,
-            Action::Allow | Action::Ask => last(&self.later, subject).unwrap_or(base),
+            Action::Allow | Action::Ask => last_match(&self.later, subject).unwrap_or(base),
         }
     }
 }
@@ -119,8 +120,8 @@ fn compile(rules: &[Rule]) -> Vec<CompiledRule> {
     about_reading.map(CompiledRule::new).collect()
 }
 
-fn last(compile: &[CompiledRule], subject: &PathText<'_>) -> Option<Action> {
-    compile.iter().rev().find(|line| line.matches(subject)).map(|line| line.action)
+fn last_match(rules: &[CompiledRule], subject: &PathText<'_>) -> Option<Action> {
+    rules.iter().rev().find(|rule| rule.matches(subject)).map(|rule| rule.action)
 }
 
 /// A path as written and in lower case.
@@ -139,16 +140,16 @@ impl<'a> PathText<'a> {
 
 impl CompiledRule {
     fn new(rule: &Rule) -> Self {
-        let (test, letters) = match &rule.pattern {
+        let (test, case) = match &rule.pattern {
             Pattern::Exact(text) => (Matcher::Equal(text.clone()), CaseForm::AsWritten),
             Pattern::Wild(pattern) => (Matcher::new(pattern), CaseForm::AsWritten),
             Pattern::CaseInsensitive(pattern) => (Matcher::new(pattern), CaseForm::Folded),
         };
-        Self { test, letters, action: rule.action }
+        Self { test, case, action: rule.action }
     }
 
     fn matches(&self, subject: &PathText<'_>) -> bool {
-        match self.letters {
+        match self.case {
             CaseForm::AsWritten => self.test.holds(subject.text),
             CaseForm::Folded => self.test.holds(&subject.folded),
         }
@@ -263,7 +264,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn it_says_what_judging_each_file_would_say(
+        fn readable_agrees_with_judging_each_file(
             rules in any_rules(), later in any_rules(), narrowing in any_rules(), remembered in any_rules(),
             path in "[abABéÉ ]{1,4}",
         ) {

@@ -27,7 +27,7 @@ use glob::ExpandedTarget;
 
 pub use facts::{DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts};
 
-/// The most folders, and the most globs, of one script that are looked up to analyse it again.
+/// Maximum number of folders, and of globs, looked up for the second analysis.
 const MAX_LOOKUPS: usize = 16;
 
 /// Analyses a script with the help of facts about files.
@@ -147,7 +147,7 @@ struct PartCollector<'f, F> {
     seen: HashSet<(Cow<'static, str>, Vec<String>)>,
     /// Risks that follow from facts about files, by index of the run.
     extra_risks: Vec<(usize, Risk)>,
-    /// How many more paths may be compared with where files were moved.
+    /// How many more paths may be compared with the targets of copies, moves and links.
     comparisons_left: usize,
 }
 
@@ -176,8 +176,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         for part in &target.listed {
             self.push(part.clone());
         }
-        // Names that no program receives cannot act as flags.
-        if target.has_flags && access.run.is_some() {
+        // A name like `-rf` acts as a flag only if a program receives it.
+        if target.has_flag_like_names && access.run.is_some() {
             self.unclear(access.kind, shown, Unclear::Flag);
         }
         if access.kind == AccessKind::ExpandAgain && target.has_splittable_names {
@@ -208,12 +208,12 @@ impl<F: FileFacts> PartCollector<'_, F> {
         expanded
     }
 
-    /// Resolves `..` of a folder that the script creates: since it will not be a link, that is its parent.
+    /// Resolves `new/..` to the parent of `new`, because a folder made by `mkdir` is not a link.
     fn above_new_folder(&self, path: &str) -> Option<PathFacts> {
         let above = path.match_indices("/..").find_map(|(at, dots)| {
             let (created, rest) = (&path[..at], &path[at + dots.len()..]);
             let (parent, _) = self.new_folders.get(created)?.rsplit_once('/')?;
-            let is_new = self.facts.resolve(created)?.would_be_created_inside();
+            let is_new = self.facts.resolve(created)?.would_be_created_in_root();
             (is_new && (rest.is_empty() || rest.starts_with('/')))
                 .then(|| format!("{parent}{rest}"))
         });

@@ -98,7 +98,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
         switches: Vec::new(),
         store: store.clone(),
         outputs: Arc::new(MemoryOutputs::on(machine.clone())),
-        shown: Default::default(),
+        seen_files: Default::default(),
         parent: None,
     });
     let engine = Engine::new(store);
@@ -250,6 +250,6 @@ pub fn render(result: &ToolResult) -> String {
             }
             text
         }
-        Err(err) => format!("!! {:?}\n{}\n", err.kind, err.words().trim_end()),
+        Err(err) => format!("!! {:?}\n{}\n", err.kind, err.full_message().trim_end()),
     }
 }

@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let result = toolbox.call("read", json!({"filePath": path, "limit": 3})).await;
         match result.outcome {
             Ok(output) => println!("{}", output.joined()),
-            Err(err) => println!("{}", err.words()),
+            Err(err) => println!("{}", err.full_message()),
         }
     }
     toolbox.close().await;

@@ -169,7 +169,7 @@ impl Toolbox {
             switches: self.switches.clone(),
             store: self.store.clone(),
             outputs: self.outputs.clone(),
-            shown: helve_core::session::SeenFiles::default(),
+            seen_files: helve_core::session::SeenFiles::default(),
             parent: None,
         })
     }

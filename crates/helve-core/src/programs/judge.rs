@@ -53,14 +53,14 @@ impl PreparedCommand {
 
 /// Asks to read from, wait for, signal or end a process that was started before.
 pub fn control_request(id: &ProcessId, subject: impl Into<String>) -> Request {
-    Request { act: Act::Steer(id.clone()), parts: vec![Part::new("process", subject)] }
+    Request { act: Act::ControlProcess(id.clone()), parts: vec![Part::new("process", subject)] }
 }
 
 /// Asks to type into a process. What it does with the input is unknown, so no rule allows it.
 pub fn input_request(id: &ProcessId, input: &str) -> Request {
     let doubt = Doubt { kind: DoubtKind::Input, shown: input.into() };
     let part = Part::new("bash", input).matched_by(MatchBy::Unclear(Unclear::Doubt(doubt)));
-    Request { act: Act::Steer(id.clone()), parts: vec![part] }
+    Request { act: Act::ControlProcess(id.clone()), parts: vec![part] }
 }
 
 /// Why a script cannot be judged at all.

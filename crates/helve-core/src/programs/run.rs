@@ -33,30 +33,30 @@ impl Programs {
     pub async fn start(
         &self,
         grant: &Grant<'_>,
-        launch: &PreparedCommand,
-        how: RunOptions,
+        command: &PreparedCommand,
+        options: RunOptions,
     ) -> Result<RunningCommand, StartError> {
         let shell = self.shell().ok_or(StartError::NoShell)?;
         let processes = self.processes().ok_or(StartError::NoShell)?;
         if let Err(why) = &shell.language {
             return Err(StartError::Spawn(SpawnError::NoKeeper(why.clone())));
         }
-        if !grant.covers(&launch.act()) {
+        if !grant.covers(&command.act()) {
             return Err(StartError::NotGranted);
         }
         let mut program = shell.program.clone();
-        program.push(launch.planned.command.clone().into());
+        program.push(command.planned.command.clone().into());
         // More than a call ever shows, so that output is cut only once.
         let capacity = self.session.limits.bytes.saturating_mul(2);
-        let mut environment = environment(shell, &launch.planned).into_owned();
+        let mut environment = environment(shell, &command.planned).into_owned();
         let plan = self.sandbox_plan(shell, &mut environment).await?;
         let path = self.session.outputs.reserve(&self.session.id).path;
         let spool = Some(Spool { path, max_bytes: MAX_SPOOLED });
         let want = Spawn {
             program,
-            folder: launch.folder.real(),
+            folder: command.folder.real(),
             environment,
-            stdin: how.stdin,
+            stdin: options.stdin,
             sandbox: plan.clone(),
             output: OutputPolicy {
                 head: capacity,
@@ -64,10 +64,10 @@ impl Programs {
                 spool,
                 secrets: shell.secrets.clone(),
             },
-            lifetime: how.lifetime,
+            lifetime: options.lifetime,
             about: ProcessInfo {
-                command: launch.planned.command.clone(),
-                description: launch.planned.description.clone(),
+                command: command.planned.command.clone(),
+                description: command.planned.description.clone(),
                 call: self.call.id.to_string(),
                 session: self.session.id.to_string(),
                 root: self.session.workspace.root().to_path_buf(),
@@ -79,20 +79,20 @@ impl Programs {
 
     /// Opens a process that was started before.
     pub fn open(&self, grant: &Grant<'_>, id: &ProcessId) -> Option<RunningCommand> {
-        if !grant.covers(&Act::Steer(id.clone())) {
+        if !grant.covers(&Act::ControlProcess(id.clone())) {
             return None;
         }
         Some(RunningCommand::new(self.processes()?, self.shell()?, id.clone(), None, OnDrop::Keep))
     }
 
-    /// Lists the processes of this workspace, of whichever Helve process.
+    /// Lists the processes of this workspace, whichever Helve process started them.
     pub async fn list(&self) -> Vec<Process> {
         let (Some(processes), Some(shell)) = (self.processes(), self.shell()) else {
             return Vec::new();
         };
         let mut all = processes.list().await;
         all.retain(|process| process.about.root == self.session.workspace.root());
-        all.iter_mut().for_each(|process| redact_members(process, &shell.secrets));
+        all.iter_mut().for_each(|process| redact_command_lines(process, &shell.secrets));
         all
     }
 
@@ -162,7 +162,7 @@ impl RunningCommand {
     /// Waits for a condition, then returns the output since a cursor.
     pub async fn watch(&self, want: WatchRequest) -> Result<WatchResult, ProcessError> {
         let mut watched = self.processes.watch(&self.id, want).await?;
-        redact_members(&mut watched.process, &self.secrets);
+        redact_command_lines(&mut watched.process, &self.secrets);
         Ok(watched)
     }
 
@@ -200,8 +200,8 @@ impl Drop for RunningCommand {
     }
 }
 
-/// Redacts secrets from command lines: a variable in a script shows up there as its value.
-fn redact_members(process: &mut Process, secrets: &[Bytes]) {
+/// Redacts secrets from command lines, which contain the values of variables, already expanded.
+fn redact_command_lines(process: &mut Process, secrets: &[Bytes]) {
     for member in process.children.iter_mut().chain(&mut process.waiting_for_input) {
         member.command = redacted(&member.command, secrets);
     }

@@ -112,7 +112,7 @@ fn switches_have_wildcards_and_the_last_one_decides() {
 }
 
 #[test]
-fn an_audience_is_by_model_provider_client_and_flag() {
+fn an_audience_selects_by_model_provider_client_and_flag() {
     let caller = Caller {
         model: "gpt-5".into(),
         provider: "openai".into(),

@@ -45,7 +45,7 @@ async fn edit(stage: &Stage, old: &str, new: &str) -> String {
     let input = json!({"filePath": "a.txt", "oldString": old, "newString": new});
     match stage.call("edit", input).await.outcome {
         Ok(output) => output.joined(),
-        Err(err) => err.words(),
+        Err(err) => err.full_message(),
     }
 }
 

@@ -72,17 +72,17 @@ fn paths_that_leave_the_anchor_are_refused() {
         expect![[r"
             a/b/f → inside
             ./a/./b/f → inside
-            link → Moved
-            folder-link/f → Moved
-            out/secret → Moved
-            a/out-file → Moved
-            self → Moved
-            ../x → Moved
-            /etc/passwd → Moved
+            link → PathChanged
+            folder-link/f → PathChanged
+            out/secret → PathChanged
+            a/out-file → PathChanged
+            self → PathChanged
+            ../x → PathChanged
+            /etc/passwd → PathChanged
             gone → NotFound
             gone/f → NotFound
             a/b/f/x → NotAFolder
-            /proc/self/root/etc/passwd → Moved
+            /proc/self/root/etc/passwd → PathChanged
         "]],
     );
 }

@@ -147,6 +147,6 @@ fn a_detached_program_reports_its_end_or_why_it_did_not_start() {
         missing.program[0] = "no-such-program".into();
         missing.lifetime = Lifetime::Detached;
         let error = fixture.programs.spawn(missing).await.unwrap_err();
-        assert_eq!(error.to_string(), "there is no program no-such-program");
+        assert_eq!(error.to_string(), "program not found: no-such-program");
     });
 }

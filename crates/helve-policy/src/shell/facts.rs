@@ -25,7 +25,7 @@ pub struct PathFacts {
 }
 
 impl PathFacts {
-    pub(super) fn would_be_created_inside(&self) -> bool {
+    pub(super) fn would_be_created_in_root(&self) -> bool {
         !self.exists && self.outside.is_none()
     }
 }

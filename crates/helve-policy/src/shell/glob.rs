@@ -1,4 +1,4 @@
-//! Expanding globs: every name that any shell might fill in, rather too many than too few.
+//! Expanding globs to every name that some shell might expand them to, erring on the side of too many.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +17,10 @@ pub(super) struct ExpandedTarget {
     /// `None` if one of the paths cannot be looked up.
     pub(super) resolved: Option<Vec<PathFacts>>,
     /// Whether a name starts with a dash.
-    pub(super) has_flags: bool,
-    /// Whether a name that was filled in contains spaces or wildcards.
+    pub(super) has_flag_like_names: bool,
+    /// Whether an expanded name contains spaces or wildcards.
     pub(super) has_splittable_names: bool,
-    /// The `external_directory` parts of folders whose names are filled in.
+    /// Parts for the folders outside the root that the glob lists.
     pub(super) listed: Vec<Part>,
 }
 
@@ -29,7 +29,7 @@ impl ExpandedTarget {
         Self {
             paths: vec![path.to_string()],
             resolved: Some(vec![facts]),
-            has_flags: false,
+            has_flag_like_names: false,
             has_splittable_names: false,
             listed: Vec::new(),
         }
@@ -48,7 +48,7 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
         facts,
         entries_left: MAX_ENTRIES,
         matches: Vec::new(),
-        has_flags: false,
+        has_flag_like_names: false,
         folders: BTreeSet::new(),
     };
     let folder: Vec<String> = names[..first_wild].iter().map(|name| unescape(name)).collect();
@@ -58,7 +58,7 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
         path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| or_root(folder))
     };
     search.folders.extend(search.matches.iter().filter_map(parent));
-    // All folders are queried before a missing one ends the expansion, so that facts are gathered in few rounds.
+    // All folders are queried before an unknown fact ends the expansion, so that facts are gathered in few rounds.
     let listed: Vec<Option<PathFacts>> =
         search.folders.iter().map(|folder| facts.resolve(folder)).collect();
     let mut paths = search.matches;
@@ -81,7 +81,7 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
     Some(ExpandedTarget {
         paths,
         resolved,
-        has_flags: search.has_flags,
+        has_flag_like_names: search.has_flag_like_names,
         has_splittable_names,
         listed: listed.collect(),
     })
@@ -91,7 +91,7 @@ struct GlobSearch<'f, F> {
     facts: &'f F,
     entries_left: usize,
     matches: Vec<String>,
-    has_flags: bool,
+    has_flag_like_names: bool,
     /// The folders whose entries were matched.
     folders: BTreeSet<String>,
 }
@@ -113,7 +113,7 @@ impl<F: FileFacts> GlobSearch<'_, F> {
             self.descend(folder, rest, depth + 1)?;
         }
         self.folders.insert(or_root(folder));
-        // Older shells fill in `..` as well.
+        // Older shells also expand to `..`.
         if matches(name, "..") && matches_hidden(name) {
             self.descend(&format!("{folder}/.."), rest, depth + 1)?;
         }
@@ -143,7 +143,7 @@ impl<F: FileFacts> GlobSearch<'_, F> {
         if !matches(name, &entry.name) {
             return Some(());
         }
-        self.has_flags |= entry.name.starts_with('-');
+        self.has_flag_like_names |= entry.name.starts_with('-');
         self.descend(&next, &names[1..], depth + 1)
     }
 }
@@ -259,7 +259,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn names_match_as_in_a_shell_or_wider() {
+    fn matching_is_at_least_as_wide_as_a_shells() {
         for (pattern, name) in [
             ("*", "a"),
             ("*.rs", "a.rs"),

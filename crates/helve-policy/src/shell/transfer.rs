@@ -43,7 +43,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             return self.unclear(AccessKind::Write, to, Unclear::Target);
         };
         let Some(mut paths) = self.expand(from).map(|target| target.paths.clone()) else {
-            // The unclear source has a part of its own. Here only its name inside the folder is unknown.
+            // The source itself is judged elsewhere. Here only the name that it gets in the folder is unknown.
             if into_folder {
                 self.unclear(AccessKind::Write, to, Unclear::Target);
             }

@@ -9,7 +9,7 @@ use super::{FileFacts, PartCollector, Unclear};
 const MAX_PATHS: usize = 500;
 
 impl<F: FileFacts> PartCollector<'_, F> {
-    /// Judges every file below what a command reads. Links are followed; a loop of links exceeds the limit.
+    /// Judges every file below what a command reads. Links are followed; a loop of links runs into the limit and counts as unclear.
     pub(super) fn access_tree(&mut self, access: &FileAccess, relocations: &[Relocation]) {
         let Some(target) = self.expand(&access.target) else { return };
         let (FileTarget::Path(shown) | FileTarget::Glob(shown) | FileTarget::Unknown(shown)) =

@@ -6,7 +6,7 @@ use super::tests::{any_part, any_policy};
 use super::*;
 use crate::rule::{Pattern, Scope};
 
-/// Parts with or without something to remember: themselves, or a pattern that is shown.
+/// Parts that cannot be remembered, are remembered exactly, or are remembered as a pattern.
 fn any_asked_part() -> impl Strategy<Value = Part> {
     let shown = prop::sample::select(vec!["a *", "b/*", "a*", "*"]);
     (any_part(), prop::option::of(shown), any::<bool>()).prop_map(|(part, wide, lasts)| {

@@ -1,4 +1,4 @@
-//! Rules in, verdicts out; and the whole against a slow, obvious reference.
+//! Tests of judging, also against a slow reference implementation.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use super::*;
 use crate::ask::{Act, Ask};
 use crate::rule::Scope;
 
-/// `edit src/* deny` per line; `-- later` and `-- NAME` start the next list.
+/// `edit src/* deny` per line, with `!` in front for a built-in rule; `-- later` and `-- NAME` start the next list.
 fn walls(text: &str) -> Vec<Wall> {
     let mut walls = vec![(String::from("user"), Vec::new(), Vec::new())];
     let mut later = false;
@@ -340,7 +340,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_walls_deny_nothing_lifts(policy in any_policy(), more in prop::collection::vec(any_rule(), 0..6), part in any_part()) {
+    fn approvals_never_lift_a_deny(policy in any_policy(), more in prop::collection::vec(any_rule(), 0..6), part in any_part()) {
         let bare = Policy { remembered: Vec::new(), ..policy.clone() };
         if bare.judge(&[], &part).action == Action::Deny {
             let mut lifted = policy;

@@ -313,7 +313,7 @@ fn approvals_apply_where_they_were_given() {
             remembered s /p:
               Allow webfetch Wild("*") Approved(Everywhere)
               Allow edit Exact("*") Approved(Project)
-              Allow read Folded("*.env") Approved(Session)
+              Allow read CaseInsensitive("*.env") Approved(Session)
             remembered t /q:
               Allow webfetch Wild("*") Approved(Everywhere)
               Allow bash Wild("git") Approved(Project)
@@ -321,7 +321,7 @@ fn approvals_apply_where_they_were_given() {
               Deny webfetch Wild("*") Approved(Everywhere)
             remembered s /p:
               Allow edit Exact("*") Approved(Project)
-              Allow read Folded("*.env") Approved(Session)
+              Allow read CaseInsensitive("*.env") Approved(Session)
               Deny webfetch Wild("*") Approved(Everywhere)
         "#]],
     );

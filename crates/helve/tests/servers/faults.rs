@@ -47,7 +47,7 @@ async fn a_crash_during_a_call_is_reported_and_the_server_restarted() {
     let toolbox = stage.toolbox(&servers).await;
     expect![[r#"
         ! The MCP server "odd" could not do this: it exited: exit status: 3; last output: Traceback: the token is (secret).
-        What the call did before that is unknown. The server is being restarted; retry if that is safe."#]]
+        It is unknown what the call did before the server ended. The server is being restarted; retry if that is safe."#]]
     .assert_eq(&call(&toolbox, "odd_die", json!({})).await);
     check_builtin_tools(&toolbox).await;
     assert_eq!(call(&toolbox, "odd_echo", json!({"text": "back"})).await, "back");

@@ -73,7 +73,7 @@ pub(crate) async fn call(toolbox: &Toolbox, tool: &str, args: Value) -> String {
         tokio::time::timeout(LONG, toolbox.call(tool, args)).await.expect("the call hangs");
     match result.outcome {
         Ok(output) => output.joined(),
-        Err(error) => format!("! {}", error.words()),
+        Err(error) => format!("! {}", error.full_message()),
     }
 }
 

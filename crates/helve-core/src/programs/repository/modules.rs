@@ -33,14 +33,14 @@ impl RepositoryScan<'_> {
                 return self.report_unknown(&repository.git_dir, findings).await;
             }
             let settings = self.read_repository(&repository, findings).await;
-            waiting.extend(self.modules(&repository, findings).await);
-            waiting.extend(self.in_tree(&repository, &settings, findings).await);
+            waiting.extend(self.repositories_in_git_dir(&repository, findings).await);
+            waiting.extend(self.repositories_in_worktree(&repository, &settings, findings).await);
             seen.push(repository);
         }
     }
 
     /// Finds repositories inside the git folder. Their names may contain slashes.
-    async fn modules(
+    async fn repositories_in_git_dir(
         &self,
         repository: &Repository,
         findings: &mut Vec<String>,
@@ -69,7 +69,7 @@ impl RepositoryScan<'_> {
     }
 
     /// Finds repositories in the working tree that the index lists.
-    async fn in_tree(
+    async fn repositories_in_worktree(
         &self,
         repository: &Repository,
         settings: &[GitSetting],
@@ -83,19 +83,20 @@ impl RepositoryScan<'_> {
         let elsewhere = elsewhere.map(|it| repository.git_dir.join(&it.value));
         let trees: Vec<PathBuf> = elsewhere.chain([repository.tree.clone()]).collect();
         let most = MAX_FOLDERS / trees.len();
-        let listed = self.listed(repository, &index, settings).await;
-        let few = listed.filter(|it| it.submodules.len() + it.collapsed.len() <= most);
-        let Some(IndexFolders { submodules: linked_worktree, collapsed: folded, .. }) = few else {
+        let index_folders = self.index_folders(repository, &index, settings).await;
+        let within_limit =
+            index_folders.filter(|it| it.submodules.len() + it.collapsed.len() <= most);
+        let Some(IndexFolders { submodules, collapsed, .. }) = within_limit else {
             self.report_unknown(&index, findings).await;
             return Vec::new();
         };
         let mut found = Vec::new();
         for tree in &trees {
-            for path in &linked_worktree {
+            for path in &submodules {
                 found.extend(self.repository(&tree.join(OsStr::from_bytes(path))).await);
             }
-            // The index does not list the contents of a sparse folder, which matter if the folder exists.
-            for path in &folded {
+            // The index does not list the contents of a collapsed (sparse) folder, which matter if the folder exists.
+            for path in &collapsed {
                 let folder = tree.join(OsStr::from_bytes(path));
                 if self.kind(&folder).await.is_some() {
                     self.report_unknown(&folder, findings).await;
@@ -106,7 +107,7 @@ impl RepositoryScan<'_> {
     }
 
     /// Reads the folders of an index, and of the shared index that it is based on.
-    async fn listed(
+    async fn index_folders(
         &self,
         repository: &Repository,
         index: &Path,
