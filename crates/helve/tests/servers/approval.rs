@@ -61,7 +61,7 @@ async fn a_lasting_yes_covers_only_the_current_definition() {
     expect![[r#"
         The tool echo of the MCP server "odd" changed after it was offered. Nothing was called.
         Read the tool's description again, then call it; that asks for permission again."#]]
-    .assert_eq(&stale.outcome.unwrap_err().words());
+    .assert_eq(&stale.outcome.unwrap_err().full_message());
     person.0.lock().clear();
     assert_eq!(call(&toolbox, "odd_echo", json!({"text": "new"})).await, "new");
     assert_eq!(person.0.lock().len(), 1, "the changed tool is asked about again");
