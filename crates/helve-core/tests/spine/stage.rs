@@ -93,7 +93,7 @@ impl Setting {
             switches: Vec::new(),
             store: self.store.clone(),
             outputs: Arc::new(MemoryOutputs::on(machine.clone())),
-            shown: Default::default(),
+            seen_files: Default::default(),
             parent: None,
         });
         let recorder = Recorder::new(self.store.clone());

@@ -73,7 +73,7 @@ impl World {
                 switches: Vec::new(),
                 store: store.clone(),
                 outputs: outputs.clone(),
-                shown: Default::default(),
+                seen_files: Default::default(),
                 parent: None,
             }))
         };
