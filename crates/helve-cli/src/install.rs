@@ -1,4 +1,4 @@
-//! `helve install`: adds Helve to another program's configuration, and removes it again exactly.
+//! `helve install`: adds Helve to another program's configuration, and can restore the file exactly as it was.
 
 mod client;
 mod file;
@@ -74,7 +74,8 @@ pub(crate) fn run(common: &GlobalArgs, install: &InstallArgs) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-/// Writes the file, or deletes it if it did not exist before the install. Records what is needed to restore the original.
+/// Writes the file. On removal, deletes a file that the install had created. Records what is needed to restore the
+/// original.
 fn write(
     path: &Path,
     before: Option<&str>,

@@ -69,7 +69,7 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
     let mut err = anstream::stderr().lock();
     write!(err, "{question}")?;
     err.flush()?;
-    // Enabled before the question is written, so that a key pressed early is not echoed.
+    // Enabled before the choices are written, so that a key pressed early is not echoed.
     enable_raw_mode()?;
     let written =
         write!(err, "{BOLD}[y] once{PLAIN}  {lasting_answers}[n] no  [w] no, with a note: ")

@@ -25,7 +25,7 @@ pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exi
             .map(|file| format!("  {}\n", visible::escape_line(&file.path.display().to_string())));
         let lines: String = lines.collect();
         format!(
-            "{root} is now trusted: its configuration may allow what yours asks about.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
+            "{root} is now trusted: its configuration may now allow actions that you would otherwise be asked about.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
         )
     };
     // If the store could not save it, the command must not report success.

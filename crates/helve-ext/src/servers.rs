@@ -73,7 +73,7 @@ struct Inner {
 struct RegisteredTools {
     /// By name, each with the hash of its definition.
     tools: BTreeMap<String, (String, Registration)>,
-    resources: Vec<Registration>,
+    resource_tools: Vec<Registration>,
     /// Per server: notes about tools that got another name because theirs was taken.
     notes: BTreeMap<String, Vec<String>>,
 }
@@ -118,8 +118,8 @@ impl Servers {
         self.inner.wait_until_started(self.inner.servers.iter()).await;
     }
 
-    /// Starts the servers whose names the tool's name begins with, and waits until each has started or failed. For a resource
-    /// tool, starts all servers.
+    /// Starts every server whose name is a prefix of the tool's name, and waits until each has started or failed. For a
+    /// resource tool, starts all servers.
     pub async fn start_for_tool(&self, tool: &str) {
         let has_name =
             |resource_tool: &Arc<dyn AnyTool>| resource_tool.spec(&Default::default()).name == tool;
@@ -276,10 +276,10 @@ impl Inner {
         if self.resource_servers().is_empty() {
             return;
         }
-        if registered.resources.is_empty() {
+        if registered.resource_tools.is_empty() {
             let tools = self.resource_tools.lock().clone();
             let register = |tool| self.registry.register(Layer::Builtin, tool);
-            registered.resources = tools.into_iter().map(register).collect();
+            registered.resource_tools = tools.into_iter().map(register).collect();
         }
     }
 }

@@ -33,7 +33,8 @@ pub(crate) struct ClientPerson(Arc<Mutex<HashMap<String, AskRoute>>>);
 pub(crate) enum AskRoute {
     /// By a request from the server while the client's own request waits: revisions up to 2025-11-25.
     Elicit(Peer<RoleServer>),
-    /// By ending the client's request with the question, which a retry answers: from 2026-07-28 on.
+    /// By answering the client's request with the question. The client then repeats the request with the person's reply:
+    /// revisions from 2026-07-28 on.
     Park(mpsc::Sender<ParkedQuestion>),
 }
 
@@ -99,7 +100,8 @@ async fn elicit(peer: &Peer<RoleServer>, form: &Form) -> Reply {
     }
 }
 
-/// Passes the question to the request that waits for the call, and waits for the answer.
+/// Hands the question to the client's request that is waiting for the call, then waits for the person's reply, which a
+/// later request brings.
 async fn park(client: &mpsc::Sender<ParkedQuestion>, ask: &Ask) -> Reply {
     let (answer, reply) = oneshot::channel();
     let question = ParkedQuestion { form: Form::of(ask), key: ask.key(), answer };

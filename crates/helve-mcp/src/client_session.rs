@@ -49,7 +49,7 @@ impl ClientSession {
     ) -> Option<Self> {
         let person = ClientPerson::default();
         let request = SessionRequest { client, agent, person: Arc::new(person.clone()) };
-        let session = (config.open)(request)?;
+        let session = (config.open_session)(request)?;
         let _cancel_on_drop = calls.clone().drop_guard();
         let changes = Mutex::new(Some(config.registry.changed()));
         let (cached_tools, saved) = Default::default();

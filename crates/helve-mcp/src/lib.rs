@@ -36,7 +36,7 @@ pub struct McpConfig {
     pub registry: Arc<Registry>,
     /// Opens the session of a client, once, when the client has identified itself. Returns `None` if the
     /// requested agent does not exist.
-    pub open: Box<dyn Fn(SessionRequest) -> Option<Arc<Session>> + Send + Sync>,
+    pub open_session: Box<dyn Fn(SessionRequest) -> Option<Arc<Session>> + Send + Sync>,
     /// Name that the server reports to clients.
     pub name: String,
     pub version: String,
@@ -115,15 +115,15 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let calls = stop.child_token();
-    let _cancel_on_drop = calls.clone().drop_guard();
+    let cancel_calls = stop.child_token();
+    let _cancel_on_drop = cancel_calls.clone().drop_guard();
     let requests = InFlightRequests::default();
-    let transport = LineTransport::new(input, output, requests.clone(), calls.clone());
+    let transport = LineTransport::new(input, output, requests.clone(), cancel_calls.clone());
     let endless_line = transport.endless_line();
-    let state = ServerState::new(config, calls.clone());
+    let state = ServerState::new(config, cancel_calls.clone());
     let server = McpServer::new(state.clone());
-    // `stop` ends the transport, and so rmcp. If rmcp got a token itself, it would wait for the last answers for a
-    // shorter time than a cancelled call may take.
+    // rmcp gets no token of its own, because it would not wait long enough for the last answers; it ends when the
+    // transport ends.
     let served = match server.serve(transport).await {
         Ok(running) => match running.waiting().await {
             Ok(_) => Ok(()),
@@ -131,7 +131,7 @@ where
         },
         Err(error) => handshake_result(error),
     };
-    calls.cancel();
+    cancel_calls.cancel();
     // Calls that do not end in time end with the process.
     timeout(SHUTDOWN_TIME, requests.wait_for_all()).await.ok();
     state.shutdown().await;

@@ -119,7 +119,7 @@ fn large_images_are_shrunk() {
 }
 
 #[test]
-fn unsupported_formats_are_converted() {
+fn bitmaps_and_animations_become_png() {
     let bmp = encoded(&photo(12, 8), ImageFormat::Bmp);
     check(&bmp, MediaFormat::Bmp, expect!["image/png 12x8 of 12x8, One, encoded again"]);
     check(&animation(1), MediaFormat::Gif, expect!["image/gif 20x10 of 20x10, One, unchanged"]);
@@ -276,9 +276,9 @@ fn a_compressed_bomb_is_refused() {
     );
 }
 
-/// TeX writes `/W` next to the long id of the document.
+/// TeX writes `/W` next to the document's `/ID`, which may be a long row of digits.
 #[test]
-fn long_numbers_elsewhere_are_accepted() {
+fn long_numbers_outside_width_lists_are_accepted() {
     let entries = "/W [1 3 1] /ID [<19970829123456789012345678901234>] /Columns 5";
     let page = page(entries, "BT /F1 12 Tf 20 100 Td (Fine) Tj ET");
     check(&document(&[page]), MediaFormat::Pdf, expect![[r#"1 pages, Complete: [Text("Fine")]"#]]);
@@ -290,10 +290,10 @@ fn long_numbers_elsewhere_are_accepted() {
 
 #[test]
 fn recursive_forms_and_page_trees_are_refused() {
-    let itself = pdf::document_with_recursive_form();
-    check(&itself, MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
-    let ancestor = pdf::document_with_cyclic_page_tree();
-    check(&ancestor, MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
+    let recursive_form = pdf::document_with_recursive_form();
+    check(&recursive_form, MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
+    let cyclic_page_tree = pdf::document_with_cyclic_page_tree();
+    check(&cyclic_page_tree, MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
 }
 
 #[test]

@@ -118,7 +118,7 @@ impl Outputs for OutputFiles {
         session: &'a str,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        // Other texts than ids are rejected, because they could name a file in another folder.
+        // Rejects anything that is not an id, because it could be a path into another folder.
         let is_valid = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let path = self.folder(session).join(format!("{id}.txt"));
         Box::pin(async move {
@@ -142,7 +142,7 @@ impl Outputs for OutputFiles {
 /// Maximum number of bytes loaded; a spooled output may be longer.
 const MAX_LOADED_BYTES: u64 = 8 << 20;
 
-/// Reads a file, or its beginning, as text. A program's output need not be UTF-8.
+/// Reads at most the first `MAX_LOADED_BYTES` of a file as text. Replaces invalid UTF-8, since programs may print any bytes.
 fn read_start(file: &File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(MAX_LOADED_BYTES).read_to_end(&mut bytes)?;

@@ -9,6 +9,9 @@
 //! --- fifo pipe            (also: locked NAME, device NAME)
 //! --- rule edit src/* deny
 //! --- agent edit * deny    (a rule of the agent's wall)
+//! --- project bash * ask   (a rule of the project's configuration)
+//! --- trusted              (the project's configuration is trusted)
+//! --- allow bash ls* allow (a rule of the `--allow` option)
 //! --- reply once           (session, project, everywhere, no, no: a reason)
 //! --- call read {"filePath": "src/main.rs"}
 //! --- write src/main.rs    (a change by someone else between calls)

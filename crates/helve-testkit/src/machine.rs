@@ -238,6 +238,7 @@ fn commit(
                 hash(nodes, &to)
             }
         };
+        // Only a file that exists after the change has a mode.
         committed.push(Committed { mode: new_hash.map(|_| MODE), was: old_hash, links: 1 });
     }
     Ok(committed)

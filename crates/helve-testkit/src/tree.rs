@@ -42,7 +42,7 @@ fn into_flow<T: Send + 'static>(
     answer: Result<(Vec<T>, SearchCounts), SearchError>,
 ) -> Flow<Vec<T>, Result<SearchCounts, SearchError>> {
     let (source, flow) = Flow::channel(1);
-    // `give` may block, which a runtime thread must not.
+    // `send` may block, which a runtime thread must not.
     std::thread::spawn(move || match answer {
         Ok((items, counts)) => {
             source.send(items);

@@ -15,7 +15,8 @@ const INSTRUCTIONS: &str = include_str!("instructions.txt");
 impl Toolbox {
     /// Serves an MCP client on standard input and output until it disconnects or `stop` is cancelled.
     ///
-    /// If the builder set no person, the person at the client answers questions.
+    /// If the builder set no person, the person at the client answers questions. `metadata` says where results carry the
+    /// metadata of tools.
     pub async fn serve_stdio(
         self,
         metadata: Metadata,
@@ -77,7 +78,7 @@ fn config(
     McpConfig {
         engine,
         registry,
-        open: Box::new(open),
+        open_session: Box::new(open),
         name: "helve".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         instructions: Some(INSTRUCTIONS.into()),

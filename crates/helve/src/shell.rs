@@ -16,7 +16,7 @@ pub const TOKEN_VARIABLE: &str = "HELVE_TOKEN";
 /// First argument that turns the program into a keeper.
 pub const KEEPER: &str = "keeper";
 
-/// Returns the settings for running commands. `host_environment` are the variables of the host.
+/// Returns the settings for running commands. `host_environment` holds the host's variables.
 pub(crate) fn shell(
     config: &Config,
     host_environment: &[(OsString, OsString)],
@@ -68,7 +68,12 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 pub(crate) fn local_processes(keeper: Option<PathBuf>, data: &Path) -> LocalProcesses {
     // A program that embeds the library but is not its own keeper uses the installed `helve`.
     let program = keeper.unwrap_or_else(|| "helve".into());
-    let keeper = Ok(KeeperCommand { program, arguments: vec![KEEPER.into()] });
+    let keeper_command = Ok(KeeperCommand { program, arguments: vec![KEEPER.into()] });
     let records = data.join("run");
-    LocalProcesses::new(ProcessSettings { keeper, records, max_running: 64, max_remembered: 512 })
+    LocalProcesses::new(ProcessSettings {
+        keeper: keeper_command,
+        records,
+        max_running: 64,
+        max_remembered: 512,
+    })
 }

@@ -121,6 +121,7 @@ impl Toolbox {
         let result = self.engine.call(&session, &tools, call, CancellationToken::new()).await;
         let parts = session.gate.explained();
         let decision = parts.iter().map(|(_, verdict)| verdict.action).max();
+        // The explaining gate was reached but had nothing to judge.
         let needs_no_permission =
             matches!(&result.outcome, Err(err) if err.kind == ErrorKind::Explained);
         match decision {
@@ -239,8 +240,8 @@ impl Toolbox {
     }
 
     pub async fn withdraw_trust(&self) -> std::io::Result<()> {
-        let no_digest = None;
-        self.store.trust(self.root(), no_digest).await
+        // `None` withdraws trust.
+        self.store.trust(self.root(), None).await
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {

@@ -84,7 +84,7 @@ impl InstallRecord {
         before: Option<&str>,
         after: &str,
     ) -> anyhow::Result<()> {
-        // After a second install with other arguments, the state before the first is restored.
+        // A second install keeps the original text of the first, so that removal restores that.
         let before = match Self::load(path, name)? {
             Some(record) if before == Some(record.after.as_str()) => record.before,
             Some(_) | None => before.map(str::to_owned),

@@ -68,8 +68,8 @@ fn property<'a, 't>(object: &'a Object<'t>, key: &str) -> Option<&'a ObjectProp<
 
 /// Inserts an entry as the first one, so that existing commas and comments stay unchanged.
 fn insert(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String {
-    let brace = object.start() + 1;
-    let (before, after) = text.split_at(brace);
+    let inside_start = object.start() + 1;
+    let (before, after) = text.split_at(inside_start);
     let Some(first) = object.properties.first() else {
         let indent = indent_of(text, object.start());
         let unit = indent_unit(text);
@@ -80,7 +80,7 @@ fn insert(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String 
         let rest = if inside.starts_with('}') { inside } else { after };
         return format!("{before}\n{indent}{unit}{entry}{close}{rest}");
     };
-    let gap = &text[brace..first.start()];
+    let gap = &text[inside_start..first.start()];
     if !gap.contains('\n') {
         let entry = format!("{}: {value}", Value::from(name));
         return format!("{before}{gap}{entry}, {}", after.get(gap.len()..).unwrap_or_default());
@@ -90,8 +90,8 @@ fn insert(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String 
     format!("{before}\n{indent}{entry},{after}")
 }
 
-/// Removes an entry with the whitespace before it and the comma after it. The last entry has none: there the comma
-/// before it is removed.
+/// Removes an entry with the whitespace before it and the comma after it. If no comma follows, the comma before the
+/// entry is removed instead.
 fn remove(text: &str, object: &Object<'_>, entry: &ObjectProp<'_>) -> String {
     let (inside_start, inside_end) = (object.start() + 1, object.end() - 1);
     if object.properties.len() == 1 && !has_comment(text, object) {

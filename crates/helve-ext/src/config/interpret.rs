@@ -84,12 +84,14 @@ impl ConfigDraft {
         };
         let (path, layer, bytes) = (item.path.clone(), item.layer, contents.bytes.len());
         self.sources.push(SourceFile { path: path.clone(), layer, bytes });
-        let (Ok(valid) | Err(valid)) = text;
+        // A file that is not UTF-8 is opened with its valid beginning, so that the error can quote the line.
+        let (Ok(valid_prefix) | Err(valid_prefix)) = text;
         let authority = Authority::of(layer, self.trust);
-        let mut file = ConfigFile::new(path, &contents.real, valid, (layer, authority), context);
+        let mut file =
+            ConfigFile::new(path, &contents.real, valid_prefix, (layer, authority), context);
         match (text, &item.kind) {
-            (Err(valid), _) => {
-                let at = PositionTracker::new(valid).position(valid.len());
+            (Err(valid_prefix), _) => {
+                let at = PositionTracker::new(valid_prefix).position(valid_prefix.len());
                 file.error(at, messages::not_text);
                 self.mark_broken(item, at);
             }

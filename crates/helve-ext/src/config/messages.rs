@@ -31,8 +31,8 @@ impl ProblemText {
 /// Replaces a value that may be a secret.
 pub(super) const HIDDEN: &str = "(not shown)";
 /// What a mistake in a list of rules leads to.
-const CLOSED: &str =
-    "until this is fixed, nothing here is allowed without asking; denies still apply";
+const ASKS_UNTIL_FIXED: &str =
+    "until this is fixed, this file allows nothing without asking; denies still apply";
 const ACTIONS: &[&str] = &["allow", "ask", "deny"];
 /// Maximum number of characters of a value that a message repeats.
 const MAX_DISPLAYED: usize = 120;
@@ -154,11 +154,11 @@ pub(super) fn syntax(kind: &ParseErrorKind) -> ProblemText {
         }
         other => problem(format!("this is not valid JSON: {}", other.to_string().to_lowercase())),
     }
-    .hint(CLOSED)
+    .hint(ASKS_UNTIL_FIXED)
 }
 
 pub(super) fn bad_yaml(why: &str) -> ProblemText {
-    // The problem has its own position, in lines of the whole file.
+    // Cuts off the position in the parser's message, because the problem itself reports the position in the file.
     let why = why.lines().next().unwrap_or_default();
     let why = why.split_once(" at line ").map_or(why, |(why, _)| why);
     let too_much = why.starts_with("budget breached") || why.starts_with("recursion limit");
@@ -177,7 +177,7 @@ pub(super) fn front_matter_is_unclosed() -> ProblemText {
 }
 
 pub(super) fn not_an_object(value: &ConfigValue) -> ProblemText {
-    problem(format!("settings must be an object, not {}", type_name(value))).hint(CLOSED)
+    problem(format!("settings must be an object, not {}", type_name(value))).hint(ASKS_UNTIL_FIXED)
 }
 
 pub(super) fn repeated(key: &str, first: Position) -> ProblemText {
@@ -225,7 +225,7 @@ pub(super) fn unset(name: &str) -> ProblemText {
 
 pub(super) fn unset_in_rules(name: &str) -> ProblemText {
     problem(format!("the variable {} is not set, so this rule is invalid", display_text(name)))
-        .hint(CLOSED)
+        .hint(ASKS_UNTIL_FIXED)
 }
 
 pub(super) fn reference_needs_trust() -> ProblemText {
@@ -263,20 +263,22 @@ pub(super) fn value_too_large(max: usize) -> ProblemText {
 pub(super) fn wrong_permission(name: &str, value: &ConfigValue) -> ProblemText {
     let name = display_text(name);
     let expected = "\"allow\", \"ask\", \"deny\" or an object of these";
-    problem(format!("{name} must be {expected}, not {}", describe(value))).hint(CLOSED)
+    problem(format!("{name} must be {expected}, not {}", describe(value))).hint(ASKS_UNTIL_FIXED)
 }
 
 pub(super) fn wrong_action(value: &ConfigValue) -> ProblemText {
     problem(format!("an action must be \"allow\", \"ask\" or \"deny\", not {}", describe(value)))
-        .hint(CLOSED)
+        .hint(ASKS_UNTIL_FIXED)
 }
 
 pub(super) fn unknown_action(value: &str) -> ProblemText {
     let message =
         problem(format!("an action must be \"allow\", \"ask\" or \"deny\", not {}", quoted(value)));
     match keys::nearest(value, ACTIONS) {
-        Some(nearest) => message.hint(format!("did you mean {}? {CLOSED}", quoted(nearest))),
-        None => message.hint(CLOSED),
+        Some(nearest) => {
+            message.hint(format!("did you mean {}? {ASKS_UNTIL_FIXED}", quoted(nearest)))
+        }
+        None => message.hint(ASKS_UNTIL_FIXED),
     }
 }
 
@@ -288,15 +290,15 @@ pub(super) fn misspelled_permission(key: &str, nearest: &str) -> ProblemText {
 }
 
 pub(super) fn pattern_too_long(max: usize) -> ProblemText {
-    problem(format!("a pattern may have at most {max} bytes")).hint(CLOSED)
+    problem(format!("a pattern may have at most {max} bytes")).hint(ASKS_UNTIL_FIXED)
 }
 
 pub(super) fn too_many_rules(max: usize) -> ProblemText {
-    problem(format!("a permission section may have at most {max} rules")).hint(CLOSED)
+    problem(format!("a permission section may have at most {max} rules")).hint(ASKS_UNTIL_FIXED)
 }
 
 pub(super) fn too_many_tools(max: usize) -> ProblemText {
-    problem(format!("a tools section may have at most {max} entries")).hint(CLOSED)
+    problem(format!("a tools section may have at most {max} entries")).hint(ASKS_UNTIL_FIXED)
 }
 
 pub(super) fn never_decides(rule: &Rule, later: &Rule, at: Position) -> ProblemText {

@@ -53,8 +53,8 @@ impl EnvironmentSection {
         self.inherit.as_ref().map_or(Inherit::default(), |setting| setting.value)
     }
 
-    /// Makes commands inherit at most the core variables. Used if a setting is invalid that may have been meant to remove
-    /// variables.
+    /// Makes commands inherit at most the core variables. Used when a setting that might have removed
+    /// variables is invalid.
     fn restrict(&mut self, file: &ConfigFile<'_>, field: &ConfigEntry) {
         let restricted = self.inherit().max(Inherit::Core);
         self.inherit = Some(WithSource::new(restricted, file.source(field.value.at)));

@@ -61,9 +61,9 @@ impl RuleList {
         let named = |key: &'static str| fields.iter().filter(move |field| field.key == key);
         let mut unique = true;
         for key in ["tools", "permission"] {
-            let mut again = named(key);
-            let Some(first) = again.next() else { continue };
-            for field in again {
+            let mut occurrences = named(key);
+            let Some(first) = occurrences.next() else { continue };
+            for field in occurrences {
                 file.error(field.at, || messages::repeated(key, first.at));
                 self.mark_broken(file.source(field.at));
                 unique = false;
@@ -216,6 +216,7 @@ impl RuleList {
                 file.error(entry.at, || messages::pattern_too_long(MAX_PATTERN));
                 self.mark_broken(file.source(entry.at));
             } else if !on || (index < MAX_RULES && !off.contains(entry.key.as_str())) {
+                // A tool that is switched off anywhere in this file stays off.
                 self.switch(file.source(entry.at), &entry.key, on);
             }
         }
@@ -245,7 +246,8 @@ impl RuleList {
         repeated.is_empty()
     }
 
-    /// Where a repeated key both denies and does not deny something, denies it. `before` is the number of earlier rules.
+    /// If a repeated key has both a deny and another action, every rule for it becomes a deny. `before` is the number of
+    /// earlier rules.
     fn deny_conflicts(&mut self, before: usize) {
         let name = |rule: &Rule| (rule.permission.clone(), rule.pattern.clone());
         let new = self.rules.get(before..).unwrap_or_default();
@@ -264,7 +266,7 @@ impl RuleList {
         self.mark_broken(file.source(node.at));
     }
 
-    /// Drops the rules after the first `max` that are not denies.
+    /// Keeps the first `max` rules; of the later ones, only denies.
     fn keep_only_denies_after(&mut self, max: usize) {
         let mut count = 0;
         self.rules.retain(|entry| {

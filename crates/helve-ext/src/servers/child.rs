@@ -73,7 +73,7 @@ pub(super) struct LaunchRequest<'a> {
     pub(super) folder: &'a Path,
 }
 
-/// Starts a server. The server is ended when `stop` is cancelled, or when this process ends, even if it is killed.
+/// Starts a server. The server is ended when `stop` is cancelled, or when Helve ends, even by SIGKILL.
 pub(super) async fn start(
     launch: &LaunchRequest<'_>,
     stop: CancellationToken,
@@ -208,7 +208,7 @@ impl ProcessHandle {
         self.ended.subscribe().wait_for(Option::is_some).await.ok();
     }
 
-    /// Describes how the process ended, if it does so soon, with its last output.
+    /// Waits briefly for the end, then describes it, with the last output.
     pub(super) async fn describe_end(&self) -> String {
         timeout(GRACE, self.wait()).await.ok();
         let ended = self.ended.borrow().clone();

@@ -81,8 +81,8 @@ pub(super) struct LimitReached;
 pub(super) struct ConnectionPermit {
     admission: Arc<Admission>,
     number: u64,
-    /// Cancelled when the connection is evicted before it presented the token, and when it presents it.
-    evicted_unauthenticated: CancellationToken,
+    /// Cancelled when the connection stops being unauthenticated: it presented the token, or was evicted before that.
+    left_unauthenticated: CancellationToken,
     /// Cancelled when the connection is evicted after it presented the token.
     evicted: CancellationToken,
 }
@@ -112,13 +112,13 @@ impl Admission {
             return None;
         }
         table.open += 1;
-        let (number, evicted_unauthenticated) = (table.tick(), CancellationToken::new());
-        table.unauthenticated.insert(number, evicted_unauthenticated.clone());
+        let (number, left_unauthenticated) = (table.tick(), CancellationToken::new());
+        table.unauthenticated.insert(number, left_unauthenticated.clone());
         let evicted = CancellationToken::new();
         Some(Arc::new(ConnectionPermit {
             admission: self.clone(),
             number,
-            evicted_unauthenticated,
+            left_unauthenticated,
             evicted,
         }))
     }
@@ -141,8 +141,8 @@ impl ConnectionTable {
         }
     }
 
-    /// Makes room for one more authenticated connection. Once half of the limit are still sending their request, the
-    /// oldest of those is evicted, so that slow senders never use more than half.
+    /// Makes room for one more authenticated connection. Once half of the allowed connections are still sending
+    /// their request, the oldest of those is evicted, so that slow senders never use more than half.
     fn make_room(&mut self, max: usize) -> Result<(), LimitReached> {
         let is_sending = |connection: &&Authenticated| connection.activity == Activity::Sending;
         let sending = self.authenticated.values().filter(is_sending).count();
@@ -169,7 +169,7 @@ impl ConnectionTable {
 impl ConnectionPermit {
     /// Waits until the connection is evicted to make room for another.
     pub(super) async fn evicted(&self) {
-        self.evicted_unauthenticated.cancelled().await;
+        self.left_unauthenticated.cancelled().await;
         // A connection that presents the token while it is being evicted may stay.
         if self.admission.table.lock().authenticated.contains_key(&self.number) {
             self.evicted.cancelled().await;
@@ -177,7 +177,7 @@ impl ConnectionPermit {
     }
 
     /// Records that the token was presented and that a request is being sent.
-    pub(super) fn authenticate(&self) -> Result<(), LimitReached> {
+    pub(super) fn admit_authenticated(&self) -> Result<(), LimitReached> {
         let mut table = self.admission.table.lock();
         let since = table.tick();
         match table.authenticated.get_mut(&self.number) {
@@ -190,8 +190,8 @@ impl ConnectionPermit {
                 let activity = Activity::Sending;
                 table.authenticated.insert(self.number, Authenticated { evicted, activity, since });
                 drop(table);
-                // Makes `evicted` go on to wait for the other token.
-                self.evicted_unauthenticated.cancel();
+                // Makes `evicted` go on to wait for the other cancellation token.
+                self.left_unauthenticated.cancel();
             }
         }
         Ok(())
@@ -235,7 +235,7 @@ mod tests {
 
     fn authenticated(admission: &Arc<Admission>, activity: Activity) -> Arc<ConnectionPermit> {
         let permit = admission.try_admit().unwrap();
-        permit.authenticate().unwrap();
+        permit.admit_authenticated().unwrap();
         permit.set_activity(activity);
         permit
     }
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!((evicted(&known), evicted(&unknown)), (vec![], vec![0, 1]));
         admission.evict_one();
         assert_eq!(evicted(&unknown), [0, 1, 2]);
-        unknown[1].authenticate().unwrap();
+        unknown[1].admit_authenticated().unwrap();
         assert_eq!(evicted(&unknown), [0, 2], "the token came just in time");
         drop((known, unknown));
         let table = admission.table.lock();
@@ -267,11 +267,11 @@ mod tests {
             assert_eq!(evicted(&permits), expected);
         }
         let unknown = admission.try_admit().unwrap();
-        assert_eq!(unknown.authenticate(), Err(LimitReached));
+        assert_eq!(unknown.admit_authenticated(), Err(LimitReached));
         permits[0].set_activity(Activity::Idle);
-        assert_eq!(unknown.authenticate(), Ok(()));
+        assert_eq!(unknown.admit_authenticated(), Ok(()));
         assert_eq!((evicted(&permits), evicted(&more)), (vec![0, 1, 2, 3], vec![]));
-        assert_eq!(permits[0].authenticate(), Err(LimitReached), "too late");
+        assert_eq!(permits[0].admit_authenticated(), Err(LimitReached), "too late");
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Router {
         if let Err(why) = check_request(&head, &addresses, &self.http.token) {
             return Ok(closing(rejected(why)));
         }
-        if permit.authenticate().is_err() {
+        if permit.admit_authenticated().is_err() {
             return Ok(closing(busy("There are too many connections, and all of them are busy.")));
         }
         let reply = self.route(head, body, &permit).await;

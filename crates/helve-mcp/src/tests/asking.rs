@@ -19,7 +19,8 @@ fn check_with_forms(script: &str, expected: Expect) {
     expected.assert_eq(&rest.replace(SCHEMA, "FORM"));
 }
 
-/// Runs a client of the newest revision. Every line is a call of `touch` with these additional parameters.
+/// Runs a client of the newest protocol revision. An item that begins with `{` holds the parameters of a call of `touch`;
+/// any other item is a line of the script.
 fn check_newest(calls: &[&str], expected: Expect) {
     let mut script = String::new();
     for (id, call) in calls.iter().enumerate() {
@@ -62,6 +63,7 @@ fn an_answer_counts_only_for_its_question() {
     check_newest(
         &[
             r#"{"arguments":{"times":1}}"#,
+            // The additional space does not make it another call, so the answer counts.
             &format!(r#"{{"arguments":{{ "times":1}},{YES}}}"#),
             r#"{"arguments":{"times":1}}"#,
             &format!(

@@ -94,10 +94,10 @@ fn failures_are_results_for_the_model() {
         {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"panic"}}}"#,
         expect![[r#"
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"There is nothing to say.\nSay something."}],"isError":true}}
-            {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"echo: wrong are [\"text\"]"}],"isError":true}}
-            {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"echo: wrong are [\"text\"]"}],"isError":true}}
-            {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"echo: wrong are [\"text\"]"}],"isError":true}}
-            {"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"echo: wrong are [\"\"]"}],"isError":true}}
+            {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"echo: invalid: [\"text\"]"}],"isError":true}}
+            {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"echo: invalid: [\"text\"]"}],"isError":true}}
+            {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"echo: invalid: [\"text\"]"}],"isError":true}}
+            {"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"echo: invalid: [\"\"]"}],"isError":true}}
             {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"echo: Twice { field: \"text\" }"}],"isError":true}}
             {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"echo panicked"}],"isError":true}}
             opened for lab 7

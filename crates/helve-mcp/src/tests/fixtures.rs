@@ -80,7 +80,7 @@ impl World {
         McpConfig {
             engine: Engine::new(self.store.clone()),
             registry: self.registry.clone(),
-            open: Box::new(open),
+            open_session: Box::new(open),
             name: "helve".into(),
             version: "1.2.3".into(),
             instructions: Some("Be kind.".into()),
@@ -264,7 +264,7 @@ impl Words for PlainWords {
 
     fn invalid(&self, tool: &str, problems: &[ArgumentProblem]) -> String {
         let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
-        format!("{tool}: wrong are {paths:?}")
+        format!("{tool}: invalid: {paths:?}")
     }
 
     fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String {

@@ -16,9 +16,9 @@ const MAX_TOTAL: u64 = 512 << 20;
 const MAX_CONTENT: u64 = 16 << 20;
 /// Maximum size of a stream whose decompressed size cannot be determined.
 const MAX_OPAQUE: usize = 16 << 10;
-/// Maximum number of forms that one page draws, counting repetitions.
+/// Maximum number of form XObjects that one page draws, counting repetitions.
 const MAX_DRAWN: u64 = 20_000;
-/// Maximum nesting depth of forms.
+/// Maximum nesting depth of form XObjects.
 const MAX_DEPTH: usize = 24;
 /// Maximum number of ancestors that a page inherits from.
 const MAX_ANCESTORS: usize = 64;
@@ -68,7 +68,7 @@ fn has_huge_number(bytes: &[u8], name: &[u8], open: &[u8]) -> bool {
 /// Returns the decompressed size, at most `max + 1`. Of invalid data, only what precedes the error counts.
 fn decompressed_size(data: &[u8], max: u64) -> u64 {
     let mut decoder = ZlibDecoder::new(data).take(max + 1);
-    // After an error the library also uses what came before it.
+    // The bytes before an error count, because the PDF library uses them too.
     std::io::copy(&mut decoder, &mut sink()).unwrap_or(0);
     max + 1 - decoder.limit()
 }

@@ -96,13 +96,14 @@ pub(crate) fn write(
     ])
 }
 
-/// Returns the newest calls, newest first, in the order in which they were written.
+/// Returns the newest calls, last written first.
 pub(crate) fn newest(
     database: &Database,
     session: Option<&str>,
     max: usize,
 ) -> rusqlite::Result<Vec<CallState>> {
     let mut calls = read_calls(&database.main, session, max)?;
+    // After a switch to memory, earlier calls are in the fallback file.
     let Some(fallback) = database.fallback(Table::Calls) else { return Ok(calls) };
     calls.extend(read_calls(fallback, session, max).unwrap_or_default());
     let mut seen = HashSet::new();

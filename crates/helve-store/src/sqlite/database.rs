@@ -99,7 +99,7 @@ impl Database {
     }
 
     /// Runs work that can be postponed: it fails at once if another process is writing.
-    pub(crate) fn without_waiting<T>(
+    pub(crate) fn without_busy_wait<T>(
         &self,
         timeout: Duration,
         work: impl FnOnce(&Self) -> rusqlite::Result<T>,

@@ -25,7 +25,8 @@ pub(crate) struct SlotWrite {
 const COLLECT_TIME: Duration = Duration::from_millis(10);
 /// Maximum number of bytes that may wait.
 const MAX_QUEUE_BYTES: usize = 32 << 20;
-/// Maximum number of bytes that may wait before progress of running calls is dropped. The end of a call replaces it anyway.
+/// Above this number of waiting bytes, progress of running calls is dropped, because the end of a call replaces its
+/// progress anyway.
 const MAX_PROGRESS_BYTES: usize = MAX_QUEUE_BYTES / 2;
 /// Above this size a batch is written at once.
 const FULL_BATCH_BYTES: usize = 1 << 20;
@@ -78,7 +79,7 @@ enum Quota {
     Any,
 }
 
-/// Whether the thread has to be started.
+/// Tells the caller of the queue whether it has to start the worker thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkerThread {
     Missing,
@@ -126,7 +127,7 @@ impl Queue {
         if std::mem::take(&mut state.asleep) || state.weight > FULL_BATCH_BYTES {
             self.wake.notify_one();
         }
-        state.start_if_new()
+        state.needs_thread()
     }
 
     /// Queues a query. It is dropped unanswered if the thread has ended.
@@ -139,7 +140,7 @@ impl Queue {
         state.urgent = true;
         state.asleep = false;
         self.wake.notify_one();
-        state.start_if_new()
+        state.needs_thread()
     }
 
     /// Returns the next items in order. An empty list means that there is time for idle work; `None` means that the store
@@ -199,7 +200,8 @@ impl Queue {
 }
 
 impl QueueState {
-    fn start_if_new(&mut self) -> WorkerThread {
+    /// Returns `Missing` to the first caller only, which then has to start the thread.
+    fn needs_thread(&mut self) -> WorkerThread {
         match self.stage {
             QueueStage::New => {
                 self.stage = QueueStage::Open;

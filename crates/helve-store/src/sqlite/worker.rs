@@ -123,6 +123,7 @@ impl StoreWorker {
             Ok(()) => self.notices.clone(),
             Err(failure) => vec![format!("The store is not available: {}.", failure.why)],
         };
+        // Dropped progress is not missing: the end of the call replaces it.
         let missing = dropped.others + self.pending.untracked;
         if missing > 0 {
             notices.push(format!(
@@ -226,10 +227,10 @@ impl StoreWorker {
             Cleanup::Everything => (prune_slots_and_rules, Cleanup::Calls),
         };
         let Some(database) = &self.database else { return };
-        let pruned = database.without_waiting(self.timeout, work);
+        let pruned = database.without_busy_wait(self.timeout, work);
         match pruned {
             Ok(PruneResult::Partial) => {}
-            // A failed cleanup is not retried at once, and the file stays in use.
+            // After a failure the next cleanup follows instead of a retry, and the database stays in use.
             Ok(PruneResult::Complete) | Err(_) => self.cleanup = next,
         }
     }
@@ -239,7 +240,7 @@ impl StoreWorker {
         let folder = journal::folder_in(&self.data);
         // After an error the next addition to the journal triggers a retry.
         database
-            .without_waiting(self.timeout, |database| self.schedule.advance(database, &folder))
+            .without_busy_wait(self.timeout, |database| self.schedule.advance(database, &folder))
             .ok();
     }
 }

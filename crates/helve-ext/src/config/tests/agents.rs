@@ -251,11 +251,11 @@ D.
             ! user/agents/c.md:2:1: settings must be an object, not a list
               - a list
               ^
-              until this is fixed, nothing here is allowed without asking; denies still apply
+              until this is fixed, this file allows nothing without asking; denies still apply
             ! user/agents/d.md:4:9: an action must be "allow", "ask" or "deny", not "alow"
               edit: alow
                     ^
-              did you mean "allow"? until this is fixed, nothing here is allowed without asking; denies still apply
+              did you mean "allow"? until this is fixed, this file allows nothing without asking; denies still apply
         "#]],
     );
 }

@@ -15,7 +15,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:1:8: missing comma
                   {"a": 1 "b": 2}
                          ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
         (
@@ -25,7 +25,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:2:8: this { is never closed
                   "a": {
                        ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
         (
@@ -35,7 +35,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:1:2: strings must be in double quotes, not single quotes
                   {'a': 1}
                    ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
         (
@@ -45,7 +45,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:1:2: a key must be in double quotes
                   {a: 1}
                    ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
         (
@@ -55,7 +55,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:1:7: this is not a value; strings must be in double quotes
                   {"a": yes}
                         ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
         (
@@ -65,7 +65,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:1:7: this string is never closed
                   {"a": "b}
                         ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
         (
@@ -75,7 +75,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:1:7: expected a value before this
                   {"a": }
                         ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
         (
@@ -85,7 +85,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:1:5: a key must be followed by a colon
                   {"a"}
                       ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
         (
@@ -95,7 +95,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:1:4: there is text after the end of the JSON value
                   {} {}
                      ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
         (
@@ -105,7 +105,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:1:9: this is not valid JSON: invalid escape
                   {"é日": "\q"}
                           ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
         (
@@ -115,7 +115,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:1:1: settings must be an object, not a list
                   []
                   ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
         (
@@ -125,7 +125,7 @@ fn syntax_errors_are_shown_with_their_position() {
                 ! user/helve.json:1:1: this comment is never closed
                   /* open
                   ^
-                  until this is fixed, nothing here is allowed without asking; denies still apply
+                  until this is fixed, this file allows nothing without asking; denies still apply
             "#]],
         ),
     ] {

@@ -66,15 +66,15 @@ $EMPTY=
             ! user/helve.json:3:44: the variable EMPTY is not set, so this rule is invalid
               "permission": {"read": "allow", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOP…
                                                        ^
-              until this is fixed, nothing here is allowed without asking; denies still apply
+              until this is fixed, this file allows nothing without asking; denies still apply
             ! user/helve.json:3:78: the variable NOPE is not set, so this rule is invalid
               …"read": "allow", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOPE}*": "allow"}
                                                                            ^
-              until this is fixed, nothing here is allowed without asking; denies still apply
+              until this is fixed, this file allows nothing without asking; denies still apply
             ! user/helve.json:3:92: the variable NOPE is not set, so this rule is invalid
               …", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOPE}*": "allow"}
                                                                            ^
-              until this is fixed, nothing here is allowed without asking; denies still apply
+              until this is fixed, this file allows nothing without asking; denies still apply
         "#]],
     );
 }

@@ -143,11 +143,11 @@ fn an_invalid_action_makes_the_layer_ask() {
             ! user/helve.json:4:36: an action must be "allow", "ask" or "deny", not "dney"
               "bash": {"*": "allow", "rm *": "dney", "sudo *": "deny"},
                                              ^
-              did you mean "deny"? until this is fixed, nothing here is allowed without asking; denies still apply
+              did you mean "deny"? until this is fixed, this file allows nothing without asking; denies still apply
             ! user/helve.json:5:13: an action must be "allow", "ask" or "deny", not "Ask"
               "edit": "Ask"
                       ^
-              did you mean "ask"? until this is fixed, nothing here is allowed without asking; denies still apply
+              did you mean "ask"? until this is fixed, this file allows nothing without asking; denies still apply
         "#]],
     );
 }
@@ -172,19 +172,19 @@ fn wrong_types_make_the_layer_ask() {
             ! project/opencode.json:4:13: permission.bash must be "allow", "ask", "deny" or an object of these, not true
               "bash": true,
                       ^
-              until this is fixed, nothing here is allowed without asking; denies still apply
+              until this is fixed, this file allows nothing without asking; denies still apply
             ! project/opencode.json:5:19: an action must be "allow", "ask" or "deny", not null
               "edit": {"*": null, "a": ["deny"]},
                             ^
-              until this is fixed, nothing here is allowed without asking; denies still apply
+              until this is fixed, this file allows nothing without asking; denies still apply
             ! project/opencode.json:5:30: an action must be "allow", "ask" or "deny", not a list
               "edit": {"*": null, "a": ["deny"]},
                                        ^
-              until this is fixed, nothing here is allowed without asking; denies still apply
+              until this is fixed, this file allows nothing without asking; denies still apply
             ! project/opencode.json:6:13: permission.list must be "allow", "ask", "deny" or an object of these, not 7
               "list": 7
                       ^
-              until this is fixed, nothing here is allowed without asking; denies still apply
+              until this is fixed, this file allows nothing without asking; denies still apply
         "#]],
     );
     check(
@@ -197,7 +197,7 @@ fn wrong_types_make_the_layer_ask() {
             ! user/helve.json:1:16: permission must be "allow", "ask", "deny" or an object of these, not a list
               {"permission": ["allow"]}
                              ^
-              until this is fixed, nothing here is allowed without asking; denies still apply
+              until this is fixed, this file allows nothing without asking; denies still apply
             ! project/helve.json:1:20: tools.bash must be true or false, not "false"
               {"tools": {"bash": "false", "edit": false}}
                                  ^
@@ -397,7 +397,7 @@ fn denies_before_a_syntax_error_still_apply() {
             ! user/helve.json:6:12: a key must be followed by a colon
               "read" "allow"
                      ^
-              until this is fixed, nothing here is allowed without asking; denies still apply
+              until this is fixed, this file allows nothing without asking; denies still apply
         "#]],
     );
     check(
@@ -410,7 +410,7 @@ fn denies_before_a_syntax_error_still_apply() {
             ! user/helve.json:1:81: this string is never closed
               …{"permission": {"bash": "deny", "edit": "allow"}, "prompt": "x
                                                                            ^
-              until this is fixed, nothing here is allowed without asking; denies still apply
+              until this is fixed, this file allows nothing without asking; denies still apply
         "#]],
     );
 }

@@ -282,7 +282,7 @@ fn a_project_may_tighten_the_sandbox() {
 }
 
 #[test]
-fn an_invalid_sandbox_is_the_strictest() {
+fn an_invalid_sandbox_falls_back_to_the_strictest() {
     check(
         r#"
 -- user/helve.json

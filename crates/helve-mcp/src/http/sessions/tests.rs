@@ -42,14 +42,14 @@ async fn send(transport: &mut SessionTransport, message: ServerJsonRpcMessage) {
 async fn an_idle_session_expires_unless_it_has_a_listener() {
     let sessions = Sessions::new(CancellationToken::new());
     let (idle, mut transport) = open(&sessions).await;
-    let (listened, _transport) = open(&sessions).await;
-    let listening = sessions.create_standalone_stream(&listened).await.unwrap();
+    let (with_listener, _transport) = open(&sessions).await;
+    let listening = sessions.create_standalone_stream(&with_listener).await.unwrap();
     advance(IDLE_TIME - SECOND).await;
     sessions.sweep();
     assert_eq!(sessions.count(), 2);
     advance(2 * SECOND).await;
     sessions.sweep();
-    assert!(sessions.find(&idle).is_none() && sessions.find(&listened).is_some());
+    assert!(sessions.find(&idle).is_none() && sessions.find(&with_listener).is_some());
     assert!(Transport::<RoleServer>::receive(&mut transport).await.is_none());
     drop(listening);
     advance(IDLE_TIME + SECOND).await;

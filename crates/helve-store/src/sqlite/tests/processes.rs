@@ -216,15 +216,15 @@ fn a_killed_process_has_recorded_the_before_images() {
             let before = Some(FileImage::new(old(number), 0o755));
             assert_eq!(file.before, before, "{number} of {last}");
             // Only the last call can have been killed before its result was recorded.
-            let left = AfterImage::Known(Some(super::image(old(number + 1))));
-            assert!(file.after == left || number == last, "{number} of {last}");
+            let expected = AfterImage::Known(Some(super::image(old(number + 1))));
+            assert!(file.after == expected || number == last, "{number} of {last}");
         }
         assert_eq!(block_on(store.notice()), None);
     }
 }
 
 #[test]
-fn a_process_killed_before_recording_the_result() {
+fn a_kill_before_the_result_is_recorded_leaves_the_intended_change() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         let store = SqliteStore::at(folder.into());
         block_on(run_line(&store, "edit whole /p/a 1 2"));
@@ -236,7 +236,8 @@ fn a_process_killed_before_recording_the_result() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let test = "sqlite::tests::processes::a_process_killed_before_recording_the_result";
+    let test =
+        "sqlite::tests::processes::a_kill_before_the_result_is_recorded_leaves_the_intended_change";
     let mut child = run_in_process(test, folder.path(), "");
     assert_eq!(lines(&mut child).next().as_deref(), Some("begun"));
     child.kill().unwrap();
@@ -288,8 +289,8 @@ fn processes_share_a_journal() {
             assert_eq!(change.is_some(), number % 4 != 0);
             let Some(change) = change else { continue };
             assert_eq!(change.files[0].before.as_ref().unwrap().bytes, large(number));
-            let left = AfterImage::Known(Some(super::image(large(number + 1))));
-            assert_eq!(change.files[0].after, left);
+            let expected = AfterImage::Known(Some(super::image(large(number + 1))));
+            assert_eq!(change.files[0].after, expected);
         }
     }
     let database = rusqlite::Connection::open(folder.path().join("store.db")).unwrap();
@@ -330,7 +331,7 @@ fn a_full_disk_keeps_before_images_in_memory() {
     assert_eq!(strays, 0);
 }
 
-/// Like the test above, for everything else.
+/// Like the test above, for slots.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_keeps_slots_in_memory() {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn sealed(bytes: &Bytes) -> (PackedImage, blake3::Hash, i64, blake3::Hash) {
+fn with_checksum(bytes: &Bytes) -> (PackedImage, blake3::Hash, i64, blake3::Hash) {
     let (packed, hash, length) =
         (PackedImage::of(bytes), blake3::hash(bytes), to_integer(bytes.len()));
     let seal = packed.seal(&hash, length);
@@ -17,14 +17,14 @@ proptest! {
         part in proptest::collection::vec(any::<u8>(), 0..300), times in 0usize..50,
     ) {
         let bytes: Bytes = part.repeat(times).into();
-        let (packed, _, length, _) = sealed(&bytes);
+        let (packed, _, length, _) = with_checksum(&bytes);
         prop_assert!(packed.bytes.len() <= bytes.len());
         prop_assert_eq!(packed.unpack(length), Some(bytes));
     }
 
     #[test]
     fn every_bit_flip_is_detected(text in "[a-e]{1,200}", at in any::<prop::sample::Index>(), bit in 0..8) {
-        let (mut packed, hash, length, seal) = sealed(&text.into());
+        let (mut packed, hash, length, seal) = with_checksum(&text.into());
         let mut bytes = packed.bytes.to_vec();
         let at = at.index(bytes.len());
         bytes[at] ^= 1u8 << bit;
