@@ -248,7 +248,7 @@ fn list(programs: &[Arc<Program>], folder: &Path) -> Vec<Process> {
         programs.iter().map(|program| (program.began.elapsed(), program.describe())).collect();
     for record in ProgramRecord::all(folder) {
         if !programs.iter().any(|program| program.id == record.id) {
-            let age = Duration::from_millis(now.saturating_sub(record.began));
+            let age = Duration::from_millis(now.saturating_sub(record.program_started_ms));
             all.push((age, foreign::describe(&record)));
         }
     }

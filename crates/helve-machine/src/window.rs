@@ -65,13 +65,13 @@ fn read(
     };
     let more = window_lines.more || blocks.is_cut_off();
     let size = blocks.size();
-    let mark = match blocks.hash(0..size) {
+    let fingerprint = match blocks.hash(0..size) {
         Some(hash) => ContentFingerprint::Whole(hash),
         None => blocks
             .hash(window_lines.range.clone())
             .map_or(ContentFingerprint::Nothing, ContentFingerprint::Window),
     };
-    Ok(WindowLines { size, more, fingerprint: mark, ..window_lines })
+    Ok(WindowLines { size, more, fingerprint, ..window_lines })
 }
 
 enum ScanResult {

@@ -1,5 +1,5 @@
-//! `bytes`: judges random and mutated texts for some time. No text may cause a panic or a long wait, and no wrapping
-//! may make a text more permitted.
+//! `bytes`: judges random and mutated texts for some time. No text may cause a panic or a long wait, and wrapping a text
+//! in another construct must not turn a refusal into permission.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const MAX_REPEATED_TIME: Duration = Duration::from_millis(50);
 const MAX_TIME: Duration = Duration::from_secs(5);
 const MAX_FAILURES: usize = 20;
 
-/// Constructs that must not make the text inside them more permitted.
+/// Constructs that must not turn a refusal of the text inside them into permission.
 const WRAPPERS: &[(&str, &str)] = &[
     ("( ", "\n)"),
     ("{ ", "\n}"),
@@ -72,7 +72,7 @@ pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
             }
         }
     }
-    println!("{wrapped} wrapped texts, none more permitted: {}", failures.is_empty());
+    println!("{wrapped} wrapped texts judged, {} failures so far", failures.len());
     failures.extend(times.report());
     Ok(failures)
 }
@@ -81,7 +81,7 @@ pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
 #[derive(Default)]
 struct Times {
     all: Vec<Duration>,
-    /// The slowest text, including those that repeat one piece, with its start.
+    /// The longest time, also of texts that repeat one piece, and how the text begins that took it.
     slowest: (Duration, String),
 }
 

@@ -1,6 +1,11 @@
 //! Safety nets for the decision about shell scripts, hence the name of the crate. Each net searches for scripts that the
-//! decision wrongly allows: it generates scripts, and runs the allowed ones in a sandbox under a tracer. A script that
-//! does something the decision did not list is a failure.
+//! decision wrongly allows. All but `bytes` run the allowed scripts in a sandbox under a tracer; a script that does
+//! something the decision did not list is a failure.
+//!
+//! - `traced`: scripts from the tests of the decision, and scripts about single flags.
+//! - `flows`: generated scripts that set variables and change directories, and then use them.
+//! - `mutants`: mutated attacks.
+//! - `bytes`: random texts, which are only judged: without a panic, quickly, and no more leniently when wrapped.
 #![expect(
     clippy::disallowed_methods,
     reason = "creates temporary directories and runs scripts in them; not part of the product"
@@ -52,19 +57,19 @@ fn main() -> ExitCode {
 fn run(args: &[String]) -> Result<Vec<String>, String> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     #[cfg(target_os = "linux")]
-    if let ["tracer", files] = args[..] {
-        tracer::serve(files.as_ref()).map_err(|error| error.to_string())?;
+    if let ["tracer", files_path] = args[..] {
+        tracer::serve(files_path.as_ref()).map_err(|error| error.to_string())?;
         return Ok(Vec::new());
     }
     if let ["bytes", seconds, seed] = args[..] {
         return bytes::run(number(seconds)?, number(seed)?);
     }
-    let files = scratch_folder::ScratchFolder::new()?;
+    let scratch = scratch_folder::ScratchFolder::new()?;
     match &args[..] {
-        ["traced"] => traced::run(files.path(), traced::FlagCoverage::Sample),
-        ["traced", "all"] => traced::run(files.path(), traced::FlagCoverage::All),
-        ["flows", count, seed] => flows::run(files.path(), number(count)?, number(seed)?),
-        ["mutants", count, seed] => mutants::run(files.path(), number(count)?, number(seed)?),
+        ["traced"] => traced::run(scratch.path(), traced::FlagCoverage::Sample),
+        ["traced", "all"] => traced::run(scratch.path(), traced::FlagCoverage::All),
+        ["flows", count, seed] => flows::run(scratch.path(), number(count)?, number(seed)?),
+        ["mutants", count, seed] => mutants::run(scratch.path(), number(count)?, number(seed)?),
         ["judge", policy, scripts @ ..] => {
             let (policy, samples) = (cases::policy_named(policy)?, sample_files::SampleFiles::new());
             for script in scripts.iter() {
@@ -74,8 +79,8 @@ fn run(args: &[String]) -> Result<Vec<String>, String> {
         }
         #[cfg(target_os = "linux")]
         ["run", script] => {
-            let files = sandbox::FileImage::open(files.path()).map_err(|error| error.to_string())?;
-            println!("{:#?}", sandbox::trace(script, &files));
+            let image = sandbox::FileImage::open(scratch.path()).map_err(|error| error.to_string())?;
+            println!("{:#?}", sandbox::trace(script, &image));
             Ok(Vec::new())
         }
         _ => Err("usage: helve-nets traced [all], mutants COUNT SEED, flows COUNT SEED, bytes MAX_CPU_SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),

@@ -26,21 +26,22 @@ const HISTORY: &str =
 /// Creates the files in a directory that takes the place of `/`.
 pub(crate) fn create(folder: &Path) -> io::Result<()> {
     for (path, node) in &Tree::sample().nodes {
-        let at = folder.join(path.trim_start_matches('/'));
-        let folder = at.parent().unwrap_or(folder);
+        let file = folder.join(path.trim_start_matches('/'));
+        let parent = file.parent().unwrap_or(folder);
         match node {
             Node::File(text) if !text.is_empty() => {
-                fs::create_dir_all(folder)?;
-                fs::write(&at, text)?;
+                fs::create_dir_all(parent)?;
+                fs::write(&file, text)?;
             }
             Node::Link(target) => {
-                fs::create_dir_all(folder)?;
-                std::os::unix::fs::symlink(target, &at)?;
+                fs::create_dir_all(parent)?;
+                std::os::unix::fs::symlink(target, &file)?;
             }
+            // Files without text are created otherwise, such as those of git by the commands below.
             Node::File(_) | Node::Folder => {}
         }
     }
-    // Without git there is no history, and scripts that use git are skipped.
+    // Many scripts read the history, so git is required.
     let status = Command::new("sh")
         .args(["-c", HISTORY])
         .current_dir(folder.join("w/app"))

@@ -16,9 +16,9 @@ pub(crate) fn events(syscall: &PendingSyscall) -> Vec<TraceEvent> {
     let Some(call) = syscalls::find(syscall.call) else { return Vec::new() };
     let operation = match call.effect {
         CallEffect::Always(operation) => operation,
-        CallEffect::Flags(at) => operation_of_flags(syscall.arguments[at]),
-        CallEffect::FlagsPointer(at) => {
-            match sys::read_bytes::<8>(syscall.thread, syscall.arguments[at]) {
+        CallEffect::Flags(index) => operation_of_flags(syscall.arguments[index]),
+        CallEffect::FlagsPointer(index) => {
+            match sys::read_bytes::<8>(syscall.thread, syscall.arguments[index]) {
                 Some(flags) => operation_of_flags(u64::from_ne_bytes(flags)),
                 None => Operation::Write,
             }
@@ -51,44 +51,47 @@ fn is_reported(operation: Operation, path: &str) -> bool {
 
 fn path(syscall: &PendingSyscall, file: FileArgument) -> Option<String> {
     let thread = syscall.thread;
-    let argument = |at: usize| syscall.arguments[at];
-    let join = |folder: PathBuf, at: u64| -> Option<String> {
-        let text = String::from_utf8_lossy(&sys::read_c_string(thread, at)?).into_owned();
+    let argument = |index: usize| syscall.arguments[index];
+    let join = |folder: PathBuf, pointer: u64| -> Option<String> {
+        let text = String::from_utf8_lossy(&sys::read_c_string(thread, pointer)?).into_owned();
         // The kernel refuses to execute, write or remove a path that ends in `.`.
         (!text.ends_with("/.")).then(|| resolve_stream(thread, normalize(&folder.join(text))))
     };
     let current = || proc_link(thread, "cwd");
     match file {
-        FileArgument::Path(at) if is_empty(thread, argument(at)) => None,
-        FileArgument::Path(at) => join(current()?, argument(at)),
-        FileArgument::Descriptor(at) => Some(normalize(&descriptor_path(thread, argument(at))?)),
-        FileArgument::At(at) => {
-            let is_cwd = argument(at) as i32 == libc::AT_FDCWD;
-            if is_cwd && is_empty(thread, argument(at + 1)) {
+        FileArgument::Path(index) if is_empty(thread, argument(index)) => None,
+        FileArgument::Path(index) => join(current()?, argument(index)),
+        FileArgument::Descriptor(index) => {
+            Some(normalize(&descriptor_path(thread, argument(index))?))
+        }
+        FileArgument::At(index) => {
+            let is_cwd = argument(index) as i32 == libc::AT_FDCWD;
+            if is_cwd && is_empty(thread, argument(index + 1)) {
                 return None;
             }
-            let folder = if is_cwd { current()? } else { descriptor_path(thread, argument(at))? };
-            match argument(at + 1) {
+            let folder =
+                if is_cwd { current()? } else { descriptor_path(thread, argument(index))? };
+            match argument(index + 1) {
                 0 => Some(normalize(&folder)),
                 text => join(folder, text),
             }
         }
-        FileArgument::Address(at) => address(thread, argument(at)),
+        FileArgument::Address(index) => address(thread, argument(index)),
     }
 }
 
 /// Whether a path is empty, so that the call fails.
-fn is_empty(thread: pid_t, at: u64) -> bool {
-    at != 0 && sys::read_c_string(thread, at).is_some_and(|text| text.is_empty())
+fn is_empty(thread: pid_t, pointer: u64) -> bool {
+    pointer != 0 && sys::read_c_string(thread, pointer).is_some_and(|text| text.is_empty())
 }
 
 /// Describes the address of a network or local socket; `None` for other families.
-fn address(thread: pid_t, at: u64) -> Option<String> {
-    let family = u16::from_ne_bytes(sys::read_bytes::<2>(thread, at)?);
+fn address(thread: pid_t, pointer: u64) -> Option<String> {
+    let family = u16::from_ne_bytes(sys::read_bytes::<2>(thread, pointer)?);
     match i32::from(family) {
         libc::AF_INET | libc::AF_INET6 => Some("network".into()),
         libc::AF_UNIX => {
-            let name = sys::read_c_string(thread, at + 2).unwrap_or_default();
+            let name = sys::read_c_string(thread, pointer + 2).unwrap_or_default();
             Some(format!("socket {}", String::from_utf8_lossy(&name)))
         }
         _ => None,

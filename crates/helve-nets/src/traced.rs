@@ -35,12 +35,12 @@ impl PolicyCache {
     }
 }
 
-/// How many scripts about flags are run.
+/// How many of the scripts about flags are judged and, if allowed, run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlagCoverage {
-    /// The listed scripts, and a sample of the flags.
+    /// A fixed sample, for a quick run.
     Sample,
-    /// Every flag that the table lists as harmless.
+    /// All of them: one or more for every flag that the table lists as harmless.
     All,
 }
 

@@ -24,7 +24,7 @@ pub(super) fn exact(fixture: &mut Fixture) -> Result<Measurement, String> {
     })
 }
 
-/// Replaces a quotation with different indentation.
+/// Replaces a quotation whose indentation differs from that of the file.
 pub(super) fn tolerant(fixture: &mut Fixture) -> Result<Measurement, String> {
     repeat_edit(fixture, "tolerant.txt", &large_text(), |number| {
         format!("  begin_{BLOCK}();\n  value_{BLOCK} = {number};\n  end_{BLOCK}();\n")
@@ -55,6 +55,8 @@ pub(super) fn nearest(fixture: &mut Fixture) -> Result<Measurement, String> {
     compare("read 1 MB", 20, || timed_read(&path), ours)
 }
 
+/// Measures edits of a file: call `n` replaces `quoted(n)` with `quoted(n + 1)`. The floor is the time to write the same
+/// text to another file safely.
 fn repeat_edit(
     fixture: &mut Fixture,
     name: &str,

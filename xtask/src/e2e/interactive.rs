@@ -10,39 +10,40 @@ use super::E2eResult;
 use crate::helve::Helve;
 use crate::process;
 
-/// An editor takes two seconds to notice that there is no terminal.
+/// Time limit for one command. Editors need two seconds to notice that there is no terminal.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-const KEYS: &str = "waited for keyboard input";
-const ANSWER: &str = "nobody can answer";
-const ENDED: &str = "exit code";
+/// Parts of the tool's answers: Helve ended the program, the program asked for input, the program ended by itself.
+const WAITED_FOR_KEYS: &str = "waited for keyboard input";
+const NOBODY_ANSWERS: &str = "nobody can answer";
+const EXITED: &str = "exit code";
 
 /// A command, and what the answer must contain. The first word is the program that must be installed.
 const COMMANDS: &[(&str, &str)] = &[
-    ("vim", KEYS),
-    ("vim lines.txt", KEYS),
-    ("vim lines.txt | tail -n 3", KEYS),
-    ("vi lines.txt", KEYS),
-    ("nvim lines.txt", ENDED),
-    ("nano lines.txt", ANSWER),
+    ("vim", WAITED_FOR_KEYS),
+    ("vim lines.txt", WAITED_FOR_KEYS),
+    ("vim lines.txt | tail -n 3", WAITED_FOR_KEYS),
+    ("vi lines.txt", WAITED_FOR_KEYS),
+    ("nvim lines.txt", EXITED),
+    ("nano lines.txt", NOBODY_ANSWERS),
     ("less lines.txt", "\n500"),
     ("more lines.txt", "\n500"),
-    ("man ls", ENDED),
-    ("top", ANSWER),
-    ("screen", ANSWER),
-    ("tmux", ANSWER),
-    ("crontab -e", ANSWER),
-    ("passwd nobody", ANSWER),
-    ("gpg --gen-key", ANSWER),
-    ("ssh-keygen", ANSWER),
-    ("openssl req -new", ENDED),
-    ("npm init", ANSWER),
+    ("man ls", EXITED),
+    ("top", NOBODY_ANSWERS),
+    ("screen", NOBODY_ANSWERS),
+    ("tmux", NOBODY_ANSWERS),
+    ("crontab -e", NOBODY_ANSWERS),
+    ("passwd nobody", NOBODY_ANSWERS),
+    ("gpg --gen-key", NOBODY_ANSWERS),
+    ("ssh-keygen", NOBODY_ANSWERS),
+    ("openssl req -new", EXITED),
+    ("npm init", NOBODY_ANSWERS),
     ("node", "standard input is closed"),
     ("sqlite3", "standard input is closed"),
-    ("psql", ENDED),
-    ("gdb", ENDED),
+    ("psql", EXITED),
+    ("gdb", EXITED),
     ("git commit --allow-empty", "no editor can be opened"),
-    ("git rebase -i --root", ENDED),
+    ("git rebase -i --root", EXITED),
     ("sudo -k -S -u nobody sudo -k true", "password is required"),
 ];
 
@@ -50,7 +51,7 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
     let helve = helve.with_workspace("interactive")?;
     let lines: String = (1..=500).map(|n| format!("{n}\n")).collect();
     fs::write(helve.workspace.join("lines.txt"), lines).map_err(|error| error.to_string())?;
-    check(&helve, "git init -q . && git config user.name x && git config user.email x@x", ENDED)?;
+    check(&helve, "git init -q . && git config user.name x && git config user.email x@x", EXITED)?;
     let (mut tried, mut missing) = (0, Vec::new());
     for (command, expected) in COMMANDS {
         let program = command.split(' ').next().unwrap_or_default();
@@ -90,7 +91,7 @@ fn ssh(helve: &Helve) -> Result<Option<()>, String> {
     let ssh = "ssh -F none -o ConnectionAttempts=5 -o UserKnownHostsFile=/dev/null";
     check(helve, &format!("{ssh} -p {port} 127.0.0.1 true"), "Host key verification failed")?;
     let unchecked = format!("{ssh} -o StrictHostKeyChecking=no -o PubkeyAuthentication=no");
-    check(helve, &format!("{unchecked} -p {port} 127.0.0.1 true"), ANSWER)?;
+    check(helve, &format!("{unchecked} -p {port} 127.0.0.1 true"), NOBODY_ANSWERS)?;
     Ok(Some(()))
 }
 

@@ -57,7 +57,7 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
         }
     }
     Ok(E2eResult::Passed(format!(
-        "{} calls returned what they should; {FILE} read by another server",
+        "{} calls returned the expected output; one of them read {FILE} through an MCP server",
         CALLS.len()
     )))
 }

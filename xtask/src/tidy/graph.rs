@@ -19,18 +19,19 @@ const LAYERS: &[(&str, Allowed)] = &[
     ("helve-machine", MIDDLE),
     ("helve-store", MIDDLE),
     ("helve-tools", MIDDLE),
-    ("helve-lsp", MIDDLE),
-    ("helve-web", MIDDLE),
-    ("helve-script", MIDDLE),
     ("helve-ext", MIDDLE),
     ("helve-mcp", MIDDLE),
     ("helve-media", MIDDLE),
-    ("helve-agent", MIDDLE),
     ("helve-nets", Allowed::Only(&["helve-policy", "helve-text"])),
     ("helve-testkit", Allowed::AllBut(&["helve", "helve-cli", "xtask"])),
     ("helve", Allowed::AllBut(&["helve-cli", "helve-testkit", "xtask"])),
     ("helve-cli", Allowed::AllBut(&["helve-testkit", "xtask"])),
     ("xtask", Allowed::Only(&[])),
+    // Planned; these crates do not exist yet.
+    ("helve-lsp", MIDDLE),
+    ("helve-web", MIDDLE),
+    ("helve-script", MIDDLE),
+    ("helve-agent", MIDDLE),
 ];
 
 /// Packages that only these crates may build on.

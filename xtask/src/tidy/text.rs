@@ -1,4 +1,6 @@
-//! Rules on all text files: no trailing whitespace or tabs, no paths of a real machine (invented paths).
+//! Rules on all text files: no trailing whitespace or tabs, no paths of a real machine.
+
+// The tests below contain such paths (invented paths).
 
 use super::Findings;
 use crate::repository::Source;
@@ -29,8 +31,9 @@ fn check_whitespace(source: &Source, findings: &mut Findings) {
 const PRIVATE: &[&str] = &["root", "home", "Users", "work"];
 /// User names for examples.
 const EXAMPLE_USERS: &[&str] = &["user", "me", "you", "someone", "alice", "bob", "name", "USER"];
-/// Marks a file, in its first lines, or a line whose paths are invented.
+/// In the first lines of a file: all its paths are invented.
 const FILE_MARK: &str = "(invented paths)";
+/// On a line: its paths are invented.
 const LINE_MARK: &str = "invented path";
 
 fn check_paths(source: &Source, findings: &mut Findings) {
@@ -50,7 +53,7 @@ fn check_paths(source: &Source, findings: &mut Findings) {
 
 fn private_path(line: &str) -> Option<&str> {
     line.match_indices('/').find_map(|(at, _)| {
-        let continues =
+        let is_inside_longer_path =
             line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-~*}>)$/".contains(c));
         let mut parts = line[at + 1..].splitn(3, '/');
         let (top, name, below) = (parts.next()?, parts.next()?, parts.next());
@@ -59,7 +62,7 @@ fn private_path(line: &str) -> Option<&str> {
             _ => PRIVATE.contains(&top),
         };
         let length = 1 + top.len() + 1 + if is_name(name) { name.len() } else { 0 };
-        (private && !continues).then(|| &line[at..at + length])
+        (private && !is_inside_longer_path).then(|| &line[at..at + length])
     })
 }
 

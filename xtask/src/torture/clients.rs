@@ -28,7 +28,7 @@ struct ClientResults {
     errors: Vec<String>,
 }
 
-/// `count` is the duration in seconds.
+/// Calls tools from all clients at once, for as many seconds as `context.count` says.
 pub(super) fn run(context: &Context) -> Result<String, String> {
     let server = HttpServer::start(context.helve()?, Ipv4Addr::LOCALHOST)?;
     let start = Instant::now();

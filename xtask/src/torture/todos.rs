@@ -1,4 +1,4 @@
-//! Todo lists that contain a number, and which number may be read back.
+//! Numbered todo lists: each write uses a new number, and the number that is read back shows which write was kept.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

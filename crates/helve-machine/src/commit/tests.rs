@@ -33,7 +33,7 @@ impl Fixture {
         Self { root: folder(), locks: folder(), faults: InjectedFaults::default() }
     }
 
-    /// Files are given as `name = content`, one a line.
+    /// Files are given as `name = content`, one per line.
     fn new(files: &str) -> Self {
         let fixture = Self {
             root: folder_in_memory(),

@@ -114,6 +114,7 @@ fn protect(plan: &SandboxPlan) -> io::Result<()> {
     protected.sort();
     for path in protected {
         let Some(target) = placeholders::mount_target(plan, path)? else { continue };
+        // The path is missing and must stay so: there is nothing to mount.
         if target.state == PathState::NoPlaceholder {
             continue;
         }

@@ -321,7 +321,7 @@ fn the_stop_signal_ends_all_threads_of_a_walk() {
     impl walk::Visitor for Endless {
         fn file(&mut self, _entry: &walk::WalkEntry<'_>) -> walk::VisitEnd {
             self.0.store(true, Ordering::Relaxed);
-            while !self.1.is_reached() {
+            while !self.1.should_stop() {
                 std::thread::yield_now();
             }
             walk::VisitEnd::Interrupted

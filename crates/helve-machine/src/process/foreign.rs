@@ -47,7 +47,8 @@ pub(super) fn describe(record: &ProgramRecord) -> Process {
     let program = Pid::from_raw(record.program);
     let snapshot =
         warden.map_or_else(TreeSnapshot::default, |warden| tree::snapshot(warden.pid, program));
-    let took = record.took.unwrap_or_else(|| records::now().saturating_sub(record.began));
+    let took =
+        record.took.unwrap_or_else(|| records::now().saturating_sub(record.program_started_ms));
     Process {
         id: record.id.clone(),
         about: record.about.clone(),

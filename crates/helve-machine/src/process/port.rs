@@ -1,4 +1,4 @@
-//! Detects whether a process of a program listens on a port. A warden is the process that watches over the program.
+//! Detects whether a process that a command started listens on a port. A warden is the process that watches over the program.
 
 use std::collections::HashSet;
 use std::fs;
@@ -53,10 +53,11 @@ pub(super) fn is_open(warden: Pid, port: u16) -> bool {
     })
 }
 
-/// Parses a line of `/proc/net/tcp`. Returns the socket's link name if it listens on this port of the loopback interface.
+/// Parses a line of `/proc/net/tcp`. Returns the socket's link name if it listens on this port and is reachable
+/// on the loopback interface.
 fn listening_socket(line: &str, port: u16) -> Option<String> {
     const LISTENING: &str = "0A";
-    const LOOPBACK_ADDRESSES: [&str; 5] = [
+    const REACHABLE_ON_LOOPBACK: [&str; 5] = [
         "00000000",
         "0100007F",
         "00000000000000000000000000000000",
@@ -65,7 +66,7 @@ fn listening_socket(line: &str, port: u16) -> Option<String> {
     ];
     let mut fields = line.split_ascii_whitespace();
     let (address, number) = fields.nth(1)?.split_once(':')?;
-    let is_match = LOOPBACK_ADDRESSES.contains(&address)
+    let is_match = REACHABLE_ON_LOOPBACK.contains(&address)
         && u16::from_str_radix(number, 16).ok()? == port
         && fields.nth(1)? == LISTENING;
     let inode = fields.nth(5)?;

@@ -29,11 +29,13 @@ pub(super) struct ProgramRecord {
     pub(super) about: ProcessInfo,
     pub(super) warden: i32,
     /// Start time of the warden (the process that watches over the program), so that no other process is mistaken for it.
-    pub(super) started: u64,
+    #[serde(rename = "started")]
+    pub(super) warden_started: u64,
     pub(super) boot: String,
     pub(super) program: i32,
     /// When the program was started, in milliseconds of the monotonic clock.
-    pub(super) began: u64,
+    #[serde(rename = "began")]
+    pub(super) program_started_ms: u64,
     pub(super) spool: Option<PathBuf>,
     pub(super) is_terminal: bool,
     pub(super) state: ProcessState,
@@ -92,7 +94,7 @@ impl ProgramRecord {
         let stat = ProcStat::of(pid)?;
         let owner = fs::metadata(format!("/proc/{}", pid.as_raw_nonzero())).ok()?.uid();
         let is_warden = stat.is_alive()
-            && stat.started == self.started
+            && stat.started == self.warden_started
             && stat.name.as_bytes() == tree::WARDEN.to_bytes()
             && owner == rustix::process::geteuid().as_raw();
         is_warden.then_some(WardenHandle { pid, handle })
@@ -137,7 +139,7 @@ pub(super) fn boot_id() -> String {
     boot_id.trim_end().into()
 }
 
-/// Returns the monotonic clock in milliseconds, as in [`ProgramRecord::began`].
+/// Returns the monotonic clock in milliseconds, as in [`ProgramRecord::program_started_ms`].
 pub(super) fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let (seconds, nanoseconds) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());

@@ -86,7 +86,7 @@ impl FileSearcher {
             return self.stream(file, filled, encoding, sink);
         }
         match self.fill(file, filled, MAX_IN_MEMORY_BYTES) {
-            _ if self.stop.is_reached() => FileOutcome::Interrupted,
+            _ if self.stop.should_stop() => FileOutcome::Interrupted,
             Ok(filled) if filled < MAX_IN_MEMORY_BYTES => self.search_buffer(filled, sink),
             Ok(filled) if is_legacy => self.stream(file, filled, encoding, sink),
             Ok(_) => FileOutcome::TooLarge,
@@ -100,7 +100,7 @@ impl FileSearcher {
             if filled == self.buffer.len() {
                 self.buffer.resize((2 * filled).clamp(BLOCK_BYTES, MAX_IN_MEMORY_BYTES), 0);
             }
-            if filled > BLOCK_BYTES && self.stop.is_reached() {
+            if filled > BLOCK_BYTES && self.stop.should_stop() {
                 break;
             }
             let end = room.min(self.buffer.len());
@@ -197,7 +197,7 @@ impl FileSearcher {
         match searched {
             Ok(()) if sink.is_interrupted => FileOutcome::Interrupted,
             Ok(()) => FileOutcome::Text,
-            Err(_) if self.stop.is_reached() => FileOutcome::Interrupted,
+            Err(_) if self.stop.should_stop() => FileOutcome::Interrupted,
             // A line longer than the limit.
             Err(err) if err.kind() == io::ErrorKind::Other => FileOutcome::TooLarge,
             Err(_) => FileOutcome::Unreadable,
@@ -232,7 +232,7 @@ struct ResumedReader<'a> {
 
 impl io::Read for ResumedReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.stop.is_reached() {
+        if self.stop.should_stop() {
             return Err(io::ErrorKind::TimedOut.into());
         }
         if !self.start.is_empty() {

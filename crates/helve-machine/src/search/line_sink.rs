@@ -82,7 +82,8 @@ impl Sink for &mut LineSink {
             }
             CollectMode::Lines { .. } | CollectMode::Count => {}
         }
-        self.is_interrupted = self.matches.is_multiple_of(CHECK_INTERVAL) && self.stop.is_reached();
+        self.is_interrupted =
+            self.matches.is_multiple_of(CHECK_INTERVAL) && self.stop.should_stop();
         Ok(!self.is_interrupted)
     }
 

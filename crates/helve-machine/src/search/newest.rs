@@ -9,7 +9,7 @@ use crate::find::{Mtime, RankedFile, path};
 /// Keeps the newest files that together have `max` matches.
 pub(super) struct NewestMatches {
     max: usize,
-    /// The total number of matches of the kept files, each file counted up to `max`.
+    /// The sum of the weights of the kept files.
     matches: usize,
     /// The file to drop next is on top.
     files: BinaryHeap<RankedFile<FileMatches>>,
@@ -18,7 +18,7 @@ pub(super) struct NewestMatches {
 /// The matches of one file.
 pub(super) struct FileMatches {
     pub(super) count: u64,
-    /// How many of the requested matches this file counts for: one if only files are counted.
+    /// How much of `max` this file uses up: its number of matches, or one if only files are counted.
     pub(super) weight: usize,
     pub(super) lines: Vec<MatchedLine>,
 }
@@ -68,11 +68,12 @@ impl NewestMatches {
     }
 }
 
-/// Truncates the lines after `max` matches and the context that follows the last of them.
+/// Keeps the first `max` matches and their context lines, and removes the lines after them.
 fn shorten(lines: &mut Vec<MatchedLine>, max: usize) {
     let matches = lines.iter().enumerate().filter(|(_, line)| line.role == LineRole::Match);
     let Some(first_surplus) = matches.map(|(at, _)| at).nth(max) else { return };
-    // Context lines between two matches belong to the second match only if they directly precede it.
+    // Context lines between the last kept match and the first removed one belong to the removed one if they come after a
+    // gap in the line numbers.
     let last = lines[..first_surplus].iter().rposition(|line| line.role != LineRole::Context);
     let last = last.map_or(0, |last| last + 1);
     let starts_group = |at: &usize| *at > last && lines[*at - 1].number + 1 != lines[*at].number;

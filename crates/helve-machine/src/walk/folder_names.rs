@@ -58,7 +58,7 @@ impl FolderNames {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(name.to_bytes_with_nul());
             self.entries.push(NameEntry { start, end: self.bytes.len(), kind });
-            if self.entries.len().is_multiple_of(CHECK_INTERVAL) && stop.is_reached() {
+            if self.entries.len().is_multiple_of(CHECK_INTERVAL) && stop.should_stop() {
                 break;
             }
         }

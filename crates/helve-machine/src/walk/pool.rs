@@ -72,7 +72,7 @@ impl<W: Send + 'static> WorkQueue<W> {
     fn take(&self) -> Option<W> {
         let mut state = self.state.lock();
         loop {
-            if self.stop.is_reached() {
+            if self.stop.should_stop() {
                 state.is_interrupted |= !state.items.is_empty();
                 return None;
             }

@@ -17,7 +17,7 @@ impl StopSignal {
         Self { dropped, deadline: Instant::now().checked_add(after) }
     }
 
-    /// Returns the same signal with a deadline that is not later than `after`.
+    /// Returns the same signal with a deadline that is at most `after` from now.
     pub(crate) fn with_shorter_deadline(&self, after: Duration) -> Self {
         let new_deadline = Instant::now().checked_add(after);
         let deadline = match (self.deadline, new_deadline) {
@@ -27,7 +27,7 @@ impl StopSignal {
         Self { dropped: self.dropped.clone(), deadline }
     }
 
-    pub(crate) fn is_reached(&self) -> bool {
+    pub(crate) fn should_stop(&self) -> bool {
         self.is_dropped() || self.is_expired()
     }
 

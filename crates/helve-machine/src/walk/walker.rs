@@ -136,7 +136,7 @@ impl<V: Visitor> Walker<V> {
         if self.names.read(opened.as_fd(), &self.stop).is_err() {
             self.skipped.unreadable.folders += 1;
         }
-        if self.stop.is_reached() {
+        if self.stop.should_stop() {
             return queue.mark_interrupted();
         }
         self.set_path(&folder.path);
@@ -335,7 +335,7 @@ impl<V: Visitor> Walker<V> {
     }
 
     fn visit(&mut self, parent: BorrowedFd<'_>, name: &CStr, section: usize) -> VisitEnd {
-        if self.stop.is_reached() {
+        if self.stop.should_stop() {
             return VisitEnd::Interrupted;
         }
         let parent_len = self.path.len();

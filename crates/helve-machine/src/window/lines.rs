@@ -40,10 +40,9 @@ pub(super) struct LineWindow {
 /// Which character ends a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Terminator {
-    /// Line feeds, optionally after a carriage return; none was seen yet.
-    UnseenLineFeed {
-        has_carriage_return: bool,
-    },
+    /// No line feed seen yet.
+    Undecided { has_carriage_return: bool },
+    /// Line feeds, optionally after a carriage return.
     LineFeed,
     /// Carriage returns, in a file without line feeds.
     CarriageReturn,
@@ -60,7 +59,7 @@ struct CurrentLine {
 
 impl LineWindow {
     pub(super) fn new(request: WindowRequest) -> Self {
-        Self::with_terminator(request, Terminator::UnseenLineFeed { has_carriage_return: false })
+        Self::with_terminator(request, Terminator::Undecided { has_carriage_return: false })
     }
 
     /// Splits at carriage returns, for a file without line feeds.
@@ -130,7 +129,7 @@ impl LineWindow {
 
     /// Returns the window; `None` if the file has carriage returns but no line feed, so that it has to be scanned again.
     pub(super) fn finish(mut self) -> Option<WindowLines> {
-        if self.terminator == (Terminator::UnseenLineFeed { has_carriage_return: true }) {
+        if self.terminator == (Terminator::Undecided { has_carriage_return: true }) {
             return None;
         }
         if self.line.length > 0 && !self.more {
@@ -152,10 +151,10 @@ impl LineWindow {
     }
 
     fn detect_terminator(&mut self, block: &[u8]) {
-        if let Terminator::UnseenLineFeed { has_carriage_return } = self.terminator {
+        if let Terminator::Undecided { has_carriage_return } = self.terminator {
             self.terminator = match memchr(b'\n', block) {
                 Some(_) => Terminator::LineFeed,
-                None => Terminator::UnseenLineFeed {
+                None => Terminator::Undecided {
                     has_carriage_return: has_carriage_return || memchr(b'\r', block).is_some(),
                 },
             };
@@ -164,7 +163,7 @@ impl LineWindow {
 
     fn terminator_byte(&self) -> u8 {
         match self.terminator {
-            Terminator::UnseenLineFeed { .. } | Terminator::LineFeed => b'\n',
+            Terminator::Undecided { .. } | Terminator::LineFeed => b'\n',
             Terminator::CarriageReturn => b'\r',
         }
     }

@@ -1,11 +1,11 @@
-//! Myers' greedy algorithm with limits: finds the shortest difference of two long sequences if it is short.
+//! Myers' greedy algorithm with limits: finds the shortest edit script between two long sequences if it is short.
 
 /// Maximum number of differing items.
 const MAX_DIFFERENCES: usize = 600;
 /// Maximum number of steps.
 const MAX_STEPS: usize = 20_000_000;
 
-/// Returns the items that a shortest difference leaves unchanged, as pairs of indices. Returns `None` if the difference
+/// Returns the items that a shortest edit script leaves unchanged, as pairs of indices. Returns `None` if the script
 /// exceeds the limits.
 pub(super) fn common_items(old: &[usize], new: &[usize]) -> Option<Vec<(usize, usize)>> {
     let mut search = Search { old, new, steps: 0 };
@@ -38,16 +38,16 @@ impl Search<'_> {
         for index in (0..=2 * round).step_by(2) {
             let start = last.map_or(0, |last| diagonal_start(last, index, round).0);
             let diagonal = index.cast_signed() - round.cast_signed();
-            let mut at = start;
-            while let Some(to) = at.checked_add_signed(-diagonal)
-                && at < self.old.len()
-                && to < self.new.len()
-                && self.old[at] == self.new[to]
+            let mut old_at = start;
+            while let Some(new_at) = old_at.checked_add_signed(-diagonal)
+                && old_at < self.old.len()
+                && new_at < self.new.len()
+                && self.old[old_at] == self.new[new_at]
             {
-                at += 1;
+                old_at += 1;
             }
-            self.steps += at - start + 1;
-            reached[index] = at;
+            self.steps += old_at - start + 1;
+            reached[index] = old_at;
         }
         (self.steps <= MAX_STEPS).then_some(reached)
     }
@@ -67,23 +67,23 @@ fn diagonal_start(last: &[usize], index: usize, round: usize) -> (usize, bool) {
     }
 }
 
-/// Follows the shortest difference back from the end, and collects the items that it leaves unchanged.
+/// Follows the shortest edit script back from the end, and collects the items that it leaves unchanged.
 fn walk_back(rounds: &[Vec<usize>], old: usize, new: usize) -> Vec<(usize, usize)> {
     let mut common = Vec::new();
-    let (mut at, mut to) = (old, new);
+    let (mut old_at, mut new_at) = (old, new);
     for round in (0..rounds.len()).rev() {
-        let index = round + at - to.min(round + at);
+        let index = round + old_at - new_at.min(round + old_at);
         let (start, is_deletion) = round
             .checked_sub(1)
             .map_or((0, false), |last| diagonal_start(&rounds[last], index, round));
-        while at > start {
-            (at, to) = (at - 1, to.saturating_sub(1));
-            common.push((at, to));
+        while old_at > start {
+            (old_at, new_at) = (old_at - 1, new_at.saturating_sub(1));
+            common.push((old_at, new_at));
         }
         match (round, is_deletion) {
             (0, _) => {}
-            (_, true) => at = at.saturating_sub(1),
-            (_, false) => to = to.saturating_sub(1),
+            (_, true) => old_at = old_at.saturating_sub(1),
+            (_, false) => new_at = new_at.saturating_sub(1),
         }
     }
     common.reverse();

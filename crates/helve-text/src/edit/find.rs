@@ -1,4 +1,5 @@
-//! Finds the quoted text in a file line by line, and the tolerances that each match needs.
+//! Finds the quoted text in a file line by line, and the tolerances that each match needs. The quoted text is the old text
+//! of an edit, which the caller copied from the file, perhaps inexactly.
 
 use std::{borrow::Cow, cell::OnceCell, cmp::Reverse, collections::BTreeMap, ops::Range};
 
@@ -115,7 +116,8 @@ pub(super) fn find_one_line_off(view: &View<'_>, old: &str, found: &MatchSet) ->
 /// Maximum number of line comparisons in [`find_one_line_off`].
 const MAX_COMPARED: usize = 4_000_000;
 
-/// Returns the lines of the file from which on the keys equal those of the quoted lines.
+/// Returns the indices of the file's lines at which a match starts: the keys of the lines from there equal the keys of the
+/// quoted lines.
 pub(super) fn match_starts(keys: &LineKeys, quoted: &[&str]) -> Vec<usize> {
     let quoted_keys: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
     let keys = &keys.hashes;
@@ -173,8 +175,8 @@ pub(super) fn candidate_at(
         leads.iter().map(|(old, actual)| (plain_spaces(old), plain_spaces(actual))).collect();
     let pairs: Vec<(&str, &str)> =
         plain.iter().map(|(old, actual)| (old.as_ref(), actual.as_ref())).collect();
-    let is_level_width = |width: usize| keys.indent_step(view).is_none_or(|step| step == width);
-    let indent = indent::infer(&pairs, is_level_width)?;
+    let is_indent_step = |width: usize| keys.indent_step(view).is_none_or(|step| step == width);
+    let indent = indent::infer(&pairs, is_indent_step)?;
     if !indent.is_same() {
         needed = needed.with(Tolerance::Indentation);
     }

@@ -39,17 +39,17 @@ pub(super) struct Unmapped;
 /// Indentation of a non-blank line: as quoted, and in the file.
 type IndentPair<'a> = (&'a str, &'a str);
 
-/// Infers the mapping that explains all pairs. `is_level_width` says whether the file may be indented by the given
+/// Infers the mapping that explains all pairs. `is_indent_step` says whether the file may be indented by the given
 /// number of spaces per level.
 pub(super) fn infer(
     pairs: &[IndentPair<'_>],
-    is_level_width: impl Fn(usize) -> bool,
+    is_indent_step: impl Fn(usize) -> bool,
 ) -> Option<IndentMapping> {
     if let Some(mut rule) = infer_rule(pairs) {
         // A single depth fits any tab width at some shift.
         if let IndentRule::Columns { width, tabs, .. } = rule
             && pairs.iter().all(|pair| *pair == pairs[0])
-            && if tabs { width == 2 && pairs[0].1.len() > 1 } else { !is_level_width(width) }
+            && if tabs { width == 2 && pairs[0].1.len() > 1 } else { !is_indent_step(width) }
         {
             rule = IndentRule::SingleDepth;
         }

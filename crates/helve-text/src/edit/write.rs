@@ -129,7 +129,8 @@ impl<'a> LineWriter<'a> {
             self.put_line(line, block, at_end)?;
         }
         if ends_file && block.replacement.is_empty() {
-            // The file did not end with a newline, so it must not do so now.
+            // The lines at the end are removed, and the line before them becomes the last one. The last line of a file
+            // has no ending, so the ending that was just written is removed too.
             let ending =
                 self.ending.as_str().len() * self.view.encode("\n").map_or(1, |feed| feed.len());
             self.bytes.truncate(self.bytes.len().saturating_sub(ending).max(self.view.bom_len()));
@@ -146,7 +147,7 @@ impl<'a> LineWriter<'a> {
         block: &Block,
         at_end: bool,
     ) -> Result<(), EditRefusal> {
-        let actual = match line {
+        let own_ending = match line {
             BlockLine::Keep(index) => {
                 self.bytes.extend_from_slice(&self.view.bytes()[self.view.byte_range(*index)]);
                 self.view.ending(*index)
@@ -161,7 +162,7 @@ impl<'a> LineWriter<'a> {
         self.put_ending(if at_end {
             LineEnding::None
         } else {
-            self.ending_or_neighbour(actual, old_ending)
+            self.ending_or_neighbour(own_ending, old_ending)
         });
         Ok(())
     }
@@ -172,10 +173,14 @@ impl<'a> LineWriter<'a> {
         self.ending = ending;
     }
 
-    /// Returns the first of these that is not [`LineEnding::None`]: `actual`, the ending written last, `next`, and the
+    /// Returns the first of these that is not [`LineEnding::None`]: `own_ending`, the ending written last, `next`, and the
     /// file's dominant ending.
-    pub(crate) fn ending_or_neighbour(&self, actual: LineEnding, next: LineEnding) -> LineEnding {
-        [actual, self.ending, next]
+    pub(crate) fn ending_or_neighbour(
+        &self,
+        own_ending: LineEnding,
+        next: LineEnding,
+    ) -> LineEnding {
+        [own_ending, self.ending, next]
             .into_iter()
             .find(|ending| *ending != LineEnding::None)
             .unwrap_or_else(|| self.view.dominant_ending())
@@ -218,8 +223,8 @@ impl<'a> LineWriter<'a> {
         Ok(bytes)
     }
 
-    /// Encodes a text that contains the only run of invalid bytes of its source line. Returns `None` if the line has
-    /// several runs.
+    /// Encodes a text in which one replacement character stands for invalid bytes, and copies these bytes from the source
+    /// line. Returns `None` unless the text and the line have exactly one replacement character each.
     fn reuse_invalid_bytes(&self, text: &str, source: SourceLines) -> Option<Vec<u8>> {
         let line = source.head.filter(|line| source.tail == Some(*line))?;
         let (old_before, old_after) = split_once_only(self.view.line(line))?;

@@ -48,8 +48,8 @@ impl LineCollapser {
     /// Appends the last line, which has no newline.
     pub fn finish(mut self, shown: &mut String) {
         let held = std::mem::take(&mut self.held);
-        if let EscapeSequence::Incomplete(introducer) = escape_sequence(&held) {
-            for c in held[introducer..].chars() {
+        if let EscapeSequence::Incomplete(introducer_len) = escape_sequence(&held) {
+            for c in held[introducer_len..].chars() {
                 self.put(c, shown);
             }
         }
@@ -66,9 +66,8 @@ impl LineCollapser {
             let Some(first) = rest.chars().next() else { return "" };
             rest = match escape_sequence(rest) {
                 EscapeSequence::Incomplete(_) if rest.len() <= MAX_HELD => return rest,
-                EscapeSequence::Invalid(introducer) | EscapeSequence::Incomplete(introducer) => {
-                    &rest[introducer..]
-                }
+                EscapeSequence::Invalid(introducer_len)
+                | EscapeSequence::Incomplete(introducer_len) => &rest[introducer_len..],
                 EscapeSequence::Complete(length) => {
                     self.apply_sequence(&rest[..length]);
                     &rest[length..]

@@ -5,7 +5,7 @@ use super::ast::Piece;
 use super::grammar::is_name;
 use super::names::{self, NameGroup};
 use super::state::{AfterCd, PossibleDirs, ShellState, Value, normalize, union};
-use super::variables::{affects_programs, is_harmless, may_be_more_than_text, reaches_programs};
+use super::variables::{affects_programs, is_harmless, may_be_file_or_code, reaches_programs};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{AccessKind, DoubtKind, Risk, RiskKind, ShellLanguage, Word, certain};
 
@@ -183,9 +183,9 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Shel
         ShellLanguage::Posix => matches!(name, Some("export" | "readonly")),
     };
     let only_prints = ['p', 'f', 'F'].into_iter().any(has_flag);
-    let is_certain = exists && !only_prints && !walker.may_skip;
+    let is_certain = exists && !only_prints && !walker.may_skip_rest;
     // A later assignment to a read-only variable fails, and the shell skips the rest of its line.
-    walker.may_skip |= name == Some("readonly") || has_flag('r');
+    walker.may_skip_rest |= name == Some("readonly") || has_flag('r');
     let declaration = Declaration { run, words, exports: name == Some("export"), is_certain };
     for at in 1..words.len() {
         declaration.declare_word(walker, at, state);
@@ -214,14 +214,14 @@ impl Declaration<'_> {
             let risk = Risk { word: at, spelled: text.to_string(), kind: RiskKind::Code };
             walker.script.runs[self.run].risks.push(risk);
         }
-        if affects || value.is_some() && may_be_more_than_text(name, value) {
+        if affects || value.is_some() && may_be_file_or_code(name, value) {
             walker.doubt(DoubtKind::Variable, text);
         }
         match value.map(|value| Value::Text(value.to_string())) {
             Some(value) if self.is_certain => state.set(name, value),
             Some(value) => state.maybe_set(name, &value),
             // Without a value, the variable may become read-only as it is.
-            None if walker.may_skip => state.maybe_set(name, &Value::Unknown),
+            None if walker.may_skip_rest => state.maybe_set(name, &Value::Unknown),
             None => {}
         }
     }

@@ -42,7 +42,7 @@ fn runs_alone(walker: &Walker<'_>) -> bool {
     let script = &walker.script;
     let has_written = script.accesses.iter().any(|access| access.kind == AccessKind::Write)
         || script.runs.iter().any(|run| !run.risks.is_empty());
-    let runs_once = walker.parent.is_none() && walker.uncertain_depth == 0 && !walker.may_skip;
+    let runs_once = walker.parent.is_none() && walker.uncertain_depth == 0 && !walker.may_skip_rest;
     runs_once && !has_written && script.doubts.is_empty()
 }
 

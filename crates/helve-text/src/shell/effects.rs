@@ -9,7 +9,7 @@ use super::{AccessKind, DoubtKind, ShellLanguage, Word, arithmetic, expand, vari
 impl Walker<'_> {
     /// Records the effects of arithmetic.
     pub(super) fn calculate(&mut self, pieces: &[Piece], shown: &str, state: &mut ShellState) {
-        self.may_skip |= arithmetic::may_fail(pieces);
+        self.may_skip_rest |= arithmetic::may_fail(pieces);
         self.visit(pieces, shown, state);
         match arithmetic::assigned_names(pieces, state) {
             Some(names)
@@ -39,7 +39,7 @@ impl Walker<'_> {
                 }
                 Piece::Arithmetic { inside, .. } => self.calculate(inside, shown, state),
                 Piece::Parameter { parameter, .. } => {
-                    self.may_skip |= match parameter.operator {
+                    self.may_skip_rest |= match parameter.operator {
                         Operator::None | Operator::Length | Operator::Edit => false,
                         Operator::Default
                         | Operator::Assign
@@ -90,7 +90,7 @@ impl Walker<'_> {
         if expand::is_ambiguous(raw) {
             self.doubt(DoubtKind::Disagreement, &raw.shown);
         }
-        if expand::is_wild(raw, state) {
+        if expand::may_expand_to_glob(raw, state) {
             self.doubt(DoubtKind::Indirect, &raw.shown);
         }
         for pattern in expand::globs_in_variables(raw, state) {
@@ -107,7 +107,7 @@ impl Walker<'_> {
             let is_expanded = match word {
                 Word::Literal(_) => false,
                 Word::Glob(_) => true,
-                Word::Dynamic(_) => expand::has_wildcards(raw),
+                Word::Dynamic(_) => expand::has_unquoted_wildcards(raw),
             };
             if is_expanded {
                 self.access(word, AccessKind::Expand, state, None);
@@ -116,7 +116,8 @@ impl Walker<'_> {
         words
     }
 
-    pub(super) fn simple(
+    /// Records the effects of a simple command: its assignments, redirects and words.
+    pub(super) fn simple_command(
         &mut self,
         simple: &SimpleCommand,
         state: &mut ShellState,
@@ -149,12 +150,13 @@ impl Walker<'_> {
         } else {
             let has_redirect = usize::from(!simple.redirects.is_empty());
             self.uncertain_depth += has_redirect;
-            self.simple_command(simple, words, &mut after, &stdin);
+            self.command_with_assignments(simple, words, &mut after, &stdin);
             self.uncertain_depth -= has_redirect;
         }
         if simple.redirects.iter().all(Redirect::cannot_fail) {
             *state = after;
         } else {
+            // `join` clears `after_cd`. It only matters after `&&`, which a failed redirect does not pass.
             let after_cd = after.after_cd.clone();
             state.join(&after);
             state.after_cd = after_cd;
@@ -162,7 +164,7 @@ impl Walker<'_> {
     }
 
     /// Records the command that the words form, with the assignments before it.
-    fn simple_command(
+    fn command_with_assignments(
         &mut self,
         simple: &SimpleCommand,
         words: Vec<Word>,
@@ -185,11 +187,11 @@ impl Walker<'_> {
 
     fn assign(&mut self, assignment: &Assignment, state: &mut ShellState) {
         let (name, value) = (&assignment.name, assignment.value_after(state));
-        let is_more_than_text = variables::may_be_more_than_text(name, value.text());
-        if is_more_than_text || variables::affects_programs(name, self.context, self.language) {
+        let is_file_or_code = variables::may_be_file_or_code(name, value.text());
+        if is_file_or_code || variables::affects_programs(name, self.context, self.language) {
             self.doubt(DoubtKind::Variable, &assignment.shown);
         }
-        if self.may_skip {
+        if self.may_skip_rest {
             state.maybe_set(name, &value);
         } else {
             state.set(name, value);
@@ -206,7 +208,11 @@ impl Assignment {
             }
             AssignValue::Text(raw) => {
                 let values = [expand::value(raw, state), state.value(&self.name)];
-                if values.iter().any(Value::is_wild) { Value::UnknownGlob } else { Value::Unknown }
+                if values.iter().any(Value::may_be_glob) {
+                    Value::UnknownGlob
+                } else {
+                    Value::Unknown
+                }
             }
             AssignValue::Array(_) => Value::Unknown,
         }

@@ -34,7 +34,7 @@ pub(super) fn is_ambiguous(raw: &RawWord) -> bool {
 }
 
 /// Whether a word has unquoted wildcards.
-pub(super) fn has_wildcards(raw: &RawWord) -> bool {
+pub(super) fn has_unquoted_wildcards(raw: &RawWord) -> bool {
     let is_wild = |it: &Piece| matches!(it, Piece::Text { text, quoted: false } if is_glob(text));
     raw.pieces.iter().any(is_wild)
 }
@@ -92,7 +92,7 @@ pub(super) fn value(raw: &RawWord, state: &ShellState) -> Value {
 }
 
 /// Whether an unquoted expansion with an unknown value may contain a wildcard.
-pub(super) fn is_wild(raw: &RawWord, state: &ShellState) -> bool {
+pub(super) fn may_expand_to_glob(raw: &RawWord, state: &ShellState) -> bool {
     raw.pieces.iter().any(|piece| match piece {
         Piece::Parameter { parameter, quoted: false } => {
             state.value(&parameter.name) == Value::UnknownGlob
@@ -112,7 +112,7 @@ pub(super) fn is_wild(raw: &RawWord, state: &ShellState) -> bool {
 fn has_wildcard(piece: &Piece, state: &ShellState) -> bool {
     match piece {
         Piece::Text { text, .. } => text.contains(['*', '?', '[']),
-        Piece::Parameter { parameter, .. } => state.value(&parameter.name).is_wild(),
+        Piece::Parameter { parameter, .. } => state.value(&parameter.name).may_be_glob(),
         Piece::Command { body, .. } => prints_wildcard(body),
         Piece::Arithmetic { .. } | Piece::Process { .. } => false,
     }

@@ -6,19 +6,20 @@ use super::flags::exec_end;
 use super::state::{PossibleDirs, ShellState};
 use super::{DynamicKind, DynamicWord, Word};
 
-/// Flags with which `find` prints other text than paths that end with NUL.
+/// Flags with which `find` prints something other than paths that end with NUL.
 const PRINTING_FLAGS: &[&str] =
     &["-print", "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-help", "--help"];
 
-/// Words with which a `-type` test may not apply to every path, or a path may be a symbolic link despite the test.
+/// Words with which a `-type` test might not apply to every path, or with which a path might be a symbolic link despite the
+/// test. The empty text stands for a word that is not known in advance.
 const CANCELS_TYPE: &[&str] =
     &["-o", "-or", "!", "-not", ",", "(", "-L", "-follow", "-fprintf", "-files0-from", ""];
 
 /// The output of a `find` command.
 #[derive(Clone, Debug)]
 pub(super) struct FindOutput {
-    /// Every path is a regular file or a directory.
-    pub(super) regular: bool,
+    /// No path is a symbolic link.
+    pub(super) excludes_links: bool,
     /// Each path ends with a NUL, so that a path with blanks is not split.
     pub(super) nul_separated: bool,
     /// Files that the tests of the command select by name.
@@ -31,7 +32,7 @@ pub(super) struct FindOutput {
 pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> FindOutput {
     let print = words.iter().position(|word| word.literal() == Some("-print0"));
     FindOutput {
-        regular: excludes_links(words, print.unwrap_or(0)),
+        excludes_links: excludes_links(words, print.unwrap_or(0)),
         nul_separated: args.has_any(&["-print0"]) && !args.has_any(PRINTING_FLAGS),
         selected: file_patterns::in_find(words),
         dirs: state.dirs.clone(),

@@ -28,7 +28,8 @@ pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellSt
 /// Returns the parts of a word that may be paths: `src`, `--out=/x`, `-I/x`, `/a:/b`.
 pub(super) fn paths_in(text: &str) -> Vec<&str> {
     let is_flag = text.starts_with('-') && text != "-";
-    // Positions at which a path may begin that contains separators itself: `--file=x`, `a@x`, `-fx`, `--out/x`.
+    // Where a path may begin: `--file=x`, `a@x`, `-fx`, `--out/x`. From there the rest of the word is taken as one path,
+    // because a path may contain separators; below, it is also split at them.
     let mut starts: Vec<usize> = match is_flag {
         true => text.find('/').filter(|_| !text.contains('=')).into_iter().collect(),
         false => vec![0],

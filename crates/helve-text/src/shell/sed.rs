@@ -141,8 +141,9 @@ impl Sed<'_> {
         }
     }
 
-    /// Accepts a bracket expression with the delimiter in it, which some dialects take for the end of the pattern.
-    /// Nothing that follows may then read, write or run.
+    /// Returns the length of a bracket expression that contains the delimiter. Some versions of sed end the pattern at
+    /// that delimiter and parse the rest as flags and commands. So the rest must not contain a letter of a flag or command
+    /// that reads a file, writes one or runs a program.
     fn ambiguous_bracket(&self) -> Option<usize> {
         if self.rest.contains(['w', 'W', 'r', 'R', 'e', '\\', '\n']) {
             return None;

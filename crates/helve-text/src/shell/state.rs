@@ -219,7 +219,7 @@ impl Value {
         }
     }
 
-    pub(super) fn is_wild(&self) -> bool {
+    pub(super) fn may_be_glob(&self) -> bool {
         match self {
             Value::Glob(_) | Value::UnknownGlob => true,
             Value::Text(text) => text.contains(['*', '?', '[']),
@@ -244,7 +244,7 @@ impl Value {
             if may_be_empty { Value::NumberOrEmpty } else { Value::Number }
         } else if self.is_number_or_inherited() && other.is_number_or_inherited() {
             Value::NumberOrInherited
-        } else if self.is_wild() || other.is_wild() {
+        } else if self.may_be_glob() || other.may_be_glob() {
             Value::UnknownGlob
         } else {
             Value::Unknown

@@ -26,7 +26,7 @@ pub(super) fn check(
         let next = words.get(at + 1);
         let previous = at.checked_sub(1).and_then(|at| words.get(at));
         // `[[` only recognizes operators that are written out.
-        if run.is_some() && may_be_operator(word, next) {
+        if run.is_some() && may_be_dash_v(word, next) {
             walker.doubt(DoubtKind::Indirect, word.shown());
         }
         let Some(text) = word.literal() else { continue };
@@ -66,7 +66,7 @@ fn begins_expression(previous: &Word) -> bool {
 }
 
 /// Whether a word may turn out to be `-v`, which evaluates the word after it.
-fn may_be_operator(word: &Word, next: Option<&Word>) -> bool {
+fn may_be_dash_v(word: &Word, next: Option<&Word>) -> bool {
     let Word::Dynamic(dynamic) = word else { return false };
     let is_operator = |next: &Word| {
         next.literal().is_some_and(|it| INFIX_OPERATORS.contains(&it) || NUMERIC.contains(&it))

@@ -1253,10 +1253,8 @@ fn syntax() -> impl Strategy<Value = String> {
 
 #[test]
 fn non_ascii_text_does_not_crash_tree_sitter() {
-    for far in ['é', '中', '\u{ffff}', '\u{10ffff}'] {
-        for script in
-            [format!("echo {{{far}..3}}"), format!("{{{far}"), format!("echo {{1..{far}}}")]
-        {
+    for c in ['é', '中', '\u{ffff}', '\u{10ffff}'] {
+        for script in [format!("echo {{{c}..3}}"), format!("{{{c}"), format!("echo {{1..{c}}}")] {
             analyze(&script, &context());
         }
     }

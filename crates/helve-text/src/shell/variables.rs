@@ -163,9 +163,9 @@ fn is_special(name: &str, language: ShellLanguage) -> bool {
         || SPECIAL_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
-/// Whether the value of a harmless variable may be more than text to a program: the name of a file, or code, as every
-/// variable is to `make`.
-pub(super) fn may_be_more_than_text(name: &str, value: Option<&str>) -> bool {
+/// Whether a program may take the value of a harmless variable for the name of a file or for code. `make` takes every
+/// variable for code.
+pub(super) fn may_be_file_or_code(name: &str, value: Option<&str>) -> bool {
     let names_locale = matches!(name, "TZ" | "LANG" | "LANGUAGE") || name.starts_with("LC_");
     let is_file = |it: &str| names_locale && (it.starts_with(['/', ':']) || it.contains(".."));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:/*@%+=~-".contains(c);
@@ -181,7 +181,7 @@ pub(super) fn is_harmless_before(program: &str, name: &str, value: Option<&str>)
     let is_listed = |(known, values): &(&str, &[&str])| {
         *known == name && value.is_some_and(|value| values.contains(&value))
     };
-    is_harmless(name) && !may_be_more_than_text(name, value)
+    is_harmless(name) && !may_be_file_or_code(name, value)
         || HARMLESS_VALUES.iter().any(is_listed)
         || (program == "read" && name == "IFS")
 }

@@ -36,7 +36,7 @@ pub(super) struct Walker<'a> {
     /// Number of enclosing constructs whose contents may run in parallel, repeatedly, or not at all.
     pub(super) uncertain_depth: usize,
     /// Whether an expansion before this point may fail. The shell would then skip the rest of the line.
-    pub(super) may_skip: bool,
+    pub(super) may_skip_rest: bool,
     /// Number of enclosing wrappers whose inner command is only a guess.
     pub(super) guess_depth: usize,
     /// The language of the current text.
@@ -75,7 +75,7 @@ impl<'a> Walker<'a> {
             text_depth: 0,
             wrapper_depth: 0,
             uncertain_depth: 0,
-            may_skip: false,
+            may_skip_rest: false,
             guess_depth: 0,
             language: context.language,
             parent: None,
@@ -197,7 +197,7 @@ impl<'a> Walker<'a> {
         state.after_cd = None;
         self.has_stdin = !matches!(stdin, StdinSource::Nothing);
         match node {
-            Node::Simple(simple) => self.simple(simple, state, stdin),
+            Node::Simple(simple) => self.simple_command(simple, state, stdin),
             Node::Pipeline(nodes) => self.pipeline(nodes, state, stdin),
             Node::Timed(inner) => {
                 self.keyword("time");

@@ -104,10 +104,10 @@ fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
 fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource) {
     let splits_at_nul = args.flags.iter().any(|flag| flag == "-0" || flag == "--null");
     let kind = match stdin {
-        StdinSource::Pipe(Some(FindOutput { regular, nul_separated: true, .. }))
+        StdinSource::Pipe(Some(FindOutput { excludes_links, nul_separated: true, .. }))
             if splits_at_nul && !args.has_any(&["-a", "--arg-file"]) =>
         {
-            DynamicKind::FindResult { regular: *regular }
+            DynamicKind::FindResult { regular: *excludes_links }
         }
         StdinSource::Nothing | StdinSource::Pipe(_) | StdinSource::Text(_) | StdinSource::File => {
             DynamicKind::Anything

@@ -138,7 +138,7 @@ fn detect(bytes: &[u8]) -> Encoding {
             // Only a few accented letters inside words: not enough to detect a rarer encoding.
             legacy = encoding_rs::WINDOWS_1252;
         }
-        let is_foreign = legacy == encoding_rs::WINDOWS_1252 && high.signs_in_words > 0;
+        let is_foreign = legacy == encoding_rs::WINDOWS_1252 && high.punctuation_in_words > 0;
         !is_foreign && (high.all >= MIN_HIGH_BYTES || high.in_words * 2 >= high.all)
     } else {
         high.all >= MIN_HIGH_BYTES
@@ -156,7 +156,7 @@ struct HighBytes {
     /// Bytes that are letters in the usual western encodings.
     letters: usize,
     /// Bytes between ASCII letters that are punctuation in windows-1252. They must be letters of another encoding.
-    signs_in_words: usize,
+    punctuation_in_words: usize,
 }
 
 impl HighBytes {
@@ -170,7 +170,7 @@ impl HighBytes {
             self.in_words += usize::from(before || after);
             self.letters += usize::from(*byte >= 0xc0);
             let is_sign = matches!(byte, 0x80..=0x84 | 0x86..=0x89 | 0x8b | 0x8d | 0x8f..=0x91 | 0x93..=0x95 | 0x98 | 0x99 | 0x9b | 0x9d);
-            self.signs_in_words += usize::from(is_sign && before && after);
+            self.punctuation_in_words += usize::from(is_sign && before && after);
         }
     }
 }

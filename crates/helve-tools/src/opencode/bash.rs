@@ -15,7 +15,7 @@ pub(super) struct Args {
     /// The command, as for bash -c
     #[schemars(length(min = 1))]
     command: String,
-    /// Milliseconds until it is ended, default 120000; not in the background
+    /// Timeout in milliseconds, default 120000; ignored for background commands
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
     /// The folder to run it in
@@ -30,8 +30,8 @@ pub(super) struct Args {
     terminal: bool,
 }
 
-/// Commands that end sooner in the background are reported as ended.
-const FIRST_LOOK: Duration = Duration::from_millis(500);
+/// How long a background command is watched before the call returns.
+const INITIAL_WAIT: Duration = Duration::from_millis(500);
 
 pub(super) struct BashTool;
 
@@ -43,7 +43,7 @@ impl Tool for BashTool {
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let wait = if args.run_in_background || args.terminal {
-            RunWait::Background { first_look: FIRST_LOOK }
+            RunWait::Background { initial_wait: INITIAL_WAIT }
         } else {
             RunWait::ToEnd { timeout: args.timeout.map(Duration::from_millis) }
         };

@@ -116,11 +116,11 @@ fn cut_lines(page: &LinePage) -> Option<String> {
     let mut cut = (page.first..).zip(&page.lines).filter(|(_, line)| line.is_cut);
     let (first, _) = cut.next()?;
     let others = match cut.count() {
-        0 => String::new(),
-        others => format!(", like {}", count(others as u64, "other", "others")),
+        0 => " is".to_string(),
+        others => format!(" and {} are", count(others as u64, "other line", "other lines")),
     };
     Some(format!(
-        "Line {first} is cut{others}. To see the rest, grep for a part of it, or print it in a shell: sed -n {first}p FILE | cut -c 2001-4000"
+        "Line {first}{others} cut. To see the rest, grep for a part of it, or print it in a shell: sed -n {first}p FILE | cut -c 2001-4000"
     ))
 }
 

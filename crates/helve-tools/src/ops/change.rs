@@ -36,7 +36,7 @@ impl EditSettings {
         Self { syntax: SyntaxPolicy::Report, matching: MatchPolicy::Safe, links: HardLinks::Break };
 }
 
-/// Reasons not to change a file that edit, write and patch share.
+/// Why a file was not changed. Edit, write and patch have these reasons in common.
 #[derive(Debug)]
 pub(crate) enum ChangeError {
     /// Worded by the context in the session's dialect.

@@ -37,7 +37,7 @@ pub(crate) struct ReadLimits {
     pub(crate) bytes: usize,
 }
 
-/// What was read, with its path for people.
+/// What was read, and its path as shown to people.
 pub(crate) struct ReadResult {
     pub(crate) shown: String,
     pub(crate) content: ReadContent,

@@ -29,14 +29,14 @@ pub(crate) struct RunRequest<'a> {
 /// How long the call waits for the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunWait {
-    /// Until it ends. It is ended after the timeout, by default the user's.
+    /// Until the command ends, or is ended after the timeout. `None` means the default timeout of the settings.
     ToEnd { timeout: Option<Duration> },
-    /// At most this long. If it still runs then, it stays in the background.
-    Background { first_look: Duration },
+    /// At most this long. A command that still runs then stays in the background.
+    Background { initial_wait: Duration },
 }
 
 /// A command that ended or stays in the background.
-pub(crate) struct Finished {
+pub(crate) struct RunResult {
     /// The command as the hooks left it.
     pub(crate) command: String,
     pub(crate) process: Process,
@@ -97,17 +97,18 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 const PREVIEW_BYTES: usize = 30_000;
 /// A process that waits for input is ended after it was silent and idle this long.
 const MAX_INPUT_WAIT: Duration = Duration::from_secs(1);
-/// CPU time below this counts as idle: reading the clock, writing a swap file.
+/// A process that uses less CPU time than this counts as idle. An editor that waits still reads the clock and writes its
+/// swap file.
 const IDLE_CPU: Duration = Duration::from_millis(50);
 const TERMINAL: Stdin = Stdin::Terminal { rows: 24, columns: 120 };
 
 /// Asks for everything that the command may do, then runs it.
-pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<Finished, RunError> {
+pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<RunResult, RunError> {
     let launch = ctx.programs.prepare(request.command, request.description, request.folder).await?;
     let launch = launch.map_err(RunError::BadScript)?;
     let ask = Ask::for_request(launch.run_request()).preview(launch.command());
     let grant = ctx.ask(ask).await?;
-    let started = ctx.programs.start(&grant, &launch, how(&request, ctx)).await;
+    let started = ctx.programs.start(&grant, &launch, run_options(&request, ctx)).await;
     let running = started.map_err(|error| match error {
         StartError::NoShell => RunError::BadScript(BadScript::NoShell),
         StartError::NotGranted => ctx.words().not_granted().into(),
@@ -115,15 +116,16 @@ pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<Fi
     })?;
     let (ending, process) = match request.wait {
         RunWait::ToEnd { timeout } => foreground(ctx, &running, timeout).await?,
-        RunWait::Background { first_look } => background(&running, first_look).await?,
+        RunWait::Background { initial_wait } => background(&running, initial_wait).await?,
     };
     let finished = finished(&launch, &running, ending, process).await?;
     running.keep();
     Ok(finished)
 }
 
-fn how(request: &RunRequest<'_>, ctx: &ToolContext) -> RunOptions {
+fn run_options(request: &RunRequest<'_>, ctx: &ToolContext) -> RunOptions {
     let lifetime = match (ctx.programs.leftovers(), request.wait) {
+        // Helve ends with the call, but a background command must outlive it.
         (Leftovers::End, RunWait::Background { .. }) => Lifetime::Detached,
         (Leftovers::End | Leftovers::Keep, _) => Lifetime::Helve,
     };
@@ -165,20 +167,21 @@ async fn foreground(
     })
 }
 
-/// Leaves the command running unless it ends during the first look.
+/// Leaves the command running unless it ends during the initial wait.
 async fn background(
     running: &RunningCommand,
-    first_look: Duration,
+    initial_wait: Duration,
 ) -> Result<(RunEnding, Process), RunError> {
     let want = WatchRequest {
         from: 0,
         max_bytes: PREVIEW_BYTES,
         excerpt: Excerpt::Newest,
         until: WaitCondition::AllEnded,
-        deadline: first_look,
+        deadline: initial_wait,
     };
     let watched = running.watch(want).await?;
     let ending = match watched.outcome {
+        // Both mean that everything has ended.
         WaitOutcome::Met | WaitOutcome::Never => RunEnding::Ended,
         WaitOutcome::Deadline => RunEnding::Background,
     };
@@ -190,7 +193,7 @@ async fn finished(
     running: &RunningCommand,
     ending: RunEnding,
     process: Process,
-) -> Result<Finished, RunError> {
+) -> Result<RunResult, RunError> {
     let output = running.output().await?;
     let command = launch.command().to_string();
     let denied = running.plan.as_ref().map_or_else(Vec::new, |plan| {
@@ -199,7 +202,7 @@ async fn finished(
         denied(plan, &launch.folder().real(), &said, &process.denied_calls)
     });
     let missing_input = missing_input(&command, process.state, &output);
-    Ok(Finished { command, process, output, ending, denied, missing_input })
+    Ok(RunResult { command, process, output, ending, denied, missing_input })
 }
 
 enum Followed {

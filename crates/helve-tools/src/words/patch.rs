@@ -58,7 +58,7 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
                 format!("{shown} is not text, so it cannot be patched. Nothing was written.");
             ToolError::new(ErrorKind::Failed, message)
         }
-        PatchError::Misplaced { shown, hunks, error } => misplaced(&shown, hunks, &error),
+        PatchError::Misplaced { shown, hunks, error } => cannot_place(&shown, hunks, &error),
         PatchError::Inexact { shown } => stale(format!(
             "The old text of the patch does not match {shown} exactly, and the setting `edit.match` requires that. Nothing was written."
         ))
@@ -75,7 +75,7 @@ fn malformed(err: &PatchParseError) -> ToolError {
         .hint("Send the complete patch again, from *** Begin Patch to *** End Patch.")
 }
 
-fn misplaced(shown: &str, hunks: usize, err: &PlacementError) -> ToolError {
+fn cannot_place(shown: &str, hunks: usize, err: &PlacementError) -> ToolError {
     let which = if hunks > 1 {
         format!("Hunk {} of {hunks} for {shown} (line {} of the patch): ", err.hunk + 1, err.row)
     } else {

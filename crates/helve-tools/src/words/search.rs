@@ -29,7 +29,11 @@ pub(crate) enum SearchScope {
 
 /// `3 files and 1 folder`; empty for nothing.
 pub(crate) fn amount(amount: FileCount) -> String {
-    let parts = [(amount.files, "file", "files"), (amount.folders, "folder", "folders")];
+    join_counts([(amount.files, "file", "files"), (amount.folders, "folder", "folders")])
+}
+
+/// Joins the counts that are not zero.
+fn join_counts(parts: [(u64, &str, &str); 2]) -> String {
     let each: Vec<String> = parts
         .into_iter()
         .filter(|(number, ..)| *number > 0)
@@ -59,7 +63,7 @@ pub(crate) fn notes(
     if skipped.not_permitted > 0 {
         let files = count(skipped.not_permitted, "file was", "files were");
         notes.push(format!(
-            "{files} skipped because reading needs permission; use one as {} to ask for it.",
+            "{files} skipped because reading needs permission. To ask for it, pass such a file as {}.",
             terms.path
         ));
     }
@@ -79,7 +83,9 @@ fn nothing_found(searched: &SearchSummary, scope: SearchScope) -> Option<String>
     }
     let binary = match searched.counts.skipped.binary {
         0 => String::new(),
-        binary => format!(", {}", count(binary, "binary file was not", "binary files were not")),
+        binary => {
+            format!("; {} skipped", count(binary, "binary file was", "binary files were"))
+        }
     };
     Some(match searched.counts.searched {
         0 => format!("No file was searched: none matches the filters{binary}."),
@@ -101,7 +107,15 @@ fn ignored_files(
         None => String::new(),
     };
     Some(match (ignored.files, ignored.ended) {
-        (0, WalkEnd::Complete) => format!("Nothing in ignored files matches either: {hidden}."),
+        (0, WalkEnd::Complete) => {
+            let FileCount { files, folders } = searched.counts.skipped.ignored;
+            let verb = if files + folders == 1 { "does" } else { "do" };
+            let each = [
+                (files, "ignored file", "ignored files"),
+                (folders, "ignored folder", "ignored folders"),
+            ];
+            format!("The {} {verb} not match either.", join_counts(each))
+        }
         (0, WalkEnd::Deadline) => {
             format!("Ignored files were only searched in part: {hidden}.{}", set("search them"))
         }

@@ -13,7 +13,7 @@ use helve_text::visible;
 
 use super::{clip, count};
 use crate::ops::shell::input::MissingInput;
-use crate::ops::shell::{Finished, RunEnding, RunError};
+use crate::ops::shell::{RunEnding, RunError, RunResult};
 
 /// Space reserved for the sentences after an output.
 const SENTENCES: Limits = Limits { lines: 40, bytes: 4 << 10 };
@@ -42,7 +42,7 @@ pub(crate) struct ShellTerms {
 }
 
 /// The answer to a command that ended or stays in the background.
-pub(crate) fn finished(run: &Finished, ctx: &ToolContext, terms: &ShellTerms) -> ToolOutput {
+pub(crate) fn finished(run: &RunResult, ctx: &ToolContext, terms: &ShellTerms) -> ToolOutput {
     let limits = ctx.limits();
     let room = Limits {
         lines: limits.lines.saturating_sub(SENTENCES.lines),
@@ -71,7 +71,7 @@ pub(crate) fn finished(run: &Finished, ctx: &ToolContext, terms: &ShellTerms) ->
     output
 }
 
-fn exit_code(run: &Finished) -> serde_json::Value {
+fn exit_code(run: &RunResult) -> serde_json::Value {
     match (run.ending, run.process.state) {
         (RunEnding::TimedOut { .. } | RunEnding::WaitedForInput, _) => serde_json::Value::Null,
         (_, ProcessState::Exited(code)) => code.into(),
@@ -107,7 +107,7 @@ fn output_text(
     (words.notice(&OutputCut { pieces, saved, may_delegate: false }), true)
 }
 
-fn sentences(run: &Finished, terms: &ShellTerms) -> Vec<String> {
+fn sentences(run: &RunResult, terms: &ShellTerms) -> Vec<String> {
     let (process, output) = (&run.process, &run.output);
     let mut all = Vec::new();
     match run.ending {

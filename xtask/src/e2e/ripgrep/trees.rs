@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::repository::{root, sources};
 
-/// Has something for each pattern.
+/// The files of the small tree. Each search pattern has a match in one of them.
 const SMALL: &[(&str, &str)] = &[
     ("src/main.rs", "use std::fmt;\n\nfn main() {\n    a.b(1);\n    let x = [0];\n}\n"),
     (

@@ -205,12 +205,12 @@ TOKEN=3
             /w/a:
               Line 1: TOKEN=2
 
-            (2 files were skipped because reading needs permission; use one as path to ask for it.)
+            (2 files were skipped because reading needs permission. To ask for it, pass such a file as path.)
             == NOTHING
             No files found
 
             (2 files were searched.)
-            (2 files were skipped because reading needs permission; use one as path to ask for it.)
+            (2 files were skipped because reading needs permission. To ask for it, pass such a file as path.)
             grep TOKEN [lasting: this]
             read .env [lasting: this]
             -> Yes(Session)
@@ -228,7 +228,7 @@ TOKEN=3
             /w/a:
               Line 1: TOKEN=2
 
-            (1 file was skipped because reading needs permission; use one as path to ask for it.)
+            (1 file was skipped because reading needs permission. To ask for it, pass such a file as path.)
         "#]],
     );
 }
@@ -268,7 +268,7 @@ y
             No files found
 
             (3 files were searched.)
-            (Nothing in ignored files matches either: 1 folder.)
+            (The 1 ignored folder does not match either.)
         "#]],
     );
 }
@@ -298,7 +298,7 @@ x
             No files found
 
             (1 file was searched.)
-            (1 file was skipped because reading needs permission; use one as path to ask for it.)
+            (1 file was skipped because reading needs permission. To ask for it, pass such a file as path.)
             !! Denied
             A rule forbids this: read private/a (rule read "private/*": deny, set by the program). It cannot be approved.
             Continue without it, or tell the user which rule blocks it.

@@ -1,4 +1,4 @@
-//! Tests of the settings for changes.
+//! Tests of the settings of the tools that change files.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ fn the_syntax_check_can_be_off() {
 }
 
 #[test]
-fn exact_matching_refuses_tolerances() {
+fn exact_matching_refuses_inexact_quotations() {
     let exact = EditSettings { matching: MatchPolicy::Exact, ..EditSettings::DEFAULT };
     check(
         exact,

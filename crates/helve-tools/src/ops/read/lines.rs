@@ -7,7 +7,7 @@ use helve_text::view::Encoding;
 
 use super::{LineWindow, ReadLimits};
 
-/// Some lines of a file or of a text made from one.
+/// Some lines of a file, or of text extracted from a file.
 pub(crate) struct LinePage {
     /// The number of the first line, counted from 1.
     pub(crate) first: u64,

@@ -22,15 +22,15 @@ pub(super) fn binary_kind(name: &str, got: &WindowLines) -> &'static str {
 pub(super) fn page(got: &WindowLines, limits: ReadLimits) -> LinePage {
     let encoding = encoding(got);
     let (mut lines, mut invalid) = (Vec::new(), 0);
-    for (bytes, skipped) in got.each() {
+    for (bytes, omitted) in got.each() {
         let line = match encoding {
             Encoding::Legacy(legacy) => legacy.decode_without_bom_handling(bytes).0,
-            // The machine gives UTF-16 as UTF-8.
+            // The machine has already converted UTF-16 to UTF-8.
             Encoding::Utf8 | Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Unclear => {
                 String::from_utf8_lossy(bytes)
             }
         };
-        let line = PageLine::new(&line, skipped > 0, limits);
+        let line = PageLine::new(&line, omitted > 0, limits);
         // A line may be cut inside its last character.
         let whole = line.text.trim_end_matches(|c| line.is_cut && c == char::REPLACEMENT_CHARACTER);
         invalid += whole.matches(char::REPLACEMENT_CHARACTER).count();

@@ -522,7 +522,7 @@ fn long_lines_are_cut_with_a_hint() {
         00003| x×2000 … (line cut at 2000 characters)
 
         (End of file, 3 lines)
-        (Line 1 is cut, like 1 other. To see the rest, grep for a part of it, or print it in a shell: sed -n 1p FILE | cut -c 2001-4000)
+        (Line 1 and 1 other line are cut. To see the rest, grep for a part of it, or print it in a shell: sed -n 1p FILE | cut -c 2001-4000)
         </file>
     "#]].assert_eq(&said.replace(&"x".repeat(2000), "x×2000"));
 }
