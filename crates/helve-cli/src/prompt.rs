@@ -91,7 +91,7 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
                 let mut note = String::new();
                 std::io::stdin().lock().read_line(&mut note)?;
                 let note = Some(note.trim().to_string()).filter(|note| !note.is_empty());
-                return Ok(Reply::No { note: note });
+                return Ok(Reply::No { note });
             }
             _ => {}
         }

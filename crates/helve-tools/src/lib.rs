@@ -15,10 +15,13 @@ use helve_core::{AnyTool, Dialect, Media};
 pub use ops::change::{EditSettings, SyntaxPolicy};
 pub use words::unclear::unclear;
 
+/// Makes the tools of a dialect.
+pub type MakeTools = fn(Arc<dyn Media>, EditSettings) -> Vec<Arc<dyn AnyTool>>;
+
 /// A dialect with its tools.
 pub struct DialectTools {
     pub dialect: &'static Dialect,
-    pub tools: fn(Arc<dyn Media>, EditSettings) -> Vec<Arc<dyn AnyTool>>,
+    pub tools: MakeTools,
     /// Tools that a host without processes does not offer.
     pub needs_processes: &'static [&'static str],
 }
