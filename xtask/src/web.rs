@@ -2,19 +2,18 @@
 
 pub(crate) mod proxy;
 
-use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use ureq::Agent;
 
 use crate::helve::Helve;
 use crate::process;
 
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-const MAX_RESPONSE_BYTES: u64 = 64 << 20;
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_CHUNK_BYTES: usize = 64 << 20;
 
 /// A running `helve serve`. Dropping it kills the process.
 pub(crate) struct HttpServer {
@@ -65,18 +64,20 @@ fn read_announcement(child: &mut Child) -> Result<(u16, String), String> {
 }
 
 /// An MCP client with a session and one connection, which stays open.
+///
+/// It reads HTTP itself: in an unoptimized build a client library takes more time than the server that is measured.
 pub(crate) struct HttpClient {
-    agent: Agent,
-    url: String,
-    authorization: String,
-    session: Option<String>,
+    stream: BufReader<TcpStream>,
+    /// The first headers of every request.
+    head: String,
+    session: String,
     last_id: u64,
 }
 
 impl HttpClient {
     /// Connects and starts a session.
     pub(crate) fn connect(server: &HttpServer) -> Result<HttpClient, String> {
-        let mut client = HttpClient::new(server);
+        let mut client = HttpClient::without_session(server)?;
         let info = json!({"name": "helve-xtask", "version": env!("CARGO_PKG_VERSION")});
         let parameters =
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info});
@@ -86,29 +87,31 @@ impl HttpClient {
         Ok(client)
     }
 
-    fn new(server: &HttpServer) -> HttpClient {
-        let config = Agent::config_builder()
-            .timeout_global(Some(RESPONSE_TIMEOUT))
-            .http_status_as_error(false)
-            .proxy(None)
-            .max_redirects(0);
-        HttpClient {
-            agent: config.build().into(),
-            url: format!("http://{}/mcp", server.address),
-            authorization: format!("Bearer {}", server.token),
-            session: None,
-            last_id: 0,
-        }
+    /// Opens another connection of the same session. `number` makes its request ids unique.
+    pub(crate) fn same_session(
+        &self,
+        server: &HttpServer,
+        number: u64,
+    ) -> Result<HttpClient, String> {
+        let client = HttpClient::without_session(server)?;
+        Ok(HttpClient { session: self.session.clone(), last_id: number << 32, ..client })
     }
 
-    /// Returns a client of the same session with a new connection. `number` makes its request ids unique.
-    pub(crate) fn same_session(&self, server: &HttpServer, number: u64) -> HttpClient {
-        let session = self.session.clone();
-        HttpClient { session, last_id: number << 32, ..HttpClient::new(server) }
+    fn without_session(server: &HttpServer) -> Result<HttpClient, String> {
+        let stream = TcpStream::connect(server.address).map_err(|error| error.to_string())?;
+        stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        stream.set_read_timeout(Some(READ_TIMEOUT)).map_err(|error| error.to_string())?;
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n",
+            server.address, server.token
+        );
+        let stream = BufReader::new(stream);
+        Ok(HttpClient { stream, head, session: String::new(), last_id: 0 })
     }
 
     pub(crate) fn session_id(&self) -> &str {
-        self.session.as_deref().unwrap_or_default()
+        &self.session
     }
 
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, String> {
@@ -119,8 +122,8 @@ impl HttpClient {
     pub(crate) fn request(&mut self, method: &str, parameters: &Value) -> Result<Value, String> {
         self.last_id += 1;
         let id = self.last_id;
-        let body = self
-            .post(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}))?;
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters});
+        let body = self.post(&request)?;
         let mut messages = body.lines().filter_map(|line| {
             serde_json::from_str::<Value>(line.strip_prefix("data:").unwrap_or(line)).ok()
         });
@@ -133,24 +136,65 @@ impl HttpClient {
     }
 
     fn post(&mut self, message: &Value) -> Result<String, String> {
-        let mut request = self.agent.post(&self.url);
-        for (name, value) in [
-            ("Authorization", &*self.authorization),
-            ("Content-Type", "application/json"),
-            ("Accept", "application/json, text/event-stream"),
-        ] {
-            request = request.header(name, value);
+        let body = message.to_string();
+        let session = match &*self.session {
+            "" => String::new(),
+            id => format!("Mcp-Session-Id: {id}\r\n"),
+        };
+        let request = format!("{}{session}Content-Length: {}\r\n\r\n{body}", self.head, body.len());
+        let sent = self.stream.get_mut().write_all(request.as_bytes());
+        sent.map_err(|error| format!("sending: {error}"))?;
+        self.read_response()
+    }
+
+    fn read_response(&mut self) -> Result<String, String> {
+        let status = self.read_line()?;
+        let mut length = None;
+        loop {
+            let header = self.read_line()?;
+            let Some((name, value)) = header.split_once(':') else { break };
+            match (name.to_ascii_lowercase().as_str(), value.trim()) {
+                ("content-length", value) => length = value.parse::<usize>().ok(),
+                ("mcp-session-id", id) => id.clone_into(&mut self.session),
+                (_, _) => {}
+            }
         }
-        if let Some(session) = &self.session {
-            request = request.header("Mcp-Session-Id", session);
+        let body = match length {
+            Some(length) => self.read_bytes(length)?,
+            None => self.read_chunks()?,
+        };
+        let body = String::from_utf8_lossy(&body).into_owned();
+        if !status.contains(" 20") {
+            return Err(format!("{status}: {}", body.trim()));
         }
-        let mut response = request.send(message.to_string()).map_err(|error| error.to_string())?;
-        if let Some(session) = response.headers().get("Mcp-Session-Id") {
-            self.session = session.to_str().ok().map(str::to_owned);
+        Ok(body)
+    }
+
+    fn read_chunks(&mut self) -> Result<Vec<u8>, String> {
+        let mut body = Vec::new();
+        loop {
+            let size = self.read_line()?;
+            let size = usize::from_str_radix(&size, 16).map_err(|_| "a chunk without a size")?;
+            body.extend(self.read_bytes(size)?);
+            self.read_line()?;
+            if size == 0 {
+                return Ok(body);
+            }
         }
-        let body = response.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_string();
-        let body = body.map_err(|error| error.to_string())?;
-        let status = response.status();
-        if status.is_success() { Ok(body) } else { Err(format!("{status}: {}", body.trim())) }
+    }
+
+    fn read_bytes(&mut self, count: usize) -> Result<Vec<u8>, String> {
+        let mut bytes = vec![0; count.min(MAX_CHUNK_BYTES)];
+        self.stream.read_exact(&mut bytes).map_err(|error| format!("reading: {error}"))?;
+        Ok(bytes)
+    }
+
+    fn read_line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        let read = self.stream.read_line(&mut line).map_err(|error| format!("reading: {error}"))?;
+        if read == 0 {
+            return Err("the server closed the connection".into());
+        }
+        Ok(line.trim_end().into())
     }
 }

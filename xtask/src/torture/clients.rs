@@ -40,7 +40,7 @@ pub(super) fn run(context: &Context) -> Result<String, String> {
     let clients = clients?;
     for connection in 0..CLIENTS * CONNECTIONS_PER_CLIENT {
         let number = u64::try_from(connection).unwrap_or(0) + 1;
-        let client = clients[connection % CLIENTS].same_session(&server, number);
+        let client = clients[connection % CLIENTS].same_session(&server, number)?;
         let file = format!("file-{connection}.txt");
         fs::write(workspace.join(&file), "first\nvalue 0\nlast\n")
             .map_err(|error| format!("{file}: {error}"))?;

@@ -140,7 +140,7 @@ fn call_on_new_connections(attack: &Attack<'_>, client: &HttpClient) -> Result<L
             break;
         }
         let start = Instant::now();
-        let mut client = client.same_session(attack.server, number);
+        let mut client = client.same_session(attack.server, number)?;
         let answer = client.call("read", &json!({"filePath": "file.txt"}));
         latencies.add(start.elapsed());
         let answer = answer.map_err(|why| {
