@@ -51,7 +51,7 @@ fn as_json(config: &helve::config::Config) -> Value {
                 "key": line.key,
                 "value": line.value,
                 "source": output::describe_source(&line.source),
-                "inForce": line.state == SettingState::Active,
+                "active": line.state == SettingState::Active,
             })
         })
         .collect();

@@ -43,7 +43,7 @@ pub(crate) async fn check(common: &GlobalArgs, name: &str) -> anyhow::Result<Exi
         Err(error) => {
             if common.json {
                 output::print_json(
-                    &json!({"name": name, "state": "unknown", "trouble": error.to_string()}),
+                    &json!({"name": name, "state": "unknown", "error": error.to_string()}),
                 )?;
             } else {
                 output::error(&format!("{name}: {error}{}", advice(name, error)));
@@ -120,8 +120,8 @@ fn advice(name: &str, error: &ServerError) -> String {
         ServerError::Ended { .. }
         | ServerError::TooLarge { .. }
         | ServerError::GaveUp { .. }
-        | ServerError::Answered { .. }
-        | ServerError::Nonsense
+        | ServerError::ErrorReply { .. }
+        | ServerError::InvalidReply
         | ServerError::Changed { .. }
         | ServerError::NoResources { .. } => String::new(),
     }
@@ -132,7 +132,7 @@ fn as_json(server: &ServerInfo) -> Value {
     let mut value = json!({
         "name": name,
         "type": kind,
-        "reachedBy": location,
+        "location": location,
         "from": match layer { ConfigLayer::User => "user", ConfigLayer::Project => "project" },
     });
     let state = match status {
@@ -140,7 +140,7 @@ fn as_json(server: &ServerInfo) -> Value {
         ServerStatus::Starting => json!({"state": "starting"}),
         ServerStatus::Down(ServerError::Off) => json!({"state": "off"}),
         ServerStatus::Down(ServerError::Untrusted) => json!({"state": "needs trust"}),
-        ServerStatus::Down(error) => json!({"state": "down", "trouble": error.to_string()}),
+        ServerStatus::Down(error) => json!({"state": "down", "error": error.to_string()}),
         ServerStatus::Ready { reported_name, protocol, tools, has_resources, notes } => json!({
             "state": "ready",
             "server": reported_name,

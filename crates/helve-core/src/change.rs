@@ -176,7 +176,7 @@ impl CommitJob {
                 Err(error) => {
                     // Files that stayed changed can be restored from the journal.
                     if !matches!(error, CommitError::Torn { .. }) {
-                        self.session.workspace.journal().void(entry);
+                        self.session.workspace.journal().discard(entry);
                     }
                     return Err(CommitFailure::Commit {
                         shown: self.error_path(&wanted, &error),
@@ -184,7 +184,7 @@ impl CommitJob {
                     });
                 }
             };
-            self.session.workspace.journal().void(entry);
+            self.session.workspace.journal().discard(entry);
             let Some(index) = wanted.iter().position(|want| want.is_at(&conflict.path())) else {
                 let error = CommitError::Conflict { at: conflict, found: None };
                 return Err(CommitFailure::Commit {

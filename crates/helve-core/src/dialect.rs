@@ -57,7 +57,7 @@ pub trait Words: Send + Sync {
     /// The session's memory could not be read or written.
     fn memory_failed(&self, why: &str) -> ToolError;
     /// An MCP server failed.
-    fn server_error(&self, server: &str, trouble: &ServerError) -> ToolError;
+    fn server_error(&self, server: &str, error: &ServerError) -> ToolError;
 }
 
 /// Why a text cannot name a file.

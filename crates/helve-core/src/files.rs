@@ -41,7 +41,7 @@ impl Files {
         resolve_path(&self.session, path).await
     }
 
-    /// Reads some lines of a file. Once they are shown, the caller records that with [`Files::showed`].
+    /// Reads some lines of a file. Once they are shown, the caller records that with [`Files::mark_shown`].
     pub async fn window(
         &self,
         grant: &Grant<'_>,
@@ -54,7 +54,7 @@ impl Files {
     }
 
     /// Records that the session has seen this window.
-    pub fn showed(&self, path: &Resolved, got: &WindowLines) {
+    pub fn mark_shown(&self, path: &Resolved, got: &WindowLines) {
         self.session.saw(&path.real(), SeenContent::window(got));
     }
 

@@ -22,7 +22,7 @@ pub trait Journal: Send + Sync {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Discards an entry whose change was not applied.
-    fn void(&self, id: EntryId);
+    fn discard(&self, id: EntryId);
 
     /// Returns the newest changes of a folder, newest first, without content.
     fn entries<'a>(

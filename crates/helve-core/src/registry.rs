@@ -103,7 +103,7 @@ impl Registry {
     }
 
     /// Announces tools, so that others can wait for them.
-    pub fn expect(self: &Arc<Self>) -> PendingTools {
+    pub fn announce_tools(self: &Arc<Self>) -> PendingTools {
         self.expected.send_modify(|count| *count += 1);
         PendingTools(self.clone())
     }

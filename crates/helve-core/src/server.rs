@@ -35,9 +35,9 @@ pub enum ServerError {
     GaveUp { tries: u32, last: Box<ServerError> },
     /// It answered with a protocol error.
     #[error("it answered with error {code}: {message}")]
-    Answered { code: i64, message: String },
+    ErrorReply { code: i64, message: String },
     #[error("its answer does not match the request")]
-    Nonsense,
+    InvalidReply,
     /// The tool differs from the one that was offered, so an approval of that one does not cover it.
     #[error("its tool {tool} has changed")]
     Changed { tool: String },
@@ -72,7 +72,7 @@ fn detail_suffix(text: &str) -> String {
 /// The resources of a workspace's servers.
 pub trait Resources: Send + Sync {
     /// Lists the servers that have resources, once those that are starting have started.
-    fn holders(&self) -> BoxFuture<'_, Vec<String>>;
+    fn server_names(&self) -> BoxFuture<'_, Vec<String>>;
 
     /// Lists a server's resources or templates, as the server describes them.
     fn list<'a>(

@@ -129,7 +129,7 @@ impl Session {
     /// Queues the record for the store, so that later processes of this session can read it. Never waits.
     fn note(&self, path: &Path, seen: &SeenContent) {
         if let Ok(value) = serde_json::to_value(seen) {
-            self.store.note(&self.id, &shown_key(path), value);
+            self.store.set(&self.id, &shown_key(path), value);
         }
     }
 

@@ -31,7 +31,7 @@ pub trait Store: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Sets a slot unconditionally. Queued: never waits, never fails the call.
-    fn note(&self, session: &str, key: &str, value: Value);
+    fn set(&self, session: &str, key: &str, value: Value);
 
     /// Records an event. Queued: never waits, never fails the call.
     fn append(&self, event: &Event);

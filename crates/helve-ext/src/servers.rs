@@ -171,7 +171,8 @@ impl Servers {
             let is_new = matches!(managed.state(), RunState::Idle);
             managed.start();
             if is_new {
-                let (pending_tools, managed) = (self.inner.registry.expect(), managed.clone());
+                let (pending_tools, managed) =
+                    (self.inner.registry.announce_tools(), managed.clone());
                 let inner = self.inner.clone();
                 tokio::spawn(async move {
                     tokio::select! {

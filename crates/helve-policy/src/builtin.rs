@@ -119,19 +119,19 @@ pub fn policy(written: WrittenRules, own_folders: &[&Path]) -> Policy {
     let mut user = rules();
     user.extend(written.user);
     let mut walls = Vec::new();
-    let mut later = Vec::new();
+    let mut overrides = Vec::new();
     if written.trusted {
-        later.extend(written.project);
+        overrides.extend(written.project);
     } else if !written.project.is_empty() {
         walls.push(Wall::narrowing("untrusted project", written.project));
     }
-    later.extend(written.flags);
+    overrides.extend(written.flags);
     walls.insert(
         0,
         Wall {
             name: "user".into(),
             rules: user.into(),
-            later: later.into(),
+            overrides: overrides.into(),
             otherwise: Action::Ask,
         },
     );

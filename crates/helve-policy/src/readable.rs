@@ -25,7 +25,7 @@ pub struct Readable {
 struct ReadWall {
     rules: Vec<CompiledRule>,
     /// Appended rules, which cannot lift a deny.
-    later: Vec<CompiledRule>,
+    overrides: Vec<CompiledRule>,
     otherwise: Action,
 }
 
@@ -65,7 +65,7 @@ impl Readable {
         };
         let compile_wall = |wall: &Wall| ReadWall {
             rules: compile(&wall.rules),
-            later: compile(&wall.later),
+            overrides: compile(&wall.overrides),
             otherwise: wall.otherwise,
         };
         Self {
@@ -110,7 +110,7 @@ impl ReadWall {
         let base = last_match(&self.rules, subject).unwrap_or(self.otherwise);
         match base {
             Action::Deny => base,
-            Action::Allow | Action::Ask => last_match(&self.later, subject).unwrap_or(base),
+            Action::Allow | Action::Ask => last_match(&self.overrides, subject).unwrap_or(base),
         }
     }
 }
@@ -268,7 +268,7 @@ mod tests {
             rules in any_rules(), later in any_rules(), narrowing in any_rules(), remembered in any_rules(),
             path in "[abABéÉ ]{1,4}",
         ) {
-            let wall = Wall { name: "user".into(), rules: rules.into(), later: later.into(), otherwise: Action::Ask };
+            let wall = Wall { name: "user".into(), rules: rules.into(), overrides: later.into(), otherwise: Action::Ask };
             let more = [Wall::narrowing("agent", narrowing)];
             let policy = Policy { walls: vec![wall], remembered };
             let judged = policy.judge(&more, &Part::new("read", path.clone())).action;

@@ -170,7 +170,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let Some(target) = self.expand(&access.target) else {
             return self.unclear(access.kind, shown, Unclear::Target);
         };
-        if access.kind == AccessKind::Passed && self.is_label(shown) {
+        if access.kind == AccessKind::PassedToUnknown && self.is_label(shown) {
             return;
         }
         for part in &target.listed {
@@ -239,7 +239,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             AccessKind::Stat
             | AccessKind::Read
             | AccessKind::MaybeRead
-            | AccessKind::Passed
+            | AccessKind::PassedToUnknown
             | AccessKind::ReadTree
             | AccessKind::Enter => "external_directory",
             AccessKind::NameOnly | AccessKind::Expand | AccessKind::ExpandAgain => "bash",
@@ -256,10 +256,14 @@ impl<F: FileFacts> PartCollector<'_, F> {
             AccessKind::Read | AccessKind::ReadTree => "read",
             AccessKind::Write => "edit",
             // An unknown program may write to a protected file that it is given.
-            AccessKind::Passed if path.subjects.iter().any(|it| builtin::is_protected(it)) => {
+            AccessKind::PassedToUnknown
+                if path.subjects.iter().any(|it| builtin::is_protected(it)) =>
+            {
                 "edit"
             }
-            AccessKind::MaybeRead | AccessKind::Passed if path.exists || path.outside.is_some() => {
+            AccessKind::MaybeRead | AccessKind::PassedToUnknown
+                if path.exists || path.outside.is_some() =>
+            {
                 "read"
             }
             AccessKind::NameOnly => {
@@ -272,7 +276,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 return;
             }
             AccessKind::MaybeRead
-            | AccessKind::Passed
+            | AccessKind::PassedToUnknown
             | AccessKind::Stat
             | AccessKind::Enter
             | AccessKind::Expand

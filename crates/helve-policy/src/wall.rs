@@ -14,7 +14,7 @@ pub struct Wall {
     pub name: Cow<'static, str>,
     pub rules: Arc<[Rule]>,
     /// Rules appended to `rules` that never lift a deny among them: a trusted project's, `--allow`.
-    pub later: Arc<[Rule]>,
+    pub overrides: Arc<[Rule]>,
     /// The action where no rule matches.
     pub otherwise: Action,
 }
@@ -25,7 +25,7 @@ impl Wall {
         Self {
             name: name.into(),
             rules: rules.into(),
-            later: Arc::default(),
+            overrides: Arc::default(),
             otherwise: Action::Allow,
         }
     }
@@ -33,10 +33,10 @@ impl Wall {
     fn judge(&self, part: &Part, text: &str) -> Verdict {
         let deciding = |rules: Rules<'_>| weigh(part, |key| rules.last(key, text)).cloned();
         let base = self.verdict(deciding(Rules(&self.rules, &[])));
-        if base.action == Action::Deny || self.later.is_empty() {
+        if base.action == Action::Deny || self.overrides.is_empty() {
             return base;
         }
-        self.verdict(deciding(Rules(&self.rules, &self.later)))
+        self.verdict(deciding(Rules(&self.rules, &self.overrides)))
     }
 
     fn judge_command(&self, command: &Command) -> Verdict {
@@ -46,10 +46,10 @@ impl Wall {
             wall: self.name.clone(),
         };
         let base = verdict(command.decide(self.rules.iter()));
-        if base.action == Action::Deny || self.later.is_empty() {
+        if base.action == Action::Deny || self.overrides.is_empty() {
             return base;
         }
-        verdict(command.decide(self.rules.iter().chain(self.later.iter())))
+        verdict(command.decide(self.rules.iter().chain(self.overrides.iter())))
     }
 
     fn verdict(&self, rule: Option<Rule>) -> Verdict {

@@ -122,7 +122,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn note(&self, session: &str, key: &str, value: Value) {
+    fn set(&self, session: &str, key: &str, value: Value) {
         // A value that cannot be stored is only missing for the next process.
         if let Ok(value) = slots::encode(&value) {
             let (session, key) = (session.to_owned(), key.to_owned());

@@ -47,7 +47,7 @@ impl Journal for MemoryJournal {
         Box::pin(async { Ok(()) })
     }
 
-    fn void(&self, id: EntryId) {
+    fn discard(&self, id: EntryId) {
         self.0.lock().entries.retain(|record| record.id != id);
     }
 

@@ -56,7 +56,7 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(is_current) })
     }
 
-    fn note(&self, session: &str, key: &str, value: Value) {
+    fn set(&self, session: &str, key: &str, value: Value) {
         let mut slots = self.slots.lock();
         let slot = slots.entry((session.into(), key.into())).or_insert((0, Value::Null));
         *slot = (slot.0 + 1, value);

@@ -285,7 +285,7 @@ pub enum AccessKind {
     /// Read if the word turns out to be a file.
     MaybeRead,
     /// Passed to a program that is not in `programs.txt`, if the word turns out to be a file.
-    Passed,
+    PassedToUnknown,
     /// Read together with everything below it, including what symbolic links lead to.
     ReadTree,
     /// Created, changed or removed.

@@ -181,11 +181,11 @@ impl Toolbox {
         let (policy, switches) =
             policy_and_switches(&self.config, self.trust, &self.policy_inputs, &agent);
         let caller = Caller { agent: agent.name, ..self.caller.clone() };
-        Ok(Toolbox { policy, switches, caller, ..self.conversation(self.id.clone()) })
+        Ok(Toolbox { policy, switches, caller, ..self.with_session(self.id.clone()) })
     }
 
     /// Returns a toolbox with the same folder, agent, engine, store and servers, but the session with this id.
-    pub fn conversation(&self, session_id: impl Into<String>) -> Toolbox {
+    pub fn with_session(&self, session_id: impl Into<String>) -> Toolbox {
         Toolbox {
             servers: self.servers.clone(),
             engine: self.engine.clone(),

@@ -64,7 +64,7 @@ pub(super) async fn run(
             answer = &mut handle.rx => {
                 return match answer {
                     Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
-                    Ok(Ok(_)) => Err(CallError::Server(ServerError::Nonsense)),
+                    Ok(Ok(_)) => Err(CallError::Server(ServerError::InvalidReply)),
                     Ok(Err(error)) => Err(failed(error)),
                     // The connection ended. The reason is known a little later.
                     Err(_) => Err(CallError::Server(reason_of_end(managed).await)),

@@ -152,7 +152,7 @@ async fn handshake_failed(
         ClientInitializeError::ConnectionClosed(_) => endpoint.finish(managed).await,
         ClientInitializeError::JsonRpcError(error) => {
             endpoint.finish(managed).await;
-            ServerError::Answered {
+            ServerError::ErrorReply {
                 code: error.code.0.into(),
                 message: managed.secrets.hide(&shorten(&error.message)),
             }
@@ -175,7 +175,7 @@ async fn handshake_failed(
         // The other variants contain whole messages, which may be long.
         _ => {
             endpoint.finish(managed).await;
-            ServerError::Nonsense
+            ServerError::InvalidReply
         }
     }
 }

@@ -119,13 +119,13 @@ pub(super) fn to_server_error(
             ServerError::Ended { why: String::new() }
         }
         ServiceError::Timeout { .. } => ServerError::NoAnswer { step, after },
-        _ => ServerError::Nonsense,
+        _ => ServerError::InvalidReply,
     }
 }
 
 fn answered(managed: &ManagedServer, error: &ErrorData) -> ServerError {
     let message = managed.secrets.hide(&shorten(&error.message));
-    ServerError::Answered { code: error.code.0.into(), message }
+    ServerError::ErrorReply { code: error.code.0.into(), message }
 }
 
 /// Returns a text that identifies the program or URL behind a server's name. An approval of a tool does not carry over to

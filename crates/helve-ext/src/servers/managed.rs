@@ -268,8 +268,8 @@ fn is_transient(error: &ServerError) -> bool {
         | ServerError::NoAnswer { .. }
         | ServerError::Ended { .. }
         | ServerError::TooLarge { .. }
-        | ServerError::Answered { .. }
-        | ServerError::Nonsense
+        | ServerError::ErrorReply { .. }
+        | ServerError::InvalidReply
         | ServerError::Changed { .. }
         | ServerError::NoResources { .. } => true,
     }

@@ -22,7 +22,7 @@ const MAX_ENTRIES: usize = 2_000;
 pub(super) struct ResourcesHandle(pub(super) Weak<Inner>);
 
 impl Resources for ResourcesHandle {
-    fn holders(&self) -> BoxFuture<'_, Vec<String>> {
+    fn server_names(&self) -> BoxFuture<'_, Vec<String>> {
         Box::pin(async move {
             let Some(inner) = self.0.upgrade() else { return Vec::new() };
             for managed in &inner.servers {

@@ -32,7 +32,7 @@ fn walls(text: &str) -> Vec<Wall> {
     let build = |(at, (name, rules, later)): (usize, (String, Vec<Rule>, Vec<Rule>))| Wall {
         name: name.into(),
         rules: rules.into(),
-        later: later.into(),
+        overrides: later.into(),
         otherwise: if at == 0 { Action::Ask } else { Action::Allow },
     };
     walls.into_iter().enumerate().map(build).collect()
@@ -220,7 +220,7 @@ fn slow_judge(policy: &Policy, part: &Part) -> Action {
     for wall in &policy.walls {
         for subject in &part.subjects {
             let own: Vec<&Rule> = wall.rules.iter().collect();
-            let all: Vec<&Rule> = wall.rules.iter().chain(wall.later.iter()).collect();
+            let all: Vec<&Rule> = wall.rules.iter().chain(wall.overrides.iter()).collect();
             let base = slow_list(&own, part, subject).unwrap_or(wall.otherwise);
             let action = match base {
                 Action::Deny => Action::Deny,
@@ -299,7 +299,7 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
     let wall = (rules(), rules(), otherwise).prop_map(|(rules, later, otherwise)| Wall {
         name: "wall".into(),
         rules: rules.into(),
-        later: later.into(),
+        overrides: later.into(),
         otherwise,
     });
     let remembered = prop::collection::vec(any_rule(), 0..3);

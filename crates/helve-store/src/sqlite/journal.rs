@@ -62,12 +62,12 @@ impl Journal for SqliteStore {
         })
     }
 
-    fn void(&self, id: EntryId) {
+    fn discard(&self, id: EntryId) {
         let folder = folder_in(&self.folder);
         self.start_if_missing(self.queue.query(Box::new(move |worker| {
             worker.open_entries.take(id);
             // If the entry stays, its content is still correct.
-            worker.attempt(|database| entries::void(database, &folder, id)).ok();
+            worker.attempt(|database| entries::discard(database, &folder, id)).ok();
         })));
     }
 

@@ -67,7 +67,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
             Some(if put { "done" } else { "refused" }.into())
         }
         ["set", session, key, value] => {
-            store.note(session, key, serde_json::from_str(value).unwrap());
+            store.set(session, key, serde_json::from_str(value).unwrap());
             None
         }
         ["trusted", root] => Some(format!("{:?}", store.trusted(Path::new(root)).await.unwrap())),
@@ -112,7 +112,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
         }
         ["void", call, path, before] => {
             let id = store.begin(&entry(call, path, before)).await.unwrap();
-            store.void(id);
+            store.discard(id);
             None
         }
         ["change", call] => Some(match store.change(call).await {

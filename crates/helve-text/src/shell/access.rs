@@ -154,7 +154,7 @@ impl Walker<'_> {
     /// Whether an access to a dynamic word is harmless, or was recorded when `find` searched the directory.
     fn is_covered(&self, value: DynamicKind, kind: AccessKind, state: &ShellState) -> bool {
         let expands = matches!(kind, AccessKind::Expand | AccessKind::ExpandAgain);
-        let may_read = matches!(kind, AccessKind::MaybeRead | AccessKind::Passed);
+        let may_read = matches!(kind, AccessKind::MaybeRead | AccessKind::PassedToUnknown);
         let is_same_dir = self.find_ran_in == state.dirs;
         match value {
             DynamicKind::Pipe => true,

@@ -12,16 +12,16 @@ pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellSt
                 // The shell did not expand the tilde here, but the program may.
                 let has_tilde = path.starts_with('~');
                 let word = if has_tilde { unknown(path) } else { Word::Literal(path.to_string()) };
-                walker.access(&word, AccessKind::Passed, state, Some(run));
+                walker.access(&word, AccessKind::PassedToUnknown, state, Some(run));
             }
         }
         Word::Glob(_) => {
             walker.access(word, AccessKind::Expand, state, Some(run));
-            walker.access(word, AccessKind::Passed, state, Some(run));
+            walker.access(word, AccessKind::PassedToUnknown, state, Some(run));
         }
         Word::Dynamic(dynamic)
             if matches!(dynamic.kind, DynamicKind::Number | DynamicKind::Commit) => {}
-        Word::Dynamic(_) => walker.access(word, AccessKind::Passed, state, Some(run)),
+        Word::Dynamic(_) => walker.access(word, AccessKind::PassedToUnknown, state, Some(run)),
     }
 }
 

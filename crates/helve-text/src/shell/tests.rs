@@ -53,7 +53,7 @@ fn render(script: &Script) -> String {
             AccessKind::Stat => "stat",
             AccessKind::Read => "read",
             AccessKind::MaybeRead => "maybe read",
-            AccessKind::Passed => "passed",
+            AccessKind::PassedToUnknown => "passed",
             AccessKind::ReadTree => "read tree",
             AccessKind::Write => "write",
             AccessKind::Enter => "enter",

@@ -43,7 +43,7 @@ pub(crate) async fn list(
 ) -> Result<Vec<ListedResource>, ToolError> {
     let names = match server.filter(|name| !name.trim().is_empty()) {
         Some(name) => vec![name],
-        None => servers.holders().await,
+        None => servers.server_names().await,
     };
     let mut ask = Ask::default();
     for name in &names {
@@ -58,7 +58,7 @@ pub(crate) async fn list(
                     .into_iter()
                     .map(|description| ListedResource { server: name.clone(), description }),
             ),
-            Err(trouble) => errors.push(ctx.words().server_error(name, &trouble)),
+            Err(error) => errors.push(ctx.words().server_error(name, &error)),
         }
     }
     // One server that fails does not hide what the others offer.
@@ -85,7 +85,7 @@ pub(crate) async fn read(
 ) -> Result<Vec<ResourcePiece>, ToolError> {
     ctx.ask(Ask::default().add(Act::Use(key.into()), part(server, uri, key))).await?;
     let held = servers.read(server, uri).await;
-    let held = held.map_err(|trouble| ctx.words().server_error(server, &trouble))?;
+    let held = held.map_err(|error| ctx.words().server_error(server, &error))?;
     let mut pieces = Vec::new();
     for ResourceItem { uri, mime, body } in held {
         let content = match body {

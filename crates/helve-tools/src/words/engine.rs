@@ -238,8 +238,8 @@ impl Words for EngineWords {
         .hint("Run `helve doctor` for details.")
     }
 
-    fn server_error(&self, server: &str, trouble: &ServerError) -> ToolError {
-        server::server_error(server, trouble)
+    fn server_error(&self, server: &str, error: &ServerError) -> ToolError {
+        server::server_error(server, error)
     }
 }
 

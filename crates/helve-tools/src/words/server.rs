@@ -45,10 +45,10 @@ pub(crate) fn server_error(server: &str, error: &ServerError) -> ToolError {
         ServerError::TooLarge { .. } => {
             failed(about).hint("Request less at a time. The server is being restarted.")
         }
-        ServerError::Answered { .. } => {
+        ServerError::ErrorReply { .. } => {
             failed(about).hint("Correct the arguments, or continue without it.")
         }
-        ServerError::Nonsense => failed(about).hint("Continue without it, and tell the user."),
+        ServerError::InvalidReply => failed(about).hint("Continue without it, and tell the user."),
         ServerError::Changed { tool } => ToolError::new(
             ErrorKind::Stale,
             format!("The tool {tool} of the MCP server \"{server}\" changed after it was offered. Nothing was called."),

@@ -223,7 +223,7 @@ async fn a_conversation_must_read_a_file_itself_before_writing_it() {
     let stage = Stage::new();
     stage.put("a.txt", "one\n", 0o644);
     let first = stage.toolbox().await;
-    let second = first.conversation("second");
+    let second = first.with_session("second");
     call(&first, "read", json!({"filePath": "a.txt"})).await.unwrap();
     let write = json!({"filePath": "a.txt", "content": "two\n"});
     assert!(

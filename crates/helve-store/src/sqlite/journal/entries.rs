@@ -126,7 +126,7 @@ fn prepare<'a>(
 }
 
 /// Removes an entry whose commit did not happen.
-pub(super) fn void(database: &Database, folder: &Path, id: EntryId) -> rusqlite::Result<()> {
+pub(super) fn discard(database: &Database, folder: &Path, id: EntryId) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     remove(&transaction, folder, id.0)?;
     transaction.commit()

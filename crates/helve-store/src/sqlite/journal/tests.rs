@@ -185,7 +185,7 @@ fn run_step(store: &mut SqliteStore, folder: &Path, model: &mut Model, step: Ste
             modelled.after.get_or_insert(after);
         }
         Step::Void(which) if which < model.entries.len() => {
-            store.void(model.entries.remove(which).id)
+            store.discard(model.entries.remove(which).id)
         }
         Step::Void(_) => {}
         Step::Restart => {
@@ -302,7 +302,7 @@ fn only_an_open_entry_can_be_completed() {
     assert_eq!(done(id, &[None]), Ok(()));
     assert_eq!(done(id, &[None]), refusal);
     assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 1);
-    store.void(id);
+    store.discard(id);
     assert_eq!(done(id, &[None]), refusal);
     assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 0);
 }

@@ -268,7 +268,7 @@ fn processes_share_a_journal() {
         for number in 0..EACH {
             let id = block_on(begin(&store, &format!("{process}/{number}"), large(number)));
             match number % 4 {
-                0 => store.void(id),
+                0 => store.discard(id),
                 _ => block_on(store.done(id, &[Some(super::image(large(number + 1)))])).unwrap(),
             }
         }

@@ -183,7 +183,7 @@ fn a_large_image_is_a_private_file() {
     assert_eq!(change(&store, "2")[0].after, known_image(&large));
     let id = block_on(store.begin(&entry("3", &[("/p/a", Some(noise(3, 2 << 20)))]))).unwrap();
     assert_eq!(files_in(folder.path()).len(), 2);
-    store.void(id);
+    store.discard(id);
     assert_eq!(change(&store, "1")[0].before.as_ref().unwrap().bytes, large);
     assert_eq!(files_in(folder.path()), files);
 }

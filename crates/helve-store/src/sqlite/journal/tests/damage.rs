@@ -151,11 +151,11 @@ fn an_open_entry_survives_the_loss_of_the_database() {
     let [before, after] = ["old", "new"].map(Bytes::from);
     let open = entry("1", &[("/p/a", Some(before.clone()))]);
     let id = block_on(store.begin(&open)).unwrap();
-    let voided = block_on(store.begin(&entry("2", &[("/p/b", Some(before.clone()))]))).unwrap();
+    let discarded = block_on(store.begin(&entry("2", &[("/p/b", Some(before.clone()))]))).unwrap();
     for name in ["store.db", "store.db-wal"] {
         std::fs::remove_file(folder.path().join(name)).unwrap();
     }
-    store.void(voided);
+    store.discard(discarded);
     block_on(store.done(id, &[Some(image(after.clone()))])).unwrap();
     let files = change(&store, "1");
     assert_eq!(
