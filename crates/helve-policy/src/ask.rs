@@ -32,6 +32,9 @@ pub enum MatchBy {
     Subjects,
     /// By the words of a shell command.
     Command(Box<Command>),
+    /// By its subjects: a file below a directory that this command reads recursively. Where a person's rule allows the
+    /// command, built-in asks about single files do not count.
+    Beneath(Box<Command>),
     /// No rule can allow it, because it is not fully understood. A rule may still deny it.
     Unclear(Unclear),
 }
@@ -85,7 +88,7 @@ impl Part {
     pub fn unclear(&self) -> Option<&Unclear> {
         match &self.matched_by {
             MatchBy::Unclear(why) => Some(why),
-            MatchBy::Subjects | MatchBy::Command(_) => None,
+            MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_) => None,
         }
     }
 

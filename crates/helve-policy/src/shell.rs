@@ -153,11 +153,13 @@ struct PartCollector<'f, F> {
 
 impl<F: FileFacts> PartCollector<'_, F> {
     fn push(&mut self, part: Part) {
-        let key = (part.permission.clone(), part.subjects.clone());
-        match part.matched_by {
-            MatchBy::Subjects if self.seen.insert(key) => self.parts.push(part),
-            MatchBy::Unclear(_) if !self.parts.contains(&part) => self.parts.push(part),
-            MatchBy::Subjects | MatchBy::Unclear(_) | MatchBy::Command(_) => {}
+        let is_new = match &part.matched_by {
+            MatchBy::Subjects => self.seen.insert((part.permission.clone(), part.subjects.clone())),
+            MatchBy::Beneath(_) | MatchBy::Unclear(_) => !self.parts.contains(&part),
+            MatchBy::Command(_) => false,
+        };
+        if is_new {
+            self.parts.push(part);
         }
     }
 
@@ -235,7 +237,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
 
     fn unclear(&mut self, kind: AccessKind, shown: &str, why: Unclear) {
         let permission = match kind {
-            AccessKind::Write => "edit",
+            AccessKind::Write | AccessKind::WriteTree => "edit",
             AccessKind::Stat
             | AccessKind::Read
             | AccessKind::MaybeRead
@@ -254,7 +256,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let permission = match access.kind {
             // A file that does not exist now may exist when the command runs.
             AccessKind::Read | AccessKind::ReadTree => "read",
-            AccessKind::Write => "edit",
+            AccessKind::Write | AccessKind::WriteTree => "edit",
             // An unknown program may write to a protected file that it is given.
             AccessKind::PassedToUnknown
                 if path.subjects.iter().any(|it| builtin::is_protected(it)) =>

@@ -131,24 +131,44 @@ pub struct Policy {
 impl Policy {
     /// Judges one part. `more` are the walls of sub-agents.
     pub fn judge(&self, more: &[Wall], part: &Part) -> Verdict {
-        let walls = self.walls.iter().chain(more);
         let verdict = match &part.matched_by {
-            MatchBy::Subjects | MatchBy::Unclear(_) => strictest(
-                walls.flat_map(|wall| part.subjects.iter().map(move |text| wall.judge(part, text))),
-            ),
-            MatchBy::Command(command) => strictest(walls.map(|wall| wall.judge_command(command))),
+            MatchBy::Subjects | MatchBy::Unclear(_) => self.judge_subjects(more, part),
+            MatchBy::Command(command) => self.judge_command(more, command),
+            MatchBy::Beneath(command) => {
+                let verdict = self.judge_subjects(more, part);
+                let is_builtin = |verdict: &Verdict| {
+                    verdict.rule.as_ref().is_none_or(|rule| rule.source == Source::Builtin)
+                };
+                let reader = self.judge_command(more, command);
+                let is_allowed = reader.action == Action::Allow && !is_builtin(&reader);
+                if is_allowed && verdict.action == Action::Ask && is_builtin(&verdict) {
+                    return reader;
+                }
+                verdict
+            }
         };
         match (verdict.action, &part.matched_by) {
             (Action::Allow, MatchBy::Unclear(_)) => {
                 Verdict { action: Action::Ask, rule: None, ..verdict }
             }
-            (Action::Ask, MatchBy::Subjects | MatchBy::Command(_)) => {
+            (Action::Ask, MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_)) => {
                 self.recall(part).unwrap_or(verdict)
             }
-            (Action::Allow, MatchBy::Subjects | MatchBy::Command(_))
+            (Action::Allow, MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_))
             | (Action::Ask, MatchBy::Unclear(_))
             | (Action::Deny, _) => verdict,
         }
+    }
+
+    fn judge_subjects(&self, more: &[Wall], part: &Part) -> Verdict {
+        let walls = self.walls.iter().chain(more);
+        strictest(
+            walls.flat_map(|wall| part.subjects.iter().map(move |text| wall.judge(part, text))),
+        )
+    }
+
+    fn judge_command(&self, more: &[Wall], command: &Command) -> Verdict {
+        strictest(self.walls.iter().chain(more).map(|wall| wall.judge_command(command)))
     }
 
     pub fn judge_all(&self, more: &[Wall], parts: &[Part]) -> Action {
@@ -161,7 +181,7 @@ impl Policy {
         let allows = |rule: &&Rule| rule.action == Action::Allow;
         let mut covering = None;
         match &part.matched_by {
-            MatchBy::Subjects | MatchBy::Unclear(_) => {
+            MatchBy::Subjects | MatchBy::Beneath(_) | MatchBy::Unclear(_) => {
                 for text in &part.subjects {
                     let rule = decide(&self.remembered, &part.permission, text);
                     covering = Some(rule.filter(allows)?);

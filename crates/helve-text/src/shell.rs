@@ -161,6 +161,8 @@ pub struct Run {
     pub is_interpreter: bool,
     /// Whether the program is in `programs.txt`, so that it cannot run one of its arguments unnoticed.
     pub is_known: bool,
+    /// Whether the program, called like this, does nothing but read. What it reads is listed as accesses.
+    pub only_reads: bool,
 }
 
 /// Whether a run needs a rule that allows it.
@@ -253,6 +255,19 @@ pub struct FileAccess {
     pub kind: AccessKind,
     /// Index in [`Script::runs`] of the program that accesses the file; `None` for a redirect.
     pub run: Option<usize>,
+    /// Which files below the target a recursive access reaches.
+    pub filter: TreeFilter,
+}
+
+/// Which files below a directory a recursive access reaches. The default is all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TreeFilter {
+    /// Globs of which a file's name must match one; empty for any name.
+    pub names: Vec<String>,
+    /// Files and directories whose names start with a dot are skipped.
+    pub skips_hidden: bool,
+    /// Files that git ignores are skipped.
+    pub skips_ignored: bool,
 }
 
 /// A copy, move or link: a later access to `to` reaches what was at `from`.
@@ -290,6 +305,8 @@ pub enum AccessKind {
     ReadTree,
     /// Created, changed or removed.
     Write,
+    /// Changed, moved or removed together with everything below it.
+    WriteTree,
     /// Becomes the working directory.
     Enter,
     /// Intended as a name, not as a file. Harmless unless a file of this name exists.

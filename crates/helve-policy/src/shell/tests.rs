@@ -141,7 +141,7 @@ fn line(part: &Part, action: Action) -> String {
         None => String::new(),
     };
     let why = match &part.matched_by {
-        MatchBy::Subjects | MatchBy::Command(_) => String::new(),
+        MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_) => String::new(),
         MatchBy::Unclear(why) => format!("  {why:?}"),
     };
     format!("{action} {}: {}{always}{why}", part.permission, part.subjects.join(" = "))

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use helve_text::shell::{AccessKind, FileAccess, FileTarget, Transfer};
+use helve_text::shell::{AccessKind, FileAccess, FileTarget, Transfer, TreeFilter};
 
 use super::{FileFacts, PartCollector, Unclear};
 
@@ -127,7 +127,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 FileTarget::Glob(_) => FileTarget::Glob(path),
                 FileTarget::Path(_) | FileTarget::Unknown(_) => FileTarget::Path(path),
             };
-            self.access(&FileAccess { target, kind: access.kind, run: None });
+            self.access(&FileAccess { target, run: None, ..access.clone() });
         }
     }
 }
@@ -142,7 +142,12 @@ impl Relocation {
 }
 
 fn write_to(path: &str) -> FileAccess {
-    FileAccess { target: FileTarget::Path(path.to_string()), kind: AccessKind::Write, run: None }
+    FileAccess {
+        target: FileTarget::Path(path.to_string()),
+        kind: AccessKind::Write,
+        run: None,
+        filter: TreeFilter::default(),
+    }
 }
 
 fn join(folder: &str, path: &str) -> String {

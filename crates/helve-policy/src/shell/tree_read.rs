@@ -1,6 +1,6 @@
 //! Recursive reads: everything below a folder that a command reads.
 
-use helve_text::shell::{AccessKind, FileAccess, FileTarget};
+use helve_text::shell::{AccessKind, FileAccess, FileTarget, TreeFilter};
 
 use super::transfer::Relocation;
 use super::{FileFacts, PartCollector, Unclear};
@@ -21,7 +21,12 @@ impl<F: FileFacts> PartCollector<'_, F> {
         };
         for path in paths {
             let target = FileTarget::Path(path);
-            self.access(&FileAccess { target, kind: AccessKind::Read, run: None });
+            self.access(&FileAccess {
+                target,
+                kind: AccessKind::Read,
+                run: None,
+                filter: TreeFilter::default(),
+            });
         }
     }
 

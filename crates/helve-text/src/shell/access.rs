@@ -4,8 +4,8 @@ use super::ast::{Redirect, RedirectKind, RedirectTarget};
 use super::state::{ShellState, Value, join_path};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
-    AccessKind, DoubtKind, DynamicKind, FileAccess, FileTarget, Word, expand, fragments, programs,
-    variables,
+    AccessKind, DoubtKind, DynamicKind, FileAccess, FileTarget, TreeFilter, Word, expand,
+    fragments, programs, variables,
 };
 
 /// Uses of standard output and error by name. Opening `/dev/stdout` reopens the underlying file for writing.
@@ -144,7 +144,7 @@ impl Walker<'_> {
                 .collect(),
         };
         for target in targets {
-            let access = FileAccess { target, kind, run };
+            let access = FileAccess { target, kind, run, filter: TreeFilter::default() };
             if self.has_room() && self.seen_accesses.insert(access.clone()) {
                 self.script.accesses.push(access);
             }

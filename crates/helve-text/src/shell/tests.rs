@@ -56,6 +56,7 @@ fn render(script: &Script) -> String {
             AccessKind::PassedToUnknown => "passed",
             AccessKind::ReadTree => "read tree",
             AccessKind::Write => "write",
+            AccessKind::WriteTree => "write tree",
             AccessKind::Enter => "enter",
             AccessKind::NameOnly => "name only",
             AccessKind::Expand => "expand",

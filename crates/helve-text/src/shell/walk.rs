@@ -350,6 +350,7 @@ impl<'a> Walker<'a> {
                 risks: Vec::new(),
                 is_interpreter: false,
                 is_known: true,
+                only_reads: true,
             });
         }
     }
@@ -375,6 +376,7 @@ impl<'a> Walker<'a> {
             risks: parsed.map_or_else(Vec::new, |it| it.risks.clone()),
             is_interpreter: parsed.is_some_and(|it| it.spec.traits.runs_stdin),
             is_known: parsed.is_some_and(|it| !it.spec.traits.runs_operands),
+            only_reads: false,
         });
         self.script.runs.len() - 1
     }
