@@ -951,6 +951,18 @@ fn escaped_lines_may_contain_apostrophes_lifetimes_and_strings() {
             }
         "#]],
     );
+    check(
+        "b'm' => 1,\nb'r' => 2,\n_ => 3,\n",
+        r"b'm' => 1,\nb'r' => 2,",
+        r"b'm' => 1,\nb'q' => 4,\nb'r' => 2,",
+        expect![[r#"
+            {Escapes}
+            b'm' => 1,
+            b'q' => 4,
+            b'r' => 2,
+            _ => 3,
+        "#]],
+    );
 }
 
 #[test]

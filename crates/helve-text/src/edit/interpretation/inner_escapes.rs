@@ -70,11 +70,14 @@ fn escapes(text: &str) -> Vec<Escape<'_>> {
 /// Counts the quotes that delimit strings, without apostrophes and Rust lifetimes.
 fn count_delimiters(text: &str, quote: char) -> usize {
     let is_delimiter = |(at, _): &(usize, &str)| {
-        let before = text[..*at].chars().next_back();
+        let mut before = text[..*at].chars().rev();
+        let (last, second_last) = (before.next(), before.next());
         let after = text[at + quote.len_utf8()..].chars().next();
         let letter = |side: Option<char>| side.is_some_and(char::is_alphanumeric);
-        let is_apostrophe = letter(before) && letter(after);
-        quote != '\'' || !(is_apostrophe || matches!(before, Some('&' | '<')))
+        // As in `b'x'`.
+        let is_prefixed = last.is_some_and(|c| "bBfFLrRuU".contains(c)) && !letter(second_last);
+        let is_apostrophe = letter(last) && letter(after) && !is_prefixed;
+        quote != '\'' || !(is_apostrophe || matches!(last, Some('&' | '<')))
     };
     text.match_indices(quote).filter(is_delimiter).count()
 }
