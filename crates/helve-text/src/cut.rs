@@ -15,7 +15,7 @@ pub enum Keep {
     Head,
     Tail,
     /// Both ends. The middle is removed.
-    Middle,
+    BothEnds,
     /// Everything, for text that was limited elsewhere.
     All,
 }
@@ -54,7 +54,7 @@ pub fn cut(text: &str, keep: Keep, limits: Limits) -> Option<CutText<'_>> {
         Keep::All => return None,
         Keep::Head => (head(text, limits), ""),
         Keep::Tail => ("", tail(text, limits)),
-        Keep::Middle => {
+        Keep::BothEnds => {
             let half = Limits { lines: limits.lines.div_ceil(2), bytes: limits.bytes.div_ceil(2) };
             let head = head(text, half);
             let lines = limits.lines - count_lines(head);
@@ -67,8 +67,8 @@ pub fn cut(text: &str, keep: Keep, limits: Limits) -> Option<CutText<'_>> {
 
 /// Counts lines. Text after the last newline counts as a line.
 pub fn count_lines(text: &str) -> usize {
-    let unterminated = usize::from(!text.is_empty() && !text.ends_with('\n'));
-    memchr_iter(b'\n', text.as_bytes()).count() + unterminated
+    let unterminated_lines = usize::from(!text.is_empty() && !text.ends_with('\n'));
+    memchr_iter(b'\n', text.as_bytes()).count() + unterminated_lines
 }
 
 /// Returns the longest prefix of `text` within `limits`.
@@ -140,9 +140,9 @@ mod tests {
         let shown = match cut(text, keep, Limits { lines, bytes }) {
             None => "fits".to_owned(),
             Some(result) => {
-                let open = |yes| if yes { "…" } else { "" };
+                let ellipsis = |is_cut| if is_cut { "…" } else { "" };
                 let (before, after) =
-                    (open(result.head_ends_mid_line), open(result.tail_starts_mid_line));
+                    (ellipsis(result.head_ends_mid_line), ellipsis(result.tail_starts_mid_line));
                 let (lines, bytes) = (result.removed_lines, result.removed_bytes);
                 format!("{:?}{before} -{lines} -{bytes} {after}{:?}", result.head, result.tail)
             }
@@ -179,24 +179,24 @@ mod tests {
     }
 
     #[test]
-    fn middle_keeps_both_ends() {
-        check("1\n2\n3\n4\n5\n", Keep::Middle, (2, 99), expect![[r#""1\n" -3 -6 "5\n""#]]);
-        check("1\n2\n3\n4\n5\n", Keep::Middle, (3, 99), expect![[r#""1\n2\n" -2 -4 "5\n""#]]);
-        check("1\n2\n3\n4\n5\n", Keep::Middle, (9, 6), expect![[r#""1\n" -2 -4 "4\n5\n""#]]);
+    fn both_ends_are_kept() {
+        check("1\n2\n3\n4\n5\n", Keep::BothEnds, (2, 99), expect![[r#""1\n" -3 -6 "5\n""#]]);
+        check("1\n2\n3\n4\n5\n", Keep::BothEnds, (3, 99), expect![[r#""1\n2\n" -2 -4 "5\n""#]]);
+        check("1\n2\n3\n4\n5\n", Keep::BothEnds, (9, 6), expect![[r#""1\n" -2 -4 "4\n5\n""#]]);
         check(
             "1\n2222222222\n3\n4\n5\n",
-            Keep::Middle,
+            Keep::BothEnds,
             (9, 14),
             expect![[r#""1\n22222"… -0 -6 "3\n4\n5\n""#]],
         );
-        check("1\n2\n", Keep::Middle, (1, 99), expect![[r#""1\n" -1 -2 """#]]);
+        check("1\n2\n", Keep::BothEnds, (1, 99), expect![[r#""1\n" -1 -2 """#]]);
     }
 
     #[test]
     fn a_line_over_the_limit_is_cut_between_characters() {
         check("äöüäöü", Keep::Head, (9, 5), expect![[r#""äö"… -0 -8 """#]]);
         check("äöüäöü", Keep::Tail, (9, 5), expect![[r#""" -0 -8 …"öü""#]]);
-        check("äöüäöü", Keep::Middle, (9, 6), expect![[r#""ä"… -0 -6 …"öü""#]]);
+        check("äöüäöü", Keep::BothEnds, (9, 6), expect![[r#""ä"… -0 -6 …"öü""#]]);
         check("a\nxxxxxxxxxx\nb\n", Keep::Head, (9, 6), expect![[r#""a\nxxxx"… -1 -9 """#]]);
         check("a\nxxxxxxxxxx\nb\n", Keep::Tail, (9, 6), expect![[r#""" -1 -9 …"xxx\nb\n""#]]);
         check("a\nxxxxxxxxxx\nb\n", Keep::Tail, (9, 3), expect![[r#""" -2 -13 "b\n""#]]);
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_hundred_megabytes_are_cut() {
         let text = "0123456789abcde\n".repeat(100 << 20 >> 4);
-        for keep in [Keep::Head, Keep::Tail, Keep::Middle] {
+        for keep in [Keep::Head, Keep::Tail, Keep::BothEnds] {
             let result = cut(&text, keep, Limits { lines: 2_000, bytes: 50 << 10 }).unwrap();
             assert_eq!(
                 (result.head_lines + result.tail_lines, result.removed_lines),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     fn keep() -> impl Strategy<Value = Keep> {
-        prop_oneof![Just(Keep::Head), Just(Keep::Tail), Just(Keep::Middle)]
+        prop_oneof![Just(Keep::Head), Just(Keep::Tail), Just(Keep::BothEnds)]
     }
 
     /// Returns the lines that a byte range of a text touches.
@@ -252,7 +252,7 @@ mod tests {
     fn check_counts(text: &str, result: &CutText<'_>, removed: &str) -> Result<(), TestCaseError> {
         let head = touched_lines(text, 0, result.head.len());
         let tail = touched_lines(text, text.len() - result.tail.len(), text.len());
-        let shown = |line: &usize| head.contains(line) || tail.contains(line);
+        let is_shown = |line: &usize| head.contains(line) || tail.contains(line);
         prop_assert_eq!((result.head_lines, result.tail_lines), (head.len(), tail.len()));
         prop_assert_eq!(
             (result.total_lines, result.total_bytes),
@@ -261,7 +261,7 @@ mod tests {
         prop_assert_eq!(result.removed_bytes, removed.len());
         prop_assert_eq!(
             result.removed_lines,
-            (0..result.total_lines).filter(|line| !shown(line)).count()
+            (0..result.total_lines).filter(|line| !is_shown(line)).count()
         );
         prop_assert_eq!(
             result.head_ends_mid_line,
@@ -281,15 +281,15 @@ mod tests {
         keep: Keep,
         bytes: usize,
     ) -> Result<(), TestCaseError> {
-        let share = if keep == Keep::Middle { bytes / 2 } else { bytes };
+        let share = if keep == Keep::BothEnds { bytes / 2 } else { bytes };
         let line_at =
             |byte: usize| text.split_inclusive('\n').nth(text[..byte].matches('\n').count());
-        for (open, at) in [
+        for (is_cut, at) in [
             (result.head_ends_mid_line, result.head.len()),
             (result.tail_starts_mid_line, text.len() - result.tail.len()),
         ] {
             let length = line_at(at).map_or(0, str::len);
-            prop_assert!(!open || length > share, "line of {length} bytes cut");
+            prop_assert!(!is_cut || length > share, "line of {length} bytes cut");
         }
         Ok(())
     }

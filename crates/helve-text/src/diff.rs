@@ -21,8 +21,8 @@ pub struct DiffHunk {
 
 /// Up to this many items on both sides together, the shortest difference is computed.
 const MAX_SHORTEST: usize = 2_000;
-/// Up to this many items on both sides together, Myers' algorithm is used. With more, it could take seconds. Then only
-/// items known to be equal are kept: those of a short difference, or else those that occur once on both sides.
+/// Up to this many items on both sides together, Myers' algorithm is used. With more, it could take seconds. Larger
+/// sequences are aligned at the unchanged items of a short difference, or else at items that occur once on each side.
 const MAX_MYERS: usize = 200_000;
 
 /// Returns the hunks between two sequences, in order and never adjacent. The running time is bounded for any input.
@@ -195,7 +195,8 @@ fn unique_anchors(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
 
 /// Returns the longest subsequence of pairs whose second elements increase.
 fn longest_increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // `lasts` holds the last pair of the best subsequence of each length, `predecessors` the pair before each pair in its subsequence.
+    // `lasts` holds the last pair of the best subsequence of each length, `predecessors` the pair before each pair in its
+    // subsequence.
     let mut lasts: Vec<usize> = Vec::new();
     let mut predecessors = vec![None; pairs.len()];
     for (index, (_, to)) in pairs.iter().enumerate() {

@@ -166,8 +166,8 @@ pub enum EditRefusal {
     /// `old` starts after or inside a line's indentation. Later lines of `new` are indented less than that line, or the
     /// edit would join the next line to it.
     PartialIndentation { line: usize },
-    /// `new` rewrites text with plain characters where the file has typographic ones, or the reverse.
-    Typography { line: usize, character: char },
+    /// It is unclear how a character of `new` is spelled in the file: plain or typographic, as a tab or as spaces.
+    AmbiguousCharacter { line: usize, character: char },
     /// `old` has one level of escaping too many, and it is unclear whether `new` does too.
     Escapes { line: usize },
     /// Lines of `old` start with line numbers, but only some lines of `new` do.

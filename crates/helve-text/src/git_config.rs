@@ -177,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in "[\\[\\]a-c\"\\\\=#; \n\r]{0,60}") {
+        fn any_text_is_parsed_without_panic(text in "[\\[\\]a-c\"\\\\=#; \n\r]{0,60}") {
             parse(&text);
         }
     }

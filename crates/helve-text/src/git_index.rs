@@ -62,17 +62,17 @@ impl Index<'_> {
         for _ in 0..self.u32_at(8)? {
             let kind = self.u32_at(at + MODE_OFFSET)? & TYPE_MASK;
             let flags = self.u16_at(at + STAT_BYTES + self.hash_bytes)?;
-            let extended = if flags & EXTENDED == 0 { 0 } else { 2 };
-            let mut start = at + STAT_BYTES + self.hash_bytes + 2 + extended;
+            let extended_bytes = if flags & EXTENDED == 0 { 0 } else { 2 };
+            let mut start = at + STAT_BYTES + self.hash_bytes + 2 + extended_bytes;
             // Version 4 omits the prefix that a name shares with the previous one.
-            let cut = if version == 4 {
-                let (cut, length) = varint(self.bytes.get(start..)?)?;
+            let dropped = if version == 4 {
+                let (dropped, length) = varint(self.bytes.get(start..)?)?;
                 start += length;
-                cut
+                dropped
             } else {
                 name.len()
             };
-            name.truncate(name.len().checked_sub(cut)?);
+            name.truncate(name.len().checked_sub(dropped)?);
             if name.is_empty() {
                 starts.push(at);
             }
@@ -120,12 +120,13 @@ impl Index<'_> {
                 }
                 // Git may read the blocks that this table lists in parallel.
                 b"IEOT" => {
-                    let begins = |block: &[u8]| {
+                    let block_start = |block: &[u8]| {
                         let offset: [u8; 4] = block.get(..4)?.try_into().ok()?;
                         usize::try_from(u32::from_be_bytes(offset)).ok()
                     };
-                    let is_known =
-                        |block| begins(block).is_some_and(|at| starts.binary_search(&at).is_ok());
+                    let is_known = |block| {
+                        block_start(block).is_some_and(|at| starts.binary_search(&at).is_ok())
+                    };
                     inside.get(4..)?.chunks(8).all(is_known).then_some(())?;
                 }
                 _ => {}
@@ -179,16 +180,16 @@ mod tests {
     fn index(version: u8, entries: &[TestEntry], extensions: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
         let mut bytes = [b"DIRC\0\0\0", &[version][..], &[0, 0, 0, entries.len() as u8]].concat();
         let mut name = String::new();
-        for (mode, cut, own) in entries {
-            let kept = if version == 4 { name.len() - usize::from(*cut) } else { 0 };
-            name = format!("{}{own}", &name[..kept]);
+        for (mode, dropped, suffix) in entries {
+            let kept = if version == 4 { name.len() - usize::from(*dropped) } else { 0 };
+            name = format!("{}{suffix}", &name[..kept]);
             let start = bytes.len();
             bytes.extend([0; MODE_OFFSET]);
             bytes.extend(mode.to_be_bytes());
             bytes.extend([0; STAT_BYTES - MODE_OFFSET - 4 + HASH]);
             bytes.extend((name.len() as u16).to_be_bytes());
-            bytes.extend(Some(*cut).filter(|_| version == 4));
-            bytes.extend(own.as_bytes());
+            bytes.extend(Some(*dropped).filter(|_| version == 4));
+            bytes.extend(suffix.as_bytes());
             let length = bytes.len() - start;
             bytes.resize(start + if version == 4 { length + 1 } else { (length / 8 + 1) * 8 }, 0);
         }
@@ -234,11 +235,11 @@ mod tests {
     fn ambiguous_and_broken_indexes_are_refused() {
         let entries = [(FILE, 0, "dir/a"), (GITLINK, 1, "sub")];
         let second = HEADER_BYTES + STAT_BYTES + HASH + 2 + 1 + 5 + 1;
-        let begins = |at: usize| vec![0, 0, 0, 1, 0, 0, 0, at as u8, 0, 0, 0, 1];
-        check(&index(4, &entries, &[(b"IEOT", begins(HEADER_BYTES))]), Some("dir/sub||"));
-        check(&index(4, &entries, &[(b"IEOT", begins(second))]), None);
-        check(&index(2, &entries, &[(b"IEOT", begins(HEADER_BYTES + 72))]), Some("sub||"));
-        check(&index(2, &entries, &[(b"IEOT", begins(HEADER_BYTES + 8))]), None);
+        let block_table = |at: usize| vec![0, 0, 0, 1, 0, 0, 0, at as u8, 0, 0, 0, 1];
+        check(&index(4, &entries, &[(b"IEOT", block_table(HEADER_BYTES))]), Some("dir/sub||"));
+        check(&index(4, &entries, &[(b"IEOT", block_table(second))]), None);
+        check(&index(2, &entries, &[(b"IEOT", block_table(HEADER_BYTES + 72))]), Some("sub||"));
+        check(&index(2, &entries, &[(b"IEOT", block_table(HEADER_BYTES + 8))]), None);
         check(&index(2, &entries, &[(b"EOIE", vec![0; 4 + HASH])]), None);
         check(&index(2, &[(GITLINK, 0, "")], &[]), None);
         check(&index(5, &entries, &[]), None);
@@ -248,7 +249,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(
+        fn any_bytes_are_read_without_panic(
             algorithm in prop::sample::select(vec![HashAlgorithm::Sha1, HashAlgorithm::Sha256]),
             version in 2_u8..5,
             bytes in prop::collection::vec(any::<u8>(), 0..300),

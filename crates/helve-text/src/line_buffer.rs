@@ -6,7 +6,7 @@ pub struct LineBuffer {
     max_line: usize,
     line: Vec<u8>,
     /// The length so far of a line that exceeds the limit. The rest of the line is discarded.
-    discarded: Option<usize>,
+    discarded_len: Option<usize>,
 }
 
 /// State of the current line after a chunk.
@@ -22,7 +22,7 @@ pub enum LineStatus {
 
 impl LineBuffer {
     pub fn new(max_line: usize) -> Self {
-        Self { max_line, line: Vec::new(), discarded: None }
+        Self { max_line, line: Vec::new(), discarded_len: None }
     }
 
     /// Takes bytes from the chunk, up to and including the first newline. Returns how many bytes were taken.
@@ -30,14 +30,14 @@ impl LineBuffer {
         let newline = chunk.iter().position(|byte| *byte == b'\n');
         let piece = &chunk[..newline.unwrap_or(chunk.len())];
         let taken = piece.len() + usize::from(newline.is_some());
-        if let Some(discarded) = self.discarded {
-            self.discarded = newline.is_none().then_some(discarded + piece.len());
+        if let Some(length) = self.discarded_len {
+            self.discarded_len = newline.is_none().then_some(length + piece.len());
             return (taken, LineStatus::Incomplete);
         }
         let length = self.line.len() + piece.len();
         if length > self.max_line {
             self.line = Vec::new();
-            self.discarded = newline.is_none().then_some(length);
+            self.discarded_len = newline.is_none().then_some(length);
             return (taken, LineStatus::TooLong);
         }
         self.line.extend_from_slice(piece);
@@ -53,8 +53,8 @@ impl LineBuffer {
     }
 
     /// Returns the length so far of an overlong line that has not ended yet, or 0.
-    pub fn discarded(&self) -> usize {
-        self.discarded.unwrap_or(0)
+    pub fn discarded_len(&self) -> usize {
+        self.discarded_len.unwrap_or(0)
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// The lines of a text that arrives in chunks; `None` stands for an overlong line.
+    /// Returns the lines of a text that arrives in chunks. `None` stands for an overlong line.
     fn lines(text: &[u8], chunk: usize, max_line: usize) -> Vec<Option<Vec<u8>>> {
         let mut buffer = LineBuffer::new(max_line);
         let mut lines = Vec::new();
@@ -88,9 +88,9 @@ mod tests {
         let mut buffer = LineBuffer::new(3);
         assert_eq!(buffer.push(b"abc"), (3, LineStatus::Incomplete));
         assert_eq!(buffer.push(b"de"), (2, LineStatus::TooLong));
-        assert_eq!((buffer.discarded(), buffer.line.capacity()), (5, 0));
+        assert_eq!((buffer.discarded_len(), buffer.line.capacity()), (5, 0));
         assert_eq!(buffer.push(b"fg\nh\n"), (3, LineStatus::Incomplete));
-        assert_eq!(buffer.discarded(), 0);
+        assert_eq!(buffer.discarded_len(), 0);
         assert_eq!(buffer.push(b"h\n"), (2, LineStatus::Complete(b"h".to_vec())));
     }
 

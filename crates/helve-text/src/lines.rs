@@ -13,13 +13,13 @@ pub fn numbered(text: &str, first: usize) -> impl Iterator<Item = (usize, &str)>
 
 /// Returns the first `max` characters of `line`, and whether the line was longer.
 pub fn clip(line: &str, max: usize) -> (&str, bool) {
-    let end = forward(line, 0, max);
+    let end = offset_after(line, 0, max);
     (&line[..end], end < line.len())
 }
 
 /// A section of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clipped<'a> {
+pub struct ClippedLine<'a> {
     pub text: &'a str,
     /// Byte range of `text` in the line.
     pub range: Range<usize>,
@@ -30,25 +30,25 @@ pub struct Clipped<'a> {
 /// Returns at most `max` characters of `line`, with `found` (a byte range) in the middle.
 ///
 /// A longer `found` is shown from its start. Bounds inside a character move to its start.
-pub fn clip_around(line: &str, found: Range<usize>, max: usize) -> Clipped<'_> {
+pub fn clip_around(line: &str, found: Range<usize>, max: usize) -> ClippedLine<'_> {
     let found_start = line.floor_char_boundary(found.start);
     let found_end = line.floor_char_boundary(found.end).max(found_start);
-    let found_end = forward(line, found_start, max).min(found_end);
+    let found_end = offset_after(line, found_start, max).min(found_end);
     let spare = max - line[found_start..found_end].chars().count();
-    let after = line[found_end..forward(line, found_end, spare)].chars().count();
-    let start = backward(line, found_start, (spare / 2).max(spare - after));
-    let end = forward(line, found_end, spare - line[start..found_start].chars().count());
+    let after = line[found_end..offset_after(line, found_end, spare)].chars().count();
+    let start = offset_before(line, found_start, (spare / 2).max(spare - after));
+    let end = offset_after(line, found_end, spare - line[start..found_start].chars().count());
     let (is_cut_before, is_cut_after) = (start > 0, end < line.len());
-    Clipped { text: &line[start..end], range: start..end, is_cut_before, is_cut_after }
+    ClippedLine { text: &line[start..end], range: start..end, is_cut_before, is_cut_after }
 }
 
 /// Returns the offset `count` characters after `from`, or the end of the line.
-fn forward(line: &str, from: usize, count: usize) -> usize {
+fn offset_after(line: &str, from: usize, count: usize) -> usize {
     line[from..].char_indices().nth(count).map_or(line.len(), |(at, _)| from + at)
 }
 
 /// Returns the offset `count` characters before `to`, or the start of the line.
-fn backward(line: &str, to: usize, count: usize) -> usize {
+fn offset_before(line: &str, to: usize, count: usize) -> usize {
     match count.checked_sub(1) {
         None => to,
         Some(last) => line[..to].char_indices().nth_back(last).map_or(0, |(at, _)| at),

@@ -169,8 +169,8 @@ fn touched_lines(hunk: &DiffHunk, base: &[&[u8]], side: &[&[u8]]) -> Range<usize
     let up = (0..moving.start.min(hunk.old.start).min(MAX_SLIDE))
         .take_while(|step| lines[moving.end - 1 - step] == lines[moving.start - 1 - step])
         .count();
-    let room = (lines.len() - moving.end).min(base.len() - hunk.old.end);
-    let down = (0..room.min(MAX_SLIDE))
+    let max_down = (lines.len() - moving.end).min(base.len() - hunk.old.end);
+    let down = (0..max_down.min(MAX_SLIDE))
         .take_while(|step| lines[moving.start + step] == lines[moving.end + step])
         .count();
     hunk.old.start - up..hunk.old.end + down

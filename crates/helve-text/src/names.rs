@@ -35,7 +35,7 @@ pub fn parse_path(text: &str) -> Cow<'_, [u8]> {
 }
 
 fn parse(text: &str) -> Cow<'_, [u8]> {
-    // Only the canonical form is accepted, so no other spelling of `..` or of a slash gets in.
+    // Only the form that `show` writes is accepted, so that escapes cannot hide `..` or a slash.
     match unquote(text).filter(|name| show(name) == text) {
         Some(name) => Cow::Owned(name),
         None => Cow::Borrowed(text.as_bytes()),
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_on_one_line() {
+    fn names_are_displayed_on_one_line() {
         let check = |name: &[u8], shown: &str| {
             assert_eq!(show_path(name), shown);
             assert_eq!(parse_path(shown), name, "{shown}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn other_spellings_stand_for_themselves() {
+    fn text_that_is_not_quoted_in_the_displayed_form_stands_for_itself() {
         for text in [r#""\x2e\x2e""#, r#""a\x2fb""#, r#""\u{1b}""#, r#""a\q""#, r#""\""#] {
             assert_eq!(parse_path(text), text.as_bytes());
         }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn case_then_separators_then_typos_then_parts() {
+    fn more_similar_names_come_first() {
         check(
             "readfile",
             "readfiles read_file file ReadFile reedfile write",
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelled_tool_names() {
+    fn misspelled_tool_names_are_found() {
         const TOOLS: &str =
             "bash edit glob grep list multiedit read todoread todowrite webfetch write";
         check("Read", TOOLS, expect!["read todoread"]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelled_file_names() {
+    fn misspelled_file_names_are_found() {
         const FILES: &str =
             "Cargo.toml README.md index.ts main.rs main_test.rs mod.rs utils-test.ts";
         check("index.js", FILES, expect!["index.ts"]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_and_lists_are_fast() {
+    fn long_names_and_lists_are_searched() {
         let long = "a".repeat(1_000_000);
         let list = vec!["abcdefghijklmnopqrstuvwxyz"; 100_000];
         assert!(nearest(&"b".repeat(1_000_000), [long.as_str()], 3).is_empty());

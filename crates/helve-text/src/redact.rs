@@ -15,14 +15,14 @@ pub struct Redactor {
     secrets: Vec<Secret>,
     /// The end of the input so far, if it is a prefix of at least one secret.
     held: Vec<u8>,
-    replaced: u64,
+    replacement_count: u64,
 }
 
 /// Minimum length of an incomplete secret that is redacted at the end of a text.
 const MIN_CUT_PREFIX: usize = 4;
 
 /// Redacts secrets in a text. The text may have been cut inside a secret at its end.
-pub fn redacted(text: &str, secrets: &[impl AsRef<[u8]>]) -> String {
+pub fn redact_text(text: &str, secrets: &[impl AsRef<[u8]>]) -> String {
     let (mut redactor, mut out) = (Redactor::new(secrets), Vec::new());
     redactor.push(text.as_bytes(), &mut out);
     if redactor.held.len() >= MIN_CUT_PREFIX {
@@ -74,7 +74,7 @@ impl Redactor {
         let search = Search::new(
             secrets.iter().map(|secret| &secret.bytes[..secret.bytes.len().min(SEARCHED_PREFIX)]),
         );
-        Self { search, secrets, held: Vec::new(), replaced: 0 }
+        Self { search, secrets, held: Vec::new(), replacement_count: 0 }
     }
 
     /// Takes the next piece and appends everything that cannot be part of a secret.
@@ -97,22 +97,22 @@ impl Redactor {
     }
 
     /// Returns the number of replacements so far.
-    pub fn replaced(&self) -> u64 {
-        self.replaced
+    pub fn replacement_count(&self) -> u64 {
+        self.replacement_count
     }
 
     /// Appends the part of `bytes` that is certain, with secrets replaced. Returns the length of that part.
     fn redact_certain(&mut self, bytes: &[u8], stream: Stream, out: &mut Vec<u8>) -> usize {
         if matches!(self.search, Search::Everything) {
-            if self.replaced == 0 && !bytes.is_empty() {
-                self.replaced = 1;
+            if self.replacement_count == 0 && !bytes.is_empty() {
+                self.replacement_count = 1;
                 out.extend_from_slice(REDACTED);
             }
             return bytes.len();
         }
-        // No secret that starts before `certain_end` extends beyond the end of `bytes`. Everything before `done` has been
+        // No secret that starts before `certain_end` extends beyond the end of `bytes`. Everything before `appended_end` has been
         // appended.
-        let (mut done, mut certain_end) = (0, self.certain_end(bytes, stream));
+        let (mut appended_end, mut certain_end) = (0, self.certain_end(bytes, stream));
         let mut from = 0;
         while let Some(at) = self.search.find(bytes, from)
             && at < certain_end
@@ -123,16 +123,16 @@ impl Redactor {
                 from = at + 1;
                 continue;
             };
-            out.extend_from_slice(&bytes[done..at]);
+            out.extend_from_slice(&bytes[appended_end..at]);
             out.extend_from_slice(REDACTED);
-            self.replaced += 1;
-            done = at + length;
-            from = done;
-            if done > certain_end {
-                certain_end = done + self.certain_end(&bytes[done..], stream);
+            self.replacement_count += 1;
+            appended_end = at + length;
+            from = appended_end;
+            if appended_end > certain_end {
+                certain_end = appended_end + self.certain_end(&bytes[appended_end..], stream);
             }
         }
-        out.extend_from_slice(&bytes[done..certain_end]);
+        out.extend_from_slice(&bytes[appended_end..certain_end]);
         certain_end
     }
 
@@ -218,13 +218,13 @@ mod tests {
             redactor.push(piece.as_bytes(), &mut out);
         }
         redactor.finish(&mut out);
-        (String::from_utf8(out).unwrap(), redactor.replaced())
+        (String::from_utf8(out).unwrap(), redactor.replacement_count())
     }
 
     #[track_caller]
     fn check(secrets: &[&str], pieces: &[&str], expect: Expect) {
-        let (text, replaced) = redact(secrets, pieces.iter().copied());
-        expect.assert_eq(&format!("{text} {replaced}"));
+        let (text, replacement_count) = redact(secrets, pieces.iter().copied());
+        expect.assert_eq(&format!("{text} {replacement_count}"));
     }
 
     #[test]
@@ -263,23 +263,23 @@ mod tests {
     }
 
     #[test]
-    fn long_secrets_are_fast() {
+    fn long_secrets_are_replaced() {
         let secret = "a".repeat(100_000);
         let output = "a".repeat(99_999);
-        let (text, replaced) = redact(&[&secret], [output.as_str(); 9]);
-        assert_eq!((text.len(), replaced), (8 * REDACTED.len() + 99_991, 8));
+        let (text, replacement_count) = redact(&[&secret], [output.as_str(); 9]);
+        assert_eq!((text.len(), replacement_count), (8 * REDACTED.len() + 99_991, 8));
     }
 
     /// Reference implementation: replaces the longest secret at each position, or copies one character.
     fn reference(secrets: &[&str], text: &str) -> (String, u64) {
-        let (mut out, mut replaced, mut rest) = (String::new(), 0, text);
+        let (mut out, mut replacement_count, mut rest) = (String::new(), 0, text);
         while let Some(first) = rest.chars().next() {
             let matching =
                 secrets.iter().filter(|secret| !secret.is_empty() && rest.starts_with(**secret));
             let length = match matching.map(|secret| secret.len()).max() {
                 Some(length) => {
                     out.push_str("[redacted]");
-                    replaced += 1;
+                    replacement_count += 1;
                     length
                 }
                 None => {
@@ -289,20 +289,20 @@ mod tests {
             };
             rest = &rest[length..];
         }
-        (out, replaced)
+        (out, replacement_count)
     }
 
     #[test]
     fn a_text_may_end_in_the_middle_of_a_secret() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(redacted(text, &["hunter22", "hunter22andmore"]), expected);
+            assert_eq!(redact_text(text, &["hunter22", "hunter22andmore"]), expected);
         };
         check("ls -l", "ls -l");
         check("login hunter22 --now", "login [redacted] --now");
         check("login hunter22", "login [redacted]");
         check("login hunt", "login [redacted]");
         check("touch h", "touch h");
-        assert_eq!(redacted("anything", &[] as &[&str]), "anything");
+        assert_eq!(redact_text("anything", &[] as &[&str]), "anything");
     }
 
     proptest! {

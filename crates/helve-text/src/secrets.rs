@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn variable_names_that_mark_secrets() {
+    fn secret_variables_are_recognized_by_name() {
         for name in [
             "GITHUB_TOKEN",
             "NPM_TOKEN",

@@ -84,7 +84,7 @@ pub enum ShellLanguage {
     Korn,
     /// Like bash, with more special variables.
     Zsh,
-    /// A plain `sh`, to which `[[` and `((` are ordinary words. Any extension is a doubt.
+    /// A plain `sh`, to which `[[` and `((` are ordinary words. Syntax beyond POSIX is a doubt.
     Posix,
 }
 
@@ -159,9 +159,11 @@ pub struct Run {
     pub risks: Vec<Risk>,
     /// Whether the program is an interpreter. Approving one use of it must not approve every script.
     pub is_interpreter: bool,
-    /// Whether the program is in `programs.txt`, so that it cannot run one of its arguments unnoticed.
+    /// Whether the analysis knows what the program does with its arguments. An unknown program may run any of them as a
+    /// command.
     pub is_known: bool,
-    /// Whether the program, called like this, does nothing but read. What it reads is listed as accesses.
+    /// Whether the program, called with these arguments, only reads. The files that it reads are in
+    /// [`Script::accesses`].
     pub only_reads: bool,
 }
 
@@ -170,7 +172,7 @@ pub struct Run {
 pub enum Approval {
     Required,
     /// The command only changes the shell's own directory or control flow, like `cd` and `true`. Only a rule that
-    /// names it applies.
+    /// names the command applies to it.
     Exempt,
 }
 
@@ -203,14 +205,14 @@ pub enum DynamicKind {
     Number,
     /// A commit hash, or the empty string.
     Commit,
-    /// A commit hash inside a revision, as in `$base..HEAD`. A program that takes revisions cannot take it for a flag.
+    /// A commit hash inside a revision, as in `$base..HEAD`. A program that expects revisions does not treat it as a flag.
     Revision,
     /// The pipe that the shell creates for `<(…)`.
     Pipe,
     /// A path that `find` printed. It starts with the prefix of the word.
     FindResult {
-        /// The path is a regular file or a directory, not a symbolic link.
-        regular: bool,
+        /// Whether the path is certainly a regular file or a directory, not a symbolic link.
+        is_not_a_link: bool,
     },
 }
 
@@ -277,6 +279,7 @@ pub struct Transfer {
     pub from: FileTarget,
     /// Absolute path. If it is a directory, the file goes into it under its own name.
     pub to: String,
+    /// Whether `to` becomes a symbolic link.
     pub symbolic: bool,
     /// The entries of the directory `from` go into `to`, rather than the directory itself.
     pub merges: bool,
@@ -297,9 +300,9 @@ pub enum AccessKind {
     /// Only metadata is read: existence, name, size.
     Stat,
     Read,
-    /// Read if the word turns out to be a file.
+    /// The word may be a file. If so, the file is read.
     MaybeRead,
-    /// Passed to a program that is not in `programs.txt`, if the word turns out to be a file.
+    /// The word may be a file. If so, a program that is not in `programs.txt` may do anything with it.
     PassedToUnknown,
     /// Read together with everything below it, including what symbolic links lead to.
     ReadTree,
@@ -309,7 +312,7 @@ pub enum AccessKind {
     WriteTree,
     /// Becomes the working directory.
     Enter,
-    /// Intended as a name, not as a file. Harmless unless a file of this name exists.
+    /// Intended as a name, such as a branch name, not as a file. Harmless unless a file of this name exists.
     NameOnly,
     /// Not accessed as a file, but the shell expands the glob, and a file name that starts with a dash would act as a
     /// flag.
@@ -348,8 +351,9 @@ pub enum DoubtKind {
     Variable,
     /// A change to how the shell reads or runs what follows.
     State,
-    /// Code that comes from a pipe, a file or a here-document.
-    Input,
+    /// Code that is not on the command line. It comes from a pipe, a here-document, a file that the script
+    /// wrote, or input typed into a process.
+    ExternalCode,
     /// A program that runs another one in a way that is not analyzed.
     Wrapper,
     /// A network connection that the shell itself opens.

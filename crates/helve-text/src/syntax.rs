@@ -86,7 +86,11 @@ pub fn check(language: Language, text: &str) -> SyntaxCheck {
 
 /// Returns the errors that `after` has and `before` does not, at most [`MAX_ERRORS`]. `before` is `None` for a new
 /// file.
-pub fn introduced(language: Language, before: Option<&str>, after: &str) -> Vec<SyntaxError> {
+pub fn introduced_errors(
+    language: Language,
+    before: Option<&str>,
+    after: &str,
+) -> Vec<SyntaxError> {
     let deadline = Instant::now() + TIME_LIMIT;
     let Some(new_errors) =
         located_errors(language, after, deadline).filter(|errors| !errors.is_empty())

@@ -11,8 +11,8 @@ use line::PendingLine;
 /// Turns raw output into plain text.
 ///
 /// Removes escape sequences. An unterminated sequence loses only its introducer. Text after a carriage return replaces
-/// its line, and text after a backspace replaces the character before it. Other control characters are removed. Tabs, newlines and
-/// invalid UTF-8 are kept. At most one line of [`MAX_LINE`] and one sequence are held back.
+/// its line, and text after a backspace replaces the character before it. Other control characters are removed. Tabs,
+/// newlines and invalid UTF-8 are kept. At most one line of [`MAX_LINE`] and one sequence are held back.
 #[derive(Debug, Default)]
 pub struct TerminalFilter {
     state: State,
@@ -73,11 +73,11 @@ impl TerminalFilter {
         while !rest.is_empty() {
             if self.state == State::Text && self.continuation_bytes == 0 {
                 let (text, after) = rest.split_at(scan::plain_prefix(rest));
-                self.line.text(text, out);
+                self.line.print(text, out);
                 rest = after;
             }
             if let Some((byte, after)) = rest.split_first() {
-                self.byte(*byte, out);
+                self.handle_byte(*byte, out);
                 rest = after;
             }
         }
@@ -100,38 +100,38 @@ impl TerminalFilter {
         self.line.held()
     }
 
-    fn byte(&mut self, byte: u8, out: &mut Vec<u8>) {
-        let continues = self.continues(byte);
+    fn handle_byte(&mut self, byte: u8, out: &mut Vec<u8>) {
+        let continues = self.track_continuation(byte);
         match self.state {
-            State::Text => self.text(byte, continues, out),
+            State::Text => self.handle_text_byte(byte, continues, out),
             State::C1Lead => match byte {
                 0x80..=0x9f => self.introduce(byte, Introducer::Standard),
                 _ => {
                     self.state = State::Text;
-                    self.line.text(&[0xc2], out);
-                    self.text(byte, continues, out);
+                    self.line.print(&[0xc2], out);
+                    self.handle_text_byte(byte, continues, out);
                 }
             },
             State::Escape => match byte {
                 b'[' => self.begin(State::Parameters(Introducer::Standard)),
                 b']' | b'P' | b'X' | b'^' | b'_' => self.begin(State::String(Introducer::Standard)),
                 0x20..=0x2f => self.hold(byte, State::EscapeIntermediates),
-                0x30..=0x7e => self.end(),
-                _ => self.invalid(byte, continues, out),
+                0x30..=0x7e => self.end_sequence(),
+                _ => self.handle_invalid_byte(byte, continues, out),
             },
             State::EscapeIntermediates => match byte {
                 0x20..=0x2f if self.held.len() < MAX_CONTROL => {
                     self.hold(byte, State::EscapeIntermediates)
                 }
-                0x30..=0x7e => self.end(),
-                _ => self.invalid(byte, continues, out),
+                0x30..=0x7e => self.end_sequence(),
+                _ => self.handle_invalid_byte(byte, continues, out),
             },
             State::Parameters(introducer) | State::Intermediates(introducer) => {
-                self.control(introducer, byte, continues, out);
+                self.handle_control_byte(introducer, byte, continues, out);
             }
-            State::String(introducer) => self.string(introducer, byte, continues, out),
+            State::String(introducer) => self.handle_string_byte(introducer, byte, continues, out),
             State::StringC1Lead => match byte {
-                0x9c => self.end(),
+                0x9c => self.end_sequence(),
                 0x80..=0x9f => {
                     self.state = State::String(Introducer::Standard);
                     self.abandon(out);
@@ -139,20 +139,20 @@ impl TerminalFilter {
                 }
                 _ => {
                     self.hold(0xc2, State::String(Introducer::Standard));
-                    self.string(Introducer::Standard, byte, continues, out);
+                    self.handle_string_byte(Introducer::Standard, byte, continues, out);
                 }
             },
-            State::StringEscape(_) if byte == b'\\' => self.end(),
+            State::StringEscape(_) if byte == b'\\' => self.end_sequence(),
             State::StringEscape(_) => {
                 self.abandon(out);
                 self.state = State::Escape;
-                self.byte(byte, out);
+                self.handle_byte(byte, out);
             }
         }
     }
 
-    /// Whether the byte continues a character. Updates the number of expected continuation bytes.
-    fn continues(&mut self, byte: u8) -> bool {
+    /// Returns whether the byte continues a character. Updates the number of expected continuation bytes.
+    fn track_continuation(&mut self, byte: u8) -> bool {
         let continues = self.continuation_bytes > 0 && (0x80..=0xbf).contains(&byte);
         self.continuation_bytes = match byte {
             _ if continues => self.continuation_bytes - 1,
@@ -164,23 +164,23 @@ impl TerminalFilter {
         continues
     }
 
-    fn text(&mut self, byte: u8, continues: bool, out: &mut Vec<u8>) {
+    fn handle_text_byte(&mut self, byte: u8, continues: bool, out: &mut Vec<u8>) {
         match byte {
             0x1b => self.begin(State::Escape),
             b'\r' => self.line.return_carriage(),
             0x08 => self.line.step_back(),
-            b'\n' | b'\t' | 0x20..=0x7e => self.line.text(&[byte], out),
+            b'\n' | b'\t' | 0x20..=0x7e => self.line.print(&[byte], out),
             0..=0x1f | 0x7f => {}
             0xc2 => self.state = State::C1Lead,
             0x80..=0x9f if !continues => {
                 self.introduce(byte, Introducer::SingleByte);
                 if self.state == State::Text {
-                    self.line.text(&[byte], out);
+                    self.line.print(&[byte], out);
                 } else {
                     self.held.push(byte);
                 }
             }
-            0x80..=0xff => self.line.text(&[byte], out),
+            0x80..=0xff => self.line.print(&[byte], out),
         }
     }
 
@@ -193,7 +193,13 @@ impl TerminalFilter {
         });
     }
 
-    fn control(&mut self, introducer: Introducer, byte: u8, continues: bool, out: &mut Vec<u8>) {
+    fn handle_control_byte(
+        &mut self,
+        introducer: Introducer,
+        byte: u8,
+        continues: bool,
+        out: &mut Vec<u8>,
+    ) {
         let fits = self.held.len() < MAX_CONTROL;
         match byte {
             0x30..=0x3f if fits && matches!(self.state, State::Parameters(_)) => {
@@ -206,23 +212,29 @@ impl TerminalFilter {
                 if matches!((parameters, byte), (b"" | b"0" | b"1", b'G') | (b"2", b'K')) {
                     self.line.return_carriage();
                 }
-                self.end();
+                self.end_sequence();
             }
-            _ => self.invalid(byte, continues, out),
+            _ => self.handle_invalid_byte(byte, continues, out),
         }
     }
 
-    fn string(&mut self, introducer: Introducer, byte: u8, continues: bool, out: &mut Vec<u8>) {
+    fn handle_string_byte(
+        &mut self,
+        introducer: Introducer,
+        byte: u8,
+        continues: bool,
+        out: &mut Vec<u8>,
+    ) {
         match byte {
-            0x07 => self.end(),
-            0x9c if !continues => self.end(),
+            0x07 => self.end_sequence(),
+            0x9c if !continues => self.end_sequence(),
             0x1b => self.state = State::StringEscape(introducer),
             0xc2 if introducer == Introducer::Standard => self.state = State::StringC1Lead,
-            0..=0x1f | 0x7f if byte != b'\t' => self.invalid(byte, continues, out),
+            0..=0x1f | 0x7f if byte != b'\t' => self.handle_invalid_byte(byte, continues, out),
             0x80..=0xff if introducer == Introducer::SingleByte => {
-                self.invalid(byte, continues, out)
+                self.handle_invalid_byte(byte, continues, out)
             }
-            _ if self.held.len() >= MAX_STRING => self.invalid(byte, continues, out),
+            _ if self.held.len() >= MAX_STRING => self.handle_invalid_byte(byte, continues, out),
             _ => self.hold(byte, self.state),
         }
     }
@@ -237,22 +249,23 @@ impl TerminalFilter {
         self.state = state;
     }
 
-    fn end(&mut self) {
+    fn end_sequence(&mut self) {
         self.begin(State::Text);
     }
 
     /// Abandons an invalid sequence: the held bytes are text, and the current byte may be too.
-    fn invalid(&mut self, byte: u8, continues: bool, out: &mut Vec<u8>) {
+    fn handle_invalid_byte(&mut self, byte: u8, continues: bool, out: &mut Vec<u8>) {
         self.abandon(out);
-        self.text(byte, continues, out);
+        self.handle_text_byte(byte, continues, out);
     }
 
+    /// Ends an incomplete sequence and prints the bytes that were held back.
     fn abandon(&mut self, out: &mut Vec<u8>) {
-        self.line.text(&self.held, out);
+        self.line.print(&self.held, out);
         if matches!(self.state, State::C1Lead | State::StringC1Lead) {
-            self.line.text(&[0xc2], out);
+            self.line.print(&[0xc2], out);
         }
-        self.end();
+        self.end_sequence();
     }
 }
 

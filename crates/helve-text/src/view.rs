@@ -68,7 +68,7 @@ impl<'a> View<'a> {
             Encoding::Utf16Le | Encoding::Utf16Be => View::utf16_view(bytes, &guess),
             Encoding::Utf8 if !guess.damaged => match std::str::from_utf8(body) {
                 Ok(text) if memchr(b'\r', body).is_none() => {
-                    Ok(View::borrowed(bytes, text, &guess))
+                    Ok(View::borrowed_view(bytes, text, &guess))
                 }
                 Ok(_) | Err(_) => Ok(View::byte_view(bytes, &guess)),
             },
@@ -178,7 +178,7 @@ impl<'a> View<'a> {
     }
 
     /// Borrows valid UTF-8 without carriage returns.
-    fn borrowed(bytes: &'a [u8], text: &'a str, guess: &Guess) -> View<'a> {
+    fn borrowed_view(bytes: &'a [u8], text: &'a str, guess: &Guess) -> View<'a> {
         let bom_len = guess.bom_len;
         let mut lines = vec![LineStart { text: 0, byte: bom_len, ending: LineEnding::None }];
         for at in memchr_iter(b'\n', text.as_bytes()) {

@@ -18,9 +18,8 @@ pub fn strip(text: &str) -> Cow<'_, str> {
     while let Some(control) = rest.chars().next() {
         rest = match escape_sequence(rest) {
             EscapeSequence::Complete(length) => &rest[length..],
-            EscapeSequence::Invalid(introducer) | EscapeSequence::Incomplete(introducer) => {
-                &rest[introducer..]
-            }
+            EscapeSequence::Invalid(introducer_len)
+            | EscapeSequence::Incomplete(introducer_len) => &rest[introducer_len..],
             EscapeSequence::None if control == '\r' => {
                 let after = rest.trim_start_matches('\r');
                 if !after.is_empty() && !after.starts_with('\n') {

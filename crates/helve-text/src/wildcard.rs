@@ -21,7 +21,7 @@ fn alternatives(pattern: &str) -> impl Iterator<Item = &str> {
     pattern.strip_suffix(" *").into_iter().chain([pattern])
 }
 
-/// Greedy matching that backtracks only to the last `*`, so at worst pattern length × text length.
+/// Matches greedily and backtracks only to the last `*`, so it takes at most pattern length × text length steps.
 fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut pattern_at, mut text_at) = (0, 0);
@@ -121,8 +121,8 @@ fn includes(wide: &str, narrow: &str) -> bool {
             }
             PatternToken::Gap(min) => {
                 let Some(first) = reached.iter().position(|yes| *yes) else { return false };
-                let enough = |n: usize| n >= first && lengths[n] - lengths[first] >= min;
-                (0..reached.len()).map(enough).collect()
+                let has_enough_chars = |n: usize| n >= first && lengths[n] - lengths[first] >= min;
+                (0..reached.len()).map(has_enough_chars).collect()
             }
         };
     }
@@ -146,11 +146,11 @@ mod tests {
     use super::{covers, matches};
 
     #[track_caller]
-    fn check(pattern: &str, yes: &[&str], no: &[&str]) {
-        for text in yes {
+    fn check(pattern: &str, matching: &[&str], other: &[&str]) {
+        for text in matching {
             assert!(matches(pattern, text), "{pattern:?} should match {text:?}");
         }
-        for text in no {
+        for text in other {
             assert!(!matches(pattern, text), "{pattern:?} should not match {text:?}");
         }
     }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn no_exponential_blow_up() {
+    fn matching_time_is_not_exponential() {
         let pattern = "*a".repeat(200) + "b";
         assert!(!matches(&pattern, &"a".repeat(20_000)));
         assert!(!covers(&pattern, &("a".repeat(2_000) + "*")));

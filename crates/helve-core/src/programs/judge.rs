@@ -58,7 +58,7 @@ pub fn control_request(id: &ProcessId, subject: impl Into<String>) -> Request {
 
 /// Asks to type into a process. What it does with the input is unknown, so no rule allows it.
 pub fn input_request(id: &ProcessId, input: &str) -> Request {
-    let doubt = Doubt { kind: DoubtKind::Input, shown: input.into() };
+    let doubt = Doubt { kind: DoubtKind::ExternalCode, shown: input.into() };
     let part = Part::new("bash", input).matched_by(MatchBy::Unclear(Unclear::Doubt(doubt)));
     Request { act: Act::ControlProcess(id.clone()), parts: vec![part] }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helve_policy::{Act, ProcessId};
-use helve_text::redact::redacted;
+use helve_text::redact::redact_text;
 
 use super::judge::environment;
 use super::{PreparedCommand, Programs, repository};
@@ -203,7 +203,7 @@ impl Drop for RunningCommand {
 /// Redacts secrets from command lines, which contain the values of variables, already expanded.
 fn redact_command_lines(process: &mut Process, secrets: &[Bytes]) {
     for member in process.children.iter_mut().chain(&mut process.waiting_for_input) {
-        member.command = redacted(&member.command, secrets);
+        member.command = redact_text(&member.command, secrets);
     }
 }
 

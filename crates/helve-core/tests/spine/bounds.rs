@@ -70,7 +70,7 @@ async fn tail() {
 async fn middle_and_a_sub_agent_to_search_it() {
     let task = does("task", |_ctx| Box::pin(async { Ok(ToolOutput::text("", "")) }));
     check(
-        Keep::Middle,
+        Keep::BothEnds,
         Some(Box::new(task)),
         expect![[r#"
             line 1

@@ -47,7 +47,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             match status {
                 LineStatus::Complete(line) => return Ok(LineRead::Line(line)),
                 LineStatus::TooLong => return Ok(LineRead::TooLong),
-                LineStatus::Incomplete if self.buffer.discarded() > MAX_DISCARDED => {
+                LineStatus::Incomplete if self.buffer.discarded_len() > MAX_DISCARDED => {
                     return Ok(LineRead::Endless);
                 }
                 LineStatus::Incomplete => {}

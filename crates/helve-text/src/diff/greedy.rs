@@ -15,9 +15,10 @@ pub(super) fn common_items(old: &[usize], new: &[usize]) -> Option<Vec<(usize, u
         // The end lies on the diagonal on which both sides are used up.
         let end =
             (round + old.len()).checked_sub(new.len()).filter(|index| index.is_multiple_of(2));
-        let done = end.and_then(|index| reached.get(index)).is_some_and(|at| *at >= old.len());
+        let is_complete =
+            end.and_then(|index| reached.get(index)).is_some_and(|at| *at >= old.len());
         rounds.push(reached);
-        if done {
+        if is_complete {
             return Some(walk_back(&rounds, old.len(), new.len()));
         }
     }
@@ -33,10 +34,10 @@ struct Search<'a> {
 impl Search<'_> {
     /// Returns how far along the old side each diagonal gets with one more difference. Diagonal `k` is at index
     /// `k + round`.
-    fn round(&mut self, last: Option<&[usize]>, round: usize) -> Option<Vec<usize>> {
+    fn round(&mut self, previous: Option<&[usize]>, round: usize) -> Option<Vec<usize>> {
         let mut reached = vec![0; 2 * round + 1];
         for index in (0..=2 * round).step_by(2) {
-            let start = last.map_or(0, |last| diagonal_start(last, index, round).0);
+            let start = previous.map_or(0, |previous| diagonal_start(previous, index, round).0);
             let diagonal = index.cast_signed() - round.cast_signed();
             let mut old_at = start;
             while let Some(new_at) = old_at.checked_add_signed(-diagonal)
@@ -55,10 +56,10 @@ impl Search<'_> {
 
 /// Returns the position on the old side at which a diagonal starts in a round, and whether the step to it deleted an
 /// item of the old side.
-fn diagonal_start(last: &[usize], index: usize, round: usize) -> (usize, bool) {
+fn diagonal_start(previous: &[usize], index: usize, round: usize) -> (usize, bool) {
     // Relative to the last round, indices shift: the diagonal below is at `index - 2`, the one above at `index`.
-    let below = index.checked_sub(2).map(|below| last[below] + 1);
-    let above = (index < 2 * round).then(|| last[index]);
+    let below = index.checked_sub(2).map(|below| previous[below] + 1);
+    let above = (index < 2 * round).then(|| previous[index]);
     match (below, above) {
         (Some(below), Some(above)) if below > above => (below, true),
         (_, Some(above)) => (above, false),
@@ -75,7 +76,7 @@ fn walk_back(rounds: &[Vec<usize>], old: usize, new: usize) -> Vec<(usize, usize
         let index = round + old_at - new_at.min(round + old_at);
         let (start, is_deletion) = round
             .checked_sub(1)
-            .map_or((0, false), |last| diagonal_start(&rounds[last], index, round));
+            .map_or((0, false), |previous| diagonal_start(&rounds[previous], index, round));
         while old_at > start {
             (old_at, new_at) = (old_at - 1, new_at.saturating_sub(1));
             common.push((old_at, new_at));

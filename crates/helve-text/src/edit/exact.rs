@@ -23,7 +23,7 @@ pub(super) fn apply(
     if !edit.all {
         // The second search starts one byte later, so that an overlapping occurrence is found too.
         if finder.find(&text[first + 1..]).is_some() {
-            return Err(ambiguous(view, &finder, first));
+            return Err(ambiguous_refusal(view, &finder, first));
         }
         if policy == MatchPolicy::Safe && splits_indentation(view, first, edit) {
             return Err(EditRefusal::PartialIndentation { line: view.line_at(first) + 1 });
@@ -58,13 +58,13 @@ fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
     joins_next || is_one_line && later_lines.any(|line| !line.starts_with(lead))
 }
 
-fn ambiguous(view: &View<'_>, finder: &Finder<'_>, first: usize) -> EditRefusal {
+fn ambiguous_refusal(view: &View<'_>, finder: &Finder<'_>, first: usize) -> EditRefusal {
     let text = view.text().as_bytes();
-    let separate = finder.find_iter(text).count();
+    let separate_count = finder.find_iter(text).count();
     let overlapping = finder.find(&text[first + 1..]).map(|second| first + 1 + second);
     let (lines, count) = match overlapping {
-        Some(second) if separate == 1 => (vec![first, second], 2),
-        Some(_) | None => (finder.find_iter(text).take(MAX_LISTED).collect(), separate),
+        Some(second) if separate_count == 1 => (vec![first, second], 2),
+        Some(_) | None => (finder.find_iter(text).take(MAX_LISTED).collect(), separate_count),
     };
     let lines = lines.into_iter().map(|start| view.line_at(start) + 1).collect();
     EditRefusal::Ambiguous { lines, count, tolerances: Tolerances::NONE }

@@ -1,5 +1,5 @@
-//! Finds the quoted text in a file line by line, and the tolerances that each match needs. The quoted text is the old text
-//! of an edit, which the caller copied from the file, perhaps inexactly.
+//! Finds the quoted text in a file line by line, and the tolerances that each match needs. The quoted text is the old
+//! text of an edit, which the caller copied from the file, perhaps inexactly.
 
 use std::{borrow::Cow, cell::OnceCell, cmp::Reverse, collections::BTreeMap, ops::Range};
 
@@ -116,8 +116,8 @@ pub(super) fn find_one_line_off(view: &View<'_>, old: &str, found: &MatchSet) ->
 /// Maximum number of line comparisons in [`find_one_line_off`].
 const MAX_COMPARED: usize = 4_000_000;
 
-/// Returns the indices of the file's lines at which a match starts: the keys of the lines from there equal the keys of the
-/// quoted lines.
+/// Returns the indices of the file's lines at which a match starts: the keys of the lines from there on equal the keys
+/// of the quoted lines.
 pub(super) fn match_starts(keys: &LineKeys, quoted: &[&str]) -> Vec<usize> {
     let quoted_keys: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
     let keys = &keys.hashes;
@@ -188,13 +188,18 @@ pub(super) fn candidate_at(
     if !has_blanks_above || !has_blanks_below {
         needed = needed.with(Tolerance::BoundaryLines);
     }
-    let taken = if has_blanks_above { 0 } else { core.start }..if has_blanks_below {
+    let quoted_range = if has_blanks_above { 0 } else { core.start }..if has_blanks_below {
         quoted.len()
     } else {
         core.end
     };
-    let first = start - (core.start - taken.start);
-    Some(Candidate { lines: first..first + taken.len(), quoted: taken, indent, needed })
+    let first = start - (core.start - quoted_range.start);
+    Some(Candidate {
+        lines: first..first + quoted_range.len(),
+        quoted: quoted_range,
+        indent,
+        needed,
+    })
 }
 
 fn indent_step(view: &View<'_>) -> Option<usize> {

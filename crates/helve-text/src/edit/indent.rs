@@ -20,13 +20,13 @@ enum IndentRule {
     /// The quoted text has this prefix before the file's indentation.
     Remove(String),
     /// Tabs on one side correspond to spaces on the other at a tab width of `width`. The file is indented `shift`
-    /// columns more than the quoted text, with tabs if `tabs`, otherwise with spaces. `odd` allows columns between
-    /// tab stops, because the file has such lines.
+    /// columns more than the quoted text, with tabs if `uses_tabs`, otherwise with spaces. If `has_odd_columns`, the
+    /// file also has lines that start between tab stops.
     Columns {
         width: usize,
         shift: isize,
-        tabs: bool,
-        odd: bool,
+        uses_tabs: bool,
+        has_odd_columns: bool,
     },
     /// Only one depth was seen, so other depths are unknown.
     SingleDepth,
@@ -47,9 +47,9 @@ pub(super) fn infer(
 ) -> Option<IndentMapping> {
     if let Some(mut rule) = infer_rule(pairs) {
         // A single depth fits any tab width at some shift.
-        if let IndentRule::Columns { width, tabs, .. } = rule
+        if let IndentRule::Columns { width, uses_tabs, .. } = rule
             && pairs.iter().all(|pair| *pair == pairs[0])
-            && if tabs { width == 2 && pairs[0].1.len() > 1 } else { !is_indent_step(width) }
+            && if uses_tabs { width == 2 && pairs[0].1.len() > 1 } else { !is_indent_step(width) }
         {
             rule = IndentRule::SingleDepth;
         }
@@ -105,7 +105,7 @@ impl IndentMapping {
 
     /// Returns the file's indentation for a line of the new text.
     pub(super) fn map(&self, lead: &str) -> Result<String, Unmapped> {
-        // If the first line was quoted without its indentation, so may be other lines that are indented less.
+        // If the first line was quoted without its indentation, other lines may lack some of theirs too.
         if self.first_line.as_ref().is_some_and(|actual| {
             !lead.starts_with(actual.as_str()) && !self.known.contains_key(lead)
         }) {
@@ -126,13 +126,15 @@ impl IndentMapping {
             IndentRule::Remove(prefix) => {
                 lead.strip_prefix(prefix.as_str()).map(str::to_owned).ok_or(Unmapped)
             }
-            IndentRule::Columns { width, shift, tabs, odd } => {
+            IndentRule::Columns { width, shift, uses_tabs, has_odd_columns } => {
                 let columns = columns(lead, *width)
                     .and_then(|columns| columns.checked_add_signed(*shift))
                     .ok_or(Unmapped)?;
-                match (tabs, columns % width) {
+                match (uses_tabs, columns % width) {
                     (true, 0) => Ok("\t".repeat(columns / width)),
-                    (true, rest) if *odd => Ok("\t".repeat(columns / width) + &" ".repeat(rest)),
+                    (true, rest) if *has_odd_columns => {
+                        Ok("\t".repeat(columns / width) + &" ".repeat(rest))
+                    }
                     (true, _) => Err(Unmapped),
                     (false, _) => Ok(" ".repeat(columns)),
                 }
@@ -197,16 +199,16 @@ fn columns_rule(pairs: &[IndentPair<'_>]) -> Option<IndentRule> {
     if !pairs.iter().any(|(quoted, actual)| quoted.contains('\t') != actual.contains('\t')) {
         return None;
     }
-    let tabs = pairs.iter().any(|(_, actual)| actual.contains('\t'));
-    let mut found =
+    let uses_tabs = pairs.iter().any(|(_, actual)| actual.contains('\t'));
+    let mut candidates =
         TAB_WIDTHS.into_iter().filter_map(|width| Some((width, common_shift(pairs, width)?)));
-    let unshifted = found.clone().find(|(_, shift)| *shift == 0);
-    let (width, shift) =
-        unshifted.or_else(|| found.find(|(width, shift)| is_conclusive(pairs, *width, *shift)))?;
-    let odd = pairs
+    let unshifted = candidates.clone().find(|(_, shift)| *shift == 0);
+    let (width, shift) = unshifted
+        .or_else(|| candidates.find(|(width, shift)| is_conclusive(pairs, *width, *shift)))?;
+    let has_odd_columns = pairs
         .iter()
         .any(|(_, actual)| columns(actual, width).is_some_and(|columns| columns % width != 0));
-    Some(IndentRule::Columns { width, shift, tabs, odd })
+    Some(IndentRule::Columns { width, shift, uses_tabs, has_odd_columns })
 }
 
 fn common_shift(pairs: &[IndentPair<'_>], width: usize) -> Option<isize> {

@@ -59,7 +59,7 @@ pub fn apply_independent(
 fn changed_regions(old: &[u8], new: &[u8], edit: usize) -> Vec<Region> {
     let old_lines: Vec<&[u8]> = old.split_inclusive(|byte| *byte == b'\n').collect();
     let new_lines: Vec<&[u8]> = new.split_inclusive(|byte| *byte == b'\n').collect();
-    let (old_starts, new_starts) = (starts(&old_lines), starts(&new_lines));
+    let (old_starts, new_starts) = (line_offsets(&old_lines), line_offsets(&new_lines));
     let hunks = diff::hunks(&old_lines, &new_lines);
     let region = |hunk: diff::DiffHunk| {
         let old_range = old_starts[hunk.old.start]..old_starts[hunk.old.end];
@@ -75,12 +75,12 @@ fn changed_regions(old: &[u8], new: &[u8], edit: usize) -> Vec<Region> {
 }
 
 /// Returns the offset of each line, then the total length.
-fn starts(lines: &[&[u8]]) -> Vec<usize> {
-    let mut starts = vec![0];
+fn line_offsets(lines: &[&[u8]]) -> Vec<usize> {
+    let mut line_offsets = vec![0];
     for line in lines {
-        starts.push(starts.last().copied().unwrap_or(0) + line.len());
+        line_offsets.push(line_offsets.last().copied().unwrap_or(0) + line.len());
     }
-    starts
+    line_offsets
 }
 
 #[cfg(test)]

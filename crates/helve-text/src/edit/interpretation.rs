@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::HashSet};
 
 use super::{Edit, Tolerance, Tolerances};
 
-/// The changes made to an edit before it is applied.
+/// What is removed from an edit before it is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InterpretationKind {
     AsSent,
@@ -48,10 +48,10 @@ pub(super) fn interpretations<'a>(
     };
     match kind {
         InterpretationKind::AsSent => vec![sent],
-        InterpretationKind::Unescaped => unescaped(&sent),
-        InterpretationKind::Unnumbered => unnumbered(&sent).into_iter().collect(),
+        InterpretationKind::Unescaped => without_escapes(&sent),
+        InterpretationKind::Unnumbered => without_line_numbers(&sent).into_iter().collect(),
         InterpretationKind::UnescapedUnnumbered => {
-            unescaped(&sent).iter().filter_map(unnumbered).collect()
+            without_escapes(&sent).iter().filter_map(without_line_numbers).collect()
         }
     }
 }
@@ -64,7 +64,8 @@ enum EscapeClass {
     All,
 }
 
-fn unescaped<'a>(sent: &Interpretation<'_>) -> Vec<Interpretation<'a>> {
+/// Returns the interpretations without one level of escaping.
+fn without_escapes<'a>(sent: &Interpretation<'_>) -> Vec<Interpretation<'a>> {
     let mut interpretations: Vec<Interpretation<'a>> = Vec::new();
     for escapes in [EscapeClass::Controls, EscapeClass::Quotes, EscapeClass::All] {
         let old = unescape(&sent.old, escapes);
@@ -92,7 +93,7 @@ fn unescape_new(old: &str, new: &str, escapes: EscapeClass) -> Option<String> {
     }
     let (controls, quotes) = (escapes != EscapeClass::Quotes, escapes != EscapeClass::Controls);
     let is_mixed = |letter: char, character: char| {
-        has_escape(old, letter) && (has_bare(old, character) || has_bare(new, character))
+        has_escape(old, letter) && (has_unescaped(old, character) || has_unescaped(new, character))
     };
     let is_unclear = controls
         && (is_mixed('n', '\n') || is_mixed('t', '\t') || inner_escapes::breaks_content(old, new))
@@ -117,7 +118,7 @@ fn has_escape(text: &str, letter: char) -> bool {
 }
 
 /// Whether a character occurs without a backslash before it. A newline at the very end is ignored.
-fn has_bare(text: &str, character: char) -> bool {
+fn has_unescaped(text: &str, character: char) -> bool {
     let text = if character == '\n' { text.strip_suffix(character).unwrap_or(text) } else { text };
     text.match_indices(character).any(|(at, _)| !text[..at].ends_with('\\'))
 }
@@ -150,7 +151,8 @@ fn unescape(text: &str, escapes: EscapeClass) -> String {
 /// Separators between a line number and the line.
 const NUMBER_SEPARATORS: [&str; 6] = [": ", "| ", "|", "\t", "\u{2192}", ":"];
 
-fn unnumbered<'a>(sent: &Interpretation<'_>) -> Option<Interpretation<'a>> {
+/// Returns the interpretation without line numbers, if every line has one.
+fn without_line_numbers<'a>(sent: &Interpretation<'_>) -> Option<Interpretation<'a>> {
     let (separator, lines) = NUMBER_SEPARATORS
         .into_iter()
         .find_map(|separator| Some((separator, parse_numbered(&sent.old, separator)?)))?;

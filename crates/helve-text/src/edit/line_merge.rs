@@ -50,9 +50,9 @@ pub(super) fn merge(
     };
     merge.run()?;
     merge.check_moved()?;
-    let same_depth = shallowest(&merge.old) == shallowest(&merge.new);
+    let has_same_depth = shallowest(&merge.old) == shallowest(&merge.new);
     let is_doubtful =
-        merge.indent_votes.is_doubtful() && !same_depth || merge.is_first_line_trimmed();
+        merge.indent_votes.is_doubtful() && !has_same_depth || merge.is_first_line_trimmed();
     if candidate.indent.is_shifted() && is_doubtful {
         return Err(EditRefusal::UnclearIndentation { line: candidate.lines.start + 1 });
     }
@@ -112,42 +112,42 @@ impl LineMerge<'_> {
         let [old, new] = [&self.old, &self.new]
             .map(|lines| lines.iter().map(|line| (lead_of(line), line.body)).collect::<Vec<_>>());
         let hunks = diff::hunks(&old, &new);
-        let (mut at, mut to) = (0, 0);
+        let (mut at, mut new_index) = (0, 0);
         for hunk in hunks {
-            self.put_unchanged(at..hunk.old.start, to)?;
+            self.put_unchanged(at..hunk.old.start, new_index)?;
             self.put_hunk(hunk.old.clone(), hunk.new.clone())?;
-            (at, to) = (hunk.old.end, hunk.new.end);
+            (at, new_index) = (hunk.old.end, hunk.new.end);
         }
-        self.put_unchanged(at..self.old.len(), to)
+        self.put_unchanged(at..self.old.len(), new_index)
     }
 
     /// Handles lines that are equal in `old` and `new`, apart from trailing white space.
     fn put_unchanged(&mut self, old: Range<usize>, new: usize) -> Result<(), EditRefusal> {
-        for (index, to) in old.zip(new..) {
-            self.indent_votes.count(self.old[index], self.actual[index], self.new[to]);
-            self.put_same_body(index, to)?;
+        for (index, new_index) in old.zip(new..) {
+            self.indent_votes.count(self.old[index], self.actual[index], self.new[new_index]);
+            self.put_same_body(index, new_index)?;
         }
         Ok(())
     }
 
     /// Handles a hunk, in which some lines may only have changed their indentation.
     fn put_hunk(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
-        let (mut at, mut to) = (old.start, new.start);
+        let (mut at, mut new_index) = (old.start, new.start);
         let hunks = diff::hunks(&bodies(&self.old[old.clone()]), &bodies(&self.new[new.clone()]));
         for hunk in hunks {
             let (old_range, new_range) = (
                 hunk.old.start + old.start..hunk.old.end + old.start,
                 hunk.new.start + new.start..hunk.new.end + new.start,
             );
-            self.put_unchanged(at..old_range.start, to)?;
-            (at, to) = (old_range.end, new_range.end);
+            self.put_unchanged(at..old_range.start, new_index)?;
+            (at, new_index) = (old_range.end, new_range.end);
             self.put_changed(old_range, new_range)?;
         }
-        self.put_unchanged(at..old.end, to)
+        self.put_unchanged(at..old.end, new_index)
     }
 
-    /// Whether only one line was quoted, without its indentation, and all following lines of `new` have that
-    /// indentation already. It must not be added again.
+    /// Whether only one line was quoted, without its indentation, and all following lines of `new` already have that
+    /// indentation, so that it must not be added again.
     fn is_first_line_trimmed(&self) -> bool {
         let is_not_blank = |line: &&LineParts<'_>| !line.body.is_empty();
         let Some(prefix) = self.candidate.indent.added_prefix() else { return false };
@@ -158,8 +158,8 @@ impl LineMerge<'_> {
     }
 
     /// Adds a line whose content is equal in `old` and `new`.
-    fn put_same_body(&mut self, index: usize, to: usize) -> Result<(), EditRefusal> {
-        let (old, actual, new) = (self.old[index], self.actual[index], self.new[to]);
+    fn put_same_body(&mut self, index: usize, new_index: usize) -> Result<(), EditRefusal> {
+        let (old, actual, new) = (self.old[index], self.actual[index], self.new[new_index]);
         let line = self.candidate.lines.start + index;
         let trail = merge_trail(old.trail, actual.trail, new.trail);
         if actual.body.is_empty() || lead_of(&old) == lead_of(&new) && trail == actual.trail {
@@ -169,7 +169,7 @@ impl LineMerge<'_> {
         let lead = if lead_of(&old) == lead_of(&new) {
             actual.lead.to_owned()
         } else {
-            self.mapped_lead(to)?
+            self.mapped_lead(new_index)?
         };
         self.replacement.push(BlockLine::New {
             text: format!("{lead}{}{trail}", actual.body),
@@ -189,17 +189,17 @@ impl LineMerge<'_> {
             &self.spelling,
         );
         let refusal =
-            |character| EditRefusal::Typography { line: first + old.start + 1, character };
+            |character| EditRefusal::AmbiguousCharacter { line: first + old.start + 1, character };
         let bodies = bodies.map_err(refusal)?;
         self.check_typography(old.clone(), new.clone()).map_err(refusal)?;
         let pairs = pair_lines(&self.old[old.clone()], &self.new[new.clone()]);
-        for ((to, body), pair) in new.zip(bodies).zip(pairs) {
+        for ((new_index, body), pair) in new.zip(bodies).zip(pairs) {
             let pair = pair.map(|step| old.start + step);
-            let (pair, body) = match self.moved_from(to) {
+            let (pair, body) = match self.moved_from(new_index) {
                 Some(from) => (Some(from), Cow::Borrowed(self.actual[from].body)),
                 None => (pair, Cow::Owned(body)),
             };
-            let text = self.changed_line(pair, to, &body)?;
+            let text = self.changed_line(pair, new_index, &body)?;
             let source =
                 pair.map_or(SourceLines::default(), |index| SourceLines::line(first + index));
             self.replacement.push(BlockLine::New { text, source });
@@ -210,36 +210,37 @@ impl LineMerge<'_> {
     fn changed_line(
         &mut self,
         pair: Option<usize>,
-        to: usize,
+        new_index: usize,
         body: &str,
     ) -> Result<String, EditRefusal> {
-        let new = self.new[to];
+        let new = self.new[new_index];
         if new.body.is_empty() {
             return Ok(String::new());
         }
         let trail = if self.drops_trailing { "" } else { new.trail };
         let Some(index) = pair else {
-            return Ok(format!("{}{body}{trail}", self.mapped_lead(to)?));
+            return Ok(format!("{}{body}{trail}", self.mapped_lead(new_index)?));
         };
         let (old, actual) = (self.old[index], self.actual[index]);
         if old.body.is_empty() {
-            return Ok(format!("{}{body}{trail}", self.mapped_lead(to)?));
+            return Ok(format!("{}{body}{trail}", self.mapped_lead(new_index)?));
         }
         self.indent_votes.count(old, actual, new);
         let lead = if lead_of(&old) == lead_of(&new) {
             actual.lead.to_owned()
         } else {
-            self.mapped_lead(to)?
+            self.mapped_lead(new_index)?
         };
-        let same_line = similarity(old.body, new.body) > 0.0;
-        let trail = if same_line { merge_trail(old.trail, actual.trail, new.trail) } else { trail };
+        let is_same_line = similarity(old.body, new.body) > 0.0;
+        let trail =
+            if is_same_line { merge_trail(old.trail, actual.trail, new.trail) } else { trail };
         Ok(format!("{lead}{body}{trail}"))
     }
 
     /// Returns the quoted line that a new line repeats at another position, if the file has other white space there.
     /// The new line keeps the file's white space.
-    fn moved_from(&self, to: usize) -> Option<usize> {
-        let body = self.new[to].body;
+    fn moved_from(&self, new_index: usize) -> Option<usize> {
+        let body = self.new[new_index].body;
         let mut same = (0..self.old.len()).filter(|index| self.old[*index].body == body);
         let only = same.next().filter(|_| !body.is_empty() && same.next().is_none())?;
         let (old, actual) = (self.old[only], self.actual[only]);
@@ -254,10 +255,11 @@ impl LineMerge<'_> {
         for index in lines {
             let (old, actual) = (self.old[index].body, self.actual[index].body);
             let Some(character) = tokens::lost_typography(old, actual) else { continue };
-            let has_same_kind = |to: &usize| tokens::has_kind_of(self.new[*to].body, character);
+            let has_same_kind =
+                |new_index: &usize| tokens::has_kind_of(self.new[*new_index].body, character);
             let mut successors = new.clone().filter(has_same_kind).peekable();
             if successors.peek().is_some()
-                && successors.all(|to| similarity(old, self.new[to].body) == 0.0)
+                && successors.all(|new_index| similarity(old, self.new[new_index].body) == 0.0)
             {
                 return Err(character);
             }
@@ -274,7 +276,8 @@ impl LineMerge<'_> {
                 let Some(character) = tokens::lost_typography(old, actual) else { continue };
                 let mut best = |new: Range<usize>| {
                     budget = budget.saturating_sub(new.len());
-                    new.map(|to| similarity(old, self.new[to].body)).fold(0.0, f64::max)
+                    new.map(|new_index| similarity(old, self.new[new_index].body))
+                        .fold(0.0, f64::max)
                 };
                 let threshold = best(added.clone()).max(MIN_MOVED_SIMILARITY);
                 let elsewhere =
@@ -284,7 +287,7 @@ impl LineMerge<'_> {
                     .any(|similarity| similarity > threshold);
                 if is_moved || budget == 0 {
                     let line = self.candidate.lines.start + index + 1;
-                    return Err(EditRefusal::Typography { line, character });
+                    return Err(EditRefusal::AmbiguousCharacter { line, character });
                 }
             }
         }
@@ -292,14 +295,14 @@ impl LineMerge<'_> {
     }
 
     /// Returns the file's indentation for a new line.
-    fn mapped_lead(&self, to: usize) -> Result<String, EditRefusal> {
-        let line = &self.new[to];
+    fn mapped_lead(&self, new_index: usize) -> Result<String, EditRefusal> {
+        let line = &self.new[new_index];
         let lead = if self.has_typographic_indent {
             find::plain_spaces(line.lead)
         } else {
             Cow::Borrowed(line.lead)
         };
-        let mapped = if to == 0 {
+        let mapped = if new_index == 0 {
             self.candidate.indent.map_first(&lead)
         } else {
             self.candidate.indent.map(&lead)
@@ -342,29 +345,32 @@ fn pair_lines(old: &[LineParts<'_>], new: &[LineParts<'_>]) -> Vec<Option<usize>
     }
     let bytes: usize = old.iter().chain(new).map(|line| line.body.len()).sum();
     if old.len().max(new.len()) > MAX_PAIRED_LINES || bytes > MAX_PAIRED_BYTES {
-        return (0..new.len()).map(|to| (to < old.len()).then_some(to)).collect();
+        return (0..new.len())
+            .map(|new_index| (new_index < old.len()).then_some(new_index))
+            .collect();
     }
     let similarities: Vec<Vec<f64>> = new
         .iter()
         .map(|new| old.iter().map(|old| similarity(old.body, new.body)).collect())
         .collect();
-    // `best[to][at]` is the highest total similarity of the lines from `to` and `at` on, paired in order.
+    // `best[new_index][at]` is the highest total similarity of the lines from `new_index` and `at` on, paired in order.
     let mut best = vec![vec![0.0_f64; old.len() + 1]; new.len() + 1];
-    for to in (0..new.len()).rev() {
+    for new_index in (0..new.len()).rev() {
         for at in (0..old.len()).rev() {
-            let taken = best[to + 1][at + 1] + similarities[to][at];
-            best[to][at] = taken.max(best[to + 1][at]).max(best[to][at + 1]);
+            let paired = best[new_index + 1][at + 1] + similarities[new_index][at];
+            best[new_index][at] = paired.max(best[new_index + 1][at]).max(best[new_index][at + 1]);
         }
     }
     let mut pairs = vec![None; new.len()];
-    let (mut to, mut at) = (0, 0);
-    while to < new.len() && at < old.len() {
-        if similarities[to][at] > 0.0 && best[to][at] <= best[to + 1][at + 1] + similarities[to][at]
+    let (mut new_index, mut at) = (0, 0);
+    while new_index < new.len() && at < old.len() {
+        if similarities[new_index][at] > 0.0
+            && best[new_index][at] <= best[new_index + 1][at + 1] + similarities[new_index][at]
         {
-            pairs[to] = Some(at);
-            (to, at) = (to + 1, at + 1);
-        } else if best[to][at] <= best[to + 1][at] {
-            to += 1;
+            pairs[new_index] = Some(at);
+            (new_index, at) = (new_index + 1, at + 1);
+        } else if best[new_index][at] <= best[new_index + 1][at] {
+            new_index += 1;
         } else {
             at += 1;
         }

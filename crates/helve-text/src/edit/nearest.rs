@@ -69,7 +69,7 @@ pub enum Mismatch {
     ExtraLines,
     /// The quoted text has a placeholder for omitted lines.
     Placeholder,
-    /// Less than half is the same.
+    /// More than half of the lines differ.
     Different,
 }
 
@@ -132,14 +132,15 @@ pub(super) fn not_found_refusal(view: &View<'_>, edit: &Edit<'_>, keys: &LineKey
             mismatch,
         ))));
     }
-    let start = most_similar_window(view, quoted).or_else(|| between_anchors(keys, quoted));
+    let start = most_similar_window(view, quoted).or_else(|| range_between_anchors(keys, quoted));
     EditRefusal::NotFound(
         start.map(|start| Box::new(mismatch::diagnose(view, keys, quoted, start))),
     )
 }
 
-/// Returns the first range that starts with the first quoted line, ends with the last, and has about the same length.
-fn between_anchors(keys: &LineKeys, quoted: &[&str]) -> Option<usize> {
+/// Returns the start of the first range that begins with the first quoted line, ends with the last one, and has about the
+/// same length.
+fn range_between_anchors(keys: &LineKeys, quoted: &[&str]) -> Option<usize> {
     let ([first, .., last], true) = (quoted, quoted.len() > 2) else { return None };
     let (first, last) = (normalize::line_key(first), normalize::line_key(last));
     let slack = (quoted.len() / 4).max(1);
@@ -226,8 +227,8 @@ fn best_window(
             }
             first += 1;
         }
-        let last_of_line = hits.get(at + 1).is_none_or(|(next, _)| next != line);
-        if last_of_line && best.is_none_or(|(max, _)| sum > max + 1e-9) {
+        let is_last_of_line = hits.get(at + 1).is_none_or(|(next, _)| next != line);
+        if is_last_of_line && best.is_none_or(|(max, _)| sum > max + 1e-9) {
             best = Some((sum, (line + 1).saturating_sub(length)));
         }
     }

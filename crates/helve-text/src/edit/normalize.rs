@@ -83,7 +83,7 @@ pub(super) fn is_blank_line(line: &str) -> bool {
 pub(super) fn line_key(line: &str) -> u64 {
     let body = split_line(line).body;
     let mut hash = PackedHasher::new();
-    let mut blank = false;
+    let mut after_blank = false;
     let mut at = 0;
     while let Some(&byte) = body.as_bytes().get(at) {
         let character = if byte.is_ascii() {
@@ -95,12 +95,12 @@ pub(super) fn line_key(line: &str) -> u64 {
             to_plain(character)
         };
         if matches!(character, ' ' | '\t' | '\r') {
-            blank = true;
+            after_blank = true;
             continue;
         }
-        if blank {
+        if after_blank {
             hash.add(' ');
-            blank = false;
+            after_blank = false;
         }
         hash.add(character);
     }

@@ -29,14 +29,14 @@ const MAX_WORDS: usize = 8;
 
 /// Whether a line says that code is omitted, and is a comment or starts with an ellipsis.
 fn is_worded_placeholder(line: &str) -> bool {
-    let opens =
+    let starts =
         ["//", "#", "--", "/*", "<!--", "{/*", ";", "%", "*", "...", "\u{2026}", "(...", "[..."];
-    opens.iter().any(|open| line.starts_with(open))
+    starts.iter().any(|start| line.starts_with(start))
         && words_around_ellipsis(line)
             .is_some_and(|words| words.len() <= MAX_WORDS && mentions_omission(&words))
 }
 
-/// Returns the words around an ellipsis, or `None` without one.
+/// Returns the words around an ellipsis, or `None` if the line has no ellipsis.
 fn words_around_ellipsis(line: &str) -> Option<Vec<String>> {
     let line = split_line(line).body;
     let dots = ["...", "\u{2026}"].into_iter().find(|dots| line.contains(dots))?;

@@ -31,18 +31,18 @@ fn render(file: &str, edit: &Edit<'_>, policy: MatchPolicy) -> String {
 }
 
 fn show_invisible(text: &str) -> String {
-    let mut picture = String::from("\n");
+    let mut shown = String::from("\n");
     for line in text.split_inclusive('\n') {
         let end = if line.ends_with('\n') { "\n" } else { "¶\n" };
         let line = line.trim_end_matches('\n');
         let (line, carriage) = line.strip_suffix('\r').map_or((line, ""), |line| (line, "␍"));
         let body = line.trim_end_matches(' ');
-        picture += &body.replace('\t', "→").replace('\r', "␍");
-        picture += &"·".repeat(line.len() - body.len());
-        picture += carriage;
-        picture += end;
+        shown += &body.replace('\t', "→").replace('\r', "␍");
+        shown += &"·".repeat(line.len() - body.len());
+        shown += carriage;
+        shown += end;
     }
-    picture
+    shown
 }
 
 #[test]
@@ -670,7 +670,7 @@ fn several_tolerances_are_combined() {
 }
 
 #[test]
-fn one_of_two_similar_lines() {
+fn one_of_two_similar_lines_is_changed() {
     check(
         "f(\n  usize,\n  usize,  \n)\n",
         "  usize,\n  usize,\n)\n",
@@ -862,7 +862,7 @@ fn the_whole_file_can_be_replaced() {
 #[test]
 fn edits_are_applied_in_sequence() {
     let edit = |old, new| Edit { old, new, all: false };
-    let done = apply_all(
+    let result = apply_all(
         b"a\nb\n",
         &[edit("a", "x\na"), edit("x\n", "y\n"), edit("b", "c")],
         MatchPolicy::Safe,
@@ -872,8 +872,8 @@ fn edits_are_applied_in_sequence() {
             "y\na\nc\n",
         )
     "#]]
-    .assert_debug_eq(&done.map(|done| String::from_utf8_lossy(&done.bytes).into_owned()));
-    let done = apply_all(b"a\nb\n", &[edit("a", "x"), edit("a", "y")], MatchPolicy::Safe);
+    .assert_debug_eq(&result.map(|result| String::from_utf8_lossy(&result.bytes).into_owned()));
+    let result = apply_all(b"a\nb\n", &[edit("a", "x"), edit("a", "y")], MatchPolicy::Safe);
     expect![[r#"
         Err(
             RefusedEdit {
@@ -884,13 +884,13 @@ fn edits_are_applied_in_sequence() {
             },
         )
     "#]]
-    .assert_debug_eq(&done);
+    .assert_debug_eq(&result);
 }
 
 #[test]
 fn half_a_line_ending_at_the_end_is_ignored() {
-    let row = "\r".repeat(1 << 20);
-    let (old, new) = (format!("b{row}"), format!("c{row}"));
+    let carriage_returns = "\r".repeat(1 << 20);
+    let (old, new) = (format!("b{carriage_returns}"), format!("c{carriage_returns}"));
     check(
         "a\nb\n",
         &old,

@@ -54,7 +54,7 @@ pub(super) fn write(
         writer.copy(at..block.lines.start);
         at = block.lines.end;
         change.count += block.count;
-        push_joined(&mut change.changed_lines, writer.block(&block)?);
+        push_joined(&mut change.changed_lines, writer.write_block(&block)?);
         if writer.bytes.len() > MAX_BYTES {
             return Err(EditRefusal::TooLarge);
         }
@@ -108,7 +108,7 @@ impl<'a> LineWriter<'a> {
         self.line += lines.len();
     }
 
-    fn block(&mut self, block: &Block) -> Result<ChangedLines, EditRefusal> {
+    fn write_block(&mut self, block: &Block) -> Result<ChangedLines, EditRefusal> {
         let before = self.line;
         let same_head = block
             .replacement
@@ -125,8 +125,8 @@ impl<'a> LineWriter<'a> {
             .count();
         let ends_file = block.lines.end == self.view.line_count();
         for (step, line) in block.replacement.iter().enumerate() {
-            let at_end = ends_file && step + 1 == block.replacement.len();
-            self.put_line(line, block, at_end)?;
+            let is_last = ends_file && step + 1 == block.replacement.len();
+            self.put_line(line, block, is_last)?;
         }
         if ends_file && block.replacement.is_empty() {
             // The lines at the end are removed, and the line before them becomes the last one. The last line of a file
@@ -145,7 +145,7 @@ impl<'a> LineWriter<'a> {
         &mut self,
         line: &BlockLine,
         block: &Block,
-        at_end: bool,
+        is_last: bool,
     ) -> Result<(), EditRefusal> {
         let own_ending = match line {
             BlockLine::Keep(index) => {
@@ -159,7 +159,7 @@ impl<'a> LineWriter<'a> {
         };
         self.line += 1;
         let old_ending = self.view.ending(block.lines.start);
-        self.put_ending(if at_end {
+        self.put_ending(if is_last {
             LineEnding::None
         } else {
             self.ending_or_neighbour(own_ending, old_ending)
@@ -173,8 +173,8 @@ impl<'a> LineWriter<'a> {
         self.ending = ending;
     }
 
-    /// Returns the first of these that is not [`LineEnding::None`]: `own_ending`, the ending written last, `next`, and the
-    /// file's dominant ending.
+    /// Returns the first of these that is not [`LineEnding::None`]: `own_ending`, the ending written last, `next`, and
+    /// the file's dominant ending.
     pub(crate) fn ending_or_neighbour(
         &self,
         own_ending: LineEnding,
@@ -196,7 +196,7 @@ impl<'a> LineWriter<'a> {
             Ok(bytes) => bytes,
             Err(refusal) => self.reuse_invalid_bytes(text, source).ok_or(refusal)?,
         };
-        let bytes = if self.view.decode(&bytes) == text { bytes } else { self.encoded(text)? };
+        let bytes = if self.view.decode(&bytes) == text { bytes } else { self.encode(text)? };
         self.bytes.extend_from_slice(&bytes);
         Ok(())
     }
@@ -207,39 +207,43 @@ impl<'a> LineWriter<'a> {
             source.head.map_or(0, |line| common_len(text.chars(), self.view.line(line).chars()));
         let tail = source.tail.map_or(0, |line| {
             let actual = self.view.line(line);
-            let free = if source.head == Some(line) { actual.len() - head } else { actual.len() };
-            common_len(text.chars().rev(), actual.chars().rev()).min(free).min(text.len() - head)
+            let available =
+                if source.head == Some(line) { actual.len() - head } else { actual.len() };
+            common_len(text.chars().rev(), actual.chars().rev())
+                .min(available)
+                .min(text.len() - head)
         });
         let tail = if text.is_char_boundary(text.len() - tail) { tail } else { 0 };
         let mut bytes = Vec::with_capacity(text.len());
         if let Some(line) = source.head {
-            bytes.extend_from_slice(self.raw(line, 0..head));
+            bytes.extend_from_slice(self.raw_bytes(line, 0..head));
         }
-        bytes.extend_from_slice(&self.encoded(&text[head..text.len() - tail])?);
+        bytes.extend_from_slice(&self.encode(&text[head..text.len() - tail])?);
         if let Some(line) = source.tail {
             let end = self.view.line(line).len();
-            bytes.extend_from_slice(self.raw(line, end - tail..end));
+            bytes.extend_from_slice(self.raw_bytes(line, end - tail..end));
         }
         Ok(bytes)
     }
 
-    /// Encodes a text in which one replacement character stands for invalid bytes, and copies these bytes from the source
-    /// line. Returns `None` unless the text and the line have exactly one replacement character each.
+    /// Encodes a text in which one replacement character stands for invalid bytes, and copies these bytes from the
+    /// source line. Returns `None` unless the text and the line have exactly one replacement character each.
     fn reuse_invalid_bytes(&self, text: &str, source: SourceLines) -> Option<Vec<u8>> {
         let line = source.head.filter(|line| source.tail == Some(*line))?;
         let (old_before, old_after) = split_once_only(self.view.line(line))?;
         let (before, after) = split_once_only(text)?;
-        let raw = self.raw(line, old_before.len()..self.view.line(line).len() - old_after.len());
+        let raw =
+            self.raw_bytes(line, old_before.len()..self.view.line(line).len() - old_after.len());
         Some([&self.view.encode(before).ok()?, raw, &self.view.encode(after).ok()?].concat())
     }
 
     /// Returns the bytes of part of a line. `columns` is a byte range of its text.
-    fn raw(&self, line: usize, columns: Range<usize>) -> &[u8] {
+    fn raw_bytes(&self, line: usize, columns: Range<usize>) -> &[u8] {
         &self.view.bytes()
             [self.view.byte_offset(line, columns.start)..self.view.byte_offset(line, columns.end)]
     }
 
-    fn encoded(&self, text: &str) -> Result<Vec<u8>, EditRefusal> {
+    fn encode(&self, text: &str) -> Result<Vec<u8>, EditRefusal> {
         let encoding = self.view.encoding();
         self.view.encode(text).map_err(|character| EditRefusal::CannotEncode {
             line: self.line + 1,

@@ -5,7 +5,7 @@ use crate::visible::{EscapeSequence, escape_sequence, find_control};
 /// Maximum number of characters of a line that can still be overwritten. Earlier ones are final.
 const MAX_LINE: usize = 64 * 1024;
 /// Maximum length of an incomplete escape sequence that is held back until more output arrives.
-const MAX_HELD: usize = 4 * 1024;
+const MAX_INCOMPLETE: usize = 4 * 1024;
 
 /// Returns what a terminal would show of `text`, without control sequences.
 pub fn collapse(text: &str) -> String {
@@ -28,28 +28,28 @@ pub struct LineCollapser {
     column: usize,
     is_overwritten: bool,
     /// An incomplete escape sequence at the end of the last piece.
-    held: String,
+    incomplete: String,
 }
 
 impl LineCollapser {
     /// Takes the next piece of output and appends all finished lines to `shown`.
     pub fn push(&mut self, piece: &str, shown: &mut String) {
-        if self.held.is_empty() {
-            let held = self.process(piece, shown);
-            self.held.push_str(held);
+        if self.incomplete.is_empty() {
+            let incomplete = self.process(piece, shown);
+            self.incomplete.push_str(incomplete);
         } else {
-            let mut text = std::mem::take(&mut self.held);
+            let mut text = std::mem::take(&mut self.incomplete);
             text.push_str(piece);
-            let held = self.process(&text, shown);
-            self.held.push_str(held);
+            let incomplete = self.process(&text, shown);
+            self.incomplete.push_str(incomplete);
         }
     }
 
     /// Appends the last line, which has no newline.
     pub fn finish(mut self, shown: &mut String) {
-        let held = std::mem::take(&mut self.held);
-        if let EscapeSequence::Incomplete(introducer_len) = escape_sequence(&held) {
-            for c in held[introducer_len..].chars() {
+        let incomplete = std::mem::take(&mut self.incomplete);
+        if let EscapeSequence::Incomplete(introducer_len) = escape_sequence(&incomplete) {
+            for c in incomplete[introducer_len..].chars() {
                 self.put(c, shown);
             }
         }
@@ -65,7 +65,7 @@ impl LineCollapser {
             }
             let Some(first) = rest.chars().next() else { return "" };
             rest = match escape_sequence(rest) {
-                EscapeSequence::Incomplete(_) if rest.len() <= MAX_HELD => return rest,
+                EscapeSequence::Incomplete(_) if rest.len() <= MAX_INCOMPLETE => return rest,
                 EscapeSequence::Invalid(introducer_len)
                 | EscapeSequence::Incomplete(introducer_len) => &rest[introducer_len..],
                 EscapeSequence::Complete(length) => {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn carriage_returns() {
+    fn carriage_returns_overwrite_the_line() {
         check("a\rb\r\n", expect![[r#""b\n""#]]);
         check("abc\rx", expect![[r#""xbc""#]]);
         check("10%\r20%\r100%\r\ndone\n", expect![[r#""100%\ndone\n""#]]);
@@ -188,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn backspaces() {
+    fn backspaces_overwrite_characters() {
         check("N\x08NA\x08AM\x08ME\x08E _\x08x\n", expect![[r#""NAME x\n""#]]);
         check("\x08\x08a|\x08/\x08-\x08done", expect![[r#""adone""#]]);
     }
 
     #[test]
-    fn erasing_and_moving() {
+    fn sequences_erase_and_move() {
         check("Building 10%\r\x1b[KBuilt\n", expect![[r#""Built\n""#]]);
         check("long line\x1b[2K\x1b[1Gshort\n", expect![[r#""short\n""#]]);
         check("abcdef\x1b[3DX\x1b[0K\n", expect![[r#""abcX\n""#]]);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_line_is_bounded() {
+    fn the_current_line_is_bounded() {
         let mut state = LineCollapser::default();
         let mut shown = String::new();
         for _ in 0..100 {

@@ -74,13 +74,14 @@ fn binary_files_merge_only_if_one_side_changed() {
 
 #[test]
 fn utf16_files_are_merged() {
-    let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let utf16_bytes =
+        |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     let merged = merge3(
-        &wide("\u{feff}a\nb\nc\n"),
-        &wide("\u{feff}A\nb\nc\n"),
-        &wide("\u{feff}a\nb\n\u{a05}\n"),
+        &utf16_bytes("\u{feff}a\nb\nc\n"),
+        &utf16_bytes("\u{feff}A\nb\nc\n"),
+        &utf16_bytes("\u{feff}a\nb\n\u{a05}\n"),
     );
-    assert_eq!(merged, Ok(wide("\u{feff}A\nb\n\u{a05}\n")));
+    assert_eq!(merged, Ok(utf16_bytes("\u{feff}A\nb\n\u{a05}\n")));
 }
 
 fn lines() -> impl Strategy<Value = Vec<u8>> {

@@ -15,7 +15,7 @@ const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
 /// Whether a row is `*** Begin Patch`.
-pub(super) fn is_begin(row: PatchRow<'_>) -> bool {
+pub(super) fn is_begin_marker(row: PatchRow<'_>) -> bool {
     row.text().trim() == BEGIN
 }
 
@@ -23,7 +23,7 @@ pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
     let Some((first, rest)) = trim_blank_rows(rows).split_first() else {
         return Err(PatchRow { number: 1, raw: "" }.error(PatchProblem::ExpectedBegin));
     };
-    if !is_begin(*first) {
+    if !is_begin_marker(*first) {
         return Err(first.error(PatchProblem::ExpectedBegin));
     }
     let mut reader = RowReader { rows: patch_body(*first, rest)? };
@@ -155,7 +155,7 @@ fn parse_hunks(reader: &mut RowReader<'_, '_>) -> Result<Vec<PatchHunk>, PatchPa
 struct HunkBuilder<'a> {
     finished: Vec<PatchHunk>,
     /// The hunk being parsed, with its first row.
-    open: Option<(PatchRow<'a>, PatchHunk)>,
+    current: Option<(PatchRow<'a>, PatchHunk)>,
 }
 
 impl<'a> HunkBuilder<'a> {
@@ -165,7 +165,7 @@ impl<'a> HunkBuilder<'a> {
             return self.start(row);
         }
         let (_, hunk) = self
-            .open
+            .current
             .get_or_insert_with(|| (row, PatchHunk { row: row.number, ..PatchHunk::default() }));
         if text == END_OF_FILE && !hunk.lines.is_empty() {
             hunk.at_end = true;
@@ -184,11 +184,11 @@ impl<'a> HunkBuilder<'a> {
 
     /// Handles a row that starts with `@@`. Consecutive rows of this kind belong to the same hunk.
     fn start(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
-        if self.open.as_ref().is_some_and(|(_, hunk)| !hunk.lines.is_empty()) {
+        if self.current.as_ref().is_some_and(|(_, hunk)| !hunk.lines.is_empty()) {
             self.close()?;
         }
         let (_, hunk) = self
-            .open
+            .current
             .get_or_insert_with(|| (row, PatchHunk { row: row.number, ..PatchHunk::default() }));
         match parse_hunk_header(row.text()) {
             Some(HunkHeader::Numbers { old_start, .. }) => hunk.old_start = Some(old_start),
@@ -200,7 +200,7 @@ impl<'a> HunkBuilder<'a> {
     }
 
     fn close(&mut self) -> Result<(), PatchParseError> {
-        let Some((row, hunk)) = self.open.take() else { return Ok(()) };
+        let Some((row, hunk)) = self.current.take() else { return Ok(()) };
         let is_blank =
             hunk.lines.iter().all(|line| line.kind == PatchLineKind::Keep && line.text.is_empty());
         match row.text().starts_with("@@") {

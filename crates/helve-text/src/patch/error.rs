@@ -52,12 +52,12 @@ pub enum PatchProblem {
         old: usize,
         new: usize,
     },
-    /// A hunk of a new file has old lines, or one of a deleted file has new lines.
-    OneSided,
+    /// A hunk of a new file has old lines, or a hunk of a deleted file has new lines.
+    LineOfMissingFile,
     /// Another line follows a line that is marked as the last of the file.
-    AfterLast,
+    LineAfterNoNewlineMarker,
     /// The hunk changes only line endings. Patches do not preserve them reliably.
-    OnlyEndings,
+    OnlyLineEndingsDiffer,
     Binary,
     Unsupported(UnsupportedChange),
 }
@@ -73,8 +73,10 @@ pub enum UnsupportedChange {
 
 impl fmt::Display for PatchParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.row, self.problem)?;
-        if self.found.is_empty() { Ok(()) } else { write!(f, ", found {:?}", self.found) }
+        match self.found.as_str() {
+            "" => write!(f, "line {}: {}", self.row, self.problem),
+            found => write!(f, "line {} ({found:?}): {}", self.row, self.problem),
+        }
     }
 }
 
@@ -104,9 +106,9 @@ impl fmt::Display for PatchProblem {
             PatchProblem::CutShort { old, new } => {
                 return write!(f, "expected {old} more old and {new} more new lines in this hunk");
             }
-            PatchProblem::OneSided => "expected only `+` lines in a new file and only `-` lines in a deleted one",
-            PatchProblem::AfterLast => "expected no line after the one that ends the file without a newline",
-            PatchProblem::OnlyEndings => "changing only line endings is not supported",
+            PatchProblem::LineOfMissingFile => "expected only `+` lines in a new file and only `-` lines in a deleted one",
+            PatchProblem::LineAfterNoNewlineMarker => "expected no line after the one that ends the file without a newline",
+            PatchProblem::OnlyLineEndingsDiffer => "changing only line endings is not supported",
             PatchProblem::Binary => "binary patches are not supported",
             PatchProblem::Unsupported(UnsupportedChange::Copy) => "copying files is not supported",
             PatchProblem::Unsupported(UnsupportedChange::Link) => "symbolic links are not supported",

@@ -90,7 +90,7 @@ mod apply_patch_format {
     }
 
     #[test]
-    fn hunks() {
+    fn hunks_are_parsed() {
         check_body(
             "*** Update File: a\n one\n-two\n+2\n@@\n three\n+4",
             expect![[r#"
@@ -152,7 +152,7 @@ mod apply_patch_format {
     }
 
     #[test]
-    fn white_space_around_markers() {
+    fn white_space_around_markers_is_ignored() {
         check(
             "\n  *** Begin Patch \r\n  *** Update File: a b.txt  \r\n-x\r\n+y\r\n *** End Patch  \r\n\r\n",
             expect![[r#"
@@ -202,7 +202,7 @@ mod apply_patch_format {
     }
 
     #[test]
-    fn empty_files_and_plain_moves() {
+    fn empty_files_and_plain_moves_are_parsed() {
         check_body(
             "*** Add File: empty",
             expect![[r#"
@@ -234,7 +234,7 @@ mod apply_patch_format {
     }
 
     #[test]
-    fn errors() {
+    fn errors_name_the_row() {
         check("", expect![[r#"row 1: ExpectedBegin, found """#]]);
         check("please\napply", expect![[r#"row 1: ExpectedBegin, found "please""#]]);
         check("*** Begin Patch", expect![[r#"row 1: ExpectedEnd, found "*** Begin Patch""#]]);
@@ -307,7 +307,7 @@ mod unified {
     use super::*;
 
     #[test]
-    fn plain_diffs() {
+    fn plain_diffs_are_parsed() {
         check(
             "--- a.txt\t2024-01-01 10:00:00\n+++ a.txt\t2024-01-02\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
             expect![[r#"
@@ -346,7 +346,7 @@ mod unified {
     }
 
     #[test]
-    fn git_diffs() {
+    fn git_diffs_are_parsed() {
         check(
             "diff --git a/x b/x\nindex 111..222 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\ndiff --git a/new b/new\nnew file mode 100755\nindex 000..111\n--- /dev/null\n+++ b/new\n@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file\ndiff --git a/old b/old\ndeleted file mode 100644\n--- a/old\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n",
             expect![[r#"
@@ -430,7 +430,7 @@ mod unified {
     }
 
     #[test]
-    fn last_lines_without_a_newline() {
+    fn last_lines_without_a_newline_are_marked() {
         check(
             "--- a\n+++ a\n@@ -1,2 +1,2 @@\n x\n-y\n\\ No newline at end of file\n+y\n",
             expect![[r#"
@@ -455,7 +455,7 @@ mod unified {
         );
         check(
             "--- a\n+++ a\n@@ -1,2 +1,2 @@\n x\n\\ No newline at end of file\n-y\n+z\n",
-            expect![[r#"row 6: AfterLast, found "-y""#]],
+            expect![[r#"row 6: LineAfterNoNewlineMarker, found "-y""#]],
         );
         check(
             "--- a\n+++ a\n@@ -1 +1 @@\n\\ No newline at end of file\n-y\n+z\n",
@@ -464,7 +464,7 @@ mod unified {
     }
 
     #[test]
-    fn lines_that_look_like_headers() {
+    fn lines_that_look_like_headers_belong_to_the_hunk() {
         check(
             "--- a\n+++ a\n@@ -1,2 +1,2 @@\n x\n--- old\n+++ new\n",
             expect![[r#"
@@ -490,7 +490,7 @@ mod unified {
     }
 
     #[test]
-    fn patches_of_patches() {
+    fn a_patch_may_contain_another_patch() {
         check(
             "--- a\n+++ a\n@@ -1,2 +1,2 @@\n *** Begin Patch\n-x\n+y\n",
             expect![[r#"
@@ -607,12 +607,12 @@ mod unified {
         );
         check(
             "--- a\n+++ a\n@@ -1,2 +1,2 @@\n x\n-y\r\n+y\n",
-            expect![[r#"row 5: OnlyEndings, found "-y""#]],
+            expect![[r#"row 5: OnlyLineEndingsDiffer, found "-y""#]],
         );
     }
 
     #[test]
-    fn errors() {
+    fn errors_name_the_row() {
         check("--- a\n+++ a\n", expect![[r#"row 1: EmptyUpdate { path: "a" }, found "--- a""#]]);
         check(
             "--- a\n+++ a\n@@ -1,x +1 @@\n-x\n",
@@ -645,7 +645,7 @@ mod unified {
         );
         check(
             "--- /dev/null\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n",
-            expect![[r#"row 1: OneSided, found "--- /dev/null""#]],
+            expect![[r#"row 1: LineOfMissingFile, found "--- /dev/null""#]],
         );
         check(
             "diff --git a/x b/x\n@@ -1 +1 @@\n-x\n+y\n",
@@ -691,18 +691,18 @@ mod unified {
 }
 
 #[test]
-fn error_messages() {
+fn error_messages_quote_the_line() {
     let error = |text: &str| parse(text).unwrap_err().to_string();
     let body = |body: &str| error(&format!("*** Begin Patch\n{body}\n*** End Patch"));
     expect!["line 1: expected `*** Begin Patch`, or a unified diff"].assert_eq(&error(""));
-    expect![[r#"line 2: expected a change to "a", found "*** Update File: a""#]]
+    expect![[r#"line 2 ("*** Update File: a"): expected a change to "a""#]]
         .assert_eq(&body("*** Update File: a"));
-    expect![[r#"line 4: expected a line starting with a space, `+` or `-`, or `@@` for the next hunk, or the next file, found "y""#]].assert_eq(&body("*** Update File: a\n x\ny"));
+    expect![[r#"line 4 ("y"): expected a line starting with a space, `+` or `-`, or `@@` for the next hunk, or the next file"#]].assert_eq(&body("*** Update File: a\n x\ny"));
     expect![[
-        r#"line 3: expected 8 more old and 7 more new lines in this hunk, found "@@ -1,9 +1,8 @@""#
+        r#"line 3 ("@@ -1,9 +1,8 @@"): expected 8 more old and 7 more new lines in this hunk"#
     ]]
     .assert_eq(&error("--- a\n+++ a\n@@ -1,9 +1,8 @@\n-y\n+z\n"));
-    expect![[r#"line 1: expected one file name, not "a" and "b", found "--- a""#]]
+    expect![[r#"line 1 ("--- a"): expected one file name, not "a" and "b""#]]
         .assert_eq(&error("--- a\n+++ b\n@@ -1 +1 @@\n-y\n+z\n"));
 }
 
@@ -714,7 +714,7 @@ fn a_patch_that_is_too_large_is_refused() {
 }
 
 #[test]
-fn repetition_is_fast() {
+fn parsing_repetitive_text_terminates() {
     for row in [
         "\n",
         "```\n",
@@ -733,7 +733,6 @@ fn repetition_is_fast() {
             "--- a\n+++ a\n@@ -1 +1 @@\n",
         ] {
             let text = start.to_owned() + &row.repeat(60_000 / row.len());
-            // Only termination matters here.
             assert!(parse(&text).map_or_else(|bad| bad.row > 0, |patch| !patch.files.is_empty()));
         }
     }
@@ -782,7 +781,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn any_rows_parse_or_fail(text in rows()) {
+    fn an_error_names_a_row_of_the_patch(text in rows()) {
         match parse(&text) {
             Ok(patch) => prop_assert!(!patch.files.is_empty()),
             Err(error) => prop_assert!((1..=text.lines().count().max(1)).contains(&error.row), "{error}"),
@@ -790,7 +789,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_parses_or_fails(text in "\\PC{0,60}") {
+    fn text_without_a_patch_is_refused(text in "\\PC{0,60}") {
         prop_assert!(parse(&text).is_err());
     }
 
@@ -809,7 +808,7 @@ proptest! {
             return Err(TestCaseError::fail("two files"));
         };
         prop_assert_eq!(new, &added.iter().map(|line| format!("{line}\n")).collect::<String>());
-        let read: Vec<_> = hunks[0].lines.iter().map(|line| line.text.as_str()).collect();
-        prop_assert_eq!(read, lines.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>());
+        let parsed: Vec<_> = hunks[0].lines.iter().map(|line| line.text.as_str()).collect();
+        prop_assert_eq!(parsed, lines.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>());
     }
 }

@@ -12,8 +12,8 @@ use super::{
 
 /// Whether the text is a unified diff rather than in the `apply_patch` format. The format whose header comes first wins.
 pub(super) fn is_unified(rows: &[PatchRow<'_>]) -> bool {
-    let start =
-        (0..rows.len()).find(|n| starts_file(&rows[*n..]) || apply_patch::is_begin(rows[*n]));
+    let start = (0..rows.len())
+        .find(|n| starts_file(&rows[*n..]) || apply_patch::is_begin_marker(rows[*n]));
     start.is_some_and(|start| starts_file(&rows[start..]))
 }
 
@@ -40,12 +40,12 @@ pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
             None if row.raw.starts_with("@@ -") => {
                 return Err(row.error(PatchProblem::ExpectedFileNames));
             }
-            Some(open) => {
+            Some(current) => {
                 reader.next();
                 if ends_section(row) {
                     files.extend(section.take().map(FileSection::finish).transpose()?);
                 } else {
-                    open.parse_header(row)?;
+                    current.parse_header(row)?;
                 }
             }
             None => {
@@ -76,7 +76,7 @@ fn ends_section(row: PatchRow<'_>) -> bool {
     is_signature(row) || STARTS.iter().any(|start| row.raw.starts_with(start))
 }
 
-/// Whether a row separates a mail from its signature, which has git's version.
+/// Whether a row separates a mail from its signature. Git writes its version number there.
 fn is_signature(row: PatchRow<'_>) -> bool {
     matches!(row.text(), "-- " | "--")
 }

@@ -8,11 +8,11 @@ use super::{
     fragments, programs, variables,
 };
 
-/// Uses of standard output and error by name. Opening `/dev/stdout` reopens the underlying file for writing.
+/// How a script uses paths like `/dev/stdout`. Opening such a path opens the underlying file again, for writing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StdStreams {
-    /// The name under which standard output or error was opened.
-    pub(super) opened: Option<String>,
+    /// The path through which standard output or error was opened again.
+    pub(super) reopened_path: Option<String>,
     /// Whether standard output or error may refer to a file that was opened for reading.
     pub(super) may_be_input: bool,
 }
@@ -37,12 +37,12 @@ impl Walker<'_> {
                 RedirectTarget::Body(body) => {
                     let pieces = body.get().map_or(&[][..], Vec::as_slice);
                     self.visit(pieces, "<<", state);
-                    let word = expand::single(pieces, "<<", state);
+                    let word = expand::single_word(pieces, "<<", state);
                     stdin = StdinSource::Text(word.literal().map(str::to_string));
                 }
                 RedirectTarget::Word(raw) if redirect.kind == RedirectKind::HereText => {
                     self.visit(&raw.pieces, &raw.shown, state);
-                    let word = expand::single(&raw.pieces, &raw.shown, state);
+                    let word = expand::single_word(&raw.pieces, &raw.shown, state);
                     stdin = StdinSource::Text(word.literal().map(str::to_string));
                 }
                 RedirectTarget::Word(raw) => {
@@ -93,9 +93,9 @@ impl Walker<'_> {
         matches!(kind, RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateIn)
     }
 
-    /// Whether a program takes `-` for a standard stream. Some programs that read, and most that write, take it for a
+    /// Whether a program treats `-` as a standard stream. Some programs that read, and most that write, treat it as a
     /// file.
-    fn takes_dash_for_stream(&self, run: usize, kind: AccessKind) -> bool {
+    fn treats_dash_as_stream(&self, run: usize, kind: AccessKind) -> bool {
         let program = self.script.runs.get(run).and_then(|run| run.words.first());
         let traits = programs::traits(program.map_or("", Word::shown));
         if kind == AccessKind::Write { traits.dash_is_stdout } else { !traits.dash_is_file }
@@ -118,7 +118,7 @@ impl Walker<'_> {
         self.script.needs_facts |= dirs.len() > 1;
         let targets: Vec<FileTarget> = match word {
             Word::Literal(text) if kind == AccessKind::Write && is_output(text) => {
-                self.streams.opened = Some(text.clone());
+                self.streams.reopened_path = Some(text.clone());
                 return;
             }
             // This reopens a descriptor for writing that may have been opened for reading.
@@ -128,11 +128,13 @@ impl Walker<'_> {
             Word::Literal(text) if text.is_empty() || is_stream(text) => return,
             // To a program this is a standard stream, to a redirect it is a file.
             Word::Literal(text)
-                if text == "-" && run.is_some_and(|run| self.takes_dash_for_stream(run, kind)) =>
+                if text == "-" && run.is_some_and(|run| self.treats_dash_as_stream(run, kind)) =>
             {
                 return;
             }
-            Word::Dynamic(dynamic) if self.is_covered(dynamic.kind, kind, state) => return,
+            Word::Dynamic(dynamic) if self.is_harmless_or_recorded(dynamic.kind, kind, state) => {
+                return;
+            }
             Word::Dynamic(dynamic) => vec![FileTarget::Unknown(dynamic.shown.clone())],
             word if dirs.is_empty() => vec![FileTarget::Unknown(word.shown().to_string())],
             Word::Literal(text) => {
@@ -145,32 +147,37 @@ impl Walker<'_> {
         };
         for target in targets {
             let access = FileAccess { target, kind, run, filter: TreeFilter::default() };
-            if self.has_room() && self.seen_accesses.insert(access.clone()) {
+            if self.check_limits() && self.seen_accesses.insert(access.clone()) {
                 self.script.accesses.push(access);
             }
         }
     }
 
     /// Whether an access to a dynamic word is harmless, or was recorded when `find` searched the directory.
-    fn is_covered(&self, value: DynamicKind, kind: AccessKind, state: &ShellState) -> bool {
+    fn is_harmless_or_recorded(
+        &self,
+        value: DynamicKind,
+        kind: AccessKind,
+        state: &ShellState,
+    ) -> bool {
         let expands = matches!(kind, AccessKind::Expand | AccessKind::ExpandAgain);
         let may_read = matches!(kind, AccessKind::MaybeRead | AccessKind::PassedToUnknown);
-        let is_same_dir = self.find_ran_in == state.dirs;
+        let is_same_dir = self.find_dirs == state.dirs;
         match value {
             DynamicKind::Pipe => true,
             DynamicKind::Number | DynamicKind::Commit => {
                 expands || may_read || kind == AccessKind::Stat
             }
-            DynamicKind::FindResult { regular } => {
+            DynamicKind::FindResult { is_not_a_link } => {
                 let reads = kind == AccessKind::Read || may_read;
-                expands || is_same_dir && (kind == AccessKind::Stat || regular && reads)
+                expands || is_same_dir && (kind == AccessKind::Stat || is_not_a_link && reads)
             }
             DynamicKind::Anything | DynamicKind::Revision => false,
         }
     }
 }
 
-/// Whether the shell would expand or split at this character.
+/// Whether the shell may expand this character or split a word at it.
 fn is_special(c: char) -> bool {
     !(c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ','))
 }
@@ -178,7 +185,7 @@ fn is_special(c: char) -> bool {
 /// Whether a redirect may connect an output descriptor to something that was opened for reading.
 fn may_open_input(redirect: &Redirect, word: &Word) -> bool {
     match redirect.kind {
-        RedirectKind::Read | RedirectKind::ReadWrite => redirect.numbered,
+        RedirectKind::Read | RedirectKind::ReadWrite => redirect.has_descriptor,
         RedirectKind::DuplicateOut | RedirectKind::DuplicateIn => {
             !matches!(word.literal(), Some("1" | "2" | "-"))
         }

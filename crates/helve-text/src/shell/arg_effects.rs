@@ -33,7 +33,7 @@ const CHECKS: &[(ArgRole, ValueTest, RiskKind)] = &[
     (ArgRole::SortKey, safe_values::is_sort_key, RiskKind::Runs),
     (ArgRole::Remote, safe_values::is_remote, RiskKind::Runs),
     (ArgRole::RemoteName, safe_values::is_remote_name, RiskKind::Runs),
-    (ArgRole::Refspec, safe_values::is_gentle_refspec, RiskKind::Destroys),
+    (ArgRole::Refspec, safe_values::is_nondestructive_refspec, RiskKind::Destroys),
     (ArgRole::Refspec, safe_values::is_branch_refspec, RiskKind::Runs),
     (ArgRole::MakeGoal, safe_values::is_make_goal, RiskKind::Runs),
 ];
@@ -90,7 +90,7 @@ fn apply_role(
             walker.access(value, AccessKind::Write, state, run);
         }
         ArgRole::Pattern => {
-            for file in file_patterns::selected(value.shown()) {
+            for file in file_patterns::files_selected_by(value.shown()) {
                 walker.access(&file, AccessKind::Read, state, run);
             }
         }
@@ -102,7 +102,7 @@ fn apply_role(
             add_dir(value, state);
         }
         ArgRole::Variable => builtins::assign_unknown(walker, value, state),
-        ArgRole::Script => script(walker, value, state, call.run),
+        ArgRole::Script => record_script(walker, value, state, call.run),
         ArgRole::Argument => path_args::record_paths(walker, value, state, call.run),
         ArgRole::Sed => sed_program(walker, call, argument, state),
         ArgRole::PrintfFormat => printf_format(walker, call, argument, state),
@@ -167,13 +167,13 @@ fn list(
     let is_listed = !no_list && !call.args.is_shallow();
     // Any of these may name a symbolic link to a directory.
     let may_be_link = |kind| match kind {
-        DynamicKind::Number | DynamicKind::Commit | DynamicKind::FindResult { regular: false } => {
-            true
-        }
+        DynamicKind::Number
+        | DynamicKind::Commit
+        | DynamicKind::FindResult { is_not_a_link: false } => true,
         DynamicKind::Anything
         | DynamicKind::Revision
         | DynamicKind::Pipe
-        | DynamicKind::FindResult { regular: true } => false,
+        | DynamicKind::FindResult { is_not_a_link: true } => false,
     };
     let value = &argument.value;
     let is_link = matches!(value, Word::Dynamic(dynamic) if may_be_link(dynamic.kind));
@@ -207,7 +207,7 @@ fn revision(walker: &mut Walker<'_>, call: &Invocation<'_>, value: &Word, state:
     if call.args.has_any(&call.args.spec.read_tree) {
         return walker.access(value, AccessKind::ReadTree, state, Some(call.run));
     }
-    for file in value.literal().map_or_else(Vec::new, file_patterns::in_git_argument) {
+    for file in value.literal().map_or_else(Vec::new, file_patterns::files_in_git_argument) {
         walker.access(&file, AccessKind::Read, state, Some(call.run));
     }
     let is_revision = |kind| matches!(kind, DynamicKind::Commit | DynamicKind::Revision);
@@ -292,10 +292,10 @@ fn dd_operand(
 /// Records the effects that depend on all arguments of a command together.
 pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
     let args = call.args;
-    // A word that may become several words may be only the first of the operands.
-    let names_output =
+    // A word that may become several words gets this role too, but is not certainly the output.
+    let has_output_name =
         args.arguments.iter().any(|it| it.role == ArgRole::Write && it.value.literal().is_some());
-    if let Some(file) = args.spec.default_output.filter(|_| !names_output) {
+    if let Some(file) = args.spec.default_output.filter(|_| !has_output_name) {
         let file = Word::Literal(file.to_string());
         walker.access(&file, AccessKind::Write, state, Some(call.run));
     }
@@ -313,8 +313,8 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     let traits = args.spec.traits;
     let has_code = args.arguments.iter().any(is_code)
         || traits.runs_stdin && args.arguments.iter().any(|it| it.role == ArgRole::Argument);
-    let is_fed = !matches!(call.stdin, StdinSource::Nothing);
-    let runs_input = traits.runs_stdin || traits.runs_fed_stdin && is_fed;
+    let has_stdin = !matches!(call.stdin, StdinSource::Nothing);
+    let runs_input = traits.runs_stdin || traits.runs_stdin_if_given && has_stdin;
     if runs_input && !has_code && !args.has_any(&args.spec.harmless_with) {
         record_code_from_input(walker, call.run);
     }
@@ -323,11 +323,11 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
 /// Records that a program runs its standard input as code.
 pub(super) fn record_code_from_input(walker: &mut Walker<'_>, run: usize) {
     let name = walker.script.runs[run].words.first().map_or("", Word::shown).to_string();
-    walker.doubt(DoubtKind::Input, &name);
+    walker.doubt(DoubtKind::ExternalCode, &name);
 }
 
 /// Records a file that is run as code.
-pub(super) fn script(walker: &mut Walker<'_>, value: &Word, state: &ShellState, run: usize) {
+pub(super) fn record_script(walker: &mut Walker<'_>, value: &Word, state: &ShellState, run: usize) {
     const STREAMS: &[&str] = &["/dev/", "/proc/", "http:", "https:", "data:", "blob:"];
     let is_stream = match value {
         Word::Literal(text) => {

@@ -16,7 +16,7 @@ pub(super) enum ArgRole {
     /// A name or glob of files that are read.
     Pattern,
     Enter,
-    /// A name. If a file of this name exists, the user is asked.
+    /// A name, not a file. If a file of this name exists, the user is asked.
     NameOnly,
     /// The name of a shell variable.
     Variable,
@@ -24,20 +24,21 @@ pub(super) enum ArgRole {
     Command,
     /// Text for a shell.
     Shell,
-    /// Text that is split into a command by its own rules.
+    /// Text that the program splits into a command by rules of its own, like `env -S`.
     Split,
     /// A file with code.
     Script,
     /// An argument for another program: perhaps a path.
     Argument,
-    /// Selects another block of the table: `python -m pytest`.
+    /// A module with its own block in the table, like `pytest` in `python -m pytest`.
     Module,
     Sed,
     Awk,
     Jq,
     Sql,
+    /// Code in another language, which is not analyzed.
     Code,
-    /// `+%Y`
+    /// A date format like `+%Y`.
     Format,
     Url,
     /// The body of a `curl` request. A leading `@` means a file.
@@ -54,6 +55,7 @@ pub(super) enum ArgRole {
     BareName,
     /// A key that git sorts by. To check signatures, git runs another program.
     SortKey,
+    /// The name or address of a git repository.
     Remote,
     /// The name of a configured git remote, not an address.
     RemoteName,
@@ -62,7 +64,7 @@ pub(super) enum ArgRole {
     GitSetting,
     /// An ssh option, `key=value`.
     SshOption,
-    /// `if=` or `of=`
+    /// An operand of `dd`, like `if=FILE`.
     Dd,
     /// An expression of `test`.
     Test,

@@ -16,7 +16,7 @@ pub(super) struct ParsedArgs {
     pub(super) flag_clusters: Vec<usize>,
     pub(super) spec: &'static ProgramSpec,
     /// Number of words that become operands.
-    pub(super) operands: usize,
+    pub(super) operand_count: usize,
 }
 
 impl ParsedArgs {
@@ -62,7 +62,7 @@ pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
             flags: Vec::new(),
             flag_clusters: Vec::new(),
             spec,
-            operands: 0,
+            operand_count: 0,
         },
     };
     if let Some(role) = parser.parsed.roles.first_mut() {
@@ -80,7 +80,7 @@ pub(super) struct ArgParser<'w> {
     /// Index of the word that selected the current spec: the program or a subcommand.
     pub(super) subcommand_at: usize,
     pub(super) at: usize,
-    /// A `--` or an operand has ended the flags.
+    /// Whether a `--` or an operand has ended the flags.
     pub(super) flags_ended: bool,
     operands: Vec<OperandWord>,
     pub(super) parsed: ParsedArgs,
@@ -90,9 +90,9 @@ pub(super) struct ArgParser<'w> {
 #[derive(Clone, Copy, Debug)]
 struct OperandWord {
     at: usize,
-    /// The number of operands that it certainly becomes.
+    /// The number of operands that the word certainly becomes.
     min_count: usize,
-    /// It may become any number of further operands.
+    /// Whether the word may become any number of further operands.
     may_be_more: bool,
 }
 
@@ -149,11 +149,13 @@ impl ArgParser<'_> {
         self.parsed.spec.literal_value.iter().any(is_value_of)
     }
 
+    /// Records that a rule must spell out `spelled`, or the whole word if that is `None`.
     pub(super) fn risk(&mut self, word: usize, spelled: Option<&str>, kind: RiskKind) {
         let spelled = spelled.map_or_else(|| self.words[word].shown().to_string(), str::to_string);
         self.parsed.risks.push(Risk { word, spelled, kind });
     }
 
+    /// Parses a word that is fully known.
     fn literal(&mut self, at: usize, text: &str) {
         let spec = self.parsed.spec;
         if self.flags_ended {
@@ -212,6 +214,7 @@ impl ArgParser<'_> {
         self.flags_ended = false;
     }
 
+    /// Parses a word as a subcommand or an operand.
     pub(super) fn operand(&mut self, at: usize) {
         let spec = self.parsed.spec;
         let is_first = self.operands.iter().all(|operand| operand.min_count == 0);
@@ -272,7 +275,7 @@ impl ArgParser<'_> {
 
     fn add_operand(&mut self, operand: OperandWord) {
         let spec = self.parsed.spec;
-        // If a number turns out empty, a test only has one operand less.
+        // If a number turns out empty, a test only has one operand fewer.
         let is_number =
             matches!(&self.words[operand.at], Word::Dynamic(it) if it.kind == DynamicKind::Number);
         let is_inner = |role: &ArgRole| match role {
@@ -297,8 +300,8 @@ impl ArgParser<'_> {
         let repeated_from = spec.operands.len();
         let (mut position, mut is_shifted) = (0, false);
         for (n, operand) in operands.iter().enumerate() {
-            let is_open = is_shifted || operand.may_be_more;
-            let end = if is_open { repeated_from.max(position) } else { position };
+            let is_uncertain = is_shifted || operand.may_be_more;
+            let end = if is_uncertain { repeated_from.max(position) } else { position };
             let mut roles: Vec<Option<ArgRole>> = (position..=end).map(|n| self.role(n)).collect();
             if let Some(last) = spec.last_operand.filter(|_| n >= last_certain) {
                 if n + 1 == operands.len() && !operand.may_be_more {
@@ -314,7 +317,7 @@ impl ArgParser<'_> {
             position += operand.min_count;
             is_shifted |= operand.may_be_more;
         }
-        self.parsed.operands = operands.len();
+        self.parsed.operand_count = operands.len();
     }
 
     fn assign_role(&mut self, at: usize, role: Option<ArgRole>) {
@@ -352,11 +355,11 @@ fn is_start_position(word: &str) -> bool {
 
 /// Whether a word that is not fully known may turn out to be the name of a subcommand.
 fn may_name_subcommand(word: &Word) -> bool {
-    let is_anything = match word {
+    let may_be_any_text = match word {
         Word::Literal(_) | Word::Glob(_) => true,
         Word::Dynamic(dynamic) => {
             matches!(dynamic.kind, DynamicKind::Anything | DynamicKind::Revision)
         }
     };
-    is_anything && !word.prefix().contains('/')
+    may_be_any_text && !word.prefix().contains('/')
 }

@@ -6,7 +6,7 @@ use super::state::ShellState;
 /// Returns the variables that an expression may assign, or `None` if it may do more than calculate.
 ///
 /// The shell evaluates the text of a variable recursively, including array indices and the commands in them. So every
-/// name must hold a number, or be one that the script never set.
+/// variable must hold a number, or the script must never have set it.
 pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec<String>> {
     let mut text = String::new();
     for piece in pieces {
@@ -44,7 +44,7 @@ pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec
         return None;
     }
     let may_assign = text.contains('=') || text.contains("++") || text.contains("--");
-    let mut found = Vec::new();
+    let mut names = Vec::new();
     for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
         if word.is_empty() || word.starts_with(|c: char| c.is_ascii_digit()) {
             continue;
@@ -53,13 +53,13 @@ pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec
             return None;
         }
         if may_assign {
-            found.push(word.to_string());
+            names.push(word.to_string());
         }
     }
-    Some(found)
+    Some(names)
 }
 
-/// Whether the shell may report an error, and skip the rest of the line.
+/// Whether evaluating an expression may fail, so that the shell skips the rest of the line.
 pub(super) fn may_fail(pieces: &[Piece]) -> bool {
     pieces.iter().any(|piece| match piece {
         Piece::Text { text, .. } => {
@@ -77,20 +77,20 @@ pub(super) fn may_fail(pieces: &[Piece]) -> bool {
     })
 }
 
-/// Whether there is an operator between any two operands. Otherwise this may be a command with arguments.
+/// Whether there is an operator between each two adjacent operands. Otherwise the text may be a command with arguments.
 fn has_operators_between(text: &str) -> bool {
     let is_operand = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut last = None;
-    let mut blank = false;
+    let mut after_blank = false;
     for c in text.chars() {
         if c.is_whitespace() {
-            blank = true;
+            after_blank = true;
             continue;
         }
-        if blank && is_operand(c) && last.is_some_and(is_operand) {
+        if after_blank && is_operand(c) && last.is_some_and(is_operand) {
             return false;
         }
-        (last, blank) = (Some(c), false);
+        (last, after_blank) = (Some(c), false);
     }
     true
 }

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// A command.
+/// A command or a list of commands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Simple(SimpleCommand),
@@ -82,6 +82,7 @@ pub(super) struct Assignment {
     pub(super) name: String,
     /// The index in `a[…]=`. It is evaluated as arithmetic, which can run commands.
     pub(super) index: Option<RawWord>,
+    /// Whether the operator is `+=`.
     pub(super) append: bool,
     pub(super) value: AssignValue,
     pub(super) shown: String,
@@ -99,8 +100,8 @@ pub(super) struct Redirect {
     pub(super) target: RedirectTarget,
     /// The name in `{name}>`. The shell stores the descriptor in this variable.
     pub(super) variable: Option<String>,
-    /// Whether a descriptor precedes the operator.
-    pub(super) numbered: bool,
+    /// Whether a descriptor precedes the operator, as in `2>`.
+    pub(super) has_descriptor: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -221,8 +222,8 @@ pub(super) enum ParseError {
 }
 
 impl RawWord {
-    /// Returns the text of a word without quotes and expansions. Reserved words must have this form.
-    pub(super) fn bare(&self) -> Option<&str> {
+    /// Returns the text of the word if it has no quotes and no expansions. A reserved word must have this form.
+    pub(super) fn unquoted_text(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [Piece::Text { text, quoted: false }] => Some(text),
             _ => None,

@@ -12,8 +12,8 @@ const BEFORE_OPERAND: &[&str] = &[
 
 /// Whether the program certainly runs, writes and opens nothing.
 pub(super) fn is_harmless(program: &str) -> bool {
-    let open = Vec::new();
-    Awk { rest: program, previous: PreviousToken::Operator, open, printing: None }
+    let open_brackets = Vec::new();
+    Awk { rest: program, previous: PreviousToken::Operator, open_brackets, print_depth: None }
         .program()
         .is_some()
 }
@@ -21,10 +21,10 @@ pub(super) fn is_harmless(program: &str) -> bool {
 struct Awk<'a> {
     rest: &'a str,
     previous: PreviousToken,
-    /// The open parentheses and brackets.
-    open: Vec<char>,
+    /// The parentheses and brackets that are open at this point.
+    open_brackets: Vec<char>,
     /// The number of open brackets at the start of the current `print` statement.
-    printing: Option<usize>,
+    print_depth: Option<usize>,
 }
 
 /// The kind of the preceding token, which decides what a slash means.
@@ -53,15 +53,15 @@ impl Awk<'_> {
             ' ' | '\t' => self.skip(1),
             '\n' => {
                 // After an operator, the statement continues in the next line.
-                if self.previous != PreviousToken::Operator && self.open.is_empty() {
-                    self.printing = None;
+                if self.previous != PreviousToken::Operator && self.open_brackets.is_empty() {
+                    self.print_depth = None;
                 }
                 self.skip(1);
                 self.previous = PreviousToken::Operator;
             }
             '#' => self.skip(self.rest.find('\n').unwrap_or(self.rest.len())),
             '"' => {
-                self.quoted('"')?;
+                self.skip_delimited('"')?;
                 self.previous = PreviousToken::Operand;
             }
             '/' => self.slash()?,
@@ -71,18 +71,18 @@ impl Awk<'_> {
             }
             c if c.is_ascii_alphabetic() || c == '_' => self.word()?,
             ';' | '{' | '}' => {
-                self.printing = None;
+                self.print_depth = None;
                 self.skip(1);
                 self.previous = PreviousToken::Operator;
             }
             '(' | '[' => {
-                self.open.push(c);
+                self.open_brackets.push(c);
                 self.skip(1);
                 self.previous = PreviousToken::Operator;
             }
             ')' | ']' => {
                 let opening = if c == ')' { '(' } else { '[' };
-                self.open.pop().filter(|open| *open == opening)?;
+                self.open_brackets.pop().filter(|open| *open == opening)?;
                 self.skip(1);
                 self.previous =
                     if c == ')' { PreviousToken::Unclear } else { PreviousToken::Operand };
@@ -91,7 +91,7 @@ impl Awk<'_> {
                 self.rest = self.rest.strip_prefix("||")?;
                 self.previous = PreviousToken::Operator;
             }
-            '>' if self.printing == Some(self.open.len()) => self.output_redirect()?,
+            '>' if self.print_depth == Some(self.open_brackets.len()) => self.output_redirect()?,
             '+' | '-' => {
                 let is_double = self.rest.starts_with("++") || self.rest.starts_with("--");
                 self.skip(if is_double { 2 } else { 1 });
@@ -143,7 +143,7 @@ impl Awk<'_> {
             return None;
         }
         if word == "print" || word == "printf" {
-            self.printing = Some(self.open.len());
+            self.print_depth = Some(self.open_brackets.len());
         }
         self.previous = match word {
             word if BEFORE_OPERAND.contains(&word) => PreviousToken::Operator,
@@ -158,7 +158,7 @@ impl Awk<'_> {
     fn slash(&mut self) -> Option<()> {
         match self.previous {
             PreviousToken::Operator => {
-                self.quoted('/')?;
+                self.skip_delimited('/')?;
                 self.previous = PreviousToken::Operand;
             }
             PreviousToken::Unclear if self.rest[1..].contains('/') => return None,
@@ -171,7 +171,7 @@ impl Awk<'_> {
     }
 
     /// Skips a string or regular expression.
-    fn quoted(&mut self, delimiter: char) -> Option<()> {
+    fn skip_delimited(&mut self, delimiter: char) -> Option<()> {
         self.skip(1);
         loop {
             let c = self.rest.chars().next()?;

@@ -23,14 +23,15 @@ pub(super) fn expand(pieces: &[Piece]) -> Option<Vec<Vec<Item<'_>>>> {
             piece => items.push(Item::Piece(piece)),
         }
     }
-    let open = items.iter().filter(|item| **item == Item::Char('{')).count();
-    match open {
+    let brace_count = items.iter().filter(|item| **item == Item::Char('{')).count();
+    match brace_count {
         0 => Some(vec![items]),
         1..=MAX_BRACES => alternatives(&items),
         _ => None,
     }
 }
 
+/// Expands the first brace that can be expanded, and all braces after it.
 fn alternatives<'a>(items: &[Item<'a>]) -> Option<Vec<Vec<Item<'a>>>> {
     let opening = (0..items.len()).filter(|at| items[*at] == Item::Char('{'));
     for open in opening {

@@ -1,12 +1,12 @@
-//! Bracket expressions in patterns, as far as all dialects agree on where they end.
+//! Bracket expressions like `[a-z]` in patterns, as far as all regex dialects agree on where they end.
 
-/// Returns the length of a bracket expression after its `[`, including the `]`. Returns `None` if dialects differ on
-/// where it ends, as they do if it contains the delimiter.
+/// Returns the length of a bracket expression after its `[`, including the `]`. Returns `None` if regex
+/// dialects differ on where it ends. They do so if it contains the delimiter: `/[/]/`.
 pub(super) fn length(rest: &str, delimiter: char) -> Option<usize> {
     let start = rest.strip_prefix('^').unwrap_or(rest);
     let inner = start.strip_prefix(']').unwrap_or(start);
-    // If the expression has already ended in some dialects, another bracket opens a new expression only there. After `[]`
-    // this does not matter: such a dialect ends its new expression at the next `]` too.
+    // In some dialects, `[\]` is a complete expression. If a `[` follows, as in `[\][`, it opens a new expression only in
+    // those dialects. `[][` needs no such care: a dialect in which `[]` is complete also ends at the next `]`.
     let mut some_dialect_closed = false;
     let mut at = rest.len() - inner.len();
     while let Some(c) = rest[at..].chars().next() {

@@ -209,12 +209,12 @@ impl Declaration<'_> {
         if !is_name(name) {
             return walker.doubt(DoubtKind::Indirect, text);
         }
-        let affects = affects_programs(name, walker.context, walker.language);
-        if affects || self.exports && !is_harmless(name) {
+        let has_effect = affects_programs(name, walker.context, walker.language);
+        if has_effect || self.exports && !is_harmless(name) {
             let risk = Risk { word: at, spelled: text.to_string(), kind: RiskKind::Code };
             walker.script.runs[self.run].risks.push(risk);
         }
-        if affects || value.is_some() && may_be_file_or_code(name, value) {
+        if has_effect || value.is_some() && may_be_file_or_code(name, value) {
             walker.doubt(DoubtKind::Variable, text);
         }
         match value.map(|value| Value::Text(value.to_string())) {
@@ -284,7 +284,7 @@ pub(super) fn assign_unknown(walker: &mut Walker<'_>, word: &Word, state: &mut S
 
 /// Records the variables that `read` and `mapfile` set if they are given no name.
 pub(super) fn assign_defaults(name: &str, args: &ParsedArgs, state: &mut ShellState) {
-    if args.operands == 0 {
+    if args.operand_count == 0 {
         match name {
             "read" => state.set("REPLY", Value::Unknown),
             "mapfile" | "readarray" => state.set("MAPFILE", Value::Unknown),

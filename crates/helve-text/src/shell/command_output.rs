@@ -41,15 +41,15 @@ pub(super) fn prints_wildcard(body: &Node) -> bool {
     let Node::Sequence(nodes) = body else { return false };
     let [Node::Simple(simple)] = nodes.as_slice() else { return false };
     let prints = matches!(plain_words(simple).first(), Some(&("echo" | "printf")));
-    let is_wild =
+    let has_wildcard =
         |piece: &Piece| matches!(piece, Piece::Text { text, .. } if text.contains(['*', '?', '[']));
-    prints && simple.words.iter().flat_map(|raw| &raw.pieces).any(is_wild)
+    prints && simple.words.iter().flat_map(|raw| &raw.pieces).any(has_wildcard)
 }
 
 /// Whether a command prints a commit hash or nothing.
 pub(super) fn prints_commit(body: &Node) -> bool {
     let is_operand = |it: &str| !it.is_empty() && !it.starts_with('-');
-    match only_words(body).as_slice() {
+    match single_command_words(body).as_slice() {
         ["git", "merge-base", one, other] => is_operand(one) && is_operand(other),
         _ => false,
     }
@@ -57,11 +57,11 @@ pub(super) fn prints_commit(body: &Node) -> bool {
 
 /// Whether a command prints the working directory.
 pub(super) fn prints_cwd(body: &Node) -> bool {
-    only_words(body) == ["pwd"]
+    single_command_words(body) == ["pwd"]
 }
 
-/// Returns the words of a single command without redirects.
-fn only_words(body: &Node) -> Vec<&str> {
+/// Returns the words of a body that is one command without redirects. Returns no words for any other body.
+fn single_command_words(body: &Node) -> Vec<&str> {
     let Node::Sequence(nodes) = body else { return Vec::new() };
     match nodes.as_slice() {
         [Node::Simple(simple)] if simple.redirects.is_empty() => plain_words(simple),
@@ -69,8 +69,8 @@ fn only_words(body: &Node) -> Vec<&str> {
     }
 }
 
-/// Returns the words of a command without assignments. Words with quotes or expansions are empty.
+/// Returns the words of a command, or no words if it has assignments. A word with quotes or expansions becomes empty.
 fn plain_words(simple: &SimpleCommand) -> Vec<&str> {
-    let words = simple.words.iter().map(|raw| raw.bare().unwrap_or(""));
+    let words = simple.words.iter().map(|raw| raw.unquoted_text().unwrap_or(""));
     if simple.assignments.is_empty() { words.collect() } else { Vec::new() }
 }

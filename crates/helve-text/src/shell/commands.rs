@@ -40,7 +40,7 @@ impl Walker<'_> {
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        if !self.has_room() {
+        if !self.check_limits() {
             return;
         }
         let name = match line.words.first() {
@@ -98,8 +98,8 @@ impl Walker<'_> {
         let base = basename(name);
         let run = self.run(words.clone(), line.assignments, Some(args));
         self.find_output = (base == "find").then(|| find::output(words, args, state));
-        let is_alone = words.len() == 1 && name == base;
-        if is_alone && self.is_exempt_alone(run, args, stdin) {
+        let has_no_arguments = words.len() == 1 && name == base;
+        if has_no_arguments && self.is_exempt_alone(run, args, stdin) {
             self.script.runs[run].approval = Approval::Exempt;
         }
         let call = Invocation { run, words, args, stdin };
@@ -111,7 +111,7 @@ impl Walker<'_> {
             && let Some(program) = args.spec.default_command
         {
             let inner = vec![Word::Literal(program.to_string()), unknown("…")];
-            self.inside(run, |walker| {
+            self.with_parent(run, |walker| {
                 walker.command(CommandLine::new(inner), &mut state.clone(), stdin);
             });
         }
@@ -238,7 +238,7 @@ impl Walker<'_> {
 
     /// Records a command that `run` may start, without input and without effect on the state of the script.
     pub(super) fn inner_command(&mut self, run: usize, line: CommandLine, state: &ShellState) {
-        self.inside(run, |walker| {
+        self.with_parent(run, |walker| {
             walker.command(line, &mut state.clone(), &StdinSource::Nothing);
         });
     }
@@ -251,7 +251,7 @@ impl Walker<'_> {
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        self.inside(run, |walker| walker.text(text, state, stdin));
+        self.with_parent(run, |walker| walker.text(text, state, stdin));
     }
 
     /// Marks a word as one that a rule must spell out.

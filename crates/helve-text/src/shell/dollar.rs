@@ -18,8 +18,8 @@ impl Parser<'_> {
                 let start = self.at;
                 self.expect("((")?;
                 let inside = self.nested(Self::arithmetic)?;
-                // In a here-document, tree-sitter takes arithmetic for commands. An expression that cannot run any is hidden
-                // from the comparison.
+                // In a here-document, tree-sitter parses arithmetic as commands. An expression that cannot run commands is
+                // excluded from the comparison.
                 if !inside.iter().any(may_run_commands) {
                     self.opaque_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
                 }
@@ -38,7 +38,7 @@ impl Parser<'_> {
                 self.next();
                 return self.ansi_string(pieces);
             }
-            // Some shells take this for a translated string, others for a dollar sign before a string.
+            // Some shells parse this as a translated string, others as a dollar sign before a string.
             Some('"') if !quoted => return self.syntax_error(),
             // Old arithmetic in bash; expansion flags in zsh.
             Some('[' | '~' | '=' | '^') => return self.syntax_error(),
@@ -67,7 +67,7 @@ impl Parser<'_> {
     fn list_in_parentheses(&mut self) -> Result<Node, ParseError> {
         self.nested(|it| {
             let list = it.list()?;
-            it.check_no_pending_body_at_depth()?;
+            it.check_no_pending_here_document_at_depth()?;
             it.expect(")")?;
             Ok(list)
         })
@@ -85,21 +85,21 @@ impl Parser<'_> {
     /// Parses up to `))`. If the two parentheses are not adjacent, some shells see commands.
     pub(super) fn arithmetic(&mut self) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
-        let mut open = 0_usize;
+        let mut open_parens = 0_usize;
         loop {
             match self.peek(0) {
                 None | Some('"' | '\'' | '\\' | '#') => return self.syntax_error(),
                 Some('$') => self.dollar(&mut pieces, true)?,
                 Some('`') => self.backtick(&mut pieces, true)?,
-                Some(')') if open == 0 => {
+                Some(')') if open_parens == 0 => {
                     self.expect("))")?;
                     return Ok(pieces);
                 }
                 Some(c) => {
                     match c {
-                        '(' => open += 1,
-                        ')' => open -= 1,
-                        '\n' => self.check_no_pending_body()?,
+                        '(' => open_parens += 1,
+                        ')' => open_parens -= 1,
+                        '\n' => self.check_no_pending_here_document()?,
                         _ => {}
                     }
                     self.next();
@@ -111,9 +111,9 @@ impl Parser<'_> {
 
     /// Parses a parameter expansion after `${`, including the `}`.
     fn parameter(&mut self, quoted: bool) -> Result<Parameter, ParseError> {
-        let length = self.peek(0) == Some('#') && self.peek(1) != Some('}');
-        let indirect = self.peek(0) == Some('!');
-        if length || indirect {
+        let is_length = self.peek(0) == Some('#') && self.peek(1) != Some('}');
+        let is_indirect = self.peek(0) == Some('!');
+        if is_length || is_indirect {
             self.next();
         }
         let name = self.parameter_name()?;
@@ -122,13 +122,13 @@ impl Parser<'_> {
             index = Some(self.index_word()?.pieces);
         }
         let mut operator = self.operator()?;
-        if length && operator != Operator::None {
+        if is_length && operator != Operator::None {
             return self.syntax_error();
         }
-        if length {
+        if is_length {
             operator = Operator::Length;
         }
-        if indirect {
+        if is_indirect {
             operator = Operator::Indirect;
         }
         let operand =
@@ -190,7 +190,7 @@ impl Parser<'_> {
             match self.peek(0) {
                 None | Some('\'' | '"') => return self.syntax_error(),
                 Some('}') => return Ok(pieces),
-                Some(c) => self.quoted(&mut pieces, c, "$`\"\\}")?,
+                Some(c) => self.quoted_char(&mut pieces, c, "$`\"\\}")?,
             }
         }
     }
@@ -214,13 +214,13 @@ impl Parser<'_> {
                     Some(c) => text.extend(['\\', c]),
                     None => return self.syntax_error(),
                 },
-                // In brace expansion this would end the enclosing quotes.
+                // During brace expansion, the shell would end the enclosing quotes here.
                 Some('"') if quoted => return self.syntax_error(),
                 Some(c) => text.push(c),
             }
         }
         if text.contains('\n') {
-            self.check_no_pending_body()?;
+            self.check_no_pending_here_document()?;
         }
         let body = Box::new(self.parse_inner_text(&text, None, parse_script)?);
         self.opaque_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
@@ -240,7 +240,7 @@ impl Parser<'_> {
                 Some(c) => c,
             };
             if c == '\n' {
-                self.check_no_pending_body()?;
+                self.check_no_pending_here_document()?;
             }
             text.push(c);
         }
@@ -295,16 +295,18 @@ impl Parser<'_> {
 fn may_run_commands(piece: &Piece) -> bool {
     match piece {
         Piece::Text { .. } => false,
-        Piece::Parameter { parameter, .. } => **parameter != unmodified(parameter.name.clone()),
+        Piece::Parameter { parameter, .. } => {
+            **parameter != unmodified_parameter(parameter.name.clone())
+        }
         Piece::Arithmetic { inside, .. } => inside.iter().any(may_run_commands),
         Piece::Command { .. } | Piece::Process { .. } => true,
     }
 }
 
-fn unmodified(name: String) -> Parameter {
+fn unmodified_parameter(name: String) -> Parameter {
     Parameter { name, index: None, operator: Operator::None, operand: Vec::new() }
 }
 
 fn plain_parameter(name: String, quoted: bool) -> Piece {
-    Piece::Parameter { parameter: Box::new(unmodified(name)), quoted }
+    Piece::Parameter { parameter: Box::new(unmodified_parameter(name)), quoted }
 }

@@ -73,6 +73,7 @@ impl Walker<'_> {
         }
     }
 
+    /// Records the effects of an array index, which is evaluated as arithmetic.
     fn index(&mut self, index: &[Piece], shown: &str, state: &mut ShellState) {
         let is_whole_array =
             matches!(index, [Piece::Text { text, .. }] if text == "@" || text == "*");
@@ -81,6 +82,7 @@ impl Walker<'_> {
         }
     }
 
+    /// Records the effects of expanding a word, and returns the words that it becomes.
     pub(super) fn expand(&mut self, raw: &RawWord, state: &mut ShellState) -> Vec<Word> {
         self.visit(&raw.pieces, &raw.shown, state);
         if self.language == ShellLanguage::Posix && expand::has_braces(raw) {
@@ -156,7 +158,8 @@ impl Walker<'_> {
         if simple.redirects.iter().all(Redirect::cannot_fail) {
             *state = after;
         } else {
-            // `join` clears `after_cd`. It only matters after `&&`, which a failed redirect does not pass.
+            // `join` clears `after_cd`, which only matters for a command after `&&`. That command does not run if a
+            // redirect fails.
             let after_cd = after.after_cd.clone();
             state.join(&after);
             state.after_cd = after_cd;
@@ -173,7 +176,7 @@ impl Walker<'_> {
     ) {
         let name = words.first().and_then(Word::literal).unwrap_or("");
         let is_harmless = |it: &&Assignment| {
-            variables::is_harmless_before(name, &it.name, it.value_after(state).text())
+            variables::is_harmless_prefix_assignment(name, &it.name, it.value_after(state).text())
         };
         let shown = |all: Vec<&Assignment>| all.into_iter().map(|it| it.shown.clone()).collect();
         let (harmless, harmful): (Vec<&Assignment>, Vec<&Assignment>) =

@@ -35,8 +35,9 @@ pub(super) fn is_ambiguous(raw: &RawWord) -> bool {
 
 /// Whether a word has unquoted wildcards.
 pub(super) fn has_unquoted_wildcards(raw: &RawWord) -> bool {
-    let is_wild = |it: &Piece| matches!(it, Piece::Text { text, quoted: false } if is_glob(text));
-    raw.pieces.iter().any(is_wild)
+    let is_glob_text =
+        |it: &Piece| matches!(it, Piece::Text { text, quoted: false } if is_glob(text));
+    raw.pieces.iter().any(is_glob_text)
 }
 
 /// Returns the globs in unquoted variables. Their matches are split and expanded a second time.
@@ -53,7 +54,7 @@ pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<Strin
 
 /// Expands a word to a single word, where the shell does no brace expansion, splitting and globbing: in redirects, tests
 /// and here-strings.
-pub(super) fn single(pieces: &[Piece], shown: &str, state: &ShellState) -> Word {
+pub(super) fn single_word(pieces: &[Piece], shown: &str, state: &ShellState) -> Word {
     let items: Vec<Item<'_>> = pieces.iter().flat_map(items).collect();
     let joined: Vec<Fragment> = fields::expand(&items, state).into_iter().flatten().collect();
     fragments::word(&joined, shown)
@@ -66,21 +67,21 @@ pub(super) fn value(raw: &RawWord, state: &ShellState) -> Value {
         .pieces
         .iter()
         .any(|piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains(":~")));
-    match single(&quoted, "", state) {
+    match single_word(&quoted, "", state) {
         _ if has_later_tilde => Value::Unknown,
         Word::Literal(text) => Value::Text(text),
         Word::Glob(pattern) => Value::Glob(pattern),
         Word::Dynamic(DynamicWord { kind: DynamicKind::Number, prefix, .. })
             if prefix.is_empty() =>
         {
-            let is_printed = |piece: &Piece| match piece {
+            let can_be_empty = |piece: &Piece| match piece {
                 Piece::Command { .. } => true,
                 Piece::Parameter { parameter, .. } => {
                     state.value(&parameter.name) == Value::NumberOrEmpty
                 }
                 Piece::Text { .. } | Piece::Arithmetic { .. } | Piece::Process { .. } => false,
             };
-            let may_be_empty = raw.pieces.iter().any(is_printed);
+            let may_be_empty = raw.pieces.iter().any(can_be_empty);
             if may_be_empty { Value::NumberOrEmpty } else { Value::Number }
         }
         Word::Dynamic(DynamicWord { kind: DynamicKind::Commit, .. }) => Value::CommitOrEmpty,
@@ -108,7 +109,7 @@ pub(super) fn may_expand_to_glob(raw: &RawWord, state: &ShellState) -> bool {
     })
 }
 
-/// Whether a value has a wildcard in it, quoted or not.
+/// Whether a piece may expand to text with a wildcard, quoted or not.
 fn has_wildcard(piece: &Piece, state: &ShellState) -> bool {
     match piece {
         Piece::Text { text, .. } => text.contains(['*', '?', '[']),

@@ -14,7 +14,7 @@ pub(super) fn expand(items: &[Item<'_>], state: &ShellState) -> Vec<Vec<Fragment
     let (tilde, rest) = expand_tilde(items, state);
     fields.current.extend(tilde);
     if is_zsh_program_path(items) {
-        fields.current.push(anything(false));
+        fields.current.push(unknown_fragment(false));
     }
     let equals_sign = assignment_sign(rest);
     for (at, item) in rest.iter().enumerate() {
@@ -24,7 +24,7 @@ pub(super) fn expand(items: &[Item<'_>], state: &ShellState) -> Vec<Vec<Fragment
                 if equals_sign.is_some_and(|sign| sign < at)
                     && matches!(rest[at - 1], Item::Char('=' | ':')) =>
             {
-                fields.current.push(anything(false));
+                fields.current.push(unknown_fragment(false));
             }
             Item::Char(c) => fields.text(&c.to_string(), false),
             Item::Piece(Piece::Text { text, quoted }) => fields.text(text, *quoted),
@@ -32,7 +32,7 @@ pub(super) fn expand(items: &[Item<'_>], state: &ShellState) -> Vec<Vec<Fragment
                 fields.parameter(parameter, *quoted, state);
             }
             Item::Piece(Piece::Command { body, quoted }) => fields.command(body, *quoted, state),
-            Item::Piece(Piece::Arithmetic { .. }) => fields.current.push(number()),
+            Item::Piece(Piece::Arithmetic { .. }) => fields.current.push(number_fragment()),
             Item::Piece(Piece::Process { .. }) => fields.current.push(Fragment::Unknown {
                 kind: DynamicKind::Pipe,
                 splits: false,
@@ -43,6 +43,7 @@ pub(super) fn expand(items: &[Item<'_>], state: &ShellState) -> Vec<Vec<Fragment
     fields.finish()
 }
 
+/// The fields of a word while it is expanded.
 #[derive(Default)]
 struct Fields {
     complete: Vec<Vec<Fragment>>,
@@ -70,7 +71,9 @@ impl Fields {
         let fragment = parameter_fragment(parameter, quoted, state);
         self.expanded_bytes += fragment_text(&fragment).len();
         match (fragment, quoted) {
-            _ if self.expanded_bytes > MAX_SCRIPT_BYTES => self.current.push(anything(true)),
+            _ if self.expanded_bytes > MAX_SCRIPT_BYTES => {
+                self.current.push(unknown_fragment(true))
+            }
             (Fragment::Text { text, .. }, false) => self.split(&text),
             (fragment, _) => self.current.push(fragment),
         }
@@ -87,7 +90,7 @@ impl Fields {
                     _ => DynamicKind::Anything,
                 };
                 // A command that fails prints nothing, and the word disappears.
-                self.current.push(may_be_empty(kind, !quoted));
+                self.current.push(possibly_empty_fragment(kind, !quoted));
             }
         }
     }
@@ -111,15 +114,15 @@ impl Fields {
     }
 }
 
-fn may_be_empty(kind: DynamicKind, splits: bool) -> Fragment {
+fn possibly_empty_fragment(kind: DynamicKind, splits: bool) -> Fragment {
     Fragment::Unknown { kind, splits, empty: MayBeEmpty::Yes }
 }
 
-fn anything(splits: bool) -> Fragment {
-    may_be_empty(DynamicKind::Anything, splits)
+fn unknown_fragment(splits: bool) -> Fragment {
+    possibly_empty_fragment(DynamicKind::Anything, splits)
 }
 
-fn number() -> Fragment {
+fn number_fragment() -> Fragment {
     Fragment::Unknown { kind: DynamicKind::Number, splits: false, empty: MayBeEmpty::No }
 }
 
@@ -166,7 +169,7 @@ fn expand_tilde<'i, 'p>(
     };
     let fragment = match state.value(variable).text() {
         Some(text) => Fragment::Text { text: text.to_string(), quoted: true },
-        None => anything(false),
+        None => unknown_fragment(false),
     };
     (Some(fragment), &items[if name.is_some() { end } else { 1 }..])
 }
@@ -175,17 +178,21 @@ fn parameter_fragment(parameter: &Parameter, quoted: bool, state: &ShellState) -
     let is_single_index = |index: &[Piece]| matches!(index, [Piece::Text { text, .. }] if text.bytes().all(|it| it.is_ascii_digit()));
     let is_list = parameter.name == "@"
         || parameter.index.as_deref().is_some_and(|index| !is_single_index(index));
-    let unknown = anything(!quoted || is_list);
+    let unknown = unknown_fragment(!quoted || is_list);
     if parameter.index.is_some() || is_list {
         return match parameter.operator {
-            Operator::Length => number(),
+            Operator::Length => number_fragment(),
             _ => unknown,
         };
     }
     match (parameter.operator, state.value(&parameter.name)) {
-        (Operator::Length, _) | (Operator::None, Value::Number) => number(),
-        (Operator::None, Value::NumberOrEmpty) => may_be_empty(DynamicKind::Number, !quoted),
-        (Operator::None, Value::CommitOrEmpty) => may_be_empty(DynamicKind::Commit, !quoted),
+        (Operator::Length, _) | (Operator::None, Value::Number) => number_fragment(),
+        (Operator::None, Value::NumberOrEmpty) => {
+            possibly_empty_fragment(DynamicKind::Number, !quoted)
+        }
+        (Operator::None, Value::CommitOrEmpty) => {
+            possibly_empty_fragment(DynamicKind::Commit, !quoted)
+        }
         (Operator::None, Value::Text(text)) => Fragment::Text { text, quoted },
         (Operator::None, Value::Glob(pattern)) => Fragment::Glob(pattern),
         (Operator::None, Value::NumberOrInherited | Value::Unknown | Value::UnknownGlob)

@@ -19,25 +19,25 @@ const MAX_ALTERNATIVES: usize = 32;
 
 const MAX_PATH_BYTES: usize = 4_096;
 
-/// Returns the secret files that a name or glob selects, in either case. A glob that selects nearly everything is
-/// ignored.
-pub(super) fn selected(value: &str) -> Vec<Word> {
+/// Returns the file that a name names, or the secret file that a glob matches: as written, and in lower case. A glob that
+/// matches nearly everything is ignored.
+pub(super) fn files_selected_by(value: &str) -> Vec<Word> {
     if value.starts_with('!') {
         return Vec::new();
     }
     // `--type-add` takes the name of a file type before the glob.
     let typed =
         value.split_once(':').filter(|(kind, _)| kind.bytes().all(|c| c.is_ascii_alphanumeric()));
-    in_either_case(typed.map_or(value, |(_, pattern)| pattern))
+    with_lower_case(typed.map_or(value, |(_, pattern)| pattern))
 }
 
-fn in_either_case(value: &str) -> Vec<Word> {
+fn with_lower_case(value: &str) -> Vec<Word> {
     let lower = value.to_ascii_lowercase();
     let folded = (lower != value).then(|| file_for(&lower)).flatten();
     file_for(value).into_iter().chain(folded).collect()
 }
 
-/// Returns the file that a name or glob stands for.
+/// Returns the file that a name names, or a secret file that a glob matches.
 fn file_for(value: &str) -> Option<Word> {
     // No path is this long. A pattern that is too long to examine may select anything.
     if value.len() > MAX_PATH_BYTES {
@@ -69,7 +69,7 @@ fn alternatives(pattern: &str) -> Option<Vec<String>> {
 /// Returns a secret file that a glob matches.
 fn secret_match(pattern: &str) -> Option<Word> {
     let last = pattern.rsplit('/').next().unwrap_or(pattern);
-    let name = simplified(last);
+    let name = simplify_glob(last);
     let has_letters = name.contains(|character: char| character.is_alphanumeric());
     let is_hidden = name.starts_with('.') && !ALL_HIDDEN.contains(&last);
     let is_match = |secret: &&&str| (has_letters || is_hidden) && wildcard::matches(&name, secret);
@@ -89,7 +89,7 @@ fn secret_in_regex(expression: &str) -> Option<Word> {
 }
 
 /// Returns the files that an argument of git selects: `HEAD:.env`, `:(top).env`, `'.en?'`.
-pub(super) fn in_git_argument(text: &str) -> Vec<Word> {
+pub(super) fn files_in_git_argument(text: &str) -> Vec<Word> {
     let Some(path) = path_in_git_argument(text).filter(|path| !path.is_empty()) else {
         return Vec::new();
     };
@@ -97,7 +97,7 @@ pub(super) fn in_git_argument(text: &str) -> Vec<Word> {
     let last = path.rsplit_once(':').map(|(_, last)| last).filter(|last| !last.is_empty());
     let paths = [Some(path), last].into_iter().flatten();
     if text.starts_with(":(") {
-        return paths.flat_map(in_either_case).collect();
+        return paths.flat_map(with_lower_case).collect();
     }
     paths.filter_map(file_for).collect()
 }
@@ -126,7 +126,7 @@ fn path_in_git_argument(text: &str) -> Option<&str> {
 }
 
 /// Returns the files that a `find` command selects: the names in its tests, and hidden files among its starting points.
-pub(super) fn in_find(words: &[Word]) -> Vec<Word> {
+pub(super) fn files_in_find(words: &[Word]) -> Vec<Word> {
     let texts: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("")).collect();
     let starts = texts.iter().skip(1).take_while(|text| !text.starts_with(['-', '(', '!']));
     let hidden = |text: &&&str| {
@@ -136,7 +136,7 @@ pub(super) fn in_find(words: &[Word]) -> Vec<Word> {
     let starts = starts.filter(hidden).map(|text| Word::Literal((*text).to_string()));
     let tests = texts.windows(3).flat_map(|test| match test {
         ["!" | "-not", ..] => Vec::new(),
-        [_, flag, value] if NAME_FLAGS.contains(flag) => selected(value),
+        [_, flag, value] if NAME_FLAGS.contains(flag) => files_selected_by(value),
         [_, flag, value] if REGEX_FLAGS.contains(flag) => {
             secret_in_regex(value).into_iter().collect()
         }
@@ -146,7 +146,7 @@ pub(super) fn in_find(words: &[Word]) -> Vec<Word> {
 }
 
 /// Returns a glob without escapes and with `?` for each bracket expression.
-fn simplified(pattern: &str) -> String {
+fn simplify_glob(pattern: &str) -> String {
     let mut plain = String::new();
     let mut rest = pattern;
     while let Some(at) = rest.find(['[', '\\']) {
@@ -170,7 +170,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let found = in_git_argument(text);
+        let found = files_in_git_argument(text);
         let found: Vec<&str> = found.iter().map(Word::shown).collect();
         assert_eq!(found, expected, "{text:?}");
     }
@@ -192,16 +192,16 @@ mod tests {
         check(":(top).env", &[".env"]);
         check(":(icase)A/B", &["A/B", "a/b"]);
         check("old/.env", &["old/.env"]);
-        for nothing in ["HEAD:", ":/!.env", ":^.env", ":(exclude,top).env", "main..", "^v1.*", "a"]
-        {
-            check(nothing, &[]);
+        for text in ["HEAD:", ":/!.env", ":^.env", ":(exclude,top).env", "main..", "^v1.*", "a"] {
+            check(text, &[]);
         }
     }
 
     #[test]
-    fn names_are_selected_in_either_case() {
-        let found =
-            |value| selected(value).iter().map(|it| it.shown().to_string()).collect::<Vec<_>>();
+    fn names_also_select_files_in_lower_case() {
+        let found = |value| {
+            files_selected_by(value).iter().map(|it| it.shown().to_string()).collect::<Vec<_>>()
+        };
         assert_eq!(found("A.txt"), ["A.txt", "a.txt"]);
         assert_eq!(found("web:*.ENV"), [".env", ".env"]);
         assert!(found("!.env").is_empty() && found("*.rs").is_empty());

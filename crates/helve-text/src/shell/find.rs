@@ -10,9 +10,9 @@ use super::{DynamicKind, DynamicWord, Word};
 const PRINTING_FLAGS: &[&str] =
     &["-print", "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-help", "--help"];
 
-/// Words with which a `-type` test might not apply to every path, or with which a path might be a symbolic link despite the
-/// test. The empty text stands for a word that is not known in advance.
-const CANCELS_TYPE: &[&str] =
+/// Words that make a `-type` test unreliable. `-o` and others may skip the test, `-L` and others follow symbolic links. The
+/// empty text stands for a word that is only known at run time.
+const WEAKENS_TYPE_TEST: &[&str] =
     &["-o", "-or", "!", "-not", ",", "(", "-L", "-follow", "-fprintf", "-files0-from", ""];
 
 /// The output of a `find` command.
@@ -23,41 +23,41 @@ pub(super) struct FindOutput {
     /// Each path ends with a NUL, so that a path with blanks is not split.
     pub(super) nul_separated: bool,
     /// Files that the tests of the command select by name.
-    pub(super) selected: Vec<Word>,
+    pub(super) selected_files: Vec<Word>,
     /// The working directory of the command.
     pub(super) dirs: PossibleDirs,
 }
 
 /// Describes the output of a `find` command.
 pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> FindOutput {
-    let print = words.iter().position(|word| word.literal() == Some("-print0"));
+    let print_at = words.iter().position(|word| word.literal() == Some("-print0"));
     FindOutput {
-        excludes_links: excludes_links(words, print.unwrap_or(0)),
+        excludes_links: excludes_links(words, print_at.unwrap_or(0)),
         nul_separated: args.has_any(&["-print0"]) && !args.has_any(PRINTING_FLAGS),
-        selected: file_patterns::in_find(words),
+        selected_files: file_patterns::files_in_find(words),
         dirs: state.dirs.clone(),
     }
 }
 
-/// Whether a `-type` test before this word certainly excludes symbolic links, which could lead anywhere.
+/// Whether a `-type` test before the word at index `before` certainly excludes symbolic links, which could lead anywhere.
 pub(super) fn excludes_links(words: &[Word], before: usize) -> bool {
     const COMMANDS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
     let texts: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("")).collect();
     let mut at = 1;
-    let mut is_tested = false;
+    let mut has_type_test = false;
     while at < texts.len() {
         if COMMANDS.contains(&texts[at]) {
             at = exec_end(words, at + 1, texts[at]) + 1;
             continue;
         }
-        if CANCELS_TYPE.contains(&texts[at]) {
+        if WEAKENS_TYPE_TEST.contains(&texts[at]) {
             return false;
         }
         let is_test = texts[at] == "-type" && matches!(texts.get(at + 1), Some(&("f" | "d")));
-        is_tested |= is_test && at < before;
+        has_type_test |= is_test && at < before;
         at += 1;
     }
-    is_tested
+    has_type_test
 }
 
 /// Turns a word that contains `placeholder` into one that is only known at run time.

@@ -183,11 +183,11 @@ impl ArgParser<'_> {
         if spec.traits.number && letters.bytes().all(|byte| byte.is_ascii_digit()) {
             return;
         }
-        for (place, letter) in letters.char_indices() {
+        for (offset, letter) in letters.char_indices() {
             let flag = format!("-{letter}");
-            let rest = &letters[place + letter.len_utf8()..];
-            let spelled = if place == 0 { flag.as_str() } else { text };
-            if rest.is_empty() && place > 0 {
+            let rest = &letters[offset + letter.len_utf8()..];
+            let spelled = if offset == 0 { flag.as_str() } else { text };
+            if rest.is_empty() && offset > 0 {
                 self.parsed.flag_clusters.push(at);
             }
             self.note_flag(&flag);
@@ -295,7 +295,7 @@ impl ArgParser<'_> {
     }
 }
 
-/// Whether a text is a symbolic mode like `-u+x,g=w`. No flag of `find` contains such a sign.
+/// Whether a text is a symbolic mode like `-u+x,g=w`. No flag of `find` contains `+` or `=`.
 fn is_mode(text: &str) -> bool {
     let has_sign = text.contains(['+', '=']);
     has_sign && text.chars().all(|c| "-ugoa+=rwxXst,".contains(c))

@@ -58,10 +58,10 @@ fn dynamic(fragments: &[Fragment], shown: &str) -> DynamicWord {
     let is_known = |fragment: &&Fragment| matches!(fragment, Fragment::Text { text, quoted } if *quoted || !is_glob(text));
     let prefix: String = fragments.iter().take_while(is_known).map(fragment_text).collect();
     // A commit or a number contains no blanks, and the text around it remains a word even if it is empty.
-    let makes_split = |(kind, splits): &(DynamicKind, bool)| {
+    let may_split_word = |(kind, splits): &(DynamicKind, bool)| {
         *splits && (is_alone || !matches!(kind, DynamicKind::Number | DynamicKind::Commit))
     };
-    let may_split = unknowns.iter().any(makes_split);
+    let may_split = unknowns.iter().any(may_split_word);
     let may_be_empty = |fragment: &Fragment| match fragment {
         Fragment::Unknown { empty, .. } => *empty == MayBeEmpty::Yes,
         Fragment::Text { text, .. } | Fragment::Glob(text) => text.is_empty(),

@@ -8,6 +8,7 @@ const RESERVED: &[&str] = &[
     "if", "then", "elif", "else", "fi", "while", "until", "for", "select", "do", "done", "case",
     "esac", "function", "time", "coproc", "{", "}", "!", "[[",
 ];
+/// Reserved words that end a list of commands.
 const CLOSING: &[&str] = &["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 
 impl Parser<'_> {
@@ -39,7 +40,7 @@ impl Parser<'_> {
         Ok(Node::Sequence(nodes))
     }
 
-    fn filled_list(&mut self) -> Result<Box<Node>, ParseError> {
+    fn nonempty_list(&mut self) -> Result<Box<Node>, ParseError> {
         match self.nested(Self::list)? {
             Node::Sequence(nodes) if nodes.is_empty() => self.syntax_error(),
             list => Ok(Box::new(list)),
@@ -50,20 +51,24 @@ impl Parser<'_> {
         match self.peek(0) {
             None | Some(')') => true,
             Some(';') => matches!(self.peek(1), Some(';' | '&')),
-            Some(_) => self.reserved().is_some_and(|word| CLOSING.contains(&word)),
+            Some(_) => self.next_reserved_word().is_some_and(|word| CLOSING.contains(&word)),
         }
     }
 
     /// Returns the reserved word that comes next.
-    fn reserved(&self) -> Option<&'static str> {
+    fn next_reserved_word(&self) -> Option<&'static str> {
         let ends = |length: usize| self.peek(length).is_none_or(ends_word);
         let next = |word: &&&str| self.starts_with(word) && ends(word.len());
         RESERVED.iter().find(next).copied()
     }
 
-    fn keyword(&mut self, word: &str) -> Result<(), ParseError> {
+    fn expect_keyword(&mut self, word: &str) -> Result<(), ParseError> {
         self.skip_lines()?;
-        if self.reserved() == Some(word) { self.expect(word) } else { self.syntax_error() }
+        if self.next_reserved_word() == Some(word) {
+            self.expect(word)
+        } else {
+            self.syntax_error()
+        }
     }
 
     fn and_or(&mut self) -> Result<Node, ParseError> {
@@ -88,19 +93,19 @@ impl Parser<'_> {
     }
 
     fn pipeline(&mut self) -> Result<Node, ParseError> {
-        let (mut timed, mut negated) = (false, false);
+        let (mut is_timed, mut is_negated) = (false, false);
         loop {
             self.skip_blanks();
-            match self.reserved() {
+            match self.next_reserved_word() {
                 Some("!") => {
                     self.expect("!")?;
-                    negated = true;
+                    is_negated = true;
                 }
                 Some("time") => {
                     self.skip_continuations();
                     self.note_program(self.at);
                     self.expect("time")?;
-                    timed = true;
+                    is_timed = true;
                     self.skip_blanks();
                     if self.starts_with("-p") && self.peek(2).is_none_or(ends_word) {
                         self.expect("-p")?;
@@ -113,24 +118,24 @@ impl Parser<'_> {
                 _ => break,
             }
         }
-        let mut pipeline = self.piped()?;
-        if timed {
-            let plain = matches!(&pipeline, Node::Simple(it) if it.assignments.is_empty());
-            if negated || !plain {
+        let mut pipeline = self.piped_commands()?;
+        if is_timed {
+            let is_plain = matches!(&pipeline, Node::Simple(it) if it.assignments.is_empty());
+            if is_negated || !is_plain {
                 // In other shells this is a program, and the following words are its arguments.
                 self.reject_in_posix()?;
             }
             pipeline = Node::Timed(Box::new(pipeline));
         }
-        Ok(if negated { Node::Negated(Box::new(pipeline)) } else { pipeline })
+        Ok(if is_negated { Node::Negated(Box::new(pipeline)) } else { pipeline })
     }
 
-    fn piped(&mut self) -> Result<Node, ParseError> {
+    fn piped_commands(&mut self) -> Result<Node, ParseError> {
         let mut nodes = vec![self.command()?];
         loop {
             self.skip_blanks();
-            let piped = self.peek(0) == Some('|') && self.peek(1) != Some('|');
-            if !piped {
+            let is_pipe = self.peek(0) == Some('|') && self.peek(1) != Some('|');
+            if !is_pipe {
                 break;
             }
             self.next();
@@ -151,19 +156,19 @@ impl Parser<'_> {
     fn command(&mut self) -> Result<Node, ParseError> {
         self.count_node()?;
         self.skip_blanks();
-        let compound = match self.reserved() {
+        let compound = match self.next_reserved_word() {
             Some("if") => self.if_command()?,
             Some(word @ ("while" | "until")) => {
                 self.expect(word)?;
-                let condition = self.filled_list()?;
+                let condition = self.nonempty_list()?;
                 Node::While { condition, body: self.do_group()? }
             }
             Some(word @ ("for" | "select")) => self.for_command(word)?,
             Some("case") => self.case_command()?,
             Some("{") => {
                 self.expect("{")?;
-                let list = self.filled_list()?;
-                self.keyword("}")?;
+                let list = self.nonempty_list()?;
+                self.expect_keyword("}")?;
                 Node::Group(list)
             }
             Some("[[") => self.conditional()?,
@@ -179,17 +184,17 @@ impl Parser<'_> {
                 Node::Arithmetic(self.arithmetic_word()?)
             }
             None if self.eat("(") => {
-                let list = self.filled_list()?;
-                self.check_no_pending_body_at_depth()?;
+                let list = self.nonempty_list()?;
+                self.check_no_pending_here_document_at_depth()?;
                 self.expect(")")?;
                 Node::Subshell(list)
             }
             None => return self.simple(),
         };
-        self.redirected(compound)
+        self.with_redirects(compound)
     }
 
-    fn redirected(&mut self, body: Node) -> Result<Node, ParseError> {
+    fn with_redirects(&mut self, body: Node) -> Result<Node, ParseError> {
         let mut redirects = Vec::new();
         loop {
             self.skip_blanks();
@@ -205,28 +210,28 @@ impl Parser<'_> {
         self.expect("if")?;
         let mut parts = Vec::new();
         loop {
-            parts.push(*self.filled_list()?);
-            self.keyword("then")?;
-            parts.push(*self.filled_list()?);
+            parts.push(*self.nonempty_list()?);
+            self.expect_keyword("then")?;
+            parts.push(*self.nonempty_list()?);
             self.skip_lines()?;
-            match self.reserved() {
+            match self.next_reserved_word() {
                 Some("elif") => self.expect("elif")?,
                 Some("else") => {
                     self.expect("else")?;
-                    parts.push(*self.filled_list()?);
+                    parts.push(*self.nonempty_list()?);
                     break;
                 }
                 _ => break,
             }
         }
-        self.keyword("fi")?;
+        self.expect_keyword("fi")?;
         Ok(Node::If(parts))
     }
 
     fn do_group(&mut self) -> Result<Box<Node>, ParseError> {
-        self.keyword("do")?;
-        let body = self.filled_list()?;
-        self.keyword("done")?;
+        self.expect_keyword("do")?;
+        let body = self.nonempty_list()?;
+        self.expect_keyword("done")?;
         Ok(body)
     }
 
@@ -246,7 +251,7 @@ impl Parser<'_> {
         self.skip_lines()?;
         let mut words = None;
         if self.peek(0) == Some('i') {
-            if self.word()?.bare() != Some("in") {
+            if self.word()?.unquoted_text() != Some("in") {
                 return self.syntax_error();
             }
             words = Some(self.words()?);
@@ -273,7 +278,7 @@ impl Parser<'_> {
     }
 
     fn name(&mut self) -> Result<String, ParseError> {
-        match self.word()?.bare() {
+        match self.word()?.unquoted_text() {
             Some(name) if is_name(name) => Ok(name.to_string()),
             _ => self.syntax_error(),
         }
@@ -284,13 +289,13 @@ impl Parser<'_> {
         self.skip_blanks();
         let subject = self.word()?;
         self.skip_lines()?;
-        if self.word()?.bare() != Some("in") {
+        if self.word()?.unquoted_text() != Some("in") {
             return self.syntax_error();
         }
         let mut arms = Vec::new();
         loop {
             self.skip_lines()?;
-            if self.reserved() == Some("esac") {
+            if self.next_reserved_word() == Some("esac") {
                 break;
             }
             self.eat("(");
@@ -310,7 +315,7 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.keyword("esac")?;
+        self.expect_keyword("esac")?;
         Ok(Node::Case { subject, arms })
     }
 
@@ -318,7 +323,7 @@ impl Parser<'_> {
         self.reject_in_posix()?;
         self.expect("function")?;
         self.skip_blanks();
-        let Some(name) = self.word()?.bare().map(str::to_string) else {
+        let Some(name) = self.word()?.unquoted_text().map(str::to_string) else {
             return self.syntax_error();
         };
         self.skip_blanks();
@@ -342,14 +347,14 @@ impl Parser<'_> {
         let mut words: Vec<RawWord> = Vec::new();
         loop {
             self.skip_lines()?;
-            let pattern = words
+            let is_pattern = words
                 .last()
-                .and_then(RawWord::bare)
+                .and_then(RawWord::unquoted_text)
                 .is_some_and(|operator| matches!(operator, "=~" | "==" | "=" | "!="));
             let start = self.at;
-            let operator = ["&&", "||", "(", ")", "<", ">"]
-                .into_iter()
-                .find(|operator| !pattern && !self.is_process_substitution() && self.eat(operator));
+            let operator = ["&&", "||", "(", ")", "<", ">"].into_iter().find(|operator| {
+                !is_pattern && !self.is_process_substitution() && self.eat(operator)
+            });
             // In zsh a parenthesis directly after a word belongs to the word.
             if operator == Some("(") && !self.text[..start].ends_with([' ', '\t', '\n', '(', '!']) {
                 return self.syntax_error();
@@ -358,12 +363,12 @@ impl Parser<'_> {
                 Some(operator) => {
                     let text = operator.to_string();
                     let pieces = vec![Piece::Text { text, quoted: false }];
-                    self.raw_since(start, pieces)
+                    self.raw_word_since(start, pieces)
                 }
-                None if pattern => self.pattern_word()?,
+                None if is_pattern => self.pattern_word()?,
                 None => self.word()?,
             };
-            if word.bare() == Some("]]") {
+            if word.unquoted_text() == Some("]]") {
                 return Ok(Node::Conditional(words));
             }
             words.push(word);
@@ -376,6 +381,7 @@ pub(super) fn ends_word(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' | '<' | '>')
 }
 
+/// Whether a text is a valid name of a variable.
 pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

@@ -1,4 +1,4 @@
-//! Jq programs cannot run or write anything, but can load modules from files.
+//! Recognizes jq programs that load no modules. Jq programs cannot run or write anything.
 
 /// Whether the program certainly reads nothing but its input.
 pub(super) fn is_harmless(program: &str) -> bool {

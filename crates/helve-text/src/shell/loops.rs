@@ -22,7 +22,7 @@ impl Walker<'_> {
     ) {
         forget_mutations(state, condition);
         forget_mutations(state, body);
-        self.uncertain(|walker| {
+        self.record_uncertain(|walker| {
             // A `break` may end the condition or the body early.
             walker.branch(condition, state, stdin);
             walker.branch(body, state, stdin);
@@ -97,7 +97,7 @@ impl Walker<'_> {
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        self.uncertain(|walker| {
+        self.record_uncertain(|walker| {
             for value in values {
                 state.replace(name, value);
                 walker.branch(body, state, stdin);
@@ -127,11 +127,11 @@ impl Walker<'_> {
 
 /// Returns the words that a shell replaces a glob with.
 fn glob_words(pattern: &str, dir: &str, context: &ShellContext) -> Option<Vec<Word>> {
-    // The matches of these depend on the locale. A glob without matches stands for itself.
+    // What these match depends on the locale and on options of the shell.
     if pattern.contains(['?', '[', '\\']) || pattern.contains("**") {
         return None;
     }
-    // The part after a directory with a wildcard may not exist.
+    // In `*/name`, a matching directory may lack the file `name`.
     if pattern.split('*').next_back().is_some_and(|rest| rest.contains('/')) {
         return None;
     }

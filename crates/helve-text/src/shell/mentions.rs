@@ -4,11 +4,12 @@ use super::commands::basename;
 use super::names::{self, NameGroup};
 use super::{Run, Word};
 
-/// Characters after which a command may begin in text for a shell. In other code a command is in quotes.
+/// Characters after which a command may begin: the separators of the shell, and quotes, because code in other languages
+/// has its commands in strings.
 const COMMAND_STARTS: [char; 10] = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\''];
 
 impl Run {
-    /// Returns the program whose rules also apply to this one: `sudoedit` is refused with `sudo`.
+    /// Returns the program whose rules also apply to this one. A rule that denies `sudo` also denies `sudoedit`.
     pub fn rule_alias(&self) -> Option<String> {
         let name = basename(self.words.first()?.shown()).to_ascii_lowercase();
         names::rule_alias(&name).map(str::to_string)
@@ -44,24 +45,26 @@ impl Run {
         let is_flag = |it: &str| it.starts_with('-');
         let previous = word(at - 1);
         // The value of a flag may be anything.
-        if is_flag(word(at)) || is_flag(previous) && !names::contains(NameGroup::Switch, previous) {
+        if is_flag(word(at))
+            || is_flag(previous) && !names::contains(NameGroup::FlagWithoutValue, previous)
+        {
             return false;
         }
         let program = basename(word(0));
-        let is_manager = names::contains(NameGroup::Manager, program);
-        let is_installer = names::contains(NameGroup::Installer, program);
-        let has_group = is_manager && names::contains(NameGroup::ManagerGroup, word(1));
+        let has_subcommands = names::contains(NameGroup::SubcommandProgram, program);
+        let is_package_manager = names::contains(NameGroup::PackageManager, program);
+        let has_group = has_subcommands && names::contains(NameGroup::SubcommandGroup, word(1));
         let subcommand_at = if has_group { 2 } else { 1 };
         let runs_script = names::contains(NameGroup::ScriptRunner, program) && word(1) == "run";
-        let installer_subcommand =
-            is_installer && names::contains(NameGroup::InstallerSubcommand, word(1));
-        let is_subcommand = is_manager && at <= subcommand_at
+        let has_package_subcommand =
+            is_package_manager && names::contains(NameGroup::PackageSubcommand, word(1));
+        let is_subcommand = has_subcommands && at <= subcommand_at
             || runs_script && at == 2
-            || installer_subcommand && at == 1;
-        let is_object = names::contains(NameGroup::NamesOnly, program)
-            || (is_manager || is_installer)
+            || has_package_subcommand && at == 1;
+        let is_object = names::contains(NameGroup::ProgramTakingNames, program)
+            || (has_subcommands || is_package_manager)
                 && at > subcommand_at
-                && names::contains(NameGroup::TakesNames, word(subcommand_at));
+                && names::contains(NameGroup::SubcommandTakingNames, word(subcommand_at));
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         let is_object_name = |c: char| is_word(c) || "./:@".contains(c);
         is_subcommand && word(at).chars().all(is_word)

@@ -136,7 +136,9 @@ impl Mutations {
                 AssignValue::Text(raw) => {
                     self.pieces(&raw.pieces);
                     matches!(raw.pieces.as_slice(), [Piece::Arithmetic { .. }])
-                        || raw.bare().is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit()))
+                        || raw
+                            .unquoted_text()
+                            .is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit()))
                 }
                 AssignValue::Array(words) => {
                     words.iter().for_each(|raw| self.pieces(&raw.pieces));
@@ -147,13 +149,13 @@ impl Mutations {
         }
         self.redirects(&simple.redirects);
         simple.words.iter().for_each(|raw| self.pieces(&raw.pieces));
-        match self.words(&simple.words) {
+        match self.expand_words(&simple.words) {
             Some(words) => self.command(&words),
-            None => self.change_anything(),
+            None => self.record_any_change(),
         }
     }
 
-    fn words(&self, raws: &[RawWord]) -> Option<Vec<Word>> {
+    fn expand_words(&self, raws: &[RawWord]) -> Option<Vec<Word>> {
         let mut words = Vec::new();
         for raw in raws {
             words.extend(expand::words(raw, &raw.shown, &self.empty_state)?);
@@ -161,7 +163,8 @@ impl Mutations {
         Some(words)
     }
 
-    fn change_anything(&mut self) {
+    /// Records that anything may change.
+    fn record_any_change(&mut self) {
         self.any_variable = true;
         self.changes_dir = true;
     }
@@ -170,13 +173,13 @@ impl Mutations {
     fn command(&mut self, words: &[Word]) {
         let Some(program) = words.first() else { return };
         match program.literal() {
-            None | Some("eval" | "source" | ".") => self.change_anything(),
+            None | Some("eval" | "source" | ".") => self.record_any_change(),
             Some("cd" | "chdir" | "pushd" | "popd") => self.changes_dir = true,
             Some("command" | "builtin" | "noglob" | "nocorrect") => {
                 match words.get(1).map(Word::literal) {
                     Some(Some("-v" | "-V")) | None => {}
                     Some(Some(text)) if !text.starts_with('-') => self.command(&words[1..]),
-                    Some(Some(_) | None) => self.change_anything(),
+                    Some(Some(_) | None) => self.record_any_change(),
                 }
             }
             Some("set" | "shift") => (1..10).for_each(|n| self.set(&n.to_string(), false)),
@@ -209,6 +212,7 @@ impl Mutations {
 
     /// Records the variables that `read` and similar commands set.
     fn set_by_builtin(&mut self, program: &str, words: &[Word]) {
+        /// Builtins that set variables, with the variables that they set without being given their names.
         const DEFAULTS: &[(&str, &[&str])] = &[
             ("read", &["REPLY"]),
             ("mapfile", &["MAPFILE"]),

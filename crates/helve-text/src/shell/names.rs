@@ -5,33 +5,57 @@ use std::sync::LazyLock;
 
 static NAMES: LazyLock<NameTable> = LazyLock::new(|| NameTable::parse(include_str!("names.txt")));
 
-/// A group of names. Comments in `names.txt` explain each group.
+/// A group of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameGroup {
+    /// A GNU tool, which has the prefix `g` where other tools have the plain name.
     GnuTool,
+    /// A command that only changes the working directory of the shell.
     DirCommand,
+    /// A builtin of the shell that is not in `programs.txt`.
     Builtin,
+    /// A builtin that changes how the shell reads or runs later commands.
     StateBuiltin,
+    /// A wrapper that runs the inner command in the shell itself, like `command`.
     InShellWrapper,
+    /// A wrapper that takes `NAME=value` before the inner command, like `env`.
     AssigningWrapper,
+    /// A shell with a language that is not analyzed, like `fish`.
     OtherShell,
+    /// A program that leaves all directories as they are.
     OnlyReads,
+    /// A program that copies, moves or links files.
     Transfers,
+    /// A program that reads code without running it.
     ReadsCode,
+    /// A file extension of code.
     CodeExtension,
+    /// A file that an interpreter runs when it is given the directory.
     EntryPoint,
+    /// A file that makes a directory a git repository.
     RepositoryFile,
-    Manager,
-    ManagerGroup,
-    Installer,
-    InstallerSubcommand,
-    Switch,
+    /// A program whose first word is always a subcommand, like `docker`.
+    SubcommandProgram,
+    /// A subcommand that has subcommands itself, like `docker compose`.
+    SubcommandGroup,
+    PackageManager,
+    /// A subcommand of package managers that has the name of a program.
+    PackageSubcommand,
+    /// A flag of these programs that takes no value.
+    FlagWithoutValue,
+    /// A package manager whose `run` only runs scripts of the project.
     ScriptRunner,
-    TakesNames,
-    NamesOnly,
+    /// A subcommand of these programs whose operands are names, not programs to run.
+    SubcommandTakingNames,
+    /// A program whose operands are names, not programs to run.
+    ProgramTakingNames,
+    /// A git setting that is harmless with any plain value.
     GitSetting,
+    /// A git setting that is harmless if it switches something off.
     GitSettingOff,
+    /// A word after which the name of a program follows.
     Launcher,
+    /// An ssh option that only sets a timeout or what is printed.
     SshOption,
 }
 
@@ -49,14 +73,14 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("code-extension", NameGroup::CodeExtension),
     ("entry-point", NameGroup::EntryPoint),
     ("repository-file", NameGroup::RepositoryFile),
-    ("manager", NameGroup::Manager),
-    ("manager-group", NameGroup::ManagerGroup),
-    ("installer", NameGroup::Installer),
-    ("installer-subcommand", NameGroup::InstallerSubcommand),
-    ("switch", NameGroup::Switch),
+    ("subcommand-program", NameGroup::SubcommandProgram),
+    ("subcommand-group", NameGroup::SubcommandGroup),
+    ("package-manager", NameGroup::PackageManager),
+    ("package-subcommand", NameGroup::PackageSubcommand),
+    ("flag-without-value", NameGroup::FlagWithoutValue),
     ("script-runner", NameGroup::ScriptRunner),
-    ("takes-names", NameGroup::TakesNames),
-    ("names-only", NameGroup::NamesOnly),
+    ("subcommand-taking-names", NameGroup::SubcommandTakingNames),
+    ("program-taking-names", NameGroup::ProgramTakingNames),
     ("git-setting", NameGroup::GitSetting),
     ("git-setting-off", NameGroup::GitSettingOff),
     ("launcher", NameGroup::Launcher),
@@ -73,7 +97,7 @@ pub(super) fn without_gnu_prefix(base: &str) -> Option<&str> {
     base.strip_prefix('g').filter(|name| contains(NameGroup::GnuTool, name))
 }
 
-/// Returns the program whose rules also apply to this one.
+/// Returns the program whose rules also apply to the program `base`.
 pub(super) fn rule_alias(base: &str) -> Option<&str> {
     without_gnu_prefix(base).or_else(|| NAMES.rule_aliases.get(base).copied())
 }

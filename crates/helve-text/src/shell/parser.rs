@@ -217,12 +217,12 @@ impl<'a> Parser<'a> {
     }
 
     /// Stops if the body of a here-document is pending. Shells differ on a newline inside quotes in that case.
-    pub(super) fn check_no_pending_body(&self) -> Result<(), ParseError> {
+    pub(super) fn check_no_pending_here_document(&self) -> Result<(), ParseError> {
         if self.pending.is_empty() { Ok(()) } else { self.syntax_error() }
     }
 
     /// Stops if the body of a here-document that was announced at this nesting level is pending.
-    pub(super) fn check_no_pending_body_at_depth(&self) -> Result<(), ParseError> {
+    pub(super) fn check_no_pending_here_document_at_depth(&self) -> Result<(), ParseError> {
         if self.pending.iter().all(|pending| pending.depth < self.depth) {
             Ok(())
         } else {
@@ -282,6 +282,6 @@ fn skip_continuations(mut rest: &str) -> &str {
 /// Parses a whole script.
 pub(super) fn parse_script(parser: &mut Parser<'_>) -> Result<Node, ParseError> {
     let list = parser.list()?;
-    parser.check_no_pending_body()?;
+    parser.check_no_pending_here_document()?;
     if parser.rest().is_empty() { Ok(list) } else { parser.syntax_error() }
 }

@@ -18,7 +18,7 @@ pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Scans up to the end or to an unclosed quote. Returns the text after the quote.
+/// Adds the commands up to the end or to an unclosed quote. Returns the text after that quote.
 fn scan<'a>(text: &'a str, found: &mut Vec<Vec<String>>) -> Option<&'a str> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
@@ -68,12 +68,12 @@ fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| super::grammar::is_name(name))
 }
 
-/// Returns the source of a word without its quotes.
-pub(super) fn unquoted(shown: &str) -> String {
+/// Replaces the quotes in the source of a word with spaces.
+pub(super) fn replace_quotes(shown: &str) -> String {
     shown.replace(['"', '\''], " ")
 }
 
-/// Returns the first character that a person cannot see, or that another shell may take for a blank.
+/// Returns the first character that a person cannot see, or that another shell may treat as a blank.
 pub(super) fn first_hidden(text: &str) -> Option<char> {
     let is_hidden = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
     text.chars().find(|c| is_hidden(*c))

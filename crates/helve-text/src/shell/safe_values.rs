@@ -46,7 +46,7 @@ pub(super) fn is_query(text: &str) -> bool {
     !lower.contains(['\\', '!']) && !UNSAFE_WORDS.iter().any(|word| lower.contains(word))
 }
 
-/// Whether a word is a network address that `curl` cannot take for a file.
+/// Whether a word is a network address that `curl` cannot treat as a file.
 pub(super) fn is_url(word: &Word) -> bool {
     let start = word.prefix();
     let is_complete = word.literal().is_some();
@@ -115,7 +115,7 @@ pub(super) fn is_sort_key(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.contains("signature"))
 }
 
-/// Whether a git remote runs no program of the caller's choice.
+/// Whether a git remote cannot make git run another program.
 pub(super) fn is_remote(word: &Word) -> bool {
     // A host that starts with a dash would be a flag of the program that connects.
     let is_unsafe = |it: &str| ["::", "://-", "@-"].iter().any(|sign| it.contains(sign));
@@ -128,11 +128,11 @@ pub(super) fn is_remote_name(word: &Word) -> bool {
 }
 
 /// Whether a refspec neither forces an update nor deletes a branch.
-pub(super) fn is_gentle_refspec(word: &Word) -> bool {
+pub(super) fn is_nondestructive_refspec(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.starts_with(['+', ':']))
 }
 
-/// Whether a refspec names a branch. Otherwise git may take it for the repository to fetch from.
+/// Whether a refspec names a branch. Otherwise git may treat it as the repository to fetch from.
 pub(super) fn is_branch_refspec(word: &Word) -> bool {
     let is_address = |it: &str| it.contains("::") || it.starts_with(['/', '.', '~', '-']);
     !word.literal().is_some_and(is_address)

@@ -51,18 +51,18 @@ pub(super) fn shell(
         ShellKind::Analyzed(language) => walker.language = language,
         ShellKind::Other => walker.doubt(DoubtKind::Wrapper, words[0].shown()),
     }
-    let (operands, takes_text) = parse_shell_flags(walker, words, run);
-    match (words.get(operands), takes_text) {
+    let (operand_at, takes_text) = parse_shell_flags(walker, words, run);
+    match (words.get(operand_at), takes_text) {
         (Some(Word::Literal(text)), true) => {
             let mut inner = state.for_new_shell(walker.context, walker.language);
-            set_positional(&mut inner, &words[operands + 1..]);
+            set_positional(&mut inner, &words[operand_at + 1..]);
             walker.inner_text(run, text, &mut inner, stdin);
         }
         (Some(word), true) => dynamic_text(walker, word, run, state),
         (Some(word), false) => {
-            walker.script.runs[run].roles[operands] = WordRole::Script;
-            arg_effects::script(walker, word, state, run);
-            for word in &words[operands + 1..] {
+            walker.script.runs[run].roles[operand_at] = WordRole::Script;
+            arg_effects::record_script(walker, word, state, run);
+            for word in &words[operand_at + 1..] {
                 path_args::record_paths(walker, word, state, run);
             }
         }
@@ -135,8 +135,8 @@ fn parse_shell_flags(walker: &mut Walker<'_>, words: &[Word], run: usize) -> (us
 /// Records a shell text that is only known at run time. Commands that are visible in its source are listed.
 pub(super) fn dynamic_text(walker: &mut Walker<'_>, word: &Word, run: usize, state: &ShellState) {
     walker.doubt(DoubtKind::Wrapper, word.shown());
-    walker.inside(run, |walker| {
-        for words in rough_scan::commands(&rough_scan::unquoted(word.shown())) {
+    walker.with_parent(run, |walker| {
+        for words in rough_scan::commands(&rough_scan::replace_quotes(word.shown())) {
             let line = CommandLine::new(words.into_iter().map(Word::Literal).collect());
             walker.command(line, &mut state.clone(), &StdinSource::Nothing);
         }
@@ -160,7 +160,7 @@ pub(super) fn eval(
         None => {
             let shown: Vec<&str> = words.iter().map(Word::shown).collect();
             dynamic_text(walker, &unknown(&shown.join(" ")), run, state);
-            state.forget();
+            state.forget_all();
         }
     }
 }
@@ -171,7 +171,7 @@ pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state:
     let at = if words.get(1).and_then(Word::literal) == Some("--") { 2 } else { 1 };
     if let Some(file) = words.get(at) {
         walker.script.runs[run].roles[at] = WordRole::Script;
-        arg_effects::script(walker, file, state, run);
+        arg_effects::record_script(walker, file, state, run);
     }
     for word in words.iter().skip(at + 1) {
         path_args::record_paths(walker, word, state, run);
@@ -181,6 +181,6 @@ pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state:
     if file.is_some_and(|it| it.ends_with("/bin/activate")) {
         state.forget_variables();
     } else {
-        state.forget();
+        state.forget_all();
     }
 }

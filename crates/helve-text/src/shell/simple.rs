@@ -20,7 +20,7 @@ impl Parser<'_> {
                 None | Some('\n' | ';' | '&' | '|' | ')') => break,
                 Some('(') => {
                     let name = match (simple.words.as_slice(), simple.assignments.is_empty()) {
-                        ([name], true) if simple.redirects.is_empty() => name.bare(),
+                        ([name], true) if simple.redirects.is_empty() => name.unquoted_text(),
                         _ => None,
                     };
                     let Some(name) = name.map(str::to_string) else { return self.syntax_error() };
@@ -68,7 +68,7 @@ impl Parser<'_> {
                     self.at = start;
                     return Ok(None);
                 }
-                Err(stop) => return Err(stop),
+                Err(error) => return Err(error),
             }
         }
         let append = self.peek(0) == Some('+') && self.peek(1) == Some('=');
@@ -77,7 +77,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         if append || index.is_some() || self.peek(0) == Some('(') {
-            // A plain `sh` takes this for the name of a program.
+            // A plain `sh` parses this as the name of a program.
             self.reject_in_posix()?;
         }
         let value = if self.eat("(") { self.array()? } else { AssignValue::Text(self.value()?) };
@@ -112,15 +112,16 @@ impl Parser<'_> {
     pub(super) fn redirect(&mut self) -> Result<Option<Redirect>, ParseError> {
         let start = self.at;
         let variable = self.descriptor();
-        let is_bare = self.at == start;
-        let Some(operator) =
-            self.redirect_operator().filter(|operator| is_bare || !operator.starts_with('&'))
+        let has_descriptor = self.at != start;
+        let Some(operator) = self
+            .redirect_operator()
+            .filter(|operator| !has_descriptor || !operator.starts_with('&'))
         else {
             self.at = start;
             return Ok(None);
         };
         if variable.is_some() || operator.starts_with('&') {
-            // A plain `sh` takes this for a word, or for the end of a command.
+            // A plain `sh` parses this as a word, or as the end of a command.
             self.reject_in_posix()?;
         }
         for _ in operator.chars() {
@@ -145,7 +146,7 @@ impl Parser<'_> {
         if kind != RedirectKind::HereText {
             self.note_redirect_target(target_at);
         }
-        Ok(Some(Redirect { kind, target, variable, numbered: !is_bare }))
+        Ok(Some(Redirect { kind, target, variable, has_descriptor }))
     }
 
     /// Parses the target of `<&` or `>&`. A word that only starts with a dash is refused, because some shells treat the

@@ -41,7 +41,7 @@ pub(super) struct ShellState {
     pub(super) previous: PossibleDirs,
     /// The directory stack of `pushd`, if known.
     pub(super) stack: Option<Vec<PossibleDirs>>,
-    /// The directories if the last command was a `cd` that succeeded, as after `&&`.
+    /// If the last command was a `cd`: the directories if it succeeded, which is certain after `&&`.
     pub(super) after_cd: Option<AfterCd>,
     /// Whether a variable that is not in `variables` may have been set by the script.
     pub(super) has_untracked: bool,
@@ -156,7 +156,7 @@ impl ShellState {
     }
 
     /// Forgets all values and the working directory.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget_all(&mut self) {
         self.forget_variables();
         self.dirs = None;
         self.stack = None;
@@ -235,7 +235,7 @@ impl Value {
         self.is_number() || *self == Value::NumberOrInherited
     }
 
-    /// Returns what is known of a variable that has one of two values.
+    /// Returns what is known about a variable that has either of two values.
     pub(super) fn or(self, other: &Value) -> Value {
         if self == *other {
             self

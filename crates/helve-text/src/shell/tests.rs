@@ -62,12 +62,12 @@ fn render(script: &Script) -> String {
             AccessKind::Expand => "expand",
             AccessKind::ExpandAgain => "expand again",
         };
-        let at = match &access.target {
+        let target = match &access.target {
             FileTarget::Path(path) => path.clone(),
             FileTarget::Glob(pattern) => format!("*({pattern})"),
             FileTarget::Unknown(shown) => format!("?({shown})"),
         };
-        text.push_str(&format!("{kind} {at}\n"));
+        text.push_str(&format!("{kind} {target}\n"));
     }
     for doubt in &script.doubts {
         text.push_str(&format!("? {:?} [{}]\n", doubt.kind, doubt.shown));
@@ -97,7 +97,7 @@ fn show(word: &Word) -> String {
 }
 
 #[test]
-fn shells_are_known_by_name() {
+fn the_name_of_a_shell_tells_its_language() {
     for (shell, language) in [
         ("bash", Some(ShellLanguage::Bash)),
         ("bash-5.2", Some(ShellLanguage::Bash)),
@@ -583,7 +583,7 @@ fn wrappers_are_unwrapped() {
             read /w/app/a.sh
             passed /w/app/b
             write /w/app/x
-            ? Input [sh]
+            ? ExternalCode [sh]
         "#]],
     );
     check(
@@ -674,7 +674,7 @@ fn files_edited_in_place_are_written() {
 }
 
 #[test]
-fn line_continuations_in_here_documents() {
+fn here_documents_may_contain_line_continuations() {
     check(
         "cat <<E\na \\\nb $((2*3)) $((x+$y))\nE\nrm c",
         expect![[r#"
@@ -1143,12 +1143,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn no_text_panics(script in any::<String>()) {
+    fn any_text_is_analyzed_without_panic(script in any::<String>()) {
         analyze(&script, &context());
     }
 
     #[test]
-    fn no_mix_of_syntax_panics(script in syntax()) {
+    fn any_mix_of_syntax_is_analyzed_without_panic(script in mixed_syntax()) {
         let script = analyze(&script, &context());
         for run in &script.runs {
             prop_assert_eq!(run.words.len(), run.roles.len());
@@ -1168,7 +1168,7 @@ proptest! {
     }
 }
 
-fn syntax() -> impl Strategy<Value = String> {
+fn mixed_syntax() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "ls",
         "rm x",

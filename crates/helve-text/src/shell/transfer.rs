@@ -114,7 +114,7 @@ fn add_transfer(
             || mode.slash_merges && text.ends_with('/');
         let merges = mode.merges || names_contents;
         let transfer = Transfer { from, to, symbolic: mode.symbolic, merges };
-        if walker.has_room() && !walker.script.transfers.contains(&transfer) {
+        if walker.check_limits() && !walker.script.transfers.contains(&transfer) {
             walker.script.transfers.push(transfer);
         }
     }
@@ -138,9 +138,9 @@ mod tests {
                 .transfers
                 .iter()
                 .map(|it| {
-                    let way = if it.symbolic { "link" } else { "copy" };
+                    let verb = if it.symbolic { "link" } else { "copy" };
                     let merges = if it.merges { " merged" } else { "" };
-                    format!("{way} {} to {}{merges}", super::target_text(&it.from), it.to)
+                    format!("{verb} {} to {}{merges}", super::target_text(&it.from), it.to)
                 })
                 .collect();
             assert_eq!(shown, expected, "{script}");

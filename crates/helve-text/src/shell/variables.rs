@@ -2,7 +2,7 @@
 
 use super::{ShellContext, ShellLanguage};
 
-/// Variables that are harmless before a program: language, time zone, output format, verbosity.
+/// Variables that may be set for any program. They only affect its language, time zone, output format or verbosity.
 const HARMLESS: &[&str] = &[
     "LANG",
     "LANGUAGE",
@@ -42,7 +42,7 @@ const HARMLESS_VALUES: &[(&str, &[&str])] = &[
     ("GOARCH", &["amd64", "arm64", "386", "arm", "riscv64"]),
 ];
 
-/// Special variables of shells, which affect the programs it runs, where it searches, or how it splits words.
+/// Variables that affect which programs a shell runs, where it searches for files, or how it splits words.
 const SPECIAL: &[&str] = &[
     "PATH",
     "HOME",
@@ -163,8 +163,8 @@ fn is_special(name: &str, language: ShellLanguage) -> bool {
         || SPECIAL_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
-/// Whether a program may take the value of a harmless variable for the name of a file or for code. `make` takes every
-/// variable for code.
+/// Whether a program may treat the value of a harmless variable as the name of a file or as code. `make` evaluates every
+/// variable as code.
 pub(super) fn may_be_file_or_code(name: &str, value: Option<&str>) -> bool {
     let names_locale = matches!(name, "TZ" | "LANG" | "LANGUAGE") || name.starts_with("LC_");
     let is_file = |it: &str| names_locale && (it.starts_with(['/', ':']) || it.contains(".."));
@@ -172,12 +172,17 @@ pub(super) fn may_be_file_or_code(name: &str, value: Option<&str>) -> bool {
     is_harmless(name) && value.is_none_or(|it| is_file(it) || !it.chars().all(is_plain))
 }
 
+/// Whether a variable is harmless with most values.
 pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(&name) || name.starts_with("LC_")
 }
 
-/// Whether a variable may be set before this program. `value` is `None` if it is unknown.
-pub(super) fn is_harmless_before(program: &str, name: &str, value: Option<&str>) -> bool {
+/// Whether an assignment before a program is harmless, as in `LANG=C sort`. `value` is `None` if it is unknown.
+pub(super) fn is_harmless_prefix_assignment(
+    program: &str,
+    name: &str,
+    value: Option<&str>,
+) -> bool {
     let is_listed = |(known, values): &(&str, &[&str])| {
         *known == name && value.is_some_and(|value| values.contains(&value))
     };

@@ -49,9 +49,9 @@ pub(super) struct Walker<'a> {
     pub(super) has_stdin: bool,
     /// The output of the last command, if it was `find`.
     pub(super) find_output: Option<FindOutput>,
-    /// The directory of the `find` whose results are among the current words. In another directory, the same paths are
-    /// other files.
-    pub(super) find_ran_in: PossibleDirs,
+    /// The working directory of the `find` whose results are among the current words. In another directory, the same
+    /// paths are other files.
+    pub(super) find_dirs: PossibleDirs,
 }
 
 /// Where a command gets its standard input from.
@@ -83,13 +83,14 @@ impl<'a> Walker<'a> {
             streams: StdStreams::default(),
             has_stdin: false,
             find_output: None,
-            find_ran_in: None,
+            find_dirs: None,
         }
     }
 
     pub(super) fn finish(mut self) -> Script {
-        if let Some(opened) = self.streams.opened.take().filter(|_| self.streams.may_be_input) {
-            self.doubt(DoubtKind::Indirect, &opened);
+        if let Some(path) = self.streams.reopened_path.take().filter(|_| self.streams.may_be_input)
+        {
+            self.doubt(DoubtKind::Indirect, &path);
         }
         self.script.doubts.extend(written_code::doubts(&self.script));
         let mut seen = BTreeSet::new();
@@ -103,7 +104,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Records characters that a person cannot see, or that another shell may take for blanks.
+    /// Records characters that a person cannot see, or that another shell may treat as blanks.
     pub(super) fn check_hidden(&mut self, text: &str) {
         if let Some(c) = rough_scan::first_hidden(text) {
             self.doubt(DoubtKind::Hidden, &c.escape_unicode().to_string());
@@ -140,8 +141,8 @@ impl<'a> Walker<'a> {
         self.text_depth -= 1;
     }
 
-    /// Calls `record` to record the programs that `run` starts.
-    pub(super) fn inside(&mut self, run: usize, record: impl FnOnce(&mut Self)) {
+    /// Calls `record`. The programs that it records become children of `run`.
+    pub(super) fn with_parent(&mut self, run: usize, record: impl FnOnce(&mut Self)) {
         if self.wrapper_depth >= MAX_WRAPPER_DEPTH {
             return self.doubt(DoubtKind::TooDeep, "");
         }
@@ -164,7 +165,7 @@ impl<'a> Walker<'a> {
         };
         self.doubt(kind, &shown);
         for words in rough_scan::commands(text) {
-            if !self.has_room() {
+            if !self.check_limits() {
                 return;
             }
             let line = CommandLine::new(words.into_iter().map(Word::Literal).collect());
@@ -172,18 +173,18 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Whether one more run or file may be recorded. If not, records a doubt.
-    pub(super) fn has_room(&mut self) -> bool {
-        let has_room =
+    /// Returns whether one more run or file access may be recorded. If not, records a doubt.
+    pub(super) fn check_limits(&mut self) -> bool {
+        let is_below_limits =
             self.script.runs.len() < MAX_RUNS && self.script.accesses.len() < MAX_RUNS * 4;
-        if !has_room {
+        if !is_below_limits {
             self.doubt(DoubtKind::TooMany, "");
         }
-        has_room
+        is_below_limits
     }
 
     /// Records what `record` finds as something that may run in parallel, repeatedly, or not at all.
-    pub(super) fn uncertain(&mut self, record: impl FnOnce(&mut Self)) {
+    pub(super) fn record_uncertain(&mut self, record: impl FnOnce(&mut Self)) {
         self.uncertain_depth += 1;
         record(self);
         self.uncertain_depth -= 1;
@@ -215,7 +216,7 @@ impl<'a> Walker<'a> {
             Node::Group(inner) => self.node(inner, state, stdin),
             Node::Subshell(inner) => self.node(inner, &mut state.clone(), stdin),
             Node::Background(inner) => {
-                self.uncertain(|walker| walker.node(inner, &mut state.clone(), stdin));
+                self.record_uncertain(|walker| walker.node(inner, &mut state.clone(), stdin));
             }
             Node::Function { name, body } => {
                 self.doubt(DoubtKind::Function, name);
@@ -228,7 +229,7 @@ impl<'a> Walker<'a> {
             Node::Redirected { body, redirects } => {
                 let stdin = self.redirects(redirects, state, stdin);
                 // If a redirect fails, the body does not run.
-                self.uncertain(|walker| walker.branch(body, state, &stdin));
+                self.record_uncertain(|walker| walker.branch(body, state, &stdin));
             }
             Node::If(nodes) => self.branches(nodes, state, stdin),
             Node::Case { subject, arms } => self.case(subject, arms, state, stdin),
@@ -242,7 +243,7 @@ impl<'a> Walker<'a> {
             Node::ForArithmetic { head, body } => {
                 forget_mutations(state, body);
                 self.calculate(&head.pieces, &head.shown, state);
-                self.uncertain(|walker| walker.branch(body, state, stdin));
+                self.record_uncertain(|walker| walker.branch(body, state, stdin));
             }
             Node::Conditional(words) => self.conditional(words, state),
             Node::Arithmetic(raw) => self.arithmetic_command(raw, state),
@@ -269,13 +270,13 @@ impl<'a> Walker<'a> {
         for word in words {
             self.visit(&word.pieces, &word.shown, state);
         }
-        let expanded = words.iter().map(|it| expand::single(&it.pieces, &it.shown, state));
+        let expanded = words.iter().map(|it| expand::single_word(&it.pieces, &it.shown, state));
         let expanded: Vec<Word> = expanded.collect();
         test_command::check(self, &expanded, state, None);
     }
 
     fn arithmetic_command(&mut self, raw: &RawWord, state: &mut ShellState) {
-        // A shell without arithmetic commands takes this for two nested subshells.
+        // A shell without arithmetic commands parses this as two nested subshells.
         if arithmetic::variable_names(&raw.pieces).any(|it| !state.variables.contains_key(it)) {
             self.doubt(DoubtKind::Arithmetic, &raw.shown);
         }
@@ -309,8 +310,8 @@ impl<'a> Walker<'a> {
             self.find_output = None;
             self.node(node, &mut inner, &stdin);
             // In a compound command, other commands than `find` may print too.
-            let found = self.find_output.take().filter(|_| matches!(node, Node::Simple(_)));
-            stdin = StdinSource::Pipe(found);
+            let find_output = self.find_output.take().filter(|_| matches!(node, Node::Simple(_)));
+            stdin = StdinSource::Pipe(find_output);
             // Some shells run the last part without a subshell, so that its assignments remain.
             if n + 1 == nodes.len() {
                 state.join(&inner);
@@ -338,7 +339,7 @@ impl<'a> Walker<'a> {
 
     /// Records a keyword that a rule may name like a program.
     fn keyword(&mut self, word: &str) {
-        if self.has_room() {
+        if self.check_limits() {
             self.script.runs.push(Run {
                 words: vec![Word::Literal(word.to_string())],
                 roles: vec![WordRole::Program],
@@ -382,7 +383,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The roles of the words of a program that is not in the table.
+/// Returns the roles of the words of a program that is not in the table.
 fn roles_by_dash(words: &[Word]) -> Vec<WordRole> {
     let role = |(n, word): (usize, &Word)| match n {
         0 => WordRole::Program,

@@ -18,16 +18,16 @@ pub(super) enum WordContext {
 
 impl Parser<'_> {
     pub(super) fn word(&mut self) -> Result<RawWord, ParseError> {
-        self.raw(WordContext::Word)
+        self.raw_word(WordContext::Word)
     }
 
     pub(super) fn pattern_word(&mut self) -> Result<RawWord, ParseError> {
-        self.raw(WordContext::Pattern)
+        self.raw_word(WordContext::Pattern)
     }
 
     /// Parses up to `]`, which is consumed.
     pub(super) fn index_word(&mut self) -> Result<RawWord, ParseError> {
-        let raw = self.raw(WordContext::Index)?;
+        let raw = self.raw_word(WordContext::Index)?;
         self.expect("]")?;
         Ok(raw)
     }
@@ -36,20 +36,22 @@ impl Parser<'_> {
     pub(super) fn arithmetic_word(&mut self) -> Result<RawWord, ParseError> {
         let start = self.at;
         let pieces = self.arithmetic()?;
-        Ok(self.raw_since(start, pieces))
+        Ok(self.raw_word_since(start, pieces))
     }
 
-    fn raw(&mut self, context: WordContext) -> Result<RawWord, ParseError> {
+    /// Parses a word that ends where its context does.
+    fn raw_word(&mut self, context: WordContext) -> Result<RawWord, ParseError> {
         self.skip_continuations();
         let start = self.at;
         let pieces = self.pieces(context)?;
         if self.at == start {
             return self.syntax_error();
         }
-        Ok(self.raw_since(start, pieces))
+        Ok(self.raw_word_since(start, pieces))
     }
 
-    pub(super) fn raw_since(&self, start: usize, pieces: Vec<Piece>) -> RawWord {
+    /// Returns a word with these pieces, whose source is the text since `start`.
+    pub(super) fn raw_word_since(&self, start: usize, pieces: Vec<Piece>) -> RawWord {
         RawWord { pieces, shown: self.text[start..self.at].to_string() }
     }
 
@@ -105,7 +107,7 @@ impl Parser<'_> {
         let Some(length) = self.rest().find('\'') else { return self.syntax_error() };
         let text = &self.rest()[..length];
         if text.contains('\n') {
-            self.check_no_pending_body()?;
+            self.check_no_pending_here_document()?;
         }
         pieces.push(Piece::Text { text: text.to_string(), quoted: true });
         self.at += length + 1;
@@ -121,7 +123,7 @@ impl Parser<'_> {
                     self.next();
                     return Ok(());
                 }
-                Some(c) => self.quoted(pieces, c, "$`\"\\")?,
+                Some(c) => self.quoted_char(pieces, c, "$`\"\\")?,
             }
         }
     }
@@ -130,13 +132,13 @@ impl Parser<'_> {
     pub(super) fn here_document(&mut self) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
         while let Some(c) = self.peek(0) {
-            self.quoted(&mut pieces, c, "$`\\")?;
+            self.quoted_char(&mut pieces, c, "$`\\")?;
         }
         Ok(pieces)
     }
 
     /// Parses one character where blanks and operators are ordinary. A backslash only escapes `escapable`.
-    pub(super) fn quoted(
+    pub(super) fn quoted_char(
         &mut self,
         pieces: &mut Vec<Piece>,
         c: char,
@@ -145,7 +147,7 @@ impl Parser<'_> {
         match c {
             '$' => return self.dollar(pieces, true),
             '`' => return self.backtick(pieces, true),
-            '\n' => self.check_no_pending_body()?,
+            '\n' => self.check_no_pending_here_document()?,
             _ => {}
         }
         self.next();

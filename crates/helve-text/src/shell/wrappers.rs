@@ -28,17 +28,17 @@ pub(super) fn inner_command(
     if call.args.spec.runs_in_other_dir(argument.flag.as_deref()) {
         inner_state.dirs = None;
     }
-    let mut find_ran_in = walker.find_ran_in.clone();
-    if matches!(name, "find" | "xargs" | "gxargs") && find_ran_in != state.dirs {
+    let mut find_dirs = walker.find_dirs.clone();
+    if matches!(name, "find" | "xargs" | "gxargs") && find_dirs != state.dirs {
         line.words.iter_mut().for_each(find::forget_origin);
     }
     match name {
         "xargs" | "gxargs" => {
             if let StdinSource::Pipe(Some(found)) = call.stdin {
-                for file in &found.selected {
+                for file in &found.selected_files {
                     walker.access(file, AccessKind::Read, state, Some(call.run));
                 }
-                find_ran_in.clone_from(&found.dirs);
+                find_dirs.clone_from(&found.dirs);
             }
             add_xargs_input(&mut line.words, call.args, call.stdin);
         }
@@ -47,27 +47,27 @@ pub(super) fn inner_command(
             return flock_text(walker, call, line.words.get(1), state);
         }
         "find" => {
-            let regular = find::excludes_links(call.words, argument.word);
-            for file in file_patterns::in_find(call.words) {
+            let is_not_a_link = find::excludes_links(call.words, argument.word);
+            for file in file_patterns::files_in_find(call.words) {
                 walker.access(&file, AccessKind::Read, state, Some(call.run));
             }
             for word in &mut line.words {
-                find::substitute(word, "{}", DynamicKind::FindResult { regular });
+                find::substitute(word, "{}", DynamicKind::FindResult { is_not_a_link });
             }
-            find_ran_in.clone_from(&inner_state.dirs);
+            find_dirs.clone_from(&inner_state.dirs);
         }
         name if names::contains(NameGroup::AssigningWrapper, name) => {
             line.assignments = take_assignments(&mut line.words);
         }
         _ => {}
     }
-    let outer = std::mem::replace(&mut walker.find_ran_in, find_ran_in);
-    walker.inside(call.run, |walker| {
+    let outer = std::mem::replace(&mut walker.find_dirs, find_dirs);
+    walker.with_parent(call.run, |walker| {
         let runs_in_shell = names::contains(NameGroup::InShellWrapper, name);
         let state = if runs_in_shell { state } else { &mut inner_state };
         walker.command(line, state, call.stdin);
     });
-    walker.find_ran_in = outer;
+    walker.find_dirs = outer;
 }
 
 fn flock_text(
@@ -85,17 +85,17 @@ fn flock_text(
     }
 }
 
-/// Removes the `NAME=value` words before the program, as `env` takes them. Returns those that may be harmful.
+/// Removes the `NAME=value` words before a program, as in `env A=1 ls`. Returns those that may be harmful.
 fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
     let name = |word: &Word| -> Option<String> {
-        // These programs accept any text before the `=`, even one that no shell accepts as a name.
+        // Wrappers like `env` accept any text before the `=`, even one that no shell accepts as a name.
         word.prefix().split_once('=').map(|(name, _)| name.to_string())
     };
     let count = words.iter().take_while(|word| name(word).is_some()).count();
     let assignments: Vec<Word> = words.drain(..count).collect();
     let is_harmful = |word: &&Word| {
         let value = word.literal().and_then(|text| Some(text.split_once('=')?.1));
-        !name(word).is_some_and(|it| variables::is_harmless_before("", &it, value))
+        !name(word).is_some_and(|it| variables::is_harmless_prefix_assignment("", &it, value))
     };
     assignments.iter().filter(is_harmful).map(|word| word.shown().to_string()).collect()
 }
@@ -107,7 +107,7 @@ fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource
         StdinSource::Pipe(Some(FindOutput { excludes_links, nul_separated: true, .. }))
             if splits_at_nul && !args.has_any(&["-a", "--arg-file"]) =>
         {
-            DynamicKind::FindResult { regular: *excludes_links }
+            DynamicKind::FindResult { is_not_a_link: *excludes_links }
         }
         StdinSource::Nothing | StdinSource::Pipe(_) | StdinSource::Text(_) | StdinSource::File => {
             DynamicKind::Anything

@@ -1,4 +1,4 @@
-//! Detects code that a script writes into a file and then runs. It is treated like code on the command line.
+//! Detects code that a script writes into a file and then runs.
 
 use std::collections::HashSet;
 
@@ -6,12 +6,12 @@ use super::names::{self, NameGroup};
 use super::state::normalize;
 use super::{Doubt, DoubtKind, FileTarget, Run, Script, Word, WordRole, path_args, programs};
 
-/// Returns a doubt for each file that is run under a name that the script has written text to.
+/// Returns a doubt for each file that the script runs, if the script also writes text to a file of the same name.
 pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
-    let doubt = |shown: &str| Doubt { kind: DoubtKind::Input, shown: shown.into() };
+    let doubt = |shown: &str| Doubt { kind: DoubtKind::ExternalCode, shown: shown.into() };
     let mut doubts: Vec<Doubt> = repository_files(script).map(doubt).collect();
-    let with_text = script.written_paths().filter(|(path, run)| receives_text(script, path, *run));
-    let mut written: HashSet<&str> = with_text.map(|(path, _)| file_name(path)).collect();
+    let text_paths = script.written_paths().filter(|(path, run)| receives_text(script, path, *run));
+    let mut written: HashSet<&str> = text_paths.map(|(path, _)| file_name(path)).collect();
     add_copies(script, &mut written);
     add_entry_dirs(script, &mut written);
     if written.is_empty() {
@@ -35,10 +35,10 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
 /// Returns written files that make a directory a repository, if the script also runs git, which would obey them.
 fn repository_files(script: &Script) -> impl Iterator<Item = &str> {
     let obeys_config = |run: &Run| has_trait(run, |traits| traits.obeys_local_config);
-    let is_obeyed = script.runs.iter().any(obeys_config);
+    let config_is_obeyed = script.runs.iter().any(obeys_config);
     let written = script.written_paths().map(|(path, _)| path);
     written.filter(move |path| {
-        is_obeyed && names::contains(NameGroup::RepositoryFile, file_name(path))
+        config_is_obeyed && names::contains(NameGroup::RepositoryFile, file_name(path))
     })
 }
 
@@ -48,10 +48,10 @@ fn has_trait(run: &Run, is_set: impl Fn(programs::ProgramTraits) -> bool) -> boo
 
 /// Whether a file receives text from the script: through a redirect, or through a program that copies its input.
 fn receives_text(script: &Script, path: &str, run: Option<usize>) -> bool {
-    let by_text = run.is_none_or(|run| {
+    let is_text_written = run.is_none_or(|run| {
         script.runs.get(run).is_some_and(|run| has_trait(run, |traits| traits.copies_input))
     });
-    by_text && !is_stream(path)
+    is_text_written && !is_stream(path)
 }
 
 /// Whether a path may be a standard stream rather than a file, however it is spelled.
@@ -66,12 +66,12 @@ fn add_copies<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
     for _ in 0..MAX_ROUNDS {
         let old_len = written.len();
         for transfer in &script.transfers {
-            let from_text = match &transfer.from {
+            let may_contain_text = match &transfer.from {
                 FileTarget::Path(path) => written.contains(file_name(path)) || is_stream(path),
                 FileTarget::Glob(_) => !written.is_empty(),
                 FileTarget::Unknown(_) => true,
             };
-            if from_text {
+            if may_contain_text {
                 written.insert(file_name(&transfer.to));
             }
         }
@@ -105,8 +105,8 @@ fn add_entry_dirs<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
     written.extend(dirs);
 }
 
-/// Returns the files that a run may execute: the program if it is a path, scripts, and operands with the extension of
-/// code.
+/// Returns the files that a run may execute: the program if it is a path, scripts, and operands with an
+/// extension of code like `.py`.
 fn executed_files(run: &Run) -> impl Iterator<Item = &Word> {
     let is_code = |word: &Word| {
         let extension = word.literal().and_then(|it| Some(it.rsplit_once('.')?.1));
@@ -114,18 +114,18 @@ fn executed_files(run: &Run) -> impl Iterator<Item = &Word> {
     };
     let may_execute = !run.is_known
         || run.roles.contains(&WordRole::Script)
-        || has_trait(run, |traits| traits.runs_fed_stdin);
+        || has_trait(run, |traits| traits.runs_stdin_if_given);
     let program = run.words.first().map_or("", Word::shown);
     let only_reads = names::contains(NameGroup::ReadsCode, file_name(program));
     // The value of a flag may be a configuration file, which some programs run as code.
-    let after_flag =
+    let follows_flag =
         |at: usize| at.checked_sub(1).is_some_and(|at| run.words[at].prefix().starts_with('-'));
     let words = run.words.iter().zip(&run.roles).enumerate();
     words.filter_map(move |(at, (word, role))| match role {
         WordRole::Program => word.shown().contains(['/', '.']).then_some(word),
         WordRole::Script => Some(word),
         WordRole::Value | WordRole::Operand => {
-            (may_execute && is_code(word) && (!only_reads || after_flag(at))).then_some(word)
+            (may_execute && is_code(word) && (!only_reads || follows_flag(at))).then_some(word)
         }
         WordRole::Subcommand | WordRole::Flag => None,
     })

@@ -49,9 +49,10 @@ fn is_refused_by_shell_parser(text: &str) -> bool {
 fn lacks_semicolon(text: &str, located: &LocatedError) -> bool {
     let before = text.get(..located.byte).unwrap_or(text);
     let line = before.lines().next_back().unwrap_or("").trim_start();
-    let jumps = ["return ", "break", "continue", "goto "].iter().any(|word| line.starts_with(word));
-    let assigns = line.contains(" = ") && !line.contains(['#', '@']);
-    located.error.kind == SyntaxErrorKind::Missing(";".to_string()) && (jumps || assigns)
+    let is_jump =
+        ["return ", "break", "continue", "goto "].iter().any(|word| line.starts_with(word));
+    let is_assignment = line.contains(" = ") && !line.contains(['#', '@']);
+    located.error.kind == SyntaxErrorKind::Missing(";".to_string()) && (is_jump || is_assignment)
 }
 
 fn is_bracket(kind: &SyntaxErrorKind) -> bool {

@@ -72,11 +72,11 @@ impl EditSides<'_> {
         }
         // After any edit, a grammar may report other errors near an old one. So outside the changed lines, no more errors
         // are reported than the edit added to the total.
-        let mut elsewhere = 0;
+        let mut unchanged_line_errors = 0;
         new_errors.retain(|located| {
-            let changed = matches!(self.origin(located.error.line), LineOrigin::Changed(_));
-            elsewhere += usize::from(!changed);
-            changed || elsewhere <= surplus
+            let is_changed = matches!(self.origin(located.error.line), LineOrigin::Changed(_));
+            unchanged_line_errors += usize::from(!is_changed);
+            is_changed || unchanged_line_errors <= surplus
         });
         new_errors
     }

@@ -38,7 +38,7 @@ pub(super) fn located_errors(
         _ => text.as_bytes().into(),
     };
     let tree = parse(&grammar(language)?, &bytes, deadline)?;
-    Some(collect(&tree, text))
+    Some(collect_errors(&tree, text))
 }
 
 fn grammar(language: Language) -> Option<tree_sitter::Language> {
@@ -89,7 +89,7 @@ fn parse(grammar: &tree_sitter::Language, bytes: &[u8], deadline: Instant) -> Op
     parser.parse_with_options(&mut input, None, Some(options))
 }
 
-fn collect(tree: &Tree, text: &str) -> Vec<LocatedError> {
+fn collect_errors(tree: &Tree, text: &str) -> Vec<LocatedError> {
     let mut errors = Vec::new();
     let mut cursor = tree.walk();
     loop {
@@ -122,16 +122,16 @@ fn end_of_code(text: &str, at: usize) -> usize {
 
 /// Returns the most informative position in an error node.
 fn error_position(error: Node<'_>, text: &str) -> LocatedError {
-    let mut open: Vec<(usize, &'static str)> = Vec::new();
+    let mut open_brackets: Vec<(usize, &'static str)> = Vec::new();
     let mut cursor = error.walk();
     let mut has_node = cursor.goto_first_child();
     while has_node {
         let node = cursor.node();
         match node.kind() {
-            "{" => open.push((node.start_byte(), "}")),
-            "(" => open.push((node.start_byte(), ")")),
-            "[" => open.push((node.start_byte(), "]")),
-            kind @ ("}" | ")" | "]") => match open.pop() {
+            "{" => open_brackets.push((node.start_byte(), "}")),
+            "(" => open_brackets.push((node.start_byte(), ")")),
+            "[" => open_brackets.push((node.start_byte(), "]")),
+            kind @ ("}" | ")" | "]") => match open_brackets.pop() {
                 Some((_, closing)) if closing == kind => {}
                 Some(_) | None => return unexpected(text, node.start_byte(), node.end_byte()),
             },
@@ -139,7 +139,7 @@ fn error_position(error: Node<'_>, text: &str) -> LocatedError {
         }
         has_node = cursor.goto_next_sibling();
     }
-    match open.last() {
+    match open_brackets.last() {
         Some((at, closing)) => located(text, *at, SyntaxErrorKind::Missing((*closing).to_string())),
         None => unexpected(text, error.start_byte(), error.end_byte()),
     }

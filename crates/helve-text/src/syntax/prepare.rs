@@ -14,7 +14,7 @@ pub(super) fn is_checkable(language: Language, text: &str) -> bool {
         && match language {
             Language::Bash => is_supported_shell(text),
             Language::JavaScript => !head(text).contains("@flow"),
-            Language::Python => is_shallow(text),
+            Language::Python => has_shallow_indentation(text),
             Language::Ruby => has_few_heredocs(text),
             // Qt translation files end in `.ts` too.
             Language::TypeScript => !text.trim_start().starts_with('<'),
@@ -57,23 +57,23 @@ fn is_supported_shell(text: &str) -> bool {
     matches!(program, Some("sh" | "bash" | "dash" | "ash"))
 }
 
-/// Whether indentation is shallow enough for Python's scanner, which stores one entry per level in a small buffer that can
-/// overflow.
-fn is_shallow(text: &str) -> bool {
+/// Whether indentation is shallow enough for Python's scanner, which stores one entry per level in a small buffer that
+/// can overflow.
+fn has_shallow_indentation(text: &str) -> bool {
     const MAX_INDENT: usize = 200;
-    let mut run = 0;
+    let mut blank_run = 0;
     let mut last = '\n';
     text.chars().all(|c| {
         let continues =
             matches!(c, ' ' | '\t' | '\\' | '\r') || c == '\n' && matches!(last, '\\' | '\r');
-        run = if continues { run + 1 } else { 0 };
+        blank_run = if continues { blank_run + 1 } else { 0 };
         last = c;
-        run <= MAX_INDENT
+        blank_run <= MAX_INDENT
     })
 }
 
-/// Whether here-documents are few and short enough for Ruby's scanner, which stores their delimiters in a small buffer that can
-/// overflow.
+/// Whether here-documents are few and short enough for Ruby's scanner, which stores their delimiters in a small buffer
+/// that can overflow.
 fn has_few_heredocs(text: &str) -> bool {
     const MAX_DELIMITER: usize = 64;
     const MAX_IN_LINE: usize = 4;

@@ -5,7 +5,8 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::{
-    Language, MAX_ERRORS, MAX_LENGTH, SyntaxCheck, SyntaxErrorKind, check, introduced, language,
+    Language, MAX_ERRORS, MAX_LENGTH, SyntaxCheck, SyntaxErrorKind, check, introduced_errors,
+    language,
 };
 
 fn check_file(path: &str, text: &str, expect: Expect) {
@@ -27,13 +28,13 @@ fn render(errors: &[super::SyntaxError]) -> String {
 
 fn check_edit(path: &str, before: &str, after: &str, expect: Expect) {
     let language = language(path).expect("a supported language");
-    expect.assert_eq(&render(&introduced(language, Some(before), after)));
+    expect.assert_eq(&render(&introduced_errors(language, Some(before), after)));
 }
 
 const RUST: &str = "use std::fmt;\n\nimpl A {\n    fn a(&self) {\n        b();\n    }\n\n    fn c(&self) {\n        d();\n    }\n}\n";
 
 #[test]
-fn rust() {
+fn rust_is_checked() {
     check_file("a.rs", RUST, expect![[""]]);
     check_file("a.rs", "fn a() {\n    let b = ;\n}\n", expect!["2: unexpected ="]);
     check_file("a.rs", "fn a() {\n    if b {\n        c();\n}\n", expect!["1: missing }"]);
@@ -41,7 +42,7 @@ fn rust() {
 }
 
 #[test]
-fn typescript() {
+fn typescript_is_checked() {
     check_file(
         "a.ts",
         "const a = <T,>(b: T): T => b;\nexport type C = { d?: string };\n",
@@ -54,7 +55,7 @@ fn typescript() {
 }
 
 #[test]
-fn javascript() {
+fn javascript_is_checked() {
     check_file("a.mjs", "export default async () => ({ ...a, b: `c${d}` });\n", expect![[""]]);
     check_file("a.js", "function a() {\n  return [1, 2;\n}\n", expect!["2: missing ]"]);
     check_file("a.js", "const a = {\n  b: 1\n  c: 2,\n};\n", expect!["3: unexpected c: 2"]);
@@ -62,7 +63,7 @@ fn javascript() {
 }
 
 #[test]
-fn python() {
+fn python_is_checked() {
     check_file(
         "a.py",
         "def a(b: int = 1) -> str:\n    match b:\n        case 1:\n            return f\"{b}\"\n",
@@ -74,7 +75,7 @@ fn python() {
 }
 
 #[test]
-fn go() {
+fn go_is_checked() {
     check_file(
         "a.go",
         "package a\n\nfunc b[T any](c T) (T, error) {\n\treturn c, nil\n}\n",
@@ -84,7 +85,7 @@ fn go() {
 }
 
 #[test]
-fn java() {
+fn java_is_checked() {
     check_file(
         "A.java",
         "record A(int b) {\n    int c() { return switch (b) { case 1 -> 2; default -> 3; }; }\n}\n",
@@ -98,7 +99,7 @@ fn java() {
 }
 
 #[test]
-fn c() {
+fn c_is_checked() {
     check_file("a.c", "#include <stdio.h>\n\nint main(void) {\n    return 0;\n}\n", expect![[""]]);
     check_file("a.c", "int main(void) {\n    return 0\n}\n", expect!["2: missing ;"]);
     check_file(
@@ -114,7 +115,7 @@ fn c() {
 }
 
 #[test]
-fn cpp() {
+fn cpp_is_checked() {
     check_file(
         "a.cpp",
         "template <typename T>\nclass A : public B {\n  Q_OBJECT\n public:\n  auto c() const -> T { return [this] { return d_; }(); }\n};\n",
@@ -124,7 +125,7 @@ fn cpp() {
 }
 
 #[test]
-fn ruby() {
+fn ruby_is_checked() {
     check_file(
         "a.rb",
         "class A\n  def b(c = 1, *d, e:)\n    puts <<~F\n      #{c}\n    F\n  end\nend\n",
@@ -134,7 +135,7 @@ fn ruby() {
 }
 
 #[test]
-fn json() {
+fn json_is_checked() {
     check_file("a.json", "{\"a\": [1, 2, {\"b\": null}]}\n", expect![[""]]);
     check_file("package.json", "{\n  \"a\": 1,\n  \"b\": 2,\n}\n", expect!["3: unexpected ,"]);
     check_file("a.json", "{\n  \"a\": 1\n  \"b\": 2\n}\n", expect![[r#"2: unexpected "a": 1"#]]);
@@ -147,7 +148,7 @@ fn json() {
 }
 
 #[test]
-fn yaml() {
+fn yaml_is_checked() {
     check_file(
         "a.yaml",
         "a:\n  - b: 1\n    c: [d, e]\n  - |\n    f\n---\ng: ${{ h }}\n",
@@ -164,7 +165,7 @@ fn yaml() {
 }
 
 #[test]
-fn bash() {
+fn bash_is_checked() {
     check_file(
         "a.sh",
         "#!/bin/bash\nset -e\nfor a in \"$@\"; do\n  echo \"${a%%.*}\" | sed 's/a/b/'\ndone\n",
@@ -215,10 +216,15 @@ fn a_deleted_brace_is_reported_at_its_line() {
 
 #[test]
 fn an_old_error_is_not_reported() {
-    let old = "fn a() {\n    let b = ;\n}\n\nfn c() {\n    d();\n}\n";
+    let old = "fn a() {\n    let b = ;\n}\n\nfn c_is_checked() {\n    d();\n}\n";
     check_edit("a.rs", old, &old.replacen("d();", "e();\n    f();", 1), expect![[""]]);
     check_edit("a.rs", old, &format!("use g;\n\n{old}"), expect![[""]]);
-    check_edit("a.rs", old, "fn c() {\n    d();\n}\n\nfn a() {\n    let b = ;\n}\n", expect![[""]]);
+    check_edit(
+        "a.rs",
+        old,
+        "fn c_is_checked() {\n    d();\n}\n\nfn a() {\n    let b = ;\n}\n",
+        expect![[""]],
+    );
     check_edit("a.rs", old, &old.replacen("let b", "let bb", 1), expect![[""]]);
     check_edit("a.rs", old, &old.replacen("= ;", "= 1;", 1), expect![[""]]);
     check_edit("a.rs", old, &old.replacen("d();", "d(1;", 1), expect!["6: missing )"]);
@@ -229,17 +235,17 @@ fn an_old_error_is_not_reported() {
 fn errors_of_an_unsupported_dialect_are_not_reported() {
     let broken = "let = ;\n".repeat(5);
     check_edit("a.rs", &broken, &format!("{broken}fn a( {{\n"), expect![[""]]);
-    assert_eq!(introduced(Language::Rust, None, &"let = ;\n".repeat(MAX_ERRORS + 1)), []);
-    assert_eq!(introduced(Language::Rust, None, "fn a() {").len(), 1);
+    assert_eq!(introduced_errors(Language::Rust, None, &"let = ;\n".repeat(MAX_ERRORS + 1)), []);
+    assert_eq!(introduced_errors(Language::Rust, None, "fn a() {").len(), 1);
     assert_eq!(
-        introduced(Language::Rust, Some(""), &"let = ;\n".repeat(MAX_ERRORS + 1)).len(),
+        introduced_errors(Language::Rust, Some(""), &"let = ;\n".repeat(MAX_ERRORS + 1)).len(),
         MAX_ERRORS
     );
     assert_eq!(check(Language::Rust, &"(".repeat(MAX_LENGTH + 1)), SyntaxCheck::Unchecked);
     assert_eq!(check(Language::Rust, "fn a() {\0"), SyntaxCheck::Unchecked);
 }
 
-/// State of this size overflows a scanner's buffer, which ends the process.
+/// Parsing these texts would overflow the buffer of a scanner, and the process would crash.
 #[test]
 fn texts_that_overflow_scanners_are_not_parsed() {
     let deep: String = (0..1_000).map(|depth| format!("{}if a:\n", " ".repeat(depth))).collect();
@@ -292,11 +298,11 @@ proptest! {
             for text in [&after, &noise] {
                 let lines = text.matches('\n').count() + 1;
                 for old in [None, Some(before.as_str())] {
-                    let found = introduced(language, old, text);
+                    let found = introduced_errors(language, old, text);
                     prop_assert!(found.len() <= MAX_ERRORS);
                     prop_assert!(found.iter().all(|error| (1..=lines).contains(&error.line)));
                 }
-                prop_assert_eq!(introduced(language, Some(text), text), []);
+                prop_assert_eq!(introduced_errors(language, Some(text), text), []);
             }
         }
     }

@@ -36,7 +36,7 @@ impl PendingLine {
     }
 
     /// Prints text without control characters other than tabs and newlines.
-    pub(super) fn text(&mut self, text: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn print(&mut self, text: &[u8], out: &mut Vec<u8>) {
         let Some(first) = memchr::memchr(b'\n', text) else { return self.write(text, out) };
         self.write(&text[..first], out);
         self.end(out);

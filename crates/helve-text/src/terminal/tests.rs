@@ -36,8 +36,8 @@ fn invalid_sequences_lose_no_text() {
     check("end\x1b]tail\x1b", expect!["endtail"]);
     check("\x1b]\u{e9}\u{9d}x", expect![[r#"\xc3\xa9x"#]]);
     check(b"\x1b]x\xc2", expect![[r#"x\xc2"#]]);
-    let far = format!("\x1b]{}\x07", "x".repeat(super::MAX_STRING + 1));
-    assert_eq!(filtered([far.as_bytes()]).len(), super::MAX_STRING + 1);
+    let too_long = format!("\x1b]{}\x07", "x".repeat(super::MAX_STRING + 1));
+    assert_eq!(filtered([too_long.as_bytes()]).len(), super::MAX_STRING + 1);
 }
 
 #[test]

@@ -87,7 +87,8 @@ pub(super) fn guess(bytes: &[u8]) -> Result<Guess, Binary> {
     if std::str::from_utf8(bytes).is_ok() {
         return Ok(Guess { encoding: Encoding::Utf8, bom_len, damaged: false });
     }
-    let encoding = if bom_len > 0 || mostly_utf8(bytes) { Encoding::Utf8 } else { detect(bytes) };
+    let encoding =
+        if bom_len > 0 || is_mostly_utf8(bytes) { Encoding::Utf8 } else { detect(bytes) };
     Ok(Guess { encoding, bom_len, damaged: true })
 }
 
@@ -110,7 +111,7 @@ fn detect_utf16(bytes: &[u8]) -> Option<Encoding> {
 
 /// Whether most sequences are valid UTF-8. Text in other encodings contains a few by accident, but far more invalid
 /// ones.
-fn mostly_utf8(bytes: &[u8]) -> bool {
+fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut multibyte, mut broken) = (0usize, 0usize);
     for chunk in bytes.utf8_chunks() {
         multibyte += chunk.valid().bytes().filter(|byte| *byte >= 0xc0).count();
@@ -121,10 +122,10 @@ fn mostly_utf8(bytes: &[u8]) -> bool {
 
 fn detect(bytes: &[u8]) -> Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    let (mut sampled, mut high) = (0, HighBytes::default());
+    let (mut sampled, mut high_bytes) = (0, HighBytes::default());
     for line in bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.is_ascii()) {
         let line = &line[..line.len().min(MAX_SAMPLE - sampled)];
-        high.count(line);
+        high_bytes.count(line);
         detector.feed(line, false);
         sampled += line.len();
         if sampled == MAX_SAMPLE {
@@ -134,14 +135,19 @@ fn detect(bytes: &[u8]) -> Encoding {
     detector.feed(b"", true);
     let mut legacy = detector.guess(None, Utf8Detection::Deny);
     let is_clear = if legacy.is_single_byte() {
-        if high.all < MIN_HIGH_BYTES && high.letters == high.all && high.in_words * 2 >= high.all {
+        if high_bytes.all < MIN_HIGH_BYTES
+            && high_bytes.letters == high_bytes.all
+            && high_bytes.in_words * 2 >= high_bytes.all
+        {
             // Only a few accented letters inside words: not enough to detect a rarer encoding.
             legacy = encoding_rs::WINDOWS_1252;
         }
-        let is_foreign = legacy == encoding_rs::WINDOWS_1252 && high.punctuation_in_words > 0;
-        !is_foreign && (high.all >= MIN_HIGH_BYTES || high.in_words * 2 >= high.all)
+        let is_other_encoding =
+            legacy == encoding_rs::WINDOWS_1252 && high_bytes.punctuation_in_words > 0;
+        !is_other_encoding
+            && (high_bytes.all >= MIN_HIGH_BYTES || high_bytes.in_words * 2 >= high_bytes.all)
     } else {
-        high.all >= MIN_HIGH_BYTES
+        high_bytes.all >= MIN_HIGH_BYTES
             && legacy.decode_without_bom_handling_and_without_replacement(bytes).is_some()
     };
     if is_clear { Encoding::Legacy(legacy) } else { Encoding::Unclear }
@@ -169,8 +175,8 @@ impl HighBytes {
             self.all += 1;
             self.in_words += usize::from(before || after);
             self.letters += usize::from(*byte >= 0xc0);
-            let is_sign = matches!(byte, 0x80..=0x84 | 0x86..=0x89 | 0x8b | 0x8d | 0x8f..=0x91 | 0x93..=0x95 | 0x98 | 0x99 | 0x9b | 0x9d);
-            self.punctuation_in_words += usize::from(is_sign && before && after);
+            let is_punctuation = matches!(byte, 0x80..=0x84 | 0x86..=0x89 | 0x8b | 0x8d | 0x8f..=0x91 | 0x93..=0x95 | 0x98 | 0x99 | 0x9b | 0x9d);
+            self.punctuation_in_words += usize::from(is_punctuation && before && after);
         }
     }
 }
@@ -200,16 +206,16 @@ pub(super) fn decode(encoding: Encoding, bytes: &[u8], text: &mut String) -> boo
 }
 
 fn decode_wide(bytes: &[u8], unit: fn([u8; 2]) -> u16, text: &mut String) -> bool {
-    let (pairs, odd) = bytes.as_chunks::<2>();
+    let (pairs, odd_byte) = bytes.as_chunks::<2>();
     let mut damaged = false;
     for character in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
         damaged |= character.is_err();
         text.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
     }
-    if !odd.is_empty() {
+    if !odd_byte.is_empty() {
         text.push(char::REPLACEMENT_CHARACTER);
     }
-    damaged || !odd.is_empty()
+    damaged || !odd_byte.is_empty()
 }
 
 /// Returns the number of bytes that encode `text`. `bytes` must start with it.
@@ -267,10 +273,10 @@ fn encode_legacy(legacy: &'static encoding_rs::Encoding, text: &str) -> Result<V
         EncoderResult::InputEmpty | EncoderResult::OutputFull => {}
     }
     // Some encodings map two characters to one byte, so the result is decoded again and compared.
-    let (back, _) = legacy.decode_without_bom_handling(&bytes);
-    match text.chars().zip(back.chars()).find(|(expected, decoded)| expected != decoded) {
+    let (decoded, _) = legacy.decode_without_bom_handling(&bytes);
+    match text.chars().zip(decoded.chars()).find(|(expected, actual)| expected != actual) {
         Some((character, _)) => Err(character),
-        None if back.len() == text.len() => Ok(bytes),
+        None if decoded.len() == text.len() => Ok(bytes),
         None => Err(text.chars().next_back().unwrap_or(char::REPLACEMENT_CHARACTER)),
     }
 }

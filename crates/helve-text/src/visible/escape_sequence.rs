@@ -37,33 +37,33 @@ pub fn escape_sequence(text: &str) -> EscapeSequence {
 }
 
 /// Measures a control sequence: parameter bytes, intermediate bytes, one final byte.
-fn control(text: &str, introducer: usize) -> EscapeSequence {
+fn control(text: &str, introducer_len: usize) -> EscapeSequence {
     let bytes = text.as_bytes();
-    let mut at = introducer;
+    let mut at = introducer_len;
     at += bytes[at..].iter().take_while(|byte| (0x30..=0x3f).contains(*byte)).count();
     at += bytes[at..].iter().take_while(|byte| (0x20..=0x2f).contains(*byte)).count();
     match bytes.get(at) {
-        _ if at > MAX_CONTROL => EscapeSequence::Invalid(introducer),
-        None => EscapeSequence::Incomplete(introducer),
+        _ if at > MAX_CONTROL => EscapeSequence::Invalid(introducer_len),
+        None => EscapeSequence::Incomplete(introducer_len),
         Some(0x40..=0x7e) => EscapeSequence::Complete(at + 1),
-        Some(_) => EscapeSequence::Invalid(introducer),
+        Some(_) => EscapeSequence::Invalid(introducer_len),
     }
 }
 
 /// Measures a control string: printable characters up to BEL or the string terminator.
-fn string(text: &str, introducer: usize) -> EscapeSequence {
-    let body = &text[introducer..];
+fn string(text: &str, introducer_len: usize) -> EscapeSequence {
+    let body = &text[introducer_len..];
     let length = body.find(|c: char| c.is_control() && c != '\t').unwrap_or(body.len());
     if length > MAX_STRING {
-        return EscapeSequence::Invalid(introducer);
+        return EscapeSequence::Invalid(introducer_len);
     }
     let end = &body[length..];
     let terminator =
         ["\u{7}", "\u{9c}", "\u{1b}\\"].into_iter().find(|terminator| end.starts_with(terminator));
     match terminator {
-        Some(terminator) => EscapeSequence::Complete(introducer + length + terminator.len()),
-        None if end.is_empty() || end == "\u{1b}" => EscapeSequence::Incomplete(introducer),
-        None => EscapeSequence::Invalid(introducer),
+        Some(terminator) => EscapeSequence::Complete(introducer_len + length + terminator.len()),
+        None if end.is_empty() || end == "\u{1b}" => EscapeSequence::Incomplete(introducer_len),
+        None => EscapeSequence::Invalid(introducer_len),
     }
 }
 

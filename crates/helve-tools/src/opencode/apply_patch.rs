@@ -257,7 +257,7 @@ mod tests {
             &format!("{file}{calls}"),
             expect![[r#"
                 !! InvalidArgs
-                The patch cannot be parsed: line 1: expected `*** Begin Patch`, or a unified diff, found "hello". Nothing was written.
+                The patch cannot be parsed: line 1 ("hello"): expected `*** Begin Patch`, or a unified diff. Nothing was written.
                 Send the complete patch again, from *** Begin Patch to *** End Patch.
                 !! Stale
                 The hunk for a.txt (line 3 of the patch): its old text occurs 2 times in the file, at lines 1, 2. Nothing was written.

@@ -192,7 +192,7 @@ pub(crate) fn refused(
             "{old} starts after the indentation of line {line} of {shown}, so the indentation of the following lines of {new} is unclear."
         ))
         .hint(format!("Quote whole lines with their indentation, and indent {new} like the file.")),
-        EditRefusal::Typography { line, character } => typography(shown, which, (*line, *character), new),
+        EditRefusal::AmbiguousCharacter { line, character } => typography(shown, which, (*line, *character), new),
         EditRefusal::Escapes { line } => stale(format!(
             "{old} is escaped once too often for line {line} of {shown}, and it is unclear what {new} means."
         ))

@@ -98,7 +98,7 @@ fn output_text(
     let tail = String::from_utf8_lossy(&output.tail);
     let both = format!("{head}{tail}");
     // Head and tail are each larger than the room, so the cut covers the gap between them.
-    let Some(mut pieces) = cut(&both, Keep::Middle, room) else { return (both, false) };
+    let Some(mut pieces) = cut(&both, Keep::BothEnds, room) else { return (both, false) };
     let left_out = usize::try_from(output.left_out).unwrap_or(usize::MAX);
     let lines = usize::try_from(output.lines).unwrap_or(usize::MAX);
     pieces.total_lines = lines;

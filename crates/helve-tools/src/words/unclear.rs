@@ -27,7 +27,7 @@ fn in_doubt(kind: DoubtKind) -> &'static str {
         DoubtKind::Function => "a function in place of a program",
         DoubtKind::Variable => "a variable that changes how programs run",
         DoubtKind::State => "a change to how the shell works",
-        DoubtKind::Input => "code that comes in as data",
+        DoubtKind::ExternalCode => "code that comes in as data",
         DoubtKind::Wrapper => "a program that runs another",
         DoubtKind::Network => "a network connection",
     }

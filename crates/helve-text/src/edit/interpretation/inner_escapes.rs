@@ -51,10 +51,10 @@ fn escapes(text: &str) -> Vec<Escape<'_>> {
         at += if bytes[at] == b'\\' { 2 } else { 1 };
     }
     let line_of = |at: usize, next: usize| {
-        let passed = ends.partition_point(|(_, next)| *next <= at);
-        let from = passed.checked_sub(1).map_or(0, |last| ends[last].1);
-        let ahead = ends.partition_point(|(end, _)| *end < next);
-        let to = ends.get(ahead).map_or(text.len(), |(end, _)| *end);
+        let ends_before = ends.partition_point(|(_, next)| *next <= at);
+        let from = ends_before.checked_sub(1).map_or(0, |last| ends[last].1);
+        let ends_until = ends.partition_point(|(end, _)| *end < next);
+        let to = ends.get(ends_until).map_or(text.len(), |(end, _)| *end);
         (&text[from..at], &text[next..to])
     };
     let escape = |letter: char| {

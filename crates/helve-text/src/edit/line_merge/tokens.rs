@@ -95,7 +95,7 @@ pub(super) fn merge(
     if new.is_empty() {
         return Ok(Vec::new());
     }
-    let [old, actual, new] = [old, actual, new].map(words);
+    let [old, actual, new] = [old, actual, new].map(spaced_words);
     if old.len() != actual.len() {
         return Err(char::REPLACEMENT_CHARACTER);
     }
@@ -114,7 +114,7 @@ fn has_columns(old: &[LineParts<'_>], actual: &[LineParts<'_>]) -> bool {
     if !actual.iter().any(|line| line.body.contains('\t')) {
         return false;
     }
-    let [old, actual] = [old, actual].map(|lines| words(&bodies(lines)));
+    let [old, actual] = [old, actual].map(|lines| spaced_words(&bodies(lines)));
     let mut gaps = old.iter().zip(&actual).filter(|(old, _)| !old.gap.is_empty()).peekable();
     old.len() == actual.len()
         && gaps.peek().is_some()
@@ -135,14 +135,14 @@ pub(super) fn has_kind_of(line: &str, character: char) -> bool {
 
 /// A token and the blanks before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Word<'a> {
+struct SpacedWord<'a> {
     gap: &'a str,
     text: &'a str,
 }
 
-impl Word<'_> {
+impl SpacedWord<'_> {
     /// Whether two words differ in typography. The number of blanks may differ.
-    fn is_respelled(&self, actual: &Word<'_>) -> bool {
+    fn is_respelled(&self, actual: &SpacedWord<'_>) -> bool {
         typography_differs(self.text, actual.text) || typography_differs(self.gap, actual.gap)
     }
 }
@@ -156,18 +156,19 @@ fn typography_differs(old: &str, actual: &str) -> bool {
     old != actual && typography(old) != typography(actual)
 }
 
-fn words<'a>(lines: &[&'a str]) -> Vec<Word<'a>> {
+/// Splits lines into words. Each newline between two lines counts as a word.
+fn spaced_words<'a>(lines: &[&'a str]) -> Vec<SpacedWord<'a>> {
     let mut words = Vec::new();
     for (index, line) in lines.iter().enumerate() {
         if index > 0 {
-            words.push(Word { gap: "", text: "\n" });
+            words.push(SpacedWord { gap: "", text: "\n" });
         }
         let mut gap = "";
         for token in normalize::tokens(line) {
             if token.starts_with(normalize::is_blank) {
                 gap = token;
             } else {
-                words.push(Word { gap, text: token });
+                words.push(SpacedWord { gap, text: token });
                 gap = "";
             }
         }
@@ -176,7 +177,7 @@ fn words<'a>(lines: &[&'a str]) -> Vec<Word<'a>> {
 }
 
 /// Returns for each new word the old word that it corresponds to.
-fn align<'a>(old: &[Word<'a>], new: &[Word<'a>]) -> Vec<Option<usize>> {
+fn align<'a>(old: &[SpacedWord<'a>], new: &[SpacedWord<'a>]) -> Vec<Option<usize>> {
     let [old_texts, new_texts] =
         [old, new].map(|words| words.iter().map(|word| word.text).collect::<Vec<_>>());
     let mut aligned = Vec::with_capacity(new.len());
@@ -190,7 +191,7 @@ fn align<'a>(old: &[Word<'a>], new: &[Word<'a>]) -> Vec<Option<usize>> {
     aligned
 }
 
-fn align_backwards<'a>(old: &[Word<'a>], new: &[Word<'a>]) -> Vec<Option<usize>> {
+fn align_backwards<'a>(old: &[SpacedWord<'a>], new: &[SpacedWord<'a>]) -> Vec<Option<usize>> {
     let [old_back, new_back] =
         [old, new].map(|words| words.iter().rev().copied().collect::<Vec<_>>());
     let backward = align(&old_back, &new_back);
@@ -198,15 +199,15 @@ fn align_backwards<'a>(old: &[Word<'a>], new: &[Word<'a>]) -> Vec<Option<usize>>
 }
 
 struct MergeSides<'a> {
-    old: &'a [Word<'a>],
-    actual: &'a [Word<'a>],
-    new: &'a [Word<'a>],
+    old: &'a [SpacedWord<'a>],
+    actual: &'a [SpacedWord<'a>],
+    new: &'a [SpacedWord<'a>],
     spelling: &'a Spelling,
 }
 
 impl MergeSides<'_> {
     fn merge(&self, aligned: &[Option<usize>]) -> Result<String, char> {
-        self.check(aligned)?;
+        self.check_typography(aligned)?;
         let mut merged = String::new();
         for (to, word) in self.new.iter().enumerate() {
             merged.push_str(&self.gap(aligned, to)?);
@@ -222,7 +223,7 @@ impl MergeSides<'_> {
     /// the previous one.
     fn gap(&self, aligned: &[Option<usize>], to: usize) -> Result<String, char> {
         let gap = self.new[to].gap;
-        let here = aligned[to];
+        let own = aligned[to];
         let after_last = to
             .checked_sub(1)
             .and_then(|last| aligned[last])
@@ -231,14 +232,14 @@ impl MergeSides<'_> {
         let actual_gap = |at: Option<usize>| {
             at.filter(|at| self.old[*at].gap == gap).map(|at| self.actual[at].gap)
         };
-        match (actual_gap(here), actual_gap(after_last)) {
+        match (actual_gap(own), actual_gap(after_last)) {
             (Some(actual), None) | (None, Some(actual)) => Ok(actual.to_owned()),
             (Some(actual), Some(other)) if actual == other => Ok(actual.to_owned()),
             (Some(actual), Some(other)) if typography_differs(actual, other) => {
                 Err(typographic_char(actual).or(typographic_char(other)).unwrap_or(' '))
             }
             (Some(_), Some(_)) | (None, None) => {
-                let lost_typography = [here, after_last]
+                let lost_typography = [own, after_last]
                     .into_iter()
                     .flatten()
                     .find(|at| typography_differs(self.old[*at].gap, self.actual[*at].gap));
@@ -252,7 +253,7 @@ impl MergeSides<'_> {
     }
 
     /// Refuses to rewrite typographic characters of the file that are quoted differently.
-    fn check(&self, aligned: &[Option<usize>]) -> Result<(), char> {
+    fn check_typography(&self, aligned: &[Option<usize>]) -> Result<(), char> {
         let (mut next, mut to) = (0, 0);
         while next < self.old.len() || to < self.new.len() {
             let end =
@@ -273,7 +274,11 @@ impl MergeSides<'_> {
 }
 
 /// Returns a typographic character of the file that is quoted differently and replaced with another of its kind.
-fn rewritten_typographic(old: &[Word<'_>], actual: &[Word<'_>], new: &[Word<'_>]) -> Option<char> {
+fn rewritten_typographic(
+    old: &[SpacedWord<'_>],
+    actual: &[SpacedWord<'_>],
+    new: &[SpacedWord<'_>],
+) -> Option<char> {
     if actual.iter().map(|word| word.text).eq(new.iter().map(|word| word.text)) {
         return None;
     }
@@ -294,7 +299,7 @@ fn typographic_char(text: &str) -> Option<char> {
     text.chars().find(|character| normalize::typographic_kind(*character).is_some())
 }
 
-fn first_typographic(words: &[Word<'_>]) -> char {
+fn first_typographic(words: &[SpacedWord<'_>]) -> char {
     words
         .iter()
         .find_map(|word| typographic_char(word.gap).or(typographic_char(word.text)))

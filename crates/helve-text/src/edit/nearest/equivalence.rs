@@ -11,7 +11,7 @@ pub(super) const EQUIVALENCES: [(Equivalence, Mismatch); 6] = [
     (ignoring_carriage_returns, Mismatch::LineEndings),
     (ignoring_white_space, Mismatch::Spacing),
     (ignoring_case, Mismatch::CaseOnly),
-    (ignoring_script, Mismatch::LookAlike),
+    (ignoring_look_alikes, Mismatch::LookAlike),
     (ignoring_normalization, Mismatch::NormalForm),
     (ignoring_values, Mismatch::StaleValue),
 ];
@@ -28,8 +28,8 @@ fn ignoring_case(a: &str, b: &str) -> bool {
     a.chars().flat_map(char::to_lowercase).eq(b.chars().flat_map(char::to_lowercase))
 }
 
-fn ignoring_script(a: &str, b: &str) -> bool {
-    a.chars().map(latin).eq(b.chars().map(latin))
+fn ignoring_look_alikes(a: &str, b: &str) -> bool {
+    a.chars().map(to_latin).eq(b.chars().map(to_latin))
 }
 
 fn without(text: &str, is_excluded: impl Fn(char) -> bool) -> impl Iterator<Item = char> {
@@ -37,7 +37,7 @@ fn without(text: &str, is_excluded: impl Fn(char) -> bool) -> impl Iterator<Item
 }
 
 /// Maps a Cyrillic or Greek letter to the Latin letter that it looks like.
-fn latin(character: char) -> char {
+fn to_latin(character: char) -> char {
     match character {
         'а' | 'α' => 'a',
         'с' | 'ϲ' => 'c',

@@ -63,7 +63,7 @@ pub(super) fn diagnose(
     if keys.hashes.get(start..end).is_some_and(|found| sorted(found) == sorted(&quoted_keys)) {
         return with_mismatch(view, quoted, start..end, Mismatch::Reordered);
     }
-    let window = start.saturating_sub(CONTEXT)..(end + CONTEXT).min(real_lines(view));
+    let window = start.saturating_sub(CONTEXT)..(end + CONTEXT).min(content_line_count(view));
     let found = &keys.hashes[window.clone()];
     let equal = equal_lines(&quoted_keys, found);
     let Some(lines) = extent(&equal, quoted.len(), window.clone()) else {
@@ -85,8 +85,8 @@ pub(super) fn diagnose(
     nearest_match(view, lines, difference, mismatch)
 }
 
-/// Returns the number of lines without the empty one after a final newline.
-fn real_lines(view: &View<'_>) -> usize {
+/// Returns the number of lines, without the empty one after a final newline.
+fn content_line_count(view: &View<'_>) -> usize {
     if view.ends_with_newline() { view.line_count() - 1 } else { view.line_count() }
 }
 
@@ -185,11 +185,11 @@ fn line_mismatch(quoted: &[&str], actual: &[&str]) -> Option<Mismatch> {
 const MIN_SIMILARITY: f64 = 0.7;
 
 fn are_similar(quoted: &[&str], actual: &[&str]) -> bool {
-    let cut = |line: &str| split_line(line).body.chars().take(EXCERPT_CHARS).collect::<String>();
+    let clip = |line: &str| split_line(line).body.chars().take(EXCERPT_CHARS).collect::<String>();
     quoted.len() == actual.len()
         && quoted.len() <= EXCERPT_LINES
         && quoted.iter().zip(actual).all(|(quoted, actual)| {
-            strsim::normalized_levenshtein(&cut(quoted), &cut(actual)) >= MIN_SIMILARITY
+            strsim::normalized_levenshtein(&clip(quoted), &clip(actual)) >= MIN_SIMILARITY
         })
 }
 
@@ -199,8 +199,8 @@ fn nearest_match(
     difference: Option<FirstDifference>,
     mismatch: Mismatch,
 ) -> NearestMatch {
-    let cut = |line: &str| line.chars().take(EXCERPT_CHARS).collect();
-    let excerpt = lines.clone().take(EXCERPT_LINES).map(|index| cut(view.line(index))).collect();
+    let clip = |line: &str| line.chars().take(EXCERPT_CHARS).collect();
+    let excerpt = lines.clone().take(EXCERPT_LINES).map(|index| clip(view.line(index))).collect();
     NearestMatch {
         first_line: lines.start + 1,
         last_line: lines.end.max(lines.start + 1),

@@ -61,7 +61,7 @@ fn utf16_is_kept() {
 }
 
 #[test]
-fn invalid_bytes_stay() {
+fn invalid_bytes_are_kept() {
     check(
         b"caf\xc3\xa9 na\xc3\xafve\n\xff bad\n  x \n  y\n",
         "x\ny",

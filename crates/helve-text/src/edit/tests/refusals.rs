@@ -99,7 +99,7 @@ fn ambiguous_matches_are_refused() {
         Ambiguous { lines: [1, 3], count: 2, tolerances: {TrailingBlanks} }
     "#]],
     );
-    // Two matches at the least tolerance. A higher tolerance would match a third.
+    // Two matches need only the least tolerance. A third one would need a higher tolerance.
     check(
         "a \nb\na  \nb\n  a\n  b\n",
         "a\nb\n",
@@ -111,7 +111,7 @@ fn ambiguous_matches_are_refused() {
 }
 
 #[test]
-fn the_least_tolerance_decides() {
+fn the_match_with_the_least_tolerance_is_edited() {
     check(
         "a b \nc\na  b\nc\n",
         "a b\nc\n",
@@ -192,7 +192,7 @@ fn unclear_indentation_is_refused() {
         Indentation { line: 1, text: "    c" }
     "#]],
     );
-    // The new text is indented like the file, or one level less: unclear.
+    // The new text is indented like the file, which may mean one level less than the quoted text.
     check(
         "    a(1);\n    b();\n",
         "        a(1);\n        b();\n",
@@ -210,7 +210,7 @@ fn unclear_typography_is_refused() {
         "say \"a\" and \"b\"\n",
         "say 'a' and 'b'\n",
         expect![[r#"
-        Typography { line: 1, character: '“' }
+        AmbiguousCharacter { line: 1, character: '“' }
     "#]],
     );
     check(
@@ -218,7 +218,7 @@ fn unclear_typography_is_refused() {
         "say \"a\" \"b\"\n",
         "say \"b\"\n",
         expect![[r#"
-        Typography { line: 1, character: '“' }
+        AmbiguousCharacter { line: 1, character: '“' }
     "#]],
     );
     check(
@@ -226,7 +226,7 @@ fn unclear_typography_is_refused() {
         "say “a”\n",
         "say “a” — ‘b’\n",
         expect![[r#"
-        Typography { line: 1, character: '—' }
+        AmbiguousCharacter { line: 1, character: '—' }
     "#]],
     );
     check(
@@ -243,7 +243,7 @@ fn unclear_typography_is_refused() {
         "say(\"a\");\nb();\nc();\n",
         "b();\nc();\nsay(\"a\");\n",
         expect![[r#"
-            Typography { line: 1, character: '“' }
+            AmbiguousCharacter { line: 1, character: '“' }
         "#]],
     );
     check(
@@ -388,13 +388,13 @@ fn one_depth_does_not_determine_the_tab_width() {
 }
 
 #[test]
-fn spaces_do_not_match_tabs_between_columns() {
+fn new_lines_with_spaces_between_tab_separated_columns_are_refused() {
     let file = "a\tb\tc\n1\t2\t3\n4\t5\t6\n";
     for new in ["1 2 3\n7 8 9\n4 5 6", "1 2 3 4\n4 5 6", "4 5 6\n1 2 3"] {
         let edit = Edit { old: "1 2 3\n4 5 6", new, all: false };
         let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
         assert!(
-            matches!(refusal, EditRefusal::Typography { character: '\t', .. }),
+            matches!(refusal, EditRefusal::AmbiguousCharacter { character: '\t', .. }),
             "{new}: {refusal:?}"
         );
     }
@@ -402,10 +402,10 @@ fn spaces_do_not_match_tabs_between_columns() {
 
 #[test]
 fn placeholders_are_not_written() {
-    for mark in
+    for placeholder in
         ["// ... existing code ...", "# ... rest unchanged", "<!-- … rest of the page … -->"]
     {
-        let new = format!("a();\n{mark}\nz();");
+        let new = format!("a();\n{placeholder}\nz();");
         let edit = Edit { old: "a();\nb();\nc();", new: &new, all: false };
         let refusal = apply(b"a();\nb();\nc();\n", &edit, MatchPolicy::Safe).unwrap_err();
         assert!(matches!(refusal, EditRefusal::Placeholder { .. }), "{refusal:?}");
@@ -459,7 +459,7 @@ fn numbers_that_are_data_are_kept() {
 }
 
 #[test]
-fn typography_does_not_pass_to_unrelated_lines() {
+fn replacing_typographic_text_with_an_unrelated_line_is_refused() {
     for (file, old, new) in [
         ("// use “foo” here\nx();\n", "// use \"foo\" here\nx();", "call(\"foo\", \"bar\");\nx();"),
         ("// a — b\nx();\n", "// a - b\nx();", "y = a - b;\nx();"),
@@ -468,7 +468,10 @@ fn typography_does_not_pass_to_unrelated_lines() {
     ] {
         let edit = Edit { old, new, all: false };
         let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
-        assert!(matches!(refusal, EditRefusal::Typography { line: 1, .. }), "{file}: {refusal:?}");
+        assert!(
+            matches!(refusal, EditRefusal::AmbiguousCharacter { line: 1, .. }),
+            "{file}: {refusal:?}"
+        );
     }
 }
 
@@ -494,7 +497,7 @@ fn partial_indentation_leaves_the_rest_unclear() {
         let edit = Edit { old, new, all: false };
         let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
         assert!(matches!(refusal, EditRefusal::PartialIndentation { .. }), "{file}: {refusal:?}");
-        // Exact mode takes the edit literally.
+        // Exact mode applies the edit literally.
         apply(file.as_bytes(), &edit, MatchPolicy::Exact).unwrap();
     }
     for (file, old, new) in [

@@ -61,7 +61,7 @@ impl<'v, 'a> IndexedFile<'v, 'a> {
         Ok(())
     }
 
-    /// Returns the lines from which on the keys equal `wanted`.
+    /// Returns the lines at which consecutive lines with the keys `wanted` start.
     fn starts(&self, wanted: &[u64]) -> Result<Vec<usize>, PlacementProblem> {
         let positions = |key: &u64| self.index.get(key).map_or(&[][..], Vec::as_slice);
         let rarest = wanted.iter().enumerate().min_by_key(|(_, key)| positions(key).len());
@@ -69,10 +69,10 @@ impl<'v, 'a> IndexedFile<'v, 'a> {
         let mut starts = Vec::new();
         for start in positions(rarest).iter().filter_map(|at| at.checked_sub(offset)) {
             let Some(actual) = self.keys.get(start..start + wanted.len()) else { continue };
-            let same =
+            let matching =
                 wanted.iter().zip(actual).take_while(|(wanted, actual)| wanted == actual).count();
-            self.spend(same + 1)?;
-            starts.extend((same == wanted.len()).then_some(start));
+            self.spend(matching + 1)?;
+            starts.extend((matching == wanted.len()).then_some(start));
         }
         Ok(starts)
     }

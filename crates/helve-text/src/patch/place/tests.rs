@@ -131,7 +131,7 @@ fn hints_narrow_down_the_position() {
 }
 
 #[test]
-fn hunks_at_the_end_of_the_file() {
+fn hunks_at_the_end_of_the_file_are_placed() {
     check("x\ny\nz\nw\n", "-y\n+Y\n*** End of File", expect!["hunk 0: NotAtEnd { line: 2 }"]);
     check("x\ny\nx\ny\n", " x\n-y\n+Y\n*** End of File", expect!["x|y|x|Y|"]);
     check("one\ntwo", " one\n-two\n+TWO\n\n", expect!["one|TWO|"]);
@@ -236,13 +236,13 @@ fn new_lines_take_the_ending_of_their_neighbours() {
 
 #[test]
 fn hunks_apply_to_other_encodings() {
-    let wide = |text: &str| {
+    let utf16_bytes = |text: &str| {
         [0xff, 0xfe]
             .into_iter()
             .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
             .collect::<Vec<u8>>()
     };
-    let (old, new) = (wide("é\r\nb\r\n"), wide("é\r\nç\r\nx\r\n"));
+    let (old, new) = (utf16_bytes("é\r\nb\r\n"), utf16_bytes("é\r\nç\r\nx\r\n"));
     let view = View::new(&old).unwrap();
     assert_eq!(apply(&view, &hunks(" é\n-b\n+ç\n+x")).unwrap().bytes, new);
     let latin = b"caf\xe9 cr\xe8me br\xfbl\xe9e d\xe9j\xe0 vu\nb\n";
@@ -255,7 +255,7 @@ fn hunks_apply_to_other_encodings() {
 }
 
 #[test]
-fn repetition_is_fast() {
+fn hunks_of_repetitive_files_are_refused() {
     let file = "}\n".repeat(20_000);
     let patch = " }\n".repeat(2_000) + "-}\n+]\n@@\n-}\n+]";
     assert!(matches!(

@@ -33,7 +33,7 @@ pub(super) fn parse(reader: &mut RowReader<'_, '_>) -> Result<PatchHunk, PatchPa
     }
     let mut body: Vec<PatchRow<'_>> = Vec::new();
     // The kinds of the lines that end the file without a newline.
-    let mut ended = Vec::new();
+    let mut last_line_kinds = Vec::new();
     while let Some(row) = reader.peek() {
         if row.raw.starts_with('\\') {
             let Some(line) = hunk.lines.last_mut() else {
@@ -41,13 +41,13 @@ pub(super) fn parse(reader: &mut RowReader<'_, '_>) -> Result<PatchHunk, PatchPa
             };
             line.no_newline = true;
             hunk.at_end = true;
-            ended.push(line.kind);
+            last_line_kinds.push(line.kind);
             reader.next();
             continue;
         }
         let Some(line) = row.line().filter(|_| !ends_hunk(reader.rows, missing)) else { break };
-        if ended.iter().any(|kind| shares_side(*kind, line.kind)) {
-            return Err(row.error(PatchProblem::AfterLast));
+        if last_line_kinds.iter().any(|kind| shares_side(*kind, line.kind)) {
+            return Err(row.error(PatchProblem::LineAfterNoNewlineMarker));
         }
         if let Some(missing) = &mut missing {
             missing.old = missing.old.saturating_sub(usize::from(line.kind != PatchLineKind::Add));
@@ -88,6 +88,7 @@ fn is_separator(rows: &[PatchRow<'_>]) -> bool {
     blanks > 0 && (after.is_empty() || is_git_header(after[0]) || has_names(after))
 }
 
+/// Whether two lines both belong to the old version of the file, or both to the new one.
 fn shares_side(one: PatchLineKind, other: PatchLineKind) -> bool {
     one == PatchLineKind::Keep || other == PatchLineKind::Keep || one == other
 }
@@ -128,7 +129,7 @@ fn check_endings(hunk: &PatchHunk, body: &[PatchRow<'_>]) -> Result<(), PatchPar
             .zip(new)
             .find(|((_, old), (_, new))| old.raw != new.raw && old.raw[1..] != new.raw[1..]);
         if let Some(((_, row), _)) = differing.filter(|_| is_same) {
-            return Err(row.error(PatchProblem::OnlyEndings));
+            return Err(row.error(PatchProblem::OnlyLineEndingsDiffer));
         }
     }
     Ok(())

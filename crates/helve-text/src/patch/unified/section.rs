@@ -180,7 +180,7 @@ impl<'a> FileSection<'a> {
                 (DiffName::File(from.clone()), DiffName::File(to.clone()))
             }
             (Some((DiffName::File(old), DiffName::File(new))), _, None) if old != new => {
-                return self.two_names(old, new);
+                return self.resolve_two_names(old, new);
             }
             (Some(names), ..) => names.clone(),
             (None, _, Some((old, new))) => {
@@ -197,7 +197,11 @@ impl<'a> FileSection<'a> {
     }
 
     /// Handles two different names without a rename. If the old name is that of a backup copy, the new one is used.
-    fn two_names(&self, old: &str, new: &str) -> Result<(DiffName, DiffName), PatchParseError> {
+    fn resolve_two_names(
+        &self,
+        old: &str,
+        new: &str,
+    ) -> Result<(DiffName, DiffName), PatchParseError> {
         let is_backup =
             [".orig", ".bak", ".old", "~"].iter().any(|end| old.strip_suffix(end) == Some(new));
         if is_backup {
@@ -234,7 +238,7 @@ fn one_sided_text(
         hunks.iter().flat_map(|hunk| &hunk.lines)
     {
         if *found != kind {
-            return Err(header.error(PatchProblem::OneSided));
+            return Err(header.error(PatchProblem::LineOfMissingFile));
         }
         text.push_str(line);
         if !no_newline {

@@ -66,7 +66,7 @@ fn introduced_by(draft: &Draft) -> Vec<IntroducedError> {
     let text = |bytes: &[u8]| View::new(bytes).ok().map(|view| view.text().to_string());
     let Some(after) = draft.new.as_deref().and_then(text) else { return Vec::new() };
     let before = draft.old.as_deref().and_then(text);
-    let errors = syntax::introduced(language, before.as_deref(), &after);
+    let errors = syntax::introduced_errors(language, before.as_deref(), &after);
     let error = |error| IntroducedError { shown: draft.shown.clone(), error };
     errors.into_iter().map(error).collect()
 }
