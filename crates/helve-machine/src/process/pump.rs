@@ -175,7 +175,7 @@ impl Pump {
             OutputStage::Redacted => &self.redacted,
         };
         self.spool.push(bytes);
-        let redacted = self.redactor.as_ref().map_or(0, Redactor::replaced);
+        let redacted = self.redactor.as_ref().map_or(0, Redactor::replacement_count);
         self.program.add_output(bytes, self.spool.spooled(), redacted);
     }
 }
