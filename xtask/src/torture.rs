@@ -122,11 +122,11 @@ const TESTS: &[TortureTest] = &[
         run: nets::mutants,
     },
     TortureTest {
-        name: "flows",
+        name: "data-flow",
         description: "scripts that set variables and change folders; those allowed run under a tracer",
         count: 1_000_000,
         short_count: 100_000,
-        run: nets::flows,
+        run: nets::data_flow,
     },
     TortureTest {
         name: "bytes",

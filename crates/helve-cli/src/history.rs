@@ -37,7 +37,7 @@ pub(crate) async fn list(common: &GlobalArgs, limit: usize) -> anyhow::Result<Ex
 
 pub(crate) async fn show(common: &GlobalArgs, call: Option<&str>) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
-    let change = toolbox.change(call).await?;
+    let change = toolbox.recorded_change(call).await?;
     let exit = match change {
         None => {
             let message = call.map_or("No changes have been made here yet.".into(), |call| {

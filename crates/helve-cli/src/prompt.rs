@@ -36,7 +36,7 @@ fn question(ask: &Ask) -> String {
     for (index, part) in ask.parts.iter().enumerate() {
         let subjects: Vec<_> =
             part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
-        let is_allowed = ask.verdicts.get(index) == Some(&Action::Allow);
+        let is_allowed = ask.actions.get(index) == Some(&Action::Allow);
         let remark = match part.unclear().map(helve::unclear) {
             Some(why) => format!(" {DIM}({why}){PLAIN}"),
             None if is_allowed => format!(" {DIM}(allowed by a rule){PLAIN}"),

@@ -101,11 +101,11 @@ impl Files {
     }
 
     /// Returns what a call changed, or the last change in this folder.
-    pub async fn changed(
+    pub async fn recorded_change(
         &self,
         call: Option<&str>,
     ) -> Result<Option<journal::RecordedChange>, ToolError> {
-        let found = self.session.workspace.changed(call).await;
+        let found = self.session.workspace.recorded_change(call).await;
         found.map_err(|err| self.session.dialect.words.memory_failed(&err.to_string()))
     }
 
@@ -423,7 +423,7 @@ impl FileChange {
     fn links(&self) -> HardLinks {
         match &self.then {
             ChangeKind::Write { links, .. } => *links,
-            ChangeKind::Remove | ChangeKind::Move { .. } => HardLinks::Break,
+            ChangeKind::Remove | ChangeKind::Move { .. } => HardLinks::Replace,
         }
     }
 

@@ -121,7 +121,7 @@ impl Gate {
 
     /// The gate of a sub-agent: one more wall, the same person, who is shown which agent asks.
     pub fn child(&self, agent: &str, rules: Vec<Rule>) -> Self {
-        let wall = Wall::narrowing(format!("agent {agent}"), rules);
+        let wall = Wall::restricting(format!("agent {agent}"), rules);
         Self {
             shared: self.shared.clone(),
             more: self.more.iter().cloned().chain([wall]).collect(),
@@ -176,7 +176,7 @@ impl Gate {
         for part in &ask.parts {
             judged.push((part.clone(), self.judge(part).await));
         }
-        ask.verdicts = judged.iter().map(|(_, verdict)| verdict.action).collect();
+        ask.actions = judged.iter().map(|(_, verdict)| verdict.action).collect();
         if let Mode::Explain(seen) = &self.shared.mode {
             seen.lock().extend(judged);
             return Err(Refusal::Explained);

@@ -38,7 +38,7 @@ impl Files {
         let readable = Readable::new(&policy, &agent_walls, root, &path.real());
         // The grant covers a file that was named, but not a folder that has been replaced by a file since.
         let is_granted = path.kind() != Some(FileKind::Folder);
-        want.readable = Some(if is_granted { readable.granted() } else { readable });
+        want.readable = Some(if is_granted { readable.with_base_granted() } else { readable });
         gather(path.machine.search(want)).await
     }
 }

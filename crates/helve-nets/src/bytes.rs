@@ -1,5 +1,5 @@
-//! `bytes`: judges random and mutated texts for some time. No text may cause a panic or a long wait, and wrapping a text
-//! in another construct must not turn a refusal into permission.
+//! `bytes`: judges random and mutated texts for some time. No text may cause a panic or a long wait, and wrapping a
+//! text in another construct must not turn a refusal into permission.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use crate::random::Random;
 use crate::sample_files::SampleFiles;
 use crate::traced::PolicyCache;
 
-/// For texts up to this length, 99 % must be judged within [`MAX_USUAL_TIME`], and texts that repeat one piece must be
-/// judged within [`MAX_REPEATED_TIME`]. A debug build only reports the times.
+/// Maximum length of a short text. 99 % of short texts must be judged within [`MAX_USUAL_TIME`], and all, also those
+/// that repeat one piece, within [`MAX_REPEATED_TIME`]. A debug build only reports the times.
 const SHORT_BYTES: usize = 4 << 10;
 const MAX_USUAL_TIME: Duration = Duration::from_millis(1);
 const MAX_REPEATED_TIME: Duration = Duration::from_millis(50);
-/// No text may take longer than this.
+/// Maximum time for a text of any length.
 const MAX_TIME: Duration = Duration::from_secs(5);
 const MAX_FAILURES: usize = 20;
 
@@ -43,15 +43,15 @@ pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
     let start = Instant::now();
     let mut failures = Vec::new();
     let mut times = Times::default();
-    let mut wrapped = 0_usize;
+    let mut wrapped_count = 0_usize;
     while start.elapsed() < Duration::from_secs(seconds) && failures.len() < MAX_FAILURES {
         let random_text = random_text(&cases, &mut random);
         let RandomText { text, policy: name, .. } = &random_text;
         let policy = policies.get(name)?;
         let start_time = cpu_time();
-        let judged = catch_unwind(AssertUnwindSafe(|| judge(text, policy, &samples)));
+        let result = catch_unwind(AssertUnwindSafe(|| judge(text, policy, &samples)));
         let duration = cpu_time().saturating_sub(start_time);
-        let Ok(plain) = judged else {
+        let Ok(decision) = result else {
             failures.push(format!("panic: {text:?}"));
             continue;
         };
@@ -59,20 +59,20 @@ pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
         if duration > MAX_TIME {
             failures.push(format!("{duration:?} for a text of {} bytes: {text:?}", text.len()));
         }
-        if plain.action == Action::Allow || plain.is_unparsed() || text.len() > SHORT_BYTES {
+        if decision.action == Action::Allow || decision.is_unparsed() || text.len() > SHORT_BYTES {
             continue;
         }
         for wrapped_text in wrapped_texts(text) {
-            wrapped += 1;
+            wrapped_count += 1;
             if judge(&wrapped_text, policy, &samples).action == Action::Allow {
-                let action = plain.action;
+                let action = decision.action;
                 failures.push(format!(
                     "{name}: {action:?} for {text:?}, but allowed: {wrapped_text:?}"
                 ));
             }
         }
     }
-    println!("{wrapped} wrapped texts judged, {} failures so far", failures.len());
+    println!("{wrapped_count} wrapped texts judged, {} failures so far", failures.len());
     failures.extend(times.report());
     Ok(failures)
 }
@@ -80,16 +80,17 @@ pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
 /// How long judging short texts took.
 #[derive(Default)]
 struct Times {
-    all: Vec<Duration>,
-    /// The longest time, also of texts that repeat one piece, and how the text begins that took it.
+    /// Times of the texts that do not repeat one piece.
+    usual: Vec<Duration>,
+    /// The longest time of a short text, including texts that repeat one piece, and the start of that text.
     slowest: (Duration, String),
 }
 
 impl Times {
     fn add(&mut self, random_text: &RandomText<'_>, duration: Duration) {
-        let RandomText { text, repeats, .. } = random_text;
-        if text.len() <= SHORT_BYTES && !repeats {
-            self.all.push(duration);
+        let RandomText { text, is_repetitive, .. } = random_text;
+        if text.len() <= SHORT_BYTES && !is_repetitive {
+            self.usual.push(duration);
         }
         if text.len() <= SHORT_BYTES && duration > self.slowest.0 {
             self.slowest = (duration, text.chars().take(60).collect());
@@ -98,15 +99,15 @@ impl Times {
 
     /// Prints the times. Returns a line for each limit that an optimized build exceeds.
     fn report(mut self) -> Vec<String> {
-        self.all.sort();
-        let last = self.all.len().saturating_sub(1);
-        let at =
-            |per_mille: usize| self.all.get(last * per_mille / 1000).copied().unwrap_or_default();
-        let (median, usual, max) = (at(500), at(990), at(1000));
+        self.usual.sort();
+        let last = self.usual.len().saturating_sub(1);
+        let percentile =
+            |per_mille: usize| self.usual.get(last * per_mille / 1000).copied().unwrap_or_default();
+        let (median, usual, max) = (percentile(500), percentile(990), percentile(1000));
         let (slowest, text) = &self.slowest;
         println!(
             "{} short texts: median {median:?}, 99 % within {usual:?}, slowest {max:?}",
-            self.all.len()
+            self.usual.len()
         );
         println!("with repeated pieces: slowest {slowest:?}, starting with {text:?}");
         let mut failures = Vec::new();
@@ -130,21 +131,23 @@ fn cpu_time() -> Duration {
     return std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
 }
 
+/// Returns the text inside each of the wrappers, and as an argument of a shell.
 fn wrapped_texts(text: &str) -> impl Iterator<Item = String> {
     let quoted = text.replace('\'', "'\\''");
     let shells = ["bash -c", "env bash -c"].map(|shell| format!("{shell} '{quoted}'"));
     WRAPPERS.iter().map(move |(start, end)| format!("{start}{text}{end}")).chain(shells)
 }
 
+/// A generated text, and the policy that it is judged under.
 struct RandomText<'l> {
     text: String,
     policy: &'l str,
-    /// The text repeats one piece.
-    repeats: bool,
+    /// Whether the text repeats one piece many times.
+    is_repetitive: bool,
 }
 
 fn random_text<'l>(cases: &'l [ScriptCase], random: &mut Random) -> RandomText<'l> {
-    let one = &cases[random.below(cases.len())];
+    let case = &cases[random.below(cases.len())];
     let other = &cases[random.below(cases.len())];
     let kind = random.below(8);
     let text = match kind {
@@ -163,12 +166,12 @@ fn random_text<'l>(cases: &'l [ScriptCase], random: &mut Random) -> RandomText<'
                 "(", "$(", "`", "{ ", "[[ ", "\"$(", "a ", "a;", "{a,b}", "<<E\n", "$((", "if ",
                 "${x:-", "'", "f() ",
             ]);
-            format!("{}{}", piece.repeat(random.below(3_000)), one.script)
+            format!("{}{}", piece.repeat(random.below(3_000)), case.script)
         }
-        3 => one.script.clone(),
-        _ => mutate::mutate(&one.script, &other.script, random),
+        3 => case.script.clone(),
+        _ => mutate::mutate(&case.script, &other.script, random),
     };
-    RandomText { text, policy: &one.policy, repeats: kind == 2 }
+    RandomText { text, policy: &case.policy, is_repetitive: kind == 2 }
 }
 
 impl ScriptDecision {

@@ -1,15 +1,15 @@
-//! The project's lists of scripts and policies.
+//! The lists of scripts and policies that the nets use. Most are shared with the tests of the decision.
 
 use helve_policy::builtin::{WrittenRules, policy};
 use helve_policy::{Action, Policy, Rule, Source};
 
-use crate::decision::OPAQUE;
+use crate::decision::is_not_traced;
 
 const POLICIES: &str = include_str!("../../helve-policy/src/shell/tests/policies.txt");
 const ATTACKS: &str = include_str!("../../helve-policy/src/shell/tests/attacks.txt");
 const DENIED: &str = include_str!("../../helve-policy/src/shell/tests/denied.txt");
 const DAILY: &str = include_str!("../../helve-policy/src/shell/tests/daily.txt");
-const MORE: &str = include_str!("more.txt");
+const OTHER_ALLOWED: &str = include_str!("other_allowed.txt");
 const PROGRAMS: &str = include_str!("../../helve-text/src/shell/programs.txt");
 
 /// A script and the policy that it is judged under.
@@ -19,16 +19,17 @@ pub(crate) struct ScriptCase {
     pub script: String,
 }
 
+/// Returns the scripts that must not be allowed.
 pub(crate) fn attacks() -> Vec<ScriptCase> {
     [ATTACKS, DENIED].into_iter().flat_map(scripts).collect()
 }
 
-/// Everyday scripts and others that must be allowed.
+/// Returns the scripts that must be allowed.
 pub(crate) fn allowed() -> Vec<ScriptCase> {
-    [DAILY, MORE].into_iter().flat_map(scripts).collect()
+    [DAILY, OTHER_ALLOWED].into_iter().flat_map(scripts).collect()
 }
 
-/// Parses a list. `⏎`, `⇥` and `␀` stand for the characters they show.
+/// Parses a list of scripts. `⏎`, `⇥` and `␀` stand for newline, tab and NUL.
 fn scripts(text: &str) -> Vec<ScriptCase> {
     let mut name = "";
     let mut all = Vec::new();
@@ -60,7 +61,7 @@ pub(crate) fn policy_named(name: &str) -> Result<Policy, String> {
     let section = section.ok_or_else(|| format!("no policy is called {name}"))?;
     let mut user = Vec::new();
     for line in section.lines().skip(1).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let parts = line.split_once(' ').and_then(|(action, rest)| {
+        let rule = line.split_once(' ').and_then(|(action, rest)| {
             let (permission, pattern) = rest.split_once(": ")?;
             let action = match action {
                 "allow" => Action::Allow,
@@ -70,12 +71,12 @@ pub(crate) fn policy_named(name: &str) -> Result<Policy, String> {
             };
             Some(Rule::new(permission, pattern, action, Source::Program))
         });
-        user.push(parts.ok_or_else(|| format!("not a rule: {line}"))?);
+        user.push(rule.ok_or_else(|| format!("not a rule: {line}"))?);
     }
     Ok(policy(WrittenRules { user, ..WrittenRules::default() }, &[]))
 }
 
-/// Returns scripts for every flag that the table lists as harmless.
+/// Returns scripts for every flag that the table of programs lists as harmless.
 pub(crate) fn flag_scripts() -> Vec<ScriptCase> {
     let mut all = Vec::new();
     let mut names: Vec<&str> = Vec::new();
@@ -93,9 +94,9 @@ pub(crate) fn flag_scripts() -> Vec<ScriptCase> {
             Some("pair") => &[" x a.txt"],
             _ => continue,
         };
-        let is_opaque = |name: &&&str| OPAQUE.iter().any(|it| name.split(' ').next() == Some(it));
-        let names: Vec<&&str> = names.iter().filter(|name| !is_opaque(name)).collect();
-        for flag in words.flat_map(split) {
+        let is_traced = |name: &&&str| !name.split(' ').next().is_some_and(is_not_traced);
+        let names: Vec<&&str> = names.iter().filter(is_traced).collect();
+        for flag in words.flat_map(split_cluster) {
             for (name, value) in
                 names.iter().flat_map(|name| values.iter().map(move |it| (name, it)))
             {
@@ -117,8 +118,8 @@ pub(crate) fn flag_scripts() -> Vec<ScriptCase> {
     all
 }
 
-/// Splits `-abc` into `-a`, `-b` and `-c`, and keeps the whole.
-fn split(flags: &str) -> Vec<String> {
+/// Splits `-abc` into `-a`, `-b` and `-c`. Returns these and `-abc` itself.
+fn split_cluster(flags: &str) -> Vec<String> {
     match flags.strip_prefix('-').filter(|letters| !letters.starts_with('-')) {
         Some(letters) if letters.len() > 1 => {
             letters.chars().map(|letter| format!("-{letter}")).chain([flags.to_string()]).collect()
@@ -139,9 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_split() {
-        assert_eq!(split("-ab"), ["-a", "-b", "-ab"]);
-        assert_eq!(split("--all"), ["--all"]);
-        assert_eq!(split("-"), ["-"]);
+    fn clusters_of_flags_are_split() {
+        assert_eq!(split_cluster("-ab"), ["-a", "-b", "-ab"]);
+        assert_eq!(split_cluster("--all"), ["--all"]);
+        assert_eq!(split_cluster("-"), ["-"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The decision on a script, and whether it lists what the script did when it ran.
+//! Judges a script, and compares what the script did when it ran with what the decision lists.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use helve_text::shell::{Doubt, Run};
 use crate::sample_files::{self, ROOT, SampleFiles};
 use crate::trace::{Operation, Trace, TraceEvent};
 
-/// A decision with everything it lists.
+/// A decision about a script, and the programs and files that it lists.
 pub(crate) struct ScriptDecision {
     pub action: Action,
     parts: Vec<Part>,
@@ -18,18 +18,19 @@ pub(crate) struct ScriptDecision {
 }
 
 pub(crate) fn judge(script: &str, policy: &Policy, samples: &SampleFiles) -> ScriptDecision {
-    let analyzed = analyze(script, &sample_files::context(), samples);
-    let parts = parts(script, &analyzed, samples);
+    let analysis = analyze(script, &sample_files::context(), samples);
+    let parts = parts(script, &analysis, samples);
     ScriptDecision {
         action: policy.judge_all(&[], &parts),
         parts,
-        runs: analyzed.runs,
-        doubts: analyzed.doubts,
+        runs: analysis.runs,
+        doubts: analysis.doubts,
     }
 }
 
-/// Programs that do whatever their files say. A rule that allows such a program allows everything it does.
-pub(crate) const OPAQUE: &[&str] = &[
+/// Programs whose actions are not compared with the decision: they do whatever their files say, so a rule that allows
+/// such a program allows everything that it does.
+const NOT_TRACED: &[&str] = &[
     // Recipes and scripts of the project.
     "make", "gmake", "npm", "npx", "yarn", "pnpm", "cargo", "go", "uv", "run.sh",
     // Interpreters.
@@ -38,7 +39,7 @@ pub(crate) const OPAQUE: &[&str] = &[
     "ssh", "man", "top",
 ];
 
-/// Programs that are scripts. The tracer sees `env`, then the interpreter.
+/// Programs that are scripts, and their interpreters. The tracer sees `env`, then the interpreter.
 const SCRIPT_PROGRAMS: &[(&str, &str)] =
     &[("npm", "node"), ("npx", "node"), ("yarn", "node"), ("pnpm", "node"), ("pytest", "python")];
 
@@ -70,8 +71,9 @@ const HELPERS: &[(&str, &[&str])] = &[
     ("git", &["git", "git-remote-https", "git-remote-http", "git-submodule", "false"]),
 ];
 
-/// Programs that git starts to talk to another repository, and the subcommands that do so.
+/// Programs that git starts to talk to another repository.
 const TRANSPORT_PROGRAMS: &[&str] = &["sh", "git-upload-pack", "git-receive-pack", "ssh"];
+/// Subcommands of git that talk to another repository.
 const TRANSPORT_SUBCOMMANDS: &[&str] = &["fetch", "push", "pull", "ls-remote", "remote", "clone"];
 
 /// Subcommands of git that change the working tree.
@@ -118,7 +120,7 @@ impl ScriptDecision {
             .collect()
     }
 
-    /// Returns a line for everything that a script did and the decision does not list.
+    /// Returns a line for each operation of a script that the decision does not list.
     pub(crate) fn unlisted(&self, trace: &Trace, samples: &SampleFiles) -> Vec<String> {
         let mut failures = Vec::new();
         for event in trace.events.iter().filter(|event| !self.lists(event, trace, samples)) {
@@ -128,8 +130,9 @@ impl ScriptDecision {
         failures
     }
 
+    /// Whether the decision lists an operation.
     fn lists(&self, event: &TraceEvent, trace: &Trace, samples: &SampleFiles) -> bool {
-        if self.is_opaque(event) {
+        if self.is_done_by_untraced_program(event) {
             return true;
         }
         match event.operation {
@@ -163,7 +166,7 @@ impl ScriptDecision {
                 self.lists_write(event, trace, samples, PathReach::BelowAndParents)
             }
             Operation::Connect => {
-                // Programs look up user names at a server that does not exist here.
+                // Programs connect to a local server to look up user names. The sandbox has none.
                 let is_user_lookup = ["nscd", "systemd"].iter().any(|it| event.path.contains(it));
                 is_user_lookup && event.path.starts_with("socket")
                     || event.by.iter().any(|by| NETWORK.contains(&&**by))
@@ -172,12 +175,12 @@ impl ScriptDecision {
         }
     }
 
-    /// Whether the operation was done by a listed opaque program, or by a program that it started.
-    fn is_opaque(&self, event: &TraceEvent) -> bool {
+    /// Whether a listed program that is not traced, or a program that it started, did the operation.
+    fn is_done_by_untraced_program(&self, event: &TraceEvent) -> bool {
         let programs = self.programs();
-        // The same program has names with and without its version.
+        // A program can have two names, with and without its version.
         let is_listed = |by: &String| {
-            is_opaque_name(by)
+            is_not_traced(by)
                 && programs.iter().any(|it| without_version(it) == without_version(by))
         };
         let is_interpreter = |by: &String| {
@@ -186,28 +189,31 @@ impl ScriptDecision {
             };
             SCRIPT_PROGRAMS.iter().any(runs)
         };
-        // A script has its own name only until its interpreter starts.
+        // A program that is a script appears under its own name only until its interpreter starts.
         let is_unknown_script = self.has_unknown_program()
             && event.by.first().is_some_and(|by| !is_shell(by) && !programs.contains(&**by));
         event.by.iter().any(|by| is_listed(by) || is_interpreter(by) || self.is_unknown_program(by))
             || is_unknown_script
     }
 
-    /// Whether the script runs only programs whose effects the decision lists. Opaque and unknown programs may do anything.
-    pub(crate) fn is_predictable(&self) -> bool {
-        !self.has_unknown_program() && !self.programs().iter().any(|name| is_opaque_name(name))
+    /// Whether the decision lists the effects of all programs of the script. Unknown programs, and those in
+    /// [`NOT_TRACED`], may do anything.
+    pub(crate) fn has_only_known_effects(&self) -> bool {
+        !self.has_unknown_program() && !self.programs().iter().any(|name| is_not_traced(name))
     }
 
-    /// Whether the script runs a program that is not in the table. Its rule allows whatever it does.
+    /// Whether the script runs a program that is not in the table. A rule that allows such a program allows all it
+    /// does.
     fn has_unknown_program(&self) -> bool {
         self.runs.iter().any(|run| !run.is_known)
     }
 
     fn is_unknown_program(&self, name: &str) -> bool {
-        let called = |run: &Run| run.words.first().is_some_and(|word| base(word.shown()) == name);
-        self.runs.iter().any(|run| !run.is_known && called(run))
+        let has_name = |run: &Run| run.words.first().is_some_and(|word| base(word.shown()) == name);
+        self.runs.iter().any(|run| !run.is_known && has_name(run))
     }
 
+    /// Whether the script runs git with one of these subcommands.
     fn has_git(&self, subcommands: &[&str]) -> bool {
         let words = |run: &Run| -> Vec<String> {
             run.words.iter().map(|word| word.shown().to_string()).collect()
@@ -226,7 +232,7 @@ impl ScriptDecision {
         let is_transport = TRANSPORT_PROGRAMS.contains(&name)
             && event.by.iter().any(|by| by == "git")
             && self.has_git(TRANSPORT_SUBCOMMANDS);
-        // The shell itself runs the script.
+        // The first execution is that of the shell that runs the script.
         event.by.is_empty()
             || is_transport
             || self.programs().contains(name)
@@ -319,8 +325,8 @@ impl ScriptDecision {
         reach: PathReach,
     ) -> bool {
         let parts = self.parts.iter().filter(|part| permissions.contains(&&*part.permission));
-        let plain = parts.filter(|part| matches!(part.matched_by, MatchBy::Subjects));
-        plain.flat_map(|part| &part.subjects).any(|subject| {
+        let matched_by_subjects = parts.filter(|part| matches!(part.matched_by, MatchBy::Subjects));
+        matched_by_subjects.flat_map(|part| &part.subjects).any(|subject| {
             let subject = subject.strip_suffix("/*").unwrap_or(subject);
             let path = absolute(subject);
             let path = samples.real(&path).unwrap_or(path);
@@ -349,8 +355,9 @@ fn absolute(subject: &str) -> String {
     }
 }
 
-fn is_opaque_name(name: &str) -> bool {
-    OPAQUE.contains(&name) || OPAQUE.contains(&without_version(name))
+/// Whether a program is in [`NOT_TRACED`], with or without its version.
+pub(crate) fn is_not_traced(name: &str) -> bool {
+    NOT_TRACED.contains(&name) || NOT_TRACED.contains(&without_version(name))
 }
 
 /// Turns `python3.11` into `python`.

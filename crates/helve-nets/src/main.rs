@@ -1,11 +1,12 @@
-//! Safety nets for the decision about shell scripts, hence the name of the crate. Each net searches for scripts that the
-//! decision wrongly allows. All but `bytes` run the allowed scripts in a sandbox under a tracer; a script that does
-//! something the decision did not list is a failure.
+//! Safety nets for the decision about shell scripts. Each net searches for scripts that the decision wrongly allows.
+//! All nets but `bytes` run the allowed scripts in a sandbox under a tracer. A script that does something that the
+//! decision did not list is a failure.
 //!
-//! - `traced`: scripts from the tests of the decision, and scripts about single flags.
-//! - `flows`: generated scripts that set variables and change directories, and then use them.
+//! - `traced`: the allowed scripts from the tests of the decision, and generated scripts with single flags.
+//! - `data-flow`: generated scripts that set variables and change directories, and then use them.
 //! - `mutants`: mutated attacks.
-//! - `bytes`: random texts, which are only judged: without a panic, quickly, and no more leniently when wrapped.
+//! - `bytes`: random texts, which are judged but not run. Judging must not panic or take long, and a text that is not
+//!   allowed must not become allowed inside another construct.
 #![expect(
     clippy::disallowed_methods,
     reason = "creates temporary directories and runs scripts in them; not part of the product"
@@ -14,8 +15,8 @@
 
 mod bytes;
 mod cases;
+mod data_flow;
 mod decision;
-mod flows;
 mod mutants;
 mod mutate;
 mod random;
@@ -68,7 +69,9 @@ fn run(args: &[String]) -> Result<Vec<String>, String> {
     match &args[..] {
         ["traced"] => traced::run(scratch.path(), traced::FlagCoverage::Sample),
         ["traced", "all"] => traced::run(scratch.path(), traced::FlagCoverage::All),
-        ["flows", count, seed] => flows::run(scratch.path(), number(count)?, number(seed)?),
+        ["data-flow", count, seed] => {
+            data_flow::run(scratch.path(), number(count)?, number(seed)?)
+        }
         ["mutants", count, seed] => mutants::run(scratch.path(), number(count)?, number(seed)?),
         ["judge", policy, scripts @ ..] => {
             let (policy, samples) = (cases::policy_named(policy)?, sample_files::SampleFiles::new());
@@ -83,7 +86,7 @@ fn run(args: &[String]) -> Result<Vec<String>, String> {
             println!("{:#?}", sandbox::trace(script, &image));
             Ok(Vec::new())
         }
-        _ => Err("usage: helve-nets traced [all], mutants COUNT SEED, flows COUNT SEED, bytes MAX_CPU_SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),
+        _ => Err("usage: helve-nets traced [all], mutants COUNT SEED, data-flow COUNT SEED, bytes MAX_CPU_SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),
     }
 }
 

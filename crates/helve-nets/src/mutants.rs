@@ -1,4 +1,4 @@
-//! `mutants`: mutated attacks.
+//! `mutants`: runs mutated attacks, if they are allowed.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use crate::{mutate, random_scripts};
 
 pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, String> {
     let attacks = cases::attacks();
-    let make = |random: &mut Random| {
+    let generate = |random: &mut Random| {
         let attack = &attacks[random.below(attacks.len())];
         let other = &attacks[random.below(attacks.len())];
         let script = mutate::mutate(&attack.script, &other.script, random);
         ScriptCase { policy: attack.policy.clone(), script }
     };
-    random_scripts::run(files, "mutants", count, seed, &make)
+    random_scripts::run(files, "mutants", count, seed, &generate)
 }

@@ -1,6 +1,6 @@
-//! Mutates scripts: blanks, quotes, escapes, names, nesting, wrappers, look-alike characters.
+//! Mutates scripts: changes white space, quotes, escapes, names, nesting, wrappers and characters.
 //!
-//! Most mutations preserve what the script does, some change it. Either way, an allowed script may only do what the
+//! Most mutations preserve what the script does, some change it. In both cases, an allowed script must do only what the
 //! decision lists.
 
 mod edit;
@@ -8,13 +8,14 @@ mod surround;
 
 use crate::random::Random;
 use edit::{
-    blanks, braces, continue_line, dollar_quote, double_char, drop_char, end_of_line, glob,
-    insert_metacharacter, insert_word, invisible, look_alike, quote_word, respell_word, splice,
-    split_word, swap_chars,
+    add_braces, add_glob, continue_line, dollar_quote, double_char, drop_char, insert_invisible,
+    insert_look_alike, insert_metacharacter, insert_word, quote_word, replace_newlines,
+    replace_spaces, respell_word, splice, split_word, swap_chars,
 };
 use surround::{
-    alias, append, as_argument, as_positional, function, here_document, here_string,
-    join_with_harmless, nest, prepend, redirect, store_in_two_variables, store_in_variable, wrap,
+    append, join_with_harmless, nest, prepend, redirect, run_as_alias, run_as_function,
+    store_in_two_variables, store_in_variable, to_argument, to_here_document, to_here_string,
+    to_positional, wrap,
 };
 
 type Mutation = fn(&str, &mut Random) -> String;
@@ -22,7 +23,7 @@ type Mutation = fn(&str, &mut Random) -> String;
 const MUTATIONS: &[Mutation] = &[
     prepend,
     append,
-    blanks,
+    replace_spaces,
     nest,
     nest,
     wrap,
@@ -31,18 +32,18 @@ const MUTATIONS: &[Mutation] = &[
     dollar_quote,
     split_word,
     continue_line,
-    braces,
+    add_braces,
     store_in_variable,
     store_in_two_variables,
-    alias,
-    glob,
-    look_alike,
-    invisible,
-    here_document,
-    here_string,
-    function,
-    as_argument,
-    as_argument,
+    run_as_alias,
+    add_glob,
+    insert_look_alike,
+    insert_invisible,
+    to_here_document,
+    to_here_string,
+    run_as_function,
+    to_argument,
+    to_argument,
     drop_char,
     double_char,
     swap_chars,
@@ -52,8 +53,8 @@ const MUTATIONS: &[Mutation] = &[
     join_with_harmless,
     redirect,
     respell_word,
-    end_of_line,
-    as_positional,
+    replace_newlines,
+    to_positional,
     splice,
 ];
 
@@ -61,8 +62,8 @@ const MUTATIONS: &[Mutation] = &[
 pub(crate) fn mutate(script: &str, other: &str, random: &mut Random) -> String {
     let mut text = script.to_string();
     for _ in 0..=random.below(4) {
-        let change = MUTATIONS[random.below(MUTATIONS.len())];
-        text = change(&text, random);
+        let mutation = MUTATIONS[random.below(MUTATIONS.len())];
+        text = mutation(&text, random);
         if random.below(24) == 0 {
             text = join(&text, other, random);
         }
@@ -73,12 +74,12 @@ pub(crate) fn mutate(script: &str, other: &str, random: &mut Random) -> String {
     text
 }
 
-fn join(one: &str, other: &str, random: &mut Random) -> String {
+fn join(script: &str, other: &str, random: &mut Random) -> String {
     let separator = random.pick(&[";", "\n", " && ", " || ", " | ", " & ", " |& ", "\r\n", " ;; "]);
     if random.below(2) == 0 {
-        format!("{one}{separator}{other}")
+        format!("{script}{separator}{other}")
     } else {
-        format!("{other}{separator}{one}")
+        format!("{other}{separator}{script}")
     }
 }
 
@@ -89,10 +90,10 @@ mod tests {
     #[test]
     fn mutations_are_reproducible_and_accept_any_text() {
         for text in ["", "ls", "ü'\n", "touch made; echo \"$(x)\""] {
-            for (at, change) in MUTATIONS.iter().enumerate() {
+            for (index, mutation) in MUTATIONS.iter().enumerate() {
                 for seed in 0..50 {
-                    let make = || change(text, &mut Random::new(seed));
-                    assert_eq!(make(), make(), "{at} {seed}");
+                    let mutate = || mutation(text, &mut Random::new(seed));
+                    assert_eq!(mutate(), mutate(), "mutation {index}, seed {seed}");
                 }
             }
         }

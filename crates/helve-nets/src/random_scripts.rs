@@ -1,4 +1,4 @@
-//! Judges generated scripts and runs those that are allowed. They may only do what the decision lists.
+//! Judges generated scripts and runs those that are allowed. Each must do only what its decision lists.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,22 +15,23 @@ use crate::random::Random;
 use crate::sample_files::SampleFiles;
 use crate::traced::{self, AllowedScript, PolicyCache};
 
-/// Progress is printed after this many scripts.
+/// Number of scripts after which progress is printed.
 const PROGRESS_INTERVAL: usize = 10_000;
 
 /// Generates a script from random choices.
 pub(crate) type ScriptGenerator<'a> = &'a (dyn Fn(&mut Random) -> ScriptCase + Sync);
 
+/// Generates and tests `count` scripts. `what` names them in the output. Returns a line for each failure.
 pub(crate) fn run(
     files: &Path,
     what: &str,
     count: usize,
     seed: u64,
-    make: ScriptGenerator<'_>,
+    generate: ScriptGenerator<'_>,
 ) -> Result<Vec<String>, String> {
     println!("{count} {what}, --seed {seed}");
     let start = Instant::now();
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (next, judged_count) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let allowed: Mutex<Vec<AllowedScript>> = Mutex::new(Vec::new());
     let work = || -> Result<(), String> {
         let (samples, mut policies) = (SampleFiles::new(), PolicyCache::default());
@@ -40,16 +41,16 @@ pub(crate) fn run(
                 return Ok(());
             }
             let script_seed = seed ^ (number as u64).wrapping_mul(0xD134_2543_DE82_EF95);
-            let case = make(&mut Random::new(script_seed));
-            let judged = judge(&case.script, policies.get(&case.policy)?, &samples);
-            if judged.action == Action::Allow
+            let case = generate(&mut Random::new(script_seed));
+            let decision = judge(&case.script, policies.get(&case.policy)?, &samples);
+            if decision.action == Action::Allow
                 && let Ok(mut allowed) = allowed.lock()
             {
-                allowed.push(AllowedScript { case, judged });
+                allowed.push(AllowedScript { case, decision });
             }
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            if done.is_multiple_of(PROGRESS_INTERVAL) {
-                println!("   {done} judged");
+            let judged_count = judged_count.fetch_add(1, Ordering::Relaxed) + 1;
+            if judged_count.is_multiple_of(PROGRESS_INTERVAL) {
+                println!("   {judged_count} judged");
             }
         }
     };
@@ -62,8 +63,8 @@ pub(crate) fn run(
     results.into_iter().collect::<Result<(), String>>()?;
     let mut allowed = allowed.into_inner().map_err(|_| "a worker panicked")?;
     let mut seen = HashSet::new();
-    // A NUL cannot be passed to a shell. Helve refuses it before judging.
-    allowed.retain(|one| !one.case.script.contains('\0') && seen.insert(one.case.script.clone()));
+    // A script with a NUL cannot be passed to a shell. Helve refuses it before judging.
+    allowed.retain(|it| !it.case.script.contains('\0') && seen.insert(it.case.script.clone()));
     println!(
         "judged in {:.1} s; {} different scripts allowed",
         start.elapsed().as_secs_f32(),

@@ -23,7 +23,7 @@ const HISTORY: &str =
     echo more >> b.txt && git add b.txt && git commit -q -m 'second: hello' &&
     echo stashed >> a.txt && git stash -q && echo changed >> README.md && rm -rf .git/hooks";
 
-/// Creates the files in a directory that takes the place of `/`.
+/// Creates the sample files in a directory that becomes the root directory of scripts.
 pub(crate) fn create(folder: &Path) -> io::Result<()> {
     for (path, node) in &Tree::sample().nodes {
         let file = folder.join(path.trim_start_matches('/'));
@@ -37,11 +37,12 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
                 fs::create_dir_all(parent)?;
                 std::os::unix::fs::symlink(target, &file)?;
             }
-            // Files without text are created otherwise, such as those of git by the commands below.
+            // An empty file is only known to the decision, or is created by git below. Folders are created with their
+            // files.
             Node::File(_) | Node::Folder => {}
         }
     }
-    // Many scripts read the history, so git is required.
+    // Many scripts use the git history, so git must be installed.
     let status = Command::new("sh")
         .args(["-c", HISTORY])
         .current_dir(folder.join("w/app"))
@@ -52,7 +53,7 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
     if status.success() { Ok(()) } else { Err(io::Error::other("creating the git history failed")) }
 }
 
-/// Returns the environment in which scripts start.
+/// Returns the working directory, language and variables with which scripts start.
 pub(crate) fn context() -> ShellContext {
     ShellContext {
         cwd: ROOT.into(),
@@ -65,7 +66,7 @@ pub(crate) fn context() -> ShellContext {
     }
 }
 
-/// The same files in memory, for judging.
+/// The sample files in memory, for judging.
 pub(crate) struct SampleFiles(Tree);
 
 impl SampleFiles {

@@ -14,13 +14,15 @@ use crate::syscalls;
 use crate::trace::{ROOT, Trace};
 use crate::trace_events;
 
-/// Time limits for a script, and for processes that it leaves running.
+/// Time limit for a script.
 const MAX_SCRIPT_TIME: Duration = Duration::from_millis(1500);
+/// Time limit for processes that still run after the script has ended.
 const BACKGROUND_TIME: Duration = Duration::from_millis(300);
-/// Limits of each process.
+/// CPU time limit of each process.
 const MAX_CPU_SECONDS: u64 = 2;
+/// Maximum size of a file that a process writes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
-/// Maximum number of events of a script. Further ones are dropped: a loop repeats the same events.
+/// Maximum number of events of a script. Further events are dropped, because a loop mostly repeats the same ones.
 const MAX_EVENTS: usize = 5_000;
 /// Maximum number of remaining files that are reported per directory.
 const MAX_REMAINING: usize = 500;
@@ -51,7 +53,7 @@ const ENVIRONMENT: &[&str] = &[
 /// Runs a script in a copy of `files` and returns what it did.
 pub(crate) fn trace(script: &str, files: &FileImage) -> Trace {
     match try_trace(script, files) {
-        Ok(traced) => traced,
+        Ok(trace) => trace,
         Err(error) => Trace::error(error.to_string()),
     }
 }
@@ -72,10 +74,12 @@ fn try_trace(script: &str, files: &FileImage) -> io::Result<Trace> {
     }
     drop(sandbox_socket);
     drop(sender);
-    let mut traced = Trace::default();
+    let mut trace = Trace::default();
     match sys::receive_descriptor(tracer_socket.as_fd()) {
-        Ok(listener) => follow(&listener, &receiver.as_fd().try_clone_to_owned()?, &mut traced),
-        Err(_) => traced.timed_out = false,
+        Ok(listener) => {
+            record_syscalls(&listener, &receiver.as_fd().try_clone_to_owned()?, &mut trace)
+        }
+        Err(_) => trace.timed_out = false,
     }
     sys::kill(child);
     sys::wait(child, WaitMode::Block);
@@ -84,27 +88,27 @@ fn try_trace(script: &str, files: &FileImage) -> io::Result<Trace> {
     if let Some(error) = text.strip_prefix('!') {
         return Ok(Trace::error(error));
     }
-    traced.remaining_files = text.lines().map(str::to_string).collect();
-    traced.events.sort();
-    traced.events.dedup();
-    Ok(traced)
+    trace.remaining_files = text.lines().map(str::to_string).collect();
+    trace.events.sort();
+    trace.events.dedup();
+    Ok(trace)
 }
 
-/// Handles every intercepted system call until the sandbox reports its end.
-fn follow(listener: &OwnedFd, receiver: &OwnedFd, traced: &mut Trace) {
+/// Records and resumes every intercepted system call, until the sandbox has ended or the script takes too long.
+fn record_syscalls(listener: &OwnedFd, receiver: &OwnedFd, trace: &mut Trace) {
     let start = Instant::now();
     loop {
         let [has_syscall, has_ended] = sys::poll([listener.as_fd(), receiver.as_fd()], 100);
         if has_syscall && let Ok(syscall) = sys::receive(listener.as_fd()) {
-            if traced.events.len() < MAX_EVENTS {
-                traced.events.extend(trace_events::events(&syscall));
+            if trace.events.len() < MAX_EVENTS {
+                trace.events.extend(trace_events::events(&syscall));
             }
             sys::resume(listener.as_fd(), &syscall);
         } else if has_ended {
             return;
         }
         if start.elapsed() > MAX_SCRIPT_TIME {
-            traced.timed_out = true;
+            trace.timed_out = true;
             return;
         }
     }
@@ -147,7 +151,7 @@ fn enter(
 fn build_root(files: &FileImage) -> io::Result<()> {
     let describe =
         |what: String| move |error: io::Error| io::Error::other(format!("{what}: {error}"));
-    sys::detach_mounts().map_err(describe("mounts".into()))?;
+    sys::make_mounts_private().map_err(describe("mounts".into()))?;
     sys::make_read_only("/").map_err(describe("making files read-only".into()))?;
     sys::mount("sandbox", ROOT, Some("tmpfs")).map_err(describe("tmpfs".into()))?;
     for folder in ["usr", "etc", "bin", "sbin", "lib", "lib32", "lib64", "opt"] {
@@ -195,12 +199,14 @@ enum ImageEntry {
 }
 
 impl FileImage {
+    /// Reads all files below a folder into memory.
     pub(crate) fn open(files: &Path) -> io::Result<Self> {
         let mut all = Vec::new();
         Self::collect(files, "", &mut all)?;
         Ok(Self(all))
     }
 
+    /// Adds everything in a folder, with paths that start with `prefix`.
     fn collect(folder: &Path, prefix: &str, all: &mut Vec<(String, ImageEntry)>) -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
@@ -235,12 +241,12 @@ impl FileImage {
     }
 }
 
-/// Starts the script under the listener, and waits for it and for its background processes.
+/// Starts the script, and waits for it and for its background processes.
 fn run(script: &str, socket: &OwnedFd) -> io::Result<()> {
     let shell = sys::fork()?;
     if shell == 0 {
         if let Err(error) = become_shell(script, socket) {
-            // Standard error may already be closed. Without a listener the tracer reports the failure itself.
+            // Standard error may already be redirected. Without a listener, the tracer reports a failure anyway.
             io::stderr().write_all(error.to_string().as_bytes()).ok();
         }
         sys::exit(126);
@@ -249,15 +255,17 @@ fn run(script: &str, socket: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
+/// Replaces this process with a shell that runs the script, and sends the listener for its system calls over the
+/// socket.
 fn become_shell(script: &str, socket: &OwnedFd) -> io::Result<()> {
     let null = fs::File::options().read(true).write(true).open("/dev/null")?;
-    sys::limit(MAX_CPU_SECONDS, MAX_FILE_BYTES)?;
+    sys::set_resource_limits(MAX_CPU_SECONDS, MAX_FILE_BYTES)?;
     sys::redirect_streams_to_null(null.as_fd())?;
     let text = |text: &str| CString::new(text);
     let arguments = [text("bash")?, text("-c")?, text(script)?];
     let environment: Result<Vec<_>, _> = ENVIRONMENT.iter().map(|it| CString::new(*it)).collect();
     let environment = environment?;
-    let listener = sys::listen(&syscalls::numbers())?;
+    let listener = sys::install_syscall_listener(&syscalls::numbers())?;
     sys::send_descriptor(socket.as_fd(), listener.as_fd())?;
     drop(listener);
     Err(sys::execute(c"/bin/bash", &arguments, &environment))

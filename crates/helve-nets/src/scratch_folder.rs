@@ -11,9 +11,10 @@ impl ScratchFolder {
         let folder = std::env::temp_dir().join(format!("helve-nets-{}", std::process::id()));
         let describe = |error: std::io::Error| format!("{}: {error}", folder.display());
         std::fs::create_dir_all(&folder).map_err(describe)?;
-        let files = Self(folder.clone());
+        let scratch = Self(folder.clone());
+        // If this fails, dropping `scratch` removes the folder.
         sample_files::create(&folder).map_err(describe)?;
-        Ok(files)
+        Ok(scratch)
     }
 
     pub(crate) fn path(&self) -> &Path {

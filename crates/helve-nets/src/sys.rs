@@ -29,7 +29,7 @@ fn check_long(result: c_long) -> io::Result<c_long> {
 
 /// Forks. Returns 0 in the child.
 ///
-/// The process must have only one thread, so that the child may call anything.
+/// The process must have only one thread. Otherwise, most functions would be unsafe to call in the child.
 pub(crate) fn fork() -> io::Result<pid_t> {
     // SAFETY: no other thread exists that could hold a lock; the tracer starts none.
     check(unsafe { libc::fork() })
@@ -57,7 +57,7 @@ pub(crate) enum WaitResult {
     NoChildren,
 }
 
-/// Waits for the child `which`, or for any child if it is -1.
+/// Waits for the child `which` to end, or for any child if it is -1.
 pub(crate) fn wait(which: pid_t, mode: WaitMode) -> WaitResult {
     let options = match mode {
         WaitMode::Block => 0,
@@ -112,7 +112,8 @@ pub(crate) fn unshare_namespaces() -> io::Result<()> {
     check(unsafe { libc::unshare(flags) }).map(drop)
 }
 
-/// Mounts a file system, or with `None` binds the directory or file `from` with everything below it.
+/// Mounts a file system of this kind at `at`. Without a kind, makes the directory or file `from` visible at `at`, with
+/// everything below it.
 pub(crate) fn mount(from: &str, at: &str, kind: Option<&str>) -> io::Result<()> {
     let (from, at) = (CString::new(from)?, CString::new(at)?);
     let kind_text = kind.map(CString::new).transpose()?;
@@ -124,8 +125,8 @@ pub(crate) fn mount(from: &str, at: &str, kind: Option<&str>) -> io::Result<()> 
     check(unsafe { libc::mount(from.as_ptr(), at.as_ptr(), kind, flags, null()) }).map(drop)
 }
 
-/// Makes mounts private to this namespace.
-pub(crate) fn detach_mounts() -> io::Result<()> {
+/// Makes later mounts invisible outside this mount namespace.
+pub(crate) fn make_mounts_private() -> io::Result<()> {
     let flags = libc::MS_REC | libc::MS_PRIVATE;
     // SAFETY: constant strings, no data.
     check(unsafe { libc::mount(null(), c"/".as_ptr(), null(), flags, null()) }).map(drop)
@@ -163,8 +164,8 @@ pub(crate) fn change_root(to: &str) -> io::Result<()> {
     }
 }
 
-/// Limits the CPU time of each process and the size of files.
-pub(crate) fn limit(seconds: u64, bytes: u64) -> io::Result<()> {
+/// Limits the CPU time of this process, in seconds, and the size of files, in bytes. Its children inherit the limits.
+pub(crate) fn set_resource_limits(seconds: u64, bytes: u64) -> io::Result<()> {
     for (resource, max) in
         [(libc::RLIMIT_CPU, seconds), (libc::RLIMIT_FSIZE, bytes), (libc::RLIMIT_CORE, 0)]
     {
@@ -188,8 +189,9 @@ pub(crate) fn redirect_streams_to_null(null_device: BorrowedFd<'_>) -> io::Resul
     Ok(())
 }
 
-/// Installs a filter that stops each of these system calls, in this process and its children, until it is answered.
-pub(crate) fn listen(calls: &[c_long]) -> io::Result<OwnedFd> {
+/// Makes the kernel suspend each of these system calls of this process and its children. Returns the descriptor from
+/// which suspended calls are received and resumed.
+pub(crate) fn install_syscall_listener(calls: &[c_long]) -> io::Result<OwnedFd> {
     let filter = filter(calls);
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).map_err(io::Error::other)?,
@@ -214,6 +216,7 @@ const ARCHITECTURE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xC000_00B7;
 
+/// Returns a seccomp program that reports these system calls to the listener and allows all others.
 fn filter(calls: &[c_long]) -> Vec<libc::sock_filter> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let load = |at| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
@@ -271,7 +274,7 @@ pub(crate) fn read_c_string(process: pid_t, at: u64) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut at = at;
     while text.len() < libc::PATH_MAX as usize {
-        // Never reads past a page, because the next one may not be mapped.
+        // One call reads at most to the end of a page, because the next page may not be mapped.
         let length = (PAGE - at % PAGE) as usize;
         let mut page = [0_u8; PAGE as usize];
         let local = libc::iovec { iov_base: page.as_mut_ptr().cast(), iov_len: length };
@@ -354,7 +357,7 @@ pub(crate) fn send_descriptor(
     }
 }
 
-/// Receives a descriptor; an error if the other end closes without sending one.
+/// Receives a descriptor. Fails if the other end is closed without sending one.
 pub(crate) fn receive_descriptor(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut byte = [0_u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
@@ -377,19 +380,20 @@ pub(crate) fn receive_descriptor(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> 
     }
 }
 
-/// Waits until a descriptor is readable or closed, at most some milliseconds. Returns which of them are.
+/// Waits until one of the descriptors is readable or closed, or until the time is over. Returns for each descriptor
+/// whether it is readable or closed.
 pub(crate) fn poll<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     milliseconds: c_int,
 ) -> [bool; N] {
-    let mut polled = descriptors.map(|one| libc::pollfd {
-        fd: one.as_raw_fd(),
+    let mut polled = descriptors.map(|descriptor| libc::pollfd {
+        fd: descriptor.as_raw_fd(),
         events: libc::POLLIN,
         revents: 0,
     });
-    // SAFETY: the array has N elements. An interrupted call leaves them unchanged: nothing to read yet.
+    // SAFETY: the array has N elements. If the call is interrupted, they stay unchanged: none is readable.
     unsafe { libc::poll(polled.as_mut_ptr(), N as _, milliseconds) };
-    polled.map(|one| one.revents != 0)
+    polled.map(|entry| entry.revents != 0)
 }
 
 /// Returns the CPU time of this thread.

@@ -4,7 +4,7 @@ use libc::c_long;
 
 use crate::trace::Operation;
 
-/// The argument of a system call that names a file.
+/// An argument of a system call that names a file. Arguments are identified by their index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FileArgument {
     /// Index of the path, relative to the working directory.
@@ -27,6 +27,7 @@ pub(crate) enum CallEffect {
     FlagsPointer(usize),
 }
 
+/// A system call, its effect, and its arguments that name files.
 pub(crate) struct SyscallSpec {
     pub number: c_long,
     pub effect: CallEffect,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where the root directory of the sandbox is assembled, before the sandbox changes its root to this directory.
+/// The directory in which the sandbox builds its root directory, before it changes its root to it.
 pub(crate) const ROOT: &str = "/tmp";
 
 /// An attempted operation. It counts even if it failed here, because it may succeed elsewhere.
@@ -11,7 +11,7 @@ pub(crate) struct TraceEvent {
     pub operation: Operation,
     /// Absolute path, or the kind of a connection.
     pub path: String,
-    /// The program that did it and its ancestors: innermost first, the shell last.
+    /// The program that did the operation, then its ancestors up to the shell.
     pub by: Vec<String>,
 }
 
@@ -33,9 +33,9 @@ pub(crate) struct Trace {
     pub events: Vec<TraceEvent>,
     /// Files that exist at the end.
     pub remaining_files: Vec<String>,
-    /// The script ran for too long and was killed.
+    /// Whether the script took too long and was killed.
     pub timed_out: bool,
-    /// Why the script could not be traced. Then the other fields are empty.
+    /// Why the script could not be traced. If set, the other fields are empty.
     pub error: Option<String>,
 }
 

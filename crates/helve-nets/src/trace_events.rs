@@ -1,4 +1,4 @@
-//! Turns intercepted system calls into events that name the file and the program.
+//! Turns intercepted system calls into trace events.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,8 +8,8 @@ use crate::sys::{self, PendingSyscall};
 use crate::syscalls::{self, CallEffect, FileArgument};
 use crate::trace::{Operation, ROOT, TraceEvent};
 
-/// How many ancestors of a process are reported.
-const MAX_ANCESTORS: usize = 12;
+/// Maximum number of programs that are reported for an event.
+const MAX_PROGRAMS: usize = 12;
 
 /// Returns the operations that a system call is about to do, except reads of system files.
 pub(crate) fn events(syscall: &PendingSyscall) -> Vec<TraceEvent> {
@@ -49,6 +49,7 @@ fn is_reported(operation: Operation, path: &str) -> bool {
         || SAMPLE_ROOTS.iter().any(|start| path.starts_with(start))
 }
 
+/// Returns the path that an argument of a system call names; `None` if it names no file or the call would fail.
 fn path(syscall: &PendingSyscall, file: FileArgument) -> Option<String> {
     let thread = syscall.thread;
     let argument = |index: usize| syscall.arguments[index];
@@ -98,7 +99,7 @@ fn address(thread: pid_t, pointer: u64) -> Option<String> {
     }
 }
 
-/// Resolves `/dev/stdin` and similar names to the file that is open there.
+/// Resolves `/dev/stdin` and similar paths to the sample file that the descriptor refers to, if it does.
 fn resolve_stream(thread: pid_t, path: String) -> String {
     let number = match path.as_str() {
         "/dev/stdin" => "0",
@@ -123,7 +124,7 @@ fn proc_link(thread: pid_t, link: &str) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{thread}/{link}")).ok().map(strip_sandbox_root)
 }
 
-/// Removes the sandbox root from a path: outside the sandbox, its files have that prefix.
+/// Removes the prefix that files of the sandbox have when seen from outside.
 fn strip_sandbox_root(path: PathBuf) -> PathBuf {
     match path.strip_prefix(ROOT) {
         Ok(inside) => Path::new("/").join(inside),
@@ -150,7 +151,7 @@ fn program_chain(thread: pid_t) -> Vec<String> {
     let tracer = std::env::current_exe().ok();
     let mut all = Vec::new();
     let mut process = thread;
-    while all.len() < MAX_ANCESTORS {
+    while all.len() < MAX_PROGRAMS {
         let Ok(program) = std::fs::read_link(format!("/proc/{process}/exe")) else { break };
         if Some(&program) == tracer.as_ref() {
             break;
@@ -174,9 +175,9 @@ fn program_name(process: pid_t, program: &Path) -> String {
         return name;
     }
     let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    let second = line.split(|byte| *byte == 0).nth(1).unwrap_or_default();
-    let second = String::from_utf8_lossy(second).into_owned();
-    if second.starts_with('/') { base(Path::new(&second)) } else { name }
+    let script = line.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+    let script = String::from_utf8_lossy(script).into_owned();
+    if script.starts_with('/') { base(Path::new(&script)) } else { name }
 }
 
 fn parent(process: pid_t) -> Option<pid_t> {

@@ -1,4 +1,4 @@
-//! `traced`: runs scripts that the decision allows. They must do nothing that the decision does not list.
+//! `traced`: runs scripts that the decision allows. Each must do only what its decision lists.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::sample_files::SampleFiles;
 use crate::trace::Trace;
 use crate::workers;
 
-/// Progress is printed after this many scripts.
+/// Number of scripts after which progress is printed.
 const PROGRESS_INTERVAL: usize = 500;
 
 /// An allowed script with its decision.
 pub(crate) struct AllowedScript {
     pub case: ScriptCase,
-    pub judged: ScriptDecision,
+    pub decision: ScriptDecision,
 }
 
 /// Policies by name, each built once.
@@ -35,46 +35,50 @@ impl PolicyCache {
     }
 }
 
-/// How many of the scripts about flags are judged and, if allowed, run.
+/// How many of the scripts with single flags are judged and, if allowed, run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlagCoverage {
     /// A fixed sample, for a quick run.
     Sample,
-    /// All of them: one or more for every flag that the table lists as harmless.
+    /// All scripts: at least one for every flag that the table lists as harmless.
     All,
 }
 
+/// Runs the net. Returns a line for each failure.
 pub(crate) fn run(files: &Path, coverage: FlagCoverage) -> Result<Vec<String>, String> {
     let samples = SampleFiles::new();
     let mut policies = PolicyCache::default();
     let mut allowed = Vec::new();
     let mut failures = Vec::new();
     for case in cases::allowed() {
-        let judged = judge(&case.script, policies.get(&case.policy)?, &samples);
-        match judged.action {
-            Action::Allow => allowed.push(AllowedScript { case, judged }),
+        let decision = judge(&case.script, policies.get(&case.policy)?, &samples);
+        match decision.action {
+            Action::Allow => allowed.push(AllowedScript { case, decision }),
             action => failures.push(format!("{action:?} instead of Allow: {case:?}")),
         }
     }
     let mut seen = HashSet::new();
     let step = if coverage == FlagCoverage::All { 1 } else { 29 };
     let (mut flag_scripts, mut asked) = (0_usize, 0_usize);
-    let found: Vec<ScriptCase> =
+    let different: Vec<ScriptCase> =
         cases::flag_scripts().into_iter().filter(|it| seen.insert(it.clone())).collect();
-    for case in found.into_iter().step_by(step) {
+    for case in different.into_iter().step_by(step) {
         flag_scripts += 1;
-        let judged = judge(&case.script, policies.get(&case.policy)?, &samples);
-        if judged.action == Action::Allow {
-            allowed.push(AllowedScript { case, judged });
+        let decision = judge(&case.script, policies.get(&case.policy)?, &samples);
+        if decision.action == Action::Allow {
+            allowed.push(AllowedScript { case, decision });
         } else {
             asked += 1;
         }
     }
-    let all = allowed.len();
-    allowed.retain(|one| one.judged.is_predictable());
-    println!("{} scripts use opaque or unknown programs and are skipped", all - allowed.len());
+    let allowed_count = allowed.len();
+    allowed.retain(|it| it.decision.has_only_known_effects());
+    println!(
+        "{} scripts use programs with unknown effects and are skipped",
+        allowed_count - allowed.len()
+    );
     let (missing, allowed) = split_by_installed(allowed);
-    println!("{flag_scripts} scripts about flags, of which {asked} ask");
+    println!("{flag_scripts} scripts with single flags, of which {asked} are not allowed");
     println!("{} allowed scripts are run", allowed.len());
     if !missing.is_empty() {
         let list: Vec<&str> = missing.iter().map(String::as_str).collect();
@@ -91,24 +95,24 @@ pub(crate) fn run_all(
     allowed: &[AllowedScript],
 ) -> Result<Vec<String>, String> {
     let failures = Mutex::new(Vec::new());
-    let (done, timed_out) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let inspect = |one: &AllowedScript, traced: &Trace| {
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        if done.is_multiple_of(PROGRESS_INTERVAL) {
-            println!("   {done} of {}", allowed.len());
+    let (finished, timed_out) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let inspect = |allowed_script: &AllowedScript, trace: &Trace| {
+        let finished = finished.fetch_add(1, Ordering::Relaxed) + 1;
+        if finished.is_multiple_of(PROGRESS_INTERVAL) {
+            println!("   {finished} of {}", allowed.len());
         }
-        timed_out.fetch_add(usize::from(traced.timed_out), Ordering::Relaxed);
-        let unlisted = one.judged.unlisted(traced, samples);
+        timed_out.fetch_add(usize::from(trace.timed_out), Ordering::Relaxed);
+        let unlisted = allowed_script.decision.unlisted(trace, samples);
         if !unlisted.is_empty()
             && let Ok(mut failures) = failures.lock()
         {
-            let ScriptCase { policy, script } = &one.case;
+            let ScriptCase { policy, script } = &allowed_script.case;
             let failure = format!("{policy}: {script:?}\n    {}", unlisted.join("\n    "));
             println!("NOT LISTED {failure}");
             failures.push(failure);
         }
     };
-    workers::trace_all(files, allowed, |one| &one.case.script, inspect)?;
+    workers::trace_all(files, allowed, |it| &it.case.script, inspect)?;
     println!("{} of them timed out", timed_out.into_inner());
     let mut failures = failures.into_inner().map_err(|_| "a worker panicked")?;
     failures.sort();
@@ -118,20 +122,20 @@ pub(crate) fn run_all(
 /// Returns the programs that are not installed, and the scripts that need none of them.
 fn split_by_installed(allowed: Vec<AllowedScript>) -> (BTreeSet<String>, Vec<AllowedScript>) {
     let mut missing = BTreeSet::new();
-    let installed = |name: &str| {
+    let is_installed = |name: &str| {
         ["/usr/local/bin", "/usr/bin", "/bin"]
             .iter()
             .any(|folder| Path::new(folder).join(name).exists())
     };
-    let present = allowed.into_iter().filter(|one| {
-        let programs = one.judged.programs();
+    let runnable = allowed.into_iter().filter(|it| {
+        let programs = it.decision.programs();
         let absent: Vec<&&str> =
-            programs.iter().filter(|name| !installed(name) && !is_builtin(name)).collect();
+            programs.iter().filter(|name| !is_installed(name) && !is_builtin(name)).collect();
         missing.extend(absent.iter().map(|name| (**name).to_string()));
         absent.is_empty()
     });
-    let present = present.collect();
-    (missing, present)
+    let runnable = runnable.collect();
+    (missing, runnable)
 }
 
 fn is_builtin(name: &str) -> bool {

@@ -1,4 +1,4 @@
-//! The tracer process: reads a script per line as JSON and writes its trace.
+//! The tracer process: for each line with a script, a JSON string, it runs the script and prints its trace as JSON.
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
@@ -6,15 +6,16 @@ use std::path::Path;
 use crate::sandbox::{self, FileImage};
 use crate::trace::Trace;
 
+/// Traces the scripts from standard input. Each runs in a copy of `files`.
 pub(crate) fn serve(files: &Path) -> io::Result<()> {
     let files = FileImage::open(files)?;
     for line in io::stdin().lock().lines() {
-        let traced = match serde_json::from_str::<String>(&line?) {
+        let trace = match serde_json::from_str::<String>(&line?) {
             Ok(script) => sandbox::trace(&script, &files),
             Err(why) => Trace::error(why.to_string()),
         };
         let mut output = io::stdout().lock();
-        serde_json::to_writer(&mut output, &traced)?;
+        serde_json::to_writer(&mut output, &trace)?;
         writeln!(output)?;
         output.flush()?;
     }

@@ -9,6 +9,7 @@ use std::thread;
 
 use crate::trace::Trace;
 
+/// A process of this program that runs [`crate::tracer::serve`].
 struct TracerProcess {
     child: Child,
     input: ChildStdin,
@@ -49,10 +50,11 @@ impl Drop for TracerProcess {
     }
 }
 
-/// Runs every script and passes its trace to `inspect`. Stops at the first script that cannot be traced.
+/// Runs the script of every item, and passes the item and the trace to `inspect`. Stops at the first script that cannot
+/// be traced.
 pub(crate) fn trace_all<T: Sync>(
     files: &Path,
-    all: &[T],
+    items: &[T],
     script: impl Fn(&T) -> &str + Sync,
     inspect: impl Fn(&T, &Trace) + Sync,
 ) -> Result<(), String> {
@@ -61,12 +63,12 @@ pub(crate) fn trace_all<T: Sync>(
     let failure: Mutex<Option<String>> = Mutex::new(None);
     let work = || -> Result<(), String> {
         let mut tracer = TracerProcess::start(files)?;
-        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let traced = tracer.trace(script(one))?;
-            if let Some(error) = &traced.error {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let trace = tracer.trace(script(item))?;
+            if let Some(error) = &trace.error {
                 return Err(format!("commands cannot be traced here: {error}"));
             }
-            inspect(one, &traced);
+            inspect(item, &trace);
         }
         Ok(())
     };
@@ -74,7 +76,7 @@ pub(crate) fn trace_all<T: Sync>(
         for _ in 0..workers {
             scope.spawn(|| {
                 if let Err(error) = work() {
-                    next.store(all.len(), Ordering::Relaxed);
+                    next.store(items.len(), Ordering::Relaxed);
                     if let Ok(mut failure) = failure.lock() {
                         *failure = Some(error);
                     }

@@ -7,6 +7,7 @@
 
 use std::process::Command;
 
+/// Runs `helve-nets` with these arguments, and checks that it succeeds.
 #[track_caller]
 fn check(arguments: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_helve-nets")).args(arguments).output().unwrap();
@@ -30,11 +31,11 @@ fn allowed_mutants_do_only_what_is_listed() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn allowed_flows_do_only_what_is_listed() {
-    check(&["flows", "5000", "1"]);
+fn allowed_data_flow_scripts_do_only_what_is_listed() {
+    check(&["data-flow", "5000", "1"]);
 }
 
 #[test]
-fn arbitrary_texts_do_not_panic_and_wrapping_does_not_permit_more() {
+fn judging_random_texts_does_not_panic_and_wrapping_them_allows_nothing() {
     check(&["bytes", "3", "1"]);
 }

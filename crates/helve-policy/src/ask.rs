@@ -9,14 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::command::Command;
 use crate::rule::{Action, Pattern, Rule, Scope, Source, Verdict};
 
-/// One thing to be judged. A call has one or many, under several permissions.
+/// One thing that a call wants to do, judged by itself. A call can have several parts, each under its own permission.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// The key that is shown and remembered: the tool's group, or its id.
+    /// Permission key that rules name: the tool's group (`edit`), or its id.
     pub permission: Cow<'static, str>,
-    /// The tool's own id, where it differs from `permission`.
+    /// The tool's id, if it differs from `permission`.
     pub tool: Option<Cow<'static, str>>,
-    /// All names of the thing. The first one is shown; for a path it is the resolved one, then the one given.
+    /// The texts that rules match; a rule must allow all of them. The first is shown to the person. A path has two: the
+    /// resolved path, then the path as given.
     pub subjects: Vec<String>,
     /// The pattern that a lasting approval remembers; `None` if the part can only be approved once.
     pub remember_as: Option<Pattern>,
@@ -30,12 +31,12 @@ pub enum MatchBy {
     /// By its subjects.
     #[default]
     Subjects,
-    /// By the words of a shell command.
+    /// By the words of this shell command.
     Command(Box<Command>),
-    /// By its subjects: a file below a directory that this command reads recursively. Where a person's rule allows the
-    /// command, built-in asks about single files do not count.
+    /// By its subjects. The part is a file below a directory that this command reads recursively. If a rule that a
+    /// person wrote allows the command, built-in rules that ask about single files do not apply.
     Beneath(Box<Command>),
-    /// No rule can allow it, because it is not fully understood. A rule may still deny it.
+    /// By its subjects, but no rule can allow the part, because it is not fully understood. A rule can still deny it.
     Unclear(Unclear),
 }
 
@@ -62,7 +63,7 @@ impl Part {
         }
     }
 
-    /// Lets a lasting approval remember exactly what is shown.
+    /// Makes a lasting approval remember exactly the subject that is shown.
     pub fn remember_exactly(mut self) -> Self {
         self.remember_as = self.subjects.first().cloned().map(Pattern::Exact);
         self
@@ -84,7 +85,7 @@ impl Part {
         self
     }
 
-    /// Why no rule can allow it; `None` if one can.
+    /// Returns why no rule can allow the part; `None` if a rule can.
     pub fn unclear(&self) -> Option<&Unclear> {
         match &self.matched_by {
             MatchBy::Unclear(why) => Some(why),
@@ -92,12 +93,13 @@ impl Part {
         }
     }
 
-    /// The rules that a lasting approval leaves behind: the pattern that was shown, or every name of the thing.
+    /// Returns the rules that a lasting approval adds: one for the pattern in `remember_as`, or one for each subject if
+    /// that pattern is exact.
     pub fn approval_rules(&self, scope: Scope) -> Vec<Rule> {
         let patterns = match &self.remember_as {
             None => Vec::new(),
             Some(Pattern::Exact(_)) => self.subjects.iter().cloned().map(Pattern::Exact).collect(),
-            Some(wide) => vec![wide.clone()],
+            Some(pattern) => vec![pattern.clone()],
         };
         let rule = |pattern| Rule {
             permission: self.permission.to_string(),
@@ -108,14 +110,14 @@ impl Part {
         patterns.into_iter().map(rule).collect()
     }
 
-    /// The text that a person is shown.
+    /// Returns the text that is shown to the person.
     pub fn subject(&self) -> &str {
         self.subjects.first().map_or("", String::as_str)
     }
 }
 
-/// Something that a grant permits. Rules judge the texts of parts; the grant lists exact acts, and each effect checks
-/// that its own act is among them.
+/// Something that a grant permits. Rules judge parts, which are texts. A grant lists acts, and code with an effect
+/// checks that its act is in the grant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Act {
     Read(PathBuf),
@@ -124,7 +126,7 @@ pub enum Act {
         script: String,
         folder: PathBuf,
     },
-    /// Reading, typing into, signalling and ending this process.
+    /// Reading from, writing to, signalling and ending this process.
     ControlProcess(ProcessId),
     Use(Cow<'static, str>),
 }
@@ -147,11 +149,11 @@ pub struct Ask {
     pub acts: Vec<Act>,
     /// A diff or a command, as the person will see it.
     pub preview: String,
-    /// The sub-agents on whose behalf it is asked, outermost first.
+    /// The sub-agents that the call comes from, outermost first.
     pub from: Vec<String>,
-    /// The verdict on each part, filled in by the gate.
+    /// What the policy decided about each part. The gate fills this in.
     #[serde(skip)]
-    pub verdicts: Vec<Action>,
+    pub actions: Vec<Action>,
 }
 
 impl Ask {
@@ -166,7 +168,7 @@ impl Ask {
         Ask::default().add_request(request)
     }
 
-    /// Adds an act. Parts that the ask already has are not repeated.
+    /// Adds an act and those of its parts that the ask does not have yet.
     pub fn add_request(mut self, request: Request) -> Self {
         self.acts.push(request.act);
         for part in request.parts {
@@ -188,7 +190,8 @@ impl Ask {
         self
     }
 
-    /// Identifies exactly what is shown: an answer to another ask does not count.
+    /// Returns a hash of everything that is shown to the person, so that an answer counts only for the ask it was given
+    /// to.
     pub fn key(&self) -> AskKey {
         let mut hasher = blake3::Hasher::new();
         let shown = (&self.parts, &self.acts, &self.preview, &self.from);
@@ -212,17 +215,17 @@ pub struct AskKey(pub String);
 pub enum Reply {
     Yes(Scope),
     No {
-        /// A message to the model.
+        /// The person's message to the model.
         note: Option<String>,
     },
-    /// There was nobody to ask.
+    /// Nobody could be asked.
     Unanswered,
 }
 
 /// Why an ask was not granted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
-    /// A rule denies a part; that is final.
+    /// A rule denies this part. No person can override it.
     Forbidden(Box<(Part, Verdict)>),
     /// These parts need an approval and nobody could be asked.
     Unanswered {
@@ -231,6 +234,6 @@ pub enum Refusal {
     Rejected {
         note: Option<String>,
     },
-    /// `helve why`: judged, never granted.
+    /// The call was only judged, for `helve why`.
     Explained,
 }

@@ -1,4 +1,4 @@
-//! Matching rules against one command of a script.
+//! Matches rules against one command of a script.
 
 use helve_text::shell::{Approval, Risk, RiskKind, Run, Word, WordRole};
 use helve_text::wildcard;
@@ -7,31 +7,31 @@ use crate::rule::{Action, Pattern, Rule, Source};
 
 mod arity;
 
-/// A command in every spelling that a rule may match.
+/// A command of a script, in every spelling that a rule may match.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Command {
-    /// Assignments and words, fully quoted: unique for each command, and what is shown and remembered.
+    /// Assignments and words, fully quoted. This text is shown and remembered, and no two commands share it.
     text: String,
-    /// `text` with only the quotes that keep words apart, as people write rules.
+    /// Like `text`, but only words with spaces or quotes are quoted, as in the rules that people write.
     lightly_quoted: String,
-    /// Without harmless flags before the subcommand: `git --no-pager log` becomes `git log`.
+    /// The command without harmless flags before the subcommand: `git --no-pager log` becomes `git log`.
     without_global_flags: Option<String>,
-    /// With clustered flags split: `sed -nE` becomes `sed -n -E`.
-    flags_split: Option<String>,
-    /// With harmless assignments in front, in case a rule spells them.
+    /// The command with clustered flags split: `sed -nE` becomes `sed -n -E`.
+    with_split_flags: Option<String>,
+    /// The command with its harmless assignments, for rules that spell them out.
     with_assignments: Option<String>,
-    /// Further spellings against which ask and deny rules are matched.
+    /// Further spellings that ask and deny rules may match.
     spellings: Vec<String>,
     words: Vec<(String, WordRole)>,
-    /// Another program whose rules also apply.
+    /// Name of another program whose rules also apply.
     alias: Option<String>,
-    /// Names of programs that the command may start.
-    may_start: Vec<String>,
+    /// Names of programs that appear in the arguments and that the command may start.
+    mentioned_programs: Vec<String>,
     risks: Vec<Risk>,
     /// Assignments that an allow rule must spell out.
     assignments: Vec<String>,
     approval: Approval,
-    /// Whether the program is in the table, so that its operands are known not to be programs.
+    /// Whether the program is in the table of known programs.
     is_known: bool,
     is_interpreter: bool,
     /// Whether some words are only known when the command runs.
@@ -47,8 +47,8 @@ pub struct Decision<'r> {
 }
 
 impl Command {
-    /// `extra` are risks that follow from facts about files. They are attributed to the subcommand.
-    pub(crate) fn new(run: &Run, extra: Vec<Risk>) -> Self {
+    /// `extra_risks` follow from facts about files. They are attributed to the subcommand.
+    pub(crate) fn new(run: &Run, extra_risks: Vec<Risk>) -> Self {
         let words: Vec<(String, WordRole)> = run
             .words
             .iter()
@@ -56,23 +56,28 @@ impl Command {
             .map(|(word, role)| (word.shown().to_string(), *role))
             .collect();
         let quoted: Vec<String> = run.words.iter().map(|word| quote(word, SHELL_SPECIAL)).collect();
-        let light: Vec<String> = run.words.iter().map(|word| quote(word, WORD_BREAKING)).collect();
+        let lightly_quoted: Vec<String> =
+            run.words.iter().map(|word| quote(word, WORD_BREAKING)).collect();
         let subcommand = run.roles.iter().rposition(|role| *role == WordRole::Subcommand);
-        let blamed = subcommand.unwrap_or(0);
-        let blame = |risk: Risk| Risk { word: blamed, spelled: words[blamed].0.clone(), ..risk };
-        let risks = run.risks.iter().cloned().chain(extra.into_iter().map(blame)).collect();
-        let before: String = run.assignments.iter().map(|it| format!("{it} ")).collect();
-        let is_bare = before.is_empty();
+        let risky_word = subcommand.unwrap_or(0);
+        let attribute =
+            |risk: Risk| Risk { word: risky_word, spelled: words[risky_word].0.clone(), ..risk };
+        let risks =
+            run.risks.iter().cloned().chain(extra_risks.into_iter().map(attribute)).collect();
+        let assignments: String = run.assignments.iter().map(|it| format!("{it} ")).collect();
+        let has_no_assignments = assignments.is_empty();
         let mut command = Self {
-            text: format!("{before}{}", quoted.join(" ")),
-            lightly_quoted: format!("{before}{}", light.join(" ")),
-            without_global_flags: without_global_flags(run, &light).filter(|_| is_bare),
-            flags_split: split_clusters(run, &light).filter(|_| is_bare),
-            with_assignments: with_harmless_assignments(run, &light).filter(|_| is_bare),
+            text: format!("{assignments}{}", quoted.join(" ")),
+            lightly_quoted: format!("{assignments}{}", lightly_quoted.join(" ")),
+            without_global_flags: without_global_flags(run, &lightly_quoted)
+                .filter(|_| has_no_assignments),
+            with_split_flags: split_clusters(run, &lightly_quoted).filter(|_| has_no_assignments),
+            with_assignments: with_harmless_assignments(run, &lightly_quoted)
+                .filter(|_| has_no_assignments),
             spellings: Vec::new(),
             words,
             alias: run.rule_alias(),
-            may_start: run.mentioned_programs(),
+            mentioned_programs: run.mentioned_programs(),
             risks,
             assignments: run.assignments.clone(),
             approval: run.approval,
@@ -80,17 +85,18 @@ impl Command {
             is_interpreter: run.is_interpreter,
             is_dynamic: run.words.iter().any(|word| word.literal().is_none()),
         };
-        command.spellings = command.other_spellings(&light);
+        command.spellings = command.other_spellings(&lightly_quoted);
         command
     }
 
-    /// The command as it is shown.
+    /// Returns the command as it is shown to the person.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// What a lasting approval remembers: the words that name the operation, or exactly this command.
-    pub(crate) fn remembered(&self) -> Pattern {
+    /// Returns the pattern that a lasting approval remembers: the words that name the operation (`git checkout *`), or
+    /// exactly this command if it is risky or if no such pattern would match it.
+    pub(crate) fn approval_pattern(&self) -> Pattern {
         let exact = Pattern::Exact(self.text.clone());
         if !self.risks.is_empty() || !self.assignments.is_empty() {
             return exact;
@@ -108,7 +114,7 @@ impl Command {
         let named = match script {
             Some(at) => words.get(..=at).unwrap_or(&words),
             None if self.is_interpreter && words.get(1) != Some(&"-m") => return exact,
-            None => arity::prefix(&words),
+            None => arity::operation(&words),
         };
         let prefix = named.join(" ");
         if prefix.contains(['*', '?', '\'', '"', '\\', '\n', '$', '`'])
@@ -119,11 +125,11 @@ impl Command {
         let pattern = Pattern::Wild(format!("{prefix} *"));
         let (permission, action, source) = ("bash".into(), Action::Allow, Source::Program);
         let allow = Rule { permission, pattern: pattern.clone(), action, source };
-        // The remembered rule must let the same command through the next time.
+        // The remembered rule must allow the same command the next time.
         if self.is_matched_by(&allow) { pattern } else { exact }
     }
 
-    /// The action where no rule matches.
+    /// Returns the action if no rule matches.
     pub(crate) fn default_action(&self, wall_default: Action) -> Action {
         match self.approval {
             Approval::Exempt => Action::Allow,
@@ -131,7 +137,7 @@ impl Command {
         }
     }
 
-    /// The last matching rule of one list decides.
+    /// Decides by the last matching rule of one list.
     pub fn decide<'r>(
         &self,
         rules: impl DoubleEndedIterator<Item = &'r Rule> + Clone,
@@ -140,7 +146,7 @@ impl Command {
         let rule = rules.clone().rev().filter(is_for_bash).find(|rule| self.is_matched_by(rule));
         let mut action = rule.map(|rule| rule.action);
         if action == Some(Action::Allow) {
-            // An unknown program may run whatever its words name.
+            // The command may start a program that is denied under its own name.
             let denied = rules.rev().filter(is_for_bash).find(|rule| self.may_start_denied(rule));
             if let Some(deny) = denied {
                 return Decision { action: Some(Action::Ask), rule: Some(deny) };
@@ -152,12 +158,13 @@ impl Command {
         Decision { action, rule }
     }
 
+    /// Whether a rule applies to the command. Allow rules are matched more strictly than others.
     fn is_matched_by(&self, rule: &Rule) -> bool {
         if self.approval == Approval::Exempt && !self.is_named_in(&rule.pattern) {
             return false;
         }
         match rule.action {
-            Action::Allow => self.is_covered_by(&rule.pattern),
+            Action::Allow => self.is_allowed_by(&rule.pattern),
             Action::Ask | Action::Deny => {
                 let pattern = &rule.pattern;
                 pattern.matches(&self.text)
@@ -168,24 +175,25 @@ impl Command {
         }
     }
 
-    /// An allow rule must match the command as written, and every risky word literally, not by a wildcard.
-    fn is_covered_by(&self, pattern: &Pattern) -> bool {
-        let wild = match pattern {
+    /// Whether an allow rule with this pattern covers the command. The pattern must match the command as written, and
+    /// must spell out every risky word, not match it by a wildcard.
+    fn is_allowed_by(&self, pattern: &Pattern) -> bool {
+        let wild_text = match pattern {
             Pattern::Exact(exact) => return *exact == self.text,
-            Pattern::Wild(wild) | Pattern::CaseInsensitive(wild) => wild,
+            Pattern::Wild(text) | Pattern::CaseInsensitive(text) => text,
         };
-        if !wild.contains(['*', '?'])
-            && (*wild == self.text || *wild == self.lightly_quoted && !self.is_dynamic)
+        if !wild_text.contains(['*', '?'])
+            && (*wild_text == self.text || *wild_text == self.lightly_quoted && !self.is_dynamic)
         {
             return true;
         }
-        let others = self.without_global_flags.iter().chain(&self.flags_split);
+        let others = self.without_global_flags.iter().chain(&self.with_split_flags);
         let others = others.chain(&self.with_assignments);
         let matches = |text: &String| pattern.matches(text);
         if ![&self.text, &self.lightly_quoted].into_iter().chain(others).any(matches) {
             return false;
         }
-        let tokens: Vec<&str> = wild.split(' ').collect();
+        let tokens: Vec<&str> = wild_text.split(' ').collect();
         let is_spelled =
             |word: &str, prefix: &str| tokens.iter().any(|token| spells(token, word, prefix));
         let is_risk_spelled = |risk: &Risk| match risk.kind {
@@ -199,12 +207,13 @@ impl Command {
             && self.assignments.iter().all(|it| is_spelled(it, it))
     }
 
+    /// Whether the first word of the pattern names the program literally.
     fn is_named_in(&self, pattern: &Pattern) -> bool {
         let first = pattern.as_str().split(' ').next().unwrap_or("");
         !first.contains(['*', '?']) && self.program_names().any(|name| name == first)
     }
 
-    /// The names under which ask and deny rules know the program.
+    /// Returns the names that ask and deny rules may use for the program.
     fn program_names(&self) -> impl Iterator<Item = &str> {
         let name = self.words.first().map_or("", |(word, _)| word);
         let base = name.rsplit('/').next().unwrap_or(name);
@@ -213,17 +222,18 @@ impl Command {
         names.into_iter().chain(self.alias.as_deref())
     }
 
-    /// Whether the command may start a program that a rule denies.
+    /// Whether the rule denies a program that the command may start.
     fn may_start_denied(&self, rule: &Rule) -> bool {
         let first = rule.pattern.as_str().split(' ').next().unwrap_or("");
         let is_first = |name: &String| name.eq_ignore_ascii_case(first);
         rule.action == Action::Deny
             && !first.is_empty()
             && !first.contains(['*', '?'])
-            && self.may_start.iter().any(is_first)
+            && self.mentioned_programs.iter().any(is_first)
     }
 
-    /// The program name is also tried in lower case, because some file systems ignore case.
+    /// Returns the spellings with other names of the program, also in lower case, because some file systems ignore
+    /// case.
     fn other_spellings(&self, quoted: &[String]) -> Vec<String> {
         let mut spellings = Vec::new();
         let bare: Vec<&str> = self.words.iter().map(|(word, _)| word.as_str()).collect();
@@ -259,6 +269,7 @@ impl Command {
         flags.iter().all(|flag| self.has_flag(flag)) && self.has_operands(&operands)
     }
 
+    /// Whether the command has a flag, or all letters of a cluster of flags, in any form.
     fn has_flag(&self, wanted: &str) -> bool {
         let given = self.words.iter().filter(|(_, role)| *role == WordRole::Flag);
         let given: Vec<&str> = given.map(|(word, _)| word.as_str()).collect();
@@ -274,7 +285,8 @@ impl Command {
         })
     }
 
-    /// Whether the operands start with these. A word after a flag that is not in the table may be its value.
+    /// Whether the command's first operands match the given ones. A word after an unknown flag may be the flag's value
+    /// and is then skipped.
     fn has_operands(&self, operands: &[&str]) -> bool {
         let mut wanted = operands.iter().peekable();
         let mut may_be_value = false;
@@ -299,7 +311,7 @@ impl Command {
     }
 }
 
-/// The words with each letter of `-abc` as a flag of its own, if the program takes clusters.
+/// Returns the command with `-abc` written as `-a -b -c`; `None` if it has no such cluster.
 fn split_clusters(run: &Run, words: &[String]) -> Option<String> {
     let letters = |at: usize| {
         let letters = words[at].strip_prefix('-').filter(|_| run.flag_clusters.contains(&at))?;
@@ -311,8 +323,8 @@ fn split_clusters(run: &Run, words: &[String]) -> Option<String> {
     (run.is_known && all.len() > words.len()).then(|| all.join(" "))
 }
 
-/// The command with assignments in front that need no rule. `None` if a value contains
-/// spaces, which could pass for words of the command.
+/// Returns the command with its harmless assignments. `None` if there are none, or if a value contains spaces or other
+/// special characters, which a pattern could mistake for words of the command.
 fn with_harmless_assignments(run: &Run, words: &[String]) -> Option<String> {
     let harmless = &run.harmless_assignments;
     let is_one_word = |text: &String| !text.contains(|c| SHELL_SPECIAL.contains(c));
@@ -320,7 +332,7 @@ fn with_harmless_assignments(run: &Run, words: &[String]) -> Option<String> {
         .then(|| harmless.iter().chain(words).cloned().collect::<Vec<_>>().join(" "))
 }
 
-/// Whether a token of a rule contains this word literally, not through a wildcard.
+/// Whether a token of a rule spells out a word, or at least the required prefix of it before any wildcard.
 fn spells(token: &str, word: &str, required_prefix: &str) -> bool {
     match token.find(['*', '?']) {
         None => token == word || token == required_prefix,
@@ -328,11 +340,12 @@ fn spells(token: &str, word: &str, required_prefix: &str) -> bool {
     }
 }
 
-/// The words without harmless flags, and their values, before the subcommand.
+/// Returns the command without the flags before its subcommand; `None` if there are none or one of them is not
+/// harmless.
 fn without_global_flags(run: &Run, words: &[String]) -> Option<String> {
-    let first = run.roles.iter().position(|role| *role == WordRole::Subcommand)?;
+    let subcommand = run.roles.iter().position(|role| *role == WordRole::Subcommand)?;
     let is_risky = |at: &usize| run.risks.iter().any(|risk| risk.word == *at);
-    let between = 1..first;
+    let between = 1..subcommand;
     let is_harmless = |at: usize| match run.roles[at] {
         WordRole::Flag => run.words[at].shown().starts_with('-') && !is_risky(&at),
         WordRole::Value => !is_risky(&at),
@@ -341,16 +354,16 @@ fn without_global_flags(run: &Run, words: &[String]) -> Option<String> {
     if between.is_empty() || !between.clone().all(is_harmless) {
         return None;
     }
-    let kept = std::iter::once(0).chain(first..run.words.len());
+    let kept = std::iter::once(0).chain(subcommand..run.words.len());
     Some(kept.map(|at| words[at].as_str()).collect::<Vec<_>>().join(" "))
 }
 
-/// Characters with a meaning to a shell.
+/// Characters that have a meaning to a shell.
 const SHELL_SPECIAL: &str = " \t\n'\"\\$`*?[]{}()<>|&;#!~";
 /// Characters that would make one word look like two.
 const WORD_BREAKING: &str = " \t\n'\"";
 
-/// Quotes a word if it contains any of these characters.
+/// Quotes a word if it is empty or contains a special character.
 fn quote(word: &Word, special: &str) -> String {
     match word {
         Word::Literal(text) if text.is_empty() || text.contains(|c| special.contains(c)) => {

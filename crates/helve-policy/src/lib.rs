@@ -1,9 +1,10 @@
-//! Permission: the rules, what a call asks for, and the verdict on each part of it.
+//! Permissions: rules, what a call asks for, and the verdict on each part of it.
 //!
-//! Everything here is pure. Facts about files come in through [`shell::FileFacts`], the person who answers an
-//! [`Ask`] lives in `helve-core`.
+//! Everything here is pure. Callers supply facts about files through [`shell::FileFacts`]. `helve-core` defines the
+//! person who answers an [`Ask`].
 //!
-//! The modules build on one another in this order: [`rule`], [`command`], [`ask`], [`wall`], [`builtin`], [`shell`].
+//! Each of these modules builds on the ones before it: [`rule`], [`command`], [`ask`], [`wall`], [`builtin`],
+//! [`shell`].
 
 pub mod ask;
 pub mod builtin;

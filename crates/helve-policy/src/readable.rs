@@ -1,4 +1,4 @@
-//! Deciding for many files at once whether they may be read without asking.
+//! Decides which of many files may be read without asking.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -9,13 +9,13 @@ use memchr::memmem;
 use crate::rule::{Action, Pattern, Rule};
 use crate::wall::{Policy, Wall};
 
-/// Tells which files below a path may be read without asking. Rules are compiled once, for many lookups.
+/// Decides which files below a base path may be read without asking. The rules are compiled once, for many lookups.
 #[derive(Clone, Debug)]
 pub struct Readable {
-    /// The path in the form that rules match; empty for the root.
+    /// The base path in the form that rules match; empty for the root of the workspace.
     base: String,
-    /// Whether reading the path itself was granted.
-    is_granted: bool,
+    /// Whether reading the base path itself was granted.
+    is_base_granted: bool,
     walls: Vec<ReadWall>,
     remembered: Vec<CompiledRule>,
 }
@@ -24,24 +24,24 @@ pub struct Readable {
 #[derive(Clone, Debug)]
 struct ReadWall {
     rules: Vec<CompiledRule>,
-    /// Appended rules, which cannot lift a deny.
+    /// See [`Wall::overrides`].
     overrides: Vec<CompiledRule>,
-    otherwise: Action,
+    default_action: Action,
 }
 
 /// A rule compiled for many lookups.
 #[derive(Clone, Debug)]
 struct CompiledRule {
-    test: Matcher,
+    matcher: Matcher,
     case: CaseForm,
     action: Action,
 }
 
-/// How a text is compared.
+/// A compiled pattern.
 #[derive(Clone, Debug)]
 enum Matcher {
     Equal(String),
-    /// A pattern, and literals that every matching text contains.
+    /// A wildcard pattern. Every matching text has this start and end, and contains `middle`.
     Wild {
         pattern: String,
         start: String,
@@ -50,15 +50,15 @@ enum Matcher {
     },
 }
 
-/// Whether a pattern is compared with the text as written or in lower case.
+/// Which form of the path a pattern is compared with.
 #[derive(Clone, Copy, Debug)]
 enum CaseForm {
     AsWritten,
-    Folded,
+    LowerCase,
 }
 
 impl Readable {
-    pub fn new(policy: &Policy, more: &[Wall], root: &Path, folder: &Path) -> Self {
+    pub fn new(policy: &Policy, agent_walls: &[Wall], root: &Path, folder: &Path) -> Self {
         let base = match folder.strip_prefix(root) {
             Ok(beneath) => beneath.to_path_buf(),
             Err(_) => folder.to_path_buf(),
@@ -66,19 +66,19 @@ impl Readable {
         let compile_wall = |wall: &Wall| ReadWall {
             rules: compile(&wall.rules),
             overrides: compile(&wall.overrides),
-            otherwise: wall.otherwise,
+            default_action: wall.default_action,
         };
         Self {
             base: base.to_string_lossy().into_owned(),
-            is_granted: false,
-            walls: policy.walls.iter().chain(more).map(compile_wall).collect(),
+            is_base_granted: false,
+            walls: policy.walls.iter().chain(agent_walls).map(compile_wall).collect(),
             remembered: compile(&policy.remembered),
         }
     }
 
-    /// Lets the path itself be read, because that was granted.
-    pub fn granted(self) -> Self {
-        Self { is_granted: true, ..self }
+    /// Allows the base path itself, because reading it was granted.
+    pub fn with_base_granted(self) -> Self {
+        Self { is_base_granted: true, ..self }
     }
 
     /// Whether a file may be read. `beneath` is its path relative to the base; empty for the base itself.
@@ -86,7 +86,7 @@ impl Readable {
         let beneath = beneath.to_string_lossy();
         let joined;
         let text = match self.base.as_str() {
-            _ if beneath.is_empty() && self.is_granted => return true,
+            _ if beneath.is_empty() && self.is_base_granted => return true,
             base if beneath.is_empty() => base,
             "" => &*beneath,
             base => {
@@ -107,7 +107,7 @@ impl Readable {
 
 impl ReadWall {
     fn judge(&self, subject: &PathText<'_>) -> Action {
-        let base = last_match(&self.rules, subject).unwrap_or(self.otherwise);
+        let base = last_match(&self.rules, subject).unwrap_or(self.default_action);
         match base {
             Action::Deny => base,
             Action::Allow | Action::Ask => last_match(&self.overrides, subject).unwrap_or(base),
@@ -127,31 +127,31 @@ fn last_match(rules: &[CompiledRule], subject: &PathText<'_>) -> Option<Action> 
 /// A path as written and in lower case.
 struct PathText<'a> {
     text: &'a str,
-    folded: Cow<'a, str>,
+    lower_case: Cow<'a, str>,
 }
 
 impl<'a> PathText<'a> {
     fn new(text: &'a str) -> Self {
-        let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-        let folded = if is_folded { text.into() } else { text.to_lowercase().into() };
-        Self { text, folded }
+        let is_lower_case = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+        let lower_case = if is_lower_case { text.into() } else { text.to_lowercase().into() };
+        Self { text, lower_case }
     }
 }
 
 impl CompiledRule {
     fn new(rule: &Rule) -> Self {
-        let (test, case) = match &rule.pattern {
+        let (matcher, case) = match &rule.pattern {
             Pattern::Exact(text) => (Matcher::Equal(text.clone()), CaseForm::AsWritten),
             Pattern::Wild(pattern) => (Matcher::new(pattern), CaseForm::AsWritten),
-            Pattern::CaseInsensitive(pattern) => (Matcher::new(pattern), CaseForm::Folded),
+            Pattern::CaseInsensitive(pattern) => (Matcher::new(pattern), CaseForm::LowerCase),
         };
-        Self { test, case, action: rule.action }
+        Self { matcher, case, action: rule.action }
     }
 
     fn matches(&self, subject: &PathText<'_>) -> bool {
         match self.case {
-            CaseForm::AsWritten => self.test.holds(subject.text),
-            CaseForm::Folded => self.test.holds(&subject.folded),
+            CaseForm::AsWritten => self.matcher.matches(subject.text),
+            CaseForm::LowerCase => self.matcher.matches(&subject.lower_case),
         }
     }
 }
@@ -161,9 +161,10 @@ impl Matcher {
         if !pattern.contains(['*', '?']) {
             return Matcher::Equal(pattern.into());
         }
-        // A trailing ` *` may be absent altogether.
-        let optional = pattern.strip_suffix(" *");
-        let literals: Vec<&str> = optional.unwrap_or(pattern).split(['*', '?']).collect();
+        // A trailing ` *` also matches nothing.
+        let without_optional_end = pattern.strip_suffix(" *");
+        let literals: Vec<&str> =
+            without_optional_end.unwrap_or(pattern).split(['*', '?']).collect();
         let (start, inner, end) = match literals.as_slice() {
             [] | [_] => ("", &[][..], ""),
             [start, inner @ .., end] => (*start, inner, *end),
@@ -174,11 +175,11 @@ impl Matcher {
             pattern: pattern.into(),
             start: start.into(),
             middle: middle.map(|literal| Box::new(memmem::Finder::new(literal).into_owned())),
-            end: if optional.is_some() { String::new() } else { end.into() },
+            end: if without_optional_end.is_some() { String::new() } else { end.into() },
         }
     }
 
-    fn holds(&self, text: &str) -> bool {
+    fn matches(&self, text: &str) -> bool {
         match self {
             Matcher::Equal(exact) => exact.len() == text.len() && exact == text,
             Matcher::Wild { pattern, start, middle, end } => {
@@ -192,9 +193,9 @@ impl Matcher {
 
 /// Whether a text has this start and end. Comparing one byte of each first rejects nearly all texts.
 fn has_ends(text: &[u8], start: &[u8], end: &[u8]) -> bool {
-    let meets = |literal: Option<&u8>, text: Option<&u8>| literal.is_none() || literal == text;
-    meets(end.last(), text.last())
-        && meets(start.first(), text.first())
+    let may_match = |literal: Option<&u8>, text: Option<&u8>| literal.is_none() || literal == text;
+    may_match(end.last(), text.last())
+        && may_match(start.first(), text.first())
         && text.ends_with(end)
         && text.starts_with(start)
 }
@@ -213,21 +214,21 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_left_out_wherever_they_lie() {
+    fn secret_files_are_not_readable_in_any_folder() {
         let policy = policy(WrittenRules::default(), &[]);
         let root = readable(&policy, "/w");
         let asked = [".env", "a/.env", "a/.ENV.local", "x/id_rsa", "KEY.PEM", "a/credentials.json"];
-        let free =
+        let allowed =
             ["a.rs", "a/b/environment.ts", ".env.example", "a/.env.sample", "id.rs", "keys/a"];
         assert_eq!(asked.map(|path| root.allows(Path::new(path))), [false; 6]);
-        assert_eq!(free.map(|path| root.allows(Path::new(path))), [true; 6]);
+        assert_eq!(allowed.map(|path| root.allows(Path::new(path))), [true; 6]);
         assert!(!readable(&policy, "/w/a").allows(Path::new(".env")));
         assert!(!readable(&policy, "/proc").allows(Path::new("1/environ")));
         assert!(readable(&policy, "/proc").allows(Path::new("1/status")));
     }
 
     #[test]
-    fn a_lasting_yes_counts_and_a_deny_stays() {
+    fn a_remembered_approval_allows_but_does_not_override_a_deny() {
         let rule = |pattern: &str, action| Rule::new("read", pattern, action, Source::Program);
         let written =
             WrittenRules { user: vec![rule("no/*", Action::Deny)], ..WrittenRules::default() };
@@ -265,15 +266,15 @@ mod tests {
 
         #[test]
         fn readable_agrees_with_judging_each_file(
-            rules in any_rules(), later in any_rules(), narrowing in any_rules(), remembered in any_rules(),
+            rules in any_rules(), overrides in any_rules(), restricting in any_rules(), remembered in any_rules(),
             path in "[abABéÉ ]{1,4}",
         ) {
-            let wall = Wall { name: "user".into(), rules: rules.into(), overrides: later.into(), otherwise: Action::Ask };
-            let more = [Wall::narrowing("agent", narrowing)];
+            let wall = Wall { name: "user".into(), rules: rules.into(), overrides: overrides.into(), default_action: Action::Ask };
+            let agent_walls = [Wall::restricting("agent", restricting)];
             let policy = Policy { walls: vec![wall], remembered };
-            let judged = policy.judge(&more, &Part::new("read", path.clone())).action;
-            let quick = Readable::new(&policy, &more, Path::new("/w"), Path::new("/w"));
-            prop_assert_eq!(quick.allows(Path::new(&path)), judged == Action::Allow);
+            let judged = policy.judge(&agent_walls, &Part::new("read", path.clone())).action;
+            let readable = Readable::new(&policy, &agent_walls, Path::new("/w"), Path::new("/w"));
+            prop_assert_eq!(readable.allows(Path::new(&path)), judged == Action::Allow);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rules: one line of policy each, matched against a permission key and a text.
+//! Rules: each maps a permission key and a text pattern to an action.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use helve_text::wildcard;
 use serde::{Deserialize, Serialize};
 
-/// What a rule says, ordered from lenient to strict.
+/// What a rule decides, ordered from lenient to strict.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
 )]
@@ -25,10 +25,11 @@ pub enum Action {
 pub enum Pattern {
     /// Written by a person: `*` and `?` are wildcards.
     Wild(String),
-    /// A wildcard pattern in lower case that ignores case, for names on case-insensitive file systems.
+    /// A wildcard pattern, in lower case, that is matched against the text in lower case. Used for file names, because
+    /// some file systems ignore case.
     #[serde(rename = "folded")]
     CaseInsensitive(String),
-    /// Exactly this text: approving a file called `*` approves that one file.
+    /// Exactly this text. Approving a file called `*` approves only that file.
     Exact(String),
 }
 
@@ -57,7 +58,7 @@ impl Pattern {
     }
 }
 
-/// One line of policy, and where it was written.
+/// One rule, and where it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// A permission key, or a wildcard over keys.
@@ -67,7 +68,7 @@ pub struct Rule {
     pub source: Source,
 }
 
-/// Where a rule comes from, precise enough to open the file at the line.
+/// Where a rule was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Builtin,

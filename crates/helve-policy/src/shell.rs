@@ -1,8 +1,8 @@
-//! Judging a shell script: turns what it may do into the parts of one ask.
+//! Turns what a shell script may do into the parts of one ask.
 //!
-//! [`helve_text::shell::analyze`] says what a script may run and access. [`parts`] turns that into parts, using facts
-//! about the files involved, and the policy judges each part. All of it is pure: files are looked up by whoever
-//! implements [`FileFacts`].
+//! [`helve_text::shell::analyze`] finds what a script may run and access. [`parts`] turns that into parts, with facts
+//! about the files involved, and the policy judges each part. Nothing here accesses files: the implementation of
+//! [`FileFacts`] looks them up.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -36,7 +36,7 @@ pub fn analyze(source: &str, context: &ShellContext, facts: &impl FileFacts) -> 
     analyze_again(&first, source, context, facts).unwrap_or(first)
 }
 
-/// Analyses a script once more if facts about files settle what the first analysis left open.
+/// Analyses a script again with facts about files, if the first analysis needs them and there are any.
 pub fn analyze_again(
     first: &Script,
     source: &str,
@@ -48,7 +48,7 @@ pub fn analyze_again(
     }
     let entered = first.accesses.iter().filter(|access| access.kind == AccessKind::Enter);
     let folders = entered.filter_map(|access| match &access.target {
-        FileTarget::Path(path) => Some(transfer::normalized(path)),
+        FileTarget::Path(path) => Some(transfer::normalize(path)),
         FileTarget::Glob(_) | FileTarget::Unknown(_) => None,
     });
     let expanded = first.accesses.iter().filter(|access| access.kind == AccessKind::Expand);
@@ -61,11 +61,11 @@ pub fn analyze_again(
         glob_matches: matches.take(MAX_LOOKUPS).collect(),
         ..context.clone()
     };
-    let is_better = !context.enterable.is_empty() || !context.glob_matches.is_empty();
-    is_better.then(|| script::analyze(source, &context))
+    let has_facts = !context.enterable.is_empty() || !context.glob_matches.is_empty();
+    has_facts.then(|| script::analyze(source, &context))
 }
 
-/// Whether `cd` into a folder of the workspace certainly works: something in it can be looked up.
+/// Whether `cd` into this folder of the workspace certainly works, because an entry in it can be resolved.
 fn is_enterable(folder: &str, facts: &impl FileFacts) -> bool {
     // Some shells require that the folder before `..` exists.
     if folder.split('/').any(|name| name == "..") {
@@ -78,7 +78,7 @@ fn is_enterable(folder: &str, facts: &impl FileFacts) -> bool {
     is_inside(folder) && entry.is_some_and(|entry| is_inside(&format!("{folder}/{}", entry.name)))
 }
 
-/// Returns everything that a script must be allowed to do. `source` is the script itself.
+/// Returns a part for everything that a script may do. `source` is the script's text, `script` its analysis.
 pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) -> Vec<Part> {
     let mut collector = PartCollector {
         facts,
@@ -91,21 +91,21 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
     };
     let relocations = collector.relocations(&script.transfers);
     for access in &script.accesses {
-        collector.access(access);
-        collector.access_origins(access, &relocations);
+        collector.add_access(access);
+        collector.add_origins(access, &relocations);
         if access.kind == AccessKind::ReadTree {
-            collector.access_tree(access, &relocations);
+            collector.add_tree(access, &relocations);
         }
     }
     let file_parts = std::mem::take(&mut collector.parts);
     collector.seen.clear();
     // Commands come first in the ask, then the files.
     let mut commands: HashSet<Command> = HashSet::new();
-    for (at, run) in script.runs.iter().enumerate() {
-        let extra = collector.extra_risks.iter().filter(|(run, _)| *run == at);
+    for (index, run) in script.runs.iter().enumerate() {
+        let extra = collector.extra_risks.iter().filter(|(run, _)| *run == index);
         let command = Command::new(run, extra.map(|(_, risk)| risk.clone()).collect());
         if commands.insert(command.clone()) {
-            let part = Part::new("bash", command.text()).remember_as(command.remembered());
+            let part = Part::new("bash", command.text()).remember_as(command.approval_pattern());
             collector.parts.push(part.matched_by(MatchBy::Command(Box::new(command))));
         }
     }
@@ -114,13 +114,13 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
     }
     for doubt in &script.doubts {
         let shown = if doubt.shown.is_empty() { source } else { &doubt.shown };
-        let terms = MatchBy::Unclear(Unclear::Doubt(doubt.clone()));
-        collector.push(Part::new("bash", shown).matched_by(terms));
+        let match_by = MatchBy::Unclear(Unclear::Doubt(doubt.clone()));
+        collector.push(Part::new("bash", shown).matched_by(match_by));
     }
     collector.parts
 }
 
-/// The folders that only `mkdir` creates: nothing else is written there or above.
+/// Returns the folders that the script creates with `mkdir`, if no other command writes to them or to their parents.
 fn new_folders(script: &Script) -> HashSet<&str> {
     let is_mkdir = |run: Option<usize>| {
         let run = run.and_then(|run| script.runs.get(run));
@@ -141,17 +141,19 @@ fn new_folders(script: &Script) -> HashSet<&str> {
 struct PartCollector<'f, F> {
     facts: &'f F,
     new_folders: HashSet<&'f str>,
-    /// Targets that were expanded already: many commands access the same files.
+    /// Cache of expanded targets. Many commands access the same files.
     expanded: HashMap<FileTarget, Option<Rc<ExpandedTarget>>>,
     parts: Vec<Part>,
+    /// Permission and subjects of the parts that match by subjects, to skip repeated ones.
     seen: HashSet<(Cow<'static, str>, Vec<String>)>,
-    /// Risks that follow from facts about files, by index of the run.
+    /// Risks that follow from facts about files, each with the index of its run.
     extra_risks: Vec<(usize, Risk)>,
-    /// How many more paths may be compared with the targets of copies, moves and links.
+    /// How many more comparisons of paths with the destinations of copies, moves and links are allowed.
     comparisons_left: usize,
 }
 
 impl<F: FileFacts> PartCollector<'_, F> {
+    /// Adds a part, unless it was added before.
     fn push(&mut self, part: Part) {
         let is_new = match &part.matched_by {
             MatchBy::Subjects => self.seen.insert((part.permission.clone(), part.subjects.clone())),
@@ -163,36 +165,37 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
-    fn access(&mut self, access: &FileAccess) {
+    /// Adds the parts for one access.
+    fn add_access(&mut self, access: &FileAccess) {
         let shown = match &access.target {
             FileTarget::Path(path) => path,
             FileTarget::Glob(pattern) => pattern,
             FileTarget::Unknown(shown) => shown,
         };
         let Some(target) = self.expand(&access.target) else {
-            return self.unclear(access.kind, shown, Unclear::Target);
+            return self.add_unclear(access.kind, shown, Unclear::Target);
         };
         if access.kind == AccessKind::PassedToUnknown && self.is_label(shown) {
             return;
         }
-        for part in &target.listed {
+        for part in &target.listed_outside {
             self.push(part.clone());
         }
         // A name like `-rf` acts as a flag only if a program receives it.
         if target.has_flag_like_names && access.run.is_some() {
-            self.unclear(access.kind, shown, Unclear::Flag);
+            self.add_unclear(access.kind, shown, Unclear::Flag);
         }
         if access.kind == AccessKind::ExpandAgain && target.has_splittable_names {
-            self.unclear(access.kind, shown, Unclear::WordSplitting);
+            self.add_unclear(access.kind, shown, Unclear::WordSplitting);
         }
         match &target.resolved {
             _ if matches!(access.kind, AccessKind::Expand | AccessKind::ExpandAgain) => {}
-            Some(resolved) => resolved.iter().for_each(|path| self.access_path(access, path)),
-            None => self.unclear(access.kind, shown, Unclear::Target),
+            Some(resolved) => resolved.iter().for_each(|path| self.add_path(access, path)),
+            None => self.add_unclear(access.kind, shown, Unclear::Target),
         }
     }
 
-    /// Returns every path that a target stands for; `None` if that is unknown.
+    /// Returns all paths that a target can refer to; `None` if they are unknown.
     fn expand(&mut self, target: &FileTarget) -> Option<Rc<ExpandedTarget>> {
         if let Some(known) = self.expanded.get(target) {
             return known.clone();
@@ -200,7 +203,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let expanded = match target {
             FileTarget::Unknown(_) => None,
             FileTarget::Path(path) => {
-                let facts = self.facts.resolve(path).or_else(|| self.above_new_folder(path));
+                let facts =
+                    self.facts.resolve(path).or_else(|| self.resolve_above_new_folder(path));
                 facts.map(|facts| ExpandedTarget::single(path, facts))
             }
             FileTarget::Glob(pattern) => glob::expand(pattern, self.facts),
@@ -210,8 +214,9 @@ impl<F: FileFacts> PartCollector<'_, F> {
         expanded
     }
 
-    /// Resolves `new/..` to the parent of `new`, because a folder made by `mkdir` is not a link.
-    fn above_new_folder(&self, path: &str) -> Option<PathFacts> {
+    /// Resolves `new/..` to the parent of `new`, if the script creates `new` with `mkdir` and it is therefore not a
+    /// link.
+    fn resolve_above_new_folder(&self, path: &str) -> Option<PathFacts> {
         let above = path.match_indices("/..").find_map(|(at, dots)| {
             let (created, rest) = (&path[..at], &path[at + dots.len()..]);
             let (parent, _) = self.new_folders.get(created)?.rsplit_once('/')?;
@@ -224,7 +229,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
 
     /// Whether a word with two leading slashes is a label (`//src:all`) or a query (`//title`), not a path.
     ///
-    /// It counts as a path if it exists, or if the folder that would hold it does.
+    /// It counts as a path if it exists, or if its parent folder exists.
     fn is_label(&self, path: &str) -> bool {
         if !path.starts_with("//") {
             return false;
@@ -235,7 +240,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         !has_folder && !exists(path)
     }
 
-    fn unclear(&mut self, kind: AccessKind, shown: &str, why: Unclear) {
+    /// Adds a part that no rule can allow.
+    fn add_unclear(&mut self, kind: AccessKind, shown: &str, why: Unclear) {
         let permission = match kind {
             AccessKind::Write | AccessKind::WriteTree => "edit",
             AccessKind::Stat
@@ -249,7 +255,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         self.push(Part::new(permission, shown).matched_by(MatchBy::Unclear(why)));
     }
 
-    fn access_path(&mut self, access: &FileAccess, path: &PathFacts) {
+    /// Adds the parts for one path of an access.
+    fn add_path(&mut self, access: &FileAccess, path: &PathFacts) {
         if let Some(part) = &path.outside {
             self.push(part.clone());
         }
@@ -269,7 +276,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 "read"
             }
             AccessKind::NameOnly => {
-                // The name is a file after all, so a rule must spell out what happens to it.
+                // There is a file of this name, so a rule must spell out the risk to it.
                 if let Some(run) = access.run.filter(|_| path.exists) {
                     let kind = RiskKind::Destroys;
                     let risk = Risk { word: usize::MAX, spelled: String::new(), kind };

@@ -1,4 +1,4 @@
-//! Walls: lists of rules side by side, of which the strictest decides.
+//! Walls: independent lists of rules. Each judges every part, and the strictest decision wins.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,41 +7,43 @@ use crate::ask::{MatchBy, Part};
 use crate::command::{Command, Decision};
 use crate::rule::{Action, Rule, Source, Verdict, decide};
 
-/// One list of rules. The strictest wall decides, so a further wall can only narrow.
+/// One list of rules. The strictest wall decides, so another wall can only make a decision stricter.
 #[derive(Clone, Debug)]
 pub struct Wall {
-    /// Name for explanations: `user`, `agent plan`, …
+    /// Name shown in explanations: `user`, `agent plan`, …
     pub name: Cow<'static, str>,
     pub rules: Arc<[Rule]>,
-    /// Rules appended to `rules` that never lift a deny among them: a trusted project's, `--allow`.
+    /// Rules of a trusted project and of `--allow`. They override rules in `rules` that ask, but not those that deny.
     pub overrides: Arc<[Rule]>,
-    /// The action where no rule matches.
-    pub otherwise: Action,
+    /// The action if no rule matches.
+    pub default_action: Action,
 }
 
 impl Wall {
-    /// A wall that narrows where its rules match and allows everything else.
-    pub fn narrowing(name: impl Into<Cow<'static, str>>, rules: Vec<Rule>) -> Self {
+    /// Returns a wall that allows everything that its rules do not match.
+    pub fn restricting(name: impl Into<Cow<'static, str>>, rules: Vec<Rule>) -> Self {
         Self {
             name: name.into(),
             rules: rules.into(),
             overrides: Arc::default(),
-            otherwise: Action::Allow,
+            default_action: Action::Allow,
         }
     }
 
     fn judge(&self, part: &Part, text: &str) -> Verdict {
-        let deciding = |rules: Rules<'_>| weigh(part, |key| rules.last(key, text)).cloned();
-        let base = self.verdict(deciding(Rules(&self.rules, &[])));
+        let verdict = |rules: RuleList<'_>| {
+            self.verdict(deciding_rule(part, |key| rules.last_match(key, text)))
+        };
+        let base = verdict(RuleList(&self.rules, &[]));
         if base.action == Action::Deny || self.overrides.is_empty() {
             return base;
         }
-        self.verdict(deciding(Rules(&self.rules, &self.overrides)))
+        verdict(RuleList(&self.rules, &self.overrides))
     }
 
     fn judge_command(&self, command: &Command) -> Verdict {
         let verdict = |decision: Decision<'_>| Verdict {
-            action: decision.action.unwrap_or_else(|| command.default_action(self.otherwise)),
+            action: decision.action.unwrap_or_else(|| command.default_action(self.default_action)),
             rule: decision.rule.cloned(),
             wall: self.name.clone(),
         };
@@ -52,63 +54,70 @@ impl Wall {
         verdict(command.decide(self.rules.iter().chain(self.overrides.iter())))
     }
 
-    fn verdict(&self, rule: Option<Rule>) -> Verdict {
-        let action = rule.as_ref().map_or(self.otherwise, |rule| rule.action);
-        Verdict { action, rule, wall: self.name.clone() }
+    fn verdict(&self, rule: Option<&Rule>) -> Verdict {
+        let action = rule.map_or(self.default_action, |rule| rule.action);
+        Verdict { action, rule: rule.cloned(), wall: self.name.clone() }
     }
 
-    /// Whether everything under the keys of this part is denied.
+    /// Whether the wall denies a tool for all arguments. `part` has the tool's permission keys.
     fn forbids(&self, part: &Part) -> bool {
-        match weigh(part, |key| Rules(&self.rules, &[]).closing(key)) {
+        let rules = RuleList(&self.rules, &[]);
+        match deciding_rule(part, |key| rules.last_except_partial_denies(key)) {
             Some(rule) => rule.action == Action::Deny && rule.pattern.is_any(),
-            None => self.otherwise == Action::Deny,
+            None => self.default_action == Action::Deny,
         }
     }
 }
 
-/// A list of rules in two pieces.
+/// Two lists of rules, one after the other.
 #[derive(Clone, Copy)]
-struct Rules<'a>(&'a [Rule], &'a [Rule]);
+struct RuleList<'a>(&'a [Rule], &'a [Rule]);
 
-impl<'a> Rules<'a> {
-    fn newest_first(self) -> impl Iterator<Item = (usize, &'a Rule)> {
+impl<'a> RuleList<'a> {
+    fn last_to_first(self) -> impl Iterator<Item = (usize, &'a Rule)> {
         let second = self.1.iter().enumerate().rev().map(|(at, rule)| (self.0.len() + at, rule));
         second.chain(self.0.iter().enumerate().rev())
     }
 
-    fn last(self, key: &str, text: &str) -> Option<(usize, &'a Rule)> {
-        self.newest_first().find(|(_, rule)| rule.covers_key(key) && rule.pattern.matches(text))
+    /// Returns the last rule that matches, and its index.
+    fn last_match(self, key: &str, text: &str) -> Option<(usize, &'a Rule)> {
+        self.last_to_first().find(|(_, rule)| rule.covers_key(key) && rule.pattern.matches(text))
     }
 
-    /// The rule that decides whether anything can be allowed under a key.
-    fn closing(self, key: &str) -> Option<(usize, &'a Rule)> {
-        self.newest_first().find(|(_, rule)| {
+    /// Returns the last rule for a key, and its index, ignoring rules that deny only some texts.
+    fn last_except_partial_denies(self, key: &str) -> Option<(usize, &'a Rule)> {
+        self.last_to_first().find(|(_, rule)| {
             rule.covers_key(key) && (rule.pattern.is_any() || rule.action != Action::Deny)
         })
     }
 }
 
-/// Returns the rule that decides for a part, given how to find one for a key.
+/// Returns the rule that decides about a part. `find` returns the deciding rule for one permission key, and its index.
 ///
-/// A tool is judged under its own id and under its group, and the stricter rule wins, with two exceptions. A rule that
-/// covers both (`"*": "ask"`) yields to a later rule about either, as in any list. A built-in rule about one key does
-/// not outweigh what a person wrote about the other.
-fn weigh<'a>(part: &Part, find: impl Fn(&str) -> Option<(usize, &'a Rule)>) -> Option<&'a Rule> {
+/// A tool is judged under its own id and under its group, and the stricter rule wins, with two exceptions. If a rule
+/// covers both keys (`"*": "ask"`), a later rule about one of them overrides it, as in any list. And a rule that a
+/// person wrote about one key overrides a built-in rule about the other.
+fn deciding_rule<'a>(
+    part: &Part,
+    find: impl Fn(&str) -> Option<(usize, &'a Rule)>,
+) -> Option<&'a Rule> {
     let group = find(&part.permission);
     let Some(tool) = part.tool.as_deref() else { return group.map(|(_, rule)| rule) };
-    let (Some((group_at, group)), Some((own_at, own))) = (group, find(tool)) else {
+    let (Some((group_at, group_rule)), Some((tool_at, tool_rule))) = (group, find(tool)) else {
         return group.or(find(tool)).map(|(_, rule)| rule);
     };
-    if group.covers_key(tool) && own_at >= group_at {
-        return Some(own);
+    if group_rule.covers_key(tool) && tool_at >= group_at {
+        return Some(tool_rule);
     }
-    if own.covers_key(&part.permission) && group_at >= own_at {
-        return Some(group);
+    if tool_rule.covers_key(&part.permission) && group_at >= tool_at {
+        return Some(group_rule);
     }
-    match (group.source == Source::Builtin, own.source == Source::Builtin) {
-        (true, false) => Some(own),
-        (false, true) => Some(group),
-        (true, true) | (false, false) => Some(if own.action > group.action { own } else { group }),
+    match (group_rule.source == Source::Builtin, tool_rule.source == Source::Builtin) {
+        (true, false) => Some(tool_rule),
+        (false, true) => Some(group_rule),
+        (true, true) | (false, false) => {
+            Some(if tool_rule.action > group_rule.action { tool_rule } else { group_rule })
+        }
     }
 }
 
@@ -117,11 +126,11 @@ fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     let stricter = |so_far: Verdict, next: Verdict| {
         if next.action > so_far.action { next } else { so_far }
     };
-    let nothing = Verdict { action: Action::Ask, rule: None, wall: Cow::Borrowed("built-in") };
-    verdicts.reduce(stricter).unwrap_or(nothing)
+    let no_walls = Verdict { action: Action::Ask, rule: None, wall: Cow::Borrowed("built-in") };
+    verdicts.reduce(stricter).unwrap_or(no_walls)
 }
 
-/// The strictest wall decides. A remembered approval lifts an ask, never a deny.
+/// All walls, and the approvals that a person gave. A remembered approval overrides an ask, but not a deny.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub walls: Vec<Wall>,
@@ -129,17 +138,17 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Judges one part. `more` are the walls of sub-agents.
-    pub fn judge(&self, more: &[Wall], part: &Part) -> Verdict {
+    /// Judges one part. `agent_walls` are the walls of sub-agents, which apply besides those of the policy.
+    pub fn judge(&self, agent_walls: &[Wall], part: &Part) -> Verdict {
         let verdict = match &part.matched_by {
-            MatchBy::Subjects | MatchBy::Unclear(_) => self.judge_subjects(more, part),
-            MatchBy::Command(command) => self.judge_command(more, command),
+            MatchBy::Subjects | MatchBy::Unclear(_) => self.judge_subjects(agent_walls, part),
+            MatchBy::Command(command) => self.judge_command(agent_walls, command),
             MatchBy::Beneath(command) => {
-                let verdict = self.judge_subjects(more, part);
+                let verdict = self.judge_subjects(agent_walls, part);
                 let is_builtin = |verdict: &Verdict| {
                     verdict.rule.as_ref().is_none_or(|rule| rule.source == Source::Builtin)
                 };
-                let reader = self.judge_command(more, command);
+                let reader = self.judge_command(agent_walls, command);
                 let is_allowed = reader.action == Action::Allow && !is_builtin(&reader);
                 if is_allowed && verdict.action == Action::Ask && is_builtin(&verdict) {
                     return reader;
@@ -152,7 +161,7 @@ impl Policy {
                 Verdict { action: Action::Ask, rule: None, ..verdict }
             }
             (Action::Ask, MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_)) => {
-                self.recall(part).unwrap_or(verdict)
+                self.remembered_approval(part).unwrap_or(verdict)
             }
             (Action::Allow, MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_))
             | (Action::Ask, MatchBy::Unclear(_))
@@ -160,48 +169,49 @@ impl Policy {
         }
     }
 
-    fn judge_subjects(&self, more: &[Wall], part: &Part) -> Verdict {
-        let walls = self.walls.iter().chain(more);
+    fn judge_subjects(&self, agent_walls: &[Wall], part: &Part) -> Verdict {
+        let walls = self.walls.iter().chain(agent_walls);
         strictest(
             walls.flat_map(|wall| part.subjects.iter().map(move |text| wall.judge(part, text))),
         )
     }
 
-    fn judge_command(&self, more: &[Wall], command: &Command) -> Verdict {
-        strictest(self.walls.iter().chain(more).map(|wall| wall.judge_command(command)))
+    fn judge_command(&self, agent_walls: &[Wall], command: &Command) -> Verdict {
+        strictest(self.walls.iter().chain(agent_walls).map(|wall| wall.judge_command(command)))
     }
 
-    pub fn judge_all(&self, more: &[Wall], parts: &[Part]) -> Action {
-        let actions = parts.iter().map(|part| self.judge(more, part).action);
+    /// Returns the strictest action of several parts.
+    pub fn judge_all(&self, agent_walls: &[Wall], parts: &[Part]) -> Action {
+        let actions = parts.iter().map(|part| self.judge(agent_walls, part).action);
         actions.max().unwrap_or(Action::Allow)
     }
 
-    /// Returns a remembered approval, if one covers every name of the part.
-    fn recall(&self, part: &Part) -> Option<Verdict> {
+    /// Returns a verdict that allows the part, if remembered approvals cover all its subjects.
+    fn remembered_approval(&self, part: &Part) -> Option<Verdict> {
         let allows = |rule: &&Rule| rule.action == Action::Allow;
-        let mut covering = None;
+        let mut approval = None;
         match &part.matched_by {
             MatchBy::Subjects | MatchBy::Beneath(_) | MatchBy::Unclear(_) => {
                 for text in &part.subjects {
                     let rule = decide(&self.remembered, &part.permission, text);
-                    covering = Some(rule.filter(allows)?);
+                    approval = Some(rule.filter(allows)?);
                 }
             }
             MatchBy::Command(command) => {
                 let decision = command.decide(self.remembered.iter());
-                covering = decision.rule.filter(|_| decision.action == Some(Action::Allow));
+                approval = decision.rule.filter(|_| decision.action == Some(Action::Allow));
             }
         }
-        covering.map(|rule| Verdict {
+        approval.map(|rule| Verdict {
             action: Action::Allow,
             rule: Some(rule.clone()),
             wall: Cow::Borrowed("approved"),
         })
     }
 
-    /// Whether a tool is denied whatever its arguments.
-    pub fn forbids(&self, more: &[Wall], tool: &Part) -> bool {
-        self.walls.iter().chain(more).any(|wall| wall.forbids(tool))
+    /// Whether a tool is denied for all arguments. The part has the tool's permission keys.
+    pub fn forbids(&self, agent_walls: &[Wall], tool: &Part) -> bool {
+        self.walls.iter().chain(agent_walls).any(|wall| wall.forbids(tool))
     }
 }
 

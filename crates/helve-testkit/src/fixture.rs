@@ -72,7 +72,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     let written = WrittenRules {
         user: rules("rule"),
         project: rules("project"),
-        trusted: sections_named("trusted").next().is_some(),
+        is_project_trusted: sections_named("trusted").next().is_some(),
         flags: rules("allow"),
         agents: vec![("tester".into(), rules("agent"))],
     };

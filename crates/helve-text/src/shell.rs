@@ -282,7 +282,7 @@ pub struct Transfer {
     /// Whether `to` becomes a symbolic link.
     pub symbolic: bool,
     /// The entries of the directory `from` go into `to`, rather than the directory itself.
-    pub merges: bool,
+    pub copies_entries: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -29,7 +29,7 @@ pub(crate) fn policy_and_switches(
     let written = WrittenRules {
         user: config.user.clone(),
         project: config.project.clone(),
-        trusted: trust == TrustState::Trusted,
+        is_project_trusted: trust == TrustState::Trusted,
         flags: inputs.allow_rules.clone(),
         agents: vec![
             (agent.name.clone(), agent.rules.clone()),

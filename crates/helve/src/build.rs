@@ -1,4 +1,4 @@
-//! Builds a toolbox: finds the folder, reads the configuration, and connects the parts.
+//! Builds a toolbox: finds the folder, reads the configuration, and sets up the store, the tools and the rules.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,10 +46,11 @@ pub struct Builder {
     host: Option<Host>,
 }
 
+/// Which session the toolbox uses.
 enum SessionKey {
     New,
     Named(String),
-    /// One per folder, and per user because each user has their own data folder.
+    /// The default session of this folder. Each user has their own, in their own data folder.
     Default,
 }
 
@@ -98,7 +99,8 @@ impl Toolbox {
 }
 
 impl Builder {
-    /// Sets the folder to work in. The default is the git repository around the current folder, or the current folder itself.
+    /// Sets the folder to work in. The default is the git repository around the current folder, or the current folder
+    /// itself.
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
@@ -128,12 +130,14 @@ impl Builder {
         self
     }
 
+    /// Starts a new session, which is the default.
     pub fn new_session(mut self) -> Self {
         self.session = SessionKey::New;
         self
     }
 
-    /// Sets the agent. Its rules restrict what is allowed. The default is `default_agent` of the configuration, or `build`.
+    /// Sets the agent. Its rules restrict what is allowed. The default is `default_agent` of the configuration, or
+    /// `build`.
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.agent = Some(name.into());
         self
@@ -193,15 +197,15 @@ impl Builder {
         self
     }
 
-    /// Sets the keeper program, which looks after processes of commands; see [`crate::keeper`]. The default is `helve` in
-    /// `PATH`.
+    /// Sets the keeper program, which looks after processes of commands; see [`crate::keeper`]. The default is `helve`
+    /// in `PATH`.
     pub fn keeper(mut self, program: impl Into<PathBuf>) -> Self {
         self.keeper = Some(program.into());
         self
     }
 
-    /// Declares that this process ends after one call. Processes that a command leaves behind are ended, unless they were
-    /// started in the background.
+    /// Declares that this process ends after one call. Processes that a command leaves behind are ended, unless they
+    /// were started in the background.
     pub fn one_shot(mut self) -> Self {
         self.leftovers = Leftovers::End;
         self
@@ -213,6 +217,7 @@ impl Builder {
         self
     }
 
+    /// Builds the toolbox. Starts no MCP servers.
     pub async fn build(self) -> Result<Toolbox, BuildError> {
         let home = std::env::home_dir();
         let data = match &self.data {
@@ -296,7 +301,7 @@ fn find_dialect(name: &str) -> Result<&'static Dialect, BuildError> {
     })
 }
 
-/// Sets up the configured MCP servers. Starts none.
+/// Sets up the configured MCP servers, without starting them.
 #[cfg(feature = "servers")]
 fn servers(
     workspace: &Workspace,
@@ -334,7 +339,7 @@ fn media() -> Arc<dyn Media> {
     Arc::new(helve_core::NoMedia)
 }
 
-/// This machine: its files, and processes supervised by a keeper.
+/// Returns a host for this machine, with its files and with processes supervised by a keeper.
 fn local_host(data: &Path, keeper: Option<PathBuf>, home: Option<PathBuf>) -> Host {
     // All Helve processes of a user share this folder of locks.
     let files = LocalMachine::with_lock_folder(data.join("locks"));
@@ -342,20 +347,20 @@ fn local_host(data: &Path, keeper: Option<PathBuf>, home: Option<PathBuf>) -> Ho
     Host::new(Arc::new(machine), std::env::vars_os().collect(), home)
 }
 
-/// Returns the folder to work in, with links resolved.
+/// Returns the folder to work in, with links resolved: `dir`, or the git repository around the current folder.
 async fn root(
     machine: &dyn Machine,
     dir: Option<&Path>,
     home: Option<&Path>,
 ) -> Result<PathBuf, BuildError> {
-    let here = std::env::current_dir().map_err(|_gone| BuildError::NoCurrentFolder);
+    let here = std::env::current_dir().map_err(|_error| BuildError::NoCurrentFolder);
     let start = match dir {
         Some(dir) if dir.is_absolute() => dir.to_path_buf(),
         Some(dir) => here?.join(dir),
         None => here?,
     };
-    let unreachable = |why: String| BuildError::Unreachable { path: start.clone(), why };
-    let located = machine.locate(&start).await.map_err(|err| unreachable(err.to_string()))?;
+    let cannot_open = |why: String| BuildError::Unreachable { path: start.clone(), why };
+    let located = machine.locate(&start).await.map_err(|err| cannot_open(err.to_string()))?;
     if located.kind != Some(FileKind::Folder) {
         return Err(BuildError::NotAFolder(start));
     }
@@ -375,7 +380,7 @@ async fn root(
         None => None,
     };
     if root.parent().is_none() || home.as_ref() == Some(&root) {
-        return Err(BuildError::TooWide(root));
+        return Err(BuildError::RootTooBroad(root));
     }
     Ok(root)
 }
@@ -386,6 +391,7 @@ fn data_folder(home: Option<&Path>) -> Option<PathBuf> {
     Some(base.join("helve"))
 }
 
+/// Parses the argument of `Builder::allow`: `PERMISSION` or `PERMISSION:PATTERN`.
 fn allow_rule(text: &str) -> Result<Rule, BuildError> {
     let (permission, pattern) = text.split_once(':').unwrap_or((text, "*"));
     if permission.is_empty() || pattern.is_empty() {
@@ -409,12 +415,13 @@ fn edit_settings(config: &config::EditSection) -> EditSettings {
             config::MatchMode::Exact => MatchPolicy::Exact,
         }),
         links: config.hard_links.as_ref().map_or(default.links, |given| match given.value {
-            config::HardLinkMode::Replace => HardLinks::Break,
+            config::HardLinkMode::Replace => HardLinks::Replace,
             config::HardLinkMode::InPlace => HardLinks::InPlace,
         }),
     }
 }
 
+/// Returns the limits of tool outputs: the configured ones, or those of the dialect.
 fn limits(config: &Config, dialect: &Dialect) -> Limits {
     let default = dialect.limits;
     let limit = |given: &Option<config::WithSource<u64>>, default| {

@@ -10,7 +10,7 @@ pub enum BuildError {
     #[error("{path} cannot be opened: {why}")]
     Unreachable { path: PathBuf, why: String },
     #[error("{0} is too broad to work in by default; name it with --dir to use it anyway")]
-    TooWide(PathBuf),
+    RootTooBroad(PathBuf),
     #[error("the current folder no longer exists")]
     NoCurrentFolder,
     #[error(

@@ -1,6 +1,6 @@
 //! The tool layer of a coding agent.
 //!
-//! A [`Toolbox`] is a folder, the tools that may work in it, and a person who answers when a tool needs
+//! A [`Toolbox`] combines a folder, the tools that work in it, and a person who answers when a tool needs
 //! permission:
 //!
 //! ```

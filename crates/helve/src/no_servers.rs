@@ -1,4 +1,4 @@
-//! Stands in for `helve_ext::servers` in builds without the feature `servers`.
+//! Replaces `helve_ext::servers` in builds without the feature `servers`. All functions do nothing.
 
 pub(crate) struct Servers;
 

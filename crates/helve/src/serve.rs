@@ -15,8 +15,8 @@ const INSTRUCTIONS: &str = include_str!("instructions.txt");
 impl Toolbox {
     /// Serves an MCP client on standard input and output until it disconnects or `stop` is cancelled.
     ///
-    /// If the builder set no person, the person at the client answers questions. `metadata` says where results carry the
-    /// metadata of tools.
+    /// If the builder set no person, the person at the client answers questions. `metadata` decides which field of a
+    /// result contains the metadata of the tool.
     pub async fn serve_stdio(
         self,
         metadata: Metadata,
@@ -26,9 +26,9 @@ impl Toolbox {
         let registry = self.registry.clone();
         servers.start_all();
         let open = move |request: SessionRequest| Some(self.open_session(&self.id, request));
-        let served = helve_mcp::serve_stdio(config(engine, registry, metadata, open), stop).await;
+        let result = helve_mcp::serve_stdio(config(engine, registry, metadata, open), stop).await;
         servers.close().await;
-        served
+        result
     }
 
     /// Serves MCP clients that have the token, each with its own session, until `stop` is cancelled.

@@ -40,7 +40,8 @@ pub(crate) fn shell(
     };
     let policy = config.environment.policy();
     let mut environment = environment::environment(&policy, host_environment.iter().cloned());
-    // With the token of our own HTTP server, a command could call Helve as another agent and so evade its agent's rules.
+    // With the token of our own HTTP server, a command could call Helve as another agent and so evade its agent's
+    // rules.
     environment.variables.retain(|(name, _)| name != TOKEN_VARIABLE);
     let millis = |given: &Option<config::WithSource<u64>>, default: Duration| {
         given.as_ref().map_or(default, |given| Duration::from_millis(given.value))
@@ -64,7 +65,7 @@ pub(crate) fn shell(
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Returns the process service of this machine.
+/// Returns the service that runs processes on this machine.
 pub(crate) fn local_processes(keeper: Option<PathBuf>, data: &Path) -> LocalProcesses {
     // A program that embeds the library but is not its own keeper uses the installed `helve`.
     let program = keeper.unwrap_or_else(|| "helve".into());

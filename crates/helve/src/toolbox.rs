@@ -29,7 +29,8 @@ pub struct Toolbox {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) policy: Policy,
-    /// Who answers questions, if the builder set a person. Otherwise the person at an MCP client answers.
+    /// The person that the builder set. Without one, a served client's person answers questions, and direct calls have
+    /// nobody to ask.
     pub(crate) person: Option<Arc<dyn Person>>,
     pub(crate) switches: Vec<ToolSwitch>,
     pub(crate) caller: Caller,
@@ -40,18 +41,18 @@ pub struct Toolbox {
     pub(crate) data: PathBuf,
     pub(crate) config: Config,
     pub(crate) trust: TrustState,
-    /// What an agent's policy is built from, besides the configuration.
+    /// What the policies of other agents are built from, besides the configuration.
     pub(crate) policy_inputs: PolicyInputs,
     pub(crate) id: String,
     pub(crate) session: OnceLock<Arc<Session>>,
     pub(crate) servers: Arc<Servers>,
 }
 
-/// Whether a call would be allowed, and why.
+/// Whether a call would be allowed, and the verdicts that decide it.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     pub decision: Action,
-    /// Everything the call would ask for, with the verdicts.
+    /// Everything that the call would ask for, and the verdict on each part.
     pub parts: Vec<(Part, Verdict)>,
     /// The result of a call that ended before it needed any permission.
     pub result_without_ask: Option<ToolResult>,
@@ -110,7 +111,8 @@ impl Toolbox {
             self.root().to_path_buf(),
         );
         let session = self.session_with_gate(gate, &self.id, self.caller.clone());
-        // Tools that are always denied are normally not offered. They are included here, so that the rule can be named.
+        // Tools that are always denied are normally not offered. They are offered here, so that the verdict can name
+        // the rule.
         let offer_all = || self.registry.offer(&self.caller, &self.switches, |_spec| true);
         let mut tools = offer_all();
         if tools.find(tool).is_none() {
@@ -121,12 +123,12 @@ impl Toolbox {
         let result = self.engine.call(&session, &tools, call, CancellationToken::new()).await;
         let parts = session.gate.explained();
         let decision = parts.iter().map(|(_, verdict)| verdict.action).max();
-        // The explaining gate was reached but had nothing to judge.
-        let needs_no_permission =
+        // The call asked the gate for permission, but with no parts to judge.
+        let asked_for_nothing =
             matches!(&result.outcome, Err(err) if err.kind == ErrorKind::Explained);
         match decision {
             Some(decision) => Explanation { decision, parts, result_without_ask: None },
-            None if needs_no_permission => {
+            None if asked_for_nothing => {
                 Explanation { decision: Action::Allow, parts, result_without_ask: None }
             }
             None => {
@@ -141,6 +143,7 @@ impl Toolbox {
         self.engine.recorder.events.subscribe()
     }
 
+    /// Returns the session of direct calls. If the builder set no person, nobody answers its questions.
     pub fn session(&self) -> &Arc<Session> {
         self.session
             .get_or_init(|| self.session_with(&self.id, self.caller.clone(), Arc::new(Nobody)))
@@ -234,11 +237,12 @@ impl Toolbox {
         self.trust
     }
 
-    /// Trusts the current configuration of the folder. Takes effect in toolboxes that are built later.
+    /// Trusts the current configuration of the folder. This takes effect in toolboxes that are built later.
     pub async fn give_trust(&self) -> std::io::Result<()> {
         self.store.trust(self.root(), Some(&self.config.digest)).await
     }
 
+    /// Stops trusting the configuration of the folder. This takes effect in toolboxes that are built later.
     pub async fn withdraw_trust(&self) -> std::io::Result<()> {
         // `None` withdraws trust.
         self.store.trust(self.root(), None).await
@@ -253,13 +257,16 @@ impl Toolbox {
         self.workspace.journal().entries(self.root(), limit).await
     }
 
-    /// Returns what a call changed, with the content before and after. `None` stands for the last call that changed
+    /// Returns what a call changed, with the content before and after. `None` means the last call that changed
     /// something.
-    pub async fn change(&self, call: Option<&str>) -> std::io::Result<Option<RecordedChange>> {
-        self.workspace.changed(call).await
+    pub async fn recorded_change(
+        &self,
+        call: Option<&str>,
+    ) -> std::io::Result<Option<RecordedChange>> {
+        self.workspace.recorded_change(call).await
     }
 
-    /// Undoes what a call changed, by calling the tool `undo`. `None` stands for the last call that changed something.
+    /// Undoes what a call changed, by calling the tool `undo`. `None` means the last call that changed something.
     pub async fn undo(&self, call: Option<&str>) -> ToolResult {
         self.call("undo", serde_json::json!({"call": call})).await
     }

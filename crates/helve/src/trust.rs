@@ -1,4 +1,4 @@
-//! Whether the configuration of a folder is trusted.
+//! Finds out whether the configuration of a folder is trusted.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(crate) async fn trust_state(store: &dyn Store, root: &Path, config: &Config)
         return TrustState::NothingToTrust;
     }
     match store.trusted(root).await {
-        Ok(Some(trusted)) if trusted == config.digest => TrustState::Trusted,
+        Ok(Some(digest)) if digest == config.digest => TrustState::Trusted,
         Ok(Some(_)) => TrustState::Changed,
         Ok(None) | Err(_) => TrustState::Untrusted,
     }

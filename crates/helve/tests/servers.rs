@@ -1,4 +1,4 @@
-//! Well-behaved and misbehaving MCP servers: what their calls return, and that nothing else is affected.
+//! Calls tools of well-behaved and misbehaving MCP servers, and checks that nothing else is affected.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -13,8 +13,8 @@ pub(super) fn mutants(context: &Context<'_>) -> Result<String, String> {
     run(&format!("mutants {} {}", context.count, context.seed))
 }
 
-pub(super) fn flows(context: &Context<'_>) -> Result<String, String> {
-    run(&format!("flows {} {}", context.count, context.seed))
+pub(super) fn data_flow(context: &Context<'_>) -> Result<String, String> {
+    run(&format!("data-flow {} {}", context.count, context.seed))
 }
 
 pub(super) fn bytes(context: &Context<'_>) -> Result<String, String> {

@@ -76,7 +76,7 @@ pub enum FileMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HardLinks {
     /// The other names keep the old content.
-    Break,
+    Replace,
     /// All names show the new content. The file is written in place, so a crash can leave a mixture.
     InPlace,
 }

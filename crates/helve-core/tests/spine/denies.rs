@@ -25,7 +25,7 @@ fn denying() -> Setting {
 async fn a_trusted_project_does_not_lift_it() {
     let mut setting = denying();
     setting.written.project = vec![rule("*", "*", Action::Allow)];
-    setting.written.trusted = true;
+    setting.written.is_project_trusted = true;
     assert_eq!(setting.build().read("secret.txt").await, FORBIDDEN);
 }
 

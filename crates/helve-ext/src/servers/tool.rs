@@ -99,8 +99,8 @@ impl ServerTool {
         let part =
             Part::new(self.name.clone(), format!("{server}/{tool}#{hash}")).remember_exactly();
         let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        Ask::default()
-            .add(Act::Use(self.name.clone().into()), part)
-            .preview(format!("{tool} of the MCP server {server}, with\n{arguments}"))
+        Ask::default().add(Act::Use(self.name.clone().into()), part).preview(format!(
+            "The tool \"{tool}\" of the MCP server \"{server}\", with arguments:\n{arguments}"
+        ))
     }
 }

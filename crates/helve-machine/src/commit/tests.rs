@@ -76,7 +76,7 @@ impl Fixture {
             expect: self.expect(name),
             bytes: Bytes::copy_from_slice(content.as_bytes()),
             mode: FileMode::Keep,
-            links: HardLinks::Break,
+            links: HardLinks::Replace,
         }
     }
 

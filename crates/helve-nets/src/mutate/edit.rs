@@ -1,8 +1,8 @@
-//! Mutations inside a script: of its blanks, words and characters.
+//! Mutations of the white space, words and characters of a script.
 
 use crate::random::Random;
 
-pub(super) fn blanks(text: &str, random: &mut Random) -> String {
+pub(super) fn replace_spaces(text: &str, random: &mut Random) -> String {
     let blank = random.pick(&[
         "  ", "\t", " \t ", " \\\n ", "\\\n ", "${IFS}", "$IFS", "\u{a0}", "\u{2003}", "\u{b}",
         "\u{c}", "\r",
@@ -106,7 +106,7 @@ pub(super) fn continue_line(text: &str, random: &mut Random) -> String {
     format!("{}{}{}", &text[..at], random.pick(&["\\\n", "\n", "\\\r\n", "\\\n\\\n"]), &text[at..])
 }
 
-pub(super) fn braces(text: &str, random: &mut Random) -> String {
+pub(super) fn add_braces(text: &str, random: &mut Random) -> String {
     change_word(text, random, |word, random| {
         let (one, two) = split_at_random(word, random);
         match random.below(5) {
@@ -119,7 +119,7 @@ pub(super) fn braces(text: &str, random: &mut Random) -> String {
     })
 }
 
-pub(super) fn glob(text: &str, random: &mut Random) -> String {
+pub(super) fn add_glob(text: &str, random: &mut Random) -> String {
     change_word(text, random, |word, random| {
         let (one, two) = split_at_random(word, random);
         let rest = two.get(1..).unwrap_or("");
@@ -134,7 +134,7 @@ pub(super) fn glob(text: &str, random: &mut Random) -> String {
     })
 }
 
-pub(super) fn look_alike(text: &str, random: &mut Random) -> String {
+pub(super) fn insert_look_alike(text: &str, random: &mut Random) -> String {
     let pairs = [
         (' ', "\u{2000}"),
         ('-', "\u{2013}"),
@@ -155,7 +155,7 @@ pub(super) fn look_alike(text: &str, random: &mut Random) -> String {
     replace_one(text, c, random, |_| look_alike.to_string())
 }
 
-pub(super) fn invisible(text: &str, random: &mut Random) -> String {
+pub(super) fn insert_invisible(text: &str, random: &mut Random) -> String {
     let at = random_boundary(text, random);
     let inserted = random.pick(&[
         "\u{200b}",
@@ -222,7 +222,7 @@ pub(super) fn respell_word(text: &str, random: &mut Random) -> String {
     })
 }
 
-pub(super) fn end_of_line(text: &str, random: &mut Random) -> String {
+pub(super) fn replace_newlines(text: &str, random: &mut Random) -> String {
     text.replace('\n', random.pick(&["\r\n", ";", "\n\n", " \n", "\\\n"]))
 }
 

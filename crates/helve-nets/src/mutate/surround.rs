@@ -1,5 +1,5 @@
-//! Mutations that put a script into a larger one: text before and after it, constructs and wrappers around it,
-//! variables that hold its words.
+//! Mutations that put a script into a larger one: with text before and after it, inside constructs and wrappers, or
+//! with its words in variables.
 
 use super::edit::{change_word, split_at_random};
 use super::join;
@@ -232,12 +232,12 @@ pub(super) fn wrap(text: &str, random: &mut Random) -> String {
     format!("{wrapper} {text}")
 }
 
-pub(super) fn alias(text: &str, random: &mut Random) -> String {
+pub(super) fn run_as_alias(text: &str, random: &mut Random) -> String {
     let name = random.pick(&["ls", "cat", "zz", "echo"]);
     format!("shopt -s expand_aliases\nalias {name}='{text}'\n{name}")
 }
 
-pub(super) fn here_document(text: &str, random: &mut Random) -> String {
+pub(super) fn to_here_document(text: &str, random: &mut Random) -> String {
     let to = random.pick(&[
         "bash",
         "sh",
@@ -256,7 +256,7 @@ pub(super) fn here_document(text: &str, random: &mut Random) -> String {
     format!("{to} <<{end}\n{text}\nE")
 }
 
-pub(super) fn here_string(text: &str, random: &mut Random) -> String {
+pub(super) fn to_here_string(text: &str, random: &mut Random) -> String {
     let to = random.pick(&[
         "bash",
         "sh",
@@ -271,7 +271,7 @@ pub(super) fn here_string(text: &str, random: &mut Random) -> String {
     format!("{to} <<<'{text}'")
 }
 
-pub(super) fn function(text: &str, random: &mut Random) -> String {
+pub(super) fn run_as_function(text: &str, random: &mut Random) -> String {
     let name = random.pick(&["ls", "cat", "f", "git", "cd", "echo", "command_not_found_handle"]);
     match random.below(3) {
         0 => format!("{name}() {{ {text}\n}}; {name}"),
@@ -281,7 +281,7 @@ pub(super) fn function(text: &str, random: &mut Random) -> String {
 }
 
 /// Makes the script an argument of a harmless command.
-pub(super) fn as_argument(text: &str, random: &mut Random) -> String {
+pub(super) fn to_argument(text: &str, random: &mut Random) -> String {
     let quoted = text.replace('\'', "'\\''");
     let (start, end) = [
         ("echo '", "'"),
@@ -365,7 +365,7 @@ pub(super) fn redirect(text: &str, random: &mut Random) -> String {
 }
 
 /// Runs the script from the positional parameters or an array.
-pub(super) fn as_positional(text: &str, random: &mut Random) -> String {
+pub(super) fn to_positional(text: &str, random: &mut Random) -> String {
     match random.below(3) {
         0 => format!("set -- {text}; \"$@\""),
         1 => format!("set -- '{text}'; eval \"$1\""),

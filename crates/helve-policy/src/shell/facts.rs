@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::ask::Part;
 
-/// Answers queries about files. `None` means unknown, which is never taken as permission.
+/// Answers queries about files. `None` means unknown, and never leads to permission.
 pub trait FileFacts {
     /// Looks up an absolute path, in which `..` and links are not resolved yet.
     fn resolve(&self, path: &str) -> Option<PathFacts>;
@@ -49,8 +49,8 @@ pub enum FactAnswer {
     Listed(Option<Vec<DirEntry>>),
 }
 
-/// Facts that were gathered beforehand. A query that cannot be answered is recorded for the next round: the caller
-/// judges, answers [`GatheredFacts::take_missing`], and judges again.
+/// Facts that the caller gathers in rounds. A query without an answer is recorded as missing: the caller judges,
+/// answers the queries of [`GatheredFacts::take_missing`], and judges again.
 #[derive(Debug, Default)]
 pub struct GatheredFacts {
     known: HashMap<FactQuery, FactAnswer>,

@@ -1,49 +1,51 @@
-//! Expanding globs to every name that some shell might expand them to, erring on the side of too many.
+//! Expands globs to every name that any shell might expand them to. The result may contain too many names, never too
+//! few.
 
 use std::collections::BTreeSet;
 
 use super::facts::{DirEntry, FileFacts, PathFacts};
 use crate::ask::Part;
 
-/// The most directory entries that are matched for one glob.
+/// Maximum number of directory entries that are compared with one glob.
 const MAX_ENTRIES: usize = 4_000;
-/// The deepest level of folders that a glob descends to.
+/// Maximum number of folder levels that a glob descends.
 const MAX_DEPTH: usize = 24;
 
-/// The paths that a target stands for.
+/// The paths that a target can refer to.
 pub(super) struct ExpandedTarget {
-    /// Before links are followed.
+    /// The paths as named, without links followed.
     pub(super) paths: Vec<String>,
-    /// `None` if one of the paths cannot be looked up.
+    /// Facts about the paths; `None` if one of them cannot be looked up.
     pub(super) resolved: Option<Vec<PathFacts>>,
     /// Whether a name starts with a dash.
     pub(super) has_flag_like_names: bool,
     /// Whether an expanded name contains spaces or wildcards.
     pub(super) has_splittable_names: bool,
-    /// Parts for the folders outside the root that the glob lists.
-    pub(super) listed: Vec<Part>,
+    /// `external_directory` parts for the folders outside the root that the glob lists.
+    pub(super) listed_outside: Vec<Part>,
 }
 
 impl ExpandedTarget {
+    /// The result for a target that is one path.
     pub(super) fn single(path: &str, facts: PathFacts) -> Self {
         Self {
             paths: vec![path.to_string()],
             resolved: Some(vec![facts]),
             has_flag_like_names: false,
             has_splittable_names: false,
-            listed: Vec::new(),
+            listed_outside: Vec::new(),
         }
     }
 }
 
 /// Expands an absolute glob. `None` if the result is unknown.
 pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTarget> {
-    // zsh follows links with `***`.
+    // In zsh, `***` descends into links.
     if pattern.contains("***") {
         return None;
     }
     let names: Vec<&str> = pattern.split('/').collect();
-    let first_wild = names.iter().position(|name| is_wild(name))?;
+    let first_wildcard = names.iter().position(|name| has_wildcard(name))?;
     let mut search = GlobSearch {
         facts,
         entries_left: MAX_ENTRIES,
@@ -51,11 +53,11 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
         has_flag_like_names: false,
         folders: BTreeSet::new(),
     };
-    let folder: Vec<String> = names[..first_wild].iter().map(|name| unescape(name)).collect();
+    let folder: Vec<String> = names[..first_wildcard].iter().map(|name| unescape(name)).collect();
     let folder = folder.join("/");
-    search.descend(&folder, &names[first_wild..], 0)?;
+    search.descend(&folder, &names[first_wildcard..], 0)?;
     let parent = |path: &String| {
-        path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| or_root(folder))
+        path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| or_slash(folder))
     };
     search.folders.extend(search.matches.iter().filter_map(parent));
     // All folders are queried before an unknown fact ends the expansion, so that facts are gathered in few rounds.
@@ -72,9 +74,9 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
     let mut resolved: Option<Vec<PathFacts>> =
         paths.iter().map(|path| facts.resolve(path)).collect();
     // The folder before the first wildcard is always accessed.
-    let start = facts.resolve(&or_root(&folder));
+    let start = facts.resolve(&or_slash(&folder));
     let listed: Option<Vec<PathFacts>> = listed.into_iter().collect();
-    let (start, listed) = (start?, listed?.into_iter().filter_map(|it| it.outside));
+    let (start, outside) = (start?, listed?.into_iter().filter_map(|it| it.outside));
     if let (Some(resolved), true) = (&mut resolved, start.outside.is_some()) {
         resolved.push(PathFacts { exists: false, ..start });
     }
@@ -83,7 +85,7 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
         resolved,
         has_flag_like_names: search.has_flag_like_names,
         has_splittable_names,
-        listed: listed.collect(),
+        listed_outside: outside.collect(),
     })
 }
 
@@ -92,40 +94,42 @@ struct GlobSearch<'f, F> {
     entries_left: usize,
     matches: Vec<String>,
     has_flag_like_names: bool,
-    /// The folders whose entries were matched.
+    /// The folders that were listed.
     folders: BTreeSet<String>,
 }
 
 impl<F: FileFacts> GlobSearch<'_, F> {
+    /// Adds the matches of `names`, the rest of the pattern, below a folder; `None` if a limit is exceeded or a fact is
+    /// missing.
     fn descend(&mut self, folder: &str, names: &[&str], depth: usize) -> Option<()> {
         let Some((name, rest)) = names.split_first() else {
-            self.matches.push(or_root(folder));
+            self.matches.push(or_slash(folder));
             return Some(());
         };
         if depth > MAX_DEPTH {
             return None;
         }
-        if !is_wild(name) {
+        if !has_wildcard(name) {
             let next = format!("{folder}/{}", unescape(name));
             return self.descend(&next, rest, depth + 1);
         }
         if is_recursive(name) && !rest.is_empty() {
             self.descend(folder, rest, depth + 1)?;
         }
-        self.folders.insert(or_root(folder));
+        self.folders.insert(or_slash(folder));
         // Older shells also expand to `..`.
         if matches(name, "..") && matches_hidden(name) {
             self.descend(&format!("{folder}/.."), rest, depth + 1)?;
         }
-        for entry in self.facts.list(&or_root(folder))? {
+        for entry in self.facts.list(&or_slash(folder))? {
             self.entries_left = self.entries_left.checked_sub(1)?;
-            self.entry(folder, &entry, names, depth)?;
+            self.match_entry(folder, &entry, names, depth)?;
         }
         Some(())
     }
 
-    /// Matches one entry against the first of `names`, and goes on below it.
-    fn entry(
+    /// Adds the matches of one directory entry, if it matches the first of `names`.
+    fn match_entry(
         &mut self,
         folder: &str,
         entry: &DirEntry,
@@ -157,12 +161,12 @@ fn matches_hidden(pattern: &str) -> bool {
     pattern.starts_with('.') || pattern.starts_with("\\.")
 }
 
-/// An empty folder name stands for the root.
-fn or_root(folder: &str) -> String {
+/// Returns `/` for an empty path, which stands for the root.
+fn or_slash(folder: &str) -> String {
     if folder.is_empty() { "/".to_string() } else { folder.to_string() }
 }
 
-fn is_wild(name: &str) -> bool {
+fn has_wildcard(name: &str) -> bool {
     let mut chars = name.chars();
     while let Some(c) = chars.next() {
         match c {
@@ -186,25 +190,25 @@ fn unescape(name: &str) -> String {
 }
 
 enum Token {
-    Any,
-    One,
+    AnyText,
+    OneChar,
     Literal(char),
 }
 
-/// Whether a name may match. A bracket expression counts as any one character.
+/// Whether a name may match a pattern. A bracket expression matches any one character.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut tokens = Vec::new();
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
         tokens.push(match c {
-            '*' => Token::Any,
-            '?' => Token::One,
+            '*' => Token::AnyText,
+            '?' => Token::OneChar,
             '[' => {
                 let rest: Vec<char> = chars.clone().collect();
                 match bracket_end(&rest) {
                     Some(end) => {
                         chars.by_ref().take(end + 1).for_each(drop);
-                        Token::One
+                        Token::OneChar
                     }
                     None => Token::Literal('['),
                 }
@@ -214,16 +218,17 @@ fn matches(pattern: &str, name: &str) -> bool {
         });
     }
     let name: Vec<char> = name.chars().collect();
+    // `reached[n]` says whether the tokens so far match the first n characters.
     let mut reached = vec![false; name.len() + 1];
     reached[0] = true;
     for token in tokens {
         let mut next = vec![false; name.len() + 1];
         match token {
-            Token::Any => {
+            Token::AnyText => {
                 let first = reached.iter().position(|yes| *yes).unwrap_or(reached.len());
                 next[first..].fill(true);
             }
-            Token::One => next[1..].copy_from_slice(&reached[..name.len()]),
+            Token::OneChar => next[1..].copy_from_slice(&reached[..name.len()]),
             Token::Literal(c) => {
                 for at in 0..name.len() {
                     next[at + 1] = reached[at] && name[at] == c;
@@ -235,16 +240,17 @@ fn matches(pattern: &str, name: &str) -> bool {
     reached[name.len()]
 }
 
-/// Finds the end of a bracket expression after its `[`. `!]` and `[:lower:]` do not end it.
+/// Returns the index of the `]` that ends a bracket expression. `rest` starts after its `[`. The brackets in `!]` and
+/// `[:lower:]` do not end it.
 fn bracket_end(rest: &[char]) -> Option<usize> {
     let mut at = usize::from(matches!(rest.first(), Some('!' | '^')));
     at += usize::from(rest.get(at) == Some(&']'));
     while let Some(c) = rest.get(at) {
         match (c, rest.get(at + 1)) {
             (']', _) => return Some(at),
-            ('[', Some(sign @ (':' | '.' | '='))) => {
-                let close = |pair: &[char]| pair == [*sign, ']'];
-                let class = rest.get(at + 2..)?.windows(2).position(close);
+            ('[', Some(kind @ (':' | '.' | '='))) => {
+                let closes = |pair: &[char]| pair == [*kind, ']'];
+                let class = rest.get(at + 2..)?.windows(2).position(closes);
                 at += class.map_or(1, |length| length + 4);
             }
             ('\\', _) => at += 2,
@@ -259,7 +265,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn matching_is_at_least_as_wide_as_a_shells() {
+    fn matches_everything_that_a_shell_would_match() {
         for (pattern, name) in [
             ("*", "a"),
             ("*.rs", "a.rs"),

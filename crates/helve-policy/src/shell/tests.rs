@@ -1,4 +1,4 @@
-//! Scripts against policies: what must not pass, what must, and what is asked and remembered.
+//! Judges scripts under policies: which must be allowed, which must not, and what is asked and remembered.
 
 use expect_test::{Expect, expect};
 use helve_text::shell::{Script, ShellContext, ShellLanguage};
@@ -27,7 +27,7 @@ fn context() -> ShellContext {
     }
 }
 
-fn analyzed(script: &str, context: &ShellContext) -> Script {
+fn analyze(script: &str, context: &ShellContext) -> Script {
     super::analyze(script, context, &Tree::sample())
 }
 
@@ -38,20 +38,21 @@ fn rules(permission: &str, list: &[(&str, Action)]) -> Vec<Rule> {
     list.iter().map(rule).collect()
 }
 
-/// `pattern: action` lines of one policy, by name.
-fn policy_of(name: &str) -> Policy {
+/// Returns a policy of `policies.txt`. Its section contains lines of the form `ACTION PERMISSION: PATTERN`.
+fn policy_named(name: &str) -> Policy {
     let text = include_str!("tests/policies.txt");
     let section = text.split("@ ").find(|section| section.lines().next() == Some(name));
     let section = section.unwrap_or_else(|| panic!("no policy {name}"));
     let mut user = Vec::new();
     for line in section.lines().skip(1).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let (action, rest) = line.split_once(' ').expect("an action first");
-        let (permission, pattern) = rest.split_once(": ").expect("a permission and a pattern");
+        let (action, rest) = line.split_once(' ').expect("a line starts with an action");
+        let (permission, pattern) =
+            rest.split_once(": ").expect("an action is followed by PERMISSION: PATTERN");
         let action = match action {
             "allow" => Action::Allow,
             "ask" => Action::Ask,
             "deny" => Action::Deny,
-            other => panic!("{other}?"),
+            other => panic!("unknown action {other}"),
         };
         user.extend(rules(permission, &[(pattern, action)]));
     }
@@ -59,10 +60,10 @@ fn policy_of(name: &str) -> Policy {
 }
 
 fn decide(policy: &Policy, script: &str) -> Action {
-    policy.judge_all(&[], &parts(script, &analyzed(script, &context()), &Tree::sample()))
+    policy.judge_all(&[], &parts(script, &analyze(script, &context()), &Tree::sample()))
 }
 
-/// The scripts of a file, each with the name of its policy. `⏎`, `⇥` and `␀` stand for the characters they show.
+/// Returns the scripts of a file, each with the name of its policy. `⏎`, `⇥` and `␀` stand for newline, tab and NUL.
 fn scripts(text: &'static str) -> Vec<(&'static str, String)> {
     let mut name = "";
     let mut all = Vec::new();
@@ -80,10 +81,10 @@ fn attacks() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn attacks_do_not_pass() {
+fn attacks_are_not_allowed() {
     let mut passed = Vec::new();
     for (name, script) in attacks() {
-        if decide(&policy_of(name), &script) == Action::Allow {
+        if decide(&policy_named(name), &script) == Action::Allow {
             passed.push(format!("{name}: {script}"));
         }
     }
@@ -91,10 +92,10 @@ fn attacks_do_not_pass() {
 }
 
 #[test]
-fn what_is_denied_stays_denied_however_it_is_spelled() {
+fn denied_commands_are_denied_in_every_spelling() {
     let mut passed = Vec::new();
     for (name, script) in scripts(include_str!("tests/denied.txt")) {
-        let action = decide(&policy_of(name), &script);
+        let action = decide(&policy_named(name), &script);
         if action != Action::Deny {
             passed.push(format!("{action:?} {name}: {script}"));
         }
@@ -103,11 +104,11 @@ fn what_is_denied_stays_denied_however_it_is_spelled() {
 }
 
 #[test]
-fn daily_work_is_not_asked_about() {
+fn daily_work_is_allowed_without_asking() {
     let mut stopped = Vec::new();
     let mut times = Vec::new();
     for (name, script) in scripts(include_str!("tests/daily.txt")) {
-        let policy = policy_of(name);
+        let policy = policy_named(name);
         let start = std::time::Instant::now();
         let action = decide(&policy, &script);
         times.push(start.elapsed());
@@ -116,25 +117,30 @@ fn daily_work_is_not_asked_about() {
         }
     }
     times.sort();
-    let at = |share: usize| times[(times.len() - 1) * share / 100];
-    println!("{} decisions: median {:?}, 99 % within {:?}", times.len(), at(50), at(99));
+    let percentile = |percent: usize| times[(times.len() - 1) * percent / 100];
+    println!(
+        "{} decisions: median {:?}, 99 % within {:?}",
+        times.len(),
+        percentile(50),
+        percentile(99)
+    );
     assert!(stopped.is_empty(), "{}", stopped.join("\n"));
 }
 
-/// The parts that are not allowed.
+/// Lists the parts of a script that are not allowed.
 fn explain(policy: &Policy, script: &str) -> String {
-    let analyzed = analyzed(script, &context());
+    let analysis = analyze(script, &context());
     let mut text = String::new();
-    for part in parts(script, &analyzed, &Tree::sample()) {
+    for part in parts(script, &analysis, &Tree::sample()) {
         let verdict = policy.judge(&[], &part);
         if verdict.action != Action::Allow {
-            text.push_str(&format!("    {}\n", line(&part, verdict.action)));
+            text.push_str(&format!("    {}\n", render_part(&part, verdict.action)));
         }
     }
     text
 }
 
-fn line(part: &Part, action: Action) -> String {
+fn render_part(part: &Part, action: Action) -> String {
     let action = format!("{action:?}").to_lowercase();
     let always = match &part.remember_as {
         Some(pattern) => format!("  always {pattern:?}"),
@@ -149,18 +155,18 @@ fn line(part: &Part, action: Action) -> String {
 
 #[track_caller]
 fn check(name: &str, script: &str, expected: Expect) {
-    let policy = policy_of(name);
-    let analyzed = analyzed(script, &context());
+    let policy = policy_named(name);
+    let analysis = analyze(script, &context());
     let mut text = String::new();
-    for part in parts(script, &analyzed, &Tree::sample()) {
-        text.push_str(&line(&part, policy.judge(&[], &part).action));
+    for part in parts(script, &analysis, &Tree::sample()) {
+        text.push_str(&render_part(&part, policy.judge(&[], &part).action));
         text.push('\n');
     }
     expected.assert_eq(&text);
 }
 
 #[test]
-fn one_ask_has_all_parts() {
+fn a_script_is_split_into_all_its_parts() {
     check(
         "read",
         "cd src && grep -n x a.rs | head -3 > out.txt; npm run dev -- --port 1",
@@ -258,12 +264,12 @@ fn always_remembers_a_prefix_or_exactly_what_was_shown() {
     );
 }
 
-/// A remembered approval lets the same script through, and nothing else that it should not.
+/// A remembered approval allows the same script, and other scripts only if the remembered patterns cover them.
 #[test]
-fn a_remembered_approval_covers_no_more_than_it_says() {
-    let mut policy = policy_of("none");
+fn a_remembered_approval_allows_only_what_its_patterns_cover() {
+    let mut policy = policy_named("none");
     let mut remember = |script: &str| {
-        for part in parts(script, &analyzed(script, &context()), &Tree::sample()) {
+        for part in parts(script, &analyze(script, &context()), &Tree::sample()) {
             policy.remembered.extend(part.remember_as.map(|pattern| Rule {
                 permission: part.permission.into_owned(),
                 pattern,
@@ -301,19 +307,19 @@ fn a_remembered_approval_covers_no_more_than_it_says() {
     }
 }
 
-/// A rule covers what it spells, and a list is read from its end.
+/// Risky words must be spelled out by an allow rule. Ask and deny rules match other spellings of a command too.
 #[test]
-fn rules_are_weighed_as_written() {
+fn the_last_matching_rule_decides_and_risky_words_must_be_spelled() {
     let decide = |list: &[(&str, Action)], script: &str| {
         let policy =
             policy(WrittenRules { user: rules("bash", list), ..WrittenRules::default() }, &[]);
-        let asked = parts(script, &analyzed(script, &context()), &Tree::sample());
-        let bash = asked.iter().filter(|part| part.permission == "bash");
+        let parts = parts(script, &analyze(script, &context()), &Tree::sample());
+        let bash = parts.iter().filter(|part| part.permission == "bash");
         bash.map(|part| policy.judge(&[], part).action).max()
     };
     use Action::{Allow, Ask, Deny};
-    type List = &'static [(&'static str, Action)];
-    let cases: &[(List, &str, Action)] = &[
+    type RuleTexts = &'static [(&'static str, Action)];
+    let cases: &[(RuleTexts, &str, Action)] = &[
         (&[("git *", Allow)], "git checkout -- .", Ask),
         (&[("git checkout *", Allow)], "git checkout -- .", Allow),
         (&[("git checkout *", Allow)], "git checkout -f", Ask),
@@ -418,43 +424,43 @@ fn facts_can_be_gathered_in_rounds() {
                 facts.insert(query, answer);
             }
         };
-        assert_eq!(gathered, parts(script, &analyzed(script, &context()), &tree), "{script}");
+        assert_eq!(gathered, parts(script, &analyze(script, &context()), &tree), "{script}");
     }
 }
 
-/// Links made in loops lead to one another in very many ways, more than are followed.
+/// The loops create so many links to one another that following them exceeds the limit.
 #[test]
-fn too_many_links_are_asked_about() {
+fn scripts_with_too_many_links_are_asked_about() {
     let names = "a b c d e f g h";
     let mut script = "ln -s $x$y $y$z; cat $z$x/q".to_string();
     for name in ["x", "y", "z"] {
         script = format!("for {name} in {names}; do {script}; done");
     }
-    assert_eq!(decide(&policy_of("all"), &script), Action::Ask);
+    assert_eq!(decide(&policy_named("all"), &script), Action::Ask);
 }
 
 #[test]
-fn what_cannot_be_looked_up_is_asked() {
-    let policy = policy_of("all");
+fn unknown_files_are_asked_about() {
+    let policy = policy_named("all");
     let script = "cat a.txt";
-    let asked = parts(script, &analyzed(script, &context()), &GatheredFacts::default());
-    assert_eq!(policy.judge_all(&[], &asked), Action::Ask);
+    let parts = parts(script, &analyze(script, &context()), &GatheredFacts::default());
+    assert_eq!(policy.judge_all(&[], &parts), Action::Ask);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn no_mutant_passes(pick in any::<prop::sample::Index>(), seeds in prop::collection::vec(any::<u64>(), 1..4)) {
+    fn no_variant_of_an_attack_is_allowed(pick in any::<prop::sample::Index>(), seeds in prop::collection::vec(any::<u64>(), 1..4)) {
         let attacks = attacks();
         let (name, script) = &attacks[pick.index(attacks.len())];
-        let mutant = seeds.iter().fold(script.clone(), |script, seed| mutate::once(&script, *seed));
-        prop_assert_ne!(decide(&policy_of(name), &mutant), Action::Allow, "{}", mutant);
+        let variant = seeds.iter().fold(script.clone(), |script, seed| mutate::change(&script, *seed));
+        prop_assert_ne!(decide(&policy_named(name), &variant), Action::Allow, "{}", variant);
     }
 
     #[test]
-    fn any_text_is_judged(script in any::<String>()) {
-        let action = decide(&policy_of("read"), &script);
+    fn judging_any_text_does_not_panic(script in any::<String>()) {
+        let action = decide(&policy_named("read"), &script);
         prop_assert_ne!(action, Action::Deny);
     }
 }

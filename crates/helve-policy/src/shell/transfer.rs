@@ -1,4 +1,4 @@
-//! Copies, moves and links within a script: an access to the new place is also judged as an access to the old one.
+//! Copies, moves and links within a script: an access to the new path is also judged as an access to the old path.
 
 use std::collections::HashSet;
 
@@ -6,100 +6,115 @@ use helve_text::shell::{AccessKind, FileAccess, FileTarget, Transfer, TreeFilter
 
 use super::{FileFacts, PartCollector, Unclear};
 
-/// The most names that one command may put into a folder.
+/// Maximum number of paths that one command copies, and of origins of one accessed path.
 const MAX_NAMES: usize = 1_000;
-/// The longest chain of links to links made by the script.
+/// Maximum length of a chain of copies, moves and links made by the script.
 const MAX_STEPS: usize = 4;
-/// The most comparisons of accessed paths with relocated ones, for the whole script.
+/// Maximum number of comparisons of accessed paths with relocated ones, for the whole script.
 pub(super) const MAX_COMPARISONS: usize = 20_000;
 
-/// The effect of a copy, move or link: `to` gets the content that `from` had.
+/// The effect of a copy, move or link: the content of `from` is now at `to`.
 pub(super) struct Relocation {
     from: String,
-    /// Normalized.
+    /// The new path, normalized.
     to: String,
     /// Whether `to` is a link, so that every access to it reaches `from`.
     is_link: bool,
 }
 
 impl<F: FileFacts> PartCollector<'_, F> {
-    /// Judges the files that transfers write inside folders, and returns the resulting relocations.
+    /// Adds parts for the files that transfers create inside folders, and returns the resulting relocations.
     pub(super) fn relocations(&mut self, transfers: &[Transfer]) -> Vec<Relocation> {
-        let mut all = Vec::new();
+        let mut relocations = Vec::new();
         for transfer in transfers {
             match &transfer.from {
                 FileTarget::Path(from) if transfer.symbolic => {
-                    self.link(from, &transfer.to, &mut all);
+                    self.relocate_link(from, &transfer.to, &mut relocations);
                 }
-                from => self.copy(from, transfer, &mut all),
+                from => self.relocate_copy(from, transfer, &mut relocations),
             }
         }
-        all
+        relocations
     }
 
-    fn copy(&mut self, from: &FileTarget, transfer: &Transfer, all: &mut Vec<Relocation>) {
+    fn relocate_copy(
+        &mut self,
+        from: &FileTarget,
+        transfer: &Transfer,
+        relocations: &mut Vec<Relocation>,
+    ) {
         let to = &transfer.to;
         let Some(into_folder) = self.is_folder(to) else {
-            return self.unclear(AccessKind::Write, to, Unclear::Target);
+            return self.add_unclear(AccessKind::Write, to, Unclear::Target);
         };
         let Some(mut paths) = self.expand(from).map(|target| target.paths.clone()) else {
-            // The source itself is judged elsewhere. Here only the name that it gets in the folder is unknown.
+            // The source is judged by its own access. What is unknown here is the name of the file in the folder.
             if into_folder {
-                self.unclear(AccessKind::Write, to, Unclear::Target);
+                self.add_unclear(AccessKind::Write, to, Unclear::Target);
             }
             return;
         };
-        if transfer.merges {
+        if transfer.copies_entries {
             let lists: Option<Vec<Vec<String>>> =
-                paths.iter().map(|path| self.entries(path)).collect();
+                paths.iter().map(|path| self.entry_paths(path)).collect();
             let Some(lists) = lists else {
-                return self.unclear(AccessKind::Write, to, Unclear::Target);
+                return self.add_unclear(AccessKind::Write, to, Unclear::Target);
             };
             paths.extend(lists.into_iter().flatten());
         }
         if paths.len() > MAX_NAMES {
-            return self.unclear(AccessKind::Write, to, Unclear::Target);
+            return self.add_unclear(AccessKind::Write, to, Unclear::Target);
         }
         for from in paths {
-            all.push(Relocation { from: from.clone(), to: normalized(to), is_link: false });
+            relocations.push(Relocation { from: from.clone(), to: normalize(to), is_link: false });
             let name = file_name(&from);
             if into_folder && !name.is_empty() {
                 let inside = format!("{}/{name}", to.trim_end_matches('/'));
-                self.access(&write_to(&inside));
-                all.push(Relocation { from, to: normalized(&inside), is_link: false });
+                self.add_access(&write_access(&inside));
+                relocations.push(Relocation { from, to: normalize(&inside), is_link: false });
             }
         }
     }
 
-    /// A relative link target is resolved from the folder that contains the link.
-    fn link(&mut self, text: &str, to: &str, all: &mut Vec<Relocation>) {
+    /// Adds the relocations for a symbolic link with this target, created at `to`, or in `to` if that is a folder. A
+    /// relative target is resolved from the folder that contains the link.
+    fn relocate_link(&mut self, target: &str, to: &str, relocations: &mut Vec<Relocation>) {
         let folder = to.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
-        all.push(Relocation { from: join(folder, text), to: normalized(to), is_link: true });
-        let inside = format!("{}/{}", to.trim_end_matches('/'), file_name(text));
+        relocations.push(Relocation {
+            from: join(folder, target),
+            to: normalize(to),
+            is_link: true,
+        });
+        let inside = format!("{}/{}", to.trim_end_matches('/'), file_name(target));
         match self.is_folder(to) {
-            Some(true) => self.access(&write_to(&inside)),
+            Some(true) => self.add_access(&write_access(&inside)),
             Some(false) => {}
-            None => self.unclear(AccessKind::Write, to, Unclear::Target),
+            None => self.add_unclear(AccessKind::Write, to, Unclear::Target),
         }
-        all.push(Relocation { from: join(to, text), to: normalized(&inside), is_link: true });
+        relocations.push(Relocation {
+            from: join(to, target),
+            to: normalize(&inside),
+            is_link: true,
+        });
     }
 
+    /// Whether a path is a folder; `None` if unknown.
     fn is_folder(&self, path: &str) -> Option<bool> {
         let looks_like_folder =
             path.ends_with('/') || matches!(path.rsplit('/').next(), Some("." | ".."));
         Some(looks_like_folder || !self.facts.list(path)?.is_empty())
     }
 
-    fn entries(&self, folder: &str) -> Option<Vec<String>> {
+    fn entry_paths(&self, folder: &str) -> Option<Vec<String>> {
         let entries = self.facts.list(folder)?;
         let folder = folder.trim_end_matches('/');
         Some(entries.iter().map(|entry| format!("{folder}/{}", entry.name)).collect())
     }
 
-    /// Judges an access to a relocated path also as an access to its origin.
-    pub(super) fn access_origins(&mut self, access: &FileAccess, relocations: &[Relocation]) {
+    /// Adds the parts for the origins of an accessed path that the script copied, moved or linked.
+    pub(super) fn add_origins(&mut self, access: &FileAccess, relocations: &[Relocation]) {
         let (FileTarget::Path(path) | FileTarget::Glob(path)) = &access.target else { return };
-        let mut paths = vec![normalized(path)];
+        let mut paths = vec![normalize(path)];
         let mut known: HashSet<String> = paths.iter().cloned().collect();
         let mut next = 0;
         for step in 0..=MAX_STEPS {
@@ -109,7 +124,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             }
             let comparisons = relocations.len() * (end - next);
             let Some(left) = self.comparisons_left.checked_sub(comparisons) else {
-                return self.unclear(access.kind, path, Unclear::Target);
+                return self.add_unclear(access.kind, path, Unclear::Target);
             };
             self.comparisons_left = left;
             for at in next..end {
@@ -119,7 +134,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             }
             next = end;
             if paths.len() > MAX_NAMES || step == MAX_STEPS && paths.len() > end {
-                return self.unclear(access.kind, path, Unclear::Target);
+                return self.add_unclear(access.kind, path, Unclear::Target);
             }
         }
         for path in paths.drain(1..) {
@@ -127,13 +142,13 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 FileTarget::Glob(_) => FileTarget::Glob(path),
                 FileTarget::Path(_) | FileTarget::Unknown(_) => FileTarget::Path(path),
             };
-            self.access(&FileAccess { target, run: None, ..access.clone() });
+            self.add_access(&FileAccess { target, run: None, ..access.clone() });
         }
     }
 }
 
 impl Relocation {
-    /// Returns where the content at this path came from.
+    /// Returns the old path of the content at `path`, if this relocation put it there.
     fn origin(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix(&self.to)?;
         (rest.starts_with('/') || rest.is_empty() && self.is_link)
@@ -141,7 +156,7 @@ impl Relocation {
     }
 }
 
-fn write_to(path: &str) -> FileAccess {
+fn write_access(path: &str) -> FileAccess {
     FileAccess {
         target: FileTarget::Path(path.to_string()),
         kind: AccessKind::Write,
@@ -157,13 +172,14 @@ fn join(folder: &str, path: &str) -> String {
     format!("{}/{path}", folder.trim_end_matches('/'))
 }
 
+/// Returns the last name of a path; empty for `.` and `..`.
 fn file_name(path: &str) -> &str {
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or("");
     if matches!(name, "." | "..") { "" } else { name }
 }
 
 /// Removes `.` and repeated slashes, so that two spellings of a path compare equal.
-pub(super) fn normalized(path: &str) -> String {
+pub(super) fn normalize(path: &str) -> String {
     let names: Vec<&str> = path.split('/').filter(|it| !it.is_empty() && *it != ".").collect();
     format!("/{}", names.join("/"))
 }

@@ -1,4 +1,4 @@
-//! Tests of judging, also against a slow reference implementation.
+//! Tests of judging, with examples and by comparison with a slow reference implementation.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -7,50 +7,53 @@ use super::*;
 use crate::ask::{Act, Ask};
 use crate::rule::Scope;
 
-/// `edit src/* deny` per line, with `!` in front for a built-in rule; `-- later` and `-- NAME` start the next list.
+/// Parses walls from lines like `edit src/* deny`. A leading `!` marks a built-in rule. The first lines are the user's
+/// wall, `-- overrides` starts the overrides of the current wall, and `-- NAME` starts the next wall.
 fn walls(text: &str) -> Vec<Wall> {
     let mut walls = vec![(String::from("user"), Vec::new(), Vec::new())];
-    let mut later = false;
+    let mut in_overrides = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Some(name) = line.strip_prefix("-- ") {
-            later = name == "later";
-            if !later {
+            in_overrides = name == "overrides";
+            if !in_overrides {
                 walls.push((name.into(), Vec::new(), Vec::new()));
             }
             continue;
         }
         let words: Vec<&str> = line.split(' ').collect();
-        let [key, pattern @ .., action] = words.as_slice() else { panic!("{line}") };
+        let [key, pattern @ .., action] = words.as_slice() else {
+            panic!("incomplete rule {line}")
+        };
         let (key, source) = match key.strip_prefix('!') {
             Some(key) => (key, Source::Builtin),
             None => (*key, Source::Program),
         };
-        let rule = Rule::new(key, &pattern.join(" "), parse(action), source);
+        let rule = Rule::new(key, &pattern.join(" "), parse_action(action), source);
         let wall = walls.last_mut().unwrap();
-        if later { wall.2.push(rule) } else { wall.1.push(rule) }
+        if in_overrides { wall.2.push(rule) } else { wall.1.push(rule) }
     }
-    let build = |(at, (name, rules, later)): (usize, (String, Vec<Rule>, Vec<Rule>))| Wall {
+    let build = |(index, (name, rules, overrides)): (usize, (String, Vec<Rule>, Vec<Rule>))| Wall {
         name: name.into(),
         rules: rules.into(),
-        overrides: later.into(),
-        otherwise: if at == 0 { Action::Ask } else { Action::Allow },
+        overrides: overrides.into(),
+        default_action: if index == 0 { Action::Ask } else { Action::Allow },
     };
     walls.into_iter().enumerate().map(build).collect()
 }
 
-fn parse(action: &str) -> Action {
+fn parse_action(action: &str) -> Action {
     match action {
         "allow" => Action::Allow,
         "ask" => Action::Ask,
         "deny" => Action::Deny,
-        other => panic!("{other}"),
+        other => panic!("unknown action {other}"),
     }
 }
 
-/// Parts are `permission subject`, or `tool:permission subject`.
+/// Checks the verdicts on parts, which are written as `permission subject` or `tool:permission subject`.
 fn check(rules: &str, parts: &[&str], expected: Expect) {
     let policy = Policy { walls: walls(rules), remembered: Vec::new() };
-    let mut seen = String::new();
+    let mut verdicts = String::new();
     for text in parts {
         let (key, subject) = text.split_once(' ').unwrap();
         let (tool, permission) = key.split_once(':').unwrap_or(("", key));
@@ -60,9 +63,9 @@ fn check(rules: &str, parts: &[&str], expected: Expect) {
         let rule =
             verdict.rule.map(|rule| format!("{} {}", rule.permission, rule.pattern.as_str()));
         let rule = rule.unwrap_or("no rule".into());
-        seen.push_str(&format!("{text}: {:?} by {}, {rule}\n", verdict.action, verdict.wall));
+        verdicts.push_str(&format!("{text}: {:?} by {}, {rule}\n", verdict.action, verdict.wall));
     }
-    expected.assert_eq(&seen);
+    expected.assert_eq(&verdicts);
 }
 
 #[test]
@@ -133,9 +136,9 @@ fn the_strictest_wall_decides() {
 }
 
 #[test]
-fn what_is_appended_lifts_an_ask_and_never_a_deny() {
+fn overrides_change_an_ask_but_never_a_deny() {
     check(
-        "edit * ask\n edit secret/* deny\n -- later\n * * allow",
+        "edit * ask\n edit secret/* deny\n -- overrides\n * * allow",
         &["edit a", "edit secret/a"],
         expect![[r#"
             edit a: Allow by user, * *
@@ -145,7 +148,7 @@ fn what_is_appended_lifts_an_ask_and_never_a_deny() {
 }
 
 #[test]
-fn every_name_of_a_thing_must_be_allowed() {
+fn every_subject_of_a_part_must_be_allowed() {
     let policy = Policy { walls: walls("read * allow\n read *.env deny"), remembered: Vec::new() };
     let mut part = Part::new("read", "safe.txt");
     part.subjects.push("link.env".into());
@@ -153,7 +156,7 @@ fn every_name_of_a_thing_must_be_allowed() {
 }
 
 #[test]
-fn a_tool_is_forbidden_when_nothing_gets_through() {
+fn a_tool_is_forbidden_if_all_its_uses_are_denied() {
     let forbids = |rules: &str, tool: &str, group: &str| {
         let mut part = Part::new(group.to_string(), "*");
         part.tool = (tool != group).then(|| tool.to_string().into());
@@ -170,7 +173,7 @@ fn a_tool_is_forbidden_when_nothing_gets_through() {
 }
 
 #[test]
-fn a_file_whose_name_is_a_wildcard_stays_one_file() {
+fn approving_a_file_called_like_a_wildcard_approves_only_that_file() {
     let part = Part::new("edit", "*").remember_exactly();
     let approved = Rule {
         permission: "edit".into(),
@@ -184,7 +187,7 @@ fn a_file_whose_name_is_a_wildcard_stays_one_file() {
 }
 
 #[test]
-fn the_key_of_an_ask_is_what_is_shown() {
+fn the_key_of_an_ask_depends_on_everything_shown() {
     let ask = |subject: &str, preview: &str| {
         Ask::default()
             .add(Act::Read("/w/a".into()), Part::new("read", subject).remember_exactly())
@@ -196,15 +199,15 @@ fn the_key_of_an_ask_is_what_is_shown() {
     assert_ne!(ask("a", "diff"), ask("a", "other"));
 }
 
-// The reference: every candidate is looked at, nothing is cut short.
+// The reference implementation, simple and slow: it tries every possibility.
 
 fn slow_wildcard(pattern: &[char], text: &[char]) -> bool {
     match (pattern, text) {
         ([], []) => true,
         ([' ', '*'], []) => true,
         (['*', rest @ ..], _) => (0..=text.len()).any(|skip| slow_wildcard(rest, &text[skip..])),
-        (['?', rest @ ..], [_, more @ ..]) => slow_wildcard(rest, more),
-        ([one, rest @ ..], [same, more @ ..]) if one == same => slow_wildcard(rest, more),
+        (['?', rest @ ..], [_, text @ ..]) => slow_wildcard(rest, text),
+        ([expected, rest @ ..], [c, text @ ..]) if expected == c => slow_wildcard(rest, text),
         _ => false,
     }
 }
@@ -219,19 +222,20 @@ fn slow_judge(policy: &Policy, part: &Part) -> Action {
     let mut strictest = None;
     for wall in &policy.walls {
         for subject in &part.subjects {
-            let own: Vec<&Rule> = wall.rules.iter().collect();
-            let all: Vec<&Rule> = wall.rules.iter().chain(wall.overrides.iter()).collect();
-            let base = slow_list(&own, part, subject).unwrap_or(wall.otherwise);
+            let rules: Vec<&Rule> = wall.rules.iter().collect();
+            let with_overrides: Vec<&Rule> =
+                wall.rules.iter().chain(wall.overrides.iter()).collect();
+            let base = slow_last_match(&rules, part, subject).unwrap_or(wall.default_action);
             let action = match base {
                 Action::Deny => Action::Deny,
-                _ => slow_list(&all, part, subject).unwrap_or(wall.otherwise),
+                _ => slow_last_match(&with_overrides, part, subject).unwrap_or(wall.default_action),
             };
             strictest = strictest.max(Some(action));
         }
     }
     match strictest.unwrap_or(Action::Ask) {
         Action::Ask => {
-            let covered = |subject: &String| {
+            let is_approved = |subject: &String| {
                 let mut last = None;
                 for rule in &policy.remembered {
                     if slow_match(&rule.permission, &part.permission)
@@ -242,18 +246,18 @@ fn slow_judge(policy: &Policy, part: &Part) -> Action {
                 }
                 last == Some(Action::Allow)
             };
-            if !part.subjects.is_empty() && part.subjects.iter().all(covered) {
+            if !part.subjects.is_empty() && part.subjects.iter().all(is_approved) {
                 Action::Allow
             } else {
                 Action::Ask
             }
         }
-        settled => settled,
+        action @ (Action::Allow | Action::Deny) => action,
     }
 }
 
-fn slow_list(rules: &[&Rule], part: &Part, subject: &str) -> Option<Action> {
-    let matching = |key: &str| {
+fn slow_last_match(rules: &[&Rule], part: &Part, subject: &str) -> Option<Action> {
+    let last_match = |key: &str| {
         let mut found = None;
         for (at, rule) in rules.iter().enumerate() {
             if slow_match(&rule.permission, key) && slow_match(rule.pattern.as_str(), subject) {
@@ -262,25 +266,25 @@ fn slow_list(rules: &[&Rule], part: &Part, subject: &str) -> Option<Action> {
         }
         found
     };
-    let group = matching(&part.permission);
-    let Some(tool) = &part.tool else { return group.map(|(_, rule)| rule.action) };
-    let (Some(group), Some(own)) = (group, matching(tool)) else {
-        return group.or(matching(tool)).map(|(_, rule)| rule.action);
+    let group_match = last_match(&part.permission);
+    let Some(tool) = &part.tool else { return group_match.map(|(_, rule)| rule.action) };
+    let (Some(group_match), Some(tool_match)) = (group_match, last_match(tool)) else {
+        return group_match.or(last_match(tool)).map(|(_, rule)| rule.action);
     };
-    let shared = |rule: &Rule| {
+    let covers_both = |rule: &Rule| {
         slow_match(&rule.permission, tool) && slow_match(&rule.permission, &part.permission)
     };
-    if shared(group.1) && own.0 >= group.0 {
-        return Some(own.1.action);
+    if covers_both(group_match.1) && tool_match.0 >= group_match.0 {
+        return Some(tool_match.1.action);
     }
-    if shared(own.1) && group.0 >= own.0 {
-        return Some(group.1.action);
+    if covers_both(tool_match.1) && group_match.0 >= tool_match.0 {
+        return Some(group_match.1.action);
     }
     let built_in = |rule: &Rule| rule.source == Source::Builtin;
-    Some(match (built_in(group.1), built_in(own.1)) {
-        (true, false) => own.1.action,
-        (false, true) => group.1.action,
-        _ => own.1.action.max(group.1.action),
+    Some(match (built_in(group_match.1), built_in(tool_match.1)) {
+        (true, false) => tool_match.1.action,
+        (false, true) => group_match.1.action,
+        _ => tool_match.1.action.max(group_match.1.action),
     })
 }
 
@@ -295,13 +299,14 @@ fn any_rule() -> impl Strategy<Value = Rule> {
 
 pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
     let rules = || prop::collection::vec(any_rule(), 0..6);
-    let otherwise = prop::sample::select(vec![Action::Allow, Action::Ask]);
-    let wall = (rules(), rules(), otherwise).prop_map(|(rules, later, otherwise)| Wall {
-        name: "wall".into(),
-        rules: rules.into(),
-        overrides: later.into(),
-        otherwise,
-    });
+    let default_action = prop::sample::select(vec![Action::Allow, Action::Ask]);
+    let wall =
+        (rules(), rules(), default_action).prop_map(|(rules, overrides, default_action)| Wall {
+            name: "wall".into(),
+            rules: rules.into(),
+            overrides: overrides.into(),
+            default_action,
+        });
     let remembered = prop::collection::vec(any_rule(), 0..3);
     (prop::collection::vec(wall, 0..3), remembered)
         .prop_map(|(walls, remembered)| Policy { walls, remembered })
@@ -330,8 +335,8 @@ proptest! {
     }
 
     #[test]
-    fn one_more_wall_only_narrows(policy in any_policy(), rules in prop::collection::vec(any_rule(), 0..6), part in any_part()) {
-        let wall = Wall::narrowing("agent", rules);
+    fn another_wall_never_makes_a_verdict_milder(policy in any_policy(), rules in prop::collection::vec(any_rule(), 0..6), part in any_part()) {
+        let wall = Wall::restricting("agent", rules);
         let without = Policy { remembered: Vec::new(), ..policy };
         if without.walls.is_empty() {
             return Ok(());
@@ -340,12 +345,12 @@ proptest! {
     }
 
     #[test]
-    fn approvals_never_lift_a_deny(policy in any_policy(), more in prop::collection::vec(any_rule(), 0..6), part in any_part()) {
-        let bare = Policy { remembered: Vec::new(), ..policy.clone() };
-        if bare.judge(&[], &part).action == Action::Deny {
-            let mut lifted = policy;
-            lifted.remembered.extend(more);
-            prop_assert_eq!(lifted.judge(&[], &part).action, Action::Deny);
+    fn approvals_never_override_a_deny(policy in any_policy(), approvals in prop::collection::vec(any_rule(), 0..6), part in any_part()) {
+        let without_approvals = Policy { remembered: Vec::new(), ..policy.clone() };
+        if without_approvals.judge(&[], &part).action == Action::Deny {
+            let mut with_approvals = policy;
+            with_approvals.remembered.extend(approvals);
+            prop_assert_eq!(with_approvals.judge(&[], &part).action, Action::Deny);
         }
     }
 }

@@ -48,8 +48,8 @@ pub(super) fn record(
         symbolic: base == "ln"
             && args.has_any(&["-s", "--symbolic"])
             && !args.has_any(&["-r", "--relative"]),
-        merges: args.has_any(&["-T", "--no-target-directory"]),
-        slash_merges: base == "rsync",
+        copies_entries: args.has_any(&["-T", "--no-target-directory"]),
+        slash_copies_entries: base == "rsync",
     };
     for from in operands {
         add_transfer(walker, from, to, state, mode);
@@ -69,7 +69,7 @@ fn record_downloads(walker: &mut Walker<'_>, args: &ParsedArgs, state: &ShellSta
     let dir = destination_flag(args).map_or(".", |it| it.value.shown());
     let to = Word::Literal(format!("{dir}/"));
     for address in args.arguments.iter().filter(|it| it.role == ArgRole::Url) {
-        let mode = TransferMode { symbolic: false, merges: false, slash_merges: false };
+        let mode = TransferMode { symbolic: false, copies_entries: false, slash_copies_entries: false };
         add_transfer(walker, &address.value, &to, state, mode);
     }
 }
@@ -83,9 +83,9 @@ struct TransferMode {
     /// Creates a symbolic link whose target is the source as written.
     symbolic: bool,
     /// The entries of a source directory go into the destination.
-    merges: bool,
+    copies_entries: bool,
     /// The entries of a source directory go into the destination if the source ends with a slash.
-    slash_merges: bool,
+    slash_copies_entries: bool,
 }
 
 fn add_transfer(
@@ -111,9 +111,9 @@ fn add_transfer(
         };
         let text = target_text(&from);
         let names_contents = matches!(text.rsplit('/').next(), Some("." | ".."))
-            || mode.slash_merges && text.ends_with('/');
-        let merges = mode.merges || names_contents;
-        let transfer = Transfer { from, to, symbolic: mode.symbolic, merges };
+            || mode.slash_copies_entries && text.ends_with('/');
+        let copies_entries = mode.copies_entries || names_contents;
+        let transfer = Transfer { from, to, symbolic: mode.symbolic, copies_entries };
         if walker.check_limits() && !walker.script.transfers.contains(&transfer) {
             walker.script.transfers.push(transfer);
         }
@@ -139,8 +139,8 @@ mod tests {
                 .iter()
                 .map(|it| {
                     let verb = if it.symbolic { "link" } else { "copy" };
-                    let merges = if it.merges { " merged" } else { "" };
-                    format!("{verb} {} to {}{merges}", super::target_text(&it.from), it.to)
+                    let copies_entries = if it.copies_entries { " merged" } else { "" };
+                    format!("{verb} {} to {}{copies_entries}", super::target_text(&it.from), it.to)
                 })
                 .collect();
             assert_eq!(shown, expected, "{script}");

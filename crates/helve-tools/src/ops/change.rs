@@ -32,8 +32,11 @@ pub enum SyntaxPolicy {
 }
 
 impl EditSettings {
-    pub const DEFAULT: Self =
-        Self { syntax: SyntaxPolicy::Report, matching: MatchPolicy::Safe, links: HardLinks::Break };
+    pub const DEFAULT: Self = Self {
+        syntax: SyntaxPolicy::Report,
+        matching: MatchPolicy::Safe,
+        links: HardLinks::Replace,
+    };
 }
 
 /// Why a file was not changed. Edit, write and patch have these reasons in common.

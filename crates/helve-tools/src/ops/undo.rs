@@ -107,7 +107,7 @@ pub(crate) async fn undo(
     key: &'static str,
     request: UndoRequest<'_>,
 ) -> Result<Undone, UndoError> {
-    let change = ctx.files.changed(request.call).await?;
+    let change = ctx.files.recorded_change(request.call).await?;
     let Some(change) = change else {
         return Err(UndoError::Unknown { call: request.call.map(String::from) });
     };

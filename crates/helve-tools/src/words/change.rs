@@ -101,7 +101,7 @@ fn file_notes(written: &WrittenFile) -> String {
     }
     match (written.hard_links, written.link_mode) {
         (..2, _) => {}
-        (names, HardLinks::Break) => text.push_str(&format!(
+        (names, HardLinks::Replace) => text.push_str(&format!(
             "{shown} had {names} hard links; the others keep the old content.\n"
         )),
         (names, HardLinks::InPlace) => text.push_str(&format!(

@@ -1,5 +1,5 @@
-//! Any file operation may fail with any error: each file then has its old or its new content, and no temporary files
-//! are left behind.
+//! Makes each file operation fail with each error, and checks that every file then has its old or its new content, and
+//! that no temporary files are left behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,6 +74,7 @@ impl FaultPlan {
         self.failing.store(nth, Ordering::Relaxed);
     }
 
+    /// Returns faults that fail the planned operation with `errno`.
     fn faults(&self, errno: Errno) -> InjectedFaults {
         let Self { failing, count } = self.clone();
         InjectedFaults::by_number(move |operation| {
@@ -106,7 +107,8 @@ impl PreparedCase {
         Self { stage, toolbox, plan, before }
     }
 
-    /// Makes the call with the nth operation failing, then another call that must succeed.
+    /// Makes the call with the nth operation failing, then another call, which must succeed. Returns the result of the
+    /// first call and how many operations it made.
     async fn call(&self, case: &Case, nth: usize) -> (ToolResult, usize) {
         self.plan.arm(nth);
         let result = self.toolbox.call(case.tool, case.input.clone()).await;
@@ -118,8 +120,8 @@ impl PreparedCase {
     }
 }
 
-/// Makes the nth operation fail, for every n and every error.
-async fn sweep(case: Case) {
+/// Repeats the call with each operation failing with each error.
+async fn fail_each_operation(case: Case) {
     let tool = case.tool;
     let reference = PreparedCase::new(&case, Errno::IO).await;
     let (result, operations) = reference.call(&case, NEVER).await;
@@ -131,7 +133,7 @@ async fn sweep(case: Case) {
         for nth in 0..operations {
             let (result, _) = prepared.call(&case, nth).await;
             let context = format!("{tool}, {errno:?} at {nth}: {:?}", result.outcome);
-            assert!(errno != Errno::INTR || result.outcome.is_ok(), "{context}");
+            assert!(errno != Errno::INTR || result.outcome.is_ok(), "not retried: {context}");
             if result.outcome.is_ok() {
                 assert_eq!(prepared.stage.tree(), changed_tree, "{context}");
                 prepared = PreparedCase::new(&case, errno).await;
@@ -144,27 +146,29 @@ async fn sweep(case: Case) {
 
 #[tokio::test]
 async fn write_survives_any_fault() {
-    sweep(case("write", json!({"filePath": "new/w.txt", "content": "new\n"}))).await;
+    fail_each_operation(case("write", json!({"filePath": "new/w.txt", "content": "new\n"}))).await;
     let overwrite = case("write", json!({"filePath": "a.txt", "content": "all new\n"}));
-    sweep(Case { setup: vec![("read", json!({"filePath": "a.txt"}))], ..overwrite }).await;
+    fail_each_operation(Case { setup: vec![("read", json!({"filePath": "a.txt"}))], ..overwrite })
+        .await;
 }
 
 #[tokio::test]
 async fn edit_survives_any_fault() {
-    sweep(case("edit", edit())).await;
+    fail_each_operation(case("edit", edit())).await;
     let edits = json!([
         {"oldString": "one", "newString": "1"}, {"oldString": "two", "newString": "2"}
     ]);
-    sweep(case("multiedit", json!({"filePath": "a.txt", "edits": edits}))).await;
+    fail_each_operation(case("multiedit", json!({"filePath": "a.txt", "edits": edits}))).await;
 }
 
 #[tokio::test]
 async fn apply_patch_survives_any_fault() {
-    sweep(case("apply_patch", patch())).await;
+    fail_each_operation(case("apply_patch", patch())).await;
 }
 
 #[tokio::test]
 async fn undo_survives_any_fault() {
-    sweep(Case { setup: vec![("edit", edit())], ..case("undo", json!({})) }).await;
-    sweep(Case { setup: vec![("apply_patch", patch())], ..case("undo", json!({})) }).await;
+    fail_each_operation(Case { setup: vec![("edit", edit())], ..case("undo", json!({})) }).await;
+    fail_each_operation(Case { setup: vec![("apply_patch", patch())], ..case("undo", json!({})) })
+        .await;
 }

@@ -15,20 +15,20 @@ use crate::stage::{Stage, call};
 
 const NOBODY: u32 = 65534;
 
-/// Root may write anywhere, so the test runs itself again as another user.
+/// Root can write to a read-only folder, so the test runs itself again in a child process, as another user.
 #[tokio::test]
 async fn a_read_only_folder_is_not_changed() {
-    const ROLE: &str = "HELVE_TEST_NOBODY";
-    if let Ok(role) = std::env::var(ROLE) {
-        let (root, data) = role.split_once('\n').unwrap();
+    const CHILD_FOLDERS: &str = "HELVE_TEST_NOBODY";
+    if let Ok(folders) = std::env::var(CHILD_FOLDERS) {
+        let (root, data) = folders.split_once('\n').unwrap();
         let builder = Toolbox::builder().dir(root).data(data).allow("edit");
         let toolbox = builder.build().await.unwrap();
         for (tool, input) in [
             ("write", json!({"filePath": "d/new", "content": "x"})),
             ("edit", json!({"filePath": "d/a.txt", "oldString": "one", "newString": "two"})),
         ] {
-            let words = call(&toolbox, tool, input).await.unwrap_err();
-            assert!(words.contains("d/") && words.contains("denied access"), "{words}");
+            let message = call(&toolbox, tool, input).await.unwrap_err();
+            assert!(message.contains("d/") && message.contains("denied access"), "{message}");
         }
         return toolbox.close().await;
     }
@@ -41,7 +41,8 @@ async fn a_read_only_folder_is_not_changed() {
     let mut command = Command::new(std::env::current_exe().unwrap());
     let test = "hostile::a_read_only_folder_is_not_changed";
     command.args([test, "--exact", "--nocapture"]).env("HOME", stage.data.path());
-    command.env(ROLE, format!("{}\n{}", stage.root.path().display(), stage.data.path().display()));
+    let folders = format!("{}\n{}", stage.root.path().display(), stage.data.path().display());
+    command.env(CHILD_FOLDERS, folders);
     if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
@@ -88,8 +89,8 @@ async fn a_full_disk_is_reported_and_changes_nothing() {
     let stage = Stage::new();
     stage.put("a.txt", "old\n", 0o644);
     let full = InjectedFaults::by_number(|operation| {
-        let stores = ["write", "make_folder", "link", "set_attribute"].contains(&operation);
-        stores.then(|| Errno::NOSPC.raw_os_error())
+        let needs_space = ["write", "make_folder", "link", "set_attribute"].contains(&operation);
+        needs_space.then(|| Errno::NOSPC.raw_os_error())
     });
     let machine = LocalMachine::with_faults(stage.data.path().join("locks"), full);
     let toolbox =
@@ -101,15 +102,15 @@ async fn a_full_disk_is_reported_and_changes_nothing() {
         ("edit", json!({"filePath": "a.txt", "oldString": "old", "newString": "new"})),
         ("apply_patch", json!({"patchText": patch})),
     ] {
-        let words = call(&toolbox, tool, input).await.unwrap_err();
-        assert!(words.contains("No space left on device"), "{tool}: {words}");
+        let message = call(&toolbox, tool, input).await.unwrap_err();
+        assert!(message.contains("No space left on device"), "{tool}: {message}");
         assert_eq!(stage.tree(), before, "{tool}");
     }
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn no_file_of_a_patch_changes_if_one_cannot() {
+async fn a_patch_with_a_read_only_file_changes_no_file() {
     let stage = Stage::new();
     let mut patch = String::from("*** Begin Patch\n");
     for number in 0..20 {
@@ -120,8 +121,8 @@ async fn no_file_of_a_patch_changes_if_one_cannot() {
     let before = stage.tree();
     let toolbox = stage.toolbox().await;
     let input = json!({"patchText": patch + "*** End Patch"});
-    let words = call(&toolbox, "apply_patch", input).await.unwrap_err();
-    assert!(words.contains("f16.txt is read-only. Nothing was written."), "{words}");
+    let message = call(&toolbox, "apply_patch", input).await.unwrap_err();
+    assert!(message.contains("f16.txt is read-only. Nothing was written."), "{message}");
     assert_eq!(stage.tree(), before);
     toolbox.close().await;
 }
@@ -129,13 +130,13 @@ async fn no_file_of_a_patch_changes_if_one_cannot() {
 #[tokio::test]
 async fn binary_files_are_neither_shown_nor_edited() {
     let stage = Stage::new();
-    let late = ["text\n".repeat(2000).as_bytes(), b"\0\x01\x02"].concat();
-    for (name, bytes) in [("one.txt", b"a\0b\n".to_vec()), ("late.txt", late)] {
+    let binary_end = ["text\n".repeat(2000).as_bytes(), b"\0\x01\x02"].concat();
+    for (name, bytes) in [("one.txt", b"a\0b\n".to_vec()), ("late.txt", binary_end)] {
         stage.put(name, &bytes, 0o644);
         let toolbox = stage.toolbox().await;
         let edit = json!({"filePath": name, "oldString": "a", "newString": "b"});
-        let words = call(&toolbox, "edit", edit).await.unwrap_err();
-        assert!(words.contains("is not text"), "{name}: {words}");
+        let message = call(&toolbox, "edit", edit).await.unwrap_err();
+        assert!(message.contains("is not text"), "{name}: {message}");
         let (Ok(shown) | Err(shown)) = call(&toolbox, "read", json!({"filePath": name})).await;
         assert!(!shown.contains('\0') && !shown.contains('\u{1}'), "{name}: {shown:?}");
         assert_eq!(fs::read(stage.path(name)).unwrap(), bytes);

@@ -1,4 +1,4 @@
-//! Changes to files through all of Helve, on the real machine: what must always hold.
+//! Changes files through the whole library on the real machine, and checks what must always hold.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![expect(
     clippy::disallowed_methods,
@@ -9,6 +9,7 @@ mod faults;
 mod hostile;
 mod names;
 mod processes;
+mod sessions;
 mod settings;
 mod stage;
 mod undo;

@@ -1,4 +1,5 @@
-//! File names that are not plain text: shown on one line, accepted as shown, and undone by their bytes.
+//! File names with control characters or invalid UTF-8. Tools show them escaped on one line, and accept them in that
+//! form.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,6 +9,7 @@ use serde_json::json;
 
 use crate::stage::{Stage, call};
 
+/// The bytes of each name, and its escaped form.
 const NAMES: [(&[u8], &str); 5] = [
     (b"a\nb.txt", r#""a\nb.txt""#),
     (b"\x1b]0;x\x07", r#""\x1b]0;x\x07""#),
@@ -39,14 +41,15 @@ async fn every_tool_escapes_names_on_one_line() {
             let lines = text.lines().filter(|line| line.contains(shown)).count();
             assert_eq!(lines, 1, "{tool} shows {shown} once:\n{text}");
         }
-        let raw = |c: char| c.is_control() && c != '\n' || c == '\u{202e}' || c == '\u{fffd}';
-        assert!(!text.contains(raw), "{tool}: {text:?}");
+        let is_unescaped =
+            |c: char| c.is_control() && c != '\n' || c == '\u{202e}' || c == '\u{fffd}';
+        assert!(!text.contains(is_unescaped), "{tool}: {text:?}");
     }
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn names_as_shown_can_be_read_edited_and_undone() {
+async fn files_can_be_read_edited_and_restored_by_their_escaped_names() {
     let stage = stage();
     let toolbox = stage.toolbox().await;
     for (name, shown) in NAMES {
@@ -69,14 +72,14 @@ async fn names_as_shown_can_be_read_edited_and_undone() {
 }
 
 #[tokio::test]
-async fn a_name_that_looks_escaped_names_its_own_file() {
+async fn names_with_quotes_newlines_and_backslashes_are_told_apart() {
     let stage = Stage::new();
-    stage.put(r#""a\nb""#, "quotes and all\n", 0o644);
+    stage.put(r#""a\nb""#, "quotes and a backslash\n", 0o644);
     stage.put("a\nb", "a newline\n", 0o644);
     stage.put(r"a\nb", "a backslash\n", 0o644);
     let toolbox = stage.toolbox().await;
     for (given, content) in [
-        (r#""\"a\\nb\"""#, "quotes and all"),
+        (r#""\"a\\nb\"""#, "quotes and a backslash"),
         (r#""a\nb""#, "a newline"),
         (r"a\nb", "a backslash"),
         ("a\nb", "a newline"),

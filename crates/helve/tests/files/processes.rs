@@ -1,4 +1,4 @@
-//! Several processes changing the same files, killed processes, and links that change during a write.
+//! Several processes that change the same files, processes killed during a change, and links swapped in during a write.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,33 +12,37 @@ use serde_json::json;
 
 use crate::stage::{Stage, call};
 
-/// Set in child processes: the root and the data folder.
-const ROLE: &str = "HELVE_TEST_CHILD";
+/// Variable that is set in child processes. It contains the root and the data folder.
+const CHILD_FOLDERS: &str = "HELVE_TEST_CHILD";
+/// Timeout that no successful run reaches.
 const LONG: Duration = Duration::from_secs(120);
 
 /// Starts this test program again as a child process that runs `test`.
 fn spawn_child(test: &str, stage: &Stage) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([&format!("processes::{test}"), "--exact", "--nocapture"])
-        .env(ROLE, format!("{}\n{}", stage.root.path().display(), stage.data.path().display()))
+        .env(
+            CHILD_FOLDERS,
+            format!("{}\n{}", stage.root.path().display(), stage.data.path().display()),
+        )
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap()
 }
 
-/// Returns a toolbox for the parent's folders, or `None` in the parent.
+/// In a child process, returns a toolbox for the parent's folders. In the parent, returns `None`.
 async fn child_toolbox() -> Option<Toolbox> {
-    let role = std::env::var(ROLE).ok()?;
-    let (root, data) = role.split_once('\n')?;
+    let folders = std::env::var(CHILD_FOLDERS).ok()?;
+    let (root, data) = folders.split_once('\n')?;
     let builder = Toolbox::builder().dir(root).data(data).allow("edit");
     Some(builder.build().await.unwrap())
 }
 
-/// Increments the number in the line of `side` in both files, `ROUNDS` times. Every tenth round changes both files in
-/// one call.
-async fn increment(toolbox: &Toolbox, side: &str, order: [&str; 2]) {
-    let line = |file: &str, number: usize| format!("{side} {number} of {file}");
+/// Increments the number in the line that starts with `label`, in both files, `ROUNDS` times. Every tenth round changes
+/// both files in one call.
+async fn increment(toolbox: &Toolbox, label: &str, order: [&str; 2]) {
+    let line = |file: &str, number: usize| format!("{label} {number} of {file}");
     for number in 0..ROUNDS {
         let edits = order.map(|file| (file, line(file, number), line(file, number + 1)));
         let calls: Vec<_> = if number % 10 == 0 {
@@ -54,13 +58,14 @@ async fn increment(toolbox: &Toolbox, side: &str, order: [&str; 2]) {
             let start = Instant::now();
             // A refused call has changed nothing and is repeated.
             while let Err(why) = call(toolbox, tool, input.clone()).await {
-                assert!(why.contains("Nothing was written"), "{side} {number}: {why}");
-                assert!(start.elapsed() < LONG, "{side} {number} is stuck: {why}");
+                assert!(why.contains("Nothing was written"), "{label} {number}: {why}");
+                assert!(start.elapsed() < LONG, "{label} {number} is stuck: {why}");
             }
         }
     }
 }
 
+/// How often each process changes each file.
 const ROUNDS: usize = 60;
 
 #[tokio::test]
@@ -86,15 +91,16 @@ async fn two_processes_that_edit_different_lines_lose_nothing() {
     }
 }
 
+/// Returns the content of a file after this many changes: the same number on every line.
 fn lines(number: usize) -> String {
     format!("number {number} of many\n").repeat(200)
 }
 
-/// Returns the number in a file, which must be complete.
+/// Returns the number in a file. Fails if the file has lines with different numbers, or too few lines.
 fn read_number(path: &Path) -> usize {
     let text = fs::read_to_string(path).unwrap();
     let number = text.split(' ').nth(1).unwrap().parse().unwrap();
-    assert_eq!(text, lines(number), "{} is incomplete", path.display());
+    assert_eq!(text, lines(number), "{} is neither old nor new", path.display());
     number
 }
 
@@ -123,7 +129,7 @@ async fn a_killed_call_leaves_old_or_new_files_and_can_be_undone() {
     }
     for round in 0..12u32 {
         let mut child = spawn_child(NAME, &stage);
-        // Killed at different moments: after a change, plus a varying delay.
+        // The child is killed at different moments: some microseconds after its first change, more in each round.
         let (start, first) = (Instant::now(), read_number(&paths[0]));
         while read_number(&paths[0]) == first && start.elapsed() < LONG {
             std::thread::yield_now();
@@ -134,15 +140,19 @@ async fn a_killed_call_leaves_old_or_new_files_and_can_be_undone() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        let found = paths.each_ref().map(|path| read_number(path));
-        assert!(found[0].abs_diff(found[1]) <= 1, "{found:?}");
+        let numbers = paths.each_ref().map(|path| read_number(path));
+        assert!(numbers[0].abs_diff(numbers[1]) <= 1, "{numbers:?}");
         let toolbox = stage.toolbox().await;
         call(&toolbox, "undo", json!({})).await.unwrap();
         toolbox.close().await;
         let undone = paths.each_ref().map(|path| read_number(path));
-        assert_eq!(undone[0], undone[1], "{found:?} became {undone:?} in round {round}");
-        assert!(undone[0] <= found[0].min(found[1]), "{found:?} became {undone:?}");
-        assert_eq!(fs::read_dir(stage.path("")).unwrap().count(), 2, "nothing is left behind");
+        assert_eq!(undone[0], undone[1], "{numbers:?} became {undone:?} in round {round}");
+        assert!(undone[0] <= numbers[0].min(numbers[1]), "{numbers:?} became {undone:?}");
+        assert_eq!(
+            fs::read_dir(stage.path("")).unwrap().count(),
+            2,
+            "a temporary file is left behind"
+        );
     }
 }
 
@@ -216,21 +226,4 @@ async fn a_host_without_processes_offers_no_bash() {
     assert!(tools.find("read").is_some());
     assert!(tools.find("bash").is_none() && tools.find("process").is_none());
     toolbox.close().await;
-}
-
-#[tokio::test]
-async fn a_conversation_must_read_a_file_itself_before_writing_it() {
-    let stage = Stage::new();
-    stage.put("a.txt", "one\n", 0o644);
-    let first = stage.toolbox().await;
-    let second = first.with_session("second");
-    call(&first, "read", json!({"filePath": "a.txt"})).await.unwrap();
-    let write = json!({"filePath": "a.txt", "content": "two\n"});
-    assert!(
-        call(&second, "write", write.clone()).await.is_err(),
-        "this session has not read the file"
-    );
-    call(&first, "write", write).await.unwrap();
-    second.close().await;
-    first.close().await;
 }

@@ -1,4 +1,4 @@
-//! Settings about changing files: what users can set, and what a project can set.
+//! Settings about changes to files: what a user can set, and what a project cannot.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::stage::{Stage, call};
 
-/// A stage with the user's own configuration.
+/// Creates a stage with this user configuration, and a file with two names.
 fn stage(config: &str) -> Stage {
     let stage = Stage::new();
     fs::write(stage.data.path().join("user.json"), config).unwrap();
@@ -49,7 +49,7 @@ async fn other_hard_links_get_the_new_content_if_configured() {
 }
 
 #[tokio::test]
-async fn a_syntax_error_is_refused_if_configured() {
+async fn an_edit_that_introduces_a_syntax_error_is_refused_if_configured() {
     let stage = stage(r#"{"edit": {"syntax": "refuse"}}"#);
     // The project is not trusted, so it cannot loosen the user's setting.
     stage.put("helve.json", r#"{"edit": {"syntax": "off"}}"#, 0o644);
@@ -59,7 +59,7 @@ async fn a_syntax_error_is_refused_if_configured() {
 }
 
 #[tokio::test]
-async fn quoted_text_must_match_exactly_if_configured() {
+async fn the_old_string_must_match_exactly_if_configured() {
     let stage = stage(r#"{"edit": {"match": "exact"}}"#);
     stage.put("helve.json", r#"{"edit": {"match": "safe"}}"#, 0o644);
     let (result, _) = edit(&stage, "fn  a() {}", "fn b() {}").await;

@@ -9,9 +9,10 @@ use helve::{Builder, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Every file with content and mode, and every folder with its mode.
+/// The content and mode of every file, and the mode of every folder.
 pub(crate) type TreeState = BTreeMap<PathBuf, (Option<Vec<u8>>, u32)>;
 
+/// The folders of one test.
 pub(crate) struct Stage {
     pub(crate) root: TempDir,
     pub(crate) data: TempDir,
@@ -26,6 +27,7 @@ impl Stage {
         self.root.path().canonicalize().unwrap().join(name)
     }
 
+    /// Writes a file with this mode, and creates its folders.
     pub(crate) fn put(&self, name: &str, bytes: impl AsRef<[u8]>, mode: u32) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -37,7 +39,7 @@ impl Stage {
         Toolbox::builder().dir(self.root.path()).data(self.data.path()).allow("edit")
     }
 
-    /// Edits are allowed. Nobody answers questions.
+    /// Returns a toolbox that allows edits. Nobody answers its questions.
     pub(crate) async fn toolbox(&self) -> Toolbox {
         self.builder().build().await.unwrap()
     }
@@ -54,6 +56,7 @@ pub(crate) fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
+/// Adds everything below `folder`, with paths relative to `root`.
 fn collect(root: &Path, folder: &Path, tree: &mut TreeState) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

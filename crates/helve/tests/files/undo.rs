@@ -1,4 +1,4 @@
-//! Undoing any sequence of calls restores every byte, mode and missing file.
+//! Checks that undoing a sequence of calls restores the content and mode of every file, and removes files it created.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,13 +14,17 @@ use crate::stage::{Stage, call};
 const FILES: [&str; 4] = ["a.txt", "b.sh", "deep/c.rs", "deep/er/d"];
 const MODES: [u32; 4] = [0o644, 0o755, 0o600, 0o751];
 
+/// A call to make. Files are indices into `FILES`.
 #[derive(Clone, Debug)]
 enum Step {
     Write(usize, String),
-    /// A line number and its new text.
+    /// A file, a line number and the line's new text.
     Edit(usize, usize, String),
+    /// Several edits of one file in one call.
     Edits(usize, Vec<(usize, String)>),
+    /// Adds a file with a patch.
     Add(usize, String),
+    /// Deletes a file with a patch.
     Delete(usize),
     /// Moves a file to another name, which may exist.
     Move(usize, usize),
@@ -31,6 +35,7 @@ enum Step {
     Undo,
 }
 
+/// Generates a sequence of steps.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let (file, line) = (0..FILES.len(), 0..6usize);
     let text = "[a-z\u{e9} ]{0,12}(\n[a-z\t ]{0,8}){0,3}\n?";
@@ -43,14 +48,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (file.clone(), text).prop_map(|(file, text)| Step::Add(file, text)),
         1 => file.clone().prop_map(Step::Delete),
         2 => (file.clone(), file.clone()).prop_map(|(from, to)| Step::Move(from, to)),
-        2 => (file.clone(), any::<bool>()).prop_map(|(file, on)| Step::Mode(file, on)),
+        2 => (file.clone(), any::<bool>()).prop_map(|(file, executable)| Step::Mode(file, executable)),
         2 => (file.clone(), file.clone(), file).prop_map(|(a, b, c)| Step::ManyFiles(a, b, c)),
         2 => Just(Step::Undo),
     ];
     proptest::collection::vec(step, 1..14)
 }
 
-/// File contents with byte order marks, mixed line endings, no final newline, or invalid UTF-8.
+/// Generates file contents, some with a byte order mark, mixed line endings, no final newline, or invalid UTF-8.
 fn contents() -> impl Strategy<Value = Vec<u8>> {
     let line = prop_oneof![
         "[a-z ]{0,10}".prop_map(String::into_bytes),
@@ -69,6 +74,7 @@ fn contents() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// Generates the content and mode of each of `FILES`; `None` for a missing file.
 fn files() -> impl Strategy<Value = Vec<Option<(Vec<u8>, u32)>>> {
     let file = (contents(), proptest::sample::select(MODES.to_vec()));
     proptest::collection::vec(proptest::option::weighted(0.7, file), FILES.len())
@@ -79,7 +85,7 @@ fn read_line(stage: &Stage, file: usize, line: usize) -> String {
     let bytes = fs::read(stage.path(FILES[file])).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes).replace(['\r', '\u{feff}'], "");
     let lines: Vec<&str> = text.lines().collect();
-    lines.get(line % lines.len().max(1)).unwrap_or(&"nothing").to_string()
+    lines.get(line % lines.len().max(1)).unwrap_or(&"no such line").to_string()
 }
 
 fn patch(sections: &str) -> (&'static str, Value) {
@@ -95,24 +101,25 @@ fn move_section(from: usize, to: usize) -> String {
     format!("*** Update File: {}\n*** Move to: {}\n", FILES[from], FILES[to])
 }
 
+/// Returns the tool and the arguments of a step.
 fn tool_call(stage: &Stage, step: &Step) -> (&'static str, Value) {
-    let edit = |file: usize, at: usize, text: &str| json!({"oldString": read_line(stage, file, at), "newString": text, "replaceAll": true});
+    let edit = |file: usize, line: usize, text: &str| json!({"oldString": read_line(stage, file, line), "newString": text, "replaceAll": true});
     match step {
         Step::Write(file, text) => ("write", json!({"filePath": FILES[*file], "content": text})),
-        Step::Edit(file, at, text) => {
-            let mut input = edit(*file, *at, text);
+        Step::Edit(file, line, text) => {
+            let mut input = edit(*file, *line, text);
             input["filePath"] = FILES[*file].into();
             ("edit", input)
         }
         Step::Edits(file, edits) => {
-            let edits: Vec<_> = edits.iter().map(|(at, text)| edit(*file, *at, text)).collect();
+            let edits: Vec<_> = edits.iter().map(|(line, text)| edit(*file, *line, text)).collect();
             ("multiedit", json!({"filePath": FILES[*file], "edits": edits}))
         }
         Step::Add(file, text) => patch(&add_section(*file, text)),
         Step::Delete(file) => patch(&format!("*** Delete File: {}\n", FILES[*file])),
         Step::Move(from, to) => patch(&move_section(*from, *to)),
-        Step::Mode(file, on) => {
-            let (name, mode) = (FILES[*file], if *on { "100755" } else { "100644" });
+        Step::Mode(file, executable) => {
+            let (name, mode) = (FILES[*file], if *executable { "100755" } else { "100644" });
             let text = format!("diff --git a/{name} b/{name}\nold mode 100644\nnew mode {mode}\n");
             ("apply_patch", json!({"patchText": text}))
         }
@@ -124,14 +131,15 @@ fn tool_call(stage: &Stage, step: &Step) -> (&'static str, Value) {
     }
 }
 
-/// Returns files with content and mode. Folders are ignored, since created folders stay.
+/// Returns the content and mode of each file. Folders are ignored, because undoing does not remove them.
 fn state(stage: &Stage) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
     let files = stage.tree().into_iter();
     files.filter_map(|(path, (content, mode))| Some((path, (content?, mode)))).collect()
 }
 
+/// Runs the steps, then undoes those that changed something, and checks that each undo restores the files.
 async fn run_and_undo(toolbox: &Toolbox, stage: &Stage, steps: Vec<Step>) {
-    let mut done = Vec::new();
+    let mut changes = Vec::new();
     for step in steps {
         for file in FILES {
             // Read the file, so that it may be overwritten. It may not exist.
@@ -143,13 +151,13 @@ async fn run_and_undo(toolbox: &Toolbox, stage: &Stage, steps: Vec<Step>) {
         let is_changed = state(stage) != before;
         assert!(result.outcome.is_ok() || !is_changed, "{step:?}: {:?}", result.outcome);
         if is_changed {
-            done.push((result.call, before, step));
+            changes.push((result.call, before, step));
         }
     }
-    for (id, before, step) in done.into_iter().rev() {
-        let undone = toolbox.undo(Some(&id)).await.outcome;
-        assert!(undone.is_ok(), "{step:?}: {undone:?}");
-        assert_eq!(state(stage), before, "{step:?}: {undone:?}");
+    for (id, before, step) in changes.into_iter().rev() {
+        let outcome = toolbox.undo(Some(&id)).await.outcome;
+        assert!(outcome.is_ok(), "{step:?}: {outcome:?}");
+        assert_eq!(state(stage), before, "{step:?}: {outcome:?}");
     }
 }
 
@@ -173,7 +181,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn undo_restores_a_mode_unless_it_changed_since() {
+async fn undo_restores_a_mode_unless_it_was_changed_afterwards() {
     let stage = Stage::new();
     stage.put("run.sh", "echo\n", 0o644);
     let toolbox = stage.toolbox().await;

@@ -1,4 +1,4 @@
-//! Approval of a server's tools, and questions of servers.
+//! Approval of a server's tools, and questions that servers ask the person.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::stage::{LONG, Stage, call, server};
 
-/// Says yes for the session and records what was asked.
+/// A person who approves everything for the session, and records the questions.
 #[derive(Clone, Default)]
 struct SessionYes(Arc<Mutex<Vec<String>>>);
 
@@ -26,7 +26,7 @@ impl Person for SessionYes {
 }
 
 #[tokio::test]
-async fn a_lasting_yes_covers_only_the_current_definition() {
+async fn a_lasting_approval_covers_only_the_current_definition_of_a_tool() {
     let stage = Stage::new();
     let person = SessionYes::default();
     let builder = stage.builder(&json!({"odd": server(&["plain"])})).person(person.clone());
@@ -34,34 +34,34 @@ async fn a_lasting_yes_covers_only_the_current_definition() {
     call(&toolbox, "odd_echo", json!({"text": "one"})).await;
     call(&toolbox, "odd_echo", json!({"text": "two"})).await;
     let asked = person.0.lock().clone();
-    assert_eq!(asked.len(), 1, "the second call needs no question: {asked:?}");
+    assert_eq!(asked.len(), 1, "only the first call asks: {asked:?}");
     let (subject, preview) = asked[0].split_once('\n').unwrap();
     assert!(subject.starts_with("odd_echo odd/echo#"), "{subject}");
     expect![[r#"
-        echo of the MCP server odd, with
+        The tool "echo" of the MCP server "odd", with arguments:
         {
           "text": "one"
         }"#]]
     .assert_eq(preview);
 
-    // The server changes the tool but not its name.
+    // The server changes the definition of the tool, but not its name.
     let before = toolbox.tools();
     let old = before.find("odd_echo").map(|(spec, _)| spec.about.clone()).unwrap();
     call(&toolbox, "odd_change", json!({})).await;
-    let changes = async {
+    let wait_for_change = async {
         while toolbox.tools().find("odd_echo").is_some_and(|(spec, _)| spec.about == old) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(LONG, changes).await.expect("the change was not noticed");
-    // A caller that still has the old offer calls nothing.
+    tokio::time::timeout(LONG, wait_for_change).await.expect("the change was not noticed");
+    // A call of the tool as it was offered before the change is refused.
     let old_call = helve_core::ToolCall::new("odd_echo", json!({"text": "old"}));
-    let stale =
+    let result =
         toolbox.engine().call(toolbox.session(), &before, old_call, Default::default()).await;
     expect![[r#"
         The tool echo of the MCP server "odd" changed after it was offered. Nothing was called.
         Read the tool's description again, then call it; that asks for permission again."#]]
-    .assert_eq(&stale.outcome.unwrap_err().full_message());
+    .assert_eq(&result.outcome.unwrap_err().full_message());
     person.0.lock().clear();
     assert_eq!(call(&toolbox, "odd_echo", json!({"text": "new"})).await, "new");
     assert_eq!(person.0.lock().len(), 1, "the changed tool is asked about again");
@@ -69,7 +69,7 @@ async fn a_lasting_yes_covers_only_the_current_definition() {
 }
 
 #[tokio::test]
-async fn a_servers_questions_go_to_the_person_and_are_limited() {
+async fn a_servers_first_five_questions_go_to_the_person() {
     let stage = Stage::new();
     let person = SessionYes::default();
     let builder = stage.builder(&json!({"odd": server(&["plain"])})).person(person.clone());
@@ -89,7 +89,7 @@ async fn a_servers_questions_go_to_the_person_and_are_limited() {
 }
 
 #[tokio::test]
-async fn without_a_person_questions_are_declined() {
+async fn questions_of_a_server_are_declined_if_nobody_can_answer() {
     let stage = Stage::new();
     let builder = stage.builder(&json!({"odd": server(&["plain"])})).allow("odd_ask");
     let toolbox = builder.build().await.unwrap();
@@ -101,7 +101,7 @@ async fn without_a_person_questions_are_declined() {
 }
 
 #[tokio::test]
-async fn a_rule_can_forbid_a_server() {
+async fn a_deny_rule_hides_the_tools_of_a_server() {
     let stage = Stage::new();
     stage.write("rules.json", r#"{"permission": {"odd_*": "deny"}}"#);
     let builder =

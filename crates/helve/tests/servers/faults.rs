@@ -56,13 +56,13 @@ async fn a_crash_during_a_call_is_reported_and_the_server_restarted() {
 }
 
 #[tokio::test]
-async fn a_server_that_always_crashes_is_given_up() {
+async fn a_server_that_always_crashes_is_not_restarted_forever() {
     let stage = Stage::new();
     let log = stage.path("log").display().to_string();
     let servers = json!({"odd": server_with(&["crash", &log], json!({"environment": {"TOKEN": "sesame-open"}}))});
     let toolbox = stage.toolbox(&servers).await;
     toolbox.servers().start_all();
-    let gave_up = async {
+    let wait_until_given_up = async {
         loop {
             let server = toolbox.servers().list().remove(0);
             if let helve::servers::ServerStatus::Down(helve::ServerError::GaveUp { .. }) =
@@ -74,7 +74,7 @@ async fn a_server_that_always_crashes_is_given_up() {
             check_builtin_tools(&toolbox).await;
         }
     };
-    let server = tokio::time::timeout(LONG, gave_up).await.unwrap();
+    let server = tokio::time::timeout(LONG, wait_until_given_up).await.unwrap();
     expect!["it failed 5 times in a row; last error: it exited: exit status: 4; last output: cannot start: bad token (secret)"]
         .assert_eq(&match server.status {
             helve::servers::ServerStatus::Down(error) => error.to_string(),
@@ -83,12 +83,12 @@ async fn a_server_that_always_crashes_is_given_up() {
     assert_eq!(stage.starts("log"), 5);
     let again = toolbox.servers().check("odd").await.unwrap();
     assert!(matches!(again.status, helve::servers::ServerStatus::Down(_)));
-    assert_eq!(stage.starts("log"), 5, "no restart on every check");
+    assert_eq!(stage.starts("log"), 5, "a check does not restart the server");
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn garbage_is_skipped() {
+async fn output_that_is_not_a_message_is_skipped() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["noise"])})).await;
     assert_eq!(call(&toolbox, "odd_echo", json!({"text": "heard"})).await, "heard");
@@ -99,7 +99,7 @@ async fn garbage_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_message_without_end_closes_the_connection() {
+async fn an_endless_message_closes_the_connection() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
     expect![[r#"
@@ -112,7 +112,7 @@ async fn a_message_without_end_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn a_flood_does_not_block_others() {
+async fn a_server_that_floods_does_not_block_others() {
     let stage = Stage::new();
     let servers = json!({"odd": server(&["plain"]), "good": server(&["plain"])});
     let toolbox = stage.toolbox(&servers).await;
@@ -152,7 +152,7 @@ async fn a_call_with_endless_progress_can_be_aborted() {
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
     let cancel = tokio_util::sync::CancellationToken::new();
     let mut events = toolbox.events();
-    let watching = async {
+    let abort_on_progress = async {
         loop {
             if let Some(helve::EventDelivery::Event(event)) = events.next().await
                 && matches!(event.what, helve::EventKind::Progress(_))
@@ -162,7 +162,7 @@ async fn a_call_with_endless_progress_can_be_aborted() {
         }
     };
     let call = toolbox.call_with_cancellation("odd_progress", json!({}), cancel.clone());
-    let both = async { tokio::join!(call, watching).0 };
+    let both = async { tokio::join!(call, abort_on_progress).0 };
     let result = tokio::time::timeout(LONG, both).await.unwrap();
     assert_eq!(result.outcome.unwrap_err().kind, helve::ErrorKind::Cancelled);
     toolbox.close().await;

@@ -1,4 +1,4 @@
-//! What servers provide: tools, resources, attachments, questions.
+//! What servers provide (tools, resources, attachments), and what they are given.
 
 use expect_test::expect;
 use helve::{Content, Toolbox};
@@ -24,7 +24,7 @@ async fn tools_are_called_and_their_failures_reported() {
 }
 
 #[tokio::test]
-async fn attachments_are_checked_and_kept() {
+async fn invalid_attachments_are_omitted_and_others_are_passed_on() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
     let output = toolbox.call("odd_pictures", json!({})).await.outcome.unwrap();
@@ -83,7 +83,7 @@ async fn resources_are_listed_and_read() {
 }
 
 #[tokio::test]
-async fn output_is_stripped_and_bounded_like_any_other() {
+async fn control_characters_and_long_output_of_servers_are_cut() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
     let text = call(&toolbox, "odd_ansi", json!({})).await;
@@ -93,7 +93,7 @@ async fn output_is_stripped_and_bounded_like_any_other() {
 }
 
 #[tokio::test]
-async fn tool_names_are_safe_and_never_replace_others() {
+async fn tool_names_are_sanitized_and_never_replace_others() {
     let stage = Stage::new();
     let servers =
         json!({"a": server(&["names"]), "a_": server(&["names"]), "many": server(&["many"])});
@@ -127,7 +127,7 @@ async fn a_server_gets_only_a_small_environment() {
     let environment: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(environment["MINE"], "given");
     assert!(environment["PATH"].is_string());
-    // Cargo sets this one for every test.
+    // Cargo sets this variable for every test.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     assert!(environment["CARGO_MANIFEST_DIR"].is_null(), "{text}");
     toolbox.close().await;
@@ -153,15 +153,17 @@ async fn closing_ends_a_server_and_its_processes() {
     let toolbox: Toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
     let pids = call(&toolbox, "odd_pids", json!({})).await;
     toolbox.close().await;
-    // A killed process takes a moment to end. A zombie counts as ended.
+    // It takes a moment until a killed process ends. A zombie counts as ended.
     let is_alive = |pid: &str| {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         !state.is_empty() && !state.contains(") Z ")
     };
-    let gone = async {
+    let wait_for_end = async {
         while pids.split(' ').any(is_alive) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(crate::stage::LONG, gone).await.expect("its processes are still running");
+    tokio::time::timeout(crate::stage::LONG, wait_for_end)
+        .await
+        .expect("its processes are still running");
 }

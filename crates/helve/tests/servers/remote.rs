@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, call, check_builtin_tools, script};
 
-/// The script as an HTTP server, and its URL.
+/// A process that runs the script as an HTTP server, and its URL.
 struct RemoteServer(Child, String);
 
 impl RemoteServer {
@@ -25,6 +25,7 @@ impl RemoteServer {
         Self(child, format!("http://127.0.0.1:{port}"))
     }
 
+    /// Returns the configuration of a server at this path.
     fn at(&self, path: &str) -> Value {
         let url = format!("{}{path}", self.1);
         json!({"type": "remote", "url": url, "headers": {"Authorization": "Bearer sesame-open"}})

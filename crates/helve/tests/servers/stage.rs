@@ -1,4 +1,4 @@
-//! A folder, a configuration, and servers run by the script next to this file.
+//! Folders and a configuration for one test, whose servers are instances of the script `server.py`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use helve::{Builder, Toolbox};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Longer than anything here takes.
+/// Timeout that no successful step reaches.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) struct Stage {
@@ -30,7 +30,7 @@ impl Stage {
         std::fs::write(self.path(relative), text).unwrap();
     }
 
-    /// Returns how many times the server that logs to this file was started.
+    /// Returns how often the server that logs to this file was started.
     pub(crate) fn starts(&self, file: &str) -> usize {
         std::fs::read_to_string(self.path(file)).unwrap_or_default().lines().count()
     }
@@ -43,7 +43,7 @@ impl Stage {
             .config(self.path("config.json"))
     }
 
-    /// A toolbox whose person says yes to everything.
+    /// Returns a toolbox whose person says yes to everything.
     pub(crate) async fn toolbox(&self, servers: &Value) -> Toolbox {
         self.builder(servers).yes().build().await.unwrap()
     }
@@ -54,6 +54,7 @@ pub(crate) fn script() -> String {
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/server.py").to_owned()
 }
 
+/// Returns the configuration of a server that runs the script with these arguments.
 pub(crate) fn server(args: &[&str]) -> Value {
     let script = script();
     let command: Vec<&str> =
@@ -61,6 +62,7 @@ pub(crate) fn server(args: &[&str]) -> Value {
     json!({"type": "local", "command": command})
 }
 
+/// Like [`server`], with further fields of the configuration.
 pub(crate) fn server_with(args: &[&str], extra_fields: Value) -> Value {
     let mut server = server(args);
     server.as_object_mut().unwrap().extend(extra_fields.as_object().unwrap().clone());

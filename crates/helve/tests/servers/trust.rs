@@ -1,4 +1,4 @@
-//! Which servers are started: always the user's, a folder's only after it is trusted.
+//! Checks which servers are started: those of the user always, those of a folder only after it is trusted.
 
 use helve::servers::ServerStatus;
 use serde_json::json;
@@ -6,13 +6,13 @@ use serde_json::json;
 use crate::stage::{Stage, call, script, server};
 
 #[tokio::test]
-async fn a_folders_servers_need_trust() {
+async fn servers_of_a_folder_are_started_only_if_it_is_trusted() {
     let stage = Stage::new();
     let log = stage.path("log").display().to_string();
-    let shared = json!({"mcpServers": {
+    let config = json!({"mcpServers": {
         "theirs": {"command": "python3", "args": [script(), "plain", log]},
     }});
-    stage.write("app/.mcp.json", &shared.to_string());
+    stage.write("app/.mcp.json", &config.to_string());
     let toolbox = stage.toolbox(&json!({"mine": server(&["plain"])})).await;
     toolbox.start_servers().await;
     let text = call(&toolbox, "theirs_echo", json!({"text": "x"})).await;
@@ -29,8 +29,8 @@ async fn a_folders_servers_need_trust() {
     assert_eq!(stage.starts("log"), 1);
     toolbox.close().await;
 
-    // Another program in its place is not trusted.
-    stage.write("app/.mcp.json", &shared.to_string().replace("plain", "crash"));
+    // The configuration now starts the script with another argument, so it is no longer trusted.
+    stage.write("app/.mcp.json", &config.to_string().replace("plain", "crash"));
     let toolbox = stage.toolbox(&json!({})).await;
     toolbox.start_servers().await;
     assert_eq!(stage.starts("log"), 1);

@@ -318,7 +318,7 @@ fn only_regular_files_are_changed() {
             expect: ExpectedContent::Absent,
             bytes: Bytes::new(),
             mode: FileMode::Keep,
-            links: HardLinks::Break,
+            links: HardLinks::Replace,
         };
         let remove = CommitChange::Remove { at: fixture.at(name), expect: ExpectedContent::Absent };
         for change in [write, remove] {

@@ -105,21 +105,21 @@ fn fail_each_call(changes: &str, unsupported: &'static Unsupported, links: HardL
 #[test]
 fn a_failing_call_leaves_all_files_old_or_new() {
     for changes in SCENARIOS {
-        fail_each_call(changes, FILE_SYSTEMS[0], HardLinks::Break);
+        fail_each_call(changes, FILE_SYSTEMS[0], HardLinks::Replace);
     }
 }
 
 #[test]
 fn a_failing_call_is_harmless_where_names_cannot_be_exchanged() {
     for changes in SCENARIOS {
-        fail_each_call(changes, FILE_SYSTEMS[1], HardLinks::Break);
+        fail_each_call(changes, FILE_SYSTEMS[1], HardLinks::Replace);
     }
 }
 
 #[test]
 fn a_failing_call_is_harmless_where_files_cannot_be_linked() {
     for changes in SCENARIOS {
-        fail_each_call(changes, FILE_SYSTEMS[2], HardLinks::Break);
+        fail_each_call(changes, FILE_SYSTEMS[2], HardLinks::Replace);
     }
 }
 
@@ -133,7 +133,7 @@ fn a_failing_call_is_harmless_when_a_file_is_written_in_place() {
 fn all_file_systems_give_the_same_result() {
     for changes in SCENARIOS {
         let states =
-            FILE_SYSTEMS.map(|unsupported| undisturbed(changes, unsupported, HardLinks::Break).1);
+            FILE_SYSTEMS.map(|unsupported| undisturbed(changes, unsupported, HardLinks::Replace).1);
         assert!(states.iter().all(|state| *state == states[0]), "{changes}: {states:#?}");
     }
 }
@@ -144,10 +144,10 @@ fn a_commit_on_a_full_disk_changes_nothing() {
     const STORING: [&str; 7] =
         ["create", "write", "make_folder", "link", "sync", "set_attribute", "make_private_folder"];
     for changes in SCENARIOS {
-        let (old, new, calls) = undisturbed(changes, &[], HardLinks::Break);
+        let (old, new, calls) = undisturbed(changes, &[], HardLinks::Replace);
         for nth in 0..calls {
             let made = AtomicUsize::new(0);
-            let (fixture, changes) = prepared(changes, HardLinks::Break, move |name| {
+            let (fixture, changes) = prepared(changes, HardLinks::Replace, move |name| {
                 let is_later = made.fetch_add(1, Ordering::Relaxed) >= nth;
                 (is_later && STORING.contains(&name)).then_some(Errno::NOSPC)
             });
@@ -162,12 +162,12 @@ fn a_commit_on_a_full_disk_changes_nothing() {
 #[test]
 fn on_a_broken_disk_each_file_is_old_or_new() {
     for changes in SCENARIOS {
-        let (old, new, calls) = undisturbed(changes, &[], HardLinks::Break);
+        let (old, new, calls) = undisturbed(changes, &[], HardLinks::Replace);
         let lines = |tree: &str| tree.lines().map(str::to_owned).collect::<Vec<_>>();
         let (old, new) = (lines(&old), lines(&new));
         for nth in 0..calls {
             let made = AtomicUsize::new(0);
-            let (fixture, changes) = prepared(changes, HardLinks::Break, move |_| {
+            let (fixture, changes) = prepared(changes, HardLinks::Replace, move |_| {
                 (made.fetch_add(1, Ordering::Relaxed) >= nth).then_some(Errno::IO)
             });
             let result = fixture.commit(&changes);

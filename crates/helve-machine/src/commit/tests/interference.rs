@@ -185,7 +185,7 @@ fn nothing_outside_changes_while_a_folder_is_swapped_with_a_link() {
                 expect: ExpectedContent::Hash(ContentHash::of(content.as_bytes())),
                 bytes: Bytes::from(n.to_string()),
                 mode: FileMode::Keep,
-                links: HardLinks::Break,
+                links: HardLinks::Replace,
             };
             match fixture.commit(&[change]) {
                 Ok(_) => {

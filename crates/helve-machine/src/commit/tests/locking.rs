@@ -62,7 +62,7 @@ fn concurrent_threads_lose_no_change() {
             expect: ExpectedContent::Hash(ContentHash::of(&content)),
             bytes: Bytes::from((count + 1).to_string()),
             mode: FileMode::Keep,
-            links: HardLinks::Break,
+            links: HardLinks::Replace,
         };
         match commit(&Syscalls::default(), &locks, &swept_folders, &[change]) {
             Ok(_) => break,

@@ -38,7 +38,7 @@ fn write(root: &Path, name: &str, expect: &[u8], bytes: Bytes) -> CommitChange {
         expect: ExpectedContent::Hash(ContentHash::of(expect)),
         bytes,
         mode: FileMode::Keep,
-        links: HardLinks::Break,
+        links: HardLinks::Replace,
     }
 }
 

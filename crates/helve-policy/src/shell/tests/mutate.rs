@@ -1,37 +1,39 @@
-//! Makes variants of a script: other white space, quotes, escapes, comments, nesting, wrappers. An attack stays an attack.
+//! Makes variants of a script by changing white space, quotes, escapes, comments, nesting or wrappers. The variant of
+//! an attack is still an attack.
 
-/// One change, picked by the seed.
-pub(super) fn once(script: &str, seed: u64) -> String {
+/// Makes one change, picked by the seed.
+pub(super) fn change(script: &str, seed: u64) -> String {
     let pick = usize::try_from(seed % 1_000_003).unwrap_or(0);
-    let (kind, place) = (pick % 10, pick / 10);
+    let (kind, choice) = (pick % 10, pick / 10);
     match kind {
         0 => format!(
             "{}{script}",
-            [" ", "\t", "\n", " \t ", "true;", "# note\n", "\\\n", ": ;\n"][place % 8]
+            [" ", "\t", "\n", " \t ", "true;", "# note\n", "\\\n", ": ;\n"][choice % 8]
         ),
         1 if !script.ends_with('\\') => {
-            format!("{script}{}", ["\n", "\n# note", "\n:", "\n\n", "\ntrue", "\n \t"][place % 6])
+            format!("{script}{}", ["\n", "\n# note", "\n:", "\n\n", "\ntrue", "\n \t"][choice % 6])
         }
-        2 => respell(script, place),
-        3 => separators(script, place),
-        4..=6 => nest(script, place),
+        2 => respell(script, choice),
+        3 => replace_spaces(script, choice),
+        4..=6 => nest(script, choice),
         7 => format!("zz=1\n{script}"),
-        8 => wrap(script, place),
+        8 => wrap(script, choice),
         _ => format!(
             "{}\n{script}",
-            ["ls", "cd .", "echo a | cat", "cat <<'E'\n$(b)\nE", "zz=a; echo $zz"][place % 5]
+            ["ls", "cd .", "echo a | cat", "cat <<'E'\n$(b)\nE", "zz=a; echo $zz"][choice % 5]
         ),
     }
 }
 
-/// Whether parts of the text can be changed one by one: nothing in it changes the meaning of what follows.
+/// Whether each word can be changed by itself, because the script has no quotes, expansions or other syntax across
+/// words.
 fn is_plain(script: &str) -> bool {
     !script.contains(['\'', '"', '\\', '`', '$', '#', '[', '{', '(', '<', '\r'])
         && script.is_ascii()
 }
 
 /// Spells one word in another way that means the same.
-fn respell(script: &str, place: usize) -> String {
+fn respell(script: &str, choice: usize) -> String {
     let keywords = [
         "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "in",
         "esac", "time", "select", "coproc", "function",
@@ -44,12 +46,12 @@ fn respell(script: &str, place: usize) -> String {
     if !is_plain(script) || words.is_empty() || script.contains('=') {
         return script.to_string();
     }
-    let word = words[place % words.len()];
+    let word = words[choice % words.len()];
     let at = word.as_ptr() as usize - script.as_ptr() as usize;
     let (first, rest) = word.split_at(1);
-    let number_of_stream = script[at + word.len()..].starts_with('>');
-    let respelled = match place / words.len() % 6 {
-        _ if number_of_stream => word.to_string(),
+    let is_fd_number = script[at + word.len()..].starts_with('>');
+    let respelled = match choice / words.len() % 6 {
+        _ if is_fd_number => word.to_string(),
         0 => format!("'{word}'"),
         1 => format!("\"{word}\""),
         2 => format!("\\{word}"),
@@ -60,18 +62,19 @@ fn respell(script: &str, place: usize) -> String {
     format!("{}{respelled}{}", &script[..at], &script[at + word.len()..])
 }
 
-/// Other blanks between words.
-fn separators(script: &str, place: usize) -> String {
+/// Replaces the spaces between words by other white space.
+fn replace_spaces(script: &str, choice: usize) -> String {
     if !is_plain(script) {
         return script.to_string();
     }
-    script.replace(' ', ["  ", "\t", " \t ", " \\\n "][place % 4])
+    script.replace(' ', ["  ", "\t", " \t ", " \\\n "][choice % 4])
 }
 
-fn nest(script: &str, place: usize) -> String {
-    let broken =
+/// Puts the script inside another command, such as a loop or a pipe.
+fn nest(script: &str, choice: usize) -> String {
+    let may_be_unbalanced =
         script.contains(['\\', '<']) || script.matches(['"', '\'', '`', '(', ')']).count() % 2 == 1;
-    if broken {
+    if may_be_unbalanced {
         return script.to_string();
     }
     let (before, after) = [
@@ -91,12 +94,12 @@ fn nest(script: &str, place: usize) -> String {
         ("{\n", "\n} 2>/dev/null"),
         ("cat <(", "\n)"),
         ("until ", "\ndo true; done"),
-    ][place % 16];
+    ][choice % 16];
     format!("{before}{script}{after}")
 }
 
-/// A program that runs the same words.
-fn wrap(script: &str, place: usize) -> String {
+/// Prepends a program that runs the rest of its words, such as `nohup`.
+fn wrap(script: &str, choice: usize) -> String {
     if !is_plain(script)
         || script.contains([';', '&', '|', '\n', '>', '=', '!'])
         || script.starts_with("cd")
@@ -105,6 +108,6 @@ fn wrap(script: &str, place: usize) -> String {
     }
     let wrapper =
         ["env", "command", "nice", "nohup", "timeout 9", "xargs", "time", "exec", "stdbuf -oL"]
-            [place % 9];
+            [choice % 9];
     format!("{wrapper} {script}")
 }

@@ -1,4 +1,4 @@
-//! Files in memory, with links. helve-nets includes this file too, and creates the files on disk.
+//! Sample files in memory, with links. helve-nets includes this file too, and creates the files on disk.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ pub(super) enum Node {
 }
 
 impl Tree {
-    /// What `tree.txt` describes.
+    /// Returns the files that `tree.txt` describes.
     pub(super) fn sample() -> Self {
         let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
         let mut file = String::new();
         for line in include_str!("tree.txt").lines().filter(|line| !line.starts_with('#')) {
             if let Some(text) = line.strip_prefix('|') {
-                if let Some(Node::File(whole)) = nodes.get_mut(&file) {
-                    whole.push_str(text);
-                    whole.push('\n');
+                if let Some(Node::File(content)) = nodes.get_mut(&file) {
+                    content.push_str(text);
+                    content.push('\n');
                 }
                 continue;
             }
@@ -44,40 +44,41 @@ impl Tree {
         Self { nodes }
     }
 
-    /// The path with every link followed, `None` if the links form a loop.
+    /// Returns the path with every link followed; `None` if the links form a loop.
     pub(super) fn real(&self, path: &str) -> Option<String> {
         self.follow(path, 0)
     }
 
+    /// `followed` is the number of links followed so far.
     fn follow(&self, path: &str, followed: usize) -> Option<String> {
-        let mut at = String::new();
+        let mut real = String::new();
         let mut names = path.split('/').filter(|name| !name.is_empty() && *name != ".");
         while let Some(name) = names.next() {
             if name == ".." {
-                at.truncate(at.rfind('/').unwrap_or(0));
+                real.truncate(real.rfind('/').unwrap_or(0));
                 continue;
             }
-            let next = format!("{at}/{name}");
+            let next = format!("{real}/{name}");
             match self.nodes.get(&next) {
                 Some(Node::Link(target)) => {
-                    let start = if target.starts_with('/') { String::new() } else { at };
+                    let start = if target.starts_with('/') { String::new() } else { real };
                     let rest: Vec<&str> = names.collect();
-                    let whole = format!("{start}/{target}/{}", rest.join("/"));
-                    return if followed > 8 { None } else { self.follow(&whole, followed + 1) };
+                    let path = format!("{start}/{target}/{}", rest.join("/"));
+                    return if followed > 8 { None } else { self.follow(&path, followed + 1) };
                 }
-                Some(Node::File(_) | Node::Folder) | None => at = next,
+                Some(Node::File(_) | Node::Folder) | None => real = next,
             }
         }
-        Some(if at.is_empty() { "/".into() } else { at })
+        Some(if real.is_empty() { "/".into() } else { real })
     }
 }
 
 impl FileFacts for Tree {
     fn resolve(&self, path: &str) -> Option<PathFacts> {
         let real = self.real(path)?;
-        let inside = real == ROOT || real.starts_with("/w/app/");
+        let is_inside = real == ROOT || real.starts_with("/w/app/");
         let subject = |path: &str| match path.strip_prefix("/w/app/") {
-            Some(beneath) => beneath.to_string(),
+            Some(relative) => relative.to_string(),
             None if path == ROOT => ".".to_string(),
             None => path.to_string(),
         };
@@ -87,7 +88,7 @@ impl FileFacts for Tree {
                 real.rsplit_once('/').map_or("", |(folder, _)| folder)
             }
         };
-        let outside = (!inside).then(|| Part::new("external_directory", format!("{folder}/*")));
+        let outside = (!is_inside).then(|| Part::new("external_directory", format!("{folder}/*")));
         let mut subjects = vec![subject(&real), subject(path)];
         subjects.dedup();
         let exists = self.nodes.contains_key(&real) || real == "/";
@@ -97,15 +98,14 @@ impl FileFacts for Tree {
     fn list(&self, folder: &str) -> Option<Vec<DirEntry>> {
         let real = self.real(folder)?;
         let start = if real == "/" { real } else { format!("{real}/") };
-        let inside = self.nodes.iter().filter_map(|(path, node)| {
+        let entries = self.nodes.iter().filter_map(|(path, node)| {
             let name = path.strip_prefix(&start).filter(|name| !name.contains('/'))?;
-            let link = matches!(node, Node::Link(_));
             Some(DirEntry {
                 name: name.to_string(),
-                is_link: link,
+                is_link: matches!(node, Node::Link(_)),
                 is_folder: matches!(node, Node::Folder),
             })
         });
-        Some(inside.collect())
+        Some(entries.collect())
     }
 }

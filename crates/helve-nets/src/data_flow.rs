@@ -1,5 +1,5 @@
-//! `flows`: scripts that set variables and change directories in every way a shell has, and then use them. They test
-//! whether the analysis tracks values and the working directory correctly.
+//! `data-flow`: scripts that set variables and change directories in every way that a shell offers, and then use them.
+//! They test whether the analysis tracks values and the working directory correctly.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use crate::random::Random;
 use crate::random_scripts;
 
 pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, String> {
-    let make = |random: &mut Random| {
+    let generate = |random: &mut Random| {
         let policy = random.pick(&["read", "read", "deny"]).to_string();
-        let script = FlowGenerator { random: &mut *random }.script();
+        let script = ScriptBuilder { random: &mut *random }.script();
         let quoted = || format!("'{}'", script.replace('\'', "'\\''"));
         // Another shell has fewer features and may parse the script differently.
         let script = match random.below(6) {
@@ -20,10 +20,10 @@ pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, 
         };
         ScriptCase { policy, script }
     };
-    random_scripts::run(files, "flows", count, seed, &make)
+    random_scripts::run(files, "data-flow scripts", count, seed, &generate)
 }
 
-/// Values of variables. Some are harmless in every command, others (`-delete`, `rm`) in hardly any.
+/// Values of variables. Some are harmless in every command, others (`-delete`, `rm`) are dangerous in most.
 const VALUES: &[&str] = &[
     "a.txt",
     "b.txt",
@@ -44,6 +44,7 @@ const VALUES: &[&str] = &[
     "'*.txt'",
     "-n",
 ];
+/// Arguments of `cd`.
 const FOLDERS: &[&str] =
     &["src", "src", "nope", ".", "..", "-", "\"$f\"", "$g", "/w/app/src", "a.txt", "./src"];
 /// Commands that use a variable or the working directory.
@@ -84,7 +85,7 @@ const USES: &[&str] = &[
     "cat src/$f",
     "cat \"$PWD/$f\"",
 ];
-/// Commands that set a variable `V` to a value `W`: certainly, possibly or not at all.
+/// Commands that set the variable `V` to the value `W`, or may set it, or seem to set it.
 const SETS: &[&str] = &[
     "V=W",
     "V=W",
@@ -278,15 +279,15 @@ const SHAPES: &[&str] = &[
 ];
 /// Maximum nesting of compound statements.
 const MAX_DEPTH: usize = 4;
-/// From this length on, no more statements are nested.
+/// Length from which on no further statements are nested.
 const MAX_BYTES: usize = 400;
 
-struct FlowGenerator<'r> {
+struct ScriptBuilder<'r> {
     random: &'r mut Random,
 }
 
-impl FlowGenerator<'_> {
-    /// Returns a script that sets something, does something, and then uses what was set.
+impl ScriptBuilder<'_> {
+    /// Returns a script that sets a variable, runs some statements, and then uses a variable or the working directory.
     fn script(mut self) -> String {
         let mut statements = vec![self.fill(SETS)];
         for _ in 0..=self.random.below(3) {
@@ -297,6 +298,7 @@ impl FlowGenerator<'_> {
         statements.join(separator)
     }
 
+    /// Returns a random statement, compound or simple.
     fn statement(&mut self, depth: usize) -> String {
         if depth >= MAX_DEPTH || self.random.below(5) < 2 {
             return match self.random.below(4) {
@@ -317,7 +319,7 @@ impl FlowGenerator<'_> {
         text
     }
 
-    /// Returns one of the templates with a variable for `V`, a value for `W` and a directory for `D`.
+    /// Returns a random template with `V` replaced by a variable, `W` by a value and `D` by a directory.
     fn fill(&mut self, templates: &[&str]) -> String {
         let mut text = String::new();
         let name = self.random.pick(&["f", "f", "g"]);
@@ -325,8 +327,9 @@ impl FlowGenerator<'_> {
         for (at, letter) in template.char_indices() {
             let is_boundary =
                 |c: Option<char>| !c.is_some_and(|c| c.is_ascii_uppercase() || c == '_');
-            let sides = (template[..at].chars().next_back(), template[at + 1..].chars().next());
-            let is_placeholder = is_boundary(sides.0) && is_boundary(sides.1);
+            let neighbours =
+                (template[..at].chars().next_back(), template[at + 1..].chars().next());
+            let is_placeholder = is_boundary(neighbours.0) && is_boundary(neighbours.1);
             match letter {
                 'V' if is_placeholder => text += name,
                 'W' if is_placeholder => text += self.random.pick(VALUES),
