@@ -69,7 +69,8 @@ fn record_downloads(walker: &mut Walker<'_>, args: &ParsedArgs, state: &ShellSta
     let dir = destination_flag(args).map_or(".", |it| it.value.shown());
     let to = Word::Literal(format!("{dir}/"));
     for address in args.arguments.iter().filter(|it| it.role == ArgRole::Url) {
-        let mode = TransferMode { symbolic: false, copies_entries: false, slash_copies_entries: false };
+        let mode =
+            TransferMode { symbolic: false, copies_entries: false, slash_copies_entries: false };
         add_transfer(walker, &address.value, &to, state, mode);
     }
 }
