@@ -38,7 +38,7 @@ pub(crate) async fn call_and_print(
     if progress_shown.load(Ordering::Relaxed) {
         output::status("");
     }
-    if let Some(notice) = toolbox.store().notice().await {
+    if let Some(notice) = toolbox.store().pending_warning().await {
         output::note(&notice);
     }
     let exit = exit_status(&result);
@@ -66,7 +66,7 @@ pub(crate) async fn exit_on_next_ctrl_c() {
 async fn show_progress_of(mut events: Subscription, progress_shown: Arc<AtomicBool>) {
     while let Some(delivery) = events.next().await {
         if let EventDelivery::Event(event) = delivery
-            && let EventKind::Progress(progress) = event.what
+            && let EventKind::Progress(progress) = event.kind
             && let Some(text) = progress.text
         {
             progress_shown.store(true, Ordering::Relaxed);
@@ -125,7 +125,7 @@ fn as_json(result: &ToolResult) -> Value {
             "call": result.call,
             "ok": true,
             "title": output.title,
-            "output": output.joined(),
+            "output": output.joined_text(),
             "metadata": output.metadata,
             "attachments": attachments(output),
         }),

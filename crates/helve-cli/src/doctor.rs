@@ -75,7 +75,7 @@ fn health_name(health: Health) -> &'static str {
 async fn store(toolbox: &helve::Toolbox) -> Finding {
     let folder = toolbox.data().display();
     let result = toolbox.store().calls(None, 1).await;
-    let notice = toolbox.store().notice().await;
+    let notice = toolbox.store().pending_warning().await;
     let (health, message) = match (result, notice) {
         (_, Some(notice)) => (Health::Bad, notice),
         (Err(err), None) => (Health::Bad, format!("{folder}: {err}")),
@@ -125,11 +125,11 @@ async fn sandbox(toolbox: &helve::Toolbox) -> [Finding; 2] {
     let is_configured = mode != helve::Sandbox::default();
     let (health, message) = match available.writes {
         Support::Yes(means) if is_configured => {
-            (Health::Good, format!("{}, using {means}", mode.word()))
+            (Health::Good, format!("{}, using {means}", mode.as_str()))
         }
         Support::Yes(means) => (Health::Good, format!("off; available using {means}")),
         Support::No(why) if is_configured => {
-            (Health::Bad, format!("{} is configured but not available: {why}", mode.word()))
+            (Health::Bad, format!("{} is configured but not available: {why}", mode.as_str()))
         }
         Support::No(why) => (Health::Note, format!("off; not available: {why}")),
     };

@@ -29,7 +29,7 @@ pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exi
         )
     };
     // If the store could not save it, the command must not report success.
-    let notice = toolbox.store().notice().await;
+    let notice = toolbox.store().pending_warning().await;
     toolbox.close().await;
     if let Some(notice) = notice {
         output::error(&notice);

@@ -68,7 +68,7 @@ async fn run_scenario(scenario: &Scenario) -> ScenarioResult {
         let tool = call["tool"].as_str().expect("each call names its tool");
         let result = toolbox.call(tool, call["arguments"].clone()).await;
         output = match result.outcome {
-            Ok(output) => format!("{}\n", output.joined()),
+            Ok(output) => format!("{}\n", output.joined_text()),
             Err(err) => format!("error: {}\n", err.full_message()),
         };
     }

@@ -22,22 +22,22 @@ use crate::machine::{FileContent, Machine, MachineError};
 use crate::output::ToolError;
 use crate::paths;
 use crate::resolved::Resolved;
+use crate::seen::SeenState;
 use crate::session::Session;
-use crate::shown::Shown;
 
 /// The largest file that is loaded as a whole.
 pub const MAX_BYTES: u64 = 64 << 20;
-/// How often an approved change is rebased onto a file that keeps changing.
+/// How many times an approved change is rebased onto a file that keeps changing.
 const MAX_REBASES: usize = 8;
 /// How long a formatter or language server may take.
 const FORMAT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A change that a tool asks for.
+/// A change to one file that a tool asks for.
 pub struct FileChange {
     pub path: Resolved,
-    /// The content that the change was computed from; `None` if there was no file.
+    /// The file that the change was computed from; `None` if there was none.
     pub base: Option<FileImage>,
-    pub then: ChangeKind,
+    pub kind: ChangeKind,
     pub rebase: Rebase,
 }
 
@@ -49,23 +49,24 @@ pub enum ChangeKind {
         links: HardLinks,
     },
     Remove,
-    /// The file gets another name and this content.
+    /// Moves the file and gives it this content.
     Move {
         to: Box<Resolved>,
-        over: Option<FileImage>,
+        /// The file that was at the target when the change was computed; `None` if there was none.
+        target_base: Option<FileImage>,
         bytes: Bytes,
     },
 }
 
-/// Whether a change may be rebased onto a file that has changed since.
+/// Whether a change may be rebased if somebody else changes the file first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rebase {
     Never,
-    /// Only if other lines changed.
+    /// Only if the other change is in other lines.
     Merge,
 }
 
-/// Changes that were applied, and problems found afterwards.
+/// Files that were changed, and problems that language servers then found in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedChanges {
     pub written: Vec<WrittenFile>,
@@ -75,79 +76,81 @@ pub struct AppliedChanges {
 impl Files {
     /// Loads a file for the tool's own use; `None` if there is none.
     ///
-    /// Fails if reading is denied. If reading must be asked about, the file is loaded, but nothing about it may be reported before the call has asked.
+    /// Fails if reading is denied. If reading needs an ask, the file is loaded, but the tool must not report anything about it
+    /// before the ask is granted.
     pub async fn load(&self, path: &Resolved) -> Result<Option<FileImage>, ToolError> {
         let words = self.session.dialect.words;
         for part in path.read_request().parts {
             let verdict = self.session.gate.judge(&part).await;
             match verdict.action {
                 Action::Allow => {}
-                Action::Ask => self.unasked.lock().push(part),
+                Action::Ask => self.parts_to_ask.lock().push(part),
                 Action::Deny => {
                     return Err(words.refused(&Refusal::Forbidden(Box::new((part, verdict)))));
                 }
             }
         }
         match path.machine.read(&path.place, MAX_BYTES).await {
-            Ok(whole) => Ok(Some(image(whole))),
+            Ok(content) => Ok(Some(to_image(content))),
             Err(MachineError::NotFound) => Ok(None),
             Err(err) => Err(words.machine_error(path.shown(), &err)),
         }
     }
 
-    /// Whether the session has seen or written the file in its present state.
-    pub async fn shown(&self, path: &Resolved, now: &FileImage) -> Shown {
-        self.session.was_shown(&path.real(), now).await
+    /// Whether the session has seen or written the present content of a file.
+    pub async fn seen_state(&self, path: &Resolved, current: &FileImage) -> SeenState {
+        self.session.seen_state(&path.real(), current).await
     }
 
-    /// Returns what a call changed, or the last change in this folder.
+    /// Returns what a call changed or, without a call, the last change in this workspace.
     pub async fn recorded_change(
         &self,
         call: Option<&str>,
     ) -> Result<Option<journal::RecordedChange>, ToolError> {
-        let found = self.session.workspace.recorded_change(call).await;
-        found.map_err(|err| self.session.dialect.words.memory_failed(&err.to_string()))
+        let change = self.session.workspace.recorded_change(call).await;
+        change.map_err(|err| self.session.dialect.words.memory_failed(&err.to_string()))
     }
 
-    /// Applies changes, all or none. Once started it is not cancelled with its call.
+    /// Applies changes, all or none. Once started, a commit completes even if its call is cancelled.
     pub async fn commit(
         &self,
         grant: &Grant<'_>,
-        wanted: Vec<FileChange>,
+        changes: Vec<FileChange>,
     ) -> Result<AppliedChanges, ToolError> {
         let words = self.session.dialect.words;
-        let mut acts = wanted.iter().flat_map(|want| want.touches());
-        if !acts.all(|path| grant.covers(&Act::Edit(path.real()))) {
+        let mut paths = changes.iter().flat_map(FileChange::paths);
+        if !paths.all(|path| grant.covers(&Act::Edit(path.real()))) {
             return Err(words.not_granted());
         }
-        let Some(first) = wanted.first() else {
+        let Some(first) = changes.first() else {
             return Ok(AppliedChanges { written: Vec::new(), diagnostics: Vec::new() });
         };
         let shown = first.path.shown().to_string();
         let job = CommitJob { session: self.session.clone(), call: self.call.clone() };
-        let committing = tokio::spawn(async move { job.commit(wanted).await });
-        let made = committing.await.unwrap_or_else(|failed| {
+        let committing = tokio::spawn(async move { job.commit(changes).await });
+        let outcome = committing.await.unwrap_or_else(|failed| {
             let why = MachineError::Other(failed.to_string());
             Err(CommitFailure::Journal { why: why.to_string() })
         });
-        match made {
-            Ok((made, edited)) => {
+        match outcome {
+            Ok((applied, edited)) => {
                 for path in edited {
                     self.recorder.emit(&self.call, EventKind::Edited { path });
                 }
-                Ok(made)
+                Ok(applied)
             }
-            Err(unmade) => Err(words.commit_failed(&shown, &unmade)),
+            Err(failure) => Err(words.commit_failed(&shown, &failure)),
         }
     }
 }
 
-/// The result of a commit, one entry per change.
+/// Changes that the machine has committed. Each list has one entry per change.
 struct CommittedChanges {
-    wanted: Vec<FileChange>,
-    intended: Vec<Option<ContentHash>>,
+    changes: Vec<FileChange>,
+    /// Hashes of the new content; `None` for a removed file.
+    new_hashes: Vec<Option<ContentHash>>,
     committed: Vec<Committed>,
-    moved_on: Vec<bool>,
+    is_rebased: Vec<bool>,
 }
 
 /// A commit in progress, from the journal to the formatters.
@@ -157,63 +160,65 @@ struct CommitJob {
 }
 
 impl CommitJob {
+    /// Commits changes, and rebases those that conflict. Returns the changed paths too.
     async fn commit(
         &self,
-        mut wanted: Vec<FileChange>,
+        mut changes: Vec<FileChange>,
     ) -> Result<(AppliedChanges, Vec<PathBuf>), CommitFailure> {
-        let mut moved_on = vec![false; wanted.len()];
+        let mut is_rebased = vec![false; changes.len()];
         let machine = self.session.workspace.host().machine().clone();
         for _ in 0..MAX_REBASES {
-            let intended = self.hash_new_content(&wanted).await?;
-            let entry = self.begin(&wanted, &intended).await?;
-            let changes = wanted.iter().map(FileChange::change).collect();
-            let conflict = match machine.commit(changes).await {
+            let new_hashes = self.hash_new_content(&changes).await?;
+            let entry = self.begin_entry(&changes, &new_hashes).await?;
+            let commit = changes.iter().map(FileChange::to_commit_change).collect();
+            let conflict = match machine.commit(commit).await {
                 Ok(committed) => {
-                    let done = CommittedChanges { wanted, intended, committed, moved_on };
+                    let done = CommittedChanges { changes, new_hashes, committed, is_rebased };
                     return self.finish(entry, done).await;
                 }
                 Err(CommitError::Conflict { at, .. }) => at,
                 Err(error) => {
-                    // Files that stayed changed can be restored from the journal.
+                    // After a torn commit some files stay changed. They can be restored from the journal.
                     if !matches!(error, CommitError::Torn { .. }) {
                         self.session.workspace.journal().discard(entry);
                     }
                     return Err(CommitFailure::Commit {
-                        shown: self.error_path(&wanted, &error),
+                        shown: self.error_path(&changes, &error),
                         error,
                     });
                 }
             };
             self.session.workspace.journal().discard(entry);
-            let Some(index) = wanted.iter().position(|want| want.is_at(&conflict.path())) else {
+            let Some(index) = changes.iter().position(|change| change.is_at(&conflict.path())) else {
                 let error = CommitError::Conflict { at: conflict, found: None };
                 return Err(CommitFailure::Commit {
-                    shown: self.error_path(&wanted, &error),
+                    shown: self.error_path(&changes, &error),
                     error,
                 });
             };
-            rebase(&*machine, &mut wanted[index]).await?;
-            moved_on[index] = true;
+            rebase(&*machine, &mut changes[index]).await?;
+            is_rebased[index] = true;
         }
-        Err(CommitFailure::Stale { shown: wanted[0].path.shown().into(), now: None })
+        Err(CommitFailure::Stale { shown: changes[0].path.shown().into(), now: None })
     }
 
     /// Hashes the new content of each file, off the runtime's threads.
     async fn hash_new_content(
         &self,
-        wanted: &[FileChange],
+        changes: &[FileChange],
     ) -> Result<Vec<Option<ContentHash>>, CommitFailure> {
-        let contents: Vec<_> = wanted.iter().map(FileChange::content).collect();
+        let contents: Vec<_> = changes.iter().map(FileChange::content).collect();
         let hash = |bytes: Option<Bytes>| bytes.map(|bytes| ContentHash::of(&bytes));
         let hashing = move || contents.into_iter().map(hash).collect();
-        let hash_new_content = tokio::task::spawn_blocking(hashing).await;
-        hash_new_content.map_err(|failed| CommitFailure::Journal { why: failed.to_string() })
+        let hashes = tokio::task::spawn_blocking(hashing).await;
+        hashes.map_err(|failed| CommitFailure::Journal { why: failed.to_string() })
     }
 
-    async fn begin(
+    /// Records the old content of all files in the journal.
+    async fn begin_entry(
         &self,
-        wanted: &[FileChange],
-        intended: &[Option<ContentHash>],
+        changes: &[FileChange],
+        new_hashes: &[Option<ContentHash>],
     ) -> Result<EntryId, CommitFailure> {
         let entry = JournalEntry {
             call: self.call.id.to_string(),
@@ -221,138 +226,142 @@ impl CommitJob {
             tool: self.call.tool.clone(),
             root: self.session.workspace.root().into(),
             at: now(),
-            files: wanted
+            files: changes
                 .iter()
-                .zip(intended)
-                .flat_map(|(want, intended)| want.before(*intended))
+                .zip(new_hashes)
+                .flat_map(|(change, new_hash)| change.before_images(*new_hash))
                 .collect(),
         };
         let begun = self.session.workspace.journal().begin(&entry).await;
         begun.map_err(|err| CommitFailure::Journal { why: err.to_string() })
     }
 
+    /// Formats the changed files, completes the journal entry, and collects diagnostics.
     async fn finish(
         &self,
         entry: EntryId,
         done: CommittedChanges,
     ) -> Result<(AppliedChanges, Vec<PathBuf>), CommitFailure> {
-        let CommittedChanges { wanted, intended, committed, moved_on } = done;
+        let CommittedChanges { changes, new_hashes, committed, is_rebased } = done;
         let (mut written, mut after) = (Vec::new(), Vec::new());
-        for (at, want) in wanted.iter().enumerate() {
-            let now = want.content().zip(intended[at]).zip(committed[at].mode);
-            let now = now.map(|((bytes, hash), mode)| FileImage { bytes, mode, hash });
-            let (made, left) = self.written(want, now, &committed[at], moved_on[at]).await;
-            written.push(made);
-            after.extend(want.after(left));
+        for (at, change) in changes.iter().enumerate() {
+            let image = change.content().zip(new_hashes[at]).zip(committed[at].mode);
+            let image = image.map(|((bytes, hash), mode)| FileImage { bytes, mode, hash });
+            let (file, final_image) =
+                self.finish_file(change, image, &committed[at], is_rebased[at]).await;
+            written.push(file);
+            after.extend(change.after_images(final_image));
         }
-        // The files are changed. An entry that cannot be completed still has the old content.
-        self.session.workspace.journal().done(entry, &after).await.ok();
-        let edited = wanted.iter().flat_map(|want| want.touches()).map(Resolved::real).collect();
+        // The files are changed already, so an error is ignored. The entry still has the old content.
+        self.session.workspace.journal().mark_applied(entry, &after).await.ok();
+        let edited = changes.iter().flat_map(FileChange::paths).map(Resolved::real).collect();
         let diagnostics = self.diagnose(&written).await;
         Ok((AppliedChanges { written, diagnostics }, edited))
     }
 
     /// Formats a written file, updates the session's record of it, and returns its final content.
-    async fn written(
+    async fn finish_file(
         &self,
-        want: &FileChange,
-        now: Option<FileImage>,
-        done: &Committed,
-        moved_on: bool,
+        change: &FileChange,
+        image: Option<FileImage>,
+        committed: &Committed,
+        is_rebased: bool,
     ) -> (WrittenFile, Option<FileImage>) {
-        let target = want.target();
-        let (mut now, mut is_formatted) = (now, false);
-        if let Some(image) = &mut now
-            && let Some(formatted) = self.format(target, image, want.links()).await
+        let target = change.target();
+        let (mut final_image, mut is_formatted) = (image, false);
+        if let Some(image) = &mut final_image
+            && let Some(formatted) = self.format(target, image, change.links()).await
         {
             (*image, is_formatted) = (formatted, true);
         }
         let written = WrittenFile {
             path: target.real(),
             shown: target.shown().into(),
-            bytes: now.as_ref().map(|image| image.bytes.clone()),
-            rebased: moved_on,
-            hard_links: done.links,
-            link_mode: want.links(),
+            bytes: final_image.as_ref().map(|image| image.bytes.clone()),
+            rebased: is_rebased,
+            hard_links: committed.links,
+            link_mode: change.links(),
             formatted: is_formatted,
         };
-        if let ChangeKind::Move { .. } = want.then {
-            self.session.forget(&want.path.real());
+        if let ChangeKind::Move { .. } = change.kind {
+            self.session.forget(&change.path.real());
         }
-        match &now {
-            Some(image) => self.session.wrote(&written.path, image),
+        match &final_image {
+            Some(image) => self.session.mark_written(&written.path, image),
             None => self.session.forget(&written.path),
         }
-        (written, now)
+        (written, final_image)
     }
 
-    /// Writes formatted content by a second compare-and-swap, which replaces only our own bytes.
+    /// Runs the formatters on a written file. Their content is written by a second compare-and-swap, so that it never
+    /// replaces what somebody else wrote. Returns the formatted file; `None` if nothing changed.
     async fn format(
         &self,
         path: &Resolved,
         image: &FileImage,
         links: HardLinks,
     ) -> Option<FileImage> {
-        let mut now = image.clone();
-        for neighbour in self.session.workspace.after() {
-            let formatting = neighbour.format(path, &now.bytes);
-            let Ok(Some(better)) = tokio::time::timeout(FORMAT_TIMEOUT, formatting).await else {
+        let mut current = image.clone();
+        for formatter in self.session.workspace.after_write() {
+            let formatting = formatter.format(path, &current.bytes);
+            let Ok(Some(formatted)) = tokio::time::timeout(FORMAT_TIMEOUT, formatting).await else {
                 continue;
             };
-            if better == now.bytes {
+            if formatted == current.bytes {
                 continue;
             }
             let change = commit::CommitChange::Write {
                 at: path.place.clone(),
-                expect: ExpectedContent::Hash(now.hash),
-                bytes: better.clone(),
+                expect: ExpectedContent::Hash(current.hash),
+                bytes: formatted.clone(),
                 mode: FileMode::Keep,
                 links,
             };
             if path.machine.commit(vec![change]).await.is_ok() {
-                now = FileImage::new(better, now.mode);
+                current = FileImage::new(formatted, current.mode);
             }
         }
-        (now.bytes != image.bytes).then_some(now)
+        (current.bytes != image.bytes).then_some(current)
     }
 
     async fn diagnose(&self, written: &[WrittenFile]) -> Vec<Diagnostic> {
         let mut all = Vec::new();
-        for neighbour in self.session.workspace.after() {
-            let looking = neighbour.diagnose(written);
-            all.extend(tokio::time::timeout(FORMAT_TIMEOUT, looking).await.unwrap_or_default());
+        for checker in self.session.workspace.after_write() {
+            let diagnosing = checker.diagnose(written);
+            all.extend(tokio::time::timeout(FORMAT_TIMEOUT, diagnosing).await.unwrap_or_default());
         }
         all
     }
 
-    fn error_path(&self, wanted: &[FileChange], error: &CommitError) -> String {
+    /// Returns the displayed path of the file that a commit failed on.
+    fn error_path(&self, changes: &[FileChange], error: &CommitError) -> String {
         let at = match error {
             CommitError::Conflict { at, .. }
             | CommitError::ReadOnly { at }
-            | CommitError::Twice { at }
+            | CommitError::DuplicateFile { at }
             | CommitError::Busy { at, .. }
             | CommitError::Failed { at, .. }
             | CommitError::Torn { at, .. } => at.path(),
             CommitError::Lock { folder, .. } => folder.clone(),
         };
-        let touched = wanted.iter().flat_map(|want| want.touches());
-        let known = touched.into_iter().find(|path| path.real() == at);
+        let mut paths = changes.iter().flat_map(FileChange::paths);
+        let known = paths.find(|path| path.real() == at);
         known.map_or_else(|| paths::display(&at).into_owned(), |path| path.shown().into())
     }
 }
 
-fn image(FileContent { bytes, mode, hash }: FileContent) -> FileImage {
+fn to_image(FileContent { bytes, mode, hash }: FileContent) -> FileImage {
     FileImage { bytes, mode, hash }
 }
 
-/// Rebases an approved change onto the present file, if other lines changed.
-async fn rebase(machine: &dyn Machine, want: &mut FileChange) -> Result<(), CommitFailure> {
-    let shown = want.path.shown().to_string();
-    let theirs = match machine.read(&want.path.place, MAX_BYTES).await {
-        Ok(whole) => Some(image(whole)),
+/// Rebases an approved change onto the present file, if the file changed in other lines.
+async fn rebase(machine: &dyn Machine, change: &mut FileChange) -> Result<(), CommitFailure> {
+    let shown = change.path.shown().to_string();
+    let theirs = match machine.read(&change.path.place, MAX_BYTES).await {
+        Ok(content) => Some(to_image(content)),
         Err(MachineError::NotFound) => None,
         Err(why) => {
-            let error = CommitError::Failed { at: want.path.place.clone(), why };
+            let error = CommitError::Failed { at: change.path.place.clone(), why };
             return Err(CommitFailure::Commit { shown, error });
         }
     };
@@ -360,27 +369,27 @@ async fn rebase(machine: &dyn Machine, want: &mut FileChange) -> Result<(), Comm
         shown: shown.clone(),
         now: theirs.as_ref().map(|theirs| theirs.bytes.clone()),
     };
-    let (Rebase::Merge, Some(base), Some(theirs)) = (want.rebase, &want.base, &theirs) else {
+    let (Rebase::Merge, Some(base), Some(theirs)) = (change.rebase, &change.base, &theirs) else {
         return Err(stale());
     };
-    match &mut want.then {
+    match &mut change.kind {
         ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => {
             let merged = merge::merge3(&base.bytes, bytes, &theirs.bytes);
             *bytes = merged.map_err(|_conflict| stale())?.into();
         }
         ChangeKind::Remove => return Err(stale()),
     }
-    want.base = Some(theirs.clone());
+    change.base = Some(theirs.clone());
     Ok(())
 }
 
 impl FileChange {
-    fn change(&self) -> commit::CommitChange {
+    fn to_commit_change(&self) -> commit::CommitChange {
         let expect = |base: &Option<FileImage>| {
             base.as_ref().map_or(ExpectedContent::Absent, |base| ExpectedContent::Hash(base.hash))
         };
         let at = self.path.place.clone();
-        match &self.then {
+        match &self.kind {
             ChangeKind::Write { bytes, mode, links } => commit::CommitChange::Write {
                 at,
                 expect: expect(&self.base),
@@ -389,67 +398,72 @@ impl FileChange {
                 links: *links,
             },
             ChangeKind::Remove => commit::CommitChange::Remove { at, expect: expect(&self.base) },
-            ChangeKind::Move { to, over, bytes } => commit::CommitChange::Move {
+            ChangeKind::Move { to, target_base, bytes } => commit::CommitChange::Move {
                 from: at,
                 expect: expect(&self.base),
                 to: to.place.clone(),
-                over: expect(over),
+                expect_at_target: expect(target_base),
                 content: MovedContent::New(bytes.clone()),
             },
         }
     }
 
     /// Returns every path that changes.
-    fn touches(&self) -> Vec<&Resolved> {
-        match &self.then {
+    fn paths(&self) -> Vec<&Resolved> {
+        match &self.kind {
             ChangeKind::Write { .. } | ChangeKind::Remove => vec![&self.path],
             ChangeKind::Move { to, .. } => vec![&self.path, to.as_ref()],
         }
     }
 
+    /// Whether the change applies to this path. The target of a move does not count.
     fn is_at(&self, path: &std::path::Path) -> bool {
         self.path.real() == path
     }
 
-    /// The path that has the content afterwards.
+    /// Returns the path that has the new content, or had the removed one.
     fn target(&self) -> &Resolved {
-        match &self.then {
+        match &self.kind {
             ChangeKind::Write { .. } | ChangeKind::Remove => &self.path,
             ChangeKind::Move { to, .. } => to,
         }
     }
 
-    /// What happens to other hard links. A moved file is a new one.
+    /// What happens to the other hard links. A moved file is written as a new file.
     fn links(&self) -> HardLinks {
-        match &self.then {
+        match &self.kind {
             ChangeKind::Write { links, .. } => *links,
             ChangeKind::Remove | ChangeKind::Move { .. } => HardLinks::Replace,
         }
     }
 
+    /// Returns the new content; `None` if the file is removed.
     fn content(&self) -> Option<Bytes> {
-        match &self.then {
+        match &self.kind {
             ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => Some(bytes.clone()),
             ChangeKind::Remove => None,
         }
     }
 
-    fn before(&self, intended: Option<ContentHash>) -> Vec<BeforeImage> {
-        let own =
+    /// Returns what the journal records before the change: one image for each of [`FileChange::paths`].
+    fn before_images(&self, new_hash: Option<ContentHash>) -> Vec<BeforeImage> {
+        let source =
             |intended| BeforeImage { path: self.path.real(), image: self.base.clone(), intended };
-        match &self.then {
-            ChangeKind::Write { .. } | ChangeKind::Remove => vec![own(intended)],
-            ChangeKind::Move { to, over, .. } => {
-                vec![own(None), BeforeImage { path: to.real(), image: over.clone(), intended }]
+        match &self.kind {
+            ChangeKind::Write { .. } | ChangeKind::Remove => vec![source(new_hash)],
+            ChangeKind::Move { to, target_base, .. } => {
+                let image = target_base.clone();
+                let target = BeforeImage { path: to.real(), image, intended: new_hash };
+                vec![source(None), target]
             }
         }
     }
 
-    /// The state afterwards, in the order of [`FileChange::before`].
-    fn after(&self, left: Option<FileImage>) -> Vec<Option<FileImage>> {
-        match &self.then {
-            ChangeKind::Write { .. } | ChangeKind::Remove => vec![left],
-            ChangeKind::Move { .. } => vec![None, left],
+    /// Returns the state after the change: one image for each of [`FileChange::paths`].
+    fn after_images(&self, final_image: Option<FileImage>) -> Vec<Option<FileImage>> {
+        match &self.kind {
+            ChangeKind::Write { .. } | ChangeKind::Remove => vec![final_image],
+            ChangeKind::Move { .. } => vec![None, final_image],
         }
     }
 }

@@ -8,7 +8,7 @@ use helve_policy::builtin;
 
 use crate::process::{Network, SandboxPlan};
 
-pub use denied::{MAX_DENIED, SandboxDenial, denied};
+pub use denied::{MAX_DENIALS, SandboxDenial, find_denials};
 
 /// Sandbox modes, from loosest to strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ impl Sandbox {
     pub const ALL: [Sandbox; 3] = [Sandbox::Off, Sandbox::WorkspaceWrite, Sandbox::ReadOnly];
 
     /// The value in the configuration.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Sandbox::Off => "off",
             Sandbox::WorkspaceWrite => "workspace-write",
@@ -79,7 +79,7 @@ pub fn allow_linked_worktree(plan: &mut SandboxPlan, root: &Path, linked: Linked
 const PROTECTED_IN_WORKTREE_DIR: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
 
 /// Whether a plan forbids writing to a path.
-pub fn denies(plan: &SandboxPlan, path: &Path) -> bool {
+pub fn denies_write(plan: &SandboxPlan, path: &Path) -> bool {
     let below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
     !below(&plan.writable) || below(&plan.protected)
 }

@@ -18,38 +18,38 @@ use crate::programs::Programs;
 use crate::recorder::Recorder;
 use crate::session::{Session, Slot};
 
-/// The views that a tool works with. The session itself is not accessible.
+/// Everything that a tool can use. The session itself is not accessible.
 pub struct ToolContext {
     pub call: Arc<CallRef>,
     pub files: Files,
     pub programs: Programs,
     pub memory: Memory,
-    /// Fires when the call should end. A tool that does not react is dropped a little later.
+    /// Cancelled when the call should end. A tool that does not return is dropped after a grace period.
     pub cancel: CancellationToken,
     pub(crate) session: Arc<Session>,
     pub(crate) recorder: Recorder,
     pub(crate) nested: Box<dyn NestedCalls>,
 }
 
-/// Runs further calls as part of a call. The engine implements it.
+/// Runs nested calls. Implemented by the engine.
 pub(crate) trait NestedCalls: Send + Sync {
     fn call(&self, call: ToolCall, cancel: CancellationToken) -> BoxFuture<'static, ToolResult>;
 }
 
 impl ToolContext {
-    /// Asks once for everything; the grant covers exactly that. Files that were loaded but not asked about yet are
-    /// included.
+    /// Asks once for everything that the call needs. The returned grant covers exactly that. Parts of files that are already
+    /// loaded are added to the ask.
     pub async fn ask(&self, ask: Ask) -> Result<Grant<'_>, ToolError> {
         let mut ask = ask;
-        let unasked = self.files.unasked.lock().clone();
+        let loaded = self.files.parts_to_ask.lock().clone();
         ask.parts.extend(
-            unasked.iter().filter(|part| !ask.parts.contains(part)).cloned().collect::<Vec<_>>(),
+            loaded.iter().filter(|part| !ask.parts.contains(part)).cloned().collect::<Vec<_>>(),
         );
-        let asking = self.session.gate.ask(ask, &self.call, |what| self.emit(what));
+        let asking = self.session.gate.ask(ask, &self.call, |kind| self.emit(kind));
         let refusal = tokio::select! {
             answer = asking => match answer {
                 Ok(grant) => {
-                    self.files.unasked.lock().retain(|part| !unasked.contains(part));
+                    self.files.parts_to_ask.lock().retain(|part| !loaded.contains(part));
                     return Ok(grant);
                 }
                 Err(refusal) => refusal,
@@ -63,14 +63,14 @@ impl ToolContext {
         })
     }
 
-    /// Runs work on a blocking thread. It starts at once.
+    /// Runs work on a blocking thread, starting at once.
     pub fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> BoxFuture<'static, Result<T, ToolError>> {
         let (words, tool) = (self.words(), self.call.tool.clone());
-        let done = tokio::task::spawn_blocking(work);
-        Box::pin(async move { done.await.map_err(|_panicked| words.panicked(&tool)) })
+        let task = tokio::task::spawn_blocking(work);
+        Box::pin(async move { task.await.map_err(|_panicked| words.panicked(&tool)) })
     }
 
     /// Reports progress to watchers. Never waits.
@@ -78,11 +78,12 @@ impl ToolContext {
         self.emit(EventKind::Progress(progress));
     }
 
-    /// The limits on one answer.
+    /// The limits on the text of an answer.
     pub fn limits(&self) -> Limits {
         self.session.limits
     }
 
+    /// The wording of messages in the session's dialect.
     pub fn words(&self) -> &'static dyn Words {
         self.session.dialect.words
     }
@@ -100,28 +101,29 @@ impl ToolContext {
         self.nested.call(call, self.cancel.child_token()).await
     }
 
-    fn emit(&self, what: EventKind) {
-        self.recorder.emit(&self.call, what);
+    fn emit(&self, kind: EventKind) {
+        self.recorder.emit(&self.call, kind);
     }
 }
 
-/// The session's memory, by type.
+/// What the session remembers: one value per [`Slot`] type.
 pub struct Memory(pub(crate) Arc<Session>);
 
 impl Memory {
+    /// Returns what a slot holds, or the default.
     pub async fn recall<T: Slot>(&self) -> Result<T, ToolError> {
-        self.0.recall().await.map_err(|err| self.failed(&err))
+        self.0.recall().await.map_err(|err| self.memory_error(&err))
     }
 
-    /// Retries until nobody else changed the slot in between, so `change` may run more than once.
+    /// Changes a slot. If another process changes it at the same time, `change` runs again on the new value.
     pub async fn update<T: Slot, R>(
         &self,
         change: impl FnMut(&mut T) -> R,
     ) -> Result<R, ToolError> {
-        self.0.update(change).await.map_err(|err| self.failed(&err))
+        self.0.update(change).await.map_err(|err| self.memory_error(&err))
     }
 
-    fn failed(&self, err: &std::io::Error) -> ToolError {
+    fn memory_error(&self, err: &std::io::Error) -> ToolError {
         self.0.dialect.words.memory_failed(&err.to_string())
     }
 }

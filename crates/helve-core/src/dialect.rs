@@ -14,14 +14,14 @@ use crate::output::{Saved, ToolError};
 use crate::server::ServerError;
 use crate::validate::{ArgumentProblem, UnknownParameter};
 
-/// The limits and wording of one set of tools.
+/// The output limits and the wording of one family of tools.
 pub struct Dialect {
     pub name: &'static str,
     pub limits: Limits,
     pub words: &'static dyn Words,
 }
 
-/// Output that was cut, with what the notice needs.
+/// Output that was cut to the limits, and the facts for the notice that replaces the rest.
 #[derive(Debug)]
 pub struct OutputCut<'a> {
     pub pieces: CutText<'a>,
@@ -33,26 +33,28 @@ pub struct OutputCut<'a> {
 
 /// Every message of the core to a model.
 pub trait Words: Send + Sync {
-    /// The kept text, with a notice of what was cut and how to continue.
-    fn notice(&self, cut: &OutputCut<'_>) -> String;
+    /// Returns the kept text, with a notice of what was cut and how to read the rest.
+    fn cut_output(&self, cut: &OutputCut<'_>) -> String;
     fn bad_input(&self, tool: &str, bad: &BadInput) -> String;
     fn invalid(&self, tool: &str, problems: &[ArgumentProblem]) -> String;
-    /// Parameters that the tool does not have. The message is appended to its answer.
+    /// Reports parameters that the tool does not have. The message is appended to the tool's answer.
     fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String;
     fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String;
     fn refused(&self, refusal: &Refusal) -> ToolError;
-    /// `shown` is the path that the error is about.
+    /// `shown` is the displayed path of the file that the operation failed on.
     fn machine_error(&self, shown: &str, error: &MachineError) -> ToolError;
-    /// A text that is not a valid path: it contains NUL, is too long, or needs an unknown home folder.
+    /// A text cannot be a path, for example because it begins with `~` while the home folder is unknown.
     fn bad_path(&self, given: &str, why: &BadPath) -> ToolError;
-    /// The call failed on a file before reading it was granted. The message must not reveal anything about the file.
-    fn unasked(&self) -> ToolError;
-    /// A change that was not applied. `shown` is the first file of the change.
+    /// The call failed before it asked for permission to read a file that it had loaded. The message must not reveal anything
+    /// about the file.
+    fn failed_before_permission(&self) -> ToolError;
+    /// A change was not applied. `shown` is the displayed path of the first file in it.
     fn commit_failed(&self, shown: &str, why: &CommitFailure) -> ToolError;
     fn aborted(&self) -> ToolError;
     fn panicked(&self, tool: &str) -> ToolError;
-    fn too_deep(&self, most: u8) -> ToolError;
+    fn too_deep(&self, max_depth: u8) -> ToolError;
     fn hook_failed(&self, hook: &str, why: &HookFault) -> ToolError;
+    /// The tool attempted something that its grant does not cover.
     fn not_granted(&self) -> ToolError;
     /// The session's memory could not be read or written.
     fn memory_failed(&self, why: &str) -> ToolError;
@@ -60,12 +62,13 @@ pub trait Words: Send + Sync {
     fn server_error(&self, server: &str, error: &ServerError) -> ToolError;
 }
 
-/// Why a text cannot name a file.
+/// Why a text cannot be a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadPath {
     Empty,
     Nul,
     TooLong { limit: usize },
+    /// The text begins with `~`, and the home folder is unknown.
     NoHome,
 }
 
@@ -80,7 +83,7 @@ pub enum HookFault {
 /// Why no file was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitFailure {
-    /// The file has changed where the change applies. `now` is its present content.
+    /// The file has changed in the same lines. `now` is its present content, if known.
     Stale {
         shown: String,
         now: Option<Bytes>,

@@ -32,7 +32,7 @@ use crate::store::Store;
 use crate::tool::AnyTool;
 use crate::validate::{UnknownParameter, validate};
 
-/// The tool that handles calls to unknown names.
+/// The tool that answers calls of unknown tools.
 const INVALID: &str = "invalid";
 
 /// Runs calls.
@@ -44,9 +44,9 @@ pub struct Engine {
 /// How long the engine waits for tools and hooks.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineTimeouts {
-    /// For a cancelled tool to return, before it is dropped.
+    /// How long a cancelled tool may take to return before it is dropped.
     pub grace: Duration,
-    /// For each hook.
+    /// How long each hook may take.
     pub hook: Duration,
 }
 
@@ -66,7 +66,7 @@ impl Engine {
         self.recorder.flush().await;
     }
 
-    /// Runs one call. The future owns everything it needs, so a door may spawn, park or drop it.
+    /// Runs one call. The future owns everything it needs, so it can be spawned or dropped at any time.
     pub fn call(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -74,11 +74,11 @@ impl Engine {
         call: ToolCall,
         cancel: CancellationToken,
     ) -> BoxFuture<'static, ToolResult> {
-        let above = session.parent.as_ref().map(|above| &above.call);
-        self.call_at(above, session, tools, call, cancel)
+        let parent = session.parent.as_ref().map(|parent| &parent.call);
+        self.call_with_parent(parent, session, tools, call, cancel)
     }
 
-    /// Runs the calls of one message. Adjacent calls that may run in parallel do; the others run one by one.
+    /// Runs the calls of one message, in order. Adjacent calls of tools that allow it run in parallel.
     pub async fn call_all(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -86,25 +86,25 @@ impl Engine {
         calls: Vec<ToolCall>,
         cancel: CancellationToken,
     ) -> Vec<ToolResult> {
-        let (mut results, mut together) = (Vec::new(), Vec::new());
+        let (mut results, mut parallel_calls) = (Vec::new(), Vec::new());
         for call in calls {
-            let parallel = tools.traits(&call.name).is_none_or(|traits| traits.parallel);
+            let is_parallel = tools.traits(&call.name).is_none_or(|traits| traits.parallel);
             let running = self.call(session, tools, call, cancel.child_token());
-            if parallel {
-                together.push(running);
+            if is_parallel {
+                parallel_calls.push(running);
                 continue;
             }
-            results.extend(join_all(together.drain(..)).await);
+            results.extend(join_all(parallel_calls.drain(..)).await);
             results.push(running.await);
         }
-        results.extend(join_all(together).await);
+        results.extend(join_all(parallel_calls).await);
         results
     }
 
-    /// `above` is the call that this one is part of. Never waits for other calls: `call_all` does the ordering.
-    fn call_at(
+    /// Runs a call as part of `parent`, if there is one. Does not wait for other calls: `call_all` does the ordering.
+    fn call_with_parent(
         self: &Arc<Self>,
-        above: Option<&Arc<CallRef>>,
+        parent: Option<&Arc<CallRef>>,
         session: &Arc<Session>,
         tools: &ToolSet,
         mut call: ToolCall,
@@ -112,7 +112,7 @@ impl Engine {
     ) -> BoxFuture<'static, ToolResult> {
         let id: Arc<str> = call.id.as_str().into();
         let (depth, root) =
-            above.map_or((0, id.clone()), |above| (above.depth + 1, above.root.clone()));
+            parent.map_or((0, id.clone()), |parent| (parent.depth + 1, parent.root.clone()));
         let call_ref = Arc::new(CallRef {
             id,
             root,
@@ -124,7 +124,7 @@ impl Engine {
             answers: std::mem::take(&mut call.answers),
         });
         let recorder = match session.gate.is_explaining() {
-            true => Recorder::off_the_record(),
+            true => Recorder::without_store(),
             false => self.recorder.clone(),
         };
         let running = RunningCall {
@@ -159,7 +159,7 @@ impl RunningCall {
         self.emit(EventKind::Started { tool: call.name.clone(), parent });
         let outcome = self.attempt(&mut call).await;
         let mut result = ToolResult { call: call.id.clone(), outcome };
-        self.after(&call, &mut result).await;
+        self.run_after_hooks(&call, &mut result).await;
         if let Ok(output) = &mut result.outcome {
             self.limit_output(output).await;
         }
@@ -167,26 +167,27 @@ impl RunningCall {
         result
     }
 
+    /// Runs a call up to its outcome, before the `after` hooks and the limits on output.
     async fn attempt(&self, call: &mut ToolCall) -> Result<ToolOutput, ToolError> {
         let words = self.session.dialect.words;
         if self.call_ref.depth > MAX_DEPTH {
             return Err(words.too_deep(MAX_DEPTH));
         }
         self.parse(call)?;
-        self.before(call).await?;
+        self.run_before_hooks(call).await?;
         let Some((spec, tool)) = self.tools.find(&call.name) else {
             return self.call_invalid(call).await;
         };
-        let extras = self.decode(spec, tool, call)?;
+        let unknown = self.decode(spec, tool, call)?;
         self.emit(EventKind::Running { input: Arc::new(event_input(&call.input)) });
         let mut output = self.run_guarded(&spec.name, tool, call.input.clone()).await?;
-        if !extras.is_empty() {
-            output.content.push(Content::Text(words.unknown_parameters(&spec.name, &extras)));
+        if !unknown.is_empty() {
+            output.content.push(Content::Text(words.unknown_parameters(&spec.name, &unknown)));
         }
         Ok(output)
     }
 
-    /// Parses wire text within the limits, or ends the call.
+    /// Parses the arguments and checks them against the limits.
     fn parse(&self, call: &mut ToolCall) -> Result<(), ToolError> {
         let checked = match &call.input {
             Input::Raw(text) => input::parse(text).map(Some),
@@ -204,13 +205,14 @@ impl RunningCall {
             }
             Err(bad) => {
                 call.input = Input::Json(Value::Null);
-                let words = self.session.dialect.words.bad_input(&call.name, &bad);
-                Err(ToolError::new(ErrorKind::InvalidArgs, words))
+                let message = self.session.dialect.words.bad_input(&call.name, &bad);
+                Err(ToolError::new(ErrorKind::InvalidArgs, message))
             }
         }
     }
 
-    async fn before(&self, call: &mut ToolCall) -> Result<(), ToolError> {
+    /// Lets the hooks rewrite or refuse the call.
+    async fn run_before_hooks(&self, call: &mut ToolCall) -> Result<(), ToolError> {
         for hook in self.session.workspace.hooks() {
             let running = hook.before(&self.call_ref, call);
             let words = self.session.dialect.words;
@@ -225,34 +227,35 @@ impl RunningCall {
         Ok(())
     }
 
-    async fn after(&self, call: &ToolCall, result: &mut ToolResult) {
+    /// Lets the hooks change the result.
+    async fn run_after_hooks(&self, call: &ToolCall, result: &mut ToolResult) {
         for hook in self.session.workspace.hooks() {
             let mut changed = result.clone();
             let running =
                 AssertUnwindSafe(hook.after(&self.call_ref, call, &mut changed)).catch_unwind();
             let running = tokio::time::timeout(self.engine.timeouts.hook, running);
-            let event_outcome = tokio::select! {
+            let finished = tokio::select! {
                 biased;
-                event_outcome = running => event_outcome,
-                () = self.grace_over() => {
+                finished = running => finished,
+                () = self.grace_period_ended() => {
                     result.outcome = Err(self.session.dialect.words.aborted());
                     return;
                 }
             };
             // A failing hook may have changed the result halfway, so its changes are discarded.
-            if let Ok(Ok(())) = event_outcome {
+            if let Ok(Ok(())) = finished {
                 *result = changed;
             }
         }
     }
 
-    /// Resolves when the call was cancelled and its grace period is over.
-    async fn grace_over(&self) {
+    /// Resolves when the call has been cancelled and its grace period has ended.
+    async fn grace_period_ended(&self) {
         self.cancel.cancelled().await;
         tokio::time::sleep(self.engine.timeouts.grace).await;
     }
 
-    /// Turns a call with an unknown name into a call of `invalid`, which suggests near names.
+    /// Answers a call of an unknown tool by calling [`INVALID`] with a message that suggests similar names.
     async fn call_invalid(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let near = self.tools.nearest(&call.name);
         let error = self.session.dialect.words.unknown_tool(&call.name, &near, &self.tools.names());
@@ -264,6 +267,7 @@ impl RunningCall {
         outcome.map_err(|err| ToolError { kind: ErrorKind::UnknownTool, ..err })
     }
 
+    /// Validates the arguments and corrects what is unambiguous. Returns the parameters that the tool does not have.
     fn decode(
         &self,
         spec: &ToolSpec,
@@ -279,15 +283,15 @@ impl RunningCall {
         };
         let findings = validate(schema, args);
         if findings.problems.is_empty() {
-            return Ok(findings.extras);
+            return Ok(findings.unknown);
         }
-        let words = tool
+        let message = tool
             .invalid(&findings.problems)
             .unwrap_or_else(|| self.session.dialect.words.invalid(&spec.name, &findings.problems));
-        Err(ToolError::new(ErrorKind::InvalidArgs, words))
+        Err(ToolError::new(ErrorKind::InvalidArgs, message))
     }
 
-    /// A panic ends only this call. A cancelled call gets a grace period.
+    /// Runs a tool. A panic ends only this call; a cancelled call gets a grace period.
     async fn run_guarded(
         &self,
         name: &str,
@@ -306,7 +310,7 @@ impl RunningCall {
                 session: session.clone(),
                 call: call.clone(),
                 recorder: recorder.clone(),
-                unasked: Mutex::default(),
+                parts_to_ask: Mutex::default(),
             },
             programs: Programs {
                 session: session.clone(),
@@ -322,24 +326,24 @@ impl RunningCall {
         let running = AssertUnwindSafe(tool.call(input, &ctx)).catch_unwind();
         let outcome = tokio::select! {
             outcome = running => outcome.unwrap_or_else(|_panic| Err(words.panicked(name))),
-            () = self.grace_over() => Err(words.aborted()),
+            () = self.grace_period_ended() => Err(words.aborted()),
         };
         match outcome {
-            // A tool that failed on a file nobody was asked about must not quote it.
-            Err(err) if !ctx.files.unasked.lock().is_empty() => Err(match err.kind {
+            // The tool loaded a file and failed before it asked for permission, so its message must not quote the file.
+            Err(err) if !ctx.files.parts_to_ask.lock().is_empty() => Err(match err.kind {
                 ErrorKind::Denied | ErrorKind::Explained | ErrorKind::Cancelled => err,
                 ErrorKind::UnknownTool
                 | ErrorKind::InvalidArgs
                 | ErrorKind::NotFound
                 | ErrorKind::Stale
                 | ErrorKind::TimedOut
-                | ErrorKind::Failed => words.unasked(),
+                | ErrorKind::Failed => words.failed_before_permission(),
             }),
             outcome => outcome,
         }
     }
 
-    /// Cuts the text to the session's limits, saves the full text, and adds a notice.
+    /// Removes control sequences and cuts the text to the session's limits. The full text is saved, and a notice is added.
     async fn limit_output(&self, output: &mut ToolOutput) {
         for content in &mut output.content {
             if let Content::Text(text) = content
@@ -348,7 +352,7 @@ impl RunningCall {
                 *text = plain;
             }
         }
-        let text = output.joined();
+        let text = output.joined_text();
         let Some(pieces) = cut(&text, output.keep, self.session.limits) else {
             output.metadata.entry("truncated").or_insert(Value::Bool(false));
             return;
@@ -359,13 +363,13 @@ impl RunningCall {
         let may_delegate = self.session.gate.judge(&Part::new("task", "*")).await.action
             != Action::Deny
             && self.tools.find("task").is_some();
-        let notice = self.session.dialect.words.notice(&OutputCut {
+        let kept = self.session.dialect.words.cut_output(&OutputCut {
             pieces,
             saved: output.saved.as_ref(),
             may_delegate,
         });
         output.content.retain(|content| !matches!(content, Content::Text(_)));
-        output.content.insert(0, Content::Text(notice));
+        output.content.insert(0, Content::Text(kept));
         output.metadata.insert("truncated".into(), true.into());
         output.metadata.insert("outputBytes".into(), text.len().into());
         if let Some(saved) = &output.saved {
@@ -374,18 +378,18 @@ impl RunningCall {
         }
     }
 
-    fn emit(&self, what: EventKind) {
-        self.recorder.emit(&self.call_ref, what);
+    fn emit(&self, kind: EventKind) {
+        self.recorder.emit(&self.call_ref, kind);
     }
 }
 
 impl NestedCalls for RunningCall {
     fn call(&self, call: ToolCall, cancel: CancellationToken) -> BoxFuture<'static, ToolResult> {
-        self.engine.call_at(Some(&self.call_ref), &self.session, &self.tools, call, cancel)
+        self.engine.call_with_parent(Some(&self.call_ref), &self.session, &self.tools, call, cancel)
     }
 }
 
-/// The arguments as events carry them.
+/// Returns the arguments in the form that events use.
 fn event_input(input: &Input) -> Value {
     match input {
         Input::Json(value) => value.clone(),
@@ -398,7 +402,7 @@ fn event_outcome(result: &ToolResult) -> CallOutcome {
         Ok(output) => CallOutcome::Completed {
             title: output.title.clone(),
             metadata: output.metadata.clone(),
-            output: output.joined(),
+            output: output.joined_text(),
         },
         Err(err) => CallOutcome::Failed { kind: err.kind, error: err.full_message() },
     }

@@ -1,11 +1,11 @@
-//! The environment of commands: what is inherited from Helve's own, what is set so that nothing waits for input or runs
-//! unasked, and which values are secrets.
+//! The environment of commands: which variables they inherit from Helve, which are set so that no program waits for input,
+//! and which values are secrets.
 //!
-//! All variables are inherited, or a core set, or none. Then `include` adds and `exclude` removes names by wildcard, and
-//! `set` sets values. Three things always hold, unless `set` overrides them:
+//! Commands inherit all variables, a core set, or none. Then `include` adds and `exclude` removes names by wildcard, and
+//! `set` sets values. Three rules apply always, unless `set` overrides a value:
 //! - variables that make a shell or loader run code ([`RUNS_CODE`]) are not inherited, unless `include` names one without
 //!   a wildcard;
-//! - nobody can answer a prompt, so editors, pagers and password prompts are replaced ([`ANSWERS`]);
+//! - nobody can answer a prompt, so editors, pagers and password prompts are replaced ([`NON_INTERACTIVE`]);
 //! - git runs no file monitor, pager or password program that a repository names ([`GIT_SETTINGS`]).
 
 use std::ffi::{OsStr, OsString};
@@ -27,7 +27,7 @@ pub struct EnvironmentPolicy {
     pub set: Vec<(String, String)>,
 }
 
-/// The starting set, from most to least.
+/// Which variables are inherited before `include` and `exclude` apply, from most to fewest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Inherit {
     #[default]
@@ -40,8 +40,8 @@ pub enum Inherit {
 impl Inherit {
     pub const ALL: [Inherit; 3] = [Inherit::All, Inherit::Core, Inherit::None];
 
-    /// The value in the configuration.
-    pub fn word(self) -> &'static str {
+    /// The text of this value in configuration files.
+    pub fn as_str(self) -> &'static str {
         match self {
             Inherit::All => "all",
             Inherit::Core => "core",
@@ -78,7 +78,7 @@ pub const CORE: [&str; 16] = [
     "SSL_CERT_DIR",
 ];
 
-/// Variables that make shells and loaders run code before, beside or instead of the judged command.
+/// Variables that make a shell or the dynamic loader run code that is not part of the judged command.
 pub const RUNS_CODE: [&str; 13] = [
     "BASH_ENV",
     "ENV",
@@ -95,13 +95,13 @@ pub const RUNS_CODE: [&str; 13] = [
     "LD_AUDIT",
 ];
 
-/// An editor that prints a reason and fails, since nobody can type.
+/// Replaces editors, since nobody can type: prints the reason and fails.
 const NO_EDITOR: &str = "sh -c 'echo \"no editor can be opened here: give the text as an argument\" >&2; exit 1' editor";
-/// Must be a program without arguments that fails.
+/// Replaces password prompts: a program that fails. It must be a plain path, since these variables cannot hold arguments.
 const NO_PASSWORD: &str = "/bin/false";
 
 /// Variables that keep programs from waiting for input. `CI` is not set, because it changes what tests do.
-pub const ANSWERS: [(&str, &str); 18] = [
+pub const NON_INTERACTIVE: [(&str, &str); 18] = [
     ("TERM", "dumb"),
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
@@ -122,11 +122,11 @@ pub const ANSWERS: [(&str, &str); 18] = [
     ("GH_PROMPT_DISABLED", "1"),
 ];
 
-/// Git settings that override a repository's own where those name a program.
+/// Git settings for every command. They override settings of a repository that would make git run a program.
 ///
-/// `safe.bareRepository` is here because a clone can contain a folder that looks like a bare repository, settings
-/// included. External diffs, textconv and filters cannot be switched off this way, since git runs even an empty
-/// name; `programs::repository` has them asked about.
+/// `safe.bareRepository` is one of them because a clone can contain a folder that looks like a bare repository with
+/// settings of its own. External diffs, textconv and filters cannot be switched off this way, since git runs even an empty
+/// name; `programs::repository` adds them to the ask instead.
 pub const GIT_SETTINGS: [(&str, &str); 5] = [
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),
@@ -136,9 +136,9 @@ pub const GIT_SETTINGS: [(&str, &str); 5] = [
 ];
 
 /// Makes `ssh` fail instead of prompting.
-const SSH_ASKS_NOT: &str = "-oBatchMode=yes";
+const SSH_BATCH_MODE: &str = "-oBatchMode=yes";
 
-/// Computes the environment of commands from that of the host.
+/// Computes the environment of commands from the variables of the host, `ambient`.
 pub fn environment(
     policy: &EnvironmentPolicy,
     ambient: impl IntoIterator<Item = (OsString, OsString)>,
@@ -146,24 +146,24 @@ pub fn environment(
     let mut variables = Vec::new();
     let mut secrets = Vec::new();
     for (name, value) in ambient {
-        let told = name.to_string_lossy();
-        if is_secret_variable(&told) {
-            secrets.extend(secret(&value));
+        let name_text = name.to_string_lossy();
+        if is_secret_variable(&name_text) {
+            secrets.extend(secret_value(&value));
         }
-        if passes(policy, &told) {
+        if is_inherited(policy, &name_text) {
             variables.push((name, value));
         }
     }
-    for (name, value) in ANSWERS {
-        put(&mut variables, name, value);
+    for (name, value) in NON_INTERACTIVE {
+        set_variable(&mut variables, name, value);
     }
-    neutralise_ssh(&mut variables);
-    neutralise_git(&mut variables);
+    disable_ssh_prompts(&mut variables);
+    override_git_settings(&mut variables);
     for (name, value) in &policy.set {
         if is_secret_variable(name) {
-            secrets.extend(secret(OsStr::new(value)));
+            secrets.extend(secret_value(OsStr::new(value)));
         }
-        put(&mut variables, name, value);
+        set_variable(&mut variables, name, value);
     }
     variables.sort();
     secrets.sort();
@@ -171,62 +171,64 @@ pub fn environment(
     Environment { variables, secrets }
 }
 
-fn passes(policy: &EnvironmentPolicy, name: &str) -> bool {
-    if any(policy.exclude.iter().map(String::as_str), name) {
+fn is_inherited(policy: &EnvironmentPolicy, name: &str) -> bool {
+    if matches_any(policy.exclude.iter().map(String::as_str), name) {
         return false;
     }
-    if any(RUNS_CODE, name) || name.contains("()") {
-        return policy.include.iter().any(|it| it.eq_ignore_ascii_case(name));
+    if matches_any(RUNS_CODE, name) || name.contains("()") {
+        return policy.include.iter().any(|pattern| pattern.eq_ignore_ascii_case(name));
     }
-    let inherited = match policy.inherit {
+    let is_in_base = match policy.inherit {
         Inherit::All => true,
-        Inherit::Core => any(CORE, name),
+        Inherit::Core => matches_any(CORE, name),
         Inherit::None => false,
     };
-    inherited || any(policy.include.iter().map(String::as_str), name)
+    is_in_base || matches_any(policy.include.iter().map(String::as_str), name)
 }
 
-fn any<'a>(patterns: impl IntoIterator<Item = &'a str>, name: &str) -> bool {
+/// Whether a name matches one of the wildcards, ignoring case.
+fn matches_any<'a>(patterns: impl IntoIterator<Item = &'a str>, name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     patterns.into_iter().any(|pattern| wildcard::matches(&pattern.to_ascii_uppercase(), &name))
 }
 
-fn put(variables: &mut Vec<(OsString, OsString)>, name: &str, value: &str) {
+fn set_variable(variables: &mut Vec<(OsString, OsString)>, name: &str, value: &str) {
     variables.retain(|(it, _)| it != name);
     variables.push((name.into(), value.into()));
 }
 
-/// Keeps an existing command and adds to it.
-fn neutralise_ssh(variables: &mut Vec<(OsString, OsString)>) {
-    let given = variables.iter().find(|(name, _)| name == "GIT_SSH_COMMAND");
-    let given = given.and_then(|(_, command)| command.to_str()).unwrap_or("ssh");
-    let command = format!("{given} {SSH_ASKS_NOT}");
-    put(variables, "GIT_SSH_COMMAND", &command);
+/// Adds [`SSH_BATCH_MODE`] to the ssh command of git, whether or not one is set.
+fn disable_ssh_prompts(variables: &mut Vec<(OsString, OsString)>) {
+    let variable = variables.iter().find(|(name, _)| name == "GIT_SSH_COMMAND");
+    let ssh = variable.and_then(|(_, command)| command.to_str()).unwrap_or("ssh");
+    let command = format!("{ssh} {SSH_BATCH_MODE}");
+    set_variable(variables, "GIT_SSH_COMMAND", &command);
 }
 
-/// Appends to settings that are already passed this way.
-fn neutralise_git(variables: &mut Vec<(OsString, OsString)>) {
-    let given = variables.iter().find(|(name, _)| name == "GIT_CONFIG_COUNT");
-    let given = given.and_then(|(_, count)| count.to_str()?.parse::<u16>().ok()).unwrap_or(0);
-    let mut count = usize::from(given);
+/// Appends [`GIT_SETTINGS`] to the `GIT_CONFIG_*` variables, and removes variables that make git run a program.
+fn override_git_settings(variables: &mut Vec<(OsString, OsString)>) {
+    let variable = variables.iter().find(|(name, _)| name == "GIT_CONFIG_COUNT");
+    let present = variable.and_then(|(_, count)| count.to_str()?.parse::<u16>().ok()).unwrap_or(0);
+    let mut count = usize::from(present);
     for (key, value) in GIT_SETTINGS {
-        put(variables, &format!("GIT_CONFIG_KEY_{count}"), key);
-        put(variables, &format!("GIT_CONFIG_VALUE_{count}"), value);
+        set_variable(variables, &format!("GIT_CONFIG_KEY_{count}"), key);
+        set_variable(variables, &format!("GIT_CONFIG_VALUE_{count}"), value);
         count += 1;
     }
-    put(variables, "GIT_CONFIG_COUNT", &count.to_string());
+    set_variable(variables, "GIT_CONFIG_COUNT", &count.to_string());
     variables.retain(|(name, _)| name != "GIT_EXTERNAL_DIFF" && name != "GIT_PROXY_COMMAND");
 }
 
-/// Shorter values are too weak to be secrets and too common to redact.
-const MIN_SECRET: usize = 8;
+/// Minimum length of a secret in characters. Shorter values are too weak to be secrets and too common to redact.
+const MIN_SECRET_CHARS: usize = 8;
 
-fn secret(value: &OsStr) -> Option<Bytes> {
+/// Returns a value to redact; `None` if it is too short or too common to be a secret.
+fn secret_value(value: &OsStr) -> Option<Bytes> {
     let value = value.as_bytes().trim_ascii();
     let characters = String::from_utf8_lossy(value).chars().count();
-    // Common configuration values, not secrets.
-    let is_plain = matches!(value, b"disabled" | b"required" | b"optional");
-    (characters >= MIN_SECRET && !is_plain).then(|| Bytes::copy_from_slice(value))
+    // Common configuration values that are not secrets.
+    let is_ordinary = matches!(value, b"disabled" | b"required" | b"optional");
+    (characters >= MIN_SECRET_CHARS && !is_ordinary).then(|| Bytes::copy_from_slice(value))
 }
 
 #[cfg(test)]

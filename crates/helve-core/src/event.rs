@@ -27,18 +27,18 @@ pub struct Event {
     pub root: Arc<str>,
     pub session: Arc<str>,
     pub at: Millis,
-    pub what: EventKind,
+    pub kind: EventKind,
 }
 
 impl Event {
     /// An event that happens now.
-    pub fn now(call: &CallRef, what: EventKind) -> Self {
+    pub fn now(call: &CallRef, kind: EventKind) -> Self {
         Self {
             call: call.id.clone(),
             root: call.root.clone(),
             session: call.session.clone(),
             at: now(),
-            what,
+            kind,
         }
     }
 }
@@ -76,7 +76,7 @@ pub struct Progress {
     /// Text for a person who watches.
     pub text: Option<String>,
     /// Units done, and the total if it is known.
-    pub done: Option<(u64, Option<u64>)>,
+    pub units_done: Option<(u64, Option<u64>)>,
 }
 
 impl Progress {
@@ -125,7 +125,7 @@ pub const INTERRUPTED: &str = "interrupted";
 impl CallState {
     /// Returns the state after the first event of a call; `None` if the event is not the first.
     pub fn begin(event: &Event) -> Option<Self> {
-        let EventKind::Started { tool, parent } = &event.what else { return None };
+        let EventKind::Started { tool, parent } = &event.kind else { return None };
         Some(Self {
             id: event.call.to_string(),
             session: event.session.to_string(),
@@ -148,7 +148,7 @@ impl CallState {
         if matches!(self.status, CallStatus::Completed | CallStatus::Error) {
             return;
         }
-        match &event.what {
+        match &event.kind {
             EventKind::Started { .. }
             | EventKind::Edited { .. }
             | EventKind::Asked { .. }

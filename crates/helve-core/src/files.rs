@@ -16,7 +16,7 @@ use crate::paths;
 use crate::recorder::Recorder;
 use crate::resolved::{Resolved, Roots, lexical};
 use crate::session::Session;
-use crate::shown::SeenContent;
+use crate::seen::SeenContent;
 
 /// The longest accepted path in bytes.
 const MAX_PATH: usize = 4096;
@@ -26,67 +26,68 @@ pub struct Files {
     pub(crate) session: Arc<Session>,
     pub(crate) call: Arc<CallRef>,
     pub(crate) recorder: Recorder,
-    /// Parts of files that were loaded and must still be asked about.
-    pub(crate) unasked: Mutex<Vec<Part>>,
+    /// Permission parts for loaded files, not yet included in an ask.
+    pub(crate) parts_to_ask: Mutex<Vec<Part>>,
 }
 
 impl Files {
-    /// Looks up a path. Never asks: the parts it needs are in the result, for the call's one ask.
+    /// Looks up a path without asking. The result has the permission parts to include in the call's one ask.
     pub async fn resolve(&self, given: &str) -> Result<Resolved, ToolError> {
         resolve(&self.session, given).await
     }
 
-    /// Looks up a path that Helve recorded itself, which need not be UTF-8.
+    /// Looks up a path from Helve's own records, which need not be UTF-8.
     pub async fn resolve_path(&self, path: &Path) -> Resolved {
         resolve_path(&self.session, path).await
     }
 
-    /// Reads some lines of a file. Once they are shown, the caller records that with [`Files::mark_shown`].
+    /// Reads some lines of a file. A caller that shows them to the model must then call [`Files::mark_seen`].
     pub async fn window(
         &self,
         grant: &Grant<'_>,
         path: &Resolved,
-        want: WindowRequest,
+        request: WindowRequest,
     ) -> Result<WindowLines, ToolError> {
-        self.demand(grant, path)?;
-        let got = path.machine.window(&path.place, want).await;
-        got.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))
+        self.require_read_grant(grant, path)?;
+        let window = path.machine.window(&path.place, request).await;
+        window.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))
     }
 
     /// Records that the session has seen this window.
-    pub fn mark_shown(&self, path: &Resolved, got: &WindowLines) {
-        self.session.saw(&path.real(), SeenContent::window(got));
+    pub fn mark_seen(&self, path: &Resolved, window: &WindowLines) {
+        self.session.mark_seen(&path.real(), SeenContent::window(window));
     }
 
-    /// Reads a whole file, unless it is larger than `most`.
+    /// Reads a whole file and records that the session has seen it. Fails if it is larger than `max_bytes`.
     pub async fn whole(
         &self,
         grant: &Grant<'_>,
         path: &Resolved,
-        most: u64,
+        max_bytes: u64,
     ) -> Result<Bytes, ToolError> {
-        self.demand(grant, path)?;
-        let got = path.machine.read(&path.place, most).await;
-        let got =
-            got.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))?;
-        self.session.saw(&path.real(), SeenContent::whole(got.hash));
-        Ok(got.bytes)
+        self.require_read_grant(grant, path)?;
+        let content = path.machine.read(&path.place, max_bytes).await;
+        let content =
+            content.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))?;
+        self.session.mark_seen(&path.real(), SeenContent::whole(content.hash));
+        Ok(content.bytes)
     }
 
-    /// Lists a folder.
+    /// Lists a folder, at most `max_entries` entries.
     pub async fn list(
         &self,
         grant: &Grant<'_>,
         path: &Resolved,
-        most: usize,
+        max_entries: usize,
     ) -> Result<DirListing, ToolError> {
-        self.demand(grant, path)?;
-        let got = path.machine.list(&path.place, most).await;
-        got.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))
+        self.require_read_grant(grant, path)?;
+        let listing = path.machine.list(&path.place, max_entries).await;
+        listing.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))
     }
 
-    /// Returns the names in the folder of a missing path, to suggest one. Empty if reading there must be asked about.
-    pub async fn beside(&self, path: &Resolved, most: usize) -> Vec<String> {
+    /// Returns names in the same folder as a missing path, as suggestions. Empty if reading there needs an ask or is
+    /// denied.
+    pub async fn sibling_names(&self, path: &Resolved, max_entries: usize) -> Vec<String> {
         for part in path.read_request().parts {
             if self.session.gate.judge(&part).await.action != Action::Allow {
                 return Vec::new();
@@ -96,12 +97,17 @@ impl Files {
         let Some(folder) = real.parent() else { return Vec::new() };
         let Ok(beneath) = folder.strip_prefix(&path.place.anchor) else { return Vec::new() };
         let place = Place { anchor: path.place.anchor.clone(), beneath: beneath.into() };
-        let listing: Result<DirListing, MachineError> = path.machine.list(&place, most).await;
+        let listing: Result<DirListing, MachineError> = path.machine.list(&place, max_entries).await;
         let entries = listing.unwrap_or_default().entries;
         entries.into_iter().map(|entry| paths::display(entry.name.as_ref()).into_owned()).collect()
     }
 
-    pub(crate) fn demand(&self, grant: &Grant<'_>, path: &Resolved) -> Result<(), ToolError> {
+    /// Fails unless the grant covers reading this path.
+    pub(crate) fn require_read_grant(
+        &self,
+        grant: &Grant<'_>,
+        path: &Resolved,
+    ) -> Result<(), ToolError> {
         if grant.covers(&Act::Read(path.real())) {
             return Ok(());
         }
@@ -119,27 +125,28 @@ async fn resolve_path(session: &Session, path: &Path) -> Resolved {
     match look_up(session, path).await {
         Ok(resolved) => resolved,
         // A path that cannot be looked up can still be judged; opening it will report the error.
-        Err(_) => judged(session, path, lexical(path), None),
+        Err(_) => make_resolved(session, path, lexical(path), None),
     }
 }
 
-/// Follows an absolute path.
+/// Follows every link of an absolute path.
 pub(crate) async fn look_up(session: &Session, path: &Path) -> Result<Resolved, MachineError> {
     let root = session.workspace.root();
     // The root was looked up when the workspace was opened.
     if path == root {
-        return Ok(judged(session, root, root.to_path_buf(), Some(FileKind::Folder)));
+        return Ok(make_resolved(session, root, root.to_path_buf(), Some(FileKind::Folder)));
     }
     let located = session.workspace.host().machine().locate(path).await?;
-    Ok(judged(session, path, located.real, located.kind))
+    Ok(make_resolved(session, path, located.real, located.kind))
 }
 
+/// Makes a path from a call absolute: relative to the root, or to the home folder after `~`.
 fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
     if given.is_empty() {
         return Err(BadPath::Empty);
     }
-    // A name that is not plain text is accepted in the form in which it was shown.
-    let path = paths::read(given);
+    // Names with unprintable characters are accepted in the escaped form in which they are displayed.
+    let path = paths::unescape(given);
     if path.as_os_str().as_encoded_bytes().contains(&0) {
         return Err(BadPath::Nul);
     }
@@ -150,13 +157,13 @@ fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
     match given.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => {
             let home = workspace.host().home().ok_or(BadPath::NoHome)?;
-            Ok(home.join(paths::read(rest.trim_start_matches('/'))))
+            Ok(home.join(paths::unescape(rest.trim_start_matches('/'))))
         }
         Some(_) | None => Ok(workspace.root().join(path)),
     }
 }
 
-fn judged(session: &Session, given: &Path, real: PathBuf, kind: Option<FileKind>) -> Resolved {
+fn make_resolved(session: &Session, given: &Path, real: PathBuf, kind: Option<FileKind>) -> Resolved {
     let workspace = &session.workspace;
     let roots = Roots { root: workspace.root(), output_folders: session.output_folders() };
     Resolved::new(workspace.host().machine().clone(), &roots, given, real, kind)

@@ -78,12 +78,12 @@ impl<T, E> FlowSender<T, E> {
     }
 
     /// Fires when the receiver is gone.
-    pub fn stop(&self) -> &CancellationToken {
+    pub fn stop_token(&self) -> &CancellationToken {
         &self.stop
     }
 
     /// The same signal as a flag, for threads that poll it often.
-    pub fn dropped(&self) -> Arc<AtomicBool> {
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
         self.dropped.clone()
     }
 
@@ -115,9 +115,9 @@ mod tests {
     #[tokio::test]
     async fn dropping_the_flow_stops_the_sender() {
         let (sender, flow) = Flow::<u8, ()>::channel(1);
-        assert!(!sender.stop().is_cancelled());
+        assert!(!sender.stop_token().is_cancelled());
         drop(flow);
-        assert!(sender.stop().is_cancelled() && sender.dropped().load(Ordering::Relaxed));
+        assert!(sender.stop_token().is_cancelled() && sender.stop_flag().load(Ordering::Relaxed));
         assert!(!std::thread::spawn(move || sender.send(1)).join().unwrap_or(true));
     }
 

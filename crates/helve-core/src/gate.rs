@@ -15,12 +15,12 @@ use crate::store::{ApprovalOwner, Store};
 
 /// Answers asks for a session. Provided by the door: a terminal, an MCP client, an embedding program.
 pub trait Person: Send + Sync {
-    /// `call.root` is the wire call that waits; asks of sub-agents and nested calls appear there too. Dropping the
-    /// future withdraws the question.
+    /// Asks the person and returns the reply. `call.root` is the outermost call, which the client is waiting for; it is
+    /// also set for asks of sub-agents and nested calls. Dropping the future withdraws the question.
     fn approve<'a>(&'a self, call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply>;
 }
 
-/// Nobody can answer: every ask is refused, with the rule that would allow it.
+/// Used where nobody can answer: leaves every ask unanswered, so the call is refused.
 pub struct Nobody;
 
 impl Person for Nobody {
@@ -29,7 +29,7 @@ impl Person for Nobody {
     }
 }
 
-/// `--yes`: approves every ask. A deny never becomes an ask, so it stays denied.
+/// Approves every ask, for `--yes`. What a rule denies is never asked, so it stays denied.
 pub struct AlwaysYes;
 
 impl Person for AlwaysYes {
@@ -38,7 +38,7 @@ impl Person for AlwaysYes {
     }
 }
 
-/// Proof that a person or a rule permitted certain acts. Only the gate makes one; it cannot outlive its call.
+/// Proof that a person or a rule permitted certain acts. Only the gate can make a grant, and it cannot outlive its call.
 #[derive(Debug)]
 pub struct Grant<'call> {
     acts: Vec<Act>,
@@ -46,7 +46,7 @@ pub struct Grant<'call> {
 }
 
 impl Grant<'_> {
-    fn of(ask: Ask) -> Self {
+    fn from_ask(ask: Ask) -> Self {
         Self { acts: ask.acts, _call: PhantomData }
     }
 
@@ -58,17 +58,18 @@ impl Grant<'_> {
 
 /// A session's gate.
 ///
-/// The policy is shared with every sub-agent below, so that a new approval reaches them at once. The walls of
-/// sub-agents belong to their own gates.
+/// A sub-agent's gate shares the policy, so that a new approval counts there at once, and adds a wall of its own.
 pub struct Gate {
-    shared: Arc<Shared>,
-    more: Vec<Wall>,
-    from: Vec<String>,
+    shared: Arc<SharedGate>,
+    subagent_walls: Vec<Wall>,
+    /// Names of the nested sub-agents, outermost first; empty for the main agent.
+    agent_chain: Vec<String>,
 }
 
-struct Shared {
+/// What the gates of a session and of its sub-agents share.
+struct SharedGate {
     policy: watch::Sender<Policy>,
-    recalled: OnceCell<()>,
+    approvals_loaded: OnceCell<()>,
     person: Arc<dyn Person>,
     store: Arc<dyn Store>,
     session: String,
@@ -76,9 +77,10 @@ struct Shared {
     mode: Mode,
 }
 
-/// Whether parts are asked about or only explained.
+/// Whether a gate grants, or only explains its verdicts.
 enum Mode {
     Live,
+    /// Collects the judged parts and grants nothing.
     Explain(Mutex<Vec<(Part, Verdict)>>),
 }
 
@@ -93,7 +95,7 @@ impl Gate {
         Self::in_mode(Mode::Live, policy, person, store, session, root)
     }
 
-    /// A gate that judges like [`Gate::new`] and never grants, so nothing behind it has an effect.
+    /// A gate that judges like [`Gate::new`] but never grants, so that calls have no effect.
     pub fn explaining(policy: Policy, store: Arc<dyn Store>, session: &str, root: PathBuf) -> Self {
         let mode = Mode::Explain(Mutex::default());
         Self::in_mode(mode, policy, Arc::new(Nobody), store, session, root)
@@ -107,142 +109,145 @@ impl Gate {
         session: &str,
         root: PathBuf,
     ) -> Self {
-        let shared = Shared {
+        let shared = SharedGate {
             policy: watch::Sender::new(policy),
-            recalled: OnceCell::new(),
+            approvals_loaded: OnceCell::new(),
             person,
             store,
             session: session.into(),
             root,
             mode,
         };
-        Self { shared: Arc::new(shared), more: Vec::new(), from: Vec::new() }
+        Self { shared: Arc::new(shared), subagent_walls: Vec::new(), agent_chain: Vec::new() }
     }
 
-    /// The gate of a sub-agent: one more wall, the same person, who is shown which agent asks.
+    /// Returns the gate of a sub-agent: one more wall, the same person. Asks name the agent.
     pub fn child(&self, agent: &str, rules: Vec<Rule>) -> Self {
         let wall = Wall::restricting(format!("agent {agent}"), rules);
         Self {
             shared: self.shared.clone(),
-            more: self.more.iter().cloned().chain([wall]).collect(),
-            from: self.from.iter().cloned().chain([agent.to_string()]).collect(),
+            subagent_walls: self.subagent_walls.iter().cloned().chain([wall]).collect(),
+            agent_chain: self.agent_chain.iter().cloned().chain([agent.to_string()]).collect(),
         }
     }
 
-    /// Whether asks are only explained, so that no call behind this gate has an effect.
+    /// Whether this gate only explains and never grants.
     pub(crate) fn is_explaining(&self) -> bool {
         matches!(self.shared.mode, Mode::Explain(_))
     }
 
-    /// The parts that an explaining gate was asked about, with their verdicts.
-    pub fn explained(&self) -> Vec<(Part, Verdict)> {
+    /// Returns the parts that an explaining gate has judged, with their verdicts.
+    pub fn explained_parts(&self) -> Vec<(Part, Verdict)> {
         match &self.shared.mode {
             Mode::Live => Vec::new(),
-            Mode::Explain(seen) => seen.lock().clone(),
+            Mode::Explain(judged) => judged.lock().clone(),
         }
     }
 
-    /// Whether a tool is denied whatever its arguments.
+    /// Whether every call of a tool is denied, regardless of its arguments.
     pub fn forbids(&self, tool: &Part) -> bool {
-        self.shared.policy.borrow().forbids(&self.more, tool)
+        self.shared.policy.borrow().forbids(&self.subagent_walls, tool)
     }
 
+    /// Returns the verdict on one part, with lasting approvals taken into account.
     pub async fn judge(&self, part: &Part) -> Verdict {
-        let verdict = self.shared.policy.borrow().judge(&self.more, part);
+        let verdict = self.shared.policy.borrow().judge(&self.subagent_walls, part);
         if verdict.action != Action::Ask {
             return verdict;
         }
         // Approvals can only lift an ask, so they are loaded when the first ask comes up.
-        self.shared.recall().await;
-        self.shared.policy.borrow().judge(&self.more, part)
+        self.shared.load_approvals().await;
+        self.shared.policy.borrow().judge(&self.subagent_walls, part)
     }
 
-    /// Returns all rules, for operations on more files than can be judged one by one.
-    pub(crate) async fn rules(&self) -> (Policy, Vec<Wall>) {
-        self.shared.recall().await;
-        (self.shared.policy.borrow().clone(), self.more.clone())
+    /// Returns the policy and the walls of sub-agents, for operations on too many files to judge each by [`Gate::judge`].
+    pub(crate) async fn policy_and_walls(&self) -> (Policy, Vec<Wall>) {
+        self.shared.load_approvals().await;
+        (self.shared.policy.borrow().clone(), self.subagent_walls.clone())
     }
 
-    /// Asks for everything at once. `tell` is called when a person is asked and when they answer.
+    /// Judges all parts of an ask, asks the person if necessary, and returns the grant. `emit` receives the events: a person
+    /// is asked, and has answered.
     pub(crate) async fn ask<'call>(
         &self,
         mut ask: Ask,
         call: &'call CallRef,
-        tell: impl Fn(EventKind),
+        emit: impl Fn(EventKind),
     ) -> Result<Grant<'call>, Refusal> {
-        ask.from.clone_from(&self.from);
-        let mut open = Vec::new();
+        ask.from.clone_from(&self.agent_chain);
+        let mut pending = Vec::new();
         let mut judged = Vec::new();
         for part in &ask.parts {
             judged.push((part.clone(), self.judge(part).await));
         }
         ask.actions = judged.iter().map(|(_, verdict)| verdict.action).collect();
-        if let Mode::Explain(seen) = &self.shared.mode {
-            seen.lock().extend(judged);
+        if let Mode::Explain(explained) = &self.shared.mode {
+            explained.lock().extend(judged);
             return Err(Refusal::Explained);
         }
         for (part, verdict) in judged {
             match verdict.action {
                 Action::Allow => {}
-                Action::Ask => open.push((part, verdict)),
+                Action::Ask => pending.push((part, verdict)),
                 Action::Deny => return Err(Refusal::Forbidden(Box::new((part, verdict)))),
             }
         }
-        if open.is_empty() || call.origin == Origin::Person {
-            return Ok(Grant::of(ask));
+        if pending.is_empty() || call.origin == Origin::Person {
+            return Ok(Grant::from_ask(ask));
         }
         let reply = match call.answers.get(&ask.key()) {
             Some(reply) => reply.clone(),
-            None => self.put_to_person(&ask, call, tell).await,
+            None => self.ask_person(&ask, call, emit).await,
         };
         match reply {
             Reply::Yes(scope) => {
-                self.remember(scope, &open).await;
-                Ok(Grant::of(ask))
+                self.remember(scope, &pending).await;
+                Ok(Grant::from_ask(ask))
             }
             Reply::No { note } => Err(Refusal::Rejected { note }),
-            Reply::Unanswered => Err(Refusal::Unanswered { parts: open }),
+            Reply::Unanswered => Err(Refusal::Unanswered { parts: pending }),
         }
     }
 
-    async fn put_to_person(&self, ask: &Ask, call: &CallRef, tell: impl Fn(EventKind)) -> Reply {
-        tell(EventKind::Asked { summary: summary(ask) });
+    async fn ask_person(&self, ask: &Ask, call: &CallRef, emit: impl Fn(EventKind)) -> Reply {
+        emit(EventKind::Asked { summary: summary(ask) });
         let mut policy = self.shared.policy.subscribe();
-        let settled =
-            policy.wait_for(|policy| policy.judge_all(&self.more, &ask.parts) == Action::Allow);
+        let allowed_meanwhile =
+            policy.wait_for(|policy| policy.judge_all(&self.subagent_walls, &ask.parts) == Action::Allow);
         let reply = tokio::select! {
             reply = self.shared.person.approve(call, ask) => reply,
-            // A lasting approval of another call covers this one too.
-            _ = settled => Reply::Yes(Scope::Once),
+            // A lasting approval of another call may cover this ask too.
+            _ = allowed_meanwhile => Reply::Yes(Scope::Once),
         };
-        tell(EventKind::Answered { yes: matches!(reply, Reply::Yes(_)) });
+        emit(EventKind::Answered { yes: matches!(reply, Reply::Yes(_)) });
         reply
     }
 
-    /// Remembers a lasting approval: exactly the patterns that were shown for the open parts.
-    async fn remember(&self, scope: Scope, open: &[(Part, Verdict)]) {
+    /// Remembers a lasting approval: exactly the patterns that were shown to the person.
+    async fn remember(&self, scope: Scope, approved: &[(Part, Verdict)]) {
         let Some(owner) = ApprovalOwner::of(scope, &self.shared.session, &self.shared.root) else {
             return;
         };
         let rules: Vec<Rule> =
-            open.iter().flat_map(|(part, _)| part.approval_rules(scope)).collect();
+            approved.iter().flat_map(|(part, _)| part.approval_rules(scope)).collect();
         for rule in &rules {
-            // The approval holds in this process even if the store cannot keep it.
+            // Even if the store fails, the approval is valid in this process.
             self.shared.store.remember(owner, rule).await.ok();
         }
         self.shared.policy.send_modify(|policy| policy.remembered.extend(rules));
     }
 }
 
-impl Shared {
-    async fn recall(&self) {
-        let fetch = || async {
-            let rules = self.store.remembered(&self.session, &self.root).await.unwrap_or_default();
+impl SharedGate {
+    /// Loads lasting approvals from the store, once.
+    async fn load_approvals(&self) {
+        let load = || async {
+            let rules = self.store.approvals(&self.session, &self.root).await.unwrap_or_default();
             if !rules.is_empty() {
                 self.policy.send_modify(|policy| policy.remembered.extend(rules));
             }
         };
-        self.recalled.get_or_init(fetch).await;
+        self.approvals_loaded.get_or_init(load).await;
     }
 }
 

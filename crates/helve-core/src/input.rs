@@ -42,7 +42,7 @@ pub enum BadInput {
     TooMany {
         limit: usize,
     },
-    /// The text ends too early.
+    /// The text ends before the value is complete.
     CutOff {
         line: usize,
         column: usize,
@@ -50,10 +50,10 @@ pub enum BadInput {
     NotJson {
         line: usize,
         column: usize,
-        what: String,
+        message: String,
     },
-    /// A member occurs twice, and which one is meant is unknown.
-    Twice {
+    /// An object has the same key twice, so its value is ambiguous.
+    DuplicateKey {
         field: String,
     },
 }
@@ -63,23 +63,23 @@ pub fn parse(text: &str) -> Result<Value, BadInput> {
     if text.len() > MAX_BYTES {
         return Err(BadInput::TooLarge { bytes: text.len(), limit: MAX_BYTES });
     }
-    let state = RefCell::new(State::default());
+    let state = RefCell::new(ParseState::default());
     let mut reader = serde_json::Deserializer::from_str(text);
-    let parsed = Node { state: &state, depth: 0 }
+    let parsed = ValueParser { state: &state, depth: 0 }
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value));
-    parsed.map_err(|err| match state.into_inner().fault {
-        Some(fault) => fault,
+    parsed.map_err(|err| match state.into_inner().error {
+        Some(bad) => bad,
         None if err.is_eof() => BadInput::CutOff { line: err.line(), column: err.column() },
-        None => BadInput::NotJson { line: err.line(), column: err.column(), what: bare(&err) },
+        None => BadInput::NotJson { line: err.line(), column: err.column(), message: without_position(&err) },
     })
 }
 
 /// Checks a value that was parsed elsewhere against the same limits.
 pub fn check(value: &Value) -> Result<(), BadInput> {
     let (mut bytes, mut values) = (0, 0);
-    let mut open = vec![(value, 0)];
-    while let Some((value, depth)) = open.pop() {
+    let mut pending = vec![(value, 0)];
+    while let Some((value, depth)) = pending.pop() {
         if depth > MAX_DEPTH {
             return Err(BadInput::TooDeep { limit: MAX_DEPTH });
         }
@@ -87,10 +87,10 @@ pub fn check(value: &Value) -> Result<(), BadInput> {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
             Value::String(text) => bytes += text.len(),
-            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Array(items) => pending.extend(items.iter().map(|item| (item, depth + 1))),
             Value::Object(members) => {
                 bytes += members.keys().map(String::len).sum::<usize>();
-                open.extend(members.values().map(|member| (member, depth + 1)));
+                pending.extend(members.values().map(|member| (member, depth + 1)));
             }
         }
         if values > MAX_VALUES {
@@ -103,8 +103,8 @@ pub fn check(value: &Value) -> Result<(), BadInput> {
     Ok(())
 }
 
-/// The parser's message without its "at line 1 column 5", which is reported separately.
-fn bare(err: &serde_json::Error) -> String {
+/// Returns the parser's message without its "at line 1 column 5", because the position is reported separately.
+fn without_position(err: &serde_json::Error) -> String {
     let text = err.to_string();
     match text.rfind(" at line ") {
         Some(at) => text[..at].to_string(),
@@ -112,30 +112,36 @@ fn bare(err: &serde_json::Error) -> String {
     }
 }
 
+/// What all [`ValueParser`]s of one text share.
 #[derive(Default)]
-struct State {
+struct ParseState {
+    /// Number of values so far.
     values: usize,
+    /// Keys and indexes that lead to the present value.
     path: Vec<String>,
-    fault: Option<BadInput>,
+    /// The first limit that was exceeded, or a duplicate key.
+    error: Option<BadInput>,
 }
 
-/// A value somewhere in the text.
+/// Deserializes one value at a given depth, within the limits.
 #[derive(Clone, Copy)]
-struct Node<'a> {
-    state: &'a RefCell<State>,
+struct ValueParser<'a> {
+    state: &'a RefCell<ParseState>,
     depth: usize,
 }
 
-impl Node<'_> {
-    fn inside<E: Error>(self) -> Result<Self, E> {
+impl ValueParser<'_> {
+    /// Returns the parser for elements and members of this value.
+    fn child<E: Error>(self) -> Result<Self, E> {
         if self.depth >= MAX_DEPTH {
             return Err(self.fail(BadInput::TooDeep { limit: MAX_DEPTH }));
         }
         Ok(Self { depth: self.depth + 1, ..self })
     }
 
-    fn fail<E: Error>(self, fault: BadInput) -> E {
-        self.state.borrow_mut().fault.get_or_insert(fault);
+    /// Records the reason and returns an error that stops the parser.
+    fn fail<E: Error>(self, bad: BadInput) -> E {
+        self.state.borrow_mut().error.get_or_insert(bad);
         E::custom("refused")
     }
 
@@ -148,7 +154,7 @@ impl Node<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for ValueParser<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -160,7 +166,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for ValueParser<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -196,11 +202,11 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let inside = self.inside()?;
+        let child = self.child()?;
         let mut array = Vec::new();
         loop {
             self.enter(format!("[{}]", array.len()));
-            match items.next_element_seed(inside)? {
+            match items.next_element_seed(child)? {
                 Some(item) => array.push(item),
                 None => break,
             }
@@ -211,16 +217,16 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let inside = self.inside()?;
+        let child = self.child()?;
         let mut object = Map::new();
         while let Some(key) = members.next_key::<String>()? {
             let dot = if self.state.borrow().path.is_empty() { "" } else { "." };
             self.enter(format!("{dot}{key}"));
             if object.contains_key(&key) {
                 let field = self.state.borrow().path.concat();
-                return Err(self.fail(BadInput::Twice { field }));
+                return Err(self.fail(BadInput::DuplicateKey { field }));
             }
-            let value = members.next_value_seed(inside)?;
+            let value = members.next_value_seed(child)?;
             object.insert(key, value);
             self.leave();
         }
@@ -236,15 +242,15 @@ mod tests {
     use super::*;
 
     fn check_parse(text: &str, expected: Expect) {
-        let found = match parse(text) {
+        let result = match parse(text) {
             Ok(value) => value.to_string(),
             Err(bad) => format!("{bad:?}"),
         };
-        expected.assert_eq(&found);
+        expected.assert_eq(&result);
     }
 
     #[test]
-    fn reads_what_is_whole() {
+    fn parses_complete_json() {
         check_parse(
             r#" {"a":[1,-2,0.5,"x",null,true]} "#,
             expect![[r#"{"a":[1,-2,0.5,"x",null,true]}"#]],
@@ -252,50 +258,50 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_off_text_is_not_repaired() {
+    fn incomplete_json_is_refused_and_not_repaired() {
         check_parse(r#"{"command":"rm -rf build"#, expect!["CutOff { line: 1, column: 24 }"]);
         check_parse("", expect!["CutOff { line: 1, column: 0 }"]);
     }
 
     #[test]
-    fn garbage_after_the_end() {
+    fn text_after_the_value_is_refused() {
         check_parse(
             r#"{"a":1} and more"#,
-            expect![[r#"NotJson { line: 1, column: 9, what: "trailing characters" }"#]],
+            expect![[r#"NotJson { line: 1, column: 9, message: "trailing characters" }"#]],
         );
     }
 
     #[test]
-    fn numbers_beyond_reach() {
+    fn numbers_out_of_range_are_refused() {
         check_parse(
             r#"{"n": NaN}"#,
-            expect![[r#"NotJson { line: 1, column: 7, what: "expected value" }"#]],
+            expect![[r#"NotJson { line: 1, column: 7, message: "expected value" }"#]],
         );
         check_parse(
             r#"{"n": 1e400}"#,
-            expect![[r#"NotJson { line: 1, column: 11, what: "number out of range" }"#]],
+            expect![[r#"NotJson { line: 1, column: 11, message: "number out of range" }"#]],
         );
     }
 
     #[test]
-    fn half_a_surrogate_pair() {
+    fn half_a_surrogate_pair_is_refused() {
         check_parse(
             r#"{"s": "\ud800"}"#,
-            expect![[r#"NotJson { line: 1, column: 14, what: "unexpected end of hex escape" }"#]],
+            expect![[r#"NotJson { line: 1, column: 14, message: "unexpected end of hex escape" }"#]],
         );
     }
 
     #[test]
-    fn the_same_member_twice_names_the_field() {
-        check_parse(r#"{"a":1,"a":2}"#, expect![[r#"Twice { field: "a" }"#]]);
+    fn a_duplicate_key_is_reported_with_its_path() {
+        check_parse(r#"{"a":1,"a":2}"#, expect![[r#"DuplicateKey { field: "a" }"#]]);
         check_parse(
             r#"{"todos":[{},{"id":1,"id":2}]}"#,
-            expect![[r#"Twice { field: "todos[1].id" }"#]],
+            expect![[r#"DuplicateKey { field: "todos[1].id" }"#]],
         );
     }
 
     #[test]
-    fn deep_wide_and_large_are_refused() {
+    fn input_that_is_too_deep_long_or_large_is_refused() {
         check_parse(&"[".repeat(100_000), expect!["TooDeep { limit: 64 }"]);
         check_parse(&r#"{"a":"#.repeat(100_000), expect!["TooDeep { limit: 64 }"]);
         let million = format!("[{}1]", "1,".repeat(1_000_000));
@@ -305,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_parsed_elsewhere_is_held_to_the_same_limits() {
+    fn check_applies_the_same_limits_to_parsed_values() {
         let mut deep = Value::Null;
         for _ in 0..100 {
             deep = Value::Array(vec![deep]);
@@ -316,7 +322,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_the_plain_parser(text in "\\PC{0,40}|[\\[\\]{}\",:0-9a-e \\\\u]{0,40}") {
+        fn parses_to_the_same_value_as_serde_json(text in "\\PC{0,40}|[\\[\\]{}\",:0-9a-e \\\\u]{0,40}") {
             if let Ok(value) = parse(&text) {
                 prop_assert_eq!(Some(value), serde_json::from_str(&text).ok());
             }

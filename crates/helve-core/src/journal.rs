@@ -15,7 +15,7 @@ pub trait Journal: Send + Sync {
     fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>>;
 
     /// Marks a change as applied, with the new content of each file.
-    fn done<'a>(
+    fn mark_applied<'a>(
         &'a self,
         id: EntryId,
         after: &'a [Option<FileImage>],

@@ -128,9 +128,9 @@ pub struct WindowLines {
     /// The first line of the window, counted from 1.
     pub first: u64,
     /// Whether more lines follow.
-    pub more: bool,
-    /// Number of lines seen, which is the total when `more` is false.
-    pub seen: u64,
+    pub has_more: bool,
+    /// Number of lines read from the start of the file. This is the total if `has_more` is false.
+    pub lines_read: u64,
     /// The size when the file was opened. Later growth is ignored.
     pub size: u64,
     /// The bytes of the file that the window covers, line endings included.

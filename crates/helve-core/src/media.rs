@@ -139,7 +139,7 @@ pub enum PagesEnd {
     Complete,
     /// The limit on pages or text was reached.
     LimitReached,
-    TimeIsUp,
+    TimedOut,
     /// A stream decompresses to more than is safe, or objects contain one another.
     Unsafe,
 }

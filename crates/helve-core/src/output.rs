@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 /// What a tool returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolOutput {
-    /// A short title for a person: the path, the command.
+    /// A short title for a person, such as the path or the command.
     pub title: String,
     pub content: Vec<Content>,
-    /// For programs; never shown to the model.
+    /// For programs. The model does not see it.
     pub metadata: Map<String, Value>,
-    /// Which end matters when the text is too long.
+    /// Which part to keep if the text is too long.
     pub keep: Keep,
     /// Where the full output is, if the tool or the engine saved it.
     pub saved: Option<Saved>,
@@ -36,13 +36,14 @@ impl ToolOutput {
         self
     }
 
-    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+    /// Adds an entry to the metadata.
+    pub fn with_metadata(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
     }
 
-    /// All text, as a model would read it.
-    pub fn joined(&self) -> String {
+    /// Returns all text pieces, joined by newlines.
+    pub fn joined_text(&self) -> String {
         let mut all = String::new();
         for content in &self.content {
             if let Content::Text(text) = content {
@@ -60,7 +61,7 @@ impl ToolOutput {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     Text(String),
-    /// An attachment: an image, a PDF.
+    /// An attachment, such as an image or a PDF.
     Media {
         mime: String,
         data: bytes::Bytes,
@@ -71,14 +72,14 @@ pub enum Content {
     },
 }
 
-/// A failure: a kind for code, a message for the model, the next step.
+/// Why a call failed: a kind for code, a message for the model, and a hint with the next step.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
     pub kind: ErrorKind,
     pub message: String,
     pub hint: Option<String>,
-    /// For programs: the state a streamed call had reached, the problems found.
+    /// For programs, for example how far a streamed call got, or the list of problems.
     pub metadata: BTreeMap<String, Value>,
 }
 
@@ -92,7 +93,7 @@ impl ToolError {
         self
     }
 
-    /// What the model reads: the message and the next step.
+    /// Returns the message followed by the hint, as the model reads it.
     pub fn full_message(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}\n{hint}", self.message),
@@ -108,17 +109,17 @@ pub enum ErrorKind {
     UnknownTool,
     InvalidArgs,
     NotFound,
-    /// The file is not what the call expected.
+    /// A file does not have the content that the call expected.
     Stale,
     Denied,
     Cancelled,
     TimedOut,
     Failed,
-    /// `helve why`: judged, not run.
+    /// For `helve why`: the call was judged and not run.
     Explained,
 }
 
-/// An output that was saved in full: a file for people and for `read`, an id for links.
+/// An output that was saved in full. People and the `read` tool use its path, links use its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
     pub id: String,

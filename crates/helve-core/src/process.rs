@@ -201,7 +201,7 @@ pub struct WatchResult {
 pub enum WaitOutcome {
     Met,
     /// The condition can no longer be met: everything has ended.
-    Never,
+    Impossible,
     Deadline,
 }
 

@@ -1,4 +1,4 @@
-//! Where events go: to whoever watches, and into the store.
+//! Sends events to subscribers and to the store.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::call::CallRef;
 use crate::event::{Event, EventKind, Events};
 use crate::store::Store;
 
-/// Sends events to subscribers and, unless it is off the record, to the store.
+/// Sends events to subscribers and, if it has one, to the store.
 #[derive(Clone)]
 pub struct Recorder {
     pub events: Events,
@@ -18,14 +18,14 @@ impl Recorder {
         Self { events: Events::default(), store: Some(store) }
     }
 
-    /// For calls that are only judged and leave no history.
-    pub(crate) fn off_the_record() -> Self {
+    /// A recorder for calls that are only judged, which must leave no history.
+    pub(crate) fn without_store() -> Self {
         Self { events: Events::default(), store: None }
     }
 
-    /// Never waits.
-    pub(crate) fn emit(&self, call: &CallRef, what: EventKind) {
-        let event = Event::now(call, what);
+    /// Records an event of a call. Never waits.
+    pub(crate) fn emit(&self, call: &CallRef, kind: EventKind) {
+        let event = Event::now(call, kind);
         if let Some(store) = &self.store {
             store.append(&event);
         }

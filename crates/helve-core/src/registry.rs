@@ -29,21 +29,21 @@ pub enum Layer {
 pub struct Registry {
     entries: Mutex<Vec<RegistryEntry>>,
     version: watch::Sender<u64>,
-    /// How many sources are about to register tools.
-    expected: watch::Sender<usize>,
+    /// Number of [`PendingTools`] guards alive.
+    pending_sources: watch::Sender<usize>,
 }
 
 #[derive(Clone)]
 struct RegistryEntry {
     id: u64,
     layer: Layer,
-    /// The dialect that the tool belongs to; `None` for all.
+    /// The dialect that the tool belongs to; `None` if it is for every dialect.
     dialect: Option<&'static str>,
     tool: Arc<dyn AnyTool>,
 }
 
-/// A tool's registration. Dropping it removes the tool and reveals what it shadowed.
-#[must_use = "dropping a registration takes the tool out again"]
+/// A tool's registration. Dropping it removes the tool, and any tool that it shadowed is offered again.
+#[must_use = "dropping a registration removes the tool"]
 pub struct Registration {
     registry: Arc<Registry>,
     id: u64,
@@ -51,7 +51,7 @@ pub struct Registration {
 
 impl Registration {
     /// Keeps the tool registered for as long as the registry lives.
-    pub fn keep(self) {
+    pub fn permanent(self) {
         std::mem::forget(self);
     }
 }
@@ -63,13 +63,14 @@ impl Drop for Registration {
     }
 }
 
-/// Announces that tools are about to be registered. Dropping it says that they have been, or will not be.
-#[must_use = "dropping it says that nothing more is coming"]
+/// A guard that exists while a source is about to register tools. It is dropped when they are registered, or when the
+/// source has failed.
+#[must_use = "dropping the guard means that the tools are registered"]
 pub struct PendingTools(Arc<Registry>);
 
 impl Drop for PendingTools {
     fn drop(&mut self) {
-        self.0.expected.send_modify(|count| *count -= 1);
+        self.0.pending_sources.send_modify(|count| *count -= 1);
     }
 }
 
@@ -102,67 +103,68 @@ impl Registry {
         Registration { registry: self.clone(), id }
     }
 
-    /// Announces tools, so that others can wait for them.
+    /// Announces that tools will be registered, until the returned guard is dropped. [`Registry::wait_for_announced`] waits
+    /// for them.
     pub fn announce_tools(self: &Arc<Self>) -> PendingTools {
-        self.expected.send_modify(|count| *count += 1);
+        self.pending_sources.send_modify(|count| *count += 1);
         PendingTools(self.clone())
     }
 
-    /// Waits until no announced tools are missing, for at most `patience`.
-    pub async fn settled(&self, patience: Duration) {
-        let mut expected = self.expected.subscribe();
-        if *expected.borrow_and_update() == 0 {
+    /// Waits until all announced tools are registered, for at most `timeout`.
+    pub async fn wait_for_announced(&self, timeout: Duration) {
+        let mut pending = self.pending_sources.subscribe();
+        if *pending.borrow_and_update() == 0 {
             return;
         }
-        // Later registrations are announced by `changed`.
-        tokio::time::timeout(patience, expected.wait_for(|count| *count == 0)).await.ok();
+        // Tools that come later are noticed through `watch_changes`.
+        tokio::time::timeout(timeout, pending.wait_for(|count| *count == 0)).await.ok();
     }
 
-    /// Returns the names of all tools above the server layer, for any caller.
-    pub fn taken(&self) -> BTreeSet<String> {
+    /// Returns the names that MCP servers' tools must not use: those of all tools in higher layers.
+    pub fn reserved_names(&self) -> BTreeSet<String> {
         let entries = self.entries.lock().clone();
-        let above = entries.iter().filter(|entry| entry.layer > Layer::Server);
-        above.map(|entry| entry.tool.spec(&Caller::default()).name).collect()
+        let higher = entries.iter().filter(|entry| entry.layer > Layer::Server);
+        higher.map(|entry| entry.tool.spec(&Caller::default()).name).collect()
     }
 
-    /// Changes with every registration and removal.
-    pub fn changed(&self) -> watch::Receiver<u64> {
+    /// Returns a version number to watch. It changes with every registration and removal.
+    pub fn watch_changes(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }
 
-    /// The tools that a session is offered now.
+    /// Returns the tools that a session is offered now.
     pub fn offer_to(&self, session: &Session) -> ToolSet {
         let allowed = |spec: &ToolSpec| !session.gate.forbids(&tool_part(spec));
         self.offer(&session.caller, &session.switches, allowed)
     }
 
-    /// The tools for one caller: those of its dialect and audience that are switched on and pass `keep`.
+    /// Returns the tools for one caller: those of its dialect and audience that are switched on and pass `filter`.
     ///
     /// Tools for other callers are left out first, so that they shadow nothing.
     pub fn offer(
         &self,
-        who: &Caller,
+        caller: &Caller,
         switches: &[ToolSwitch],
-        keep: impl Fn(&ToolSpec) -> bool,
+        filter: impl Fn(&ToolSpec) -> bool,
     ) -> ToolSet {
         let mut entries = self.entries.lock().clone();
-        entries.retain(|entry| entry.dialect.is_none_or(|dialect| dialect == who.dialect));
+        entries.retain(|entry| entry.dialect.is_none_or(|dialect| dialect == caller.dialect));
         entries.sort_by_key(|entry| (entry.layer, entry.id));
         let mut tools = BTreeMap::new();
         for entry in entries {
-            let spec = entry.tool.spec(who);
-            if spec.audience.hidden || spec.audience.admits(who) {
+            let spec = entry.tool.spec(caller);
+            if spec.audience.hidden || spec.audience.admits(caller) {
                 tools.insert(spec.name.clone(), OfferedTool { spec, tool: entry.tool });
             }
         }
         tools.retain(|name, OfferedTool { spec, .. }| {
-            spec.audience.hidden || (is_on(switches, name) && keep(spec))
+            spec.audience.hidden || (is_on(switches, name) && filter(spec))
         });
         ToolSet(Arc::new(tools))
     }
 }
 
-/// The part by which a tool is judged whatever its arguments.
+/// Returns the part for judging a tool as a whole, regardless of its arguments.
 fn tool_part(spec: &ToolSpec) -> Part {
     let mut part = Part::new(spec.group.clone(), "*");
     part.tool = (spec.group != spec.name).then(|| spec.name.clone().into());
@@ -170,8 +172,8 @@ fn tool_part(spec: &ToolSpec) -> Part {
 }
 
 fn is_on(switches: &[ToolSwitch], name: &str) -> bool {
-    let last = switches.iter().rev().find(|switch| wildcard::matches(&switch.pattern, name));
-    last.is_none_or(|switch| switch.on)
+    let last_match = switches.iter().rev().find(|switch| wildcard::matches(&switch.pattern, name));
+    last_match.is_none_or(|switch| switch.on)
 }
 
 struct OfferedTool {
@@ -179,12 +181,13 @@ struct OfferedTool {
     tool: Arc<dyn AnyTool>,
 }
 
-/// An immutable snapshot. Specs are made once, and tools stay alive while a call runs.
+/// An immutable snapshot of the offered tools. They stay alive while a call uses them, even if they are removed from the
+/// registry.
 #[derive(Clone, Default)]
 pub struct ToolSet(Arc<BTreeMap<String, OfferedTool>>);
 
 impl ToolSet {
-    /// The tools to list, sorted by name.
+    /// Returns the specs of all tools that are not hidden, sorted by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.0.values().map(|offered| &offered.spec).filter(|spec| !spec.audience.hidden)
     }
@@ -193,15 +196,17 @@ impl ToolSet {
         self.specs().map(|spec| spec.name.as_str()).collect()
     }
 
-    /// Finds the tool of this name, or the only one that differs in case.
+    /// Finds the tool of this name or, if there is none, the one tool whose name differs only in letter case.
     pub fn find(&self, name: &str) -> Option<(&ToolSpec, &Arc<dyn AnyTool>)> {
         let offered = self.0.get(name).or_else(|| {
-            let mut alike = self.0.values().filter(|one| one.spec.name.eq_ignore_ascii_case(name));
-            alike.next().filter(|_| alike.next().is_none())
+            let mut ignoring_case =
+                self.0.values().filter(|offered| offered.spec.name.eq_ignore_ascii_case(name));
+            ignoring_case.next().filter(|_| ignoring_case.next().is_none())
         })?;
         Some((&offered.spec, &offered.tool))
     }
 
+    /// Returns up to three names that resemble this one, most similar first.
     pub fn nearest(&self, name: &str) -> Vec<&str> {
         near::nearest(name, self.names(), 3)
     }

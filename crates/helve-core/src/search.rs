@@ -19,7 +19,7 @@ impl Files {
         path: &Resolved,
         mut want: FindRequest,
     ) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
-        self.demand(grant, path).map_err(|_| SearchError::NotGranted)?;
+        self.require_read_grant(grant, path).map_err(|_| SearchError::NotGranted)?;
         want.tree.at = path.place.clone();
         gather(path.machine.find(want)).await
     }
@@ -31,9 +31,9 @@ impl Files {
         path: &Resolved,
         mut want: SearchRequest,
     ) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
-        self.demand(grant, path).map_err(|_| SearchError::NotGranted)?;
+        self.require_read_grant(grant, path).map_err(|_| SearchError::NotGranted)?;
         want.tree.at = path.place.clone();
-        let (policy, agent_walls) = self.session.gate.rules().await;
+        let (policy, agent_walls) = self.session.gate.policy_and_walls().await;
         let root = self.session.workspace.root();
         let readable = Readable::new(&policy, &agent_walls, root, &path.real());
         // The grant covers a file that was named, but not a folder that has been replaced by a file since.

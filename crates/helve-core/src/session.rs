@@ -15,7 +15,7 @@ use crate::dialect::Dialect;
 use crate::gate::Gate;
 use crate::journal::FileImage;
 use crate::paths;
-use crate::shown::{SeenContent, SeenRecords, Shown};
+use crate::seen::{SeenContent, SeenRecords, SeenState};
 use crate::spec::{Caller, ToolSwitch};
 use crate::store::{Outputs, Store, StoreError};
 use crate::workspace::Workspace;
@@ -32,9 +32,9 @@ pub struct Session {
     pub switches: Vec<ToolSwitch>,
     pub store: Arc<dyn Store>,
     pub outputs: Arc<dyn Outputs>,
-    /// What the session has seen of files. The store keeps it too.
+    /// Which file contents the session has seen. Also kept in the store.
     pub seen_files: SeenFiles,
-    /// The call that a sub-agent's session works for.
+    /// Set for a sub-agent's session: the call that opened it.
     pub parent: Option<ParentCall>,
 }
 
@@ -45,7 +45,7 @@ pub struct ParentCall {
     pub session: Arc<Session>,
 }
 
-/// What a session has seen of files, in this process.
+/// Which file contents a session has seen in this process.
 #[derive(Default)]
 pub struct SeenFiles(Mutex<SeenRecords>);
 
@@ -54,8 +54,8 @@ pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {
     const KEY: &'static str;
 }
 
-/// How many times an update of a slot is retried when others keep changing it.
-const TRIES: usize = 100;
+/// How many times an update of a slot is tried while other processes keep changing it.
+const MAX_TRIES: usize = 100;
 
 impl Session {
     /// Opens a sub-agent's session: its own memory, the same folder and person, rules that only narrow.
@@ -81,55 +81,56 @@ impl Session {
         })
     }
 
-    /// Records what was shown of a file.
-    pub(crate) fn saw(&self, path: &Path, seen: SeenContent) {
-        self.note(path, &seen);
-        let mut shown = self.seen_files.0.lock();
-        shown.drop_content(path);
-        shown.set(path, seen);
+    /// Records that the session has seen this content of a file.
+    pub(crate) fn mark_seen(&self, path: &Path, seen: SeenContent) {
+        self.store_seen(path, &seen);
+        let mut records = self.seen_files.0.lock();
+        records.drop_content(path);
+        records.set(path, seen);
     }
 
-    /// Records what the session wrote.
-    pub(crate) fn wrote(&self, path: &Path, now: &FileImage) {
-        let seen = SeenContent::whole(now.hash);
-        self.note(path, &seen);
-        let mut shown = self.seen_files.0.lock();
-        shown.keep_content(path, &now.bytes);
-        shown.set(path, seen);
+    /// Records that the session wrote this content to a file.
+    pub(crate) fn mark_written(&self, path: &Path, image: &FileImage) {
+        let seen = SeenContent::whole(image.hash);
+        self.store_seen(path, &seen);
+        let mut records = self.seen_files.0.lock();
+        records.keep_content(path, &image.bytes);
+        records.set(path, seen);
     }
 
+    /// Forgets what the session has seen of a file that was removed or moved.
     pub(crate) fn forget(&self, path: &Path) {
-        self.note(path, &SeenContent::default());
-        let mut shown = self.seen_files.0.lock();
-        shown.drop_content(path);
-        shown.set(path, SeenContent::default());
+        self.store_seen(path, &SeenContent::default());
+        let mut records = self.seen_files.0.lock();
+        records.drop_content(path);
+        records.set(path, SeenContent::default());
     }
 
     /// Whether the session has seen or written the present content of a file.
-    pub(crate) async fn was_shown(&self, path: &Path, now: &FileImage) -> Shown {
-        let seen = self.seen(path).await;
+    pub(crate) async fn seen_state(&self, path: &Path, current: &FileImage) -> SeenState {
+        let seen = self.seen_content(path).await;
         if seen.is_empty() {
-            Shown::Never
-        } else if seen.holds(now) {
-            Shown::AsItIs
+            SeenState::Never
+        } else if seen.matches(current) {
+            SeenState::Current
         } else {
-            Shown::Changed { previous: self.seen_files.0.lock().content(path) }
+            SeenState::Changed { previous: self.seen_files.0.lock().content(path) }
         }
     }
 
-    async fn seen(&self, path: &Path) -> SeenContent {
+    async fn seen_content(&self, path: &Path) -> SeenContent {
         if let Some(seen) = self.seen_files.0.lock().get(path) {
             return seen.clone();
         }
-        let stored = self.store.get(&self.id, &shown_key(path)).await;
+        let stored = self.store.get(&self.id, &seen_key(path)).await;
         let value = stored.ok().flatten().map_or(Value::Null, |(_, value)| value);
         serde_json::from_value(value).unwrap_or_default()
     }
 
-    /// Queues the record for the store, so that later processes of this session can read it. Never waits.
-    fn note(&self, path: &Path, seen: &SeenContent) {
+    /// Queues a record for the store, so that later processes of this session can read it. Never waits.
+    fn store_seen(&self, path: &Path, seen: &SeenContent) {
         if let Ok(value) = serde_json::to_value(seen) {
-            self.store.set(&self.id, &shown_key(path), value);
+            self.store.set(&self.id, &seen_key(path), value);
         }
     }
 
@@ -139,31 +140,34 @@ impl Session {
         let mut session = Some(self);
         while let Some(current) = session {
             folders.push(current.outputs.folder(&current.id));
-            session = current.parent.as_ref().map(|above| &*above.session);
+            session = current.parent.as_ref().map(|parent| &*parent.session);
         }
         folders
     }
 
+    /// Returns what a slot holds, or the default.
     pub async fn recall<T: Slot>(&self) -> Result<T, StoreError> {
         Ok(self.stored::<T>().await?.1)
     }
 
-    /// Changes a slot with optimistic locking, so that two processes of one session lose no update.
+    /// Changes a slot with optimistic locking, so that no update is lost when several processes share the session. `change` may
+    /// run more than once.
     pub async fn update<T: Slot, R>(
         &self,
         mut change: impl FnMut(&mut T) -> R,
     ) -> Result<R, StoreError> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let (version, mut state) = self.stored::<T>().await?;
-            let answer = change(&mut state);
+            let result = change(&mut state);
             let value = serde_json::to_value(&state)?;
             if self.store.put(&self.id, T::KEY, version, value).await? {
-                return Ok(answer);
+                return Ok(result);
             }
         }
         Err(StoreError::other("other processes keep changing this slot"))
     }
 
+    /// Returns a slot with its version, 0 if it was never written.
     async fn stored<T: Slot>(&self) -> Result<(u64, T), StoreError> {
         let (version, value) = self.store.get(&self.id, T::KEY).await?.unwrap_or((0, Value::Null));
         // A slot that another version of Helve wrote and this one cannot read counts as empty.
@@ -171,6 +175,6 @@ impl Session {
     }
 }
 
-fn shown_key(path: &Path) -> String {
+fn seen_key(path: &Path) -> String {
     format!("shown:{}", paths::display(path))
 }

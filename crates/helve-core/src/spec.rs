@@ -7,7 +7,7 @@ use helve_text::wildcard;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-/// Who reads the specs and makes the calls.
+/// Who is offered the tools and calls them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// Name of the dialect that the caller speaks. Tools of other dialects are not offered.
@@ -17,21 +17,21 @@ pub struct Caller {
     pub provider: String,
     /// The program at the other end: `cli`, or an MCP client's name.
     pub client: String,
-    /// Features that are switched on.
+    /// Names of the features that are switched on.
     pub flags: BTreeSet<String>,
 }
 
 /// Which callers a tool is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audience {
-    /// Wildcards, any of which must match; empty means all.
+    /// Wildcards, one of which must match; empty means all models.
     pub models: &'static [&'static str],
     pub not_models: &'static [&'static str],
     pub providers: &'static [&'static str],
     pub clients: &'static [&'static str],
     /// A feature flag that must be on.
     pub flag: Option<&'static str>,
-    /// Callable but never listed, as `invalid` is.
+    /// Whether the tool can be called but is never listed, like `invalid`.
     pub hidden: bool,
 }
 
@@ -46,14 +46,15 @@ impl Audience {
     };
     pub const HIDDEN: Audience = Audience { hidden: true, ..Audience::EVERYONE };
 
-    pub fn admits(&self, who: &Caller) -> bool {
-        let any = |list: &[&str], text: &str| list.iter().any(|one| wildcard::matches(one, text));
-        let is_empty_or_matches = |list: &[&str], text: &str| list.is_empty() || any(list, text);
-        is_empty_or_matches(self.models, &who.model)
-            && !any(self.not_models, &who.model)
-            && is_empty_or_matches(self.providers, &who.provider)
-            && is_empty_or_matches(self.clients, &who.client)
-            && self.flag.is_none_or(|flag| who.flags.contains(flag))
+    /// Whether the tool is for this caller.
+    pub fn admits(&self, caller: &Caller) -> bool {
+        let matches_any = |list: &[&str], text: &str| list.iter().any(|pattern| wildcard::matches(pattern, text));
+        let is_empty_or_matches = |list: &[&str], text: &str| list.is_empty() || matches_any(list, text);
+        is_empty_or_matches(self.models, &caller.model)
+            && !matches_any(self.not_models, &caller.model)
+            && is_empty_or_matches(self.providers, &caller.provider)
+            && is_empty_or_matches(self.clients, &caller.client)
+            && self.flag.is_none_or(|flag| caller.flags.contains(flag))
     }
 }
 
@@ -61,6 +62,7 @@ impl Audience {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
+    /// A second permission key, often the same as the name.
     pub group: String,
     pub about: String,
     pub input: InputSpec,
@@ -73,7 +75,7 @@ pub struct ToolSpec {
 pub enum InputSpec {
     /// An object that satisfies this JSON schema.
     Json(Value),
-    /// Raw text that follows a grammar. Protocols that only carry objects put it in `field`.
+    /// Raw text that follows a grammar. Protocols that can only carry objects wrap it in an object with this `field`.
     Text { grammar: &'static str, field: &'static str, about: &'static str },
 }
 
@@ -93,28 +95,28 @@ impl InputSpec {
     }
 }
 
-/// Facts about a tool that doors and the engine act on.
+/// Properties of a tool that the engine and MCP clients rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
     pub read_only: bool,
-    /// May run in parallel with other calls of the same message.
+    /// Whether a call may run in parallel with other calls of the same message.
     pub parallel: bool,
     pub destructive: bool,
-    /// Reaches beyond this machine.
+    /// Whether the tool reaches beyond this machine.
     pub open_world: bool,
 }
 
 impl Traits {
     pub const READ_ONLY: Traits =
         Traits { read_only: true, parallel: true, destructive: false, open_world: false };
-    /// Changes only the memory of the session.
-    pub const REMEMBERS: Traits =
+    /// For tools that change only the session's memory.
+    pub const MEMORY_ONLY: Traits =
         Traits { read_only: false, parallel: false, destructive: false, open_world: false };
     pub const MUTATES: Traits =
         Traits { read_only: false, parallel: false, destructive: true, open_world: false };
 }
 
-/// One line of the config's `tools` map, which switches tools on or off. The last match decides.
+/// An entry of the configuration's `tools` map, which switches tools on or off. The last entry that matches decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSwitch {
     /// A tool's name, or a wildcard.

@@ -9,24 +9,25 @@ use crate::BoxFuture;
 use crate::event::{CallState, Event};
 use crate::output::Saved;
 
-/// Why the store failed, in words for a person.
+/// Why the store failed. Its message is for a person.
 pub type StoreError = std::io::Error;
 
 /// Stores sessions, calls, approvals and trust.
 pub trait Store: Send + Sync {
-    /// Returns a slot of a session with its version. Versions start at 1.
+    /// Returns the version and value of a session's slot. Versions start at 1.
     fn get<'a>(
         &'a self,
         session: &'a str,
         key: &'a str,
     ) -> BoxFuture<'a, Result<Option<(u64, Value)>, StoreError>>;
 
-    /// Replaces a slot. Returns false if `seen` (0 for none) is no longer its version.
+    /// Replaces a slot if its version is still `expected_version`, where 0 means that the slot does not exist. Otherwise
+    /// returns false.
     fn put<'a>(
         &'a self,
         session: &'a str,
         key: &'a str,
-        seen: u64,
+        expected_version: u64,
         value: Value,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
@@ -40,28 +41,28 @@ pub trait Store: Send + Sync {
     fn calls<'a>(
         &'a self,
         session: Option<&'a str>,
-        most: usize,
+        max_calls: usize,
     ) -> BoxFuture<'a, Result<Vec<CallState>, StoreError>>;
 
-    /// Stores an approval with its scope.
+    /// Stores a lasting approval.
     fn remember<'a>(
         &'a self,
         owner: ApprovalOwner<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Returns every approval that applies to a session in a folder.
-    fn remembered<'a>(
+    /// Returns every lasting approval that applies to a session in a folder.
+    fn approvals<'a>(
         &'a self,
         session: &'a str,
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>>;
 
-    /// Returns the digest with which a person trusted a folder; `None` if nobody did.
-    fn trusted<'a>(&'a self, root: &'a Path) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+    /// Returns the digest of the configuration that a person trusted in a folder; `None` if nobody did.
+    fn trusted_digest<'a>(&'a self, root: &'a Path) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
 
-    /// Records trust in a folder or, with `None`, withdraws it.
-    fn trust<'a>(
+    /// Records that a person trusts a folder while its configuration has this digest. `None` withdraws the trust.
+    fn set_trusted_digest<'a>(
         &'a self,
         root: &'a Path,
         digest: Option<&'a str>,
@@ -70,11 +71,12 @@ pub trait Store: Send + Sync {
     /// Waits until everything recorded so far is on disk.
     fn flush(&self) -> BoxFuture<'_, ()>;
 
-    /// A notice about the store for a person: moved aside, read-only, off.
-    fn notice(&self) -> BoxFuture<'_, Option<String>>;
+    /// Returns a warning for a person if the store does not work fully, for example because it is read-only or a damaged
+    /// database was moved aside.
+    fn pending_warning(&self) -> BoxFuture<'_, Option<String>>;
 }
 
-/// What a lasting approval belongs to.
+/// Where a lasting approval applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalOwner<'a> {
     Session(&'a str),
@@ -83,7 +85,7 @@ pub enum ApprovalOwner<'a> {
 }
 
 impl<'a> ApprovalOwner<'a> {
-    /// `None` for an approval that does not last.
+    /// Returns where an approval of this scope applies; `None` if it is for one call only.
     pub fn of(scope: Scope, session: &'a str, root: &'a Path) -> Option<Self> {
         match scope {
             Scope::Once => None,
@@ -94,7 +96,7 @@ impl<'a> ApprovalOwner<'a> {
     }
 }
 
-/// Stores full outputs of which a model is shown a part.
+/// Stores outputs in full when a model is shown only part of them.
 pub trait Outputs: Send + Sync {
     fn save<'a>(
         &'a self,
@@ -102,19 +104,21 @@ pub trait Outputs: Send + Sync {
         text: &'a str,
     ) -> BoxFuture<'a, Result<Saved, StoreError>>;
 
-    /// Returns the path of a new file for output that is saved while it arrives. Neither it nor its folder need exist.
+    /// Returns a path for a new file, to which a running command's output is written as it arrives. The file and its folder
+    /// need not exist yet.
     fn reserve(&self, session: &str) -> Saved;
 
-    /// Returns a folder for a session's temporary files, which is created if necessary.
+    /// Returns a folder for temporary files of a session's commands, and creates it if necessary.
     fn scratch(&self, session: &str) -> Result<PathBuf, StoreError>;
 
-    /// Returns a saved output, or the start of a very long one; `None` if there is none of that id, or it has expired.
+    /// Returns the text of a saved output, cut at the end if it is very long; `None` if no output has this id or it has
+    /// expired.
     fn load<'a>(
         &'a self,
         session: &'a str,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
 
-    /// The folder of a session's saved outputs, which may be read without asking.
+    /// Returns the folder of a session's saved outputs, which the session may read without asking.
     fn folder(&self, session: &str) -> PathBuf;
 }

@@ -13,29 +13,29 @@ use crate::output::{ErrorKind, ToolError, ToolOutput};
 use crate::spec::{Audience, Caller, InputSpec, ToolSpec, Traits};
 use crate::validate::{self, ArgumentProblem};
 
-/// A tool with typed arguments. Each is one file: arguments, description, `run`, wording.
+/// A tool with typed arguments. By convention a tool is one file with its arguments, `run` and wording.
 pub trait Tool: Send + Sync + 'static {
-    /// The arguments; field docs are the parameter descriptions that a model reads.
+    /// The arguments. The model reads the doc comments of the fields as parameter descriptions.
     type Args: DeserializeOwned + JsonSchema + Send;
     const NAME: &'static str;
-    /// The description: `include_str!` of the text file beside the tool.
+    /// The description that a model reads.
     const ABOUT: &'static str;
-    /// The permission key that it is judged under besides its own name.
+    /// A second permission key under which the tool is judged, besides its own name.
     const GROUP: &'static str = Self::NAME;
     const TRAITS: Traits = Traits::READ_ONLY;
     const AUDIENCE: Audience = Audience::EVERYONE;
 
-    /// The description for this caller; [`Tool::ABOUT`] unless it depends on agent, model or client.
-    fn about(&self, _who: &Caller) -> Cow<'static, str> {
+    /// Returns the description for this caller. Override it if it depends on agent, model or client.
+    fn about(&self, _caller: &Caller) -> Cow<'static, str> {
         Cow::Borrowed(Self::ABOUT)
     }
 
-    /// The input format: JSON by the schema of [`Tool::Args`], unless the tool takes raw text.
+    /// Returns the input format. Override it if the tool takes raw text instead of JSON.
     fn input(&self) -> InputSpec {
         InputSpec::of::<Self::Args>()
     }
 
-    /// The tool's own message for invalid arguments; `None` leaves it to the dialect.
+    /// Returns the tool's own message for invalid arguments; `None` to use the dialect's message.
     fn invalid(&self, _problems: &[ArgumentProblem]) -> Option<String> {
         None
     }
@@ -47,14 +47,14 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
 }
 
-/// The object-safe form: every [`Tool`], every tool of an MCP server, every script.
+/// The object-safe form of [`Tool`], which tools of MCP servers implement directly.
 pub trait AnyTool: Send + Sync {
-    fn spec(&self, who: &Caller) -> ToolSpec;
+    fn spec(&self, caller: &Caller) -> ToolSpec;
 
     /// See [`Tool::invalid`].
     fn invalid(&self, problems: &[ArgumentProblem]) -> Option<String>;
 
-    /// Runs on input that satisfies the spec.
+    /// Runs the tool. `input` satisfies the spec.
     fn call<'a>(
         &'a self,
         input: Input,
@@ -63,11 +63,11 @@ pub trait AnyTool: Send + Sync {
 }
 
 impl<T: Tool> AnyTool for T {
-    fn spec(&self, who: &Caller) -> ToolSpec {
+    fn spec(&self, caller: &Caller) -> ToolSpec {
         ToolSpec {
             name: T::NAME.into(),
             group: T::GROUP.into(),
-            about: self.about(who).into_owned(),
+            about: self.about(caller).into_owned(),
             input: self.input(),
             traits: T::TRAITS,
             audience: T::AUDIENCE,
@@ -91,10 +91,10 @@ impl<T: Tool> AnyTool for T {
             match serde_json::from_value(value) {
                 Ok(args) => self.run(args, ctx).await,
                 Err(err) => {
-                    let problems = [validate::beyond_schema(&err)];
-                    let words = Tool::invalid(self, &problems)
+                    let problems = [validate::decoding_problem(&err)];
+                    let message = Tool::invalid(self, &problems)
                         .unwrap_or_else(|| ctx.words().invalid(T::NAME, &problems));
-                    Err(ToolError::new(ErrorKind::InvalidArgs, words))
+                    Err(ToolError::new(ErrorKind::InvalidArgs, message))
                 }
             }
         })

@@ -1,21 +1,21 @@
-//! Validates arguments against a schema. All problems are reported at once, as values that a dialect words.
+//! Validates arguments against a schema. All problems are reported at once, as values; the dialect formulates the message.
 
 use helve_text::near;
 use serde_json::{Map, Value};
 
 /// Maximum number of problems reported.
 const MAX_PROBLEMS: usize = 20;
-/// Maximum depth, since references can make a foreign schema infinite.
+/// Maximum nesting. The schema of an MCP server may refer to itself.
 const MAX_DEPTH: usize = 64;
 
-/// A problem with an argument.
+/// An argument that does not satisfy the schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgumentProblem {
     /// For example `todos[2].status`; empty for the arguments as a whole.
     pub path: String,
     pub expected: Expected,
     pub found: FoundValue,
-    /// A given parameter that may be a misspelling of the missing one.
+    /// For a missing parameter: a given one that may be a misspelling of it.
     pub near: Option<String>,
 }
 
@@ -23,10 +23,11 @@ pub struct ArgumentProblem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownParameter {
     pub path: String,
-    /// The known parameter that it resembles.
+    /// A parameter of the tool with a similar name.
     pub near: Option<String>,
 }
 
+/// What the schema requires.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expected {
     /// JSON types: `string`, `integer`, …
@@ -39,24 +40,25 @@ pub enum Expected {
     /// Length in characters or items.
     LengthAtLeast(u64),
     LengthAtMost(u64),
-    /// A constraint that only the tool's own type has, in the decoder's words.
-    Words(String),
+    /// A constraint that is not in the schema but in the tool's argument type: the decoder's error message.
+    Message(String),
 }
 
+/// What was given instead.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FoundValue {
     Nothing,
     Value(Value),
     Length(u64),
-    /// Described by [`Expected::Words`].
-    Untold,
+    /// The error message in [`Expected::Message`] says what was found.
+    InMessage,
 }
 
 /// The result of validation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     pub problems: Vec<ArgumentProblem>,
-    pub extras: Vec<UnknownParameter>,
+    pub unknown: Vec<UnknownParameter>,
 }
 
 /// Checks arguments against a schema.
@@ -64,28 +66,29 @@ pub struct Findings {
 /// Corrects in place what is unambiguous: numbers and booleans given as strings, null for an optional parameter.
 /// Unknown parameters are removed and reported.
 pub fn validate(schema: &Value, args: &mut Value) -> Findings {
-    let mut walk = Walk { root: schema, findings: Findings::default() };
-    walk.value(schema, args, &mut String::new(), 0);
-    walk.findings.problems.truncate(MAX_PROBLEMS);
-    walk.findings
+    let mut validator = Validator { root: schema, findings: Findings::default() };
+    validator.value(schema, args, &mut String::new(), 0);
+    validator.findings.problems.truncate(MAX_PROBLEMS);
+    validator.findings
 }
 
-/// A value that satisfies the schema but not the type behind it.
-pub(crate) fn beyond_schema(err: &serde_json::Error) -> ArgumentProblem {
+/// Returns the problem for arguments that satisfy the schema but cannot be decoded to the tool's argument type.
+pub(crate) fn decoding_problem(err: &serde_json::Error) -> ArgumentProblem {
     ArgumentProblem {
         path: String::new(),
-        expected: Expected::Words(err.to_string()),
-        found: FoundValue::Untold,
+        expected: Expected::Message(err.to_string()),
+        found: FoundValue::InMessage,
         near: None,
     }
 }
 
-struct Walk<'a> {
+/// Checks values recursively and collects what it finds.
+struct Validator<'a> {
     root: &'a Value,
     findings: Findings,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Validator<'a> {
     fn value(&mut self, schema: &'a Value, value: &mut Value, path: &mut String, depth: usize) {
         let Some(schema) = self.resolve(schema) else { return };
         if depth > MAX_DEPTH || self.findings.problems.len() >= MAX_PROBLEMS {
@@ -94,16 +97,16 @@ impl<'a> Walk<'a> {
         if !self.fits_type(schema, value, path) || !self.is_listed(schema, value, path) {
             return;
         }
-        self.within(schema, value, path);
+        self.check_bounds(schema, value, path);
         match value {
             Value::Object(members) => self.members(schema, members, path, depth),
             Value::Array(items) => self.items(schema, items, path, depth),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        for part in list(schema, "allOf") {
-            self.value(part, value, path, depth + 1);
+        for subschema in list(schema, "allOf") {
+            self.value(subschema, value, path, depth + 1);
         }
-        self.branches(schema, value, path, depth);
+        self.alternatives(schema, value, path, depth);
     }
 
     /// Follows references within the schema; `None` if one is dangling or circular.
@@ -118,17 +121,18 @@ impl<'a> Walk<'a> {
         None
     }
 
+    /// Whether a value has an allowed type, possibly after conversion. Reports a problem if not.
     fn fits_type(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &str) -> bool {
         let types: Vec<&str> = match schema.get("type") {
-            Some(Value::String(one)) => vec![one],
-            Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+            Some(Value::String(name)) => vec![name],
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
             Some(_) | None => return true,
         };
-        if types.iter().any(|kind| is_a(kind, value)) {
+        if types.iter().any(|kind| has_type(kind, value)) {
             return true;
         }
-        if let Some(better) = types.iter().find_map(|kind| coerce(kind, value)) {
-            *value = better;
+        if let Some(converted) = types.iter().find_map(|kind| coerce(kind, value)) {
+            *value = converted;
             return true;
         }
         let types = types.into_iter().map(String::from).collect();
@@ -136,20 +140,22 @@ impl<'a> Walk<'a> {
         false
     }
 
+    /// Whether a value is one of those that the schema lists. Reports a problem if not.
     fn is_listed(&mut self, schema: &Map<String, Value>, value: &Value, path: &str) -> bool {
         let known = match (schema.get("const"), schema.get("enum")) {
-            (Some(one), _) => vec![one.clone()],
-            (None, Some(Value::Array(several))) => several.clone(),
+            (Some(constant), _) => vec![constant.clone()],
+            (None, Some(Value::Array(values))) => values.clone(),
             (None, Some(_) | None) => return true,
         };
-        let listed = known.contains(value);
-        if !listed {
+        let is_listed = known.contains(value);
+        if !is_listed {
             self.problem(path, Expected::OneOf(known), FoundValue::Value(value.clone()));
         }
-        listed
+        is_listed
     }
 
-    fn within(&mut self, schema: &Map<String, Value>, value: &Value, path: &str) {
+    /// Checks the bounds of a number, or the length of a string or array.
+    fn check_bounds(&mut self, schema: &Map<String, Value>, value: &Value, path: &str) {
         if let Some(number) = value.as_f64() {
             type Bound = (&'static str, fn(f64, f64) -> bool, fn(Value) -> Expected);
             let bounds: [Bound; 4] = [
@@ -158,24 +164,24 @@ impl<'a> Walk<'a> {
                 ("maximum", |number, bound| number <= bound, Expected::AtMost),
                 ("exclusiveMaximum", |number, bound| number < bound, Expected::LessThan),
             ];
-            for (key, holds, expected) in bounds {
+            for (key, is_within, expected) in bounds {
                 let Some(bound) = schema.get(key) else { continue };
-                if bound.as_f64().is_some_and(|bound| !holds(number, bound)) {
+                if bound.as_f64().is_some_and(|bound| !is_within(number, bound)) {
                     self.problem(path, expected(bound.clone()), FoundValue::Value(value.clone()));
                 }
             }
         }
-        let (length, least, most) = match value {
+        let (length, min_key, max_key) = match value {
             Value::String(text) => (text.chars().count(), "minLength", "maxLength"),
             Value::Array(items) => (items.len(), "minItems", "maxItems"),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return,
         };
         let length = length as u64;
-        if let Some(least) = schema.get(least).and_then(Value::as_u64).filter(|n| length < *n) {
-            self.problem(path, Expected::LengthAtLeast(least), FoundValue::Length(length));
+        if let Some(min) = schema.get(min_key).and_then(Value::as_u64).filter(|n| length < *n) {
+            self.problem(path, Expected::LengthAtLeast(min), FoundValue::Length(length));
         }
-        if let Some(most) = schema.get(most).and_then(Value::as_u64).filter(|n| length > *n) {
-            self.problem(path, Expected::LengthAtMost(most), FoundValue::Length(length));
+        if let Some(max) = schema.get(max_key).and_then(Value::as_u64).filter(|n| length > *n) {
+            self.problem(path, Expected::LengthAtMost(max), FoundValue::Length(length));
         }
     }
 
@@ -189,10 +195,10 @@ impl<'a> Walk<'a> {
         let Some(known) = schema.get("properties").and_then(Value::as_object) else { return };
         let required: Vec<&str> = list(schema, "required").filter_map(Value::as_str).collect();
         members.retain(|name, value| !value.is_null() || required.contains(&name.as_str()));
-        let strangers = self.strangers(schema, known, members, path);
+        let unknown_members = self.remove_unknown(schema, known, members, path);
         for name in &required {
             if !members.contains_key(*name) {
-                let near = near::nearest(name, strangers.iter().map(String::as_str), 1);
+                let near = near::nearest(name, unknown_members.iter().map(String::as_str), 1);
                 let near = near.first().map(ToString::to_string);
                 let expected = expectation(known.get(*name));
                 let path = join(path, name);
@@ -209,31 +215,31 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Removes and reports unknown members, unless the schema allows any.
-    fn strangers(
+    /// Removes and reports unknown members, unless the schema allows any. Returns their names.
+    fn remove_unknown(
         &mut self,
         schema: &Map<String, Value>,
         known: &Map<String, Value>,
         members: &mut Map<String, Value>,
         path: &str,
     ) -> Vec<String> {
-        let open = match schema.get("additionalProperties") {
-            Some(Value::Bool(open)) => *open,
+        let allows_any = match schema.get("additionalProperties") {
+            Some(Value::Bool(allows_any)) => *allows_any,
             Some(_) => true,
             None => schema.contains_key("patternProperties"),
         };
-        if open {
+        if allows_any {
             return Vec::new();
         }
-        let strangers: Vec<String> =
+        let unknown_members: Vec<String> =
             members.keys().filter(|name| !known.contains_key(*name)).cloned().collect();
         members.retain(|name, _| known.contains_key(name));
-        for name in strangers.iter().take(MAX_PROBLEMS) {
+        for name in unknown_members.iter().take(MAX_PROBLEMS) {
             let near = near::nearest(name, known.keys().map(String::as_str), 1);
             let near = near.first().map(ToString::to_string);
-            self.findings.extras.push(UnknownParameter { path: join(path, name), near });
+            self.findings.unknown.push(UnknownParameter { path: join(path, name), near });
         }
-        strangers
+        unknown_members
     }
 
     fn items(
@@ -243,17 +249,17 @@ impl<'a> Walk<'a> {
         path: &mut String,
         depth: usize,
     ) {
-        let Some(each) = schema.get("items") else { return };
+        let Some(item_schema) = schema.get("items") else { return };
         for (at, item) in items.iter_mut().enumerate() {
             let length = path.len();
             path.push_str(&format!("[{at}]"));
-            self.value(each, item, path, depth + 1);
+            self.value(item_schema, item, path, depth + 1);
             path.truncate(length);
         }
     }
 
-    /// One alternative must match. If none does, the closest one is reported.
-    fn branches(
+    /// Checks `anyOf` and `oneOf`. If no alternative matches, the problems of the closest one are reported.
+    fn alternatives(
         &mut self,
         schema: &'a Map<String, Value>,
         value: &mut Value,
@@ -275,19 +281,19 @@ impl<'a> Walk<'a> {
         let mut closest: Option<Findings> = None;
         for choice in choices {
             let mut attempt = value.clone();
-            let mut walk = Walk { root: self.root, findings: Findings::default() };
-            walk.value(choice, &mut attempt, path, depth + 1);
-            if walk.findings.problems.is_empty() {
+            let mut validator = Validator { root: self.root, findings: Findings::default() };
+            validator.value(choice, &mut attempt, path, depth + 1);
+            if validator.findings.problems.is_empty() {
                 *value = attempt;
-                self.findings.extras.extend(walk.findings.extras);
+                self.findings.unknown.extend(validator.findings.unknown);
                 return;
             }
-            let fewer = |best: &Findings| walk.findings.problems.len() < best.problems.len();
+            let fewer = |best: &Findings| validator.findings.problems.len() < best.problems.len();
             if closest.as_ref().is_none_or(fewer) {
-                closest = Some(walk.findings);
+                closest = Some(validator.findings);
             }
         }
-        self.findings.problems.extend(closest.into_iter().flat_map(|found| found.problems));
+        self.findings.problems.extend(closest.into_iter().flat_map(|findings| findings.problems));
     }
 
     fn problem(&mut self, path: &str, expected: Expected, found: FoundValue) {
@@ -296,14 +302,17 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Returns the elements of an array in a schema.
 fn list<'a>(schema: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a Value> {
     schema.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
+/// Appends a member name to a path.
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.into() } else { format!("{path}.{name}") }
 }
 
+/// Returns what a missing member should have been, for the report.
 fn expectation(schema: Option<&Value>) -> Expected {
     let schema = schema.unwrap_or(&Value::Null);
     if let Some(Value::Array(known)) = schema.get("enum") {
@@ -315,7 +324,7 @@ fn expectation(schema: Option<&Value>) -> Expected {
     }
 }
 
-fn is_a(kind: &str, value: &Value) -> bool {
+fn has_type(kind: &str, value: &Value) -> bool {
     match kind {
         "string" => value.is_string(),
         "integer" => value.is_i64() || value.is_u64(),
@@ -329,16 +338,16 @@ fn is_a(kind: &str, value: &Value) -> bool {
     }
 }
 
-/// Converts a value to the wanted type, if there is only one way to read it.
+/// Converts a value to another type if that is unambiguous, for example the string "3" to a number.
 fn coerce(kind: &str, value: &Value) -> Option<Value> {
     match (kind, value) {
         ("integer", Value::Number(number)) => {
-            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15)?;
-            Some(Value::from(whole as i64))
+            let integer = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15)?;
+            Some(Value::from(integer as i64))
         }
         ("integer", Value::String(text)) => text.trim().parse::<i64>().ok().map(Value::from),
         ("number", Value::String(text)) => match text.trim().parse::<i64>() {
-            Ok(whole) => Some(Value::from(whole)),
+            Ok(integer) => Some(Value::from(integer)),
             Err(_) => text.trim().parse::<f64>().ok().filter(|n| n.is_finite()).map(Value::from),
         },
         ("boolean", Value::String(text)) => text.trim().parse::<bool>().ok().map(Value::from),

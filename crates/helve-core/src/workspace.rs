@@ -20,7 +20,7 @@ pub struct Workspace {
     shell: Option<Shell>,
 }
 
-/// What else takes part in the calls of a folder. A plugin belongs to a folder and sees only its calls.
+/// Hooks and formatters of a workspace. They see only the calls of their own workspace.
 #[derive(Default)]
 pub struct Extensions {
     pub hooks: Vec<Arc<dyn Hook>>,
@@ -28,7 +28,7 @@ pub struct Extensions {
 }
 
 impl Workspace {
-    /// `root` must be absolute, with every link followed. Without a `shell` no command is run.
+    /// `root` must be absolute, with every link followed. Without a `shell`, no command can be run.
     pub fn new(
         root: PathBuf,
         host: Host,
@@ -47,7 +47,7 @@ impl Workspace {
         &self.host
     }
 
-    /// Which sandboxing commands can have here.
+    /// Returns which sandboxing is available for commands.
     pub async fn sandbox_support(&self) -> SandboxSupport {
         match self.host.processes() {
             Some(processes) => processes.sandbox_support().await,
@@ -63,7 +63,7 @@ impl Workspace {
         &self.extensions.hooks
     }
 
-    pub(crate) fn after(&self) -> &[Arc<dyn AfterWrite>] {
+    pub(crate) fn after_write(&self) -> &[Arc<dyn AfterWrite>] {
         &self.extensions.after_write
     }
 
@@ -72,11 +72,8 @@ impl Workspace {
         &self.journal
     }
 
-    /// Returns what a call changed, with the content before and after; by default the last change here.
-    pub async fn recorded_change(
-        &self,
-        call: Option<&str>,
-    ) -> Result<Option<RecordedChange>, StoreError> {
+    /// Returns what a call changed, with the content before and after; without a call, the last change in the workspace.
+    pub async fn recorded_change(&self, call: Option<&str>) -> Result<Option<RecordedChange>, StoreError> {
         match call {
             Some(call) => self.journal.change(call).await,
             None => match self.journal.entries(&self.root, 1).await?.first() {

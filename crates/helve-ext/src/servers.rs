@@ -246,7 +246,7 @@ impl Inner {
     fn update_registry(&self) {
         let mut registered = self.registered.lock();
         let builtin_names: BTreeSet<String> =
-            self.registry.taken().iter().map(|name| name.to_ascii_lowercase()).collect();
+            self.registry.reserved_names().iter().map(|name| name.to_ascii_lowercase()).collect();
         let (mut names, mut current, mut notes) = (builtin_names, BTreeMap::new(), BTreeMap::new());
         for managed in &self.servers {
             for definition in managed.definitions().iter() {

@@ -61,7 +61,7 @@ fn places(changes: &[CommitChange]) -> Result<Vec<&Place>, CommitError> {
     let mut places: Vec<(_, &Place)> = all.map(|place| (place.path(), place)).collect();
     places.sort_by(|first, second| first.0.cmp(&second.0));
     match places.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        Some(pair) => Err(CommitError::Twice { at: pair[0].1.clone() }),
+        Some(pair) => Err(CommitError::DuplicateFile { at: pair[0].1.clone() }),
         None => Ok(places.into_iter().map(|(_, place)| place).collect()),
     }
 }
@@ -90,7 +90,7 @@ impl<'a> Transaction<'a> {
             CommitChange::Remove { at, expect } => {
                 self.target(at, *expect, NewState::Absent)?;
             }
-            CommitChange::Move { from, expect, to, over, content } => {
+            CommitChange::Move { from, expect, to, expect_at_target, content } => {
                 // The new name is created before the old one is removed, so that the file always has a name.
                 let source = self.targets.len() + 1;
                 let new_state = match content {
@@ -99,7 +99,7 @@ impl<'a> Transaction<'a> {
                         NewState::Content { bytes, mode: FileMode::Keep, rights_of: Some(source) }
                     }
                 };
-                self.target(to, *over, new_state)?;
+                self.target(to, *expect_at_target, new_state)?;
                 self.target(from, *expect, NewState::Absent)?;
                 if self.targets[source].existing.is_none() {
                     return Err(CommitError::Conflict { at: from.clone(), found: None });
@@ -251,7 +251,7 @@ impl<'a> Transaction<'a> {
                         (mode, next().1)
                     }
                 };
-                Committed { mode, was: file.map(|file| file.hash), links: links(file) }
+                Committed { mode, old_hash: file.map(|file| file.hash), links: links(file) }
             })
             .collect()
     }

@@ -96,7 +96,7 @@ fn found_file(path: &[u8], modified: Option<Mtime>) -> FoundFile {
         path: OsStr::from_bytes(path).into(),
         kind: FileKind::File,
         modified: modified.map(Mtime::to_system_time),
-        more: FileCount::default(),
+        not_listed: FileCount::default(),
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn spawn_flow<T: Send + 'static>(
     let (source, flow) = Flow::channel(MAX_WAITING_BATCHES);
     let deadline = tree.deadline;
     let body = move || {
-        let stop = StopSignal::new(source.dropped(), deadline);
+        let stop = StopSignal::new(source.stop_flag(), deadline);
         let (items, end) = match work(&stop) {
             Ok((items, counts)) => (items, Ok(counts)),
             Err(err) => (Vec::new(), Err(err)),
@@ -227,7 +227,7 @@ pub(crate) fn add_skipped(one: SkippedFiles, other: SkippedFiles) -> SkippedFile
     SkippedFiles {
         ignored: add(one.ignored, other.ignored),
         hidden: add(one.hidden, other.hidden),
-        left_out: add(one.left_out, other.left_out),
+        excluded: add(one.excluded, other.excluded),
         unreadable: add(one.unreadable, other.unreadable),
         binary: one.binary + other.binary,
         too_large: one.too_large + other.too_large,

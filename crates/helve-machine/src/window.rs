@@ -63,7 +63,7 @@ fn read(
             }
         }
     };
-    let more = window_lines.more || blocks.is_cut_off();
+    let has_more = window_lines.has_more || blocks.is_cut_off();
     let size = blocks.size();
     let fingerprint = match blocks.hash(0..size) {
         Some(hash) => ContentFingerprint::Whole(hash),
@@ -71,7 +71,7 @@ fn read(
             .hash(window_lines.range.clone())
             .map_or(ContentFingerprint::Nothing, ContentFingerprint::Window),
     };
-    Ok(WindowLines { size, more, fingerprint, ..window_lines })
+    Ok(WindowLines { size, has_more, fingerprint, ..window_lines })
 }
 
 enum ScanResult {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use expect_test::{Expect, expect};
-use helve_core::confine::{Sandbox, SandboxDenial, denied, plan};
+use helve_core::confine::{Sandbox, SandboxDenial, find_denials, plan};
 use helve_core::process::{Network, SandboxPlan, Support};
 use helve_machine::confine::{create_placeholders, probe};
 
@@ -396,7 +396,7 @@ fn denials_are_named() {
             SandboxDenial::Write(fixture.root().join(".git")),
             SandboxDenial::Network(None),
         ];
-        assert_eq!(denied(&plan, &fixture.root(), &output, &[]), expected);
+        assert_eq!(find_denials(&plan, &fixture.root(), &output, &[]), expected);
     });
 }
 

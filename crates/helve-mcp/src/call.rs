@@ -89,7 +89,7 @@ async fn report(
 ) {
     let mut counter = ProgressCounter::default();
     while let Some(progress) = latest_progress(&mut events, &call, ended).await {
-        let (at, total) = counter.advance(progress.done);
+        let (at, total) = counter.advance(progress.units_done);
         let mut notification = ProgressNotificationParam::new(token.clone(), at);
         notification.total = total;
         notification.message = progress.text.or(progress.title).map(|text| tail(text, MAX_MESSAGE));
@@ -117,13 +117,13 @@ async fn latest_progress(
         };
         if let EventDelivery::Event(event) = delivery
             && *event.root == *call
-            && let EventKind::Progress(progress) = event.what
+            && let EventKind::Progress(progress) = event.kind
         {
             let previous = latest.take().unwrap_or_default();
             latest = Some(Progress {
                 title: progress.title.or(previous.title),
                 text: progress.text.or(previous.text),
-                done: progress.done.or(previous.done),
+                units_done: progress.units_done.or(previous.units_done),
                 metadata: progress.metadata,
             });
         }
@@ -138,13 +138,13 @@ struct ProgressCounter {
 }
 
 impl ProgressCounter {
-    fn advance(&mut self, done: Option<(u64, Option<u64>)>) -> (f64, Option<f64>) {
-        if let Some((_, Some(total))) = done {
+    fn advance(&mut self, units_done: Option<(u64, Option<u64>)>) -> (f64, Option<f64>) {
+        if let Some((_, Some(total))) = units_done {
             self.total = Some(total as f64);
         }
         // With a known total, a message without a count must not look like progress.
         let step = if self.total.is_some() { 0.001 } else { 1.0 };
-        let counted = done.map(|(done, _)| done as f64).filter(|done| *done > self.last);
+        let counted = units_done.map(|(done, _)| done as f64).filter(|done| *done > self.last);
         self.last = counted.unwrap_or(self.last + step);
         (self.last, self.total)
     }

@@ -51,7 +51,7 @@ impl ClientSession {
         let request = SessionRequest { client, agent, person: Arc::new(person.clone()) };
         let session = (config.open_session)(request)?;
         let _cancel_on_drop = calls.clone().drop_guard();
-        let changes = Mutex::new(Some(config.registry.changed()));
+        let changes = Mutex::new(Some(config.registry.watch_changes()));
         let (cached_tools, saved) = Default::default();
         let registry = config.registry.clone();
         Some(Self {
@@ -68,7 +68,7 @@ impl ClientSession {
 
     /// Returns the current tools. The set is rebuilt only when the registry has changed.
     pub(crate) fn tools(&self) -> ToolSet {
-        let version = *self.registry.changed().borrow();
+        let version = *self.registry.watch_changes().borrow();
         let mut cached = self.cached_tools.lock();
         match &*cached {
             Some(cached) if cached.version == version => cached.tools.clone(),

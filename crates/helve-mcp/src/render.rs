@@ -106,7 +106,7 @@ fn structured(output: &ToolOutput, metadata: Metadata) -> Option<Value> {
     let all_text = output.content.iter().all(|piece| matches!(piece, Content::Text(_)));
     all_text.then(|| {
         let mut members = output.metadata.clone();
-        members.insert("output".into(), output.joined().into());
+        members.insert("output".into(), output.joined_text().into());
         Value::Object(members)
     })
 }

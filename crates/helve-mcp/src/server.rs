@@ -114,7 +114,7 @@ impl ServerHandler for McpServer {
     /// From 2026-07-28 on, a client that wants change notifications keeps this request open.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let session = self.request_session(context.request_context())?;
-        let mut versions = session.registry.changed();
+        let mut versions = session.registry.watch_changes();
         let notifying = async {
             while versions.changed().await.is_ok() {
                 let changed = ToolListChangedNotification::default();
@@ -138,7 +138,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let session = self.request_session(&context)?;
-        session.registry.settled(TOOLS_WAIT).await;
+        session.registry.wait_for_announced(TOOLS_WAIT).await;
         let tools = session.tools();
         Ok(ListToolsResult::with_all_items(tools.specs().map(render::tool).collect()))
     }

@@ -35,7 +35,7 @@ pub(super) fn decode(
     let mut ended = PagesEnd::Complete;
     for (number, id) in (1..).zip(&ids) {
         ended = match () {
-            () if Instant::now() > deadline => PagesEnd::TimeIsUp,
+            () if Instant::now() > deadline => PagesEnd::TimedOut,
             () if room == 0 || pages.len() == limits.pages => PagesEnd::LimitReached,
             () => PagesEnd::Complete,
         };

@@ -112,13 +112,13 @@ impl Store for SqliteStore {
         &'a self,
         session: &'a str,
         key: &'a str,
-        seen: u64,
+        expected_version: u64,
         value: Value,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let (session, key) = (session.to_owned(), key.to_owned());
         self.query(move |worker| {
             let value = slots::encode(&value)?;
-            worker.attempt(|database| slots::put(database, &session, &key, seen, &value))
+            worker.attempt(|database| slots::put(database, &session, &key, expected_version, &value))
         })
     }
 
@@ -159,7 +159,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn remembered<'a>(
+    fn approvals<'a>(
         &'a self,
         session: &'a str,
         root: &'a Path,
@@ -173,12 +173,12 @@ impl Store for SqliteStore {
         self.query(move |worker| worker.attempt(|database| rules::remembered(database, &owners)))
     }
 
-    fn trusted<'a>(&'a self, root: &'a Path) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+    fn trusted_digest<'a>(&'a self, root: &'a Path) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let root = root.to_owned();
         self.query(move |worker| worker.attempt(|database| trust::trusted(database, &root)))
     }
 
-    fn trust<'a>(
+    fn set_trusted_digest<'a>(
         &'a self,
         root: &'a Path,
         digest: Option<&'a str>,
@@ -200,7 +200,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn notice(&self) -> BoxFuture<'_, Option<String>> {
+    fn pending_warning(&self) -> BoxFuture<'_, Option<String>> {
         let queue = self.queue.clone();
         let notice = self.query(move |worker| Ok(worker.notice(queue.dropped())));
         Box::pin(async { notice.await.unwrap_or_else(|error| Some(error.to_string())) })

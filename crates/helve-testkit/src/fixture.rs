@@ -89,7 +89,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     );
     let registry: Arc<Registry> = Arc::default();
     for tool in tools {
-        registry.register(Layer::Builtin, tool).keep();
+        registry.register(Layer::Builtin, tool).permanent();
     }
     let session = Arc::new(Session {
         id: "s".into(),
@@ -245,7 +245,7 @@ type Nodes = BTreeMap<PathBuf, MemoryNode>;
 pub fn render(result: &ToolResult) -> String {
     match &result.outcome {
         Ok(output) => {
-            let mut text = format!("== {}\n{}\n", output.title, output.joined().trim_end());
+            let mut text = format!("== {}\n{}\n", output.title, output.joined_text().trim_end());
             for content in &output.content {
                 if let Content::Media { mime, data } = content {
                     text.push_str(&format!("++ {mime}, {} bytes\n", data.len()));

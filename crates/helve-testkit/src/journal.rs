@@ -35,7 +35,7 @@ impl Journal for MemoryJournal {
         Box::pin(async move { Ok(id) })
     }
 
-    fn done<'a>(
+    fn mark_applied<'a>(
         &'a self,
         id: EntryId,
         after: &'a [Option<FileImage>],

@@ -198,8 +198,8 @@ fn commit(
             CommitChange::Write { at, expect, .. } | CommitChange::Remove { at, expect } => {
                 expectations.push((at, expect));
             }
-            CommitChange::Move { from, expect, to, over, .. } => {
-                expectations.extend([(from, expect), (to, over)]);
+            CommitChange::Move { from, expect, to, expect_at_target, .. } => {
+                expectations.extend([(from, expect), (to, expect_at_target)]);
             }
         }
     }
@@ -239,7 +239,7 @@ fn commit(
             }
         };
         // Only a file that exists after the change has a mode.
-        committed.push(Committed { mode: new_hash.map(|_| MODE), was: old_hash, links: 1 });
+        committed.push(Committed { mode: new_hash.map(|_| MODE), old_hash, links: 1 });
     }
     Ok(committed)
 }
@@ -283,8 +283,8 @@ fn window(bytes: &Bytes, request: WindowRequest) -> WindowLines {
         range: (range.start + bom_bytes) as u64..(range.end + bom_bytes) as u64,
         bytes: text.into(),
         first: request.first,
-        more: end < all.len(),
-        seen: end.min(all.len()) as u64,
+        has_more: end < all.len(),
+        lines_read: end.min(all.len()) as u64,
         lines,
         size: file.len() as u64,
         sample: file.slice(..file.len().min(4096)),

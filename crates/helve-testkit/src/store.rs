@@ -44,14 +44,14 @@ impl Store for MemoryStore {
         &'a self,
         session: &'a str,
         key: &'a str,
-        seen: u64,
+        expected_version: u64,
         value: Value,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let mut slots = self.slots.lock();
         let slot = slots.entry((session.into(), key.into())).or_insert((0, Value::Null));
-        let is_current = slot.0 == seen;
+        let is_current = slot.0 == expected_version;
         if is_current {
-            *slot = (seen + 1, value);
+            *slot = (expected_version + 1, value);
         }
         Box::pin(async move { Ok(is_current) })
     }
@@ -97,7 +97,7 @@ impl Store for MemoryStore {
         Box::pin(async { Ok(()) })
     }
 
-    fn remembered<'a>(
+    fn approvals<'a>(
         &'a self,
         session: &'a str,
         root: &'a Path,
@@ -113,12 +113,12 @@ impl Store for MemoryStore {
         Box::pin(async { Ok(found) })
     }
 
-    fn trusted<'a>(&'a self, root: &'a Path) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+    fn trusted_digest<'a>(&'a self, root: &'a Path) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let found = self.trust.lock().get(root).cloned();
         Box::pin(async { Ok(found) })
     }
 
-    fn trust<'a>(
+    fn set_trusted_digest<'a>(
         &'a self,
         root: &'a Path,
         digest: Option<&'a str>,
@@ -134,7 +134,7 @@ impl Store for MemoryStore {
         Box::pin(async {})
     }
 
-    fn notice(&self) -> BoxFuture<'_, Option<String>> {
+    fn pending_warning(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(async { None })
     }
 }

@@ -79,7 +79,7 @@ fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walk, SearchError> {
     }
     let globs = globs(&at, &tree.globs)?;
     let rules = ignore_rules(nodes);
-    let (mut ignored_folders, mut left_out_folders) = (BTreeSet::new(), BTreeSet::new());
+    let (mut ignored_folders, mut excluded_folders) = (BTreeSet::new(), BTreeSet::new());
     for (path, node) in nodes.iter().filter(|(path, _)| path.starts_with(&at)) {
         let Ok(relative) = path.strip_prefix(&at) else { continue };
         let is_git = relative.iter().any(|name| name == ".git");
@@ -91,7 +91,7 @@ fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walk, SearchError> {
         if let Some(folder) =
             folders().filter(|folder| globs.matched(folder, true).is_ignore()).last()
         {
-            walk.skipped.left_out.folders += u64::from(left_out_folders.insert(folder));
+            walk.skipped.excluded.folders += u64::from(excluded_folders.insert(folder));
             continue;
         }
         let ignores = |path: &Path, is_folder| {
@@ -180,7 +180,7 @@ fn find_files(
         path: path.clone(),
         kind: FileKind::File,
         modified: Some(SystemTime::UNIX_EPOCH),
-        more: FileCount::default(),
+        not_listed: FileCount::default(),
     };
     let mut items: Vec<FoundFile> = match &request.order {
         FindOrder::Newest => files.iter().map(file).collect(),
@@ -199,7 +199,7 @@ fn find_files(
                 path,
                 kind: FileKind::Folder,
                 modified: None,
-                more: FileCount::default(),
+                not_listed: FileCount::default(),
             }));
             let is_file = |one: &FoundFile| one.kind == FileKind::File;
             all.sort_by_key(|one| (one.path.iter().count(), is_file(one), one.path.clone()));
@@ -210,10 +210,10 @@ fn find_files(
                 };
                 let innermost =
                     all.iter_mut().filter(contains).max_by_key(|folder| folder.path.iter().count());
-                let more = innermost.map_or(&mut counts.more, |folder| &mut folder.more);
+                let not_listed = innermost.map_or(&mut counts.not_listed, |folder| &mut folder.not_listed);
                 match is_file(&one) {
-                    true => more.files += 1,
-                    false => more.folders += 1,
+                    true => not_listed.files += 1,
+                    false => not_listed.folders += 1,
                 }
             }
             all
@@ -309,7 +309,7 @@ fn limit_hits(hits: Vec<MatchedFile>, shape: ResultShape) -> Vec<MatchedFile> {
 
 fn matcher(request: &SearchRequest) -> Result<RegexMatcher, SearchError> {
     let pattern = &request.pattern;
-    let bad = |at, what: String| SearchError::Pattern(BadPattern { at, what });
+    let bad = |at, message: String| SearchError::Pattern(BadPattern { at, message });
     if request.syntax == PatternSyntax::Regex {
         regex_syntax::ast::parse::Parser::new().parse(pattern).map_err(|err| {
             let span = err.span();

@@ -70,7 +70,7 @@ fn answer(undone: Undone) -> ToolOutput {
         UndoResult::Written { diffs, made } => {
             let first = format!("Undid {what}: {}.{notes}", line_counts(&diffs));
             ToolOutput::text("undo", change_summary(&first, &made, &diffs))
-                .with("undone", change.call)
+                .with_metadata("undone", change.call)
         }
     }
 }

@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut events = toolbox.events();
     let watching = tokio::spawn(async move {
         while let Some(EventDelivery::Event(event)) = events.next().await {
-            match event.what {
+            match event.kind {
                 EventKind::Started { tool, .. } => println!("  started: {tool}"),
                 EventKind::Finished(_) => println!("  finished"),
                 _ => {}
@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("read {path}");
         let result = toolbox.call("read", json!({"filePath": path, "limit": 3})).await;
         match result.outcome {
-            Ok(output) => println!("{}", output.joined()),
+            Ok(output) => println!("{}", output.joined_text()),
             Err(err) => println!("{}", err.full_message()),
         }
     }

@@ -259,14 +259,14 @@ impl Builder {
             for tool in (known.tools)(media.clone(), settings) {
                 let name = tool.spec(&self.caller).name;
                 if can_run || !known.needs_processes.contains(&name.as_str()) {
-                    registry.register_dialect(known.dialect.name, tool).keep();
+                    registry.register_dialect(known.dialect.name, tool).permanent();
                 }
             }
         }
-        registry.register(Layer::Builtin, undo::tool(settings)).keep();
+        registry.register(Layer::Builtin, undo::tool(settings)).permanent();
         let servers = servers(&workspace, &registry, &config, media);
         for tool in self.tools {
-            registry.register(Layer::Runtime, tool).keep();
+            registry.register(Layer::Runtime, tool).permanent();
         }
         let caller = Caller { agent: agent.name.clone(), ..self.caller };
         let id = self.session.id(workspace.root());

@@ -16,7 +16,7 @@
 //!     println!("{}: {}", tool.name, tool.about);
 //! }
 //! let result = toolbox.call("read", json!({"filePath": "hello.txt"})).await;
-//! assert!(result.outcome?.joined().contains("00001| Hello"));
+//! assert!(result.outcome?.joined_text().contains("00001| Hello"));
 //! toolbox.close().await;
 //! # Ok(())
 //! # }

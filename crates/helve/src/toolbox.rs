@@ -121,7 +121,7 @@ impl Toolbox {
         }
         let call = ToolCall::new(tool, input);
         let result = self.engine.call(&session, &tools, call, CancellationToken::new()).await;
-        let parts = session.gate.explained();
+        let parts = session.gate.explained_parts();
         let decision = parts.iter().map(|(_, verdict)| verdict.action).max();
         // The call asked the gate for permission, but with no parts to judge.
         let asked_for_nothing =
@@ -239,13 +239,13 @@ impl Toolbox {
 
     /// Trusts the current configuration of the folder. This takes effect in toolboxes that are built later.
     pub async fn give_trust(&self) -> std::io::Result<()> {
-        self.store.trust(self.root(), Some(&self.config.digest)).await
+        self.store.set_trusted_digest(self.root(), Some(&self.config.digest)).await
     }
 
     /// Stops trusting the configuration of the folder. This takes effect in toolboxes that are built later.
     pub async fn withdraw_trust(&self) -> std::io::Result<()> {
         // `None` withdraws trust.
-        self.store.trust(self.root(), None).await
+        self.store.set_trusted_digest(self.root(), None).await
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {

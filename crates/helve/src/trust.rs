@@ -24,7 +24,7 @@ pub(crate) async fn trust_state(store: &dyn Store, root: &Path, config: &Config)
     if !has_config {
         return TrustState::NothingToTrust;
     }
-    match store.trusted(root).await {
+    match store.trusted_digest(root).await {
         Ok(Some(digest)) if digest == config.digest => TrustState::Trusted,
         Ok(Some(_)) => TrustState::Changed,
         Ok(None) | Err(_) => TrustState::Untrusted,

@@ -5,7 +5,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::denies;
+use super::denies_write;
 use crate::process::{DeniedCall, Network, SandboxPlan};
 
 /// Something that the sandbox denied.
@@ -19,13 +19,13 @@ pub enum SandboxDenial {
 }
 
 /// Maximum number of denials reported.
-pub const MAX_DENIED: usize = 10;
+pub const MAX_DENIALS: usize = 10;
 /// Maximum length of a line that can be an error message.
 const MAX_LINE: usize = 4096;
 
 /// Returns what the plan denied a command that ran in `folder`: first what its output mentions, in order and each once,
 /// then what only the system reported.
-pub fn denied(
+pub fn find_denials(
     plan: &SandboxPlan,
     folder: &Path,
     output: &str,
@@ -52,8 +52,8 @@ fn said(plan: &SandboxPlan, folder: &Path, output: &str) -> Vec<SandboxDenial> {
                 all.push(one);
             }
         }
-        if all.len() >= MAX_DENIED {
-            all.truncate(MAX_DENIED);
+        if all.len() >= MAX_DENIALS {
+            all.truncate(MAX_DENIALS);
             break;
         }
     }
@@ -70,9 +70,9 @@ const NO_PERMISSION: &str = "permission denied";
 fn write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf> {
     let low = line.to_ascii_lowercase();
     let is = |path: &Path| match () {
-        () if low.contains(READ_ONLY) => denies(plan, path) || is_beside_protected(plan, path),
+        () if low.contains(READ_ONLY) => denies_write(plan, path) || is_beside_protected(plan, path),
         () if low.contains(BUSY) => holds_protected(plan, path),
-        () if low.contains(NO_PERMISSION) => path.starts_with("/dev") && denies(plan, path),
+        () if low.contains(NO_PERMISSION) => path.starts_with("/dev") && denies_write(plan, path),
         () => false,
     };
     let phrase = [READ_ONLY, BUSY, NO_PERMISSION].into_iter().find_map(|it| low.find(it))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{LinkedWorktree, Sandbox, SandboxDenial, allow_linked_worktree, denied, denies, plan};
+use super::{LinkedWorktree, Sandbox, SandboxDenial, allow_linked_worktree, denies_write, find_denials, plan};
 use crate::process::{DeniedCall, Network, SandboxPlan};
 
 fn sandbox(sandbox: Sandbox) -> SandboxPlan {
@@ -46,7 +46,7 @@ fn a_linked_worktree_can_commit_and_nothing_more() {
         ("/r/.git/hooks/pre-commit", true),
         ("/r/file", true),
     ] {
-        assert_eq!(denies(&plan, Path::new(path)), expected, "{path}");
+        assert_eq!(denies_write(&plan, Path::new(path)), expected, "{path}");
     }
     let mut none = sandbox(Sandbox::ReadOnly);
     allow_linked_worktree(&mut none, Path::new("/w"), linked);
@@ -66,13 +66,13 @@ fn what_a_plan_denies() {
         ("/w/.git/hooks/pre-commit", true),
         ("/w/.helve", true),
     ] {
-        assert_eq!(denies(&plan, Path::new(path)), expected, "{path}");
+        assert_eq!(denies_write(&plan, Path::new(path)), expected, "{path}");
     }
 }
 
 #[track_caller]
 fn check(output: &str, expect: Expect) {
-    let all = denied(&sandbox(Sandbox::WorkspaceWrite), Path::new("/w/src"), output, &[]);
+    let all = find_denials(&sandbox(Sandbox::WorkspaceWrite), Path::new("/w/src"), output, &[]);
     let word = |one: &SandboxDenial| match one {
         SandboxDenial::Write(path) => format!("write {}", path.display()),
         SandboxDenial::Network(Some(host)) => format!("network {host}"),
@@ -120,16 +120,16 @@ fn denied_network() {
     check("ping: socket: Operation not permitted", expect!["network"]);
     check("connect: Network is unreachable\nconnect: Network is unreachable", expect!["network"]);
     let on = SandboxPlan { network: Network::On, ..sandbox(Sandbox::WorkspaceWrite) };
-    assert_eq!(denied(&on, Path::new("/w"), "connect: Network is unreachable", &[]), []);
+    assert_eq!(find_denials(&on, Path::new("/w"), "connect: Network is unreachable", &[]), []);
 }
 
 #[test]
 fn denied_calls_are_reported_once() {
     let plan = sandbox(Sandbox::WorkspaceWrite);
     let withheld = [DeniedCall::Network, DeniedCall::Tracing];
-    let silent = denied(&plan, Path::new("/w"), "", &withheld);
+    let silent = find_denials(&plan, Path::new("/w"), "", &withheld);
     assert_eq!(silent, [SandboxDenial::Network(None), SandboxDenial::Tracing]);
-    let named = denied(&plan, Path::new("/w"), "Could not resolve host: example.com", &withheld);
+    let named = find_denials(&plan, Path::new("/w"), "Could not resolve host: example.com", &withheld);
     assert_eq!(named, [SandboxDenial::Network(Some("example.com".into())), SandboxDenial::Tracing]);
 }
 
@@ -137,7 +137,7 @@ fn denied_calls_are_reported_once() {
 fn the_number_of_denials_is_limited() {
     let many: String = (0..100).map(|n| format!("x: /o/{n}: Read-only file system\n")).collect();
     let plan = sandbox(Sandbox::WorkspaceWrite);
-    assert_eq!(denied(&plan, Path::new("/w"), &many, &[]).len(), super::MAX_DENIED);
+    assert_eq!(find_denials(&plan, Path::new("/w"), &many, &[]).len(), super::MAX_DENIALS);
 }
 
 proptest! {
@@ -146,8 +146,8 @@ proptest! {
         for phrase in ["Read-only file system", "Could not resolve host: "] {
             let said = format!("{before}{phrase}{after}");
             let plan = sandbox(Sandbox::WorkspaceWrite);
-            for one in denied(&plan, Path::new("/w"), &said, &[]) {
-                prop_assert!(!matches!(one, SandboxDenial::Write(path) if !denies(&plan, &path)));
+            for one in find_denials(&plan, Path::new("/w"), &said, &[]) {
+                prop_assert!(!matches!(one, SandboxDenial::Write(path) if !denies_write(&plan, &path)));
             }
         }
     }

@@ -1,33 +1,33 @@
-//! A policy and variables in; what a program is given and what is not told, out.
+//! Tests of the environment of commands: which variables they get and which values are secrets.
 
 use std::ffi::OsString;
 
 use expect_test::{Expect, expect};
 
-use super::{ANSWERS, Environment, EnvironmentPolicy, Inherit, environment};
+use super::{NON_INTERACTIVE, Environment, EnvironmentPolicy, Inherit, environment};
 
-fn given(policy: &EnvironmentPolicy, ambient: &[(&str, &str)]) -> Environment {
+fn compute(policy: &EnvironmentPolicy, ambient: &[(&str, &str)]) -> Environment {
     environment(policy, ambient.iter().map(|(name, value)| (name.into(), value.into())))
 }
 
-/// What is passed on, without what is always set.
+/// Compares the inherited variables, without those that are always set, and the secrets.
 #[track_caller]
 fn check(policy: &EnvironmentPolicy, ambient: &[(&str, &str)], expect: Expect) {
-    let environment = given(policy, ambient);
-    let always = |name: &str| {
+    let environment = compute(policy, ambient);
+    let is_always_set = |name: &str| {
         name.starts_with("GIT_CONFIG_")
             || name == "GIT_SSH_COMMAND"
-            || ANSWERS.iter().any(|(it, _)| *it == name)
+            || NON_INTERACTIVE.iter().any(|(it, _)| *it == name)
     };
-    let mut shown = Vec::new();
+    let mut inherited = Vec::new();
     for (name, value) in &environment.variables {
         let (name, value) = (name.to_str().unwrap(), value.to_str().unwrap());
-        if !always(name) || policy.set.iter().any(|(set, _)| set == name) {
-            shown.push(format!("{name}={value}"));
+        if !is_always_set(name) || policy.set.iter().any(|(set, _)| set == name) {
+            inherited.push(format!("{name}={value}"));
         }
     }
     let secrets: Vec<_> = environment.secrets.iter().map(|it| format!("{it:?}")).collect();
-    expect.assert_eq(&format!("{} | {}", shown.join(" "), secrets.join(" ")));
+    expect.assert_eq(&format!("{} | {}", inherited.join(" "), secrets.join(" ")));
 }
 
 const AMBIENT: &[(&str, &str)] = &[
@@ -40,12 +40,12 @@ const AMBIENT: &[(&str, &str)] = &[
     ("LD_PRELOAD", "/x.so"),
 ];
 
-fn words(all: &[&str]) -> Vec<String> {
+fn strings(all: &[&str]) -> Vec<String> {
     all.iter().map(|it| (*it).to_owned()).collect()
 }
 
 #[test]
-fn what_is_passed_on() {
+fn inherited_variables() {
     let policy = EnvironmentPolicy::default();
     check(
         &policy,
@@ -54,7 +54,7 @@ fn what_is_passed_on() {
     );
     let core = EnvironmentPolicy {
         inherit: Inherit::Core,
-        include: words(&["F*"]),
+        include: strings(&["F*"]),
         ..EnvironmentPolicy::default()
     };
     check(&core, AMBIENT, expect![[r#"FOO=1 LC_ALL=C PATH=/bin | b"ghp_0123456789""#]]);
@@ -65,8 +65,8 @@ fn what_is_passed_on() {
 #[test]
 fn exclude_wins_over_include_and_set_over_both() {
     let policy = EnvironmentPolicy {
-        include: words(&["*TOKEN", "ld_preload"]),
-        exclude: words(&["github_*", "PATH"]),
+        include: strings(&["*TOKEN", "ld_preload"]),
+        exclude: strings(&["github_*", "PATH"]),
         set: vec![
             ("PATH".into(), "/own".into()),
             ("PAGER".into(), "less".into()),
@@ -84,41 +84,41 @@ fn exclude_wins_over_include_and_set_over_both() {
 }
 
 #[test]
-fn code_is_included_by_name_only() {
-    let policy = EnvironmentPolicy { include: words(&["*"]), ..EnvironmentPolicy::default() };
+fn variables_that_run_code_are_included_only_by_exact_name() {
+    let policy = EnvironmentPolicy { include: strings(&["*"]), ..EnvironmentPolicy::default() };
     check(&policy, &[("LD_PRELOAD", "/x.so"), ("ENV", "/x"), ("A", "1")], expect!["A=1 | "]);
 }
 
 #[test]
-fn nothing_waits_for_somebody() {
+fn programs_do_not_wait_for_input() {
     let environment =
-        given(&EnvironmentPolicy::default(), &[("EDITOR", "vim"), ("TERM", "xterm"), ("CI", "x")]);
-    let value = |name: &str| {
+        compute(&EnvironmentPolicy::default(), &[("EDITOR", "vim"), ("TERM", "xterm"), ("CI", "x")]);
+    let values = |name: &str| {
         let found = environment.variables.iter().filter(|(it, _)| it == name);
         found.map(|(_, value)| value.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(value("TERM"), [OsString::from("dumb")]);
-    assert_eq!(value("GIT_TERMINAL_PROMPT"), [OsString::from("0")]);
-    assert_eq!(value("CI"), [OsString::from("x")]);
-    assert!(value("EDITOR")[0].to_str().unwrap().contains("no editor"));
+    assert_eq!(values("TERM"), [OsString::from("dumb")]);
+    assert_eq!(values("GIT_TERMINAL_PROMPT"), [OsString::from("0")]);
+    assert_eq!(values("CI"), [OsString::from("x")]);
+    assert!(values("EDITOR")[0].to_str().unwrap().contains("no editor"));
 }
 
 #[test]
-fn git_settings_are_appended() {
-    let own =
+fn git_and_ssh_settings_are_appended_to_existing_ones() {
+    let existing =
         [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "user.name"), ("GIT_CONFIG_VALUE_0", "x")];
-    let environment = given(&EnvironmentPolicy::default(), &own);
+    let environment = compute(&EnvironmentPolicy::default(), &existing);
     let has =
         |name: &str, value: &str| environment.variables.contains(&(name.into(), value.into()));
     assert!(has("GIT_CONFIG_KEY_0", "user.name") && has("GIT_CONFIG_KEY_1", "core.fsmonitor"));
     assert!(has("GIT_CONFIG_VALUE_1", "false") && has("GIT_CONFIG_COUNT", "6"));
-    let environment = given(&EnvironmentPolicy::default(), &[("GIT_SSH_COMMAND", "ssh -i key")]);
+    let environment = compute(&EnvironmentPolicy::default(), &[("GIT_SSH_COMMAND", "ssh -i key")]);
     let ssh = (OsString::from("GIT_SSH_COMMAND"), OsString::from("ssh -i key -oBatchMode=yes"));
     assert!(environment.variables.contains(&ssh));
 }
 
 #[test]
-fn values_of_secrets() {
+fn short_and_common_values_are_not_secrets() {
     let ambient = [
         ("A_TOKEN", "short"),
         ("B_TOKEN", " padded-value\n"),

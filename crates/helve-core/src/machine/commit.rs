@@ -43,7 +43,7 @@ pub enum CommitChange {
         from: Place,
         expect: ExpectedContent,
         to: Place,
-        over: ExpectedContent,
+        expect_at_target: ExpectedContent,
         content: MovedContent,
     },
 }
@@ -94,7 +94,7 @@ pub struct Committed {
     /// The mode now; `None` if the file was removed.
     pub mode: Option<u32>,
     /// The previous content; `None` if there was no file.
-    pub was: Option<ContentHash>,
+    pub old_hash: Option<ContentHash>,
     /// How many hard links the file had before it was written, moved or removed.
     pub links: u64,
 }
@@ -111,7 +111,7 @@ pub enum CommitError {
     #[error("the file is read-only")]
     ReadOnly { at: Place },
     #[error("the file occurs twice in one commit")]
-    Twice { at: Place },
+    DuplicateFile { at: Place },
     #[error("another process held the file for {waited:?}")]
     Busy { at: Place, waited: Duration },
     #[error("cannot lock {}: {why}", folder.display())]

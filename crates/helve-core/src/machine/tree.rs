@@ -68,8 +68,8 @@ pub struct FoundFile {
     pub kind: FileKind,
     /// `None` if the order does not need it.
     pub modified: Option<SystemTime>,
-    /// What lies below this folder and is not listed itself. Only for [`FindOrder::BreadthFirst`].
-    pub more: FileCount,
+    /// Files and folders below this folder that are not in the results. Only for [`FindOrder::BreadthFirst`].
+    pub not_listed: FileCount,
 }
 
 /// A request to search the content of files.
@@ -163,8 +163,8 @@ pub struct SearchCounts {
     pub files: u64,
     /// Files that were searched, or found.
     pub searched: u64,
-    /// What lies below the tree and is not listed itself. Only for [`FindOrder::BreadthFirst`].
-    pub more: FileCount,
+    /// Files and folders below the tree that are not in the results. Only for [`FindOrder::BreadthFirst`].
+    pub not_listed: FileCount,
     pub skipped: SkippedFiles,
     pub ended: WalkEnd,
     /// Matches in ignored files, if nothing else was found.
@@ -186,7 +186,7 @@ pub struct SkippedFiles {
     pub ignored: FileCount,
     pub hidden: FileCount,
     /// By an excluding glob.
-    pub left_out: FileCount,
+    pub excluded: FileCount,
     /// Access was denied, or they disappeared or changed type in the meantime.
     pub unreadable: FileCount,
     pub binary: u64,
@@ -227,13 +227,13 @@ pub enum SearchError {
     Machine(#[from] MachineError),
 }
 
-/// An error in a pattern, and where.
+/// An error in a pattern, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}")]
+#[error("{message}")]
 pub struct BadPattern {
-    /// The byte range of the error; the whole pattern if it has no place.
+    /// The byte range of the error in the pattern; the whole pattern if the error has no position.
     pub at: Range<usize>,
-    pub what: String,
+    pub message: String,
 }
 
 /// Found files in batches, in order; then the totals.

@@ -1,4 +1,4 @@
-//! Layers, shadowing, audiences and switches.
+//! Tests of layers, shadowing, audiences and switches.
 
 use expect_test::{Expect, expect};
 use helve_policy::Source;
@@ -10,14 +10,15 @@ use crate::spec::{Audience, InputSpec};
 use crate::validate::ArgumentProblem;
 use crate::{BoxFuture, Input, ToolContext};
 
-struct Fake {
+/// A tool that answers with its description.
+struct FakeTool {
     name: &'static str,
     about: &'static str,
     audience: Audience,
 }
 
-impl AnyTool for Fake {
-    fn spec(&self, _who: &Caller) -> ToolSpec {
+impl AnyTool for FakeTool {
+    fn spec(&self, _caller: &Caller) -> ToolSpec {
         ToolSpec {
             name: self.name.into(),
             group: self.name.into(),
@@ -42,12 +43,13 @@ impl AnyTool for Fake {
 }
 
 fn fake(name: &'static str, about: &'static str) -> Arc<dyn AnyTool> {
-    Arc::new(Fake { name, about, audience: Audience::EVERYONE })
+    Arc::new(FakeTool { name, about, audience: Audience::EVERYONE })
 }
 
+/// Compares the names and descriptions of the offered tools.
 fn check(offered: &ToolSet, expected: Expect) {
-    let each = offered.specs().map(|spec| format!("{}: {}", spec.name, spec.about));
-    expected.assert_eq(&each.collect::<Vec<_>>().join(", "));
+    let lines = offered.specs().map(|spec| format!("{}: {}", spec.name, spec.about));
+    expected.assert_eq(&lines.collect::<Vec<_>>().join(", "));
 }
 
 fn offer(registry: &Registry) -> ToolSet {
@@ -55,54 +57,54 @@ fn offer(registry: &Registry) -> ToolSet {
 }
 
 #[test]
-fn a_higher_layer_shadows_and_its_removal_reveals() {
+fn a_higher_layer_shadows_a_lower_one_until_removed() {
     let registry = Arc::new(Registry::default());
-    registry.register(Layer::Builtin, fake("read", "ours")).keep();
-    let plugin = registry.register(Layer::Plugin, fake("read", "theirs"));
-    // Registered later, but lower: a folder's tool does not shadow a plugin's.
-    registry.register(Layer::Config, fake("read", "folder's")).keep();
-    check(&offer(&registry), expect!["read: theirs"]);
+    registry.register(Layer::Builtin, fake("read", "built-in")).permanent();
+    let plugin = registry.register(Layer::Plugin, fake("read", "plugin"));
+    // Registered later, but in a lower layer.
+    registry.register(Layer::Config, fake("read", "config")).permanent();
+    check(&offer(&registry), expect!["read: plugin"]);
     drop(plugin);
-    check(&offer(&registry), expect!["read: folder's"]);
+    check(&offer(&registry), expect!["read: config"]);
 }
 
 #[test]
 fn tools_for_other_callers_shadow_nothing() {
     let registry = Arc::new(Registry::default());
-    registry.register_dialect("one", fake("read", "of one")).keep();
-    registry.register_dialect("two", fake("read", "of two")).keep();
-    registry.register_dialect("two", fake("view", "of two")).keep();
-    registry.register(Layer::Builtin, fake("undo", "for all")).keep();
+    registry.register_dialect("one", fake("read", "for one")).permanent();
+    registry.register_dialect("two", fake("read", "for two")).permanent();
+    registry.register_dialect("two", fake("view", "for two")).permanent();
+    registry.register(Layer::Builtin, fake("undo", "for all")).permanent();
     let audience = Audience { clients: &["app"], ..Audience::EVERYONE };
-    let app = Fake { name: "read", about: "for app", audience };
-    registry.register(Layer::Runtime, Arc::new(app)).keep();
+    let app_tool = FakeTool { name: "read", about: "for app", audience };
+    registry.register(Layer::Runtime, Arc::new(app_tool)).permanent();
     let offer = |dialect: &str, client: &str| {
         let caller = Caller { dialect: dialect.into(), client: client.into(), ..Caller::default() };
         registry.offer(&caller, &[], |_| true)
     };
-    check(&offer("one", "cli"), expect!["read: of one, undo: for all"]);
-    check(&offer("two", "cli"), expect!["read: of two, undo: for all, view: of two"]);
-    check(&offer("two", "app"), expect!["read: for app, undo: for all, view: of two"]);
+    check(&offer("one", "cli"), expect!["read: for one, undo: for all"]);
+    check(&offer("two", "cli"), expect!["read: for two, undo: for all, view: for two"]);
+    check(&offer("two", "app"), expect!["read: for app, undo: for all, view: for two"]);
     check(&offer("three", "cli"), expect!["undo: for all"]);
 }
 
 #[test]
-fn a_snapshot_outlives_a_removal() {
+fn a_tool_set_keeps_a_removed_tool() {
     let registry = Arc::new(Registry::default());
     let registration = registry.register(Layer::Runtime, fake("late", "here"));
-    let (before, mut changed) = (offer(&registry), registry.changed());
-    changed.mark_unchanged();
+    let (before, mut changes) = (offer(&registry), registry.watch_changes());
+    changes.mark_unchanged();
     drop(registration);
-    assert!(changed.has_changed().unwrap());
+    assert!(changes.has_changed().unwrap());
     check(&before, expect!["late: here"]);
     check(&offer(&registry), expect![""]);
 }
 
 #[test]
-fn switches_have_wildcards_and_the_last_one_decides() {
+fn the_last_matching_switch_decides() {
     let registry = Arc::new(Registry::default());
     for name in ["read", "todoread", "todowrite"] {
-        registry.register(Layer::Builtin, fake(name, "")).keep();
+        registry.register(Layer::Builtin, fake(name, "")).permanent();
     }
     let switch =
         |pattern: &str, on| ToolSwitch { pattern: pattern.into(), on, source: Source::Program };
@@ -132,20 +134,20 @@ fn an_audience_selects_by_model_provider_client_and_flag() {
 }
 
 #[test]
-fn hidden_tools_are_found_and_not_listed() {
+fn hidden_tools_can_be_called_but_are_not_listed() {
     let registry = Arc::new(Registry::default());
-    let hidden = Fake { name: "invalid", about: "", audience: Audience::HIDDEN };
-    registry.register(Layer::Builtin, Arc::new(hidden)).keep();
+    let hidden = FakeTool { name: "invalid", about: "", audience: Audience::HIDDEN };
+    registry.register(Layer::Builtin, Arc::new(hidden)).permanent();
     let offered = registry.offer(&Caller::default(), &[], |_| false);
     assert!(offered.find("invalid").is_some());
     assert_eq!(offered.names(), Vec::<&str>::new());
 }
 
 #[test]
-fn letter_case_is_repaired_where_it_is_unambiguous() {
+fn letter_case_is_ignored_where_the_name_stays_unambiguous() {
     let registry = Arc::new(Registry::default());
     for name in ["read", "Grep", "grep"] {
-        registry.register(Layer::Builtin, fake(name, name)).keep();
+        registry.register(Layer::Builtin, fake(name, name)).permanent();
     }
     let offered = offer(&registry);
     let found = |name: &str| offered.find(name).map(|(spec, _)| spec.name.clone());

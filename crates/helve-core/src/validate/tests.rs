@@ -1,4 +1,4 @@
-//! Arguments in; problems, extras and the arguments as put right out.
+//! Tests of validation: problems, unknown parameters, and arguments that are corrected.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -24,24 +24,25 @@ fn schema() -> Value {
     })
 }
 
+/// Compares the problems, the unknown parameters, and the arguments after validation.
 fn check(args: Value, expected: Expect) {
     let mut args = args;
     let findings = validate(&schema(), &mut args);
-    let mut seen = String::new();
+    let mut report = String::new();
     for problem in &findings.problems {
         let near = problem.near.as_deref().map(|near| format!(" near {near}")).unwrap_or_default();
         let ArgumentProblem { path, expected, found, .. } = problem;
-        seen.push_str(&format!("{path}: {expected:?}, {found:?}{near}\n"));
+        report.push_str(&format!("{path}: {expected:?}, {found:?}{near}\n"));
     }
-    for extra in &findings.extras {
-        seen.push_str(&format!("extra {} near {:?}\n", extra.path, extra.near));
+    for unknown in &findings.unknown {
+        report.push_str(&format!("unknown {} near {:?}\n", unknown.path, unknown.near));
     }
-    seen.push_str(&args.to_string());
-    expected.assert_eq(&seen);
+    report.push_str(&args.to_string());
+    expected.assert_eq(&report);
 }
 
 #[test]
-fn what_fits_is_left_alone() {
+fn valid_arguments_are_unchanged() {
     check(
         json!({"path": "x", "limit": 3, "either": [1]}),
         expect![[r#"{"path":"x","limit":3,"either":[1]}"#]],
@@ -49,7 +50,7 @@ fn what_fits_is_left_alone() {
 }
 
 #[test]
-fn strings_become_numbers_and_booleans_where_that_is_unambiguous() {
+fn strings_are_converted_to_numbers_and_booleans_where_unambiguous() {
     check(
         json!({"path": "x", "limit": "3", "ratio": "0.5", "all": "true", "either": "7"}),
         expect![[r#"{"path":"x","limit":3,"ratio":0.5,"all":true,"either":7}"#]],
@@ -58,7 +59,7 @@ fn strings_become_numbers_and_booleans_where_that_is_unambiguous() {
 }
 
 #[test]
-fn every_problem_is_named_with_its_path() {
+fn every_problem_is_reported_with_its_path() {
     check(
         json!({"limit": 11, "ratio": 0, "all": "yes", "mode": "c", "items": [{"n": 1}, {"n": "x"}, {}]}),
         expect![[r#"
@@ -75,13 +76,13 @@ fn every_problem_is_named_with_its_path() {
 }
 
 #[test]
-fn a_misspelt_parameter_is_recognised() {
+fn a_misspelt_parameter_is_reported_with_the_similar_name() {
     check(
         json!({"Path": "x", "limitt": 3}),
         expect![[r#"
             path: Types(["string"]), Nothing near Path
-            extra Path near Some("path")
-            extra limitt near Some("limit")
+            unknown Path near Some("path")
+            unknown limitt near Some("limit")
             {}"#]],
     );
 }
@@ -98,7 +99,7 @@ fn null_for_an_optional_parameter_means_absent() {
 }
 
 #[test]
-fn something_else_than_an_object() {
+fn arguments_must_be_an_object() {
     check(
         json!([1]),
         expect![[r#"
@@ -108,7 +109,7 @@ fn something_else_than_an_object() {
 }
 
 #[test]
-fn a_schema_that_refers_to_itself_ends() {
+fn validation_ends_for_a_schema_that_refers_to_itself() {
     let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}});
     assert_eq!(validate(&schema, &mut json!({})), Findings::default());
     let nested = json!({"properties": {"a": {"$ref": "#"}}, "type": "object"});
@@ -120,7 +121,7 @@ fn a_schema_that_refers_to_itself_ends() {
 }
 
 #[test]
-fn references_are_followed() {
+fn references_in_a_schema_are_followed() {
     let schema = json!({
         "type": "object",
         "properties": {"a": {"$ref": "#/$defs/n"}},
@@ -150,7 +151,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_passed_once_passes_again_unchanged(args in any_json()) {
+    fn corrected_arguments_are_valid_and_do_not_change_again(args in any_json()) {
         let mut args = args;
         if validate(&schema(), &mut args).problems.is_empty() {
             let mut again = args.clone();
@@ -160,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn any_schema_and_any_arguments_are_survived(schema in any_json(), args in any_json()) {
+    fn no_schema_or_arguments_cause_a_panic(schema in any_json(), args in any_json()) {
         let mut args = args;
         validate(&schema, &mut args);
     }

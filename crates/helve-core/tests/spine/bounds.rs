@@ -1,39 +1,40 @@
-//! Long output is cut, saved whole, and the notice says how to go on.
+//! Tests that long output is cut and saved in full, with a notice of how to read the rest.
 
 use expect_test::{Expect, expect};
 use helve_core::{AnyTool, ToolOutput};
 use helve_text::cut::Keep;
 use serde_json::json;
 
-use crate::stage::{Setting, does};
+use crate::stage::{StageBuilder, tool_from_fn};
 
-async fn check(keep: Keep, more: Option<Box<dyn AnyTool>>, expected: Expect) {
-    let tool = does("long", move |_ctx| {
+/// Calls a tool with 5000 lines of output and compares the first line, the notice with its neighbours, and the last line.
+async fn check(keep: Keep, extra_tool: Option<Box<dyn AnyTool>>, expected: Expect) {
+    let tool = tool_from_fn("long", move |_ctx| {
         let text: String = (1..=5000).map(|n| format!("line {n}\n")).collect();
         Box::pin(async move { Ok(ToolOutput::text("long", text).keep(keep)) })
     });
-    let mut setting = Setting::default().tool(tool);
-    setting.tools.extend(more.map(std::sync::Arc::from));
-    let stage = setting.build();
+    let mut builder = StageBuilder::default().tool(tool);
+    builder.tools.extend(extra_tool.map(std::sync::Arc::from));
+    let stage = builder.build();
     let output = stage.call("long", json!({})).await.outcome.unwrap();
-    let text = output.joined();
+    let text = output.joined_text();
     let lines: Vec<&str> = text.lines().collect();
-    let around = |at: usize| lines[at.saturating_sub(1)..(at + 2).min(lines.len())].join("\n");
+    let with_neighbours = |at: usize| lines[at.saturating_sub(1)..(at + 2).min(lines.len())].join("\n");
     let notice = lines.iter().position(|line| line.starts_with('[')).unwrap();
     let first = lines[0];
     let last = lines[lines.len() - 1];
-    let seen = format!("{first}\n…\n{}\n…\n{last}\n{} lines", around(notice), lines.len());
-    expected.assert_eq(&seen);
+    let summary = format!("{first}\n…\n{}\n…\n{last}\n{} lines", with_neighbours(notice), lines.len());
+    expected.assert_eq(&summary);
     assert_eq!(output.metadata["truncated"], json!(true));
     let saved = output.saved.unwrap();
     assert_eq!(saved.bytes, 48_893);
-    // What was saved can be read without asking.
+    // The saved output can be read without asking.
     let read = stage.read(&saved.path.display().to_string()).await;
     assert_eq!(read, "ok: 00001| line 1");
 }
 
 #[tokio::test]
-async fn head() {
+async fn the_head_is_kept() {
     check(
         Keep::Head,
         None,
@@ -50,7 +51,7 @@ async fn head() {
 }
 
 #[tokio::test]
-async fn tail() {
+async fn the_tail_is_kept() {
     check(
         Keep::Tail,
         None,
@@ -67,8 +68,8 @@ async fn tail() {
 }
 
 #[tokio::test]
-async fn middle_and_a_sub_agent_to_search_it() {
-    let task = does("task", |_ctx| Box::pin(async { Ok(ToolOutput::text("", "")) }));
+async fn head_and_tail_are_kept_and_a_sub_agent_is_suggested() {
+    let task = tool_from_fn("task", |_ctx| Box::pin(async { Ok(ToolOutput::text("", "")) }));
     check(
         Keep::BothEnds,
         Some(Box::new(task)),
@@ -87,9 +88,9 @@ async fn middle_and_a_sub_agent_to_search_it() {
 
 #[tokio::test]
 async fn control_sequences_do_not_reach_the_model() {
-    let tool = does("colours", |_ctx| {
+    let tool = tool_from_fn("colours", |_ctx| {
         Box::pin(async { Ok(ToolOutput::text("", "\x1b[31mred\x1b[0m\x07")) })
     });
-    let output = Setting::default().tool(tool).build().call("colours", json!({})).await;
-    assert_eq!(output.outcome.unwrap().joined(), "red");
+    let output = StageBuilder::default().tool(tool).build().call("colours", json!({})).await;
+    assert_eq!(output.outcome.unwrap().joined_text(), "red");
 }

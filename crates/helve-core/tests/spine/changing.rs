@@ -1,4 +1,4 @@
-//! Changes on their way: files that move on, neighbours that look at what was written, events.
+//! Tests of commits: files that change meanwhile, formatters, and events.
 
 use std::sync::Arc;
 
@@ -11,25 +11,26 @@ use helve_core::{
 use helve_testkit::{MemoryMachine, MemoryNode};
 use serde_json::json;
 
-use crate::stage::{Setting, Stage, drain, rule};
+use crate::stage::{StageBuilder, Stage, receive, rule};
 
-/// Somebody who saves the file in an editor while the question is open, then says yes.
-struct Meddles {
+/// A person who saves other content to the file while being asked, then approves.
+struct EditingPerson {
     machine: Arc<MemoryMachine>,
-    saves: &'static str,
+    saved: &'static str,
 }
 
-impl Person for Meddles {
+impl Person for EditingPerson {
     fn approve<'a>(&'a self, _call: &'a CallRef, _ask: &'a Ask) -> BoxFuture<'a, Reply> {
-        self.machine.write("/w/a.txt", self.saves);
+        self.machine.write("/w/a.txt", self.saved);
         Box::pin(async { Reply::Yes(Scope::Once) })
     }
 }
 
-fn meddled(saves: &'static str) -> Stage {
-    let mut setting = Setting::default();
-    setting.person = Arc::new(Meddles { machine: setting.machine.clone(), saves });
-    let stage = setting.build();
+/// A stage whose person saves this content to the file while being asked.
+fn stage_with_editing_person(saved: &'static str) -> Stage {
+    let mut builder = StageBuilder::default();
+    builder.person = Arc::new(EditingPerson { machine: builder.machine.clone(), saved });
+    let stage = builder.build();
     stage.machine.write("/w/a.txt", "1\n2\n3\n4\n5\n");
     stage
 }
@@ -44,30 +45,30 @@ fn content(stage: &Stage) -> String {
 async fn edit(stage: &Stage, old: &str, new: &str) -> String {
     let input = json!({"filePath": "a.txt", "oldString": old, "newString": new});
     match stage.call("edit", input).await.outcome {
-        Ok(output) => output.joined(),
+        Ok(output) => output.joined_text(),
         Err(err) => err.full_message(),
     }
 }
 
 #[tokio::test]
-async fn an_approved_change_is_carried_over_to_a_file_that_moved_on() {
-    let stage = meddled("1\n2\n3\n4\nfive\n");
-    let said = edit(&stage, "1\n", "one\n").await;
-    assert!(said.contains("both changes were kept"), "{said}");
+async fn an_approved_change_is_merged_with_a_change_of_other_lines() {
+    let stage = stage_with_editing_person("1\n2\n3\n4\nfive\n");
+    let output = edit(&stage, "1\n", "one\n").await;
+    assert!(output.contains("both changes were kept"), "{output}");
     assert_eq!(content(&stage), "one\n2\n3\n4\nfive\n");
 }
 
 #[tokio::test]
-async fn where_the_same_lines_changed_nothing_is_written() {
-    let stage = meddled("uno\n2\n3\n4\n5\n");
-    let said = edit(&stage, "1\n", "one\n").await;
-    assert!(said.contains("changed during this call"), "{said}");
+async fn nothing_is_written_if_the_same_lines_changed() {
+    let stage = stage_with_editing_person("uno\n2\n3\n4\n5\n");
+    let output = edit(&stage, "1\n", "one\n").await;
+    assert!(output.contains("changed during this call"), "{output}");
     assert_eq!(content(&stage), "uno\n2\n3\n4\n5\n");
 }
 
 #[tokio::test]
-async fn a_whole_file_is_never_carried_over() {
-    let stage = meddled("1\n2\n3\n4\nfive\n");
+async fn a_whole_file_write_is_never_merged() {
+    let stage = stage_with_editing_person("1\n2\n3\n4\nfive\n");
     stage.read("a.txt").await;
     let input = json!({"filePath": "a.txt", "content": "new\n"});
     let err = stage.call("write", input).await.outcome.unwrap_err();
@@ -75,56 +76,56 @@ async fn a_whole_file_is_never_carried_over() {
     assert_eq!(content(&stage), "1\n2\n3\n4\nfive\n");
 }
 
-/// Writes everything in capitals and complains about line 1.
-struct Loud;
+/// A formatter that writes everything in capitals and reports a problem in line 1.
+struct UppercaseFormatter;
 
-impl AfterWrite for Loud {
+impl AfterWrite for UppercaseFormatter {
     fn format<'a>(&'a self, _path: &'a Resolved, bytes: &'a Bytes) -> BoxFuture<'a, Option<Bytes>> {
         Box::pin(async { Some(bytes.to_ascii_uppercase().into()) })
     }
 
     fn diagnose<'a>(&'a self, written: &'a [WrittenFile]) -> BoxFuture<'a, Vec<Diagnostic>> {
-        let each = written.iter().map(|written| Diagnostic {
+        let diagnostics = written.iter().map(|written| Diagnostic {
             shown: written.shown.clone(),
             line: 1,
             message: "too loud".into(),
         });
-        let all = each.collect();
+        let all = diagnostics.collect();
         Box::pin(async { all })
     }
 }
 
-fn free(setting: &mut Setting) {
-    setting.written.user = vec![rule("edit", "*", Action::Allow)];
+fn allow_edits(builder: &mut StageBuilder) {
+    builder.rules.user = vec![rule("edit", "*", Action::Allow)];
 }
 
 #[tokio::test]
-async fn a_formatter_sees_what_was_written_and_its_work_is_ours() {
-    let mut setting = Setting::default();
-    free(&mut setting);
-    setting.after.push(Arc::new(Loud));
-    let stage = setting.build();
+async fn formatted_content_counts_as_written_by_the_session() {
+    let mut builder = StageBuilder::default();
+    allow_edits(&mut builder);
+    builder.after_write.push(Arc::new(UppercaseFormatter));
+    let stage = builder.build();
     stage.machine.write("/w/a.txt", "a\nb\n");
-    let said = edit(&stage, "a\n", "c\n").await;
+    let output = edit(&stage, "a\n", "c\n").await;
     assert_eq!(content(&stage), "C\nB\n");
     assert!(
-        said.contains("reformatted afterwards") && said.contains("a.txt:1: too loud"),
-        "{said}"
+        output.contains("reformatted afterwards") && output.contains("a.txt:1: too loud"),
+        "{output}"
     );
-    // It is no foreign change: the file may be written over without another look.
+    // The session may overwrite the formatted file without reading it again.
     let input = json!({"filePath": "a.txt", "content": "new\n"});
     assert!(stage.call("write", input).await.outcome.is_ok());
 }
 
 #[tokio::test]
-async fn every_file_that_changed_is_told() {
-    let mut setting = Setting::default();
-    free(&mut setting);
-    let stage = setting.build();
+async fn a_changed_file_causes_an_event() {
+    let mut builder = StageBuilder::default();
+    allow_edits(&mut builder);
+    let stage = builder.build();
     let mut events = stage.engine.recorder.events.subscribe();
     edit(&stage, "hello", "bye").await;
-    let seen = drain(&mut events, 4).await;
-    let edited = seen.iter().find_map(|event| match &event.what {
+    let received = receive(&mut events, 4).await;
+    let edited = received.iter().find_map(|event| match &event.kind {
         EventKind::Edited { path } => Some(path.clone()),
         _ => None,
     });

@@ -1,36 +1,36 @@
-//! What happens is told in order, kept as a state, and never waits for who listens.
+//! Tests of events: their order, the call state made from them, and slow subscribers.
 
 use expect_test::expect;
 use helve_core::event::{EventDelivery, EventKind, Progress};
 use helve_core::{CallState, CallStatus, Store, ToolOutput};
 use serde_json::json;
 
-use crate::stage::{Setting, does, drain};
+use crate::stage::{StageBuilder, tool_from_fn, receive};
 
 #[tokio::test]
 async fn a_call_is_pending_then_running_then_completed() {
-    let tool = does("steps", |ctx| {
+    let tool = tool_from_fn("steps", |ctx| {
         Box::pin(async move {
             let mut progress = Progress::text("half way");
             progress.title = Some("working".into());
             progress.metadata.insert("done".into(), json!(50));
             ctx.progress(progress);
-            Ok(ToolOutput::text("all done", "out").with("kept", true))
+            Ok(ToolOutput::text("all done", "out").with_metadata("kept", true))
         })
     });
-    let stage = Setting::default().tool(tool).build();
+    let stage = StageBuilder::default().tool(tool).build();
     let mut events = stage.engine.recorder.events.subscribe();
     stage.call("steps", json!({})).await.outcome.unwrap();
     let mut state: Option<CallState> = None;
-    let mut seen = String::new();
-    for event in drain(&mut events, 4).await {
+    let mut states = String::new();
+    for event in receive(&mut events, 4).await {
         match &mut state {
             None => state = CallState::begin(&event),
             Some(state) => state.fold(&event),
         }
         let state = state.as_ref().unwrap();
         let metadata = serde_json::Value::from(state.metadata.clone());
-        seen.push_str(&format!("{:?} {:?} {metadata}\n", state.status, state.title));
+        states.push_str(&format!("{:?} {:?} {metadata}\n", state.status, state.title));
     }
     expect![[r#"
         Pending "" {}
@@ -38,7 +38,7 @@ async fn a_call_is_pending_then_running_then_completed() {
         Running "working" {"done":50}
         Completed "all done" {"kept":true,"truncated":false}
     "#]]
-    .assert_eq(&seen);
+    .assert_eq(&states);
     let state = state.unwrap();
     assert_eq!(state.output.as_deref(), Some("out"));
     assert!(state.created <= state.started.unwrap() && state.started <= state.ended);
@@ -46,8 +46,8 @@ async fn a_call_is_pending_then_running_then_completed() {
 }
 
 #[tokio::test]
-async fn a_failed_call_keeps_its_error() {
-    let stage = Setting::default().build();
+async fn the_error_of_a_failed_call_is_stored() {
+    let stage = StageBuilder::default().build();
     stage.read("nowhere").await;
     let calls = stage.store.calls(None, 10).await.unwrap();
     assert_eq!(calls[0].status, CallStatus::Error);
@@ -55,26 +55,26 @@ async fn a_failed_call_keeps_its_error() {
 }
 
 #[tokio::test]
-async fn a_subscriber_that_sleeps_blocks_nobody_and_is_told_what_it_missed() {
-    let tool = does("chatty", |ctx| {
+async fn a_slow_subscriber_does_not_block_calls_and_learns_how_many_events_it_missed() {
+    let tool = tool_from_fn("chatty", |ctx| {
         Box::pin(async move {
             for n in 0..1_000_000u32 {
-                ctx.progress(Progress { done: Some((n.into(), None)), ..Progress::default() });
+                ctx.progress(Progress { units_done: Some((n.into(), None)), ..Progress::default() });
             }
             Ok(ToolOutput::text("", "\ndone"))
         })
     });
-    let stage = Setting::default().tool(tool).build();
-    let mut asleep = stage.engine.recorder.events.subscribe();
+    let stage = StageBuilder::default().tool(tool).build();
+    let mut slow_subscriber = stage.engine.recorder.events.subscribe();
     assert!(stage.call("chatty", json!({})).await.outcome.is_ok());
-    assert!(matches!(asleep.next().await, Some(EventDelivery::Missed(missed)) if missed > 900_000));
+    assert!(matches!(slow_subscriber.next().await, Some(EventDelivery::Missed(missed)) if missed > 900_000));
     let mut last = None;
-    while let Some(EventDelivery::Event(event)) = asleep.next().await {
-        let finished = matches!(event.what, EventKind::Finished(_));
+    while let Some(EventDelivery::Event(event)) = slow_subscriber.next().await {
+        let finished = matches!(event.kind, EventKind::Finished(_));
         last = Some(event);
         if finished {
             break;
         }
     }
-    assert!(matches!(last.unwrap().what, EventKind::Finished(_)));
+    assert!(matches!(last.unwrap().kind, EventKind::Finished(_)));
 }

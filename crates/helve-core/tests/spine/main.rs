@@ -1,4 +1,4 @@
-//! The spine as a whole: engine, gate, hooks, sessions and events around small tools.
+//! Tests of the core as a whole: engine, gate, hooks, sessions and events, with small tools.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod bounds;

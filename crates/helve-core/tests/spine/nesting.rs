@@ -1,4 +1,4 @@
-//! Calls inside calls, calls side by side, and what sessions share.
+//! Tests of nested calls, parallel calls, sub-agents and shared sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,23 +10,23 @@ use helve_core::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::stage::{Setting, does, told};
+use crate::stage::{StageBuilder, tool_from_fn, outcome_text};
 
 #[tokio::test]
-async fn nesting_ends_at_a_fixed_depth() {
-    let tool = does("again", |ctx| {
+async fn nested_calls_have_a_depth_limit() {
+    let tool = tool_from_fn("again", |ctx| {
         Box::pin(async move { ctx.call_inside("again", Input::Json(json!({}))).await.outcome })
     });
-    let stage = Setting::default().tool(tool).build();
+    let stage = StageBuilder::default().tool(tool).build();
     let result = stage.call("again", json!({})).await;
-    assert_eq!(told(&result), "Failed: Calls can nest at most 4 levels deep.");
+    assert_eq!(outcome_text(&result), "Failed: Calls can nest at most 4 levels deep.");
 }
 
 #[tokio::test]
-async fn sub_agents_end_at_the_same_depth() {
+async fn sub_agents_have_the_same_depth_limit() {
     let registry: Arc<Registry> = Arc::default();
     let tools = registry.clone();
-    let delegate = does("delegate", move |ctx| {
+    let delegate = tool_from_fn("delegate", move |ctx| {
         let child = ctx.child("explore", Vec::new());
         let offered = tools.offer_to(&child);
         Box::pin(async move {
@@ -35,17 +35,17 @@ async fn sub_agents_end_at_the_same_depth() {
             engine.call(&child, &offered, call, CancellationToken::new()).await.outcome
         })
     });
-    registry.register(Layer::Builtin, Arc::new(delegate)).keep();
-    let stage = Setting::default().build();
+    registry.register(Layer::Builtin, Arc::new(delegate)).permanent();
+    let stage = StageBuilder::default().build();
     let (call, cancel) = (ToolCall::new("delegate", json!({})), CancellationToken::new());
     let offered = registry.offer_to(&stage.session);
     let result = stage.engine.call(&stage.session, &offered, call, cancel).await;
-    assert_eq!(told(&result), "Failed: Calls can nest at most 4 levels deep.");
+    assert_eq!(outcome_text(&result), "Failed: Calls can nest at most 4 levels deep.");
 }
 
 #[tokio::test]
-async fn children_of_one_call_differ_and_read_their_parents_outputs() {
-    let tool = does("two", |ctx| {
+async fn sub_agents_have_own_sessions_and_may_read_saved_outputs_of_the_parent() {
+    let tool = tool_from_fn("two", |ctx| {
         Box::pin(async move {
             let children = [ctx.child("explore", Vec::new()), ctx.child("explore", Vec::new())];
             assert_ne!(children[0].id, children[1].id);
@@ -53,7 +53,7 @@ async fn children_of_one_call_differ_and_read_their_parents_outputs() {
             let saved = parent.outputs.save(&parent.id, "kept\n").await.unwrap();
             let registry: Arc<Registry> = Arc::default();
             for tool in helve_tools::opencode::tools(Arc::new(helve_core::NoMedia)) {
-                registry.register(Layer::Builtin, tool).keep();
+                registry.register(Layer::Builtin, tool).permanent();
             }
             let call = ToolCall::new("read", json!({"filePath": saved.path}));
             let offered = registry.offer_to(&children[1]);
@@ -61,33 +61,33 @@ async fn children_of_one_call_differ_and_read_their_parents_outputs() {
             engine.call(&children[1], &offered, call, CancellationToken::new()).await.outcome
         })
     });
-    let stage = Setting::default().tool(tool).build();
-    assert_eq!(told(&stage.call("two", json!({})).await), "ok: 00001| kept");
+    let stage = StageBuilder::default().tool(tool).build();
+    assert_eq!(outcome_text(&stage.call("two", json!({})).await), "ok: 00001| kept");
 }
 
 #[tokio::test]
-async fn a_nested_call_is_judged_like_any_other() {
-    let tool = does("indirect", |ctx| {
+async fn a_nested_call_needs_permission_like_any_other() {
+    let tool = tool_from_fn("indirect", |ctx| {
         Box::pin(async move {
             let input = Input::Json(json!({"filePath": "/etc/passwd"}));
             ctx.call_inside("read", input).await.outcome
         })
     });
-    let stage = Setting::default().tool(tool).build();
-    assert!(told(&stage.call("indirect", json!({})).await).starts_with("Denied: This needs"));
+    let stage = StageBuilder::default().tool(tool).build();
+    assert!(outcome_text(&stage.call("indirect", json!({})).await).starts_with("Denied: This needs"));
 }
 
-/// Counts how many run at once.
-struct Crowd {
+/// A tool that records how many of its calls run at once.
+struct ConcurrencyProbe {
     parallel: bool,
-    now: AtomicUsize,
-    most: Arc<AtomicUsize>,
+    running: AtomicUsize,
+    max_running: Arc<AtomicUsize>,
 }
 
-impl AnyTool for Crowd {
-    fn spec(&self, who: &Caller) -> ToolSpec {
-        let mut spec = AnyTool::spec(&crate::stage::Plain, who);
-        spec.name = if self.parallel { "together" } else { "alone" }.into();
+impl AnyTool for ConcurrencyProbe {
+    fn spec(&self, caller: &Caller) -> ToolSpec {
+        let mut spec = AnyTool::spec(&crate::stage::PlainTool, caller);
+        spec.name = if self.parallel { "parallel" } else { "sequential" }.into();
         spec.traits = Traits { parallel: self.parallel, ..Traits::READ_ONLY };
         spec
     }
@@ -102,29 +102,30 @@ impl AnyTool for Crowd {
         _ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async {
-            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
-            self.most.fetch_max(now, Ordering::SeqCst);
+            let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+            self.max_running.fetch_max(running, Ordering::SeqCst);
             for _ in 0..10 {
                 tokio::task::yield_now().await;
             }
-            self.now.fetch_sub(1, Ordering::SeqCst);
+            self.running.fetch_sub(1, Ordering::SeqCst);
             Ok(ToolOutput::text("", ""))
         })
     }
 }
 
 #[tokio::test]
-async fn only_calls_that_may_run_together_do() {
-    for (name, parallel, expected) in [("together", true, 4), ("alone", false, 1)] {
-        let most = Arc::new(AtomicUsize::new(0));
-        let crowd = Crowd { parallel, now: AtomicUsize::new(0), most: most.clone() };
-        let stage = Setting::default().tool(crowd).build();
+async fn only_calls_of_parallel_tools_run_in_parallel() {
+    for (name, parallel, expected) in [("parallel", true, 4), ("sequential", false, 1)] {
+        let max_running = Arc::new(AtomicUsize::new(0));
+        let running = AtomicUsize::new(0);
+        let probe = ConcurrencyProbe { parallel, running, max_running: max_running.clone() };
+        let stage = StageBuilder::default().tool(probe).build();
         let calls: Vec<ToolCall> = (0..4).map(|_| ToolCall::new(name, json!({}))).collect();
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
         let tools = stage.registry.offer_to(&stage.session);
         let cancel = CancellationToken::new();
         let results = stage.engine.call_all(&stage.session, &tools, calls, cancel).await;
-        assert_eq!(most.load(Ordering::SeqCst), expected);
+        assert_eq!(max_running.load(Ordering::SeqCst), expected);
         let answered: Vec<String> = results.into_iter().map(|result| result.call).collect();
         assert_eq!(answered, ids);
     }
@@ -138,16 +139,16 @@ impl Slot for Counter {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_that_share_a_store_lose_no_change() {
-    let first = Setting::default().build();
-    let second = Setting { store: first.store.clone(), ..Setting::default() }.build();
-    let count = |session: Arc<helve_core::Session>| async move {
+async fn concurrent_slot_updates_are_not_lost() {
+    let first = StageBuilder::default().build();
+    let second = StageBuilder { store: first.store.clone(), ..StageBuilder::default() }.build();
+    let increment = |session: Arc<helve_core::Session>| async move {
         for _ in 0..50 {
             session.update(|counter: &mut Counter| counter.0 += 1).await.unwrap();
         }
     };
     let (one, two) = (first.session.clone(), second.session.clone());
-    let (one, two) = tokio::join!(tokio::spawn(count(one)), tokio::spawn(count(two)));
+    let (one, two) = tokio::join!(tokio::spawn(increment(one)), tokio::spawn(increment(two)));
     one.unwrap();
     two.unwrap();
     assert_eq!(first.session.recall::<Counter>().await.unwrap().0, 100);

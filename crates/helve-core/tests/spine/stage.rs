@@ -1,4 +1,4 @@
-//! A session on a memory machine, with whatever tools, rules, hooks and person a test needs.
+//! Builds a session on an in-memory machine, with the tools, rules, hooks and person that a test needs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use helve_tools::opencode::{DIALECT, tools};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+/// A session and everything around it.
 pub(crate) struct Stage {
     pub(crate) machine: Arc<MemoryMachine>,
     pub(crate) engine: Arc<Engine>,
@@ -24,30 +25,30 @@ pub(crate) struct Stage {
     pub(crate) store: Arc<MemoryStore>,
 }
 
-/// What a test sets the stage with.
-pub(crate) struct Setting {
+/// Builds a [`Stage`]. The fields may be set directly.
+pub(crate) struct StageBuilder {
     pub(crate) machine: Arc<MemoryMachine>,
-    pub(crate) written: WrittenRules,
+    pub(crate) rules: WrittenRules,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
-    pub(crate) after: Vec<Arc<dyn AfterWrite>>,
+    pub(crate) after_write: Vec<Arc<dyn AfterWrite>>,
     pub(crate) person: Arc<dyn Person>,
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) tools: Vec<Arc<dyn AnyTool>>,
     pub(crate) timeouts: EngineTimeouts,
 }
 
-impl Default for Setting {
+impl Default for StageBuilder {
     fn default() -> Self {
         let (hooks, tools) = (Vec::new(), Vec::new());
-        let (written, store) = (WrittenRules::default(), Arc::default());
-        let (machine, person, after) = (Arc::default(), Arc::new(Nobody), Vec::new());
+        let (rules, store) = (WrittenRules::default(), Arc::default());
+        let (machine, person, after_write) = (Arc::default(), Arc::new(Nobody), Vec::new());
         let short = Duration::from_millis(50);
         let timeouts = EngineTimeouts { grace: short, hook: short };
-        Self { machine, written, hooks, after, person, store, tools, timeouts }
+        Self { machine, rules, hooks, after_write, person, store, tools, timeouts }
     }
 }
 
-impl Setting {
+impl StageBuilder {
     pub(crate) fn tool(mut self, tool: impl AnyTool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
@@ -59,16 +60,16 @@ impl Setting {
     }
 
     pub(crate) fn policy(&self) -> Policy {
-        policy(self.written.clone(), &[Path::new("/data")])
+        policy(self.rules.clone(), &[Path::new("/data")])
     }
 
     pub(crate) fn build(self) -> Stage {
         let store = self.store.clone();
         let gate = Gate::new(self.policy(), self.person.clone(), store, "s", "/w".into());
-        self.behind(gate)
+        self.build_with_gate(gate)
     }
 
-    pub(crate) fn behind(self, gate: Gate) -> Stage {
+    pub(crate) fn build_with_gate(self, gate: Gate) -> Stage {
         let machine = self.machine;
         machine.write("/w/a.txt", "hello\n");
         machine.write("/w/secret.txt", "s3cret\n");
@@ -76,12 +77,12 @@ impl Setting {
             "/w".into(),
             Host::new(machine.clone(), Vec::new(), None),
             Arc::new(MemoryJournal::default()),
-            Extensions { hooks: self.hooks, after_write: self.after },
+            Extensions { hooks: self.hooks, after_write: self.after_write },
             None,
         );
         let registry: Arc<Registry> = Arc::default();
         for tool in tools(Arc::new(helve_core::NoMedia)).into_iter().chain(self.tools) {
-            registry.register(Layer::Builtin, tool).keep();
+            registry.register(Layer::Builtin, tool).permanent();
         }
         let session = Arc::new(Session {
             id: "s".into(),
@@ -104,10 +105,11 @@ impl Setting {
 
 impl Stage {
     pub(crate) async fn call(&self, tool: &str, input: Value) -> ToolResult {
-        self.call_until(tool, input, CancellationToken::new()).await
+        self.call_cancellable(tool, input, CancellationToken::new()).await
     }
 
-    pub(crate) async fn call_until(
+    /// Calls a tool; `cancel` ends the call.
+    pub(crate) async fn call_cancellable(
         &self,
         tool: &str,
         input: Value,
@@ -117,15 +119,17 @@ impl Stage {
         self.engine.call(&self.session, &self.registry.offer_to(&self.session), call, cancel).await
     }
 
+    /// Reads a file and returns the [`outcome_text`].
     pub(crate) async fn read(&self, path: &str) -> String {
-        told(&self.call("read", serde_json::json!({"filePath": path})).await)
+        outcome_text(&self.call("read", serde_json::json!({"filePath": path})).await)
     }
 }
 
-/// The first line of what a model would read, with the kind of an error.
-pub(crate) fn told(result: &ToolResult) -> String {
+/// Returns "ok" and the second line of the output, which is the first line of content, or the kind of error and the first
+/// line of its message.
+pub(crate) fn outcome_text(result: &ToolResult) -> String {
     match &result.outcome {
-        Ok(output) => format!("ok: {}", output.joined().lines().nth(1).unwrap_or_default()),
+        Ok(output) => format!("ok: {}", output.joined_text().lines().nth(1).unwrap_or_default()),
         Err(err) => format!("{:?}: {}", err.kind, err.message.lines().next().unwrap_or_default()),
     }
 }
@@ -137,26 +141,26 @@ pub(crate) fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 pub(crate) struct NoArgs {}
 
-/// A tool from a closure, for what no real tool does.
-pub(crate) struct Does<F>(&'static str, F);
+/// A tool that runs a closure.
+pub(crate) struct ClosureTool<F>(&'static str, F);
 
-/// The bounds tell the compiler that the closure takes any context.
-pub(crate) fn does<F>(name: &'static str, body: F) -> Does<F>
+/// Makes a tool from a closure. The bounds tell the compiler that the closure accepts a context of any lifetime.
+pub(crate) fn tool_from_fn<F>(name: &'static str, body: F) -> ClosureTool<F>
 where
     F: for<'a> Fn(&'a ToolContext) -> helve_core::BoxFuture<'a, Result<ToolOutput, ToolError>>,
 {
-    Does(name, body)
+    ClosureTool(name, body)
 }
 
-impl<F> AnyTool for Does<F>
+impl<F> AnyTool for ClosureTool<F>
 where
     F: for<'a> Fn(&'a ToolContext) -> helve_core::BoxFuture<'a, Result<ToolOutput, ToolError>>
         + Send
         + Sync
         + 'static,
 {
-    fn spec(&self, who: &Caller) -> helve_core::ToolSpec {
-        let mut spec = AnyTool::spec(&Plain, who);
+    fn spec(&self, caller: &Caller) -> helve_core::ToolSpec {
+        let mut spec = AnyTool::spec(&PlainTool, caller);
         spec.name = self.0.into();
         spec.group = self.0.into();
         spec
@@ -175,10 +179,10 @@ where
     }
 }
 
-/// A tool without arguments that asks under its own name.
-pub(crate) struct Plain;
+/// A tool without arguments that only asks for permission to be used.
+pub(crate) struct PlainTool;
 
-impl Tool for Plain {
+impl Tool for PlainTool {
     type Args = NoArgs;
     const NAME: &'static str = "plain";
     const ABOUT: &'static str = "Does nothing.";
@@ -190,15 +194,15 @@ impl Tool for Plain {
     }
 }
 
-/// The events that are waiting, each in a word.
-pub(crate) async fn drain(events: &mut helve_core::Subscription, most: usize) -> Vec<Event> {
-    let mut seen = Vec::new();
-    while seen.len() < most {
+/// Receives events until there are `count` of them.
+pub(crate) async fn receive(events: &mut helve_core::Subscription, count: usize) -> Vec<Event> {
+    let mut received = Vec::new();
+    while received.len() < count {
         match events.next().await {
-            Some(helve_core::event::EventDelivery::Event(event)) => seen.push(event),
+            Some(helve_core::event::EventDelivery::Event(event)) => received.push(event),
             Some(helve_core::event::EventDelivery::Missed(_)) => {}
             None => break,
         }
     }
-    seen
+    received
 }

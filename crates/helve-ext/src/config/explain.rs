@@ -96,7 +96,7 @@ impl Config {
             all.push(SettingLine::new(&["bash", key], time.value.to_string(), &time.source));
         }
         if let Some(mode) = &sandbox.mode {
-            all.push(SettingLine::new(&["sandbox"], mode.value.word(), &mode.source));
+            all.push(SettingLine::new(&["sandbox"], mode.value.as_str(), &mode.source));
         }
         if let Some(network) = &sandbox.network {
             let on = matches!(network.value, Network::On);
@@ -104,7 +104,7 @@ impl Config {
         }
         if let Some(inherit) = &environment.inherit {
             let key = ["environment", "inherit"];
-            all.push(SettingLine::new(&key, inherit.value.word(), &inherit.source));
+            all.push(SettingLine::new(&key, inherit.value.as_str(), &inherit.source));
         }
         for (key, patterns) in
             [("include", &environment.include), ("exclude", &environment.exclude)]

@@ -156,7 +156,7 @@ fn read_mode(
         }
     };
     let known = text.as_ref().and_then(|text| {
-        let mode = Sandbox::ALL.into_iter().find(|mode| mode.word() == text.value);
+        let mode = Sandbox::ALL.into_iter().find(|mode| mode.as_str() == text.value);
         if mode.is_none() {
             file.error(node.at, || {
                 messages::unknown_sandbox(&ConfigValue::Text(text.as_written().to_owned()))
@@ -239,7 +239,7 @@ fn read_inherit(
     let Some(text) = file.text("environment.inherit", node, ExpandMode::Strict) else {
         return section.restrict(file, field);
     };
-    let Some(inherit) = Inherit::ALL.into_iter().find(|known| known.word() == text.value) else {
+    let Some(inherit) = Inherit::ALL.into_iter().find(|known| known.as_str() == text.value) else {
         file.error(node.at, || messages::unknown_inherit(text.as_written()));
         return section.restrict(file, field);
     };

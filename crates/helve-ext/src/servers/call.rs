@@ -132,7 +132,7 @@ async fn answer_question(
 
 fn to_progress(update: ProgressNotificationParam) -> Progress {
     let to_count = |number: f64| (number.is_finite() && number >= 0.0).then_some(number as u64);
-    let done = to_count(update.progress).map(|done| (done, update.total.and_then(to_count)));
+    let units_done = to_count(update.progress).map(|done| (done, update.total.and_then(to_count)));
     let text = update.message.map(|text| text.chars().take(2_000).collect());
-    Progress { text, done, ..Progress::default() }
+    Progress { text, units_done, ..Progress::default() }
 }

@@ -45,10 +45,10 @@ pub(super) async fn to_output(
         return Err(ToolError::new(ErrorKind::Failed, text));
     }
     let mut output = ToolOutput::text(format!("{server}: {tool}"), text)
-        .with("server", server)
-        .with("tool", tool)
+        .with_metadata("server", server)
+        .with_metadata("tool", tool)
         // Text from a server is data, never instructions.
-        .with("untrusted", true);
+        .with_metadata("untrusted", true);
     match structured {
         Some(value) if value.to_string().len() <= MAX_STRUCTURED => {
             output.metadata.insert("structuredContent".into(), value);
@@ -163,7 +163,7 @@ mod tests {
                 let attached: String = attached.collect();
                 let structured = output.metadata.get("structuredContent");
                 let structured = structured.map(|value| format!("\n= {value}")).unwrap_or_default();
-                format!("{}{attached}{structured}", output.joined())
+                format!("{}{attached}{structured}", output.joined_text())
             }
             Err(error) => format!("! {}", error.message),
         });

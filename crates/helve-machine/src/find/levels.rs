@@ -140,9 +140,9 @@ fn count_rest(
         *uncounted = uncounted.saturating_sub(1);
     }
     let mut counts = file_counts(files, skipped, ended);
-    counts.more = sums[0];
+    counts.not_listed = sums[0];
     let found = lines.into_iter().map(|line| FoundFile {
-        more: sections.get(&line.path).map_or(FileCount::default(), |at| sums[*at]),
+        not_listed: sections.get(&line.path).map_or(FileCount::default(), |at| sums[*at]),
         kind: match line.kind {
             LineKind::File => FileKind::File,
             LineKind::Folder => FileKind::Folder,

@@ -53,19 +53,19 @@ fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut FindRequest), e
     change(&mut request);
     let (found, counts) = collect(request).unwrap();
     let mut text = String::new();
-    let format_count = |more: FileCount| match (more.files, more.folders) {
+    let format_count = |not_listed: FileCount| match (not_listed.files, not_listed.folders) {
         (0, 0) => String::new(),
         (files, folders) => format!(" +{files} files +{folders} folders"),
     };
     for one in &found {
         let slash = if one.kind == FileKind::Folder { "/" } else { "" };
-        text.push_str(&format!("{}{slash}{}\n", one.path.display(), format_count(one.more)));
+        text.push_str(&format!("{}{slash}{}\n", one.path.display(), format_count(one.not_listed)));
     }
     let FileCount { files, folders } = counts.skipped.ignored;
     text.push_str(&format!(
         "{} files{}, ignored {files}+{folders}",
         counts.files,
-        format_count(counts.more)
+        format_count(counts.not_listed)
     ));
     if let Some(ignored) = &counts.ignored_matches {
         text.push_str(&format!(", in ignored files {} {:?}", ignored.files, ignored.first));

@@ -193,7 +193,7 @@ impl ForeignWatch {
         }
         let outcome = match self.is_met(&process, is_over) {
             true => WaitOutcome::Met,
-            false if is_over => WaitOutcome::Never,
+            false if is_over => WaitOutcome::Impossible,
             false if is_expired => WaitOutcome::Deadline,
             false => return None,
         };

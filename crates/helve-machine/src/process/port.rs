@@ -24,7 +24,7 @@ pub(super) async fn wait_until_open(program: Arc<Program>, port: u16) -> WaitOut
             return WaitOutcome::Met;
         }
         if is_over {
-            return WaitOutcome::Never;
+            return WaitOutcome::Impossible;
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }

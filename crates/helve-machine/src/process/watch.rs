@@ -53,7 +53,7 @@ async fn wait_for_status(
 ) -> WaitOutcome {
     match status.wait_for(|status| condition(status) || status.is_done()).await {
         Ok(status) if condition(&status) => WaitOutcome::Met,
-        Ok(_) | Err(_) => WaitOutcome::Never,
+        Ok(_) | Err(_) => WaitOutcome::Impossible,
     }
 }
 
@@ -88,7 +88,7 @@ async fn wait_for_text(
             return WaitOutcome::Met;
         }
         if is_done {
-            return WaitOutcome::Never;
+            return WaitOutcome::Impossible;
         }
         tokio::select! {
             _ = status.changed() => {}

@@ -101,8 +101,8 @@ fn whole_pattern(pattern: &str) -> Range<usize> {
     0..pattern.len()
 }
 
-fn invalid(at: Range<usize>, what: String) -> SearchError {
-    SearchError::Pattern(BadPattern { at, what })
+fn invalid(at: Range<usize>, message: String) -> SearchError {
+    SearchError::Pattern(BadPattern { at, message })
 }
 
 fn describe(err: &grep_regex::Error) -> String {
@@ -121,7 +121,7 @@ mod tests {
     #[track_caller]
     fn check_bad(pattern: &str, expect: Expect) {
         let Err(SearchError::Pattern(bad)) = check(pattern) else { panic!("{pattern} is valid") };
-        expect.assert_eq(&format!("{:?}: {}", &pattern[bad.at], bad.what));
+        expect.assert_eq(&format!("{:?}: {}", &pattern[bad.at], bad.message));
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         check_bad(r"\p{Nope}", expect![[r#""\\p{Nope}": Unicode property not found"#]]);
         check_bad("*x", expect![[r#""": repetition operator missing expression"#]]);
         let deep = "(".repeat(200) + &")".repeat(200);
-        let is_too_deep = |bad: &BadPattern| bad.what.contains("nested");
+        let is_too_deep = |bad: &BadPattern| bad.message.contains("nested");
         assert!(matches!(check(&deep), Err(SearchError::Pattern(bad)) if is_too_deep(&bad)));
     }
 }

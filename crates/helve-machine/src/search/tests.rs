@@ -87,11 +87,11 @@ fn format_hits(hits: &[MatchedFile], counts: &SearchCounts) -> String {
         }
     }
     text.push_str(&format!("{} in {} of {}", counts.matches, counts.files, counts.searched));
-    let SkippedFiles { ignored, hidden, left_out, unreadable, .. } = counts.skipped;
+    let SkippedFiles { ignored, hidden, excluded, unreadable, .. } = counts.skipped;
     for (why, amount) in [
         ("ignored", ignored),
         ("hidden", hidden),
-        ("left out", left_out),
+        ("left out", excluded),
         ("unreadable", unreadable),
     ] {
         if amount != FileCount::default() {
@@ -730,7 +730,7 @@ fn invalid_patterns_are_refused_and_pathological_ones_are_fast() {
     assert_eq!(look("(x+x+)+y").unwrap().1.matches, 0);
     assert!(matches!(look("a("), Err(SearchError::Pattern(bad)) if bad.at == (1..2)));
     assert!(
-        matches!(look(r"(\w{100}){100}{100}"), Err(SearchError::Pattern(bad)) if bad.what.contains("too large"))
+        matches!(look(r"(\w{100}){100}{100}"), Err(SearchError::Pattern(bad)) if bad.message.contains("too large"))
     );
     assert!(matches!(look(&"a".repeat(100_000)), Err(SearchError::Pattern(_))));
     let mut glob = request(place(root.path(), ""), "a");

@@ -232,7 +232,7 @@ impl<V: Visitor> Walker<V> {
         match glob_match {
             GlobMatch::Included => {}
             GlobMatch::NotIncluded => return Decision::Skip,
-            GlobMatch::Excluded => return self.skip(kind, |skipped| &mut skipped.left_out),
+            GlobMatch::Excluded => return self.skip(kind, |skipped| &mut skipped.excluded),
         }
         let path = Path::new(OsStr::from_bytes(&self.path));
         let is_ignored_by_rules = || rules.ignores(path, kind == EntryKind::Folder);

@@ -138,11 +138,11 @@ impl LineWindow {
         }
         let lines_before = self.skipped_lines + u64::from(self.has_partial_line);
         Some(WindowLines {
-            seen: lines_before + self.spans.len() as u64,
+            lines_read: lines_before + self.spans.len() as u64,
             bytes: Bytes::from(self.bytes),
             lines: self.spans,
             first: self.request.first,
-            more: self.more,
+            has_more: self.more,
             size: 0,
             range: self.covered_range.unwrap_or(self.fed..self.fed),
             fingerprint: ContentFingerprint::Nothing,

@@ -67,7 +67,7 @@ fn block_boundaries_may_fall_anywhere() {
             window_lines.lines[0],
             helve_core::machine::LineSpan { end: 2_000, skipped: length as u64 - 2_000 }
         );
-        assert_eq!((window_lines.seen, window_lines.more), (2, false));
+        assert_eq!((window_lines.lines_read, window_lines.has_more), (2, false));
     }
 }
 
@@ -80,14 +80,14 @@ fn a_window_in_a_million_lines_is_found() {
     }
     fs::write(root.path().join("f"), &content).unwrap();
     let last = read_window(root.path(), "f", WindowRequest { first: 998_001, ..ALL }).unwrap();
-    assert_eq!((last.lines.len(), last.seen, last.more), (2_000, 1_000_000, false));
+    assert_eq!((last.lines.len(), last.lines_read, last.has_more), (2_000, 1_000_000, false));
     assert_eq!(texts(&last)[0], "line 998001");
     assert_eq!(texts(&last)[1_999], "line 1000000");
     let next = read_window(root.path(), "f", WindowRequest { first: 1_000_001, ..ALL }).unwrap();
-    assert_eq!((next.lines.len(), next.seen, next.more), (0, 1_000_000, false));
+    assert_eq!((next.lines.len(), next.lines_read, next.has_more), (0, 1_000_000, false));
     let middle =
         read_window(root.path(), "f", WindowRequest { first: 500_000, lines: 1, ..ALL }).unwrap();
-    assert_eq!((texts(&middle), middle.more), (vec!["line 500000".to_owned()], true));
+    assert_eq!((texts(&middle), middle.has_more), (vec!["line 500000".to_owned()], true));
 }
 
 /// Returns the peak resident memory of this process in bytes.
@@ -113,7 +113,7 @@ fn a_gigabyte_file_needs_little_memory() {
         all.each().map(|(line, skipped)| line.len() as u64 + skipped).collect::<Vec<_>>(),
         [5, GIGABYTE - 11, 4]
     );
-    assert_eq!((all.seen, all.more, all.size), (3, false, GIGABYTE));
+    assert_eq!((all.lines_read, all.has_more, all.size), (3, false, GIGABYTE));
     assert_eq!(texts(&last), ["last"]);
     assert!(grown < 16 << 20, "{grown} bytes more");
 }
@@ -127,7 +127,7 @@ fn a_large_utf16_file_needs_little_memory() {
     file.set_len(GIGABYTE / 16).unwrap();
     let before = peak_memory();
     let window_lines = read_window(root.path(), "f", ALL).unwrap();
-    assert_eq!((window_lines.seen, window_lines.lines[1].skipped), (2, GIGABYTE / 32 - 3 - 2_000));
+    assert_eq!((window_lines.lines_read, window_lines.lines[1].skipped), (2, GIGABYTE / 32 - 3 - 2_000));
     assert!(peak_memory() - before < 16 << 20);
 }
 
@@ -150,7 +150,7 @@ fn growth_is_not_followed() {
     let window_lines =
         read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Cancellation::never()).unwrap();
     assert_eq!(texts(&window_lines), ["a", "b"]);
-    assert_eq!((window_lines.seen, window_lines.more, window_lines.size), (2, false, 3));
+    assert_eq!((window_lines.lines_read, window_lines.has_more, window_lines.size), (2, false, 3));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_file_that_shrinks_ends_early() {
     fs::File::options().write(true).open(&path).unwrap().set_len(3).unwrap();
     let window_lines =
         read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Cancellation::never()).unwrap();
-    assert_eq!((texts(&window_lines).len(), window_lines.more, window_lines.size), (2, false, 6));
+    assert_eq!((texts(&window_lines).len(), window_lines.has_more, window_lines.size), (2, false, 6));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_file_may_be_written_during_reading() {
             let window_lines =
                 read_window(root.path(), "f", WindowRequest { first: u64::MAX, ..ALL }).unwrap();
             // The size may be taken in the middle of a write.
-            assert_eq!(window_lines.seen, window_lines.size.div_ceil(5));
+            assert_eq!(window_lines.lines_read, window_lines.size.div_ceil(5));
         }
     });
 }
@@ -191,7 +191,7 @@ fn files_without_a_size_are_read() {
     let proc = Path::new("/proc/self");
     let status = read_window(proc, "status", ALL).unwrap();
     assert!(texts(&status)[0].starts_with("Name:\t"));
-    assert!(status.seen > 10 && !status.more && status.size > 100);
+    assert!(status.lines_read > 10 && !status.has_more && status.size > 100);
     assert_eq!(read_window(proc, "fd", ALL), Err(MachineError::NotAFile(FileKind::Folder)));
     assert_eq!(read_window(proc, "exe", ALL), Err(MachineError::PathChanged));
 }

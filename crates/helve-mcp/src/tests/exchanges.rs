@@ -98,7 +98,7 @@ fn failures_are_results_for_the_model() {
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"echo: invalid: [\"text\"]"}],"isError":true}}
             {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"echo: invalid: [\"text\"]"}],"isError":true}}
             {"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"echo: invalid: [\"\"]"}],"isError":true}}
-            {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"echo: Twice { field: \"text\" }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"echo: DuplicateKey { field: \"text\" }"}],"isError":true}}
             {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"echo panicked"}],"isError":true}}
             opened for lab 7
             echo Error; echo Error; echo Error; echo Error; echo Error; echo Error; echo Error; Ok(()) 0 ms after the input ended

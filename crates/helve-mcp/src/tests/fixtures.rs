@@ -41,12 +41,12 @@ impl World {
         let host = Host::new(machine.clone(), Vec::new(), None);
         let workspace = Workspace::new("/w".into(), host, journal, extensions, None);
         let (registry, log): (Arc<Registry>, _) = (Arc::default(), Log::default());
-        registry.register(Layer::Builtin, Arc::new(Echo)).keep();
-        registry.register(Layer::Builtin, Arc::new(Show)).keep();
-        registry.register(Layer::Builtin, Arc::new(Work)).keep();
-        registry.register(Layer::Builtin, Arc::new(Wait(log.clone()))).keep();
-        registry.register(Layer::Runtime, Arc::new(Touch)).keep();
-        registry.register(Layer::Runtime, Arc::new(Flood)).keep();
+        registry.register(Layer::Builtin, Arc::new(Echo)).permanent();
+        registry.register(Layer::Builtin, Arc::new(Show)).permanent();
+        registry.register(Layer::Builtin, Arc::new(Work)).permanent();
+        registry.register(Layer::Builtin, Arc::new(Wait(log.clone()))).permanent();
+        registry.register(Layer::Runtime, Arc::new(Touch)).permanent();
+        registry.register(Layer::Runtime, Arc::new(Flood)).permanent();
         World { registry, store: Arc::default(), log, workspace, machine }
     }
 
@@ -158,7 +158,7 @@ impl Tool for Touch {
             ctx.ask(ask).await?;
             ctx.progress(Progress::text(format!("touched {time}")));
         }
-        Ok(ToolOutput::text("touch", "touched").with("times", args.times))
+        Ok(ToolOutput::text("touch", "touched").with_metadata("times", args.times))
     }
 }
 
@@ -204,7 +204,7 @@ impl Tool for Work {
         for step in 1..=args.steps {
             ctx.progress(Progress::text("replaced at once"));
             ctx.progress(Progress {
-                done: (step > 1).then_some((step * 10, Some(args.steps * 10))),
+                units_done: (step > 1).then_some((step * 10, Some(args.steps * 10))),
                 ..Progress::text(format!("step {step}"))
             });
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -254,7 +254,7 @@ static PLAIN: Dialect =
 struct PlainWords;
 
 impl Words for PlainWords {
-    fn notice(&self, cut: &OutputCut<'_>) -> String {
+    fn cut_output(&self, cut: &OutputCut<'_>) -> String {
         format!("{} lines", cut.pieces.head.lines().count())
     }
 
@@ -298,7 +298,7 @@ impl Words for PlainWords {
         failed(&format!("{why:?}"))
     }
 
-    fn unasked(&self) -> ToolError {
+    fn failed_before_permission(&self) -> ToolError {
         failed("unspoken")
     }
 

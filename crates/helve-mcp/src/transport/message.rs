@@ -211,8 +211,8 @@ fn describe(bad: &BadInput) -> String {
             format!("The parameters hold more than {limit} values.")
         }
         BadInput::CutOff { .. } => "The parameters are incomplete.".into(),
-        BadInput::NotJson { what, .. } => format!("The parameters are not valid JSON: {what}."),
-        BadInput::Twice { .. } => "The parameters have a duplicate member.".into(),
+        BadInput::NotJson { message, .. } => format!("The parameters are not valid JSON: {message}."),
+        BadInput::DuplicateKey { .. } => "The parameters have a duplicate member.".into(),
     }
 }
 

@@ -30,13 +30,13 @@ const BATCH_SIZE: i64 = 200;
 
 /// Reduces an event to what is stored about its call; `None` if nothing is.
 pub(crate) fn reduce(event: &Event) -> Option<Event> {
-    let what = match &event.what {
-        EventKind::Started { .. } | EventKind::Running { .. } => event.what.clone(),
+    let kind = match &event.kind {
+        EventKind::Started { .. } | EventKind::Running { .. } => event.kind.clone(),
         EventKind::Asked { .. } | EventKind::Answered { .. } | EventKind::Edited { .. } => {
             return None;
         }
         EventKind::Progress(progress) => {
-            let Progress { title, metadata, text: _, done: _ } = progress;
+            let Progress { title, metadata, text: _, units_done: _ } = progress;
             if title.is_none() && metadata.is_empty() {
                 return None;
             }
@@ -55,9 +55,9 @@ pub(crate) fn reduce(event: &Event) -> Option<Event> {
             })
         }
     };
-    let Event { call, root, session, at, what: _ } = event;
+    let Event { call, root, session, at, kind: _ } = event;
     let (call, root, session) = (call.clone(), root.clone(), session.clone());
-    Some(Event { call, root, session, at: *at, what })
+    Some(Event { call, root, session, at: *at, kind })
 }
 
 /// Writes a call to its row, or to a new row if it has none. Returns the row.

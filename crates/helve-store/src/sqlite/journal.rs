@@ -35,7 +35,7 @@ impl Journal for SqliteStore {
         })
     }
 
-    fn done<'a>(
+    fn mark_applied<'a>(
         &'a self,
         id: EntryId,
         after: &'a [Option<journal::FileImage>],

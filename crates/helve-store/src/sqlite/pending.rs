@@ -60,7 +60,7 @@ impl PendingWrites {
         } else if let Some(live) = self.live.get_mut(&key) {
             live.state.fold(event);
             let is_prompt =
-                matches!(event.what, EventKind::Running { .. } | EventKind::Finished(_));
+                matches!(event.kind, EventKind::Running { .. } | EventKind::Finished(_));
             let urgency = if is_prompt { WriteUrgency::Prompt } else { WriteUrgency::Lazy };
             live.urgency = live.urgency.max(urgency);
         }

@@ -96,8 +96,8 @@ pub(crate) enum IdleWork {
 impl Queue {
     /// Queues an event if there is room, otherwise counts it as dropped.
     pub(crate) fn push_event(&self, event: Event) -> WorkerThread {
-        let weight = text_length(&event.what);
-        let is_progress = matches!(event.what, EventKind::Progress(_));
+        let weight = text_length(&event.kind);
+        let is_progress = matches!(event.kind, EventKind::Progress(_));
         let quota = if is_progress { Quota::Progress } else { Quota::Any };
         self.push(QueueItem::Event(event), weight, quota)
     }

@@ -70,13 +70,13 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
             store.set(session, key, serde_json::from_str(value).unwrap());
             None
         }
-        ["trusted", root] => Some(format!("{:?}", store.trusted(Path::new(root)).await.unwrap())),
+        ["trusted", root] => Some(format!("{:?}", store.trusted_digest(Path::new(root)).await.unwrap())),
         ["trust", root, digest] => {
-            store.trust(Path::new(root), Some(*digest)).await.unwrap();
+            store.set_trusted_digest(Path::new(root), Some(*digest)).await.unwrap();
             None
         }
         ["distrust", root] => {
-            store.trust(Path::new(root), None).await.unwrap();
+            store.set_trusted_digest(Path::new(root), None).await.unwrap();
             None
         }
         ["remember", owner, action, permission, kind, pattern] => {
@@ -85,7 +85,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
             None
         }
         ["remembered", session, root] => {
-            let rules = store.remembered(session, Path::new(root)).await.unwrap();
+            let rules = store.approvals(session, Path::new(root)).await.unwrap();
             Some(rules.iter().map(show_rule).collect::<String>())
         }
         ["calls", session] => {
@@ -107,7 +107,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
         }
         ["edit", call, path, before, after] => {
             let id = store.begin(&entry(call, path, before)).await.unwrap();
-            store.done(id, &[content(after).map(image)]).await.unwrap();
+            store.mark_applied(id, &[content(after).map(image)]).await.unwrap();
             None
         }
         ["void", call, path, before] => {
@@ -124,7 +124,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
             let changes = store.entries(Path::new(root), 10).await.unwrap();
             Some(changes.iter().map(|change| format!("\n  {}", show_change(change))).collect())
         }
-        ["notice"] => Some(store.notice().await.unwrap_or_else(|| "none".into())),
+        ["notice"] => Some(store.pending_warning().await.unwrap_or_else(|| "none".into())),
         ["flush"] => {
             store.flush().await;
             None
@@ -164,9 +164,9 @@ fn completed(output: &str) -> EventKind {
     })
 }
 
-fn event(session: &str, call: &str, what: EventKind) -> Event {
+fn event(session: &str, call: &str, kind: EventKind) -> Event {
     let at = super::unsigned(super::now());
-    Event { call: call.into(), root: call.into(), session: session.into(), at, what }
+    Event { call: call.into(), root: call.into(), session: session.into(), at, kind }
 }
 
 fn owner_of(text: &str) -> ApprovalOwner<'_> {

@@ -47,7 +47,7 @@ fn answer(applied: PatchApplied) -> ToolOutput {
     let title = format!("{} {}", files.len(), if files.len() == 1 { "file" } else { "files" });
     let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
     let text = change_summary(&first, &done, &diffs) + &introduced_errors_text(&errors);
-    ToolOutput::text(title, text).with("diff", all)
+    ToolOutput::text(title, text).with_metadata("diff", all)
 }
 
 fn file_line(file: &PatchedFile) -> String {

@@ -64,7 +64,7 @@ pub(super) fn answer(edited: Edited) -> ToolOutput {
     let text = change_summary(&first, &done, &diffs) + &introduced_errors_text(&errors);
     let rebased = done.written.iter().any(|written| written.rebased);
     let [diff] = diffs;
-    ToolOutput::text(shown, text).with("rebased", rebased).with("diff", diff.text)
+    ToolOutput::text(shown, text).with_metadata("rebased", rebased).with_metadata("diff", diff.text)
 }
 
 /// The number of replacements and the tolerances of each edit, if there is something to say.

@@ -50,7 +50,7 @@ fn answer(listing: &TreeListing) -> ToolOutput {
     }
     let text = format!("{text}{}", notes_text(&notes(searched)));
     let is_cut = *is_partial || searched.counts.ended == WalkEnd::Deadline;
-    ToolOutput::text(searched.path.shown(), text).with("count", *count).with("truncated", is_cut)
+    ToolOutput::text(searched.path.shown(), text).with_metadata("count", *count).with_metadata("truncated", is_cut)
 }
 
 fn row_text(row: &TreeRow) -> String {
@@ -72,7 +72,7 @@ fn row_text(row: &TreeRow) -> String {
 fn notes(searched: &SearchSummary) -> Vec<String> {
     let counts = &searched.counts;
     let mut notes = Vec::new();
-    let by_name = amount(counts.skipped.left_out);
+    let by_name = amount(counts.skipped.excluded);
     if !by_name.is_empty() {
         notes.push(format!("{by_name} omitted by name, such as node_modules or build."));
     }

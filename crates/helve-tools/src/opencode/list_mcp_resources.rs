@@ -39,7 +39,7 @@ pub(super) fn answer(tool: &str, key: &str, items: Vec<ListedResource>) -> ToolO
     let items: Vec<Value> = items.into_iter().map(with_server).collect();
     let count = items.len();
     let text = serde_json::to_string_pretty(&json!({key: items})).unwrap_or_default();
-    ToolOutput::text(tool, text).with("count", count)
+    ToolOutput::text(tool, text).with_metadata("count", count)
 }
 
 fn with_server(item: ListedResource) -> Value {

@@ -185,8 +185,8 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
     }
     ToolOutput::text(process.id.0.clone(), whole)
         .keep(Keep::All)
-        .with("cursor", watched.next)
-        .with("met", watched.outcome == WaitOutcome::Met)
+        .with_metadata("cursor", watched.next)
+        .with_metadata("met", watched.outcome == WaitOutcome::Met)
 }
 
 fn state_line(watched: &WatchResult) -> String {
@@ -212,7 +212,7 @@ fn wait_text(met: WaitOutcome, until: &WaitCondition, deadline: Duration) -> Str
     };
     match met {
         WaitOutcome::Met => format!("{what} {done}"),
-        WaitOutcome::Never => format!("{what} cannot {verb} any more: the program has ended"),
+        WaitOutcome::Impossible => format!("{what} cannot {verb} any more: the program has ended"),
         WaitOutcome::Deadline => format!(
             "{what} did not {verb} within {} ms; wait again, or end the program with kill",
             deadline.as_millis()
@@ -245,7 +245,7 @@ fn list_text(all: &[Process]) -> ToolOutput {
     if lines.is_empty() {
         lines.push("Nothing was started in this workspace.".into());
     }
-    ToolOutput::text("processes", lines.join("\n")).with("count", all.len())
+    ToolOutput::text("processes", lines.join("\n")).with_metadata("count", all.len())
 }
 
 fn missing(action: Action, parameter: &str, meaning: &str) -> ToolError {

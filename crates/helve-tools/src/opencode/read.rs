@@ -78,7 +78,7 @@ fn folder(shown: &str, page: &FolderPage) -> ToolOutput {
         count(*total, "entry", "entries")
     };
     text.push_str(&format!("\n({end})\n</folder>"));
-    ToolOutput::text(shown, text).with("truncated", is_cut)
+    ToolOutput::text(shown, text).with_metadata("truncated", is_cut)
 }
 
 fn lines(shown: &str, page: LinePage) -> ToolOutput {
@@ -95,8 +95,8 @@ fn lines(shown: &str, page: LinePage) -> ToolOutput {
     let preview = page.lines.iter().take(PREVIEW_LINES).map(|line| &*line.text);
     let mut output = ToolOutput::text(shown, text)
         .keep(Keep::All)
-        .with("preview", preview.collect::<Vec<_>>().join("\n"))
-        .with("truncated", page.has_more);
+        .with_metadata("preview", preview.collect::<Vec<_>>().join("\n"))
+        .with_metadata("truncated", page.has_more);
     let attached = page.attachments.into_iter();
     output.content.extend(attached.map(|each| Content::Media { mime: each.mime, data: each.data }));
     output
@@ -136,9 +136,9 @@ fn picture(shown: &str, format: MediaFormat, picture: Picture) -> ToolOutput {
         Frames::FirstOfMany => text.push_str(" It is animated; the first frame is shown."),
     }
     let mut output = ToolOutput::text(shown, text.clone())
-        .with("preview", text)
-        .with("truncated", false)
-        .with("mime", picture.mime);
+        .with_metadata("preview", text)
+        .with_metadata("truncated", false)
+        .with_metadata("mime", picture.mime);
     output.content.push(Content::Media { mime: picture.mime.into(), data: picture.bytes });
     output
 }

@@ -58,7 +58,7 @@ fn answer(args: Args, pieces: Vec<ResourcePiece>) -> ToolOutput {
     if texts.is_empty() {
         texts.push(format!("The server {server} has nothing at {uri}."));
     }
-    let mut output = ToolOutput::text(uri, texts.join("\n\n")).with("server", server);
+    let mut output = ToolOutput::text(uri, texts.join("\n\n")).with_metadata("server", server);
     output.content.extend(attached);
     output
 }

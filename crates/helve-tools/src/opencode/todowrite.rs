@@ -32,7 +32,7 @@ impl Tool for TodoWrite {
     type Args = Args;
     const NAME: &'static str = "todowrite";
     const ABOUT: &'static str = include_str!("todowrite.txt");
-    const TRAITS: Traits = Traits::REMEMBERS;
+    const TRAITS: Traits = Traits::MEMORY_ONLY;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let item = |todo: TodoArgs| {
@@ -47,7 +47,7 @@ impl Tool for TodoWrite {
 /// The list as JSON: the answer of both todo tools.
 pub(super) fn answer(todos: &TodoList) -> ToolOutput {
     let value = serde_json::json!(todos);
-    ToolOutput::text(format!("{} todos", todos.open()), format!("{value:#}")).with("todos", value)
+    ToolOutput::text(format!("{} todos", todos.open()), format!("{value:#}")).with_metadata("todos", value)
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ fn answer(outcome: WriteOutcome) -> ToolOutput {
     let first = format!("{word} {}: {}.", file.shown, line_counts(&diffs));
     let [diff] = diffs;
     let text = change_summary(&first, &file.made, &[]) + &introduced_errors_text(&file.errors);
-    ToolOutput::text(file.shown, text).with("diff", diff.text)
+    ToolOutput::text(file.shown, text).with_metadata("diff", diff.text)
 }
 
 fn error(error: WriteError) -> ToolError {

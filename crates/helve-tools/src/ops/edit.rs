@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
-use helve_core::{Ask, FileKind, Resolved, Shown, ToolContext};
+use helve_core::{Ask, FileKind, Resolved, SeenState, ToolContext};
 use helve_text::diff::UnifiedDiff;
 use helve_text::edit::{
     AppliedEdits, Edit, EditChange, EditRefusal, IndependentError, MatchPolicy, apply_all,
@@ -110,7 +110,7 @@ pub(crate) async fn edit(
     require_same_file(ctx, &path, &replacements).await?;
     let base = ctx.files.load(&path).await?;
     let had_changed = match &base {
-        Some(base) => matches!(ctx.files.shown(&path, base).await, Shown::Changed { .. }),
+        Some(base) => matches!(ctx.files.seen_state(&path, base).await, SeenState::Changed { .. }),
         None => false,
     };
     if base.is_none() && created_content(&replacements, order).is_none() {
@@ -130,8 +130,8 @@ pub(crate) async fn edit(
     let grant = ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?;
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let created = base.is_none();
-    let then = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
-    let wanted = FileChange { path, base, then, rebase: Rebase::Merge };
+    let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
+    let wanted = FileChange { path, base, kind, rebase: Rebase::Merge };
     let made = ctx.files.commit(&grant, vec![wanted]).await?;
     let (changes, errors) = (applied.changes, errors.await);
     Ok(Edited { shown, created, had_changed, changes, diff, made, errors })

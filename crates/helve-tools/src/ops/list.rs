@@ -94,9 +94,9 @@ pub(crate) async fn list(
     };
     let (entries, counts) = answer.map_err(|error| failure(ctx, &path, "", error))?;
     Ok(TreeListing {
-        rows: rows(&entries, counts.more),
+        rows: rows(&entries, counts.not_listed),
         count: entries.len(),
-        is_partial: entries.iter().any(|entry| !is_empty(entry.more)) || !is_empty(counts.more),
+        is_partial: entries.iter().any(|entry| !is_empty(entry.not_listed)) || !is_empty(counts.not_listed),
         searched: SearchSummary { path, counts, deadline },
     })
 }
@@ -129,8 +129,8 @@ fn rows(entries: &[FoundFile], unlisted_at_root: FileCount) -> Vec<TreeRow> {
         }
         let content = enter(&entry.path);
         let (unlisted, rest) = match content.len() {
-            0 => (entry.more, FileCount::default()),
-            _ => (FileCount::default(), entry.more),
+            0 => (entry.not_listed, FileCount::default()),
+            _ => (FileCount::default(), entry.not_listed),
         };
         rows.push(TreeRow::Folder { depth, name, unlisted });
         open.push((content, rest));

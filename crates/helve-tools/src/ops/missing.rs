@@ -17,7 +17,7 @@ pub(crate) struct MissingFile {
 
 /// Looks for files with names similar to a missing one.
 pub(crate) async fn missing(ctx: &ToolContext, path: &Resolved) -> MissingFile {
-    let names = ctx.files.beside(path, MAX_NAMES).await;
+    let names = ctx.files.sibling_names(path, MAX_NAMES).await;
     let real = path.real();
     let wanted = paths::display(real.file_name().unwrap_or_default().as_ref()).into_owned();
     let nearest = near::nearest(&wanted, names.iter().map(String::as_str), MAX_SUGGESTIONS);

@@ -353,12 +353,12 @@ impl PendingFile {
 
     fn into_wanted(self, links: HardLinks) -> FileChange {
         let PendingFile { path, base, content, mode, to } = self;
-        let then = match (content, to) {
+        let kind = match (content, to) {
             (None, _) => ChangeKind::Remove,
             (Some(bytes), None) => ChangeKind::Write { bytes, mode, links },
-            (Some(bytes), Some((to, over))) => ChangeKind::Move { to: Box::new(to), over, bytes },
+            (Some(bytes), Some((to, target_base))) => ChangeKind::Move { to: Box::new(to), target_base, bytes },
         };
-        FileChange { path, base, then, rebase: Rebase::Merge }
+        FileChange { path, base, kind, rebase: Rebase::Merge }
     }
 }
 

@@ -191,7 +191,7 @@ impl OpenFile<'_> {
             let kind = text::binary_kind(shown, self.start);
             return Err(ReadError::Binary { shown: shown.into(), kind, size: self.start.size });
         }
-        self.ctx.files.mark_shown(self.path, self.start);
+        self.ctx.files.mark_seen(self.path, self.start);
         if shown.ends_with(".ipynb") && self.start.size <= MAX_NOTEBOOK_BYTES {
             return self.notebook(media).await.map(ReadContent::Lines);
         }

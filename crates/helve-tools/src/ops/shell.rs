@@ -4,7 +4,7 @@ pub(crate) mod input;
 
 use std::time::{Duration, Instant};
 
-use helve_core::confine::{SandboxDenial, denied};
+use helve_core::confine::{SandboxDenial, find_denials};
 use helve_core::process::{
     Excerpt, Lifetime, Process, ProcessError, ProcessOutput, SpawnError, Stdin, WaitCondition,
     WaitOutcome, WatchRequest,
@@ -182,7 +182,7 @@ async fn background(
     let watched = running.watch(want).await?;
     let ending = match watched.outcome {
         // Both mean that everything has ended.
-        WaitOutcome::Met | WaitOutcome::Never => RunEnding::Ended,
+        WaitOutcome::Met | WaitOutcome::Impossible => RunEnding::Ended,
         WaitOutcome::Deadline => RunEnding::Background,
     };
     Ok((ending, watched.process))
@@ -199,7 +199,7 @@ async fn finished(
     let denied = running.plan.as_ref().map_or_else(Vec::new, |plan| {
         let [head, tail] = [&output.head, &output.tail].map(|bytes| String::from_utf8_lossy(bytes));
         let said = format!("{head}\n{tail}");
-        denied(plan, &launch.folder().real(), &said, &process.denied_calls)
+        find_denials(plan, &launch.folder().real(), &said, &process.denied_calls)
     });
     let missing_input = missing_input(&command, process.state, &output);
     Ok(RunResult { command, process, output, ending, denied, missing_input })
@@ -238,7 +238,7 @@ async fn follow(
         };
         let watched = watched?;
         match watched.outcome {
-            WaitOutcome::Met | WaitOutcome::Never => return Ok(Followed::Ended(watched.process)),
+            WaitOutcome::Met | WaitOutcome::Impossible => return Ok(Followed::Ended(watched.process)),
             WaitOutcome::Deadline if left <= deadline => {
                 return Ok(Followed::TimedOut(watched.process));
             }
@@ -286,6 +286,6 @@ impl IdleProcess {
 fn report_progress(ctx: &ToolContext, bytes: u64, new: &str, preview: &str) {
     let mut progress = Progress { text: Some(new.into()), ..Progress::default() };
     progress.metadata.insert("output".into(), preview.into());
-    progress.done = Some((bytes, None));
+    progress.units_done = Some((bytes, None));
     ctx.progress(progress);
 }

@@ -120,10 +120,10 @@ pub(crate) async fn undo(
         let change_kind = revert.revert_change()?;
         notes.extend(revert.note(change_kind.as_ref()));
         reading = reading.add_request(path.read_request());
-        wanted.extend(change_kind.map(|then| FileChange {
+        wanted.extend(change_kind.map(|kind| FileChange {
             path,
             base: current,
-            then,
+            kind,
             rebase: Rebase::Merge,
         }));
     }
@@ -221,9 +221,9 @@ impl Revert<'_> {
         Some(ChangeKind::Write { bytes: image.bytes.clone(), mode, links: self.links })
     }
 
-    fn note(&self, then: Option<&ChangeKind>) -> Option<UndoNote> {
+    fn note(&self, kind: Option<&ChangeKind>) -> Option<UndoNote> {
         let shown = self.shown.to_string();
-        match (&self.file.after, then, self.current) {
+        match (&self.file.after, kind, self.current) {
             (AfterImage::Intended(_), None, _) => Some(UndoNote::NotReached { shown }),
             (AfterImage::Intended(_), Some(_), _) => Some(UndoNote::Reached { shown }),
             (_, Some(ChangeKind::Write { mode: FileMode::Set(to), .. }), Some(now)) => {
@@ -243,7 +243,7 @@ impl Revert<'_> {
 
 fn diff_of(want: &FileChange) -> UnifiedDiff {
     let old = want.base.as_ref().map(|base: &FileImage| &base.bytes[..]);
-    let new = match &want.then {
+    let new = match &want.kind {
         ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => Some(&bytes[..]),
         ChangeKind::Remove => None,
     };

@@ -93,8 +93,8 @@ pub(crate) async fn write(
     let grant = ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?;
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let created = base.is_none();
-    let then = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
-    let wanted = FileChange { path, base, then, rebase: Rebase::Never };
+    let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
+    let wanted = FileChange { path, base, kind, rebase: Rebase::Never };
     let made = ctx.files.commit(&grant, vec![wanted]).await?;
     let errors = errors.await;
     Ok(WriteOutcome::Written(FileWritten { shown, created, diff, made, errors }))

@@ -25,7 +25,7 @@ pub(crate) struct EngineWords {
 }
 
 impl Words for EngineWords {
-    fn notice(&self, cut: &OutputCut<'_>) -> String {
+    fn cut_output(&self, cut: &OutputCut<'_>) -> String {
         let pieces = &cut.pieces;
         let gone = if pieces.removed_lines > 0 {
             format!("{} lines ({} bytes)", pieces.removed_lines, pieces.removed_bytes)
@@ -71,10 +71,10 @@ impl Words for EngineWords {
             BadInput::CutOff { line, column } => format!(
                 "The arguments of {tool} are cut off at line {line}, column {column}: the JSON is incomplete. Nothing was done.\nSend the complete call again; if it was too long, split it."
             ),
-            BadInput::NotJson { line, column, what } => format!(
-                "The arguments of {tool} are not valid JSON: {what} at line {line}, column {column}. Nothing was done.\nSend one JSON object."
+            BadInput::NotJson { line, column, message } => format!(
+                "The arguments of {tool} are not valid JSON: {message} at line {line}, column {column}. Nothing was done.\nSend one JSON object."
             ),
-            BadInput::Twice { field } => format!(
+            BadInput::DuplicateKey { field } => format!(
                 "The arguments of {tool} contain {field} twice. Nothing was done.\nSend it once."
             ),
         }
@@ -181,7 +181,7 @@ impl Words for EngineWords {
         ToolError::new(ErrorKind::InvalidArgs, text)
     }
 
-    fn unasked(&self) -> ToolError {
+    fn failed_before_permission(&self) -> ToolError {
         denied(
             "This failed. The reason cannot be shown, because reading the file needs permission."
                 .into(),
@@ -272,7 +272,7 @@ fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
             failed(format!("{shown} is read-only. Nothing was written."))
                 .hint("Ask the user to make it writable, or leave it unchanged.")
         }
-        CommitError::Twice { .. } => {
+        CommitError::DuplicateFile { .. } => {
             failed(format!("{shown} appears twice in one change. Nothing was written."))
                 .hint("Combine all changes to a file.")
         }
@@ -423,13 +423,13 @@ fn problem_text(problem: &ArgumentProblem) -> String {
         Expected::LessThan(bound) => format!("less than {bound}"),
         Expected::LengthAtLeast(least) => format!("a length of at least {least}"),
         Expected::LengthAtMost(most) => format!("a length of at most {most}"),
-        Expected::Words(words) => return format!("{place}: {words}"),
+        Expected::Message(words) => return format!("{place}: {words}"),
     };
     let found = match &problem.found {
         FoundValue::Nothing => "nothing".into(),
         FoundValue::Value(value) => described(value),
         FoundValue::Length(length) => length.to_string(),
-        FoundValue::Untold => "something else".into(),
+        FoundValue::InMessage => "something else".into(),
     };
     match &problem.near {
         Some(near) => {

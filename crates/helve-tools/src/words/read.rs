@@ -38,7 +38,7 @@ fn document_cut(read: usize, ended: PagesEnd) -> String {
         PagesEnd::Complete => String::new(),
         PagesEnd::LimitReached if read == 1 => "Only the first page was read".into(),
         PagesEnd::LimitReached => format!("Only the first {read} pages were read"),
-        PagesEnd::TimeIsUp => {
+        PagesEnd::TimedOut => {
             format!("Only {} could be read in time", count(read as u64, "page", "pages"))
         }
         PagesEnd::Unsafe => format!(

@@ -163,7 +163,7 @@ pub(crate) fn search_error(error: SearchFailure, terms: &SearchTerms) -> ToolErr
 
 /// Points at the error inside the pattern.
 fn bad_pattern(pattern: &str, bad: &BadPattern, terms: &SearchTerms) -> ToolError {
-    let mut message = format!("The pattern is not a valid regular expression: {}.", bad.what);
+    let mut message = format!("The pattern is not a valid regular expression: {}.", bad.message);
     if bad.at != (0..pattern.len()) {
         let shown = clip_around(pattern, bad.at.clone(), MAX_QUOTED);
         let at = pattern.floor_char_boundary(bad.at.start).max(shown.range.start);

@@ -59,13 +59,13 @@ pub(crate) fn finished(run: &RunResult, ctx: &ToolContext, terms: &ShellTerms) -
     }
     let title = run.command.lines().next().unwrap_or("").to_string();
     let mut output = ToolOutput::text(title, whole).keep(Keep::All);
-    output = output.with("exit", exit_code(run)).with("output", text).with("truncated", is_cut);
-    output = output.with("outputBytes", run.output.bytes);
+    output = output.with_metadata("exit", exit_code(run)).with_metadata("output", text).with_metadata("truncated", is_cut);
+    output = output.with_metadata("outputBytes", run.output.bytes);
     if matches!(run.ending, RunEnding::LeftRunning | RunEnding::Background) {
-        output = output.with("process", run.process.id.0.clone());
+        output = output.with_metadata("process", run.process.id.0.clone());
     }
     if let Some(saved) = saved.filter(|_| is_cut) {
-        output = output.with("outputPath", saved.path.display().to_string());
+        output = output.with_metadata("outputPath", saved.path.display().to_string());
         output.saved = Some(saved);
     }
     output
@@ -104,7 +104,7 @@ fn output_text(
     pieces.total_lines = lines;
     pieces.removed_bytes = pieces.removed_bytes.saturating_add(left_out);
     pieces.removed_lines = lines.saturating_sub(pieces.head_lines + pieces.tail_lines);
-    (words.notice(&OutputCut { pieces, saved, may_delegate: false }), true)
+    (words.cut_output(&OutputCut { pieces, saved, may_delegate: false }), true)
 }
 
 fn sentences(run: &RunResult, terms: &ShellTerms) -> Vec<String> {

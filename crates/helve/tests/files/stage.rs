@@ -73,5 +73,5 @@ fn collect(root: &Path, folder: &Path, tree: &mut TreeState) {
 /// Returns the text of a result, or the message of an error.
 pub(crate) async fn call(toolbox: &Toolbox, tool: &str, input: Value) -> Result<String, String> {
     let outcome = toolbox.call(tool, input).await.outcome;
-    outcome.map(|output| output.joined()).map_err(|error| error.full_message())
+    outcome.map(|output| output.joined_text()).map_err(|error| error.full_message())
 }

@@ -155,7 +155,7 @@ async fn a_call_with_endless_progress_can_be_aborted() {
     let abort_on_progress = async {
         loop {
             if let Some(helve::EventDelivery::Event(event)) = events.next().await
-                && matches!(event.what, helve::EventKind::Progress(_))
+                && matches!(event.kind, helve::EventKind::Progress(_))
             {
                 return cancel.cancel();
             }

@@ -74,7 +74,7 @@ pub(crate) async fn call(toolbox: &Toolbox, tool: &str, args: Value) -> String {
     let result =
         tokio::time::timeout(LONG, toolbox.call(tool, args)).await.expect("the call hangs");
     match result.outcome {
-        Ok(output) => output.joined(),
+        Ok(output) => output.joined_text(),
         Err(error) => format!("! {}", error.full_message()),
     }
 }

@@ -143,7 +143,7 @@ fn a_place_named_twice_is_refused() {
     };
     let changes =
         [fixture.write("d/a", "3"), CommitChange::Write { at: inner, expect, bytes, mode, links }];
-    assert!(matches!(fixture.commit(&changes), Err(CommitError::Twice { .. })));
+    assert!(matches!(fixture.commit(&changes), Err(CommitError::DuplicateFile { .. })));
 }
 
 #[test]
@@ -177,10 +177,10 @@ fn the_result_describes_each_change() {
     let [one, two, three] = [b"1", b"2", b"3"].map(|bytes| Some(ContentHash::of(bytes)));
     let mode = Some(0o644);
     let expected = [
-        Committed { mode, was: one, links: 1 },
-        Committed { mode, was: two, links: 2 },
-        Committed { mode, was: None, links: 0 },
-        Committed { mode, was: three, links: 1 },
+        Committed { mode, old_hash: one, links: 1 },
+        Committed { mode, old_hash: two, links: 2 },
+        Committed { mode, old_hash: None, links: 0 },
+        Committed { mode, old_hash: three, links: 1 },
     ];
     assert_eq!(committed, expected);
     assert_eq!(fixture.tree(), "a = 9\nb = 9\nb2 = 2\nd = 3\nn = 9\n");

@@ -43,7 +43,7 @@ fn format_window(window_lines: &WindowLines) -> String {
             if skipped > 0 { format!(" +{skipped}") } else { String::new() }
         );
     }
-    text + &format!("{} seen{}\n", window_lines.seen, if window_lines.more { ", more" } else { "" })
+    text + &format!("{} seen{}\n", window_lines.lines_read, if window_lines.has_more { ", more" } else { "" })
 }
 
 #[track_caller]
@@ -266,7 +266,7 @@ fn empty_lines_count_towards_the_limit() {
     let text = vec![b'\n'; 3_000_000];
     let window_lines = read_window(&text, WindowRequest { lines: u64::MAX, ..ALL }, 1 << 16);
     assert_eq!(
-        (window_lines.lines.len(), window_lines.seen, window_lines.more),
+        (window_lines.lines.len(), window_lines.lines_read, window_lines.has_more),
         (1 << 20, 1 << 20, true)
     );
 }
@@ -281,7 +281,7 @@ fn reference(text: &[u8], request: WindowRequest) -> WindowLines {
     }
     let first = request.first.max(1);
     let before = usize::try_from(first - 1).unwrap().min(all.len());
-    let (mut bytes, mut lines, mut more) = (Vec::new(), Vec::new(), false);
+    let (mut bytes, mut lines, mut has_more) = (Vec::new(), Vec::new(), false);
     for (index, line) in all.iter().enumerate().skip(before) {
         let has_newline = is_ended || index + 1 < all.len();
         let line = if has_newline && ending == b'\n' {
@@ -296,13 +296,13 @@ fn reference(text: &[u8], request: WindowRequest) -> WindowLines {
         if lines.len() as u64 == request.lines
             || (!lines.is_empty() && bytes.len() + kept > request.max_bytes)
         {
-            more = true;
+            has_more = true;
             break;
         }
         bytes.extend_from_slice(&line[..kept]);
         lines.push(LineSpan { end: bytes.len(), skipped: (line.len() - kept) as u64 });
     }
-    let seen = (before + lines.len()) as u64;
+    let lines_read = (before + lines.len()) as u64;
     let until = |count: usize| {
         let lengths = all.iter().take(count).map(|line| line.len() + 1);
         lengths.sum::<usize>().min(text.len()) as u64
@@ -313,8 +313,8 @@ fn reference(text: &[u8], request: WindowRequest) -> WindowLines {
         bytes,
         lines,
         first,
-        more,
-        seen,
+        has_more,
+        lines_read,
         size: 0,
         range,
         fingerprint: ContentFingerprint::Nothing,

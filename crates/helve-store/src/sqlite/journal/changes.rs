@@ -153,7 +153,7 @@ impl JournaledCall {
         let mut indexes: HashMap<PathBuf, usize> = HashMap::new();
         while let Some(row) = rows.next()? {
             (call.tool, call.at) = (row.get(0)?, unsigned(row.get(1)?));
-            let path = paths::of_bytes(row.get(3)?);
+            let path = paths::from_bytes(row.get(3)?);
             let mode = row.get::<_, Option<u32>>(5).ok().flatten().unwrap_or(UNKNOWN_MODE);
             let before = row.get::<_, Option<i64>>(4)?.map(|image| (image, mode));
             let after = match (row.get::<_, String>(2)? == DONE, row.get(6)?) {

@@ -47,7 +47,7 @@ fn known_image(bytes: &Bytes) -> AfterImage {
 /// Records a call that changed one file.
 fn edit(store: &SqliteStore, call: &str, before: &Bytes, after: &Bytes) {
     let id = block_on(store.begin(&entry(call, &[("/p/a", Some(before.clone()))]))).unwrap();
-    block_on(store.done(id, &[Some(image(after.clone()))])).unwrap();
+    block_on(store.mark_applied(id, &[Some(image(after.clone()))])).unwrap();
 }
 
 fn change(store: &SqliteStore, call: &str) -> Vec<ChangedFile> {
@@ -180,7 +180,7 @@ fn run_step(store: &mut SqliteStore, folder: &Path, model: &mut Model, step: Ste
             let Some(modelled) = model.entries.get_mut(which) else { return };
             after.truncate(modelled.entry.files.len());
             let images: Vec<_> = after.iter().cloned().map(|bytes| bytes.map(image)).collect();
-            let done = block_on(store.done(modelled.id, &images));
+            let done = block_on(store.mark_applied(modelled.id, &images));
             assert_eq!(done.is_ok(), modelled.after.is_none());
             modelled.after.get_or_insert(after);
         }
@@ -252,10 +252,10 @@ fn commits_of_a_call_are_combined_and_calls_with_the_same_id_are_distinguished()
     let [two, three] = ["2", "3"].map(|text| Some(image(Bytes::from(text))));
     let first = entry("1", &[("/p/a", one.clone()), ("/p/b", None)]);
     let id = block_on(store.begin(&first)).unwrap();
-    block_on(store.done(id, &[two.clone(), two.clone()])).unwrap();
+    block_on(store.mark_applied(id, &[two.clone(), two.clone()])).unwrap();
     let second = entry("1", &[("/p/b", Some("2".into())), ("/p/c", None)]);
     let id = block_on(store.begin(&second)).unwrap();
-    block_on(store.done(id, &[None, three])).unwrap();
+    block_on(store.mark_applied(id, &[None, three])).unwrap();
     let format = |files: &[ChangedFile]| {
         let file = |file: &ChangedFile| {
             let before = file.before.as_ref().map(|image| image.bytes.clone());
@@ -278,7 +278,7 @@ fn commits_of_a_call_are_combined_and_calls_with_the_same_id_are_distinguished()
 
     let elsewhere = JournalEntry { root: "/q".into(), ..entry("1", &[("/q/a", one)]) };
     let id = block_on(store.begin(&elsewhere)).unwrap();
-    block_on(store.done(id, &[two])).unwrap();
+    block_on(store.mark_applied(id, &[two])).unwrap();
     expect_test::expect![[r#"
         /q/a Some(b"1") Some(b"2")
     "#]]
@@ -294,7 +294,7 @@ fn only_an_open_entry_can_be_completed() {
     let store = SqliteStore::at(folder.path().into());
     let id = block_on(store.begin(&entry("1", &[("/p/a", None)]))).unwrap();
     let done = |id, after: &[Option<FileImage>]| {
-        block_on(store.done(id, after)).map_err(|error| error.to_string())
+        block_on(store.mark_applied(id, after)).map_err(|error| error.to_string())
     };
     let refusal = Err("The journal has no such open entry.".to_owned());
     assert_eq!(done(id, &[]), refusal);

@@ -5,13 +5,13 @@ use helve_core::event::{CallOutcome, Progress};
 
 use super::*;
 
-fn add_event(pending: &mut PendingWrites, call: &str, what: EventKind) {
+fn add_event(pending: &mut PendingWrites, call: &str, kind: EventKind) {
     pending.add_event(&Event {
         call: call.into(),
         root: call.into(),
         session: "s".into(),
         at: 1,
-        what,
+        kind,
     });
 }
 

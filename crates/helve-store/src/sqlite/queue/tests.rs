@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-fn event(what: EventKind) -> Event {
-    Event { call: "c".into(), root: "c".into(), session: "s".into(), at: 1, what }
+fn event(kind: EventKind) -> Event {
+    Event { call: "c".into(), root: "c".into(), session: "s".into(), at: 1, kind }
 }
 
 fn finished(bytes: usize) -> Event {

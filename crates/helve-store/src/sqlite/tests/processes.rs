@@ -88,7 +88,7 @@ fn a_killed_process_loses_no_acknowledged_write() {
         let store = super::store(folder.path());
         let (version, value) = block_on(store.get("s", "count")).unwrap().unwrap();
         assert!(version >= last && value == json!(version), "{value} after {last}");
-        assert_eq!(block_on(store.notice()), None);
+        assert_eq!(block_on(store.pending_warning()), None);
         let calls = block_on(store.calls(None, 1000)).unwrap();
         assert!(calls.iter().all(|call| call.error.as_deref() == Some("interrupted")), "{calls:?}");
         assert!(calls.len() as u64 >= last.saturating_sub(1).min(1), "{calls:?}");
@@ -103,7 +103,7 @@ fn concurrent_processes_lose_no_update() {
         for _ in 0..EACH {
             block_on(increment(&store));
         }
-        return print(block_on(store.notice()).unwrap_or_default());
+        return print(block_on(store.pending_warning()).unwrap_or_default());
     }
     let folder = tempfile::tempdir().unwrap();
     let test = "sqlite::tests::processes::concurrent_processes_lose_no_update";
@@ -124,7 +124,7 @@ fn concurrent_stores_lose_no_update() {
             scope.spawn(|| {
                 let store = SqliteStore::at(folder.path().into());
                 (0..50).for_each(|_| block_on(increment(&store)));
-                assert_eq!(block_on(store.notice()), None);
+                assert_eq!(block_on(store.pending_warning()), None);
             });
         }
     });
@@ -195,7 +195,7 @@ fn a_killed_process_has_recorded_the_before_images() {
                 let id = begin(&store, &number.to_string(), old(number)).await;
                 // From here on the file may be changed.
                 print(number);
-                store.done(id, &[Some(super::image(old(number + 1)))]).await.unwrap();
+                store.mark_applied(id, &[Some(super::image(old(number + 1)))]).await.unwrap();
             }
         });
     }
@@ -219,7 +219,7 @@ fn a_killed_process_has_recorded_the_before_images() {
             let expected = AfterImage::Known(Some(super::image(old(number + 1))));
             assert!(file.after == expected || number == last, "{number} of {last}");
         }
-        assert_eq!(block_on(store.notice()), None);
+        assert_eq!(block_on(store.pending_warning()), None);
     }
 }
 
@@ -269,11 +269,11 @@ fn processes_share_a_journal() {
             let id = block_on(begin(&store, &format!("{process}/{number}"), large(number)));
             match number % 4 {
                 0 => store.discard(id),
-                _ => block_on(store.done(id, &[Some(super::image(large(number + 1)))])).unwrap(),
+                _ => block_on(store.mark_applied(id, &[Some(super::image(large(number + 1)))])).unwrap(),
             }
         }
         print(process);
-        return print(block_on(store.notice()).unwrap_or_default());
+        return print(block_on(store.pending_warning()).unwrap_or_default());
     }
     let folder = tempfile::tempdir().unwrap();
     let test = "sqlite::tests::processes::processes_share_a_journal";
@@ -312,13 +312,13 @@ fn a_full_disk_keeps_before_images_in_memory() {
         let noise = noise.map(Bytes::from);
         for (call, bytes) in ["1", "2"].iter().zip(&noise) {
             let id = block_on(begin(&store, call, bytes.clone()));
-            block_on(store.done(id, &[None])).unwrap();
+            block_on(store.mark_applied(id, &[None])).unwrap();
         }
         for (call, bytes) in ["1", "2"].iter().zip(&noise) {
             let change = block_on(store.change(call)).unwrap().unwrap();
             assert_eq!(change.files[0].before.as_ref().unwrap().bytes, bytes);
         }
-        return print(block_on(store.notice()).unwrap());
+        return print(block_on(store.pending_warning()).unwrap());
     }
     let folder = tempfile::tempdir().unwrap();
     let test = "sqlite::tests::processes::a_full_disk_keeps_before_images_in_memory";

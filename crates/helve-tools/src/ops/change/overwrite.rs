@@ -1,7 +1,7 @@
 //! Checks that the session knows the content it is about to overwrite or remove.
 
 use helve_core::journal::FileImage;
-use helve_core::{Resolved, Shown, ToolContext};
+use helve_core::{Resolved, SeenState, ToolContext};
 
 use super::ChangeError;
 use super::diff::difference;
@@ -12,10 +12,10 @@ pub(crate) async fn require_shown(
     path: &Resolved,
     current: &FileImage,
 ) -> Result<(), ChangeError> {
-    match ctx.files.shown(path, current).await {
-        Shown::AsItIs => Ok(()),
-        Shown::Changed { previous: then } => Err(changed(path, current, then.as_deref())),
-        Shown::Never => Err(ChangeError::NotShown { shown: path.shown().into() }),
+    match ctx.files.seen_state(path, current).await {
+        SeenState::Current => Ok(()),
+        SeenState::Changed { previous: then } => Err(changed(path, current, then.as_deref())),
+        SeenState::Never => Err(ChangeError::NotShown { shown: path.shown().into() }),
     }
 }
 
@@ -25,9 +25,9 @@ pub(crate) async fn require_unchanged(
     path: &Resolved,
     current: &FileImage,
 ) -> Result<(), ChangeError> {
-    match ctx.files.shown(path, current).await {
-        Shown::AsItIs | Shown::Never => Ok(()),
-        Shown::Changed { previous: then } => Err(changed(path, current, then.as_deref())),
+    match ctx.files.seen_state(path, current).await {
+        SeenState::Current | SeenState::Never => Ok(()),
+        SeenState::Changed { previous: then } => Err(changed(path, current, then.as_deref())),
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn document_page(
     page.notes.push(PageNote::Document { pages: document.count });
     match document.ended {
         PagesEnd::Complete => {}
-        ended @ (PagesEnd::LimitReached | PagesEnd::TimeIsUp | PagesEnd::Unsafe) => {
+        ended @ (PagesEnd::LimitReached | PagesEnd::TimedOut | PagesEnd::Unsafe) => {
             page.notes.push(PageNote::DocumentCut { read: document.pages.len(), ended });
         }
     }

@@ -50,8 +50,8 @@ pub(super) fn page(got: &WindowLines, limits: ReadLimits) -> LinePage {
     LinePage {
         first: got.first,
         lines,
-        has_more: got.more,
-        total: got.seen,
+        has_more: got.has_more,
+        total: got.lines_read,
         notes,
         attachments: Vec::new(),
     }

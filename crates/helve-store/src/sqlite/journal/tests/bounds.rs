@@ -229,7 +229,7 @@ fn in_memory_there_are_no_files_and_smaller_limits() {
     assert!((0..10_000).any(|_| calls() == 4), "{}", calls());
     assert_eq!(change(&store, "8")[0].after, known_image(&noise(9, 12 << 20)));
     assert_eq!(files_in(folder.path()), Vec::<PathBuf>::new());
-    let notice = block_on(store.notice()).unwrap();
+    let notice = block_on(store.pending_warning()).unwrap();
     assert!(notice.contains("trust and the undo journal are kept in memory"), "{notice}");
     drop(store);
     let store = SqliteStore::at(folder.path().into());

@@ -42,7 +42,7 @@ fn report_after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> St
     let repaired = &change(&store, "again")[0];
     assert_eq!(repaired.before.as_ref().unwrap().bytes, before_image);
     assert_eq!(repaired.after, known_image(after_image));
-    assert_eq!(block_on(store.notice()), None);
+    assert_eq!(block_on(store.pending_warning()), None);
     report
 }
 
@@ -141,7 +141,7 @@ fn without_a_folder_large_images_go_into_the_database() {
     let files = change(&store, "1");
     assert_eq!(files[0].before.as_ref().unwrap().bytes, before);
     assert_eq!(files[0].after, known_image(&after));
-    assert_eq!(block_on(store.notice()), None);
+    assert_eq!(block_on(store.pending_warning()), None);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn an_open_entry_survives_the_loss_of_the_database() {
         std::fs::remove_file(folder.path().join(name)).unwrap();
     }
     store.discard(discarded);
-    block_on(store.done(id, &[Some(image(after.clone()))])).unwrap();
+    block_on(store.mark_applied(id, &[Some(image(after.clone()))])).unwrap();
     let files = change(&store, "1");
     assert_eq!(
         (files[0].before.as_ref().unwrap().bytes.clone(), files[0].after.clone()),

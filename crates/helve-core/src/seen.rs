@@ -11,22 +11,23 @@ use crate::journal::FileImage;
 use crate::machine::commit::ContentHash;
 use crate::machine::{ContentFingerprint, WindowLines};
 
-/// Maximum bytes of shown content that are kept to report later what changed.
-const MAX_KEPT: usize = 8 << 20;
+/// Maximum bytes of file content kept in memory, to show later what somebody else changed.
+const MAX_CONTENT_BYTES: usize = 8 << 20;
 
 /// Whether the session has seen the present content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// It has.
-    AsItIs,
-    /// The file has changed since. `previous` is the content that was seen, if still known.
+pub enum SeenState {
+    /// The session has seen or written the present content.
+    Current,
+    /// The file has changed since the session last saw it. `previous` is the content of that time, if still in memory.
     Changed {
         previous: Option<Bytes>,
     },
+    /// The session has seen nothing of the file.
     Never,
 }
 
-/// The last content of a file that was shown or written, in a form that outlives the process.
+/// Hash of the last content of a file that the session saw or wrote. Stored, so that it outlives the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SeenContent {
     #[default]
@@ -46,12 +47,12 @@ impl SeenContent {
         Self::Whole(hash.0)
     }
 
-    pub(crate) fn window(got: &WindowLines) -> Self {
-        match got.fingerprint {
+    pub(crate) fn window(window: &WindowLines) -> Self {
+        match window.fingerprint {
             ContentFingerprint::Whole(hash) => Self::Whole(hash.0),
             ContentFingerprint::Window(hash) => {
-                let Range { start, end } = got.range;
-                Self::Piece { start, end, hash: hash.0, size: got.size }
+                let Range { start, end } = window.range;
+                Self::Piece { start, end, hash: hash.0, size: window.size }
             }
             ContentFingerprint::Nothing => Self::Nothing,
         }
@@ -61,27 +62,28 @@ impl SeenContent {
         *self == Self::Nothing
     }
 
-    /// Whether the file still has the content that was seen, as far as that is known.
-    pub(crate) fn holds(&self, now: &FileImage) -> bool {
+    /// Whether a file still has the content that was seen. Of a piece, only the piece and the file size are compared.
+    pub(crate) fn matches(&self, current: &FileImage) -> bool {
         match self {
             Self::Nothing => false,
-            Self::Whole(hash) => *hash == now.hash.0,
+            Self::Whole(hash) => *hash == current.hash.0,
             Self::Piece { start, end, hash, size } => {
                 let range = usize::try_from(*start).ok().zip(usize::try_from(*end).ok());
-                let piece = range.and_then(|(start, end)| now.bytes.get(start..end));
-                *size == now.bytes.len() as u64
+                let piece = range.and_then(|(start, end)| current.bytes.get(start..end));
+                *size == current.bytes.len() as u64
                     && piece.is_some_and(|piece| ContentHash::of(piece).0 == *hash)
             }
         }
     }
 }
 
-/// Everything this process has seen, and the content itself as far as space permits.
+/// What a session has seen in this process, per file, and the content of files it wrote, as far as memory permits.
 #[derive(Default)]
 pub(crate) struct SeenRecords {
     seen: HashMap<PathBuf, SeenContent>,
-    kept: HashMap<PathBuf, Bytes>,
-    bytes: usize,
+    contents: HashMap<PathBuf, Bytes>,
+    /// Total size of `contents`.
+    content_bytes: usize,
 }
 
 impl SeenRecords {
@@ -94,25 +96,25 @@ impl SeenRecords {
     }
 
     pub(crate) fn content(&self, path: &Path) -> Option<Bytes> {
-        self.kept.get(path).cloned()
+        self.contents.get(path).cloned()
     }
 
     pub(crate) fn keep_content(&mut self, path: &Path, bytes: &Bytes) {
         self.drop_content(path);
-        if bytes.len() > MAX_KEPT / 4 {
+        if bytes.len() > MAX_CONTENT_BYTES / 4 {
             return;
         }
-        if self.bytes + bytes.len() > MAX_KEPT {
-            self.kept.clear();
-            self.bytes = 0;
+        if self.content_bytes + bytes.len() > MAX_CONTENT_BYTES {
+            self.contents.clear();
+            self.content_bytes = 0;
         }
-        self.bytes += bytes.len();
-        self.kept.insert(path.into(), bytes.clone());
+        self.content_bytes += bytes.len();
+        self.contents.insert(path.into(), bytes.clone());
     }
 
     pub(crate) fn drop_content(&mut self, path: &Path) {
-        if let Some(old) = self.kept.remove(path) {
-            self.bytes -= old.len();
+        if let Some(old) = self.contents.remove(path) {
+            self.content_bytes -= old.len();
         }
     }
 }
