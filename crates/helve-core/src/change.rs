@@ -189,7 +189,8 @@ impl CommitJob {
                 }
             };
             self.session.workspace.journal().discard(entry);
-            let Some(index) = changes.iter().position(|change| change.is_at(&conflict.path())) else {
+            let Some(index) = changes.iter().position(|change| change.is_at(&conflict.path()))
+            else {
                 let error = CommitError::Conflict { at: conflict, found: None };
                 return Err(CommitFailure::Commit {
                     shown: self.error_path(&changes, &error),

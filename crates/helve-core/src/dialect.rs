@@ -67,7 +67,9 @@ pub trait Words: Send + Sync {
 pub enum BadPath {
     Empty,
     Nul,
-    TooLong { limit: usize },
+    TooLong {
+        limit: usize,
+    },
     /// The text begins with `~`, and the home folder is unknown.
     NoHome,
 }

@@ -15,8 +15,8 @@ use crate::output::ToolError;
 use crate::paths;
 use crate::recorder::Recorder;
 use crate::resolved::{Resolved, Roots, lexical};
-use crate::session::Session;
 use crate::seen::SeenContent;
+use crate::session::Session;
 
 /// The longest accepted path in bytes.
 const MAX_PATH: usize = 4096;
@@ -97,7 +97,8 @@ impl Files {
         let Some(folder) = real.parent() else { return Vec::new() };
         let Ok(beneath) = folder.strip_prefix(&path.place.anchor) else { return Vec::new() };
         let place = Place { anchor: path.place.anchor.clone(), beneath: beneath.into() };
-        let listing: Result<DirListing, MachineError> = path.machine.list(&place, max_entries).await;
+        let listing: Result<DirListing, MachineError> =
+            path.machine.list(&place, max_entries).await;
         let entries = listing.unwrap_or_default().entries;
         entries.into_iter().map(|entry| paths::display(entry.name.as_ref()).into_owned()).collect()
     }
@@ -163,7 +164,12 @@ fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
     }
 }
 
-fn make_resolved(session: &Session, given: &Path, real: PathBuf, kind: Option<FileKind>) -> Resolved {
+fn make_resolved(
+    session: &Session,
+    given: &Path,
+    real: PathBuf,
+    kind: Option<FileKind>,
+) -> Resolved {
     let workspace = &session.workspace;
     let roots = Roots { root: workspace.root(), output_folders: session.output_folders() };
     Resolved::new(workspace.host().machine().clone(), &roots, given, real, kind)

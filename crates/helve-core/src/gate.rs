@@ -212,8 +212,8 @@ impl Gate {
     async fn ask_person(&self, ask: &Ask, call: &CallRef, emit: impl Fn(EventKind)) -> Reply {
         emit(EventKind::Asked { summary: summary(ask) });
         let mut policy = self.shared.policy.subscribe();
-        let allowed_meanwhile =
-            policy.wait_for(|policy| policy.judge_all(&self.subagent_walls, &ask.parts) == Action::Allow);
+        let allowed_meanwhile = policy
+            .wait_for(|policy| policy.judge_all(&self.subagent_walls, &ask.parts) == Action::Allow);
         let reply = tokio::select! {
             reply = self.shared.person.approve(call, ask) => reply,
             // A lasting approval of another call may cover this ask too.

@@ -71,7 +71,11 @@ pub fn parse(text: &str) -> Result<Value, BadInput> {
     parsed.map_err(|err| match state.into_inner().error {
         Some(bad) => bad,
         None if err.is_eof() => BadInput::CutOff { line: err.line(), column: err.column() },
-        None => BadInput::NotJson { line: err.line(), column: err.column(), message: without_position(&err) },
+        None => BadInput::NotJson {
+            line: err.line(),
+            column: err.column(),
+            message: without_position(&err),
+        },
     })
 }
 
@@ -287,7 +291,9 @@ mod tests {
     fn half_a_surrogate_pair_is_refused() {
         check_parse(
             r#"{"s": "\ud800"}"#,
-            expect![[r#"NotJson { line: 1, column: 14, message: "unexpected end of hex escape" }"#]],
+            expect![[
+                r#"NotJson { line: 1, column: 14, message: "unexpected end of hex escape" }"#
+            ]],
         );
     }
 

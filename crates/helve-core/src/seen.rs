@@ -20,9 +20,7 @@ pub enum SeenState {
     /// The session has seen or written the present content.
     Current,
     /// The file has changed since the session last saw it. `previous` is the content of that time, if still in memory.
-    Changed {
-        previous: Option<Bytes>,
-    },
+    Changed { previous: Option<Bytes> },
     /// The session has seen nothing of the file.
     Never,
 }

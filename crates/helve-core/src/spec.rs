@@ -48,8 +48,10 @@ impl Audience {
 
     /// Whether the tool is for this caller.
     pub fn admits(&self, caller: &Caller) -> bool {
-        let matches_any = |list: &[&str], text: &str| list.iter().any(|pattern| wildcard::matches(pattern, text));
-        let is_empty_or_matches = |list: &[&str], text: &str| list.is_empty() || matches_any(list, text);
+        let matches_any =
+            |list: &[&str], text: &str| list.iter().any(|pattern| wildcard::matches(pattern, text));
+        let is_empty_or_matches =
+            |list: &[&str], text: &str| list.is_empty() || matches_any(list, text);
         is_empty_or_matches(self.models, &caller.model)
             && !matches_any(self.not_models, &caller.model)
             && is_empty_or_matches(self.providers, &caller.provider)

@@ -59,7 +59,10 @@ pub trait Store: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>>;
 
     /// Returns the digest of the configuration that a person trusted in a folder; `None` if nobody did.
-    fn trusted_digest<'a>(&'a self, root: &'a Path) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+    fn trusted_digest<'a>(
+        &'a self,
+        root: &'a Path,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
 
     /// Records that a person trusts a folder while its configuration has this digest. `None` withdraws the trust.
     fn set_trusted_digest<'a>(

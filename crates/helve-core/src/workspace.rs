@@ -73,7 +73,10 @@ impl Workspace {
     }
 
     /// Returns what a call changed, with the content before and after; without a call, the last change in the workspace.
-    pub async fn recorded_change(&self, call: Option<&str>) -> Result<Option<RecordedChange>, StoreError> {
+    pub async fn recorded_change(
+        &self,
+        call: Option<&str>,
+    ) -> Result<Option<RecordedChange>, StoreError> {
         match call {
             Some(call) => self.journal.change(call).await,
             None => match self.journal.entries(&self.root, 1).await?.first() {

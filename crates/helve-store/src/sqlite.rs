@@ -118,7 +118,8 @@ impl Store for SqliteStore {
         let (session, key) = (session.to_owned(), key.to_owned());
         self.query(move |worker| {
             let value = slots::encode(&value)?;
-            worker.attempt(|database| slots::put(database, &session, &key, expected_version, &value))
+            worker
+                .attempt(|database| slots::put(database, &session, &key, expected_version, &value))
         })
     }
 
@@ -173,7 +174,10 @@ impl Store for SqliteStore {
         self.query(move |worker| worker.attempt(|database| rules::remembered(database, &owners)))
     }
 
-    fn trusted_digest<'a>(&'a self, root: &'a Path) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+    fn trusted_digest<'a>(
+        &'a self,
+        root: &'a Path,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let root = root.to_owned();
         self.query(move |worker| worker.attempt(|database| trust::trusted(database, &root)))
     }

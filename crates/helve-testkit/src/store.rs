@@ -113,7 +113,10 @@ impl Store for MemoryStore {
         Box::pin(async { Ok(found) })
     }
 
-    fn trusted_digest<'a>(&'a self, root: &'a Path) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+    fn trusted_digest<'a>(
+        &'a self,
+        root: &'a Path,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let found = self.trust.lock().get(root).cloned();
         Box::pin(async { Ok(found) })
     }

@@ -210,7 +210,8 @@ fn find_files(
                 };
                 let innermost =
                     all.iter_mut().filter(contains).max_by_key(|folder| folder.path.iter().count());
-                let not_listed = innermost.map_or(&mut counts.not_listed, |folder| &mut folder.not_listed);
+                let not_listed =
+                    innermost.map_or(&mut counts.not_listed, |folder| &mut folder.not_listed);
                 match is_file(&one) {
                     true => not_listed.files += 1,
                     false => not_listed.folders += 1,

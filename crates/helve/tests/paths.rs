@@ -58,7 +58,10 @@ impl TestFolders {
         }
         let result = toolbox.call(tool, input).await;
         toolbox.close().await;
-        result.outcome.map(|output| output.joined_text()).map_err(|err| (err.kind, err.full_message()))
+        result
+            .outcome
+            .map(|output| output.joined_text())
+            .map_err(|err| (err.kind, err.full_message()))
     }
 
     /// Checks that files outside the workspace are unchanged.

@@ -70,7 +70,9 @@ const NO_PERMISSION: &str = "permission denied";
 fn write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf> {
     let low = line.to_ascii_lowercase();
     let is = |path: &Path| match () {
-        () if low.contains(READ_ONLY) => denies_write(plan, path) || is_beside_protected(plan, path),
+        () if low.contains(READ_ONLY) => {
+            denies_write(plan, path) || is_beside_protected(plan, path)
+        }
         () if low.contains(BUSY) => holds_protected(plan, path),
         () if low.contains(NO_PERMISSION) => path.starts_with("/dev") && denies_write(plan, path),
         () => false,

@@ -5,7 +5,9 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{LinkedWorktree, Sandbox, SandboxDenial, allow_linked_worktree, denies_write, find_denials, plan};
+use super::{
+    LinkedWorktree, Sandbox, SandboxDenial, allow_linked_worktree, denies_write, find_denials, plan,
+};
 use crate::process::{DeniedCall, Network, SandboxPlan};
 
 fn sandbox(sandbox: Sandbox) -> SandboxPlan {
@@ -129,7 +131,8 @@ fn denied_calls_are_reported_once() {
     let withheld = [DeniedCall::Network, DeniedCall::Tracing];
     let silent = find_denials(&plan, Path::new("/w"), "", &withheld);
     assert_eq!(silent, [SandboxDenial::Network(None), SandboxDenial::Tracing]);
-    let named = find_denials(&plan, Path::new("/w"), "Could not resolve host: example.com", &withheld);
+    let named =
+        find_denials(&plan, Path::new("/w"), "Could not resolve host: example.com", &withheld);
     assert_eq!(named, [SandboxDenial::Network(Some("example.com".into())), SandboxDenial::Tracing]);
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use expect_test::{Expect, expect};
 
-use super::{NON_INTERACTIVE, Environment, EnvironmentPolicy, Inherit, environment};
+use super::{Environment, EnvironmentPolicy, Inherit, NON_INTERACTIVE, environment};
 
 fn compute(policy: &EnvironmentPolicy, ambient: &[(&str, &str)]) -> Environment {
     environment(policy, ambient.iter().map(|(name, value)| (name.into(), value.into())))
@@ -91,8 +91,10 @@ fn variables_that_run_code_are_included_only_by_exact_name() {
 
 #[test]
 fn programs_do_not_wait_for_input() {
-    let environment =
-        compute(&EnvironmentPolicy::default(), &[("EDITOR", "vim"), ("TERM", "xterm"), ("CI", "x")]);
+    let environment = compute(
+        &EnvironmentPolicy::default(),
+        &[("EDITOR", "vim"), ("TERM", "xterm"), ("CI", "x")],
+    );
     let values = |name: &str| {
         let found = environment.variables.iter().filter(|(it, _)| it == name);
         found.map(|(_, value)| value.clone()).collect::<Vec<_>>()

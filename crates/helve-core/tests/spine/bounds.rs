@@ -19,11 +19,13 @@ async fn check(keep: Keep, extra_tool: Option<Box<dyn AnyTool>>, expected: Expec
     let output = stage.call("long", json!({})).await.outcome.unwrap();
     let text = output.joined_text();
     let lines: Vec<&str> = text.lines().collect();
-    let with_neighbours = |at: usize| lines[at.saturating_sub(1)..(at + 2).min(lines.len())].join("\n");
+    let with_neighbours =
+        |at: usize| lines[at.saturating_sub(1)..(at + 2).min(lines.len())].join("\n");
     let notice = lines.iter().position(|line| line.starts_with('[')).unwrap();
     let first = lines[0];
     let last = lines[lines.len() - 1];
-    let summary = format!("{first}\n…\n{}\n…\n{last}\n{} lines", with_neighbours(notice), lines.len());
+    let summary =
+        format!("{first}\n…\n{}\n…\n{last}\n{} lines", with_neighbours(notice), lines.len());
     expected.assert_eq(&summary);
     assert_eq!(output.metadata["truncated"], json!(true));
     let saved = output.saved.unwrap();

@@ -8,7 +8,7 @@ use helve_core::{Ask, BoxFuture, Person, Reply, ToolOutput};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::stage::{PlainTool, StageBuilder, tool_from_fn, outcome_text};
+use crate::stage::{PlainTool, StageBuilder, outcome_text, tool_from_fn};
 
 #[tokio::test]
 async fn a_tool_that_reacts_to_cancellation_returns_its_own_output() {
@@ -55,10 +55,11 @@ async fn a_tool_that_ignores_cancellation_is_dropped_after_the_grace_period() {
     });
     let stage = StageBuilder::default().tool(tool).build();
     let cancel = CancellationToken::new();
-    let (result, ()) = tokio::join!(stage.call_cancellable("ignores", json!({}), cancel.clone()), async {
-        tokio::task::yield_now().await;
-        cancel.cancel();
-    });
+    let (result, ()) =
+        tokio::join!(stage.call_cancellable("ignores", json!({}), cancel.clone()), async {
+            tokio::task::yield_now().await;
+            cancel.cancel();
+        });
     assert_eq!(outcome_text(&result), "Cancelled: The call was aborted.");
     assert!(dropped.load(Ordering::SeqCst));
 }
@@ -83,10 +84,11 @@ async fn cancelling_withdraws_the_question() {
     builder.person = Arc::new(SilentPerson(withdrawn.clone()));
     let stage = builder.build();
     let cancel = CancellationToken::new();
-    let (result, ()) = tokio::join!(stage.call_cancellable("plain", json!({}), cancel.clone()), async {
-        tokio::task::yield_now().await;
-        cancel.cancel();
-    });
+    let (result, ()) =
+        tokio::join!(stage.call_cancellable("plain", json!({}), cancel.clone()), async {
+            tokio::task::yield_now().await;
+            cancel.cancel();
+        });
     assert_eq!(outcome_text(&result), "Cancelled: The call was aborted.");
     assert!(withdrawn.load(Ordering::SeqCst));
 }

@@ -11,7 +11,7 @@ use helve_core::{
 use helve_testkit::{MemoryMachine, MemoryNode};
 use serde_json::json;
 
-use crate::stage::{StageBuilder, Stage, receive, rule};
+use crate::stage::{Stage, StageBuilder, receive, rule};
 
 /// A person who saves other content to the file while being asked, then approves.
 struct EditingPerson {

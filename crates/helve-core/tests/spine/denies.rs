@@ -11,7 +11,7 @@ use helve_testkit::ScriptedPerson;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::stage::{PlainTool, StageBuilder, tool_from_fn, rule, outcome_text};
+use crate::stage::{PlainTool, StageBuilder, outcome_text, rule, tool_from_fn};
 
 const FORBIDDEN: &str = "Denied: A rule forbids this: read secret.txt (rule read \"secret.txt\": deny, set by the program). It cannot be approved.";
 

@@ -5,7 +5,7 @@ use helve_core::event::{EventDelivery, EventKind, Progress};
 use helve_core::{CallState, CallStatus, Store, ToolOutput};
 use serde_json::json;
 
-use crate::stage::{StageBuilder, tool_from_fn, receive};
+use crate::stage::{StageBuilder, receive, tool_from_fn};
 
 #[tokio::test]
 async fn a_call_is_pending_then_running_then_completed() {
@@ -59,7 +59,10 @@ async fn a_slow_subscriber_does_not_block_calls_and_learns_how_many_events_it_mi
     let tool = tool_from_fn("chatty", |ctx| {
         Box::pin(async move {
             for n in 0..1_000_000u32 {
-                ctx.progress(Progress { units_done: Some((n.into(), None)), ..Progress::default() });
+                ctx.progress(Progress {
+                    units_done: Some((n.into(), None)),
+                    ..Progress::default()
+                });
             }
             Ok(ToolOutput::text("", "\ndone"))
         })
@@ -67,7 +70,9 @@ async fn a_slow_subscriber_does_not_block_calls_and_learns_how_many_events_it_mi
     let stage = StageBuilder::default().tool(tool).build();
     let mut slow_subscriber = stage.engine.recorder.events.subscribe();
     assert!(stage.call("chatty", json!({})).await.outcome.is_ok());
-    assert!(matches!(slow_subscriber.next().await, Some(EventDelivery::Missed(missed)) if missed > 900_000));
+    assert!(
+        matches!(slow_subscriber.next().await, Some(EventDelivery::Missed(missed)) if missed > 900_000)
+    );
     let mut last = None;
     while let Some(EventDelivery::Event(event)) = slow_subscriber.next().await {
         let finished = matches!(event.kind, EventKind::Finished(_));

@@ -42,7 +42,9 @@ impl Hook for BeforeHook {
 
 #[tokio::test]
 async fn a_before_hook_that_fails_refuses_the_call() {
-    let read = async |behaviour| StageBuilder::default().hook(BeforeHook(behaviour)).build().read("a.txt").await;
+    let read = async |behaviour| {
+        StageBuilder::default().hook(BeforeHook(behaviour)).build().read("a.txt").await
+    };
     assert_eq!(read(Behaviour::Returns).await, "Denied: guard refused this call: not on a Sunday");
     assert_eq!(
         read(Behaviour::Panics).await,
@@ -81,7 +83,9 @@ impl Hook for AfterHook {
 
 #[tokio::test]
 async fn an_after_hook_may_change_the_result_unless_it_fails() {
-    let read = async |behaviour| StageBuilder::default().hook(AfterHook(behaviour)).build().read("a.txt").await;
+    let read = async |behaviour| {
+        StageBuilder::default().hook(AfterHook(behaviour)).build().read("a.txt").await
+    };
     assert_eq!(read(Behaviour::Returns).await, "ok: changed");
     assert_eq!(read(Behaviour::Panics).await, "ok: 00001| hello");
     assert_eq!(read(Behaviour::Hangs).await, "ok: 00001| hello");
@@ -89,7 +93,8 @@ async fn an_after_hook_may_change_the_result_unless_it_fails() {
 
 #[tokio::test]
 async fn a_cancelled_call_does_not_wait_for_a_hook() {
-    let hooks: [Arc<dyn Hook>; 2] = [Arc::new(BeforeHook(Behaviour::Hangs)), Arc::new(AfterHook(Behaviour::Hangs))];
+    let hooks: [Arc<dyn Hook>; 2] =
+        [Arc::new(BeforeHook(Behaviour::Hangs)), Arc::new(AfterHook(Behaviour::Hangs))];
     for hook in hooks {
         let mut builder = StageBuilder::default();
         builder.hooks.push(hook);

@@ -10,7 +10,7 @@ use helve_core::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::stage::{StageBuilder, tool_from_fn, outcome_text};
+use crate::stage::{StageBuilder, outcome_text, tool_from_fn};
 
 #[tokio::test]
 async fn nested_calls_have_a_depth_limit() {
@@ -74,7 +74,9 @@ async fn a_nested_call_needs_permission_like_any_other() {
         })
     });
     let stage = StageBuilder::default().tool(tool).build();
-    assert!(outcome_text(&stage.call("indirect", json!({})).await).starts_with("Denied: This needs"));
+    assert!(
+        outcome_text(&stage.call("indirect", json!({})).await).starts_with("Denied: This needs")
+    );
 }
 
 /// A tool that records how many of its calls run at once.

@@ -86,7 +86,13 @@ impl Fixture {
 
     fn rename(&self, from: &str, to: &str, content: MovedContent) -> CommitChange {
         let (expect, expect_at_target) = (self.expect(from), self.expect(to));
-        CommitChange::Move { from: self.at(from), expect, to: self.at(to), expect_at_target, content }
+        CommitChange::Move {
+            from: self.at(from),
+            expect,
+            to: self.at(to),
+            expect_at_target,
+            content,
+        }
     }
 
     /// Parses changes: `name = content`, `- name`, `from > to`, `from > to = content`.

@@ -127,7 +127,10 @@ fn a_large_utf16_file_needs_little_memory() {
     file.set_len(GIGABYTE / 16).unwrap();
     let before = peak_memory();
     let window_lines = read_window(root.path(), "f", ALL).unwrap();
-    assert_eq!((window_lines.lines_read, window_lines.lines[1].skipped), (2, GIGABYTE / 32 - 3 - 2_000));
+    assert_eq!(
+        (window_lines.lines_read, window_lines.lines[1].skipped),
+        (2, GIGABYTE / 32 - 3 - 2_000)
+    );
     assert!(peak_memory() - before < 16 << 20);
 }
 
@@ -162,7 +165,10 @@ fn a_file_that_shrinks_ends_early() {
     fs::File::options().write(true).open(&path).unwrap().set_len(3).unwrap();
     let window_lines =
         read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Cancellation::never()).unwrap();
-    assert_eq!((texts(&window_lines).len(), window_lines.has_more, window_lines.size), (2, false, 6));
+    assert_eq!(
+        (texts(&window_lines).len(), window_lines.has_more, window_lines.size),
+        (2, false, 6)
+    );
 }
 
 #[test]

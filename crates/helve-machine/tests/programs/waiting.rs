@@ -48,7 +48,10 @@ fn impossible_conditions_are_reported() {
             fixture.wait_for(&id, WaitCondition::Text("one".into())).await.outcome,
             WaitOutcome::Met
         );
-        assert_eq!(fixture.wait_for(&id, WaitCondition::Port(1)).await.outcome, WaitOutcome::Impossible);
+        assert_eq!(
+            fixture.wait_for(&id, WaitCondition::Port(1)).await.outcome,
+            WaitOutcome::Impossible
+        );
         assert_eq!(fixture.wait_for(&id, WaitCondition::AllEnded).await.outcome, WaitOutcome::Met);
         let unknown = ProcessId("unknown".into());
         let request = WatchRequest {

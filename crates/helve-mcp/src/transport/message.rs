@@ -211,7 +211,9 @@ fn describe(bad: &BadInput) -> String {
             format!("The parameters hold more than {limit} values.")
         }
         BadInput::CutOff { .. } => "The parameters are incomplete.".into(),
-        BadInput::NotJson { message, .. } => format!("The parameters are not valid JSON: {message}."),
+        BadInput::NotJson { message, .. } => {
+            format!("The parameters are not valid JSON: {message}.")
+        }
         BadInput::DuplicateKey { .. } => "The parameters have a duplicate member.".into(),
     }
 }

@@ -70,7 +70,9 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
             store.set(session, key, serde_json::from_str(value).unwrap());
             None
         }
-        ["trusted", root] => Some(format!("{:?}", store.trusted_digest(Path::new(root)).await.unwrap())),
+        ["trusted", root] => {
+            Some(format!("{:?}", store.trusted_digest(Path::new(root)).await.unwrap()))
+        }
         ["trust", root, digest] => {
             store.set_trusted_digest(Path::new(root), Some(*digest)).await.unwrap();
             None

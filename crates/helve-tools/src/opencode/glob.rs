@@ -59,7 +59,9 @@ fn answer(found: &FoundFiles) -> ToolOutput {
     all.extend(notes(searched, SearchScope::Names, &SEARCH_TERMS));
     let is_cut = shown < counts.files || counts.ended == WalkEnd::Deadline;
     let text = format!("{text}{}", notes_text(&all));
-    ToolOutput::text(searched.path.shown(), text).with_metadata("count", shown).with_metadata("truncated", is_cut)
+    ToolOutput::text(searched.path.shown(), text)
+        .with_metadata("count", shown)
+        .with_metadata("truncated", is_cut)
 }
 
 #[cfg(test)]

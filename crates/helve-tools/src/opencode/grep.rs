@@ -100,7 +100,9 @@ fn answer(args: &Args, found: &Matches) -> ToolOutput {
     let is_cut = !all.is_empty() || counts.ended == WalkEnd::Deadline;
     all.extend(notes(searched, SearchScope::Contents, &SEARCH_TERMS));
     let text = format!("{text}{}", notes_text(&all));
-    ToolOutput::text(&*args.pattern, text).with_metadata("matches", counts.matches).with_metadata("truncated", is_cut)
+    ToolOutput::text(&*args.pattern, text)
+        .with_metadata("matches", counts.matches)
+        .with_metadata("truncated", is_cut)
 }
 
 /// The matching lines by file, and a note on those that are left out.

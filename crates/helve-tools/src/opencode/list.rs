@@ -50,7 +50,9 @@ fn answer(listing: &TreeListing) -> ToolOutput {
     }
     let text = format!("{text}{}", notes_text(&notes(searched)));
     let is_cut = *is_partial || searched.counts.ended == WalkEnd::Deadline;
-    ToolOutput::text(searched.path.shown(), text).with_metadata("count", *count).with_metadata("truncated", is_cut)
+    ToolOutput::text(searched.path.shown(), text)
+        .with_metadata("count", *count)
+        .with_metadata("truncated", is_cut)
 }
 
 fn row_text(row: &TreeRow) -> String {

@@ -96,7 +96,8 @@ pub(crate) async fn list(
     Ok(TreeListing {
         rows: rows(&entries, counts.not_listed),
         count: entries.len(),
-        is_partial: entries.iter().any(|entry| !is_empty(entry.not_listed)) || !is_empty(counts.not_listed),
+        is_partial: entries.iter().any(|entry| !is_empty(entry.not_listed))
+            || !is_empty(counts.not_listed),
         searched: SearchSummary { path, counts, deadline },
     })
 }

@@ -356,7 +356,9 @@ impl PendingFile {
         let kind = match (content, to) {
             (None, _) => ChangeKind::Remove,
             (Some(bytes), None) => ChangeKind::Write { bytes, mode, links },
-            (Some(bytes), Some((to, target_base))) => ChangeKind::Move { to: Box::new(to), target_base, bytes },
+            (Some(bytes), Some((to, target_base))) => {
+                ChangeKind::Move { to: Box::new(to), target_base, bytes }
+            }
         };
         FileChange { path, base, kind, rebase: Rebase::Merge }
     }

@@ -238,7 +238,9 @@ async fn follow(
         };
         let watched = watched?;
         match watched.outcome {
-            WaitOutcome::Met | WaitOutcome::Impossible => return Ok(Followed::Ended(watched.process)),
+            WaitOutcome::Met | WaitOutcome::Impossible => {
+                return Ok(Followed::Ended(watched.process));
+            }
             WaitOutcome::Deadline if left <= deadline => {
                 return Ok(Followed::TimedOut(watched.process));
             }

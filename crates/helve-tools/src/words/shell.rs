@@ -59,7 +59,10 @@ pub(crate) fn finished(run: &RunResult, ctx: &ToolContext, terms: &ShellTerms) -
     }
     let title = run.command.lines().next().unwrap_or("").to_string();
     let mut output = ToolOutput::text(title, whole).keep(Keep::All);
-    output = output.with_metadata("exit", exit_code(run)).with_metadata("output", text).with_metadata("truncated", is_cut);
+    output = output
+        .with_metadata("exit", exit_code(run))
+        .with_metadata("output", text)
+        .with_metadata("truncated", is_cut);
     output = output.with_metadata("outputBytes", run.output.bytes);
     if matches!(run.ending, RunEnding::LeftRunning | RunEnding::Background) {
         output = output.with_metadata("process", run.process.id.0.clone());

@@ -38,7 +38,11 @@ async fn invalid_attachments_are_omitted_and_others_are_passed_on() {
         })
         .collect();
     assert_eq!(kinds, ["text", "audio/wav", "thing://1"]);
-    assert!(output.joined_text().contains("[image image/png omitted: "), "{}", output.joined_text());
+    assert!(
+        output.joined_text().contains("[image image/png omitted: "),
+        "{}",
+        output.joined_text()
+    );
     toolbox.close().await;
 }
 

@@ -43,7 +43,11 @@ fn format_window(window_lines: &WindowLines) -> String {
             if skipped > 0 { format!(" +{skipped}") } else { String::new() }
         );
     }
-    text + &format!("{} seen{}\n", window_lines.lines_read, if window_lines.has_more { ", more" } else { "" })
+    text + &format!(
+        "{} seen{}\n",
+        window_lines.lines_read,
+        if window_lines.has_more { ", more" } else { "" }
+    )
 }
 
 #[track_caller]

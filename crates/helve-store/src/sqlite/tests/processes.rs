@@ -269,7 +269,8 @@ fn processes_share_a_journal() {
             let id = block_on(begin(&store, &format!("{process}/{number}"), large(number)));
             match number % 4 {
                 0 => store.discard(id),
-                _ => block_on(store.mark_applied(id, &[Some(super::image(large(number + 1)))])).unwrap(),
+                _ => block_on(store.mark_applied(id, &[Some(super::image(large(number + 1)))]))
+                    .unwrap(),
             }
         }
         print(process);
