@@ -274,7 +274,7 @@ mod tests {
         Ok(())
     }
 
-    /// Only a line over the limit is cut inside.
+    /// Checks that only a line over the limit is cut inside.
     fn check_whole_lines(
         text: &str,
         result: &CutText<'_>,

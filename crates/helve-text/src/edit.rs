@@ -322,7 +322,7 @@ fn apply_match(
     if differ_only_in_white_space(&interpretation.old, new) {
         return Err(EditRefusal::WhiteSpaceOnly { line, tolerances });
     }
-    let (old, new) = (find::lines(&interpretation.old), find::lines(new));
+    let (old, new) = (find::split_lines(&interpretation.old), find::split_lines(new));
     let mut end = 0;
     let blocks = found.starts.iter().filter_map(|start| {
         let candidate = find::candidate_at(view, keys, &old, *start)

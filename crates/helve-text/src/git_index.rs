@@ -24,7 +24,7 @@ pub fn read_folders(bytes: &[u8], algorithm: HashAlgorithm) -> Option<IndexFolde
         HashAlgorithm::Sha1 => 20,
         HashAlgorithm::Sha256 => 32,
     };
-    Index { bytes, hash_bytes }.folders()
+    Index { bytes, hash_bytes }.read_folders()
 }
 
 /// Length of the header: signature, version, number of entries.
@@ -50,7 +50,7 @@ struct Index<'b> {
 }
 
 impl Index<'_> {
-    fn folders(&self) -> Option<IndexFolders> {
+    fn read_folders(&self) -> Option<IndexFolders> {
         let version = self.u32_at(4)?;
         if self.bytes.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
             return None;
@@ -93,7 +93,7 @@ impl Index<'_> {
                 _ => at + ((start - at + length) / 8 + 1) * 8,
             };
         }
-        self.extensions(at, &starts, &mut found)?;
+        self.read_extensions(at, &starts, &mut found)?;
         // In a split index an entry may lack its name, which is then in the shared index.
         let is_named =
             |names: &[Vec<u8>]| names.iter().all(|name| !name.is_empty() && !name.contains(&0));
@@ -101,7 +101,12 @@ impl Index<'_> {
     }
 
     /// Reads the extensions between the entries and the trailing hash.
-    fn extensions(&self, from: usize, starts: &[usize], found: &mut IndexFolders) -> Option<()> {
+    fn read_extensions(
+        &self,
+        from: usize,
+        starts: &[usize],
+        found: &mut IndexFolders,
+    ) -> Option<()> {
         let end = self.bytes.len().checked_sub(self.hash_bytes)?;
         // Git trusts the offset that an `EOIE` extension gives.
         let end_of_entries =

@@ -25,25 +25,25 @@ impl LineBuffer {
         Self { max_line, line: Vec::new(), discarded_len: None }
     }
 
-    /// Takes bytes from the chunk, up to and including the first newline. Returns how many bytes were taken.
+    /// Consumes bytes of the chunk, up to and including the first newline. Returns their number.
     pub fn push(&mut self, chunk: &[u8]) -> (usize, LineStatus) {
         let newline = chunk.iter().position(|byte| *byte == b'\n');
         let piece = &chunk[..newline.unwrap_or(chunk.len())];
-        let taken = piece.len() + usize::from(newline.is_some());
+        let consumed = piece.len() + usize::from(newline.is_some());
         if let Some(length) = self.discarded_len {
             self.discarded_len = newline.is_none().then_some(length + piece.len());
-            return (taken, LineStatus::Incomplete);
+            return (consumed, LineStatus::Incomplete);
         }
         let length = self.line.len() + piece.len();
         if length > self.max_line {
             self.line = Vec::new();
             self.discarded_len = newline.is_none().then_some(length);
-            return (taken, LineStatus::TooLong);
+            return (consumed, LineStatus::TooLong);
         }
         self.line.extend_from_slice(piece);
         match newline {
-            Some(_) => (taken, LineStatus::Complete(std::mem::take(&mut self.line))),
-            None => (taken, LineStatus::Incomplete),
+            Some(_) => (consumed, LineStatus::Complete(std::mem::take(&mut self.line))),
+            None => (consumed, LineStatus::Incomplete),
         }
     }
 
@@ -70,8 +70,8 @@ mod tests {
         let mut lines = Vec::new();
         for mut chunk in text.chunks(chunk) {
             while !chunk.is_empty() {
-                let (taken, status) = buffer.push(chunk);
-                chunk = &chunk[taken..];
+                let (consumed, status) = buffer.push(chunk);
+                chunk = &chunk[consumed..];
                 match status {
                     LineStatus::Incomplete => {}
                     LineStatus::Complete(line) => lines.push(Some(line)),

@@ -18,7 +18,8 @@ pub struct Conflict {
     pub theirs: Range<usize>,
 }
 
-/// Applies the changes of both sides to `base`. Binary files merge only if one side is unchanged or both sides are equal.
+/// Applies the changes of both sides to `base`. Binary files merge only if one side is unchanged or both sides are
+/// equal.
 pub fn merge3(base: &[u8], mine: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Conflict> {
     if mine == base || mine == theirs {
         return Ok(theirs.to_vec());

@@ -110,8 +110,8 @@ impl Redactor {
             }
             return bytes.len();
         }
-        // No secret that starts before `certain_end` extends beyond the end of `bytes`. Everything before `appended_end` has been
-        // appended.
+        // No secret that starts before `certain_end` extends beyond the end of `bytes`. Everything before
+        // `appended_end` has been appended.
         let (mut appended_end, mut certain_end) = (0, self.certain_end(bytes, stream));
         let mut from = 0;
         while let Some(at) = self.search.find(bytes, from)

@@ -1,9 +1,9 @@
 //! Static analysis of shell scripts: every program a script may start and every file it may access, as plain data.
 //!
-//! Every script is parsed twice. Our own parser follows the shell's grammar exactly and stops at syntax that it does not
-//! know. Tree-sitter's grammar is an independent second opinion: a command that only one of the two finds becomes a
-//! [`Doubt`], and a script with a doubt never runs unless it was approved. Everything that was recognized is still listed, so
-//! that rules which deny something keep working on scripts that are not fully understood.
+//! Every script is parsed twice. Our own parser follows the shell's grammar exactly and stops at syntax that it does
+//! not know. Tree-sitter's grammar is an independent second opinion: a command that only one of the two finds becomes
+//! a [`Doubt`], and a script with a doubt never runs unless it was approved. Everything that was recognized is still
+//! listed, so that rules which deny something keep working on scripts that are not fully understood.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -205,7 +205,8 @@ pub enum DynamicKind {
     Number,
     /// A commit hash, or the empty string.
     Commit,
-    /// A commit hash inside a revision, as in `$base..HEAD`. A program that expects revisions does not treat it as a flag.
+    /// A commit hash inside a revision, as in `$base..HEAD`. A program that expects revisions does not treat it as a
+    /// flag.
     Revision,
     /// The pipe that the shell creates for `<(…)`.
     Pipe,
@@ -364,11 +365,11 @@ pub enum DoubtKind {
 pub fn analyze(script: &str, context: &ShellContext) -> Script {
     let mut walker = walk::Walker::new(context);
     if script.len() > MAX_SCRIPT_BYTES {
-        walker.doubt(DoubtKind::TooLong, "");
+        walker.add_doubt(DoubtKind::TooLong, "");
         return walker.finish();
     }
     walker.check_hidden(script);
-    walker.main_script(script);
+    walker.walk_main_script(script);
     walker.finish()
 }
 

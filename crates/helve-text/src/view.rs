@@ -15,7 +15,7 @@ use self::encoding::Guess;
 /// Bytes decoded as text.
 ///
 /// The text consists of the lines joined by `\n`, whatever their endings in the file, without a byte-order mark. The
-/// last line is what follows the last ending, so it is empty in a file that ends with one.
+/// last line is the text after the last ending. It is empty in a file that ends with a line ending.
 #[derive(Debug, Clone)]
 pub struct View<'a> {
     bytes: &'a [u8],
@@ -38,7 +38,7 @@ struct LineStart {
 pub enum LineEnding {
     Lf,
     CrLf,
-    /// Only in a file without any line feed. Elsewhere a lone carriage return is a character.
+    /// Only in a file without any line feed. In other files, a lone carriage return is an ordinary character.
     Cr,
     /// The last line has no ending.
     None,
@@ -62,7 +62,7 @@ pub struct Binary;
 impl<'a> View<'a> {
     /// Detects the encoding and decodes the bytes.
     pub fn new(bytes: &'a [u8]) -> Result<View<'a>, Binary> {
-        let guess = encoding::guess(bytes)?;
+        let guess = encoding::guess_encoding(bytes)?;
         let body = &bytes[guess.bom_len..];
         match guess.encoding {
             Encoding::Utf16Le | Encoding::Utf16Be => View::utf16_view(bytes, &guess),
@@ -149,7 +149,7 @@ impl<'a> View<'a> {
     pub fn byte_offset(&self, index: usize, column: usize) -> usize {
         let range = self.byte_range(index);
         range.start
-            + encoding::width(self.encoding, &self.bytes[range], &self.line(index)[..column])
+            + encoding::encoded_len(self.encoding, &self.bytes[range], &self.line(index)[..column])
     }
 
     /// Returns the most common ending, or `\n` if no line has one.
@@ -238,8 +238,8 @@ impl<'a> View<'a> {
         while let Some((line, ending, after)) = first_line(rest, has_line_feeds) {
             joined.push_str(line);
             joined.push('\n');
-            start +=
-                encoding::width(guess.encoding, &bytes[start..], line) + 2 * ending.as_str().len();
+            start += encoding::encoded_len(guess.encoding, &bytes[start..], line)
+                + 2 * ending.as_str().len();
             end_line(&mut lines, ending);
             lines.push(LineStart { text: joined.len(), byte: start, ending: LineEnding::None });
             rest = after;

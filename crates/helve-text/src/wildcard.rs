@@ -111,13 +111,13 @@ fn includes(wide: &str, narrow: &str) -> bool {
     reached[0] = true;
     for token in tokens(wide) {
         reached = match token {
-            PatternToken::Literal(wanted) => step(
+            PatternToken::Literal(wanted) => advance(
                 &reached,
                 &narrow,
                 |token| matches!(token, PatternToken::Literal(c) if *c == wanted),
             ),
             PatternToken::AnyChar => {
-                step(&reached, &narrow, |token| !matches!(token, PatternToken::Gap(_)))
+                advance(&reached, &narrow, |token| !matches!(token, PatternToken::Gap(_)))
             }
             PatternToken::Gap(min) => {
                 let Some(first) = reached.iter().position(|yes| *yes) else { return false };
@@ -130,7 +130,7 @@ fn includes(wide: &str, narrow: &str) -> bool {
 }
 
 /// Advances by one token of `narrow`, which must satisfy `is_covered`.
-fn step(
+fn advance(
     reached: &[bool],
     narrow: &[PatternToken],
     is_covered: impl Fn(&PatternToken) -> bool,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     /// Returns all texts of up to five characters, from those in the patterns below and one other character.
-    fn texts() -> Vec<String> {
+    fn all_texts() -> Vec<String> {
         let mut all = vec![String::new()];
         let mut from = 0;
         for _ in 0..5 {
@@ -285,13 +285,13 @@ mod tests {
 
         #[test]
         fn covers_has_no_false_positives(wide in "[aé *?]{0,5}", narrow in "[aé *?]{0,5}") {
-            let counterexample = texts().into_iter().find(|t| matches(&narrow, t) && !matches(&wide, t));
+            let counterexample = all_texts().into_iter().find(|t| matches(&narrow, t) && !matches(&wide, t));
             prop_assert!(!covers(&wide, &narrow) || counterexample.is_none(), "{counterexample:?}");
         }
 
         #[test]
         fn covers_has_no_false_negatives_for_short_patterns(wide in "[aé *?]{0,3}", narrow in "[aé *?]{0,3}") {
-            let counterexample = texts().into_iter().find(|t| matches(&narrow, t) && !matches(&wide, t));
+            let counterexample = all_texts().into_iter().find(|t| matches(&narrow, t) && !matches(&wide, t));
             prop_assert!(covers(&wide, &narrow) || counterexample.is_some());
         }
 

@@ -59,14 +59,14 @@ pub fn unified(
         skipped,
     };
     if !hunks.is_empty() {
-        writer.line("---", labels.old);
-        writer.line("+++", labels.new);
+        writer.write_line("---", labels.old);
+        writer.write_line("+++", labels.new);
     }
     for group in group_hunks(&hunks, limits.context) {
         if writer.cut {
             break;
         }
-        writer.group(group, &old, &new, limits.context);
+        writer.write_group(group, &old, &new, limits.context);
     }
     Ok(UnifiedDiff {
         text: writer.text,
@@ -162,7 +162,7 @@ struct DiffWriter {
 }
 
 impl DiffWriter {
-    fn group(
+    fn write_group(
         &mut self,
         group: &[DiffHunk],
         old: &[DiffLine<'_>],
@@ -175,48 +175,48 @@ impl DiffWriter {
         let old_range = first.old.start - before..last.old.end + after;
         let new_range = first.new.start - before..last.new.end + after;
         let number = |range: &Range<usize>| range.start + self.skipped..range.end + self.skipped;
-        self.line(
+        self.write_line(
             "@@",
             &format!("-{} +{} @@", HunkRange(&number(&old_range)), HunkRange(&number(&new_range))),
         );
         let mut at = old_range.start;
         for hunk in group {
-            self.lines(' ', &old[at..hunk.old.start]);
-            self.lines('-', &old[hunk.old.clone()]);
-            self.lines('+', &new[hunk.new.clone()]);
+            self.write_lines(' ', &old[at..hunk.old.start]);
+            self.write_lines('-', &old[hunk.old.clone()]);
+            self.write_lines('+', &new[hunk.new.clone()]);
             at = hunk.old.end;
         }
-        self.lines(' ', &old[at..old_range.end]);
+        self.write_lines(' ', &old[at..old_range.end]);
     }
 
-    fn lines(&mut self, sign: char, lines: &[DiffLine<'_>]) {
+    fn write_lines(&mut self, sign: char, lines: &[DiffLine<'_>]) {
         for line in lines {
             if self.cut {
                 return;
             }
-            self.put(sign.encode_utf8(&mut [0; 4]));
-            self.put(line.text);
+            self.write(sign.encode_utf8(&mut [0; 4]));
+            self.write(line.text);
             if self.shows_endings && sign != ' ' {
-                self.put(match line.ending {
+                self.write(match line.ending {
                     LineEnding::CrLf | LineEnding::Cr => "␍",
                     LineEnding::Lf | LineEnding::None => "",
                 });
             }
-            self.put("\n");
+            self.write("\n");
             if line.ending == LineEnding::None {
-                self.put("\\ No newline at end of file\n");
+                self.write("\\ No newline at end of file\n");
             }
         }
     }
 
-    fn line(&mut self, sign: &str, text: &str) {
-        self.put(sign);
-        self.put(" ");
-        self.put(text);
-        self.put("\n");
+    fn write_line(&mut self, sign: &str, text: &str) {
+        self.write(sign);
+        self.write(" ");
+        self.write(text);
+        self.write("\n");
     }
 
-    fn put(&mut self, piece: &str) {
+    fn write(&mut self, piece: &str) {
         if self.cut {
             return;
         }

@@ -28,7 +28,8 @@ pub(super) fn apply(
         if policy == MatchPolicy::Safe && splits_indentation(view, first, edit) {
             return Err(EditRefusal::PartialIndentation { line: view.line_at(first) + 1 });
         }
-        return write::write(view, [Ok(block(view, &[first], edit))], Tolerances::NONE).map(Some);
+        return write::write(view, [Ok(build_block(view, &[first], edit))], Tolerances::NONE)
+            .map(Some);
     }
     let starts: Vec<usize> = finder.find_iter(text).collect();
     let max_size =
@@ -36,8 +37,8 @@ pub(super) fn apply(
     if max_size.is_none_or(|bytes| bytes > write::MAX_BYTES) {
         return Err(EditRefusal::TooLarge);
     }
-    let blocks =
-        group_by_line(view, &starts, edit.old.len()).map(|starts| Ok(block(view, starts, edit)));
+    let blocks = group_by_line(view, &starts, edit.old.len())
+        .map(|starts| Ok(build_block(view, starts, edit)));
     write::write(view, blocks, Tolerances::NONE).map(Some)
 }
 
@@ -81,16 +82,16 @@ fn group_by_line<'a>(
     let mut rest = starts;
     let mut at = 0;
     std::iter::from_fn(move || {
-        let more =
+        let sharing_count =
             lines.get(at..)?.windows(2).take_while(|pair| pair[1].start <= pair[0].end).count();
-        let (group, after) = rest.split_at_checked(more + 1)?;
+        let (group, after) = rest.split_at_checked(sharing_count + 1)?;
         rest = after;
         at += group.len();
         Some(group)
     })
 }
 
-fn block(view: &View<'_>, starts: &[usize], edit: &Edit<'_>) -> Block {
+fn build_block(view: &View<'_>, starts: &[usize], edit: &Edit<'_>) -> Block {
     let first = starts[0];
     let last = starts[starts.len() - 1] + edit.old.len();
     let lines = view.line_at(first)..view.line_at(last) + 1;

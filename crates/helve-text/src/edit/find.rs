@@ -32,7 +32,7 @@ impl LineKeys {
 }
 
 /// Splits a text into lines. A newline at the very end does not start another line.
-pub(super) fn lines(text: &str) -> Vec<&str> {
+pub(super) fn split_lines(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.split('\n').collect();
     if lines.last().is_some_and(|last| last.is_empty()) {
         lines.pop();
@@ -74,7 +74,7 @@ pub(super) fn best_matches(
     keys: &LineKeys,
     interpretation: &Interpretation<'_>,
 ) -> Result<Option<MatchSet>, EditRefusal> {
-    let quoted = lines(&interpretation.old);
+    let quoted = split_lines(&interpretation.old);
     let (head, tail) = blank_margins(&quoted);
     let mut best: Option<MatchSet> = None;
     let mut budget = MAX_CHARACTERS;
@@ -98,7 +98,7 @@ pub(super) fn best_matches(
 /// Finds a range outside the matches in which all quoted lines except one match exactly. Such a range has probably
 /// changed since it was read, and is more likely the intended one than a match that differs in indentation.
 pub(super) fn find_one_line_off(view: &View<'_>, old: &str, found: &MatchSet) -> Option<usize> {
-    let quoted = lines(old);
+    let quoted = split_lines(old);
     let (head, _) = blank_margins(&quoted);
     let non_blank = quoted.iter().filter(|line| !normalize::is_blank_line(line)).count();
     let last_start = view.line_count().checked_sub(quoted.len())?;
@@ -244,8 +244,8 @@ fn required_tolerances(old: LineParts<'_>, actual: LineParts<'_>) -> Option<Tole
     if squeeze(old.body.chars()).eq(squeeze(actual.body.chars())) {
         return Some(needed.with(Tolerance::InnerBlanks));
     }
-    let same = squeeze(to_plain_chars(old.body)).eq(squeeze(to_plain_chars(actual.body)));
-    same.then(|| needed.with(Tolerance::InnerBlanks).with(Tolerance::Typography))
+    let is_same = squeeze(to_plain_chars(old.body)).eq(squeeze(to_plain_chars(actual.body)));
+    is_same.then(|| needed.with(Tolerance::InnerBlanks).with(Tolerance::Typography))
 }
 
 fn to_plain_chars(text: &str) -> impl Iterator<Item = char> {

@@ -48,7 +48,7 @@ pub(super) fn merge(
         indent_votes: IndentVotes::default(),
         changes: Vec::new(),
     };
-    merge.run()?;
+    merge.merge_lines()?;
     merge.check_moved()?;
     let has_same_depth = shallowest(&merge.old) == shallowest(&merge.new);
     let is_doubtful =
@@ -108,7 +108,7 @@ impl IndentVotes {
 }
 
 impl LineMerge<'_> {
-    fn run(&mut self) -> Result<(), EditRefusal> {
+    fn merge_lines(&mut self) -> Result<(), EditRefusal> {
         let [old, new] = [&self.old, &self.new]
             .map(|lines| lines.iter().map(|line| (lead_of(line), line.body)).collect::<Vec<_>>());
         let hunks = diff::hunks(&old, &new);
@@ -241,8 +241,9 @@ impl LineMerge<'_> {
     /// The new line keeps the file's white space.
     fn moved_from(&self, new_index: usize) -> Option<usize> {
         let body = self.new[new_index].body;
-        let mut same = (0..self.old.len()).filter(|index| self.old[*index].body == body);
-        let only = same.next().filter(|_| !body.is_empty() && same.next().is_none())?;
+        let mut equal_lines = (0..self.old.len()).filter(|index| self.old[*index].body == body);
+        let only =
+            equal_lines.next().filter(|_| !body.is_empty() && equal_lines.next().is_none())?;
         let (old, actual) = (self.old[only], self.actual[only]);
         ((old.body, old.trail) != (actual.body, actual.trail)
             && tokens::lost_typography(old.body, actual.body).is_none())

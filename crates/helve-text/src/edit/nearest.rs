@@ -69,7 +69,7 @@ pub enum Mismatch {
     ExtraLines,
     /// The quoted text has a placeholder for omitted lines.
     Placeholder,
-    /// More than half of the lines differ.
+    /// Less than half of the text is the same.
     Different,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn changed_refusal(
     old: &str,
     start: usize,
 ) -> EditRefusal {
-    let quoted = find::lines(old);
+    let quoted = find::split_lines(old);
     EditRefusal::NotFound(Some(Box::new(mismatch::diagnose(view, keys, &quoted, start))))
 }
 
@@ -93,10 +93,10 @@ pub(super) fn exact_refusal(view: &View<'_>, edit: &Edit<'_>) -> EditRefusal {
                 continue;
             };
             let needed = found.needed.union(interpretation.tolerances);
-            let quoted = find::lines(edit.old);
+            let quoted = find::split_lines(edit.old);
             let start = found.starts[0];
             let candidate =
-                find::candidate_at(view, &keys, &find::lines(&interpretation.old), start);
+                find::candidate_at(view, &keys, &find::split_lines(&interpretation.old), start);
             let lines = candidate.map_or(start..start + 1, |candidate| candidate.lines);
             let mismatch = match needed.iter().last() {
                 Some(Tolerance::TrailingBlanks) => Mismatch::TrailingBlanks,
@@ -119,7 +119,7 @@ pub(super) fn exact_refusal(view: &View<'_>, edit: &Edit<'_>) -> EditRefusal {
 
 /// Builds the refusal of an edit whose quoted text is not in the file.
 pub(super) fn not_found_refusal(view: &View<'_>, edit: &Edit<'_>, keys: &LineKeys) -> EditRefusal {
-    let all = find::lines(edit.old);
+    let all = find::split_lines(edit.old);
     let (head, tail) = find::blank_margins(&all);
     let quoted = &all[head..all.len() - tail];
     // All lines are there, but their indentation is inconsistent.
@@ -138,8 +138,8 @@ pub(super) fn not_found_refusal(view: &View<'_>, edit: &Edit<'_>, keys: &LineKey
     )
 }
 
-/// Returns the start of the first range that begins with the first quoted line, ends with the last one, and has about the
-/// same length.
+/// Returns the start of the first range that begins with the first quoted line, ends with the last one, and has about
+/// the same length.
 fn range_between_anchors(keys: &LineKeys, quoted: &[&str]) -> Option<usize> {
     let ([first, .., last], true) = (quoted, quoted.len() > 2) else { return None };
     let (first, last) = (normalize::line_key(first), normalize::line_key(last));
@@ -248,11 +248,11 @@ fn each_word(line: &str, mut visit: impl FnMut(u64)) {
                 character.to_lowercase().for_each(|lower| hash.add(u64::from(lower)));
             }
         } else {
-            word.take().into_iter().for_each(|hash| visit(hash.end()));
+            word.take().into_iter().for_each(|hash| visit(hash.finish()));
             if !normalize::is_blank(character) && normalize::glyph_kind(character).is_none() {
                 visit(u64::from(character));
             }
         }
     }
-    word.into_iter().for_each(|hash| visit(hash.end()));
+    word.into_iter().for_each(|hash| visit(hash.finish()));
 }

@@ -104,7 +104,7 @@ pub(super) fn line_key(line: &str) -> u64 {
         }
         hash.add(character);
     }
-    hash.end()
+    hash.finish()
 }
 
 /// Hashes characters, eight ASCII characters at a time.
@@ -139,9 +139,9 @@ impl PackedHasher {
         }
     }
 
-    fn end(mut self) -> u64 {
+    fn finish(mut self) -> u64 {
         self.flush();
-        self.hash.end()
+        self.hash.finish()
     }
 }
 
@@ -157,7 +157,7 @@ impl LineHasher {
         self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
 
-    pub(super) fn end(self) -> u64 {
+    pub(super) fn finish(self) -> u64 {
         self.0 ^ (self.0 >> 32)
     }
 }

@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use super::*;
 
 fn check(base: &str, mine: &str, theirs: &str, expect: Expect) {
-    let seen = match merge3(base.as_bytes(), mine.as_bytes(), theirs.as_bytes()) {
+    let shown = match merge3(base.as_bytes(), mine.as_bytes(), theirs.as_bytes()) {
         Ok(merged) => String::from_utf8_lossy(&merged).replace('\n', " "),
         Err(conflict) => format!("{conflict:?}"),
     };
-    expect.assert_eq(&seen);
+    expect.assert_eq(&shown);
 }
 
 #[test]

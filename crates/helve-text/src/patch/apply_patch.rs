@@ -147,7 +147,7 @@ fn parse_hunks(reader: &mut RowReader<'_, '_>) -> Result<Vec<PatchHunk>, PatchPa
         reader.next();
         hunks.push_row(row)?;
     }
-    hunks.close()?;
+    hunks.close_hunk()?;
     Ok(hunks.finished)
 }
 
@@ -162,7 +162,7 @@ impl<'a> HunkBuilder<'a> {
     fn push_row(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
         let text = row.text().trim_end();
         if text == "@@" || text.starts_with("@@ ") {
-            return self.start(row);
+            return self.start_hunk(row);
         }
         let (_, hunk) = self
             .current
@@ -171,7 +171,7 @@ impl<'a> HunkBuilder<'a> {
             hunk.at_end = true;
             return Ok(());
         }
-        match row.line() {
+        match row.parse_line() {
             _ if hunk.at_end && text.is_empty() => {}
             Some(line) if !hunk.at_end => hunk.lines.push(line),
             Some(_) | None if hunk.lines.is_empty() => {
@@ -183,9 +183,9 @@ impl<'a> HunkBuilder<'a> {
     }
 
     /// Handles a row that starts with `@@`. Consecutive rows of this kind belong to the same hunk.
-    fn start(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
+    fn start_hunk(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
         if self.current.as_ref().is_some_and(|(_, hunk)| !hunk.lines.is_empty()) {
-            self.close()?;
+            self.close_hunk()?;
         }
         let (_, hunk) = self
             .current
@@ -199,7 +199,7 @@ impl<'a> HunkBuilder<'a> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), PatchParseError> {
+    fn close_hunk(&mut self) -> Result<(), PatchParseError> {
         let Some((row, hunk)) = self.current.take() else { return Ok(()) };
         let is_blank =
             hunk.lines.iter().all(|line| line.kind == PatchLineKind::Keep && line.text.is_empty());

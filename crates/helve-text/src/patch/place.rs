@@ -112,7 +112,7 @@ pub fn place(view: &View<'_>, hunks: &[PatchHunk]) -> Result<Vec<Placement>, Pla
     let file = search::IndexedFile::new(view, hunks);
     let mut options = Vec::with_capacity(hunks.len());
     for (n, hunk) in hunks.iter().enumerate() {
-        options.push(search::candidates(&file, hunk).map_err(|problem| PlacementError {
+        options.push(search::find_candidates(&file, hunk).map_err(|problem| PlacementError {
             hunk: n,
             row: hunk.row,
             problem,

@@ -33,7 +33,7 @@ impl<'a> PatchRow<'a> {
     }
 
     /// Parses the row as a line of a hunk. An empty row is an empty context line.
-    pub(super) fn line(self) -> Option<PatchLine> {
+    pub(super) fn parse_line(self) -> Option<PatchLine> {
         let text = self.text();
         let (kind, text) = match text.as_bytes().first() {
             None => (PatchLineKind::Keep, text),

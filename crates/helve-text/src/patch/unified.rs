@@ -10,7 +10,8 @@ use super::{
     source::{PatchRow, RowReader},
 };
 
-/// Whether the text is a unified diff rather than in the `apply_patch` format. The format whose header comes first wins.
+/// Whether the text is a unified diff rather than in the `apply_patch` format. The format whose header comes first
+/// wins.
 pub(super) fn is_unified(rows: &[PatchRow<'_>]) -> bool {
     let start = (0..rows.len())
         .find(|n| starts_file(&rows[*n..]) || apply_patch::is_begin_marker(rows[*n]));

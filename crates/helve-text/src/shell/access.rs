@@ -19,7 +19,7 @@ pub(super) struct StdStreams {
 
 impl Walker<'_> {
     /// Records the effects of redirects. Returns the new standard input.
-    pub(super) fn redirects(
+    pub(super) fn record_redirects(
         &mut self,
         redirects: &[Redirect],
         state: &mut ShellState,
@@ -29,19 +29,19 @@ impl Walker<'_> {
         for redirect in redirects {
             if let Some(name) = &redirect.variable {
                 if variables::affects_programs(name, self.context, self.language) {
-                    self.doubt(DoubtKind::Variable, name);
+                    self.add_doubt(DoubtKind::Variable, name);
                 }
                 state.maybe_set(name, &Value::Number);
             }
             match &redirect.target {
                 RedirectTarget::Body(body) => {
                     let pieces = body.get().map_or(&[][..], Vec::as_slice);
-                    self.visit(pieces, "<<", state);
+                    self.walk_pieces(pieces, "<<", state);
                     let word = expand::single_word(pieces, "<<", state);
                     stdin = StdinSource::Text(word.literal().map(str::to_string));
                 }
                 RedirectTarget::Word(raw) if redirect.kind == RedirectKind::HereText => {
-                    self.visit(&raw.pieces, &raw.shown, state);
+                    self.walk_pieces(&raw.pieces, &raw.shown, state);
                     let word = expand::single_word(&raw.pieces, &raw.shown, state);
                     stdin = StdinSource::Text(word.literal().map(str::to_string));
                 }
@@ -54,7 +54,7 @@ impl Walker<'_> {
                         Ok([Word::Glob(_)]) | Err(_) => unknown(&raw.shown),
                     };
                     self.streams.may_be_input |= may_open_input(redirect, &word);
-                    if self.redirect(redirect.kind, &word, state) {
+                    if self.record_redirect(redirect.kind, &word, state) {
                         stdin = StdinSource::File;
                     }
                 }
@@ -64,29 +64,29 @@ impl Walker<'_> {
     }
 
     /// Records the file that a redirect opens. Returns whether it may become standard input.
-    fn redirect(&mut self, kind: RedirectKind, word: &Word, state: &ShellState) -> bool {
+    fn record_redirect(&mut self, kind: RedirectKind, word: &Word, state: &ShellState) -> bool {
         let text = word.literal().unwrap_or("");
         if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
-            self.doubt(DoubtKind::Network, text);
+            self.add_doubt(DoubtKind::Network, text);
         }
         let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
         let is_descriptor = is_number || text == "-";
         match kind {
             // A number that is only known at run time may be negative, and then it is a file name.
             RedirectKind::DuplicateOut | RedirectKind::DuplicateIn if is_descriptor => {}
-            RedirectKind::DuplicateIn => self.doubt(DoubtKind::Syntax, word.shown()),
+            RedirectKind::DuplicateIn => self.add_doubt(DoubtKind::Syntax, word.shown()),
             // The shell expands this word a second time, even if it was quoted.
             RedirectKind::DuplicateOut if text.is_empty() || text.contains(is_special) => {
-                self.doubt(DoubtKind::Indirect, word.shown());
-                self.access(word, AccessKind::Write, state, None);
+                self.add_doubt(DoubtKind::Indirect, word.shown());
+                self.record_access(word, AccessKind::Write, state, None);
             }
             RedirectKind::Write | RedirectKind::DuplicateOut => {
-                self.access(word, AccessKind::Write, state, None);
+                self.record_access(word, AccessKind::Write, state, None);
             }
-            RedirectKind::Read => self.access(word, AccessKind::Read, state, None),
+            RedirectKind::Read => self.record_access(word, AccessKind::Read, state, None),
             RedirectKind::ReadWrite => {
-                self.access(word, AccessKind::Read, state, None);
-                self.access(word, AccessKind::Write, state, None);
+                self.record_access(word, AccessKind::Read, state, None);
+                self.record_access(word, AccessKind::Write, state, None);
             }
             RedirectKind::HereText => {}
         }
@@ -102,7 +102,7 @@ impl Walker<'_> {
     }
 
     /// Records a file, once for every directory that the shell may be in.
-    pub(super) fn access(
+    pub(super) fn record_access(
         &mut self,
         word: &Word,
         kind: AccessKind,
@@ -121,7 +121,7 @@ impl Walker<'_> {
                 self.streams.reopened_path = Some(text.clone());
                 return;
             }
-            // This reopens a descriptor for writing that may have been opened for reading.
+            // The path reopens a descriptor for writing that may have been opened for reading.
             Word::Literal(text) if kind == AccessKind::Write && is_descriptor(text) => {
                 vec![FileTarget::Unknown(text.clone())]
             }

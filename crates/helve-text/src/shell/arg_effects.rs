@@ -4,7 +4,7 @@ use super::arg_role::ArgRole;
 use super::args::Argument;
 use super::commands::Invocation;
 use super::grammar::is_name;
-use super::state::{ShellState, join_path, union};
+use super::state::{ShellState, join_path, union_dirs};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
     AccessKind, DoubtKind, DynamicKind, RiskKind, Word, WordRole, awk, builtins, command_output,
@@ -14,7 +14,8 @@ use super::{
 /// A test that a harmless value passes.
 type ValueTest = fn(&Word) -> bool;
 
-/// The test that a value must pass to be harmless in a role, and the risk if it fails. The first test that fails counts.
+/// The test that a value must pass to be harmless in a role, and the risk if it fails. The first test that fails
+/// counts.
 const CHECKS: &[(ArgRole, ValueTest, RiskKind)] = &[
     (ArgRole::Code, |_| false, RiskKind::Code),
     (ArgRole::Awk, |value| value.literal().is_some_and(awk::is_harmless), RiskKind::Code),
@@ -55,14 +56,14 @@ pub(super) fn apply(
     let value = &argument.value;
     let run = Some(call.run);
     if let Word::Glob(_) = value {
-        walker.access(value, AccessKind::Expand, state, run);
+        walker.record_access(value, AccessKind::Expand, state, run);
     }
     let failed = CHECKS.iter().find(|(role, test, _)| *role == argument.role && !test(value));
     if let Some((_, _, kind)) = failed {
-        risk(walker, call, argument, *kind);
+        add_argument_risk(walker, call, argument, *kind);
     }
     if FLAG_CHECKS.iter().any(|(role, test)| *role == argument.role && !test(value)) {
-        risk_flag(walker, call, argument);
+        add_flag_risk(walker, call, argument);
     }
     apply_role(walker, call, argument, state);
 }
@@ -76,45 +77,47 @@ fn apply_role(
     let value = &argument.value;
     let run = Some(call.run);
     match argument.role {
-        ArgRole::Stat | ArgRole::Remote => walker.access(value, AccessKind::Stat, state, run),
-        ArgRole::List => list(walker, call, argument, state),
-        ArgRole::Read => read(walker, call, argument, state),
-        ArgRole::Revision => revision(walker, call, value, state),
+        ArgRole::Stat | ArgRole::Remote => {
+            walker.record_access(value, AccessKind::Stat, state, run)
+        }
+        ArgRole::List => record_list(walker, call, argument, state),
+        ArgRole::Read => record_read(walker, call, argument, state),
+        ArgRole::Revision => record_revision(walker, call, value, state),
         ArgRole::Write => {
             let dry_run = call.args.has_any(&call.args.spec.dry_run);
             let kind = if dry_run { AccessKind::Stat } else { AccessKind::Write };
-            walker.access(value, kind, state, run);
+            walker.record_access(value, kind, state, run);
         }
         ArgRole::Consume => {
-            walker.access(value, AccessKind::Read, state, run);
-            walker.access(value, AccessKind::Write, state, run);
+            walker.record_access(value, AccessKind::Read, state, run);
+            walker.record_access(value, AccessKind::Write, state, run);
         }
         ArgRole::Pattern => {
             for file in file_patterns::files_selected_by(value.shown()) {
-                walker.access(&file, AccessKind::Read, state, run);
+                walker.record_access(&file, AccessKind::Read, state, run);
             }
         }
-        ArgRole::NameOnly => name_only(walker, call, argument, state),
+        ArgRole::NameOnly => record_name(walker, call, argument, state),
         // A directory of this name may be a repository, whose hooks run.
-        ArgRole::RemoteName => walker.access(value, AccessKind::NameOnly, state, run),
+        ArgRole::RemoteName => walker.record_access(value, AccessKind::NameOnly, state, run),
         ArgRole::Enter => {
-            walker.access(value, AccessKind::Enter, state, run);
+            walker.record_access(value, AccessKind::Enter, state, run);
             add_dir(value, state);
         }
         ArgRole::Variable => builtins::assign_unknown(walker, value, state),
         ArgRole::Script => record_script(walker, value, state, call.run),
         ArgRole::Argument => path_args::record_paths(walker, value, state, call.run),
-        ArgRole::Sed => sed_program(walker, call, argument, state),
-        ArgRole::PrintfFormat => printf_format(walker, call, argument, state),
-        ArgRole::Dd => dd_operand(walker, call, argument, state),
+        ArgRole::Sed => record_sed_program(walker, call, argument, state),
+        ArgRole::PrintfFormat => record_printf_format(walker, call, argument, state),
+        ArgRole::Dd => record_dd_operand(walker, call, argument, state),
         ArgRole::Test => {
             let words = &call.words[argument.word..];
             for word in words.iter().filter(|it| matches!(it, Word::Glob(_))) {
-                walker.access(word, AccessKind::Expand, state, run);
+                walker.record_access(word, AccessKind::Expand, state, run);
             }
-            test_command::check(walker, words, state, run);
+            test_command::record_test(walker, words, state, run);
         }
-        // These have no effect of their own, or `CHECKS` covers it, or the caller handles the inner command.
+        // Arguments with these roles have no effect, or `CHECKS` covers it, or the caller handles the inner command.
         ArgRole::Text
         | ArgRole::Mode
         | ArgRole::Module
@@ -145,19 +148,24 @@ fn apply_role(
 }
 
 /// Marks the word that holds an argument as risky.
-fn risk(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argument, kind: RiskKind) {
-    walker.risk(call.run, argument.word, call.words[argument.word].shown(), kind);
+fn add_argument_risk(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    argument: &Argument,
+    kind: RiskKind,
+) {
+    walker.add_risk(call.run, argument.word, call.words[argument.word].shown(), kind);
 }
 
 /// Marks the flag that a value belongs to as risky. Both may be in the same word.
-fn risk_flag(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argument) {
+fn add_flag_risk(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argument) {
     let shown = call.words[argument.word].shown();
     let flag = if shown.starts_with('-') { argument.word } else { argument.word.saturating_sub(1) };
     let spelled = argument.flag.as_deref().unwrap_or(shown);
-    walker.risk(call.run, flag, spelled, RiskKind::Runs);
+    walker.add_risk(call.run, flag, spelled, RiskKind::Runs);
 }
 
-fn list(
+fn record_list(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
     argument: &Argument,
@@ -181,11 +189,11 @@ fn list(
     let value = if is_listed && is_link { &unknown(shown) } else { value };
     // The shell has already accessed the names that a glob expands to.
     if !(no_list && matches!(value, Word::Glob(_))) {
-        walker.access(value, AccessKind::Stat, state, Some(call.run));
+        walker.record_access(value, AccessKind::Stat, state, Some(call.run));
     }
 }
 
-fn read(
+fn record_read(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
     argument: &Argument,
@@ -197,26 +205,31 @@ fn read(
         Some(_) | None if spec.traits.read_tree => AccessKind::ReadTree,
         Some(_) | None => AccessKind::Read,
     };
-    walker.access(&argument.value, kind, state, Some(call.run));
+    walker.record_access(&argument.value, kind, state, Some(call.run));
     if argument.flag.is_none() && call.args.has_any(&spec.in_place) {
-        walker.access(&argument.value, AccessKind::Write, state, Some(call.run));
+        walker.record_access(&argument.value, AccessKind::Write, state, Some(call.run));
     }
 }
 
-fn revision(walker: &mut Walker<'_>, call: &Invocation<'_>, value: &Word, state: &mut ShellState) {
+fn record_revision(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    value: &Word,
+    state: &mut ShellState,
+) {
     if call.args.has_any(&call.args.spec.read_tree) {
-        return walker.access(value, AccessKind::ReadTree, state, Some(call.run));
+        return walker.record_access(value, AccessKind::ReadTree, state, Some(call.run));
     }
     for file in value.literal().map_or_else(Vec::new, file_patterns::files_in_git_argument) {
-        walker.access(&file, AccessKind::Read, state, Some(call.run));
+        walker.record_access(&file, AccessKind::Read, state, Some(call.run));
     }
     let is_revision = |kind| matches!(kind, DynamicKind::Commit | DynamicKind::Revision);
     if !matches!(value, Word::Dynamic(dynamic) if is_revision(dynamic.kind)) {
-        walker.access(value, AccessKind::MaybeRead, state, Some(call.run));
+        walker.record_access(value, AccessKind::MaybeRead, state, Some(call.run));
     }
 }
 
-fn name_only(
+fn record_name(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
     argument: &Argument,
@@ -227,9 +240,9 @@ fn name_only(
         // The name of a commit cannot look like this, but a set of files can.
         let subcommand = call.args.roles.iter().rposition(|role| *role == WordRole::Subcommand);
         let risky_word = subcommand.unwrap_or(argument.word);
-        walker.risk(call.run, risky_word, call.words[risky_word].shown(), RiskKind::Destroys);
+        walker.add_risk(call.run, risky_word, call.words[risky_word].shown(), RiskKind::Destroys);
     }
-    walker.access(&argument.value, AccessKind::NameOnly, state, Some(call.run));
+    walker.record_access(&argument.value, AccessKind::NameOnly, state, Some(call.run));
 }
 
 /// Adds the directory of an argument like `env -C` to the directories that later file names may be relative to.
@@ -237,13 +250,13 @@ fn add_dir(value: &Word, state: &mut ShellState) {
     state.dirs = match (value.literal(), &state.dirs) {
         (Some(path), Some(dirs)) => {
             let inner = dirs.iter().map(|dir| join_path(dir, path)).collect();
-            union(&state.dirs, &Some(inner))
+            union_dirs(&state.dirs, &Some(inner))
         }
         _ => None,
     };
 }
 
-fn sed_program(
+fn record_sed_program(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
     argument: &Argument,
@@ -252,15 +265,15 @@ fn sed_program(
     match argument.value.literal().and_then(sed::files_read) {
         Some(files) => {
             for file in files {
-                walker.access(&Word::Literal(file), AccessKind::Read, state, Some(call.run));
+                walker.record_access(&Word::Literal(file), AccessKind::Read, state, Some(call.run));
             }
         }
-        None => risk(walker, call, argument, RiskKind::Code),
+        None => add_argument_risk(walker, call, argument, RiskKind::Code),
     }
 }
 
 /// Records the variables that a format with `%n` sets. Their names are operands.
-fn printf_format(
+fn record_printf_format(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
     argument: &Argument,
@@ -274,7 +287,7 @@ fn printf_format(
     }
 }
 
-fn dd_operand(
+fn record_dd_operand(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
     argument: &Argument,
@@ -284,9 +297,9 @@ fn dd_operand(
         Some(("if", path)) => (AccessKind::Read, path),
         Some(("of", path)) => (AccessKind::Write, path),
         Some((name, _)) if is_name(name) => return,
-        _ => return risk(walker, call, argument, RiskKind::Unlisted),
+        _ => return add_argument_risk(walker, call, argument, RiskKind::Unlisted),
     };
-    walker.access(&Word::Literal(path.to_string()), kind, state, Some(call.run));
+    walker.record_access(&Word::Literal(path.to_string()), kind, state, Some(call.run));
 }
 
 /// Records the effects that depend on all arguments of a command together.
@@ -297,7 +310,7 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
         args.arguments.iter().any(|it| it.role == ArgRole::Write && it.value.literal().is_some());
     if let Some(file) = args.spec.default_output.filter(|_| !has_output_name) {
         let file = Word::Literal(file.to_string());
-        walker.access(&file, AccessKind::Write, state, Some(call.run));
+        walker.record_access(&file, AccessKind::Write, state, Some(call.run));
     }
     let is_code = |it: &Argument| {
         matches!(
@@ -323,7 +336,7 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
 /// Records that a program runs its standard input as code.
 pub(super) fn record_code_from_input(walker: &mut Walker<'_>, run: usize) {
     let name = walker.script.runs[run].words.first().map_or("", Word::shown).to_string();
-    walker.doubt(DoubtKind::ExternalCode, &name);
+    walker.add_doubt(DoubtKind::ExternalCode, &name);
 }
 
 /// Records a file that is run as code.
@@ -339,5 +352,5 @@ pub(super) fn record_script(walker: &mut Walker<'_>, value: &Word, state: &Shell
     if is_stream {
         record_code_from_input(walker, run);
     }
-    walker.access(value, AccessKind::Read, state, Some(run));
+    walker.record_access(value, AccessKind::Read, state, Some(run));
 }

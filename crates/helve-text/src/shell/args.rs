@@ -98,31 +98,31 @@ struct OperandWord {
 
 impl ArgParser<'_> {
     fn parse(&mut self) {
-        self.dashless_flags();
-        if self.role(0) == Some(ArgRole::Test) && self.words.len() > 1 {
-            self.operand(1);
+        self.parse_dashless_flags();
+        if self.operand_role(0) == Some(ArgRole::Test) && self.words.len() > 1 {
+            self.parse_operand(1);
         }
         while self.at < self.words.len() {
             let at = self.at;
             self.at += 1;
             match &self.words[at] {
-                Word::Literal(text) => self.literal(at, text),
+                Word::Literal(text) => self.parse_literal(at, text),
                 // If no file matches, the program gets the glob itself.
-                Word::Glob(pattern) if pattern.starts_with('-') => self.literal(at, pattern),
-                Word::Glob(_) => self.operand(at),
-                Word::Dynamic(dynamic) => self.dynamic(at, dynamic),
+                Word::Glob(pattern) if pattern.starts_with('-') => self.parse_literal(at, pattern),
+                Word::Glob(_) => self.parse_operand(at),
+                Word::Dynamic(dynamic) => self.parse_dynamic(at, dynamic),
             }
         }
         self.assign_roles();
         for at in 0..self.words.len() {
             if self.has_forbidden(at) {
-                self.risk(at, None, RiskKind::Unlisted);
+                self.add_risk(at, None, RiskKind::Unlisted);
             }
         }
         let spec = self.parsed.spec;
         let is_harmless = self.parsed.has_any(&spec.harmless_with);
         if let Some(kind) = spec.program_risk.filter(|_| !is_harmless) {
-            self.risk(self.subcommand_at, None, kind);
+            self.add_risk(self.subcommand_at, None, kind);
         }
     }
 
@@ -150,23 +150,23 @@ impl ArgParser<'_> {
     }
 
     /// Records that a rule must spell out `spelled`, or the whole word if that is `None`.
-    pub(super) fn risk(&mut self, word: usize, spelled: Option<&str>, kind: RiskKind) {
+    pub(super) fn add_risk(&mut self, word: usize, spelled: Option<&str>, kind: RiskKind) {
         let spelled = spelled.map_or_else(|| self.words[word].shown().to_string(), str::to_string);
         self.parsed.risks.push(Risk { word, spelled, kind });
     }
 
     /// Parses a word that is fully known.
-    fn literal(&mut self, at: usize, text: &str) {
+    fn parse_literal(&mut self, at: usize, text: &str) {
         let spec = self.parsed.spec;
         if self.flags_ended {
-            self.operand(at);
+            self.parse_operand(at);
         } else if text == "--" && spec.traits.no_double_dash {
             self.parsed.roles[at] = WordRole::Flag;
         } else if text == "--" {
             self.parsed.roles[at] = WordRole::Flag;
             self.flags_ended = true;
             if let Some(FlagValue::Risk(kind)) = spec.flag("--") {
-                self.risk(self.blamed_word(at), None, kind);
+                self.add_risk(self.blamed_word(at), None, kind);
             }
             if spec.traits.passthrough {
                 self.pass_through_rest();
@@ -183,13 +183,13 @@ impl ArgParser<'_> {
         } else if text.starts_with("--")
             || spec.traits.single_dash && (text.starts_with('-') || spec.flag(text).is_some())
         {
-            self.long_flag(at, text);
+            self.parse_long_flag(at, text);
         } else if text.starts_with('-') && text.len() > 1 {
-            self.cluster(at, text);
+            self.parse_cluster(at, text);
         } else if spec.flag(text).is_some() {
             self.parsed.roles[at] = WordRole::Flag;
         } else {
-            self.operand(at);
+            self.parse_operand(at);
         }
     }
 
@@ -215,7 +215,7 @@ impl ArgParser<'_> {
     }
 
     /// Parses a word as a subcommand or an operand.
-    pub(super) fn operand(&mut self, at: usize) {
+    pub(super) fn parse_operand(&mut self, at: usize) {
         let spec = self.parsed.spec;
         let is_first = self.operands.iter().all(|operand| operand.min_count == 0);
         if is_first && !self.flags_ended {
@@ -227,12 +227,12 @@ impl ArgParser<'_> {
                 }
             } else if programs::has_subcommands(&self.name) && may_name_subcommand(&self.words[at])
             {
-                self.risk(at, None, RiskKind::Unlisted);
+                self.add_risk(at, None, RiskKind::Unlisted);
             }
         }
         if spec.traits.subcommands {
             self.parsed.roles[at] = WordRole::Subcommand;
-            self.risk(at, None, RiskKind::Unlisted);
+            self.add_risk(at, None, RiskKind::Unlisted);
             return self.pass_through_rest();
         }
         let start = self.words[at].prefix();
@@ -240,12 +240,12 @@ impl ArgParser<'_> {
         let is_command =
             start.starts_with('+') && !self.words[at].literal().is_some_and(is_start_position);
         if spec.traits.plus_command && (is_command || may_be_any_name) {
-            self.risk(at, None, RiskKind::Runs);
+            self.add_risk(at, None, RiskKind::Runs);
         }
         let (min_count, may_be_more) = word_count(&self.words[at]);
         self.add_operand(OperandWord { at, min_count, may_be_more });
         self.flags_ended |= spec.traits.flags_first;
-        let role = self.role(self.operands.len() - 1);
+        let role = self.operand_role(self.operands.len() - 1);
         if let Some(role @ (ArgRole::Command | ArgRole::Shell | ArgRole::Test)) = role {
             // The remaining words belong to the inner program.
             let end = self.words.len();
@@ -257,7 +257,7 @@ impl ArgParser<'_> {
     }
 
     /// Returns the role of the `n`th operand, if it is not the last.
-    pub(super) fn role(&self, n: usize) -> Option<ArgRole> {
+    pub(super) fn operand_role(&self, n: usize) -> Option<ArgRole> {
         let spec = self.parsed.spec;
         let replaced = self.parsed.has_any(&spec.replaces_operand);
         spec.operands.get(n + usize::from(replaced)).copied().or(spec.more_operands)
@@ -267,7 +267,7 @@ impl ArgParser<'_> {
     pub(super) fn add_spilled_operands(&mut self, at: usize) {
         let (_, may_be_more) = word_count(&self.words[at]);
         if may_be_more && self.parsed.spec.traits.subcommands {
-            self.risk(at, None, RiskKind::Unlisted);
+            self.add_risk(at, None, RiskKind::Unlisted);
         } else if may_be_more {
             self.add_operand(OperandWord { at, min_count: 0, may_be_more });
         }
@@ -285,7 +285,7 @@ impl ArgParser<'_> {
         };
         if operand.may_be_more && spec.operands.iter().chain(&spec.more_operands).any(is_inner) {
             // It is unknown where the inner command starts.
-            self.risk(operand.at, None, RiskKind::Unlisted);
+            self.add_risk(operand.at, None, RiskKind::Unlisted);
         }
         self.operands.push(operand);
     }
@@ -302,7 +302,8 @@ impl ArgParser<'_> {
         for (n, operand) in operands.iter().enumerate() {
             let is_uncertain = is_shifted || operand.may_be_more;
             let end = if is_uncertain { repeated_from.max(position) } else { position };
-            let mut roles: Vec<Option<ArgRole>> = (position..=end).map(|n| self.role(n)).collect();
+            let mut roles: Vec<Option<ArgRole>> =
+                (position..=end).map(|n| self.operand_role(n)).collect();
             if let Some(last) = spec.last_operand.filter(|_| n >= last_certain) {
                 if n + 1 == operands.len() && !operand.may_be_more {
                     roles.clear();
@@ -322,7 +323,7 @@ impl ArgParser<'_> {
 
     fn assign_role(&mut self, at: usize, role: Option<ArgRole>) {
         let Some(role) = role else {
-            return self.risk(self.blamed_word(at), None, RiskKind::Unlisted);
+            return self.add_risk(self.blamed_word(at), None, RiskKind::Unlisted);
         };
         if role == ArgRole::Script {
             self.parsed.roles[at] = WordRole::Script;

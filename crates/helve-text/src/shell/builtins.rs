@@ -4,7 +4,7 @@ use super::args::ParsedArgs;
 use super::ast::Piece;
 use super::grammar::is_name;
 use super::names::{self, NameGroup};
-use super::state::{AfterCd, PossibleDirs, ShellState, Value, normalize, union};
+use super::state::{AfterCd, PossibleDirs, ShellState, Value, normalize, union_dirs};
 use super::variables::{affects_programs, is_harmless, may_be_file_or_code, reaches_programs};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{AccessKind, DoubtKind, Risk, RiskKind, ShellLanguage, Word, certain};
@@ -37,30 +37,30 @@ pub(super) fn apply(
         // A flag may clear the stack.
         "dirs" if words.len() > 1 => state.stack = None,
         "export" | "declare" | "typeset" | "readonly" | "local" => {
-            declare(walker, words, run, state);
+            record_declaration(walker, words, run, state);
         }
-        "set" => set(walker, words, state),
+        "set" => record_set(walker, words, state),
         "shift" => state.forget_positional(),
         "let" => {
             for word in &words[1..] {
                 match word.literal() {
                     Some(text) => {
                         let pieces = [Piece::Text { text: text.to_string(), quoted: false }];
-                        walker.calculate(&pieces, word.shown(), state);
+                        walker.record_arithmetic(&pieces, word.shown(), state);
                     }
-                    None => walker.doubt(DoubtKind::Arithmetic, word.shown()),
+                    None => walker.add_doubt(DoubtKind::Arithmetic, word.shown()),
                 }
             }
         }
         "trap" => {
-            walker.doubt(DoubtKind::State, "trap");
+            walker.add_doubt(DoubtKind::State, "trap");
             let action = words[1..].iter().find(|it| it.literal() != Some("--"));
             if let Some(Word::Literal(action)) = action {
-                walker.inner_text(run, action, &mut state.clone(), &StdinSource::Nothing);
+                walker.walk_inner_text(run, action, &mut state.clone(), &StdinSource::Nothing);
             }
         }
         name if names::contains(NameGroup::StateBuiltin, name) => {
-            walker.doubt(DoubtKind::State, name)
+            walker.add_doubt(DoubtKind::State, name)
         }
         _ => {}
     }
@@ -69,8 +69,8 @@ pub(super) fn apply(
 /// Records `pushd`. If it fails, `popd` still returns to the same directory, provided that the stack was empty.
 fn push_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     if words.len() == 1 {
-        // Without arguments it swaps the top two directories.
-        walker.access(&unknown("pushd"), AccessKind::Enter, state, Some(run));
+        // Without arguments, `pushd` swaps the top two directories.
+        walker.record_access(&unknown("pushd"), AccessKind::Enter, state, Some(run));
         (state.dirs, state.previous) = (None, None);
         state.stack = None;
         return;
@@ -92,7 +92,7 @@ fn pop_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Shel
         (Some(_) | None, _) => None,
     };
     if popped.is_none() {
-        walker.access(&unknown("popd"), AccessKind::Enter, state, Some(run));
+        walker.record_access(&unknown("popd"), AccessKind::Enter, state, Some(run));
         state.stack = None;
     }
     state.dirs = popped;
@@ -109,8 +109,8 @@ fn change_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut S
         state.previous = before;
         state.dirs = after;
     } else {
-        state.previous = union(&state.previous, &before);
-        state.dirs = union(&before, &after);
+        state.previous = union_dirs(&state.previous, &before);
+        state.dirs = union_dirs(&before, &after);
     }
 }
 
@@ -147,7 +147,7 @@ fn new_dir(
         }
         // A leading sign means a flag or an index into the stack.
         (Some(Word::Literal(path)), Some(dirs)) if !path.starts_with(['-', '+']) => {
-            walker.access(&Word::Literal(path.clone()), AccessKind::Enter, state, Some(run));
+            walker.record_access(&Word::Literal(path.clone()), AccessKind::Enter, state, Some(run));
             let is_anchored = path.starts_with('/') || path.starts_with('.');
             let uses_cdpath = !is_anchored && walker.context.exported.contains("CDPATH");
             let entered = dirs.iter().map(|dir| normalize(dir, path)).collect();
@@ -155,7 +155,7 @@ fn new_dir(
         }
         _ => {
             let target = unknown(target.map_or("cd", Word::shown));
-            walker.access(&target, AccessKind::Enter, state, Some(run));
+            walker.record_access(&target, AccessKind::Enter, state, Some(run));
             None
         }
     }
@@ -171,7 +171,7 @@ struct Declaration<'w> {
 }
 
 /// Records `export a=b` and similar commands.
-fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
+fn record_declaration(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     let name = words.first().and_then(Word::literal);
     let has_flag = |flag: char| {
         let mut texts = words.iter().skip(1).filter_map(Word::literal);
@@ -202,12 +202,12 @@ impl Declaration<'_> {
         };
         if let Some(flags) = name.strip_prefix('-') {
             if !flags.chars().all(|c| HARMLESS_DECLARE_LETTERS.contains(c)) {
-                walker.doubt(DoubtKind::Variable, text);
+                walker.add_doubt(DoubtKind::Variable, text);
             }
             return;
         }
         if !is_name(name) {
-            return walker.doubt(DoubtKind::Indirect, text);
+            return walker.add_doubt(DoubtKind::Indirect, text);
         }
         let has_effect = affects_programs(name, walker.context, walker.language);
         if has_effect || self.exports && !is_harmless(name) {
@@ -215,7 +215,7 @@ impl Declaration<'_> {
             walker.script.runs[self.run].risks.push(risk);
         }
         if has_effect || value.is_some() && may_be_file_or_code(name, value) {
-            walker.doubt(DoubtKind::Variable, text);
+            walker.add_doubt(DoubtKind::Variable, text);
         }
         match value.map(|value| Value::Text(value.to_string())) {
             Some(value) if self.is_certain => state.set(name, value),
@@ -233,13 +233,13 @@ impl Declaration<'_> {
             && !affects_programs(name, walker.context, walker.language)
             && !self.exports;
         if !is_harmless {
-            walker.doubt(DoubtKind::Variable, word.shown());
+            walker.add_doubt(DoubtKind::Variable, word.shown());
         }
         state.set(name, Value::Unknown);
     }
 }
 
-fn set(walker: &mut Walker<'_>, words: &[Word], state: &mut ShellState) {
+fn record_set(walker: &mut Walker<'_>, words: &[Word], state: &mut ShellState) {
     state.forget_positional();
     let mut words = words[1..].iter();
     while let Some(word) = words.next() {
@@ -248,7 +248,7 @@ fn set(walker: &mut Walker<'_>, words: &[Word], state: &mut ShellState) {
             Some("-o" | "+o") => match words.next().map(|it| it.literal().unwrap_or("")) {
                 None => {}
                 Some(option) if HARMLESS_SET_OPTIONS.contains(&option) => {}
-                Some(_) => walker.doubt(DoubtKind::State, "set -o"),
+                Some(_) => walker.add_doubt(DoubtKind::State, "set -o"),
             },
             Some(flags) if flags.starts_with(['-', '+']) => {
                 let (letters, has_option) = match flags[1..].strip_suffix('o') {
@@ -256,14 +256,14 @@ fn set(walker: &mut Walker<'_>, words: &[Word], state: &mut ShellState) {
                     None => (&flags[1..], false),
                 };
                 if !letters.chars().all(|c| HARMLESS_SET_LETTERS.contains(c)) {
-                    walker.doubt(DoubtKind::State, flags);
+                    walker.add_doubt(DoubtKind::State, flags);
                 }
                 if has_option && words.next().and_then(Word::literal) != Some("pipefail") {
-                    walker.doubt(DoubtKind::State, flags);
+                    walker.add_doubt(DoubtKind::State, flags);
                 }
             }
             Some(_) => return,
-            None => return walker.doubt(DoubtKind::State, word.shown()),
+            None => return walker.add_doubt(DoubtKind::State, word.shown()),
         }
     }
 }
@@ -274,11 +274,11 @@ pub(super) fn assign_unknown(walker: &mut Walker<'_>, word: &Word, state: &mut S
         Some(name) if is_name(name) => {
             let is_default = matches!(name, "REPLY" | "MAPFILE");
             if !is_default && reaches_programs(name, walker.context, walker.language) {
-                walker.doubt(DoubtKind::Variable, name);
+                walker.add_doubt(DoubtKind::Variable, name);
             }
             state.set(name, Value::Unknown);
         }
-        _ => walker.doubt(DoubtKind::Indirect, word.shown()),
+        _ => walker.add_doubt(DoubtKind::Indirect, word.shown()),
     }
 }
 

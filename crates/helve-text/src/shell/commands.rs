@@ -34,7 +34,7 @@ impl CommandLine {
 
 impl Walker<'_> {
     /// Records a command and everything that follows from it.
-    pub(super) fn command(
+    pub(super) fn record_command(
         &mut self,
         line: CommandLine,
         state: &mut ShellState,
@@ -47,8 +47,8 @@ impl Walker<'_> {
             Some(Word::Literal(name)) if !name.is_empty() => name.clone(),
             Some(word) => {
                 let shown = word.shown().to_string();
-                self.doubt(DoubtKind::Program, &shown);
-                self.run(line.words, line.assignments, None);
+                self.add_doubt(DoubtKind::Program, &shown);
+                self.record_run(line.words, line.assignments, None);
                 return;
             }
             None => return,
@@ -56,37 +56,37 @@ impl Walker<'_> {
         let base = basename(&name);
         if programs::traits(base).obeys_local_config && state.dirs.is_none() {
             // The configuration in an unknown directory may make the program run anything.
-            self.doubt(DoubtKind::Indirect, &name);
+            self.add_doubt(DoubtKind::Indirect, &name);
         }
         if let Some(kind) = shells::shell_kind(base) {
-            return shells::shell(self, line, kind, state, stdin);
+            return shells::record_shell(self, line, kind, state, stdin);
         }
         if names::contains(NameGroup::DirCommand, &name) {
-            return self.dir_command(&name, line, state);
+            return self.record_dir_command(&name, line, state);
         }
         match programs::table_name(base).and_then(|known| args::parse_args(&line.words, known)) {
             Some(parsed) if parsed.spec.traits.opaque_wrapper => {
-                self.doubt(DoubtKind::Wrapper, &name);
-                let run = self.run(line.words.clone(), line.assignments, Some(&parsed));
-                wrappers::guess_inner(self, &line.words, run, state);
+                self.add_doubt(DoubtKind::Wrapper, &name);
+                let run = self.record_run(line.words.clone(), line.assignments, Some(&parsed));
+                wrappers::guess_inner_command(self, &line.words, run, state);
             }
-            Some(parsed) => self.known_program(&name, line, &parsed, state, stdin),
-            None => self.unknown_program(&name, line, state, stdin),
+            Some(parsed) => self.record_known_program(&name, line, &parsed, state, stdin),
+            None => self.record_unknown_program(&name, line, state, stdin),
         }
     }
 
-    fn dir_command(&mut self, name: &str, line: CommandLine, state: &mut ShellState) {
+    fn record_dir_command(&mut self, name: &str, line: CommandLine, state: &mut ShellState) {
         if let Some(assignment) = line.assignments.first() {
-            self.doubt(DoubtKind::Variable, assignment);
+            self.add_doubt(DoubtKind::Variable, assignment);
         }
-        let run = self.run(line.words.clone(), line.assignments, None);
+        let run = self.record_run(line.words.clone(), line.assignments, None);
         self.script.runs[run].approval = Approval::Exempt;
         self.script.runs[run].is_known = true;
         builtins::apply(self, name, &line.words, run, state);
     }
 
     /// Records a command of a program that is in the table.
-    fn known_program(
+    fn record_known_program(
         &mut self,
         name: &str,
         line: CommandLine,
@@ -96,7 +96,7 @@ impl Walker<'_> {
     ) {
         let words = &line.words;
         let base = basename(name);
-        let run = self.run(words.clone(), line.assignments, Some(args));
+        let run = self.record_run(words.clone(), line.assignments, Some(args));
         self.find_output = (base == "find").then(|| find::output(words, args, state));
         let has_no_arguments = words.len() == 1 && name == base;
         if has_no_arguments && self.is_exempt_alone(run, args, stdin) {
@@ -112,7 +112,7 @@ impl Walker<'_> {
         {
             let inner = vec![Word::Literal(program.to_string()), unknown("…")];
             self.with_parent(run, |walker| {
-                walker.command(CommandLine::new(inner), &mut state.clone(), stdin);
+                walker.record_command(CommandLine::new(inner), &mut state.clone(), stdin);
             });
         }
         arg_effects::apply_command(self, &call, state);
@@ -138,14 +138,14 @@ impl Walker<'_> {
         state: &mut ShellState,
     ) {
         match argument.role {
-            ArgRole::Command => wrappers::inner_command(self, call, argument, state),
-            ArgRole::Shell | ArgRole::Split => self.shell_argument(call, argument, state),
+            ArgRole::Command => wrappers::record_inner_command(self, call, argument, state),
+            ArgRole::Shell | ArgRole::Split => self.walk_shell_argument(call, argument, state),
             _ => arg_effects::apply(self, call, argument, state),
         }
     }
 
     /// Analyzes an argument that a program passes to a shell.
-    fn shell_argument(
+    fn walk_shell_argument(
         &mut self,
         call: &Invocation<'_>,
         argument: &Argument,
@@ -153,7 +153,7 @@ impl Walker<'_> {
     ) {
         if argument.role == ArgRole::Split {
             // The words that follow are part of the command too.
-            self.doubt(DoubtKind::Wrapper, argument.value.shown());
+            self.add_doubt(DoubtKind::Wrapper, argument.value.shown());
         }
         let text = match argument.flag {
             Some(_) => argument.value.literal().map(str::to_string),
@@ -169,14 +169,14 @@ impl Walker<'_> {
         // Programs that start a shell start `sh`.
         let outer = std::mem::replace(&mut self.language, ShellLanguage::Posix);
         match text {
-            Some(text) => self.inner_text(call.run, &text, &mut inner, call.stdin),
-            None => self.doubt(DoubtKind::Wrapper, argument.value.shown()),
+            Some(text) => self.walk_inner_text(call.run, &text, &mut inner, call.stdin),
+            None => self.add_doubt(DoubtKind::Wrapper, argument.value.shown()),
         }
         self.language = outer;
     }
 
     /// Records a command of a program that is not in the table.
-    fn unknown_program(
+    fn record_unknown_program(
         &mut self,
         name: &str,
         line: CommandLine,
@@ -184,22 +184,22 @@ impl Walker<'_> {
         stdin: &StdinSource,
     ) {
         let words = &line.words;
-        let run = self.run(words.clone(), line.assignments, None);
+        let run = self.record_run(words.clone(), line.assignments, None);
         self.script.runs[run].is_known = builtins::is_builtin(name);
         // The program may start a shell and pass its own input on to it.
         let is_shell = |word: &Word| shells::shell_kind(basename(word.shown())).is_some();
         if !matches!(stdin, StdinSource::Nothing) && words[1..].iter().any(is_shell) {
             arg_effects::record_code_from_input(self, run);
         }
-        self.dashed_subcommand(name, words, run, state);
-        self.shell_among_arguments(words, run, state);
+        self.record_dashed_subcommand(name, words, run, state);
+        self.walk_shell_among_arguments(words, run, state);
         match name {
-            "eval" => return shells::eval(self, words, run, state, stdin),
-            "source" | "." => return shells::source(self, words, run, state),
+            "eval" => return shells::record_eval(self, words, run, state, stdin),
+            "source" | "." => return shells::record_source(self, words, run, state),
             _ => {}
         }
         if name.contains('/') {
-            self.access(&words[0], AccessKind::Stat, state, Some(run));
+            self.record_access(&words[0], AccessKind::Stat, state, Some(run));
         }
         if !builtins::is_builtin(name) {
             for word in &words[1..] {
@@ -210,7 +210,7 @@ impl Walker<'_> {
     }
 
     /// Analyzes `sh -c TEXT` among the arguments of an unknown program.
-    fn shell_among_arguments(&mut self, words: &[Word], run: usize, state: &ShellState) {
+    fn walk_shell_among_arguments(&mut self, words: &[Word], run: usize, state: &ShellState) {
         let is_shell = |word: &Word| {
             word.literal().is_some_and(|it| shells::shell_kind(basename(it)).is_some())
         };
@@ -220,42 +220,53 @@ impl Walker<'_> {
             words.windows(2).skip(1).position(|it| is_shell(&it[0]) && takes_text(&it[1]));
         if let Some(at) = shell_at {
             let inner = words[at + 1..].to_vec();
-            self.inner_command(run, CommandLine::new(inner), state);
+            self.record_inner_command(run, CommandLine::new(inner), state);
         }
     }
 
     /// Analyzes `git-push` as `git push`.
-    fn dashed_subcommand(&mut self, name: &str, words: &[Word], run: usize, state: &ShellState) {
+    fn record_dashed_subcommand(
+        &mut self,
+        name: &str,
+        words: &[Word],
+        run: usize,
+        state: &ShellState,
+    ) {
         let Some((program, subcommand)) = basename(name).split_once('-') else { return };
         if programs::spec(&format!("{program} {subcommand}")).is_none() {
             return;
         }
-        self.doubt(DoubtKind::Wrapper, name);
+        self.add_doubt(DoubtKind::Wrapper, name);
         let names = [program, subcommand].map(|it| Word::Literal(it.to_string()));
         let inner = names.into_iter().chain(words[1..].iter().cloned()).collect();
-        self.inner_command(run, CommandLine::new(inner), state);
+        self.record_inner_command(run, CommandLine::new(inner), state);
     }
 
     /// Records a command that `run` may start, without input and without effect on the state of the script.
-    pub(super) fn inner_command(&mut self, run: usize, line: CommandLine, state: &ShellState) {
+    pub(super) fn record_inner_command(
+        &mut self,
+        run: usize,
+        line: CommandLine,
+        state: &ShellState,
+    ) {
         self.with_parent(run, |walker| {
-            walker.command(line, &mut state.clone(), &StdinSource::Nothing);
+            walker.record_command(line, &mut state.clone(), &StdinSource::Nothing);
         });
     }
 
     /// Analyzes a text that `run` passes to a shell.
-    pub(super) fn inner_text(
+    pub(super) fn walk_inner_text(
         &mut self,
         run: usize,
         text: &str,
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        self.with_parent(run, |walker| walker.text(text, state, stdin));
+        self.with_parent(run, |walker| walker.walk_text(text, state, stdin));
     }
 
     /// Marks a word as one that a rule must spell out.
-    pub(super) fn risk(&mut self, run: usize, word: usize, spelled: &str, kind: RiskKind) {
+    pub(super) fn add_risk(&mut self, run: usize, word: usize, spelled: &str, kind: RiskKind) {
         let risk = Risk { word, spelled: spelled.to_string(), kind };
         self.script.runs[run].approval = Approval::Required;
         let risks = &mut self.script.runs[run].risks;

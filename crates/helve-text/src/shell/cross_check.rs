@@ -16,8 +16,8 @@ thread_local! {
     static PARSER: RefCell<Option<tree_sitter::Parser>> = const { RefCell::new(None) };
 }
 
-/// Returns a command or redirect that only tree-sitter finds, or an empty text if tree-sitter gives up. Returns `None` if
-/// there is none.
+/// Returns a command or redirect that only tree-sitter finds, or an empty text if tree-sitter gives up. Returns `None`
+/// if our parser finds everything too.
 pub(super) fn disagreement(text: &str, ours: &Parser<'_>) -> Option<String> {
     let Some(tree) = parse(text) else { return Some(String::new()) };
     let programs: HashSet<usize> = ours.program_offsets.iter().copied().collect();

@@ -18,8 +18,8 @@ impl Parser<'_> {
                 let start = self.at;
                 self.expect("((")?;
                 let inside = self.nested(Self::arithmetic)?;
-                // In a here-document, tree-sitter parses arithmetic as commands. An expression that cannot run commands is
-                // excluded from the comparison.
+                // In a here-document, tree-sitter parses arithmetic as commands. An expression that cannot run
+                // commands is excluded from the comparison.
                 if !inside.iter().any(may_run_commands) {
                     self.opaque_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
                 }

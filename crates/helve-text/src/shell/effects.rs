@@ -8,24 +8,29 @@ use super::{AccessKind, DoubtKind, ShellLanguage, Word, arithmetic, expand, vari
 
 impl Walker<'_> {
     /// Records the effects of arithmetic.
-    pub(super) fn calculate(&mut self, pieces: &[Piece], shown: &str, state: &mut ShellState) {
+    pub(super) fn record_arithmetic(
+        &mut self,
+        pieces: &[Piece],
+        shown: &str,
+        state: &mut ShellState,
+    ) {
         self.may_skip_rest |= arithmetic::may_fail(pieces);
-        self.visit(pieces, shown, state);
+        self.walk_pieces(pieces, shown, state);
         match arithmetic::assigned_names(pieces, state) {
             Some(names)
                 if names
                     .iter()
                     .any(|name| variables::affects_programs(name, self.context, self.language)) =>
             {
-                self.doubt(DoubtKind::Variable, shown);
+                self.add_doubt(DoubtKind::Variable, shown);
             }
             Some(names) => names.iter().for_each(|name| state.maybe_set(name, &Value::Number)),
-            None => self.doubt(DoubtKind::Arithmetic, shown),
+            None => self.add_doubt(DoubtKind::Arithmetic, shown),
         }
     }
 
     /// Records everything that happens while a word is expanded.
-    pub(super) fn visit(&mut self, pieces: &[Piece], shown: &str, state: &mut ShellState) {
+    pub(super) fn walk_pieces(&mut self, pieces: &[Piece], shown: &str, state: &mut ShellState) {
         for piece in pieces {
             match piece {
                 Piece::Text { .. } => {}
@@ -33,11 +38,11 @@ impl Walker<'_> {
                     let (outer_find, has_stdin) = (self.find_output.take(), self.has_stdin);
                     let stdin = if has_stdin { StdinSource::File } else { StdinSource::Nothing };
                     self.uncertain_depth += 1;
-                    self.node(body, &mut state.clone(), &stdin);
+                    self.walk_node(body, &mut state.clone(), &stdin);
                     self.uncertain_depth -= 1;
                     (self.find_output, self.has_stdin) = (outer_find, has_stdin);
                 }
-                Piece::Arithmetic { inside, .. } => self.calculate(inside, shown, state),
+                Piece::Arithmetic { inside, .. } => self.record_arithmetic(inside, shown, state),
                 Piece::Parameter { parameter, .. } => {
                     self.may_skip_rest |= match parameter.operator {
                         Operator::None | Operator::Length | Operator::Edit => false,
@@ -47,12 +52,12 @@ impl Walker<'_> {
                         | Operator::Indirect => true,
                     };
                     if let Some(index) = &parameter.index {
-                        self.index(index, shown, state);
+                        self.walk_index(index, shown, state);
                     }
                     match parameter.operator {
-                        Operator::Indirect => self.doubt(DoubtKind::Indirect, shown),
+                        Operator::Indirect => self.add_doubt(DoubtKind::Indirect, shown),
                         Operator::Slice => {
-                            self.calculate(&parameter.operand, shown, state);
+                            self.record_arithmetic(&parameter.operand, shown, state);
                             continue;
                         }
                         Operator::Assign => {
@@ -61,48 +66,48 @@ impl Walker<'_> {
                                 self.context,
                                 self.language,
                             ) {
-                                self.doubt(DoubtKind::Variable, shown);
+                                self.add_doubt(DoubtKind::Variable, shown);
                             }
                             state.set(&parameter.name, Value::Unknown);
                         }
                         Operator::None | Operator::Length | Operator::Default | Operator::Edit => {}
                     }
-                    self.visit(&parameter.operand, shown, state);
+                    self.walk_pieces(&parameter.operand, shown, state);
                 }
             }
         }
     }
 
     /// Records the effects of an array index, which is evaluated as arithmetic.
-    fn index(&mut self, index: &[Piece], shown: &str, state: &mut ShellState) {
+    fn walk_index(&mut self, index: &[Piece], shown: &str, state: &mut ShellState) {
         let is_whole_array =
             matches!(index, [Piece::Text { text, .. }] if text == "@" || text == "*");
         if !is_whole_array {
-            self.calculate(index, shown, state);
+            self.record_arithmetic(index, shown, state);
         }
     }
 
     /// Records the effects of expanding a word, and returns the words that it becomes.
     pub(super) fn expand(&mut self, raw: &RawWord, state: &mut ShellState) -> Vec<Word> {
-        self.visit(&raw.pieces, &raw.shown, state);
+        self.walk_pieces(&raw.pieces, &raw.shown, state);
         if self.language == ShellLanguage::Posix && expand::has_braces(raw) {
             // Some shells with the name `sh` expand braces and others do not.
-            self.doubt(DoubtKind::Disagreement, &raw.shown);
+            self.add_doubt(DoubtKind::Disagreement, &raw.shown);
         }
         if expand::is_ambiguous(raw) {
-            self.doubt(DoubtKind::Disagreement, &raw.shown);
+            self.add_doubt(DoubtKind::Disagreement, &raw.shown);
         }
         if expand::may_expand_to_glob(raw, state) {
-            self.doubt(DoubtKind::Indirect, &raw.shown);
+            self.add_doubt(DoubtKind::Indirect, &raw.shown);
         }
         for pattern in expand::globs_in_variables(raw, state) {
             if pattern.contains([' ', '\t', '\n']) {
-                self.doubt(DoubtKind::Indirect, &raw.shown);
+                self.add_doubt(DoubtKind::Indirect, &raw.shown);
             }
-            self.access(&Word::Glob(pattern), AccessKind::ExpandAgain, state, None);
+            self.record_access(&Word::Glob(pattern), AccessKind::ExpandAgain, state, None);
         }
         let words = expand::words(raw, &raw.shown, state).unwrap_or_else(|| {
-            self.doubt(DoubtKind::TooMany, &raw.shown);
+            self.add_doubt(DoubtKind::TooMany, &raw.shown);
             Vec::new()
         });
         for word in &words {
@@ -112,14 +117,14 @@ impl Walker<'_> {
                 Word::Dynamic(_) => expand::has_unquoted_wildcards(raw),
             };
             if is_expanded {
-                self.access(word, AccessKind::Expand, state, None);
+                self.record_access(word, AccessKind::Expand, state, None);
             }
         }
         words
     }
 
     /// Records the effects of a simple command: its assignments, redirects and words.
-    pub(super) fn simple_command(
+    pub(super) fn walk_simple_command(
         &mut self,
         simple: &SimpleCommand,
         state: &mut ShellState,
@@ -127,7 +132,7 @@ impl Walker<'_> {
     ) {
         for assignment in &simple.assignments {
             match &assignment.value {
-                AssignValue::Text(raw) => self.visit(&raw.pieces, &raw.shown, state),
+                AssignValue::Text(raw) => self.walk_pieces(&raw.pieces, &raw.shown, state),
                 AssignValue::Array(words) => {
                     for raw in words {
                         self.expand(raw, state);
@@ -135,24 +140,24 @@ impl Walker<'_> {
                 }
             }
             if let Some(index) = &assignment.index {
-                self.index(&index.pieces, &assignment.shown, state);
+                self.walk_index(&index.pieces, &assignment.shown, state);
             }
         }
         let mut words = Vec::new();
         for raw in &simple.words {
             words.extend(self.expand(raw, state));
         }
-        let stdin = self.redirects(&simple.redirects, state, stdin);
+        let stdin = self.record_redirects(&simple.redirects, state, stdin);
         let mut after = state.clone();
         if words.is_empty() {
             // If all words expand to nothing, the assignments apply to the shell itself.
             for assignment in &simple.assignments {
-                self.assign(assignment, &mut after);
+                self.record_assignment(assignment, &mut after);
             }
         } else {
             let has_redirect = usize::from(!simple.redirects.is_empty());
             self.uncertain_depth += has_redirect;
-            self.command_with_assignments(simple, words, &mut after, &stdin);
+            self.record_command_with_assignments(simple, words, &mut after, &stdin);
             self.uncertain_depth -= has_redirect;
         }
         if simple.redirects.iter().all(Redirect::cannot_fail) {
@@ -167,7 +172,7 @@ impl Walker<'_> {
     }
 
     /// Records the command that the words form, with the assignments before it.
-    fn command_with_assignments(
+    fn record_command_with_assignments(
         &mut self,
         simple: &SimpleCommand,
         words: Vec<Word>,
@@ -182,17 +187,17 @@ impl Walker<'_> {
         let (harmless, harmful): (Vec<&Assignment>, Vec<&Assignment>) =
             simple.assignments.iter().partition(is_harmless);
         let run = self.script.runs.len();
-        self.command(CommandLine { words, assignments: shown(harmful) }, state, stdin);
+        self.record_command(CommandLine { words, assignments: shown(harmful) }, state, stdin);
         if let Some(run) = self.script.runs.get_mut(run) {
             run.harmless_assignments = shown(harmless);
         }
     }
 
-    fn assign(&mut self, assignment: &Assignment, state: &mut ShellState) {
+    fn record_assignment(&mut self, assignment: &Assignment, state: &mut ShellState) {
         let (name, value) = (&assignment.name, assignment.value_after(state));
         let is_file_or_code = variables::may_be_file_or_code(name, value.text());
         if is_file_or_code || variables::affects_programs(name, self.context, self.language) {
-            self.doubt(DoubtKind::Variable, &assignment.shown);
+            self.add_doubt(DoubtKind::Variable, &assignment.shown);
         }
         if self.may_skip_rest {
             state.maybe_set(name, &value);
@@ -207,10 +212,10 @@ impl Assignment {
     fn value_after(&self, state: &ShellState) -> Value {
         match &self.value {
             AssignValue::Text(raw) if !self.append && self.index.is_none() => {
-                expand::value(raw, state)
+                expand::assigned_value(raw, state)
             }
             AssignValue::Text(raw) => {
-                let values = [expand::value(raw, state), state.value(&self.name)];
+                let values = [expand::assigned_value(raw, state), state.value(&self.name)];
                 if values.iter().any(Value::may_be_glob) {
                     Value::UnknownGlob
                 } else {

@@ -12,7 +12,9 @@ pub(super) fn words(raw: &RawWord, shown: &str, state: &ShellState) -> Option<Ve
     let mut words = Vec::new();
     for items in braces::expand(&raw.pieces)? {
         words.extend(
-            fields::expand(&items, state).into_iter().map(|field| fragments::word(&field, shown)),
+            fields::expand(&items, state)
+                .into_iter()
+                .map(|field| fragments::to_word(&field, shown)),
         );
     }
     Some(words)
@@ -52,16 +54,16 @@ pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<Strin
     raw.pieces.iter().filter_map(pattern).collect()
 }
 
-/// Expands a word to a single word, where the shell does no brace expansion, splitting and globbing: in redirects, tests
-/// and here-strings.
+/// Expands a word to a single word, where the shell does no brace expansion, splitting and globbing: in redirects,
+/// tests and here-strings.
 pub(super) fn single_word(pieces: &[Piece], shown: &str, state: &ShellState) -> Word {
     let items: Vec<Item<'_>> = pieces.iter().flat_map(items).collect();
     let joined: Vec<Fragment> = fields::expand(&items, state).into_iter().flatten().collect();
-    fragments::word(&joined, shown)
+    fragments::to_word(&joined, shown)
 }
 
 /// Returns the value that an assignment stores.
-pub(super) fn value(raw: &RawWord, state: &ShellState) -> Value {
+pub(super) fn assigned_value(raw: &RawWord, state: &ShellState) -> Value {
     let quoted: Vec<Piece> = raw.pieces.iter().map(quote).collect();
     let has_later_tilde = raw
         .pieces

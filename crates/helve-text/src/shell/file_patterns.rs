@@ -19,7 +19,7 @@ const MAX_ALTERNATIVES: usize = 32;
 
 const MAX_PATH_BYTES: usize = 4_096;
 
-/// Returns the file that a name names, or the secret file that a glob matches: as written, and in lower case. A glob that
+/// Returns the file with this name, or the secret file that a glob matches: as written, and in lower case. A glob that
 /// matches nearly everything is ignored.
 pub(super) fn files_selected_by(value: &str) -> Vec<Word> {
     if value.starts_with('!') {
@@ -37,7 +37,7 @@ fn with_lower_case(value: &str) -> Vec<Word> {
     file_for(value).into_iter().chain(folded).collect()
 }
 
-/// Returns the file that a name names, or a secret file that a glob matches.
+/// Returns the file with this name, or a secret file that a glob matches.
 fn file_for(value: &str) -> Option<Word> {
     // No path is this long. A pattern that is too long to examine may select anything.
     if value.len() > MAX_PATH_BYTES {

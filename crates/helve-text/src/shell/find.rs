@@ -10,8 +10,8 @@ use super::{DynamicKind, DynamicWord, Word};
 const PRINTING_FLAGS: &[&str] =
     &["-print", "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-help", "--help"];
 
-/// Words that make a `-type` test unreliable. `-o` and others may skip the test, `-L` and others follow symbolic links. The
-/// empty text stands for a word that is only known at run time.
+/// Words that make a `-type` test unreliable. `-o` and others may skip the test, `-L` and others follow symbolic
+/// links. The empty text stands for a word that is only known at run time.
 const WEAKENS_TYPE_TEST: &[&str] =
     &["-o", "-or", "!", "-not", ",", "(", "-L", "-follow", "-fprintf", "-files0-from", ""];
 
@@ -39,7 +39,8 @@ pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> F
     }
 }
 
-/// Whether a `-type` test before the word at index `before` certainly excludes symbolic links, which could lead anywhere.
+/// Whether a `-type` test before the word at index `before` certainly excludes symbolic links, which could lead
+/// anywhere.
 pub(super) fn excludes_links(words: &[Word], before: usize) -> bool {
     const COMMANDS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
     let texts: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("")).collect();

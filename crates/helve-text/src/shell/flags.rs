@@ -7,28 +7,28 @@ use super::{DynamicKind, DynamicWord, RiskKind, Word, WordRole};
 
 impl ArgParser<'_> {
     /// Parses a word that is only known at run time. A word that may turn out to be a flag counts as an unlisted flag.
-    pub(super) fn dynamic(&mut self, at: usize, dynamic: &DynamicWord) {
+    pub(super) fn parse_dynamic(&mut self, at: usize, dynamic: &DynamicWord) {
         let is_harmless = match dynamic.kind {
             DynamicKind::Number
             | DynamicKind::Commit
             | DynamicKind::Pipe
             | DynamicKind::FindResult { .. } => true,
-            DynamicKind::Revision => self.role(0) == Some(ArgRole::Revision),
+            DynamicKind::Revision => self.operand_role(0) == Some(ArgRole::Revision),
             DynamicKind::Anything => false,
         };
         if self.parsed.spec.traits.any_flag || is_harmless && !dynamic.prefix.starts_with('-') {
-            return self.operand(at);
+            return self.parse_operand(at);
         }
         if self.flags_ended {
-            return self.operand(at);
+            return self.parse_operand(at);
         }
         if dynamic.may_split {
-            self.risk(at, None, RiskKind::Unlisted);
-            return self.operand(at);
+            self.add_risk(at, None, RiskKind::Unlisted);
+            return self.parse_operand(at);
         }
         let start = dynamic.prefix.as_str();
         if !(start.is_empty() || start.starts_with('-')) {
-            return self.operand(at);
+            return self.parse_operand(at);
         }
         let value = Word::Dynamic(DynamicWord { prefix: String::new(), ..dynamic.clone() });
         let flag = match start.split_once('=') {
@@ -41,7 +41,7 @@ impl ArgParser<'_> {
                 self.note_flag(&flag);
                 if start == flag && dynamic.may_end_at_prefix {
                     // If the value is empty, the next word becomes the value, and the words after it get other roles.
-                    self.risk(at, None, RiskKind::Unlisted);
+                    self.add_risk(at, None, RiskKind::Unlisted);
                 }
                 self.push_value(role, at, value, &flag);
             }
@@ -50,8 +50,8 @@ impl ArgParser<'_> {
                 self.note_flag(&flag);
             }
             _ => {
-                self.risk(at, None, RiskKind::Unlisted);
-                self.operand(at);
+                self.add_risk(at, None, RiskKind::Unlisted);
+                self.parse_operand(at);
             }
         }
     }
@@ -76,7 +76,7 @@ impl ArgParser<'_> {
     }
 
     /// Parses `--flag`, `--flag=value`, and the single-dash flags of `find` and `go`.
-    pub(super) fn long_flag(&mut self, at: usize, text: &str) {
+    pub(super) fn parse_long_flag(&mut self, at: usize, text: &str) {
         self.parsed.roles[at] = WordRole::Flag;
         let spec = self.parsed.spec;
         let (name, value) = match text.split_once('=') {
@@ -102,26 +102,26 @@ impl ArgParser<'_> {
                 self.push_value(role, at, self.attached_value(role, at, value), name);
                 self.enter_module(role, name, value);
             }
-            (Some(FlagValue::Value(role)), None) => self.next_value(role, name),
+            (Some(FlagValue::Value(role)), None) => self.parse_next_value(role, name),
             (Some(FlagValue::Pair(role)), None) => {
-                self.next_value(ArgRole::Text, name);
-                self.next_value(role, name);
+                self.parse_next_value(ArgRole::Text, name);
+                self.parse_next_value(role, name);
             }
-            (Some(FlagValue::Exec), None) => self.exec_command(name),
+            (Some(FlagValue::Exec), None) => self.parse_exec_command(name),
             (Some(FlagValue::Risk(kind)), _)
             | (Some(FlagValue::RiskWithValue(kind) | FlagValue::RiskIfAttached(kind)), Some(_)) => {
-                self.risk(at, Some(name), kind);
+                self.add_risk(at, Some(name), kind);
             }
             (Some(FlagValue::RiskWithValue(kind)), None) => {
-                self.risk(at, Some(name), kind);
-                self.next_value(ArgRole::Text, name);
+                self.add_risk(at, Some(name), kind);
+                self.parse_next_value(ArgRole::Text, name);
             }
             // Most programs with single-dash flags are written in Go, where every switch takes a boolean value.
             (Some(FlagValue::Nothing), Some("true" | "false")) if spec.traits.single_dash => {}
             (None, None) if spec.traits.single_dash && self.has_attached_number(name) => {}
             (Some(FlagValue::Nothing | FlagValue::Pair(_) | FlagValue::Exec), Some(_))
             | (None, _) => {
-                self.risk(at, Some(name), RiskKind::Unlisted);
+                self.add_risk(at, Some(name), RiskKind::Unlisted);
             }
         }
     }
@@ -134,7 +134,7 @@ impl ArgParser<'_> {
     }
 
     /// Parses the next word as the value of a flag.
-    fn next_value(&mut self, role: ArgRole, flag: &str) {
+    fn parse_next_value(&mut self, role: ArgRole, flag: &str) {
         let at = self.at;
         let Some(word) = self.words.get(at) else { return };
         self.at += 1;
@@ -145,7 +145,7 @@ impl ArgParser<'_> {
         if !is_mode_value
             && word.prefix().strip_prefix('-').is_some_and(|rest| rest.starts_with(is_letter))
         {
-            self.risk(at, None, RiskKind::Unlisted);
+            self.add_risk(at, None, RiskKind::Unlisted);
         }
         if let Word::Dynamic(DynamicWord {
             may_split: true,
@@ -154,7 +154,7 @@ impl ArgParser<'_> {
         }) = word
         {
             // If the word expands to nothing, the next word becomes the value, and the words after it get other roles.
-            self.risk(at, None, RiskKind::Unlisted);
+            self.add_risk(at, None, RiskKind::Unlisted);
         }
         self.push_value(role, at, word.clone(), flag);
         self.add_spilled_operands(at);
@@ -176,7 +176,7 @@ impl ArgParser<'_> {
     }
 
     /// Parses `-abc`, `-ovalue` or `-5`.
-    pub(super) fn cluster(&mut self, at: usize, text: &str) {
+    pub(super) fn parse_cluster(&mut self, at: usize, text: &str) {
         self.parsed.roles[at] = WordRole::Flag;
         let spec = self.parsed.spec;
         let letters = &text[1..];
@@ -205,31 +205,31 @@ impl ArgParser<'_> {
                     );
                 }
                 Some(FlagValue::Value(role)) if rest.is_empty() => {
-                    return self.next_value(role, &flag);
+                    return self.parse_next_value(role, &flag);
                 }
                 Some(FlagValue::Value(role)) => {
                     self.push_value(role, at, self.attached_value(role, at, rest), &flag);
                     return self.enter_module(role, &flag, rest);
                 }
                 Some(FlagValue::Risk(kind) | FlagValue::RiskIfAttached(kind)) => {
-                    return self.risk(at, Some(spelled), kind);
+                    return self.add_risk(at, Some(spelled), kind);
                 }
                 Some(FlagValue::RiskWithValue(kind)) => {
-                    self.risk(at, Some(spelled), kind);
+                    self.add_risk(at, Some(spelled), kind);
                     if rest.is_empty() {
-                        self.next_value(ArgRole::Text, &flag);
+                        self.parse_next_value(ArgRole::Text, &flag);
                     }
                     return;
                 }
                 Some(FlagValue::Pair(_) | FlagValue::Exec) | None => {
-                    return self.risk(at, Some(spelled), RiskKind::Unlisted);
+                    return self.add_risk(at, Some(spelled), RiskKind::Unlisted);
                 }
             }
         }
     }
 
     /// Parses `tar tf archive`: letters first, then their values in order.
-    pub(super) fn dashless_flags(&mut self) {
+    pub(super) fn parse_dashless_flags(&mut self) {
         if !self.parsed.spec.traits.dashless {
             return;
         }
@@ -237,7 +237,7 @@ impl ArgParser<'_> {
             Some(Word::Literal(text)) if !text.starts_with('-') => text,
             Some(Word::Literal(_)) | None => return,
             Some(Word::Glob(_) | Word::Dynamic(_)) => {
-                return self.risk(1, None, RiskKind::Unlisted);
+                return self.add_risk(1, None, RiskKind::Unlisted);
             }
         };
         self.parsed.roles[1] = WordRole::Flag;
@@ -247,23 +247,23 @@ impl ArgParser<'_> {
             self.note_flag(&flag);
             match self.parsed.spec.flag(&flag) {
                 Some(FlagValue::Nothing | FlagValue::Optional) => {}
-                Some(FlagValue::Value(role)) => self.next_value(role, &flag),
+                Some(FlagValue::Value(role)) => self.parse_next_value(role, &flag),
                 Some(FlagValue::Risk(kind) | FlagValue::RiskIfAttached(kind)) => {
-                    self.risk(1, None, kind)
+                    self.add_risk(1, None, kind)
                 }
                 Some(FlagValue::RiskWithValue(kind)) => {
-                    self.risk(1, None, kind);
-                    self.next_value(ArgRole::Text, &flag);
+                    self.add_risk(1, None, kind);
+                    self.parse_next_value(ArgRole::Text, &flag);
                 }
                 Some(FlagValue::Pair(_) | FlagValue::Exec) | None => {
-                    self.risk(1, None, RiskKind::Unlisted);
+                    self.add_risk(1, None, RiskKind::Unlisted);
                 }
             }
         }
     }
 
     /// Parses `-exec program … ;`.
-    fn exec_command(&mut self, flag: &str) {
+    fn parse_exec_command(&mut self, flag: &str) {
         let start = self.at;
         let end = exec_end(self.words, start, flag);
         self.at = (end + 1).min(self.words.len());
@@ -289,7 +289,7 @@ impl ArgParser<'_> {
                 None => word.prefix().is_empty() || word.prefix().starts_with('-'),
             };
             if may_be_terminator && self.words[at + 1..end].iter().any(may_be_flag) {
-                self.risk(at, None, RiskKind::Unlisted);
+                self.add_risk(at, None, RiskKind::Unlisted);
             }
         }
     }

@@ -18,9 +18,9 @@ pub(super) enum MayBeEmpty {
 }
 
 /// Joins fragments into the word that the program receives.
-pub(super) fn word(fragments: &[Fragment], shown: &str) -> Word {
+pub(super) fn to_word(fragments: &[Fragment], shown: &str) -> Word {
     if fragments.iter().any(|fragment| matches!(fragment, Fragment::Unknown { .. })) {
-        return Word::Dynamic(dynamic(fragments, shown));
+        return Word::Dynamic(dynamic_word(fragments, shown));
     }
     let unquoted: String = fragments
         .iter()
@@ -38,7 +38,7 @@ pub(super) fn word(fragments: &[Fragment], shown: &str) -> Word {
 }
 
 /// Describes a word with unknown fragments.
-fn dynamic(fragments: &[Fragment], shown: &str) -> DynamicWord {
+fn dynamic_word(fragments: &[Fragment], shown: &str) -> DynamicWord {
     let unknowns: Vec<(DynamicKind, bool)> = fragments
         .iter()
         .filter_map(|fragment| match fragment {

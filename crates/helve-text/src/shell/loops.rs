@@ -13,7 +13,7 @@ const MAX_UNROLLED: usize = 8;
 pub(super) const MAX_BODIES: usize = 128;
 
 impl Walker<'_> {
-    pub(super) fn while_loop(
+    pub(super) fn walk_while(
         &mut self,
         condition: &Node,
         body: &Node,
@@ -24,12 +24,12 @@ impl Walker<'_> {
         forget_mutations(state, body);
         self.record_uncertain(|walker| {
             // A `break` may end the condition or the body early.
-            walker.branch(condition, state, stdin);
-            walker.branch(body, state, stdin);
+            walker.walk_branch(condition, state, stdin);
+            walker.walk_branch(body, state, stdin);
         });
     }
 
-    pub(super) fn for_loop(
+    pub(super) fn walk_for(
         &mut self,
         name: &str,
         raw_words: Option<&[RawWord]>,
@@ -37,7 +37,7 @@ impl Walker<'_> {
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        let words = self.loop_head(name, raw_words.unwrap_or(&[]), state);
+        let words = self.walk_loop_head(name, raw_words.unwrap_or(&[]), state);
         let words = self.expand_globs(words, state);
         forget_mutations(state, body);
         let values: Option<Vec<Value>> = words
@@ -60,10 +60,10 @@ impl Walker<'_> {
             Some(_) | None => vec![Value::Unknown],
         };
         self.bodies_left = self.bodies_left.saturating_sub(values.len());
-        self.loop_bodies(name, values, body, state, stdin);
+        self.walk_loop_bodies(name, values, body, state, stdin);
     }
 
-    pub(super) fn select(
+    pub(super) fn walk_select(
         &mut self,
         name: &str,
         raw_words: &[RawWord],
@@ -71,25 +71,25 @@ impl Walker<'_> {
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        self.loop_head(name, raw_words, state);
+        self.walk_loop_head(name, raw_words, state);
         forget_mutations(state, body);
-        self.loop_bodies(name, vec![Value::Unknown], body, state, stdin);
+        self.walk_loop_bodies(name, vec![Value::Unknown], body, state, stdin);
     }
 
     /// Records that a loop sets its variable, and returns the words that it iterates over.
-    fn loop_head(
+    fn walk_loop_head(
         &mut self,
         name: &str,
         raw_words: &[RawWord],
         state: &mut ShellState,
     ) -> Vec<Word> {
         if variables::reaches_programs(name, self.context, self.language) {
-            self.doubt(DoubtKind::Variable, name);
+            self.add_doubt(DoubtKind::Variable, name);
         }
         raw_words.iter().flat_map(|raw| self.expand(raw, state)).collect()
     }
 
-    fn loop_bodies(
+    fn walk_loop_bodies(
         &mut self,
         name: &str,
         values: Vec<Value>,
@@ -100,7 +100,7 @@ impl Walker<'_> {
         self.record_uncertain(|walker| {
             for value in values {
                 state.replace(name, value);
-                walker.branch(body, state, stdin);
+                walker.walk_branch(body, state, stdin);
             }
         });
         state.replace(name, Value::Unknown);
@@ -154,7 +154,7 @@ pub(super) fn forget_mutations(state: &mut ShellState, body: &Node) {
     }
     for (name, only_numbers) in mutations.variables {
         let value = match state.variables.get(&name) {
-            Some(value) if only_numbers && value.is_number() => value.clone().or(&Value::Number),
+            Some(value) if only_numbers && value.is_number() => value.clone().merge(&Value::Number),
             _ if only_numbers && state.is_number_or_inherited(&name) => Value::NumberOrInherited,
             Some(_) | None => Value::Unknown,
         };

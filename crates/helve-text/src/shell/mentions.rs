@@ -38,8 +38,8 @@ impl Run {
         mentioned
     }
 
-    /// Whether a word is certainly not a program to run: a subcommand, a script of the project, or the name of a package
-    /// or another object.
+    /// Whether a word is certainly not a program to run: a subcommand, a script of the project, or the name of a
+    /// package or another object.
     fn is_plain_name(&self, at: usize) -> bool {
         let word = |at: usize| self.words.get(at).map_or("", Word::shown);
         let is_flag = |it: &str| it.starts_with('-');

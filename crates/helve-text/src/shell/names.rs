@@ -41,11 +41,11 @@ pub(super) enum NameGroup {
     PackageManager,
     /// A subcommand of package managers that has the name of a program.
     PackageSubcommand,
-    /// A flag of these programs that takes no value.
+    /// A flag of package managers and of [`NameGroup::SubcommandProgram`] that takes no value.
     FlagWithoutValue,
     /// A package manager whose `run` only runs scripts of the project.
     ScriptRunner,
-    /// A subcommand of these programs whose operands are names, not programs to run.
+    /// A subcommand of such programs whose operands are names, not programs to run, like `install`.
     SubcommandTakingNames,
     /// A program whose operands are names, not programs to run.
     ProgramTakingNames,

@@ -12,24 +12,26 @@ pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellSt
                 // The shell did not expand the tilde here, but the program may.
                 let has_tilde = path.starts_with('~');
                 let word = if has_tilde { unknown(path) } else { Word::Literal(path.to_string()) };
-                walker.access(&word, AccessKind::PassedToUnknown, state, Some(run));
+                walker.record_access(&word, AccessKind::PassedToUnknown, state, Some(run));
             }
         }
         Word::Glob(_) => {
-            walker.access(word, AccessKind::Expand, state, Some(run));
-            walker.access(word, AccessKind::PassedToUnknown, state, Some(run));
+            walker.record_access(word, AccessKind::Expand, state, Some(run));
+            walker.record_access(word, AccessKind::PassedToUnknown, state, Some(run));
         }
         Word::Dynamic(dynamic)
             if matches!(dynamic.kind, DynamicKind::Number | DynamicKind::Commit) => {}
-        Word::Dynamic(_) => walker.access(word, AccessKind::PassedToUnknown, state, Some(run)),
+        Word::Dynamic(_) => {
+            walker.record_access(word, AccessKind::PassedToUnknown, state, Some(run))
+        }
     }
 }
 
 /// Returns the parts of a word that may be paths: `src`, `--out=/x`, `-I/x`, `/a:/b`.
 pub(super) fn paths_in(text: &str) -> Vec<&str> {
     let is_flag = text.starts_with('-') && text != "-";
-    // Where a path may begin: `--file=x`, `a@x`, `-fx`, `--out/x`. From there the rest of the word is taken as one path,
-    // because a path may contain separators; below, it is also split at them.
+    // Where a path may begin: `--file=x`, `a@x`, `-fx`, `--out/x`. From there the rest of the word is taken as one
+    // path, because a path may contain separators; below, it is also split at them.
     let mut starts: Vec<usize> = match is_flag {
         true => text.find('/').filter(|_| !text.contains('=')).into_iter().collect(),
         false => vec![0],

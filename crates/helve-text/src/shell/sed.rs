@@ -142,8 +142,8 @@ impl Sed<'_> {
     }
 
     /// Returns the length of a bracket expression that contains the delimiter. Some versions of sed end the pattern at
-    /// that delimiter and parse the rest as flags and commands. So the rest must not contain a letter of a flag or command
-    /// that reads a file, writes one or runs a program.
+    /// that delimiter and parse the rest as flags and commands. So the rest must not contain a letter of a flag or
+    /// command that reads a file, writes one or runs a program.
     fn ambiguous_bracket(&self) -> Option<usize> {
         if self.rest.contains(['w', 'W', 'r', 'R', 'e', '\\', '\n']) {
             return None;

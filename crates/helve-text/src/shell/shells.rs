@@ -35,7 +35,7 @@ pub(super) fn shell_kind(base: &str) -> Option<ShellKind> {
 }
 
 /// Records `sh -c TEXT`, `sh FILE`, or a shell that reads its standard input.
-pub(super) fn shell(
+pub(super) fn record_shell(
     walker: &mut Walker<'_>,
     line: CommandLine,
     kind: ShellKind,
@@ -43,22 +43,22 @@ pub(super) fn shell(
     stdin: &StdinSource,
 ) {
     let words = &line.words;
-    let run = walker.run(words.clone(), line.assignments, None);
+    let run = walker.record_run(words.clone(), line.assignments, None);
     walker.script.runs[run].is_known = true;
     walker.script.runs[run].is_interpreter = true;
     let outer = walker.language;
     match kind {
         ShellKind::Analyzed(language) => walker.language = language,
-        ShellKind::Other => walker.doubt(DoubtKind::Wrapper, words[0].shown()),
+        ShellKind::Other => walker.add_doubt(DoubtKind::Wrapper, words[0].shown()),
     }
     let (operand_at, takes_text) = parse_shell_flags(walker, words, run);
     match (words.get(operand_at), takes_text) {
         (Some(Word::Literal(text)), true) => {
             let mut inner = state.for_new_shell(walker.context, walker.language);
             set_positional(&mut inner, &words[operand_at + 1..]);
-            walker.inner_text(run, text, &mut inner, stdin);
+            walker.walk_inner_text(run, text, &mut inner, stdin);
         }
-        (Some(word), true) => dynamic_text(walker, word, run, state),
+        (Some(word), true) => record_dynamic_text(walker, word, run, state),
         (Some(word), false) => {
             walker.script.runs[run].roles[operand_at] = WordRole::Script;
             arg_effects::record_script(walker, word, state, run);
@@ -74,7 +74,7 @@ pub(super) fn shell(
             }
             if let StdinSource::Text(Some(text)) = stdin {
                 let mut inner = state.for_new_shell(walker.context, walker.language);
-                walker.inner_text(run, text, &mut inner, &StdinSource::Nothing);
+                walker.walk_inner_text(run, text, &mut inner, &StdinSource::Nothing);
             }
         }
     }
@@ -107,7 +107,7 @@ fn parse_shell_flags(walker: &mut Walker<'_>, words: &[Word], run: usize) -> (us
         at += 1;
         if text.starts_with("--") {
             if !HARMLESS_FLAGS.contains(&text.as_str()) {
-                walker.risk(run, flag_at, text, RiskKind::Runs);
+                walker.add_risk(run, flag_at, text, RiskKind::Runs);
                 at += usize::from(matches!(text.as_str(), "--rcfile" | "--init-file"));
             }
             continue;
@@ -119,13 +119,13 @@ fn parse_shell_flags(walker: &mut Walker<'_>, words: &[Word], run: usize) -> (us
                 'o' | 'O' => {
                     let is_harmless = |it: &str| letter == 'o' && HARMLESS_OPTIONS.contains(&it);
                     if !words.get(at).and_then(Word::literal).is_some_and(is_harmless) {
-                        walker.risk(run, flag_at, text, RiskKind::Runs);
+                        walker.add_risk(run, flag_at, text, RiskKind::Runs);
                     }
                     at += 1;
                 }
                 's' => arg_effects::record_code_from_input(walker, run),
                 letter if HARMLESS_LETTERS.contains(letter) => {}
-                _ => walker.risk(run, flag_at, text, RiskKind::Runs),
+                _ => walker.add_risk(run, flag_at, text, RiskKind::Runs),
             }
         }
     }
@@ -133,18 +133,23 @@ fn parse_shell_flags(walker: &mut Walker<'_>, words: &[Word], run: usize) -> (us
 }
 
 /// Records a shell text that is only known at run time. Commands that are visible in its source are listed.
-pub(super) fn dynamic_text(walker: &mut Walker<'_>, word: &Word, run: usize, state: &ShellState) {
-    walker.doubt(DoubtKind::Wrapper, word.shown());
+pub(super) fn record_dynamic_text(
+    walker: &mut Walker<'_>,
+    word: &Word,
+    run: usize,
+    state: &ShellState,
+) {
+    walker.add_doubt(DoubtKind::Wrapper, word.shown());
     walker.with_parent(run, |walker| {
         for words in rough_scan::commands(&rough_scan::replace_quotes(word.shown())) {
             let line = CommandLine::new(words.into_iter().map(Word::Literal).collect());
-            walker.command(line, &mut state.clone(), &StdinSource::Nothing);
+            walker.record_command(line, &mut state.clone(), &StdinSource::Nothing);
         }
     });
 }
 
 /// Records `eval`, which runs its words in the current shell.
-pub(super) fn eval(
+pub(super) fn record_eval(
     walker: &mut Walker<'_>,
     words: &[Word],
     run: usize,
@@ -156,17 +161,22 @@ pub(super) fn eval(
     let words = &words[1 + double_dash..];
     let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
     match texts {
-        Some(texts) => walker.inner_text(run, &texts.join(" "), state, stdin),
+        Some(texts) => walker.walk_inner_text(run, &texts.join(" "), state, stdin),
         None => {
             let shown: Vec<&str> = words.iter().map(Word::shown).collect();
-            dynamic_text(walker, &unknown(&shown.join(" ")), run, state);
+            record_dynamic_text(walker, &unknown(&shown.join(" ")), run, state);
             state.forget_all();
         }
     }
 }
 
 /// Records `source FILE`. Afterwards all variables and the working directory are unknown.
-pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
+pub(super) fn record_source(
+    walker: &mut Walker<'_>,
+    words: &[Word],
+    run: usize,
+    state: &mut ShellState,
+) {
     walker.script.runs[run].is_interpreter = true;
     let at = if words.get(1).and_then(Word::literal) == Some("--") { 2 } else { 1 };
     if let Some(file) = words.get(at) {

@@ -107,7 +107,7 @@ impl ShellState {
     /// Assigns a variable. A variable that was set before may keep its old value, because it may be read-only.
     pub(super) fn set(&mut self, name: &str, value: Value) {
         let value = match self.variables.get(name) {
-            Some(current) => current.clone().or(&value),
+            Some(current) => current.clone().merge(&value),
             None => value,
         };
         self.replace(name, value);
@@ -116,7 +116,7 @@ impl ShellState {
     /// Records an assignment that may not happen.
     pub(super) fn maybe_set(&mut self, name: &str, value: &Value) {
         let current = self.variables.get(name).cloned().unwrap_or_else(|| self.initial_value(name));
-        self.replace(name, current.or(value));
+        self.replace(name, current.merge(value));
     }
 
     /// Returns the value of a variable before its first assignment.
@@ -172,7 +172,7 @@ impl ShellState {
     pub(super) fn join(&mut self, other: &ShellState) {
         self.after_cd = None;
         self.has_untracked |= other.has_untracked;
-        self.dirs = union(&self.dirs, &other.dirs);
+        self.dirs = union_dirs(&self.dirs, &other.dirs);
         if self.previous != other.previous {
             self.previous = None;
         }
@@ -187,7 +187,7 @@ impl ShellState {
             state.variables.get(name).cloned().unwrap_or_else(|| self.initial_value(name))
         };
         let joined =
-            names.map(|name| (name.clone(), value_in(self, name).or(&value_in(other, name))));
+            names.map(|name| (name.clone(), value_in(self, name).merge(&value_in(other, name))));
         self.variables = Rc::new(joined.collect());
     }
 }
@@ -236,7 +236,7 @@ impl Value {
     }
 
     /// Returns what is known about a variable that has either of two values.
-    pub(super) fn or(self, other: &Value) -> Value {
+    pub(super) fn merge(self, other: &Value) -> Value {
         if self == *other {
             self
         } else if self.is_number() && other.is_number() {
@@ -260,7 +260,7 @@ fn only_dir(dirs: &PossibleDirs) -> Option<String> {
 }
 
 /// Returns the directories of both sets, or `None` if there are too many.
-pub(super) fn union(one: &PossibleDirs, other: &PossibleDirs) -> PossibleDirs {
+pub(super) fn union_dirs(one: &PossibleDirs, other: &PossibleDirs) -> PossibleDirs {
     let mut all = one.clone()?;
     for dir in other.as_ref()? {
         if !all.contains(dir) {

@@ -16,7 +16,7 @@ const INFIX_OPERATORS: &[&str] =
     &["=", "==", "=~", "!=", "<", ">", "&&", "||", "-a", "-o", "-nt", "-ot", "-ef", "]", ")"];
 
 /// Records the effects of a test. `run` is `None` for `[[`, which is not a command.
-pub(super) fn check(
+pub(super) fn record_test(
     walker: &mut Walker<'_>,
     words: &[Word],
     state: &ShellState,
@@ -27,29 +27,29 @@ pub(super) fn check(
         let previous = at.checked_sub(1).and_then(|at| words.get(at));
         // `[[` only recognizes operators that are written out.
         if run.is_some() && may_be_dash_v(word, next) {
-            walker.doubt(DoubtKind::Indirect, word.shown());
+            walker.add_doubt(DoubtKind::Indirect, word.shown());
         }
         let Some(text) = word.literal() else { continue };
         let sides = [previous, next].into_iter().flatten();
         if text == "-v" || text == "-R" {
             if let Some(name) = next.filter(|it| !it.literal().is_some_and(is_name)) {
-                walker.doubt(DoubtKind::Indirect, name.shown());
+                walker.add_doubt(DoubtKind::Indirect, name.shown());
             }
         } else if NUMERIC.contains(&text) {
             // In bash, `[` reports an error for a value that is not a number, but `[[` evaluates it.
             let evaluates = run.is_none() || walker.language != ShellLanguage::Bash;
             let is_safe = |it: &Word| is_number(it) || !evaluates && it.literal().is_none();
             for side in sides.filter(|it| !is_safe(it)) {
-                walker.doubt(DoubtKind::Arithmetic, side.shown());
+                walker.add_doubt(DoubtKind::Arithmetic, side.shown());
             }
         } else if FILE_COMPARISON.contains(&text) {
             for side in sides {
-                walker.access(side, AccessKind::Stat, state, run);
+                walker.record_access(side, AccessKind::Stat, state, run);
             }
         } else if is_file_test(text, previous)
             && let Some(file) = next
         {
-            walker.access(file, AccessKind::Stat, state, run);
+            walker.record_access(file, AccessKind::Stat, state, run);
         }
     }
 }

@@ -100,7 +100,7 @@ fn add_transfer(
     let Some(to) = to.literal() else {
         walker.script.needs_facts |= matches!(to, Word::Glob(_));
         // It is unknown which later name refers to the file.
-        return walker.access(&unknown(to.shown()), AccessKind::Write, state, None);
+        return walker.record_access(&unknown(to.shown()), AccessKind::Write, state, None);
     };
     for dir in dirs {
         let to = join_path(dir, to);

@@ -163,8 +163,8 @@ fn is_special(name: &str, language: ShellLanguage) -> bool {
         || SPECIAL_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
-/// Whether a program may treat the value of a harmless variable as the name of a file or as code. `make` evaluates every
-/// variable as code.
+/// Whether a program may treat the value of a harmless variable as the name of a file or as code. `make` evaluates
+/// every variable as code.
 pub(super) fn may_be_file_or_code(name: &str, value: Option<&str>) -> bool {
     let names_locale = matches!(name, "TZ" | "LANG" | "LANGUAGE") || name.starts_with("LC_");
     let is_file = |it: &str| names_locale && (it.starts_with(['/', ':']) || it.contains(".."));

@@ -90,7 +90,7 @@ impl<'a> Walker<'a> {
     pub(super) fn finish(mut self) -> Script {
         if let Some(path) = self.streams.reopened_path.take().filter(|_| self.streams.may_be_input)
         {
-            self.doubt(DoubtKind::Indirect, &path);
+            self.add_doubt(DoubtKind::Indirect, &path);
         }
         self.script.doubts.extend(written_code::doubts(&self.script));
         let mut seen = BTreeSet::new();
@@ -98,7 +98,7 @@ impl<'a> Walker<'a> {
         self.script
     }
 
-    pub(super) fn doubt(&mut self, kind: DoubtKind, shown: &str) {
+    pub(super) fn add_doubt(&mut self, kind: DoubtKind, shown: &str) {
         if self.script.doubts.len() < MAX_RUNS {
             self.script.doubts.push(Doubt { kind, shown: shown.to_string() });
         }
@@ -107,35 +107,35 @@ impl<'a> Walker<'a> {
     /// Records characters that a person cannot see, or that another shell may treat as blanks.
     pub(super) fn check_hidden(&mut self, text: &str) {
         if let Some(c) = rough_scan::first_hidden(text) {
-            self.doubt(DoubtKind::Hidden, &c.escape_unicode().to_string());
+            self.add_doubt(DoubtKind::Hidden, &c.escape_unicode().to_string());
         }
     }
 
     /// Analyzes the script itself. Both parsers must agree on its commands.
-    pub(super) fn main_script(&mut self, text: &str) {
+    pub(super) fn walk_main_script(&mut self, text: &str) {
         let mut state = ShellState::new(self.context);
         let mut parser = Parser::new(text, self.language, self.nodes_left);
         match parse_script(&mut parser) {
             Ok(node) => {
                 if let Some(shown) = cross_check::disagreement(text, &parser) {
-                    self.doubt(DoubtKind::Disagreement, &shown);
+                    self.add_doubt(DoubtKind::Disagreement, &shown);
                 }
-                self.node(&node, &mut state, &StdinSource::Nothing);
+                self.walk_node(&node, &mut state, &StdinSource::Nothing);
             }
             Err(error) => self.parse_failed(error, text, &state),
         }
     }
 
     /// Analyzes a text that a command passes to a shell.
-    pub(super) fn text(&mut self, text: &str, state: &mut ShellState, stdin: &StdinSource) {
+    pub(super) fn walk_text(&mut self, text: &str, state: &mut ShellState, stdin: &StdinSource) {
         if self.text_depth >= MAX_TEXT_DEPTH {
-            return self.doubt(DoubtKind::TooDeep, text);
+            return self.add_doubt(DoubtKind::TooDeep, text);
         }
         self.text_depth += 1;
         self.check_hidden(text);
         let mut parser = Parser::new(text, self.language, self.nodes_left);
         match parse_script(&mut parser) {
-            Ok(node) => self.node(&node, state, stdin),
+            Ok(node) => self.walk_node(&node, state, stdin),
             Err(error) => self.parse_failed(error, text, state),
         }
         self.text_depth -= 1;
@@ -144,7 +144,7 @@ impl<'a> Walker<'a> {
     /// Calls `record`. The programs that it records become children of `run`.
     pub(super) fn with_parent(&mut self, run: usize, record: impl FnOnce(&mut Self)) {
         if self.wrapper_depth >= MAX_WRAPPER_DEPTH {
-            return self.doubt(DoubtKind::TooDeep, "");
+            return self.add_doubt(DoubtKind::TooDeep, "");
         }
         self.wrapper_depth += 1;
         let outer = self.parent.replace(run);
@@ -163,13 +163,13 @@ impl<'a> Walker<'a> {
             ParseError::TooDeep => (DoubtKind::TooDeep, String::new()),
             ParseError::TooMany => (DoubtKind::TooMany, String::new()),
         };
-        self.doubt(kind, &shown);
+        self.add_doubt(kind, &shown);
         for words in rough_scan::commands(text) {
             if !self.check_limits() {
                 return;
             }
             let line = CommandLine::new(words.into_iter().map(Word::Literal).collect());
-            self.command(line, &mut state.clone(), &StdinSource::Nothing);
+            self.record_command(line, &mut state.clone(), &StdinSource::Nothing);
         }
     }
 
@@ -178,7 +178,7 @@ impl<'a> Walker<'a> {
         let is_below_limits =
             self.script.runs.len() < MAX_RUNS && self.script.accesses.len() < MAX_RUNS * 4;
         if !is_below_limits {
-            self.doubt(DoubtKind::TooMany, "");
+            self.add_doubt(DoubtKind::TooMany, "");
         }
         is_below_limits
     }
@@ -190,102 +190,109 @@ impl<'a> Walker<'a> {
         self.uncertain_depth -= 1;
     }
 
-    pub(super) fn node(&mut self, node: &Node, state: &mut ShellState, stdin: &StdinSource) {
+    pub(super) fn walk_node(&mut self, node: &Node, state: &mut ShellState, stdin: &StdinSource) {
         if self.nodes_left == 0 {
-            return self.doubt(DoubtKind::TooMany, "");
+            return self.add_doubt(DoubtKind::TooMany, "");
         }
         self.nodes_left -= 1;
         state.after_cd = None;
         self.has_stdin = !matches!(stdin, StdinSource::Nothing);
         match node {
-            Node::Simple(simple) => self.simple_command(simple, state, stdin),
-            Node::Pipeline(nodes) => self.pipeline(nodes, state, stdin),
+            Node::Simple(simple) => self.walk_simple_command(simple, state, stdin),
+            Node::Pipeline(nodes) => self.walk_pipeline(nodes, state, stdin),
             Node::Timed(inner) => {
-                self.keyword("time");
-                self.node(inner, state, stdin);
+                self.record_keyword("time");
+                self.walk_node(inner, state, stdin);
             }
             Node::Negated(inner) => {
-                self.node(inner, state, stdin);
+                self.walk_node(inner, state, stdin);
                 state.after_cd = None;
             }
             Node::AndOr { first, rest } => {
-                self.node(first, state, stdin);
-                self.and_or(rest, state, stdin);
+                self.walk_node(first, state, stdin);
+                self.walk_and_or(rest, state, stdin);
             }
-            Node::Sequence(nodes) => nodes.iter().for_each(|node| self.node(node, state, stdin)),
-            Node::Group(inner) => self.node(inner, state, stdin),
-            Node::Subshell(inner) => self.node(inner, &mut state.clone(), stdin),
+            Node::Sequence(nodes) => {
+                nodes.iter().for_each(|node| self.walk_node(node, state, stdin))
+            }
+            Node::Group(inner) => self.walk_node(inner, state, stdin),
+            Node::Subshell(inner) => self.walk_node(inner, &mut state.clone(), stdin),
             Node::Background(inner) => {
-                self.record_uncertain(|walker| walker.node(inner, &mut state.clone(), stdin));
+                self.record_uncertain(|walker| walker.walk_node(inner, &mut state.clone(), stdin));
             }
             Node::Function { name, body } => {
-                self.doubt(DoubtKind::Function, name);
-                self.node(body, &mut state.clone(), &StdinSource::Nothing);
+                self.add_doubt(DoubtKind::Function, name);
+                self.walk_node(body, &mut state.clone(), &StdinSource::Nothing);
             }
             Node::Coprocess(inner) => {
-                self.doubt(DoubtKind::State, "coproc");
-                self.node(inner, &mut state.clone(), &StdinSource::Nothing);
+                self.add_doubt(DoubtKind::State, "coproc");
+                self.walk_node(inner, &mut state.clone(), &StdinSource::Nothing);
             }
             Node::Redirected { body, redirects } => {
-                let stdin = self.redirects(redirects, state, stdin);
+                let stdin = self.record_redirects(redirects, state, stdin);
                 // If a redirect fails, the body does not run.
-                self.record_uncertain(|walker| walker.branch(body, state, &stdin));
+                self.record_uncertain(|walker| walker.walk_branch(body, state, &stdin));
             }
-            Node::If(nodes) => self.branches(nodes, state, stdin),
-            Node::Case { subject, arms } => self.case(subject, arms, state, stdin),
-            Node::While { condition, body } => self.while_loop(condition, body, state, stdin),
+            Node::If(nodes) => self.walk_if(nodes, state, stdin),
+            Node::Case { subject, arms } => self.walk_case(subject, arms, state, stdin),
+            Node::While { condition, body } => self.walk_while(condition, body, state, stdin),
             Node::For { name, words, body } => {
-                self.for_loop(name, words.as_deref(), body, state, stdin);
+                self.walk_for(name, words.as_deref(), body, state, stdin);
             }
             Node::Select { name, words, body } => {
-                self.select(name, words.as_deref().unwrap_or(&[]), body, state, stdin);
+                self.walk_select(name, words.as_deref().unwrap_or(&[]), body, state, stdin);
             }
             Node::ForArithmetic { head, body } => {
                 forget_mutations(state, body);
-                self.calculate(&head.pieces, &head.shown, state);
-                self.record_uncertain(|walker| walker.branch(body, state, stdin));
+                self.record_arithmetic(&head.pieces, &head.shown, state);
+                self.record_uncertain(|walker| walker.walk_branch(body, state, stdin));
             }
-            Node::Conditional(words) => self.conditional(words, state),
-            Node::Arithmetic(raw) => self.arithmetic_command(raw, state),
+            Node::Conditional(words) => self.walk_conditional(words, state),
+            Node::Arithmetic(raw) => self.walk_arithmetic(raw, state),
         }
     }
 
-    fn case(
+    fn walk_case(
         &mut self,
         subject: &RawWord,
         arms: &[(Vec<RawWord>, Node)],
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        self.visit(&subject.pieces, &subject.shown, state);
+        self.walk_pieces(&subject.pieces, &subject.shown, state);
         for (patterns, body) in arms {
             for pattern in patterns {
-                self.visit(&pattern.pieces, &pattern.shown, state);
+                self.walk_pieces(&pattern.pieces, &pattern.shown, state);
             }
-            self.branch(body, state, stdin);
+            self.walk_branch(body, state, stdin);
         }
     }
 
-    fn conditional(&mut self, words: &[RawWord], state: &mut ShellState) {
+    fn walk_conditional(&mut self, words: &[RawWord], state: &mut ShellState) {
         for word in words {
-            self.visit(&word.pieces, &word.shown, state);
+            self.walk_pieces(&word.pieces, &word.shown, state);
         }
         let expanded = words.iter().map(|it| expand::single_word(&it.pieces, &it.shown, state));
         let expanded: Vec<Word> = expanded.collect();
-        test_command::check(self, &expanded, state, None);
+        test_command::record_test(self, &expanded, state, None);
     }
 
-    fn arithmetic_command(&mut self, raw: &RawWord, state: &mut ShellState) {
+    fn walk_arithmetic(&mut self, raw: &RawWord, state: &mut ShellState) {
         // A shell without arithmetic commands parses this as two nested subshells.
         if arithmetic::variable_names(&raw.pieces).any(|it| !state.variables.contains_key(it)) {
-            self.doubt(DoubtKind::Arithmetic, &raw.shown);
+            self.add_doubt(DoubtKind::Arithmetic, &raw.shown);
         }
-        self.calculate(&raw.pieces, &raw.shown, state);
+        self.record_arithmetic(&raw.pieces, &raw.shown, state);
     }
 
     /// Records what follows the first part of `a && b || c`. While there is only `&&`, all parts before have succeeded.
     /// After the first `||`, any of them may have run or not.
-    fn and_or(&mut self, rest: &[(Connector, Node)], state: &mut ShellState, stdin: &StdinSource) {
+    fn walk_and_or(
+        &mut self,
+        rest: &[(Connector, Node)],
+        state: &mut ShellState,
+        stdin: &StdinSource,
+    ) {
         let mut before = state.clone();
         let mut only_and = true;
         for (connector, node) in rest {
@@ -296,19 +303,19 @@ impl<'a> Walker<'a> {
                 branch.previous = after_cd.previous;
                 branch.stack = after_cd.stack;
             }
-            self.node(node, &mut branch, stdin);
+            self.walk_node(node, &mut branch, stdin);
             state.join(&branch);
             before = branch;
         }
     }
 
-    fn pipeline(&mut self, nodes: &[Node], state: &mut ShellState, stdin: &StdinSource) {
+    fn walk_pipeline(&mut self, nodes: &[Node], state: &mut ShellState, stdin: &StdinSource) {
         let mut stdin = stdin.clone();
         self.uncertain_depth += 1;
         for (n, node) in nodes.iter().enumerate() {
             let mut inner = state.clone();
             self.find_output = None;
-            self.node(node, &mut inner, &stdin);
+            self.walk_node(node, &mut inner, &stdin);
             // In a compound command, other commands than `find` may print too.
             let find_output = self.find_output.take().filter(|_| matches!(node, Node::Simple(_)));
             stdin = StdinSource::Pipe(find_output);
@@ -321,24 +328,24 @@ impl<'a> Walker<'a> {
     }
 
     /// Records an `if`: only its first condition certainly runs.
-    fn branches(&mut self, nodes: &[Node], state: &mut ShellState, stdin: &StdinSource) {
+    fn walk_if(&mut self, nodes: &[Node], state: &mut ShellState, stdin: &StdinSource) {
         if let Some((first, rest)) = nodes.split_first() {
-            self.node(first, state, stdin);
+            self.walk_node(first, state, stdin);
             for node in rest {
-                self.branch(node, state, stdin);
+                self.walk_branch(node, state, stdin);
             }
         }
     }
 
     /// Records a node that may or may not run.
-    pub(super) fn branch(&mut self, node: &Node, state: &mut ShellState, stdin: &StdinSource) {
+    pub(super) fn walk_branch(&mut self, node: &Node, state: &mut ShellState, stdin: &StdinSource) {
         let mut inner = state.clone();
-        self.node(node, &mut inner, stdin);
+        self.walk_node(node, &mut inner, stdin);
         state.join(&inner);
     }
 
     /// Records a keyword that a rule may name like a program.
-    fn keyword(&mut self, word: &str) {
+    fn record_keyword(&mut self, word: &str) {
         if self.check_limits() {
             self.script.runs.push(Run {
                 words: vec![Word::Literal(word.to_string())],
@@ -357,7 +364,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Records a run and returns its index.
-    pub(super) fn run(
+    pub(super) fn record_run(
         &mut self,
         words: Vec<Word>,
         assignments: Vec<String>,

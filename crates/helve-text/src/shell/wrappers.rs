@@ -16,7 +16,7 @@ const PLACEHOLDER_FLAGS: &[&str] = &["-I", "-i", "--replace"];
 const APPENDING_FLAGS: &[&str] = &["-n", "-L", "-l", "--max-args", "--max-lines"];
 
 /// Records the command that a wrapper starts, which is among its arguments.
-pub(super) fn inner_command(
+pub(super) fn record_inner_command(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
     argument: &Argument,
@@ -36,7 +36,7 @@ pub(super) fn inner_command(
         "xargs" | "gxargs" => {
             if let StdinSource::Pipe(Some(found)) = call.stdin {
                 for file in &found.selected_files {
-                    walker.access(file, AccessKind::Read, state, Some(call.run));
+                    walker.record_access(file, AccessKind::Read, state, Some(call.run));
                 }
                 find_dirs.clone_from(&found.dirs);
             }
@@ -49,7 +49,7 @@ pub(super) fn inner_command(
         "find" => {
             let is_not_a_link = find::excludes_links(call.words, argument.word);
             for file in file_patterns::files_in_find(call.words) {
-                walker.access(&file, AccessKind::Read, state, Some(call.run));
+                walker.record_access(&file, AccessKind::Read, state, Some(call.run));
             }
             for word in &mut line.words {
                 find::substitute(word, "{}", DynamicKind::FindResult { is_not_a_link });
@@ -65,7 +65,7 @@ pub(super) fn inner_command(
     walker.with_parent(call.run, |walker| {
         let runs_in_shell = names::contains(NameGroup::InShellWrapper, name);
         let state = if runs_in_shell { state } else { &mut inner_state };
-        walker.command(line, state, call.stdin);
+        walker.record_command(line, state, call.stdin);
     });
     walker.find_dirs = outer;
 }
@@ -78,10 +78,10 @@ fn flock_text(
 ) {
     match text {
         Some(Word::Literal(text)) => {
-            walker.inner_text(call.run, text, &mut state.clone(), call.stdin);
+            walker.walk_inner_text(call.run, text, &mut state.clone(), call.stdin);
         }
-        Some(word) => shells::dynamic_text(walker, word, call.run, state),
-        None => walker.doubt(DoubtKind::Wrapper, "flock -c"),
+        Some(word) => shells::record_dynamic_text(walker, word, call.run, state),
+        None => walker.add_doubt(DoubtKind::Wrapper, "flock -c"),
     }
 }
 
@@ -137,7 +137,12 @@ fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource
 }
 
 /// Records a wrapper whose arguments are not understood: every word that may start the inner command is tried.
-pub(super) fn guess_inner(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &ShellState) {
+pub(super) fn guess_inner_command(
+    walker: &mut Walker<'_>,
+    words: &[Word],
+    run: usize,
+    state: &ShellState,
+) {
     const MAX_CANDIDATES: usize = 3;
     const MAX_WORDS: usize = 64;
     const MAX_DEPTH: usize = 2;
@@ -149,11 +154,11 @@ pub(super) fn guess_inner(walker: &mut Walker<'_>, words: &[Word], run: usize, s
     for at in 1..words.len() {
         let Word::Literal(text) = &words[at] else { continue };
         if text.contains([' ', '\t', '\n']) {
-            walker.inner_text(run, text, &mut state.clone(), &StdinSource::Nothing);
+            walker.walk_inner_text(run, text, &mut state.clone(), &StdinSource::Nothing);
         } else if !text.starts_with('-') && candidates < MAX_CANDIDATES {
             candidates += 1;
             let inner = words[at..].iter().take(MAX_WORDS).cloned().collect();
-            walker.inner_command(run, CommandLine::new(inner), state);
+            walker.record_inner_command(run, CommandLine::new(inner), state);
         }
     }
     walker.guess_depth -= 1;

@@ -70,8 +70,8 @@ impl EditSides<'_> {
                 }
             });
         }
-        // After any edit, a grammar may report other errors near an old one. So outside the changed lines, no more errors
-        // are reported than the edit added to the total.
+        // After any edit, a grammar may report other errors near an old one. So outside the changed lines, no more
+        // errors are reported than the edit added to the total.
         let mut unchanged_line_errors = 0;
         new_errors.retain(|located| {
             let is_changed = matches!(self.origin(located.error.line), LineOrigin::Changed(_));

@@ -96,7 +96,7 @@ fn collect_errors(tree: &Tree, text: &str) -> Vec<LocatedError> {
         let node = cursor.node();
         if node.is_missing() {
             let kind = SyntaxErrorKind::Missing(node.kind().to_string());
-            errors.push(located(text, end_of_code(text, node.start_byte()), kind));
+            errors.push(locate(text, end_of_code(text, node.start_byte()), kind));
         } else if node.is_error() {
             errors.push(error_position(node, text));
         }
@@ -133,22 +133,24 @@ fn error_position(error: Node<'_>, text: &str) -> LocatedError {
             "[" => open_brackets.push((node.start_byte(), "]")),
             kind @ ("}" | ")" | "]") => match open_brackets.pop() {
                 Some((_, closing)) if closing == kind => {}
-                Some(_) | None => return unexpected(text, node.start_byte(), node.end_byte()),
+                Some(_) | None => {
+                    return unexpected_error(text, node.start_byte(), node.end_byte());
+                }
             },
             _ => {}
         }
         has_node = cursor.goto_next_sibling();
     }
     match open_brackets.last() {
-        Some((at, closing)) => located(text, *at, SyntaxErrorKind::Missing((*closing).to_string())),
-        None => unexpected(text, error.start_byte(), error.end_byte()),
+        Some((at, closing)) => locate(text, *at, SyntaxErrorKind::Missing((*closing).to_string())),
+        None => unexpected_error(text, error.start_byte(), error.end_byte()),
     }
 }
 
-fn unexpected(text: &str, start: usize, end: usize) -> LocatedError {
+fn unexpected_error(text: &str, start: usize, end: usize) -> LocatedError {
     let piece = text.get(start..end).unwrap_or("");
     let blank = piece.len() - piece.trim_start().len();
-    located(text, start + blank, SyntaxErrorKind::Unexpected(excerpt(piece)))
+    locate(text, start + blank, SyntaxErrorKind::Unexpected(excerpt(piece)))
 }
 
 /// Returns the first line of a piece, clipped.
@@ -156,7 +158,7 @@ pub(super) fn excerpt(piece: &str) -> String {
     piece.trim().lines().next().unwrap_or("").trim_end().chars().take(MAX_EXCERPT).collect()
 }
 
-pub(super) fn located(text: &str, byte: usize, kind: SyntaxErrorKind) -> LocatedError {
+pub(super) fn locate(text: &str, byte: usize, kind: SyntaxErrorKind) -> LocatedError {
     let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
     let line = 1 + memchr::memchr_iter(b'\n', before).count();
     LocatedError { error: SyntaxError { line, kind }, byte }

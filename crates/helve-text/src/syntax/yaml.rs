@@ -24,7 +24,7 @@ pub(super) fn located_errors(text: &str, deadline: Instant) -> Option<Vec<Locate
         }
         let start = line_start(text, error.marker().line());
         let excerpt = parse::excerpt(text[start..].lines().next().unwrap_or(""));
-        return Some(vec![parse::located(text, start, SyntaxErrorKind::Unexpected(excerpt))]);
+        return Some(vec![parse::locate(text, start, SyntaxErrorKind::Unexpected(excerpt))]);
     }
     Some(Vec::new())
 }

@@ -1,7 +1,7 @@
 //! The line being printed, held back until it ends because it may be rewritten.
 
-/// Maximum length of a line that is held back. A longer line is written at once, and text that would rewrite it starts a
-/// new line.
+/// Maximum length of a line that is held back. A longer line is written at once, and text that would rewrite it starts
+/// a new line.
 pub const MAX_LINE: usize = 64 * 1024;
 
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl PendingLine {
     pub(super) fn print(&mut self, text: &[u8], out: &mut Vec<u8>) {
         let Some(first) = memchr::memchr(b'\n', text) else { return self.write(text, out) };
         self.write(&text[..first], out);
-        self.end(out);
+        self.end_line(out);
         let rest = &text[first + 1..];
         let whole = memchr::memrchr(b'\n', rest).map_or(0, |last| last + 1);
         out.extend_from_slice(&rest[..whole]);
@@ -58,7 +58,7 @@ impl PendingLine {
         }
     }
 
-    fn end(&mut self, out: &mut Vec<u8>) {
+    fn end_line(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.held);
         out.push(b'\n');
         self.held.clear();

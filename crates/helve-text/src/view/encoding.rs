@@ -64,7 +64,7 @@ const MIN_HIGH_BYTES: usize = 12;
 /// Maximum number of bytes given to the detector.
 const MAX_SAMPLE: usize = 32 * 1024;
 
-pub(super) fn guess(bytes: &[u8]) -> Result<Guess, Binary> {
+pub(super) fn guess_encoding(bytes: &[u8]) -> Result<Guess, Binary> {
     match bytes {
         [0xff, 0xfe, 0, 0, ..] => return Err(Binary),
         [0xff, 0xfe, ..] => {
@@ -88,7 +88,7 @@ pub(super) fn guess(bytes: &[u8]) -> Result<Guess, Binary> {
         return Ok(Guess { encoding: Encoding::Utf8, bom_len, damaged: false });
     }
     let encoding =
-        if bom_len > 0 || is_mostly_utf8(bytes) { Encoding::Utf8 } else { detect(bytes) };
+        if bom_len > 0 || is_mostly_utf8(bytes) { Encoding::Utf8 } else { detect_legacy(bytes) };
     Ok(Guess { encoding, bom_len, damaged: true })
 }
 
@@ -120,7 +120,7 @@ fn is_mostly_utf8(bytes: &[u8]) -> bool {
     multibyte >= broken
 }
 
-fn detect(bytes: &[u8]) -> Encoding {
+fn detect_legacy(bytes: &[u8]) -> Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let (mut sampled, mut high_bytes) = (0, HighBytes::default());
     for line in bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.is_ascii()) {
@@ -219,20 +219,20 @@ fn decode_wide(bytes: &[u8], unit: fn([u8; 2]) -> u16, text: &mut String) -> boo
 }
 
 /// Returns the number of bytes that encode `text`. `bytes` must start with it.
-pub(super) fn width(encoding: Encoding, bytes: &[u8], text: &str) -> usize {
+pub(super) fn encoded_len(encoding: Encoding, bytes: &[u8], text: &str) -> usize {
     let width = match encoding {
-        Encoding::Utf8 | Encoding::Unclear => utf8_width(bytes, text.len()),
+        Encoding::Utf8 | Encoding::Unclear => utf8_encoded_len(bytes, text.len()),
         Encoding::Utf16Le | Encoding::Utf16Be => {
             text.chars().map(|character| character.len_utf16() * 2).sum()
         }
         Encoding::Legacy(legacy) if legacy.is_single_byte() => text.chars().count(),
-        Encoding::Legacy(legacy) => legacy_width(legacy, bytes, text.len()),
+        Encoding::Legacy(legacy) => legacy_encoded_len(legacy, bytes, text.len()),
     };
     width.min(bytes.len())
 }
 
 /// Returns the number of bytes that decode to the first `text_len` bytes of text.
-fn utf8_width(bytes: &[u8], text_len: usize) -> usize {
+fn utf8_encoded_len(bytes: &[u8], text_len: usize) -> usize {
     let (mut decoded, mut taken) = (0, 0);
     for chunk in bytes.utf8_chunks() {
         let valid = chunk.valid().len();
@@ -245,9 +245,13 @@ fn utf8_width(bytes: &[u8], text_len: usize) -> usize {
     taken
 }
 
-/// Like [`utf8_width`], for multi-byte legacy encodings. They are stateless, so decoding byte by byte shows where each
-/// character ends.
-fn legacy_width(legacy: &'static encoding_rs::Encoding, bytes: &[u8], text_len: usize) -> usize {
+/// Like [`utf8_encoded_len`], for multi-byte legacy encodings. They are stateless, so decoding byte by byte shows
+/// where each character ends.
+fn legacy_encoded_len(
+    legacy: &'static encoding_rs::Encoding,
+    bytes: &[u8],
+    text_len: usize,
+) -> usize {
     let mut decoder = legacy.new_decoder_without_bom_handling();
     let mut decoded = 0;
     let mut buffer = [0; 16];

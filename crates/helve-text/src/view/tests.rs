@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn check(bytes: &[u8], expect: Expect) {
-    let seen = match View::new(bytes) {
+    let shown = match View::new(bytes) {
         Ok(view) => {
             let lines = (0..view.line_count()).map(|index| {
                 format!(
@@ -21,7 +21,7 @@ fn check(bytes: &[u8], expect: Expect) {
         }
         Err(Binary) => "binary".to_owned(),
     };
-    expect.assert_eq(&seen);
+    expect.assert_eq(&shown);
 }
 
 fn utf16_bytes(text: &str, unit: fn(u16) -> [u8; 2]) -> Vec<u8> {

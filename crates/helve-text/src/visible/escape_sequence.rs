@@ -23,21 +23,21 @@ pub fn escape_sequence(text: &str) -> EscapeSequence {
     let mut chars = text.chars();
     match chars.next() {
         Some('\u{1b}') => {}
-        Some('\u{9b}') => return control(text, 2),
-        Some('\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}') => return string(text, 2),
+        Some('\u{9b}') => return measure_control_sequence(text, 2),
+        Some('\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}') => return measure_control_string(text, 2),
         Some(_) | None => return EscapeSequence::None,
     }
     match chars.next() {
         None => EscapeSequence::Incomplete(1),
-        Some('[') => control(text, 2),
-        Some(']' | 'P' | 'X' | '^' | '_') => string(text, 2),
-        Some('\u{20}'..='\u{7e}') => short(text),
+        Some('[') => measure_control_sequence(text, 2),
+        Some(']' | 'P' | 'X' | '^' | '_') => measure_control_string(text, 2),
+        Some('\u{20}'..='\u{7e}') => measure_short_sequence(text),
         Some(_) => EscapeSequence::Invalid(1),
     }
 }
 
 /// Measures a control sequence: parameter bytes, intermediate bytes, one final byte.
-fn control(text: &str, introducer_len: usize) -> EscapeSequence {
+fn measure_control_sequence(text: &str, introducer_len: usize) -> EscapeSequence {
     let bytes = text.as_bytes();
     let mut at = introducer_len;
     at += bytes[at..].iter().take_while(|byte| (0x30..=0x3f).contains(*byte)).count();
@@ -51,7 +51,7 @@ fn control(text: &str, introducer_len: usize) -> EscapeSequence {
 }
 
 /// Measures a control string: printable characters up to BEL or the string terminator.
-fn string(text: &str, introducer_len: usize) -> EscapeSequence {
+fn measure_control_string(text: &str, introducer_len: usize) -> EscapeSequence {
     let body = &text[introducer_len..];
     let length = body.find(|c: char| c.is_control() && c != '\t').unwrap_or(body.len());
     if length > MAX_STRING {
@@ -68,7 +68,7 @@ fn string(text: &str, introducer_len: usize) -> EscapeSequence {
 }
 
 /// Measures a short sequence: ESC, intermediate bytes, one final byte.
-fn short(text: &str) -> EscapeSequence {
+fn measure_short_sequence(text: &str) -> EscapeSequence {
     let bytes = text.as_bytes();
     let at = 1 + bytes[1..].iter().take_while(|byte| (0x20..=0x2f).contains(*byte)).count();
     match bytes.get(at) {

@@ -219,8 +219,8 @@ impl MergeSides<'_> {
         Ok(merged)
     }
 
-    /// Returns the blanks before a new word. They are the file's if `old` has the same blanks before this word, or after
-    /// the previous one.
+    /// Returns the blanks before a new word. They are the file's if `old` has the same blanks before this word, or
+    /// after the previous one.
     fn gap(&self, aligned: &[Option<usize>], to: usize) -> Result<String, char> {
         let gap = self.new[to].gap;
         let own = aligned[to];

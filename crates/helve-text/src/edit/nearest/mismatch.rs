@@ -30,11 +30,10 @@ pub(super) fn with_mismatch(
     lines: Range<usize>,
     mismatch: Mismatch,
 ) -> NearestMatch {
-    let difference = quoted
-        .iter()
-        .zip(lines.clone())
-        .enumerate()
-        .find_map(|(at, (quoted, index))| difference(quoted, at, view.line(index), index));
+    let difference =
+        quoted.iter().zip(lines.clone()).enumerate().find_map(|(at, (quoted, index))| {
+            first_difference(quoted, at, view.line(index), index)
+        });
     nearest_match(view, lines, difference, mismatch)
 }
 
@@ -66,7 +65,7 @@ pub(super) fn diagnose(
     let window = start.saturating_sub(CONTEXT)..(end + CONTEXT).min(content_line_count(view));
     let found = &keys.hashes[window.clone()];
     let equal = equal_lines(&quoted_keys, found);
-    let Some(lines) = extent(&equal, quoted.len(), window.clone()) else {
+    let Some(lines) = matching_range(&equal, quoted.len(), window.clone()) else {
         let lines = start..end.min(window.end).max(start + 1);
         return compare_lines(view, quoted, &lines);
     };
@@ -102,7 +101,11 @@ fn equal_lines(quoted_keys: &[u64], found: &[u64]) -> Vec<(usize, usize)> {
 }
 
 /// Returns the range from the first to the last equal line, extended by the quoted lines before and after them.
-fn extent(equal: &[(usize, usize)], quoted: usize, window: Range<usize>) -> Option<Range<usize>> {
+fn matching_range(
+    equal: &[(usize, usize)],
+    quoted: usize,
+    window: Range<usize>,
+) -> Option<Range<usize>> {
     let ((old, new), (last_old, last_new)) = (equal.first()?, equal.last()?);
     let start = (window.start + new).saturating_sub(*old);
     let end = window.start + last_new + (quoted - last_old);
@@ -211,7 +214,12 @@ fn nearest_match(
 }
 
 /// Returns the first difference between quoted line `at` and line `index` of the file.
-fn difference(quoted: &str, at: usize, actual: &str, index: usize) -> Option<FirstDifference> {
+fn first_difference(
+    quoted: &str,
+    at: usize,
+    actual: &str,
+    index: usize,
+) -> Option<FirstDifference> {
     let common = quoted.chars().zip(actual.chars()).take_while(|(a, b)| a == b).count();
     let (quoted, found) = (quoted.chars().nth(common), actual.chars().nth(common));
     (quoted != found).then_some(FirstDifference {
@@ -226,7 +234,7 @@ fn difference(quoted: &str, at: usize, actual: &str, index: usize) -> Option<Fir
 /// Like [`difference`], but ignores indentation and trailing white space, which would have been tolerated.
 fn body_difference(quoted: &str, at: usize, actual: &str, index: usize) -> Option<FirstDifference> {
     let (quoted, actual) = (split_line(quoted), split_line(actual));
-    let found = difference(quoted.body, at, actual.body, index)?;
+    let found = first_difference(quoted.body, at, actual.body, index)?;
     Some(FirstDifference { column: found.column + actual.lead.chars().count(), ..found })
 }
 

@@ -5,11 +5,11 @@ use expect_test::{Expect, expect};
 use crate::edit::*;
 
 fn check(file: &[u8], old: &str, new: &str, expect: Expect) {
-    let seen = match apply(file, &Edit { old, new, all: false }, MatchPolicy::Safe) {
+    let shown = match apply(file, &Edit { old, new, all: false }, MatchPolicy::Safe) {
         Ok(applied) => format!("{}", applied.bytes.escape_ascii()),
         Err(refusal) => format!("{refusal:?}"),
     };
-    expect.assert_eq(&seen);
+    expect.assert_eq(&shown);
 }
 
 fn utf16_bytes(text: &str) -> Vec<u8> {

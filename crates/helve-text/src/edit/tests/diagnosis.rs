@@ -9,7 +9,7 @@ fn check(file: &str, old: &str, expect: Expect) {
 }
 
 fn check_with_policy(file: &str, old: &str, policy: MatchPolicy, expect: Expect) {
-    let seen = match apply(file.as_bytes(), &Edit { old, new: "new", all: false }, policy) {
+    let shown = match apply(file.as_bytes(), &Edit { old, new: "new", all: false }, policy) {
         Err(EditRefusal::NotFound(Some(nearest))) => {
             let NearestMatch { first_line, last_line, mismatch, difference, .. } = *nearest;
             let difference = difference.map(|first| {
@@ -19,7 +19,7 @@ fn check_with_policy(file: &str, old: &str, policy: MatchPolicy, expect: Expect)
         }
         other => format!("{other:?}"),
     };
-    expect.assert_eq(&seen);
+    expect.assert_eq(&shown);
 }
 
 const FILE: &str = "use std::fs;\n\nfn load(path: &str) -> Option<String> {\n    let limit = 4096;\n    let text = fs::read(path).ok()?;\n    check(&text, limit)?;\n    Some(text)\n}\n";

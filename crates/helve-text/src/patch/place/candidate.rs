@@ -74,7 +74,7 @@ impl HunkCandidate {
 }
 
 /// Returns the lines of the file that change: those between the context lines at either end of a hunk.
-pub(super) fn changes(
+pub(super) fn changed_range(
     hunk: &PatchHunk,
     quoted: &Range<usize>,
     lines: &Range<usize>,

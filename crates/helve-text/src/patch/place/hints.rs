@@ -12,7 +12,7 @@ use super::{
 const MAX_HINT_MATCHES: usize = 100;
 
 /// Returns the lines that the last hint of a hunk may refer to, or `None` without hints.
-pub(super) fn anchors(
+pub(super) fn find_anchors(
     file: &IndexedFile<'_, '_>,
     hunk: &PatchHunk,
 ) -> Result<Option<Vec<usize>>, PlacementProblem> {
@@ -59,8 +59,8 @@ pub(super) enum SearchRegion {
     Everywhere,
     /// The blocks that belong to these lines by indentation.
     Blocks(Vec<Range<usize>>),
-    /// Everything from the anchor line on. If the anchor has a block, a candidate outside it must match exactly and must
-    /// not start deeper than the anchor.
+    /// Everything from the anchor line on. If the anchor has a block, a candidate outside it must match exactly and
+    /// must not start deeper than the anchor.
     From {
         anchor: usize,
         has_block: bool,

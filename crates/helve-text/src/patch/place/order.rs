@@ -43,7 +43,7 @@ pub(super) fn choose(
             };
             let between: Vec<HunkCandidate> =
                 options[n].iter().filter(is_between).cloned().collect();
-            return Err(placement_error(n, search::ambiguous(&between)));
+            return Err(placement_error(n, search::ambiguous_problem(&between)));
         }
     }
     Ok(earliest.into_iter().cloned().collect())

@@ -37,11 +37,11 @@ impl<'v, 'a> IndexedFile<'v, 'a> {
     pub(super) fn new(view: &'v View<'a>, hunks: &[PatchHunk]) -> IndexedFile<'v, 'a> {
         let empty_last = usize::from(view.line(view.line_count() - 1).is_empty());
         let count = view.line_count() - empty_last;
-        let keys: Vec<u64> = (0..count).map(|index| key(view.line(index))).collect();
+        let keys: Vec<u64> = (0..count).map(|index| line_key(view.line(index))).collect();
         let mut index: HashMap<u64, Vec<usize>> = hunks
             .iter()
             .flat_map(PatchHunk::old_lines)
-            .map(|line| (key(&line.text), Vec::new()))
+            .map(|line| (line_key(&line.text), Vec::new()))
             .collect();
         for (at, key) in keys.iter().enumerate() {
             if let Some(positions) = index.get_mut(key) {
@@ -62,7 +62,7 @@ impl<'v, 'a> IndexedFile<'v, 'a> {
     }
 
     /// Returns the lines at which consecutive lines with the keys `wanted` start.
-    fn starts(&self, wanted: &[u64]) -> Result<Vec<usize>, PlacementProblem> {
+    fn find_starts(&self, wanted: &[u64]) -> Result<Vec<usize>, PlacementProblem> {
         let positions = |key: &u64| self.index.get(key).map_or(&[][..], Vec::as_slice);
         let rarest = wanted.iter().enumerate().min_by_key(|(_, key)| positions(key).len());
         let Some((offset, rarest)) = rarest else { return Ok(Vec::new()) };
@@ -80,7 +80,7 @@ impl<'v, 'a> IndexedFile<'v, 'a> {
 
 /// Hashes a line so that lines that any tolerance could equate get the same key: blanks are ignored, and all characters
 /// with typographic forms count as one.
-fn key(line: &str) -> u64 {
+fn line_key(line: &str) -> u64 {
     const TYPOGRAPHIC: char = '-';
     let mut key: u64 = 0;
     for c in line.chars() {
@@ -97,7 +97,7 @@ fn key(line: &str) -> u64 {
 }
 
 /// Returns all candidates that need the least tolerance. There is at least one.
-pub(super) fn candidates(
+pub(super) fn find_candidates(
     file: &IndexedFile<'_, '_>,
     hunk: &PatchHunk,
 ) -> Result<Vec<HunkCandidate>, PlacementProblem> {
@@ -112,7 +112,7 @@ pub(super) fn candidates(
         return insertions(file, hunk);
     }
     let found = possible_candidates(file, hunk)?;
-    let anchors = hints::anchors(file, hunk)?;
+    let anchors = hints::find_anchors(file, hunk)?;
     let is_at_end = |candidate: &HunkCandidate| candidate.lines.end == file.count;
     for region in hints::search_regions(file, anchors.as_deref()) {
         let inside = found.iter().filter(|candidate| {
@@ -137,7 +137,7 @@ fn insertions(
     file: &IndexedFile<'_, '_>,
     hunk: &PatchHunk,
 ) -> Result<Vec<HunkCandidate>, PlacementProblem> {
-    let lines = match (hints::anchors(file, hunk)?, hunk.old_start) {
+    let lines = match (hints::find_anchors(file, hunk)?, hunk.old_start) {
         _ if hunk.at_end || file.count == 0 => vec![file.count],
         (Some(anchors), _) => anchors.into_iter().map(|anchor| anchor + 1).collect(),
         (None, None) => vec![file.count],
@@ -158,7 +158,7 @@ fn insertions(
 
 /// Returns the lines of a hunk without blank context lines at either end. Keeps one if there is nothing else to search
 /// for.
-fn core(hunk: &PatchHunk) -> Range<usize> {
+fn core_lines(hunk: &PatchHunk) -> Range<usize> {
     let is_blank =
         |line: &&PatchLine| line.kind == PatchLineKind::Keep && line.text.trim().is_empty();
     let head = hunk.lines.iter().take_while(is_blank).count();
@@ -176,15 +176,15 @@ fn possible_candidates(
     file: &IndexedFile<'_, '_>,
     hunk: &PatchHunk,
 ) -> Result<Vec<HunkCandidate>, PlacementProblem> {
-    let core = core(hunk);
+    let core = core_lines(hunk);
     let old = |range: Range<usize>| {
         hunk.lines[range].iter().filter(|line| line.kind != PatchLineKind::Add)
     };
-    let wanted: Vec<u64> = old(core.clone()).map(|line| key(&line.text)).collect();
+    let wanted: Vec<u64> = old(core.clone()).map(|line| line_key(&line.text)).collect();
     let (head, tail) = (core.start, hunk.lines.len() - core.end);
     let is_blank = |index: usize| index < file.count && file.line(index).trim().is_empty();
     let mut candidates = Vec::new();
-    for start in file.starts(&wanted)? {
+    for start in file.find_starts(&wanted)? {
         let end = start + wanted.len();
         let has_blanks_above = start >= head && (start - head..start).all(is_blank);
         let has_blanks_below = (end..end + tail).all(is_blank);
@@ -195,7 +195,7 @@ fn possible_candidates(
         } else {
             core.end
         };
-        let changes = candidate::changes(hunk, &quoted, &lines);
+        let changes = candidate::changed_range(hunk, &quoted, &lines);
         let tolerances = if has_blanks_above && has_blanks_below {
             Vec::new()
         } else {
@@ -224,7 +224,7 @@ fn best_candidates(
         return Ok(equal.into_iter().filter(HunkCandidate::is_exact).collect());
     }
     if other.len() > MAX_TRIED {
-        return Err(ambiguous(&other));
+        return Err(ambiguous_problem(&other));
     }
     file.spend(other.len() * hunk.lines.len())?;
     let mut refused = None;
@@ -240,7 +240,7 @@ fn best_candidates(
     }
     // A refused candidate may be the intended one.
     match refused {
-        Some(_) if !fitting.is_empty() => return Err(ambiguous(&other)),
+        Some(_) if !fitting.is_empty() => return Err(ambiguous_problem(&other)),
         Some(problem) => return Err(problem),
         None => {}
     }
@@ -250,7 +250,7 @@ fn best_candidates(
     Ok(fitting)
 }
 
-pub(super) fn ambiguous(candidates: &[HunkCandidate]) -> PlacementProblem {
+pub(super) fn ambiguous_problem(candidates: &[HunkCandidate]) -> PlacementProblem {
     let lines =
         candidates.iter().map(|candidate| candidate.changes.start + 1).take(MAX_LISTED).collect();
     PlacementProblem::Ambiguous { lines, count: candidates.len() }

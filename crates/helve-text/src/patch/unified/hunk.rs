@@ -45,7 +45,9 @@ pub(super) fn parse(reader: &mut RowReader<'_, '_>) -> Result<PatchHunk, PatchPa
             reader.next();
             continue;
         }
-        let Some(line) = row.line().filter(|_| !ends_hunk(reader.rows, missing)) else { break };
+        let Some(line) = row.parse_line().filter(|_| !ends_hunk(reader.rows, missing)) else {
+            break;
+        };
         if last_line_kinds.iter().any(|kind| shares_side(*kind, line.kind)) {
             return Err(row.error(PatchProblem::LineAfterNoNewlineMarker));
         }
