@@ -36,7 +36,7 @@ pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
     toolbox.close().await;
     if common.json {
         let all = findings.iter().map(|finding| {
-            json!({"what": finding.name, "state": health_name(finding.health), "says": finding.message})
+            json!({"check": finding.name, "status": health_name(finding.health), "message": finding.message})
         });
         output::print_json(&Value::from(all.collect::<Vec<_>>()))?;
     } else {
@@ -95,7 +95,15 @@ fn configuration(toolbox: &helve::Toolbox) -> Finding {
         (_, _) => Health::Bad,
     };
     let files = config.sources.len();
-    let mut message = format!("{files} files read, {errors} errors, {warnings} warnings");
+    let count = |number: usize, noun: &str| {
+        format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+    };
+    let mut message = format!(
+        "{} read, {}, {}",
+        count(files, "file"),
+        count(errors, "error"),
+        count(warnings, "warning")
+    );
     if health != Health::Good {
         message.push_str("; run `helve config` to see them");
     }
@@ -124,18 +132,18 @@ async fn sandbox(toolbox: &helve::Toolbox) -> [Finding; 2] {
     let mode = toolbox.config().sandbox.mode();
     let is_configured = mode != helve::Sandbox::default();
     let (health, message) = match available.writes {
-        Support::Yes(means) if is_configured => {
-            (Health::Good, format!("{}, using {means}", mode.as_str()))
+        Support::Yes(mechanism) if is_configured => {
+            (Health::Good, format!("{}, using {mechanism}", mode.as_str()))
         }
-        Support::Yes(means) => (Health::Good, format!("off; available using {means}")),
+        Support::Yes(mechanism) => (Health::Good, format!("off; available using {mechanism}")),
         Support::No(why) if is_configured => {
             (Health::Bad, format!("{} is configured but not available: {why}", mode.as_str()))
         }
         Support::No(why) => (Health::Note, format!("off; not available: {why}")),
     };
     let processes = match available.processes {
-        Support::Yes(means) => {
-            Finding::new("processes", Health::Good, format!("limited by {means}"))
+        Support::Yes(mechanism) => {
+            Finding::new("processes", Health::Good, format!("limited by {mechanism}"))
         }
         Support::No(why) => Finding::new("processes", Health::Note, format!("not limited: {why}")),
     };

@@ -32,9 +32,9 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     }
     if explanation.parts.is_empty() {
         let message = match explanation.result_without_ask.as_ref().map(|result| &result.outcome) {
-            None | Some(Ok(_)) => "It needs no permission.".into(),
+            None | Some(Ok(_)) => "The call needs no permission.".into(),
             Some(Err(err)) => {
-                format!("It fails before it needs permission: {}", err.full_message())
+                format!("The call fails before it needs permission: {}", err.full_message())
             }
         };
         text.push_str(&format!("  {}\n", visible::escape(&message)));

@@ -93,7 +93,7 @@ impl Files {
         match path.machine.read(&path.place, MAX_BYTES).await {
             Ok(content) => Ok(Some(to_image(content))),
             Err(MachineError::NotFound) => Ok(None),
-            Err(err) => Err(words.machine_error(path.shown(), &err)),
+            Err(err) => Err(words.machine_error(path.display(), &err)),
         }
     }
 
@@ -125,7 +125,7 @@ impl Files {
         let Some(first) = changes.first() else {
             return Ok(AppliedChanges { written: Vec::new(), diagnostics: Vec::new() });
         };
-        let shown = first.path.shown().to_string();
+        let shown = first.path.display().to_string();
         let job = CommitJob { session: self.session.clone(), call: self.call.clone() };
         let committing = tokio::spawn(async move { job.commit(changes).await });
         let outcome = committing.await.unwrap_or_else(|failed| {
@@ -200,7 +200,7 @@ impl CommitJob {
             rebase(&*machine, &mut changes[index]).await?;
             is_rebased[index] = true;
         }
-        Err(CommitFailure::Stale { shown: changes[0].path.shown().into(), now: None })
+        Err(CommitFailure::Stale { shown: changes[0].path.display().into(), now: None })
     }
 
     /// Hashes the new content of each file, off the runtime's threads.
@@ -277,7 +277,7 @@ impl CommitJob {
         }
         let written = WrittenFile {
             path: target.real(),
-            shown: target.shown().into(),
+            shown: target.display().into(),
             bytes: final_image.as_ref().map(|image| image.bytes.clone()),
             rebased: is_rebased,
             hard_links: committed.links,
@@ -347,7 +347,7 @@ impl CommitJob {
         };
         let mut paths = changes.iter().flat_map(FileChange::paths);
         let known = paths.find(|path| path.real() == at);
-        known.map_or_else(|| paths::display(&at).into_owned(), |path| path.shown().into())
+        known.map_or_else(|| paths::display(&at).into_owned(), |path| path.display().into())
     }
 }
 
@@ -357,7 +357,7 @@ fn to_image(FileContent { bytes, mode, hash }: FileContent) -> FileImage {
 
 /// Rebases an approved change onto the present file, if the file changed in other lines.
 async fn rebase(machine: &dyn Machine, change: &mut FileChange) -> Result<(), CommitFailure> {
-    let shown = change.path.shown().to_string();
+    let shown = change.path.display().to_string();
     let theirs = match machine.read(&change.path.place, MAX_BYTES).await {
         Ok(content) => Some(to_image(content)),
         Err(MachineError::NotFound) => None,

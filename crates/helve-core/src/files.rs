@@ -50,7 +50,7 @@ impl Files {
     ) -> Result<WindowLines, ToolError> {
         self.require_read_grant(grant, path)?;
         let window = path.machine.window(&path.place, request).await;
-        window.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))
+        window.map_err(|err| self.session.dialect.words.machine_error(path.display(), &err))
     }
 
     /// Records that the session has seen this window.
@@ -67,8 +67,8 @@ impl Files {
     ) -> Result<Bytes, ToolError> {
         self.require_read_grant(grant, path)?;
         let content = path.machine.read(&path.place, max_bytes).await;
-        let content =
-            content.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))?;
+        let content = content
+            .map_err(|err| self.session.dialect.words.machine_error(path.display(), &err))?;
         self.session.mark_seen(&path.real(), SeenContent::whole(content.hash));
         Ok(content.bytes)
     }
@@ -82,7 +82,7 @@ impl Files {
     ) -> Result<DirListing, ToolError> {
         self.require_read_grant(grant, path)?;
         let listing = path.machine.list(&path.place, max_entries).await;
-        listing.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))
+        listing.map_err(|err| self.session.dialect.words.machine_error(path.display(), &err))
     }
 
     /// Returns names in the same folder as a missing path, as suggestions. Empty if reading there needs an ask or is

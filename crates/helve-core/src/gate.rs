@@ -11,7 +11,7 @@ use tokio::sync::{OnceCell, watch};
 use crate::BoxFuture;
 use crate::call::{CallRef, Origin};
 use crate::event::EventKind;
-use crate::store::{ApprovalOwner, Store};
+use crate::store::{ApprovalTarget, Store};
 
 /// Answers asks for a session. Provided by the door: a terminal, an MCP client, an embedding program.
 pub trait Person: Send + Sync {
@@ -225,14 +225,15 @@ impl Gate {
 
     /// Remembers a lasting approval: exactly the patterns that were shown to the person.
     async fn remember(&self, scope: Scope, approved: &[(Part, Verdict)]) {
-        let Some(owner) = ApprovalOwner::of(scope, &self.shared.session, &self.shared.root) else {
+        let Some(target) = ApprovalTarget::of(scope, &self.shared.session, &self.shared.root)
+        else {
             return;
         };
         let rules: Vec<Rule> =
             approved.iter().flat_map(|(part, _)| part.approval_rules(scope)).collect();
         for rule in &rules {
             // Even if the store fails, the approval is valid in this process.
-            self.shared.store.remember(owner, rule).await.ok();
+            self.shared.store.remember(target, rule).await.ok();
         }
         self.shared.policy.send_modify(|policy| policy.remembered.extend(rules));
     }

@@ -217,7 +217,7 @@ pub enum MachineError {
     #[error("timed out after {0:?}")]
     TimedOut(Duration),
     #[error("too many open files")]
-    TooManyOpen,
+    TooManyOpenFiles,
     #[error("{0}")]
     Other(String),
 }

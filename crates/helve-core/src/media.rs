@@ -157,6 +157,8 @@ pub enum MediaError {
     TooManyPixels { size: PixelSize, limit: u64 },
     #[error("the image cannot be scaled down enough")]
     NotSmallEnough { size: PixelSize },
+    #[error("decoding the image needs too much memory")]
+    TooMuchMemory,
     #[error("the document is protected by a password")]
     Locked,
     #[error("decoding took longer than {0:?}")]

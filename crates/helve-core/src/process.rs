@@ -320,13 +320,13 @@ pub enum SpawnError {
     #[error("cannot be sandboxed: {0}")]
     NotConfined(String),
     #[error("{0} processes are running already")]
-    TooMany(usize),
+    TooManyRunning(usize),
     #[error("the system allows no more processes")]
     NoMoreProcesses,
     #[error("the command is too long for the system")]
     TooLong,
     #[error("too many open files")]
-    TooManyOpen,
+    TooManyOpenFiles,
     /// No process can be started here at all.
     #[error("processes cannot be started: {0}")]
     NoKeeper(String),

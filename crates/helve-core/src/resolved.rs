@@ -68,7 +68,7 @@ impl Resolved {
     }
 
     /// The path as displayed: relative to the root if inside it.
-    pub fn shown(&self) -> &str {
+    pub fn display(&self) -> &str {
         &self.shown
     }
 

@@ -47,7 +47,7 @@ pub trait Store: Send + Sync {
     /// Stores a lasting approval.
     fn remember<'a>(
         &'a self,
-        owner: ApprovalOwner<'a>,
+        target: ApprovalTarget<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
@@ -81,20 +81,20 @@ pub trait Store: Send + Sync {
 
 /// Where a lasting approval applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApprovalOwner<'a> {
+pub enum ApprovalTarget<'a> {
     Session(&'a str),
     Project(&'a Path),
-    Everyone,
+    Everywhere,
 }
 
-impl<'a> ApprovalOwner<'a> {
+impl<'a> ApprovalTarget<'a> {
     /// Returns where an approval of this scope applies; `None` if it is for one call only.
     pub fn of(scope: Scope, session: &'a str, root: &'a Path) -> Option<Self> {
         match scope {
             Scope::Once => None,
-            Scope::Session => Some(ApprovalOwner::Session(session)),
-            Scope::Project => Some(ApprovalOwner::Project(root)),
-            Scope::Everywhere => Some(ApprovalOwner::Everyone),
+            Scope::Session => Some(ApprovalTarget::Session(session)),
+            Scope::Project => Some(ApprovalTarget::Project(root)),
+            Scope::Everywhere => Some(ApprovalTarget::Everywhere),
         }
     }
 }

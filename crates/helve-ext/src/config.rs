@@ -13,8 +13,8 @@
 //!
 //! Anything invalid becomes a [`ConfigProblem`] and is ignored. Where ignoring it could loosen policy, the whole layer asks
 //! instead: its denies stay, and it allows nothing. That is the case for a file that cannot be read or parsed, and for any mistake
-//! in `permission` or `tools`. A [`Config`] does not follow later changes of the files. Gathering them again then yields
-//! another digest. No file is ever written.
+//! in `permission` or `tools`. A [`Config`] is a snapshot: it does not follow later changes of the files. After a change,
+//! gathering the files again yields another digest. This module writes no file.
 
 mod agent;
 mod builtin;

@@ -1,4 +1,5 @@
-//! MCP servers as tools: started when needed, supervised, restarted, and never trusted.
+//! Offers the tools of MCP servers. Servers are started when needed, supervised and restarted; what they send is not
+//! trusted.
 //!
 //! A server that hangs, floods, crashes or sends garbage affects only its own calls. No other module sees rmcp's
 //! client types.

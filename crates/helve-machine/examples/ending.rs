@@ -1,6 +1,6 @@
 //! Stress test: repeatedly ends programs that try to survive.
 //! Run it with `cargo run --release -p helve-machine --example ending -- 1000`.
-//! Each program and its children must be gone within a second, or within five after kill -9 of their Helve.
+//! Each program and its children must be gone within a second, or within five after kill -9 of the Helve process that runs them.
 #![expect(clippy::disallowed_methods, reason = "inspects processes and kills a Helve")]
 #![expect(clippy::print_stdout, reason = "prints its results")]
 

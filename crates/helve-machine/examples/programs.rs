@@ -37,12 +37,11 @@ async fn measure() -> Outcome<()> {
     for script in ["true", &cat] {
         let (mut floor, mut ours) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
-            let run_plain = run_plain(script)?;
-            let run_through_helve =
-                run_through_helve(&programs, folder.path(), script, round).await?;
+            let plain = run_plain(script)?;
+            let through_helve = run_through_helve(&programs, folder.path(), script, round).await?;
             if round >= 10 {
-                floor.push(run_plain);
-                ours.push(run_through_helve);
+                floor.push(plain);
+                ours.push(through_helve);
             }
         }
         let (floor, ours) = (median(floor), median(ours));

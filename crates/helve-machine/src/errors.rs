@@ -14,7 +14,7 @@ pub(crate) fn machine_error(errno: Errno) -> MachineError {
         Errno::NOTDIR => MachineError::NotAFolder,
         Errno::ISDIR => MachineError::NotAFile(FileKind::Folder),
         Errno::LOOP | Errno::XDEV | Errno::AGAIN | Errno::STALE => MachineError::PathChanged,
-        Errno::MFILE | Errno::NFILE => MachineError::TooManyOpen,
+        Errno::MFILE | Errno::NFILE => MachineError::TooManyOpenFiles,
         Errno::NAMETOOLONG => MachineError::Other("the name is too long".into()),
         Errno::NXIO => MachineError::NotAFile(FileKind::Other),
         other => MachineError::Other(std::io::Error::from(other).to_string()),

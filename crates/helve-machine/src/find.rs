@@ -51,8 +51,8 @@ fn run(
             return Ok((found, counts));
         }
     };
-    if let Some(peek) = ignored_search_time(&request.tree, &counts) {
-        let stop = stop.with_shorter_deadline(peek);
+    if let Some(timeout) = ignored_search_time(&request.tree, &counts) {
+        let stop = stop.with_shorter_deadline(timeout);
         let walk_ignored = |visitors| walk::walk_ignored(ignored_entries, &tree, &stop, visitors);
         let (ignored_files, ignored_counts, _) = newest::find(MAX_IGNORED_HINTS, walk_ignored)?;
         counts.ignored_matches = Some(IgnoredMatches {
@@ -117,7 +117,7 @@ impl Mtime {
     }
 }
 
-pub(crate) fn path(bytes: &[u8]) -> PathBuf {
+pub(crate) fn path_from_bytes(bytes: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes).into()
 }
 

@@ -19,7 +19,7 @@ const MAX_ATTEMPTS: usize = 16;
 /// Opens a regular file for reading. Other kinds are rejected before they are opened, because opening a FIFO or a
 /// device can already have an effect.
 pub(crate) fn file(place: &Place) -> Result<(OwnedFd, Stat), MachineError> {
-    let anchor = anchor(&place.anchor).map_err(machine_error)?;
+    let anchor = open_anchor(&place.anchor).map_err(machine_error)?;
     let checked =
         path_beneath(anchor.as_fd(), &place.beneath, OFlags::PATH).map_err(machine_error)?;
     stat_regular_file(&checked)?;
@@ -30,12 +30,13 @@ pub(crate) fn file(place: &Place) -> Result<(OwnedFd, Stat), MachineError> {
 
 /// Opens a folder for listing.
 pub(crate) fn folder(place: &Place) -> Result<OwnedFd, MachineError> {
-    let anchor = anchor(&place.anchor).map_err(machine_error)?;
+    let anchor = open_anchor(&place.anchor).map_err(machine_error)?;
     path_beneath(anchor.as_fd(), &place.beneath, READ | OFlags::DIRECTORY).map_err(machine_error)
 }
 
-/// Opens the anchor of a place. Its path was canonical when it was approved, so a link in it was added later.
-pub(crate) fn anchor(path: &Path) -> Result<OwnedFd, Errno> {
+/// Opens the anchor of a place without following links. The anchor had no links when it was approved, so any link in it
+/// was added later.
+pub(crate) fn open_anchor(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     let root = openat(CWD, "/", flags | OFlags::CLOEXEC, Mode::empty())?;
     match path.strip_prefix("/") {
@@ -107,7 +108,7 @@ fn open_component_by_component(
     Ok(current)
 }
 
-/// Rejects a link that `O_PATH` opened as itself.
+/// Returns an error if the link itself was opened, which `O_PATH` allows.
 fn refuse_link(opened: OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     if flags.contains(OFlags::PATH) && type_of(&fstat(&opened)?) == FileType::Symlink {
         return Err(Errno::LOOP);

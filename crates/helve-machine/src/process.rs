@@ -192,7 +192,7 @@ impl Processes for LocalProcesses {
             let signals = signal_numbers(signal);
             match self.find(id).await? {
                 ProgramOwner::Ours(program) => {
-                    let warden = program.expose_warden();
+                    let warden = program.pin_warden();
                     let warden = warden.ok_or(ProcessError::Ended)?;
                     let signalled = blocking(move || tree::signal(warden, signals)).await?;
                     if signalled.is_empty() { Err(ProcessError::Ended) } else { Ok(()) }
@@ -243,7 +243,7 @@ impl Processes for LocalProcesses {
 
 /// Lists our own programs and those of other Helve processes, oldest first.
 fn list(programs: &[Arc<Program>], folder: &Path) -> Vec<Process> {
-    let now = records::now();
+    let now = records::monotonic_ms();
     let mut all: Vec<_> =
         programs.iter().map(|program| (program.began.elapsed(), program.describe())).collect();
     for record in ProgramRecord::all(folder) {
@@ -262,8 +262,9 @@ const MAX_KEPT_OUTPUT_BYTES: usize = 32 << 20;
 impl ProgramTable {
     fn add(&mut self, entry: TableEntry, max: usize) {
         self.running.push(entry);
-        let ended =
-            self.running.extract_if(.., |entry| entry.program.status().borrow().is_finished());
+        let ended = self
+            .running
+            .extract_if(.., |entry| entry.program.status().borrow().has_monitor_ended());
         self.ended.extend(ended);
         let mut kept_bytes: usize =
             self.ended.iter().map(|entry| entry.program.in_memory_bytes()).sum();
@@ -311,7 +312,7 @@ async fn write_all(terminal: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<
 }
 
 async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
-    let warden = program.expose_warden();
+    let warden = program.pin_warden();
     if let Some(warden) = warden
         && program.is_terminal
     {

@@ -32,8 +32,8 @@ pub(crate) fn read_file(
             return Err(MachineError::TooLarge { size: filled as u64, limit: max });
         }
         if filled == bytes.len() {
-            let room = bytes.capacity().saturating_sub(filled).clamp(1, BLOCK_BYTES);
-            bytes.resize(filled + room, 0);
+            let growth = bytes.capacity().saturating_sub(filled).clamp(1, BLOCK_BYTES);
+            bytes.resize(filled + growth, 0);
         }
         match read(&file, &mut bytes[filled..]) {
             Ok(0) => break,

@@ -62,8 +62,8 @@ fn run(
         WalkOptions { filter: IgnoreFilter::of(request.tree.ignored), max_depth: MAX_DEPTH };
     let (newest, mut counts, ignored_entries) =
         search_walk(&task, shape, |visitors| walk::walk(&tree, options, stop, visitors))?;
-    if let Some(peek) = ignored_search_time(&request.tree, &counts) {
-        let stop = stop.with_shorter_deadline(peek);
+    if let Some(timeout) = ignored_search_time(&request.tree, &counts) {
+        let stop = stop.with_shorter_deadline(timeout);
         let task = SearchTask { stop: stop.clone(), ..task };
         let walk_ignored = |visitors| walk::walk_ignored(ignored_entries, &tree, &stop, visitors);
         let (ignored_newest, ignored_counts, _) =

@@ -145,11 +145,11 @@ impl BlockReader {
     /// Returns the next block; only the last one may be shorter than the buffer.
     fn next(&mut self, cancellation: &Cancellation) -> Result<Option<&[u8]>, MachineError> {
         cancellation.check()?;
-        let room =
+        let length =
             usize::try_from(self.end - self.at).unwrap_or(BLOCK_BYTES).min(self.buffer.len());
         let mut filled = 0;
-        while filled < room {
-            match rustix::io::read(&self.file, &mut self.buffer[filled..room]) {
+        while filled < length {
+            match rustix::io::read(&self.file, &mut self.buffer[filled..length]) {
                 Ok(0) => self.end = self.at + filled as u64,
                 Ok(count) => filled += count,
                 Err(Errno::INTR) => cancellation.check()?,

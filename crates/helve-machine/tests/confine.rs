@@ -144,7 +144,7 @@ fn for_each_user(test: impl Fn(&Fixture)) {
 }
 
 #[test]
-fn writes_stay_inside() {
+fn writes_outside_the_workspace_are_denied() {
     for_each_user(|fixture| {
         fixture.check(
             "echo b > b.txt && mkdir d && mv b.txt d/c && ln d/c e && rm e && cat d/c",
@@ -183,7 +183,7 @@ fn writes_stay_inside() {
 }
 
 #[test]
-fn nothing_is_written_in_read_only() {
+fn the_read_only_sandbox_denies_writes() {
     for_each_user(|fixture| {
         let plan = fixture.plan(Sandbox::ReadOnly, Network::Off);
         let output =

@@ -31,7 +31,7 @@ impl ProgressWatch {
     }
 }
 
-/// Runs `work` and reports progress until it is done.
+/// Runs `work` to its end and reports its progress meanwhile.
 pub(crate) async fn with_progress<T>(
     work: impl Future<Output = T>,
     watch: Option<ProgressWatch>,
@@ -54,9 +54,9 @@ pub(crate) async fn with_progress<T>(
     tokio::join!(working, reporting).0
 }
 
-/// Runs a call, and cancels it if its request is cancelled. Waits for a cancelled call too, since the engine gives it
-/// a moment to clean up.
-pub(crate) async fn cancel_with_request(
+/// Waits for a call, and cancels it if its request is cancelled. A cancelled call is awaited too, because the engine gives
+/// it a moment to clean up.
+pub(crate) async fn run_until_cancelled(
     mut running: BoxFuture<'static, ToolResult>,
     request: &CancellationToken,
     cancel: &CancellationToken,
@@ -99,8 +99,8 @@ async fn report(
     }
 }
 
-/// Waits for the next progress of a call. If several are queued, returns the latest, since each replaces the
-/// one before. Returns `None` when the call has ended.
+/// Waits for the next progress update of a call. If several are queued, they are merged into one, because each replaces
+/// the one before. Returns `None` when the call has ended.
 async fn latest_progress(
     events: &mut Subscription,
     call: &str,

@@ -50,8 +50,8 @@ impl ServerState {
             http.and_then(|http| http.get::<AgentInUrl>()).and_then(|agent| agent.0.clone());
         let session_end = extensions.get::<SessionEnd>().map(|end| end.0.child_token());
         let is_stateless = http.is_some() && session_end.is_none();
-        let calls = session_end.unwrap_or_else(|| self.stop.child_token());
-        let open = |(client, agent)| ClientSession::open(&self.config, client, agent, calls);
+        let cancel_calls = session_end.unwrap_or_else(|| self.stop.child_token());
+        let open = |(client, agent)| ClientSession::open(&self.config, client, agent, cancel_calls);
         if is_stateless {
             self.stateless.get_or_open((client, agent), open)
         } else {

@@ -23,8 +23,8 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","pa
 + {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
-/// Runs a script on an initialized connection. Compares the lines sent back, then the log of the tools, the calls
-/// in the store, and how serving ended. The clock is paused and advances only when everything waits.
+/// Runs a script on an initialized connection. Compares the lines sent back; then, on one line, the log of the tools
+/// (`opened for lab 7`); then the calls in the store, how serving ended, and how long after the end of the input. The clock is paused and advances only when everything waits.
 ///
 /// A line is sent as it is and its answer awaited; with the prefix `+ ` it is only sent. Other commands: `? N`
 /// awaits N lines; `register` and `drop` change the registry; `stop` cancels the server's token; `long N` sends a
@@ -35,8 +35,8 @@ fn check(script: &str, expected: Expect) {
 }
 
 fn check_bytes(script: &[&[u8]], expected: Expect) {
-    let seen = run(&[&lines(INITIALIZE), script].concat());
-    let (_initialize_result, rest) = seen.split_once('\n').unwrap();
+    let output = run(&[&lines(INITIALIZE), script].concat());
+    let (_initialize_result, rest) = output.split_once('\n').unwrap();
     expected.assert_eq(rest);
 }
 
@@ -128,10 +128,10 @@ fn accepted_without_reading(text: &str) -> usize {
             }
         }
         let mut accepted = 0;
-        let patience = Duration::from_secs(10);
+        let write_timeout = Duration::from_secs(10);
         while accepted < text.len() {
             let writing = client.output.write(&text.as_bytes()[accepted..]);
-            let Ok(count) = tokio::time::timeout(patience, writing).await else { break };
+            let Ok(count) = tokio::time::timeout(write_timeout, writing).await else { break };
             accepted += count.unwrap();
         }
         let Client { output: mut to, input: mut from, .. } = client;

@@ -31,12 +31,12 @@ pub(super) fn decode(
         return Err(broken("it has no pages"));
     }
     bounds::remove_images(&mut document);
-    let (mut pages, mut room) = (Vec::new(), limits.text_bytes);
+    let (mut pages, mut text_bytes_left) = (Vec::new(), limits.text_bytes);
     let mut ended = PagesEnd::Complete;
     for (number, id) in (1..).zip(&ids) {
         ended = match () {
             () if Instant::now() > deadline => PagesEnd::TimedOut,
-            () if room == 0 || pages.len() == limits.pages => PagesEnd::LimitReached,
+            () if text_bytes_left == 0 || pages.len() == limits.pages => PagesEnd::LimitReached,
             () => PagesEnd::Complete,
         };
         if ended != PagesEnd::Complete {
@@ -46,8 +46,8 @@ pub(super) fn decode(
             ended = PagesEnd::Unsafe;
             break;
         }
-        let (page, remaining) = page(&document, number, room, deadline);
-        room = remaining;
+        let (page, remaining) = page(&document, number, text_bytes_left, deadline);
+        text_bytes_left = remaining;
         pages.push(page);
     }
     Ok(Document { count: ids.len(), pages, ended })
@@ -60,26 +60,26 @@ fn load(bytes: &Bytes) -> Result<pdf_extract::Document, MediaError> {
     };
     let mut document = pdf_extract::Document::load_mem(bytes).map_err(failed)?;
     if document.is_encrypted() {
-        // Many documents have an empty password, only to forbid printing.
+        // Many documents are encrypted with an empty password, only to restrict printing and the like.
         document.decrypt("").map_err(failed)?;
     }
     Ok(document)
 }
 
-/// Reads one page. If the library panics, as it does on unknown fonts, only that page is unreadable. Also returns how many
-/// bytes of text are still allowed.
+/// Returns the text of one page, and how many of the `max_bytes` bytes of text are left. If the library panics, as it does
+/// on unknown fonts, only this page is unreadable.
 fn page(
     document: &pdf_extract::Document,
     number: u32,
-    room: usize,
+    max_bytes: usize,
     deadline: Instant,
 ) -> (PageText, usize) {
-    let remaining = Cell::new(room);
+    let remaining = Cell::new(max_bytes);
     let mut text = String::new();
     let reading = AssertUnwindSafe(|| {
         let plain = PlainTextOutput::new(&mut text);
-        let mut output = BoundedOutput { plain, room: &remaining, deadline, count: 0 };
-        // Text before the point where a limit stopped the page is kept.
+        let mut output = BoundedOutput { plain, bytes_left: &remaining, deadline, count: 0 };
+        // If a limit stops the page, the text before that point is kept.
         output_doc_page(document, &mut output, number).is_ok()
     });
     let is_complete = catch_unwind(reading).unwrap_or(false);
@@ -96,7 +96,7 @@ fn page(
 /// Collects text until a limit on size or time is reached.
 struct BoundedOutput<'a> {
     plain: PlainTextOutput<&'a mut String>,
-    room: &'a Cell<usize>,
+    bytes_left: &'a Cell<usize>,
     deadline: Instant,
     count: usize,
 }
@@ -126,8 +126,8 @@ impl OutputDev for BoundedOutput<'_> {
         self.count += 1;
         let is_late =
             self.count.is_multiple_of(TIME_CHECK_INTERVAL) && Instant::now() > self.deadline;
-        self.room.set(self.room.get().saturating_sub(character.len()));
-        if is_late || self.room.get() == 0 {
+        self.bytes_left.set(self.bytes_left.get().saturating_sub(character.len()));
+        if is_late || self.bytes_left.get() == 0 {
             return Err(OutputError::FormatError(std::fmt::Error));
         }
         self.plain.output_character(transform, width, spacing, font_size, character)

@@ -109,7 +109,7 @@ impl Media for Decoder {
     }
 }
 
-/// Decodes a file. A decoder that panics on unexpected bytes becomes an error.
+/// Decodes a file. Returns an error if the decoder panics on unexpected bytes.
 fn decode_catching_panics(
     bytes: &Bytes,
     format: MediaFormat,
@@ -141,7 +141,7 @@ fn decode(
     }
 }
 
-/// Whether the content matches the format. PDF readers accept some bytes before the header, so a PDF may start with them.
+/// Whether the content matches the format. Like PDF readers, this accepts some bytes before the header of a PDF.
 fn matches_format(bytes: &Bytes, format: MediaFormat) -> bool {
     let start = &bytes[..bytes.len().min(1024)];
     MediaFormat::of_content(bytes) == Some(format)

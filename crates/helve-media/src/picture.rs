@@ -20,9 +20,8 @@ use crate::{MediaLimits, broken};
 const MAX_SHRINKS: usize = 32;
 /// How many bytes at the end of a JPEG are searched for its end marker.
 const END_MARKER_RANGE: usize = 4096;
-/// JPEG qualities in the order they are tried; the first whose result fits is used. 85 rarely helps, because its result
-/// is almost always larger than that of 80.
-const QUALITIES: [u8; 5] = [80, 85, 70, 55, 40];
+/// JPEG qualities in the order they are tried; the first whose result fits is used.
+const QUALITIES: [u8; 4] = [80, 70, 55, 40];
 
 pub(super) fn decode(
     bytes: &Bytes,
@@ -93,7 +92,7 @@ fn decode_image(
     reader.limits(decoder_limits(limits));
     let mut decoder = reader.into_decoder().map_err(image_error)?;
     if decoder.total_bytes() > limits.memory {
-        return Err(too_much_memory());
+        return Err(MediaError::TooMuchMemory);
     }
     // An image with a missing or invalid orientation is used as it is.
     let orientation = decoder.orientation().ok();
@@ -233,11 +232,7 @@ fn base64_size(bytes: usize) -> usize {
 
 fn image_error(error: ImageError) -> MediaError {
     match error {
-        ImageError::Limits(_) => too_much_memory(),
+        ImageError::Limits(_) => MediaError::TooMuchMemory,
         other => broken(other),
     }
-}
-
-fn too_much_memory() -> MediaError {
-    broken("decoding it needs too much memory")
 }

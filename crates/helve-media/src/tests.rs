@@ -190,17 +190,17 @@ fn a_decompression_bomb_is_refused_before_decoding() {
         MediaFormat::Png,
         expect!["the image has 50000 × 50000 pixels, the limit is 64000000"],
     );
-    let little = MediaLimits { memory: 1000, ..MediaLimits::default() };
+    let low_memory = MediaLimits { memory: 1000, ..MediaLimits::default() };
     let photo = encoded(&photo(100, 100), ImageFormat::Png);
     check_within(
-        little,
+        low_memory,
         &photo,
         MediaFormat::Png,
-        expect!["the file is damaged: decoding it needs too much memory"],
+        expect!["decoding the image needs too much memory"],
     );
-    let short = MediaLimits { file_bytes: 100, ..MediaLimits::default() };
+    let small_file = MediaLimits { file_bytes: 100, ..MediaLimits::default() };
     check_within(
-        short,
+        small_file,
         &[0; 101],
         MediaFormat::Png,
         expect!["the file has 101 bytes, the limit is 100"],
@@ -225,9 +225,9 @@ fn a_document_is_read_page_by_page() {
         MediaFormat::Pdf,
         expect![[r#"3 pages, LimitReached: [Text("Hello, world")]"#]],
     );
-    let short = MediaLimits { text_bytes: 5, ..MediaLimits::default() };
+    let small_file = MediaLimits { text_bytes: 5, ..MediaLimits::default() };
     check_within(
-        short,
+        small_file,
         &three_pages,
         MediaFormat::Pdf,
         expect![[r#"3 pages, LimitReached: [Text("Hell")]"#]],
@@ -297,7 +297,7 @@ fn recursive_forms_and_page_trees_are_refused() {
 }
 
 #[test]
-fn a_decoder_can_be_used_more_often_than_it_has_permits() {
+fn permits_are_released_after_decoding() {
     let decoder = Decoder::default();
     let png = encoded(&photo(8, 8), ImageFormat::Png);
     for _ in 0..5 {

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use helve_core::BoxFuture;
 use helve_core::Rule;
 use helve_core::event::{CallState, Event};
-use helve_core::store::{ApprovalOwner, Store, StoreError};
+use helve_core::store::{ApprovalTarget, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -61,7 +61,7 @@ impl SqliteStore {
     ) -> BoxFuture<'a, Result<T, StoreError>> {
         Box::pin(async move {
             let (sender, receiver) = oneshot::channel();
-            self.start_if_missing(self.queue.query(Box::new(move |worker| {
+            self.ensure_worker(self.queue.query(Box::new(move |worker| {
                 // Fails if the caller no longer waits for the answer.
                 sender.send(query(worker)).ok();
             })));
@@ -70,7 +70,7 @@ impl SqliteStore {
         })
     }
 
-    fn start_if_missing(&self, thread: WorkerThread) {
+    fn ensure_worker(&self, thread: WorkerThread) {
         match thread {
             WorkerThread::Started => return,
             WorkerThread::Missing => {}
@@ -124,16 +124,16 @@ impl Store for SqliteStore {
     }
 
     fn set(&self, session: &str, key: &str, value: Value) {
-        // A value that cannot be stored is only missing for the next process.
+        // A value that cannot be encoded is not stored. This process has its own copy; only later processes miss it.
         if let Ok(value) = slots::encode(&value) {
             let (session, key) = (session.to_owned(), key.to_owned());
-            self.start_if_missing(self.queue.push_slot(SlotWrite { session, key, value }));
+            self.ensure_worker(self.queue.push_slot(SlotWrite { session, key, value }));
         }
     }
 
     fn append(&self, event: &Event) {
         if let Some(reduced) = calls::reduce(event) {
-            self.start_if_missing(self.queue.push_event(reduced));
+            self.ensure_worker(self.queue.push_event(reduced));
         }
     }
 
@@ -151,12 +151,12 @@ impl Store for SqliteStore {
 
     fn remember<'a>(
         &'a self,
-        owner: ApprovalOwner<'a>,
+        target: ApprovalTarget<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (owner, rule) = (rules::RuleOwner::of(owner), rule.clone());
+        let (target, rule) = (rules::StoredTarget::of(target), rule.clone());
         self.query(move |worker| {
-            worker.attempt(|database| rules::remember(database, &owner, &rule))
+            worker.attempt(|database| rules::remember(database, &target, &rule))
         })
     }
 
@@ -165,13 +165,13 @@ impl Store for SqliteStore {
         session: &'a str,
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>> {
-        let owners = [
-            ApprovalOwner::Everyone,
-            ApprovalOwner::Project(root),
-            ApprovalOwner::Session(session),
+        let targets = [
+            ApprovalTarget::Everywhere,
+            ApprovalTarget::Project(root),
+            ApprovalTarget::Session(session),
         ];
-        let owners = owners.map(rules::RuleOwner::of);
-        self.query(move |worker| worker.attempt(|database| rules::remembered(database, &owners)))
+        let targets = targets.map(rules::StoredTarget::of);
+        self.query(move |worker| worker.attempt(|database| rules::remembered(database, &targets)))
     }
 
     fn trusted_digest<'a>(
@@ -179,7 +179,7 @@ impl Store for SqliteStore {
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let root = root.to_owned();
-        self.query(move |worker| worker.attempt(|database| trust::trusted(database, &root)))
+        self.query(move |worker| worker.attempt(|database| trust::trusted_digest(database, &root)))
     }
 
     fn set_trusted_digest<'a>(
@@ -189,7 +189,7 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let (root, digest) = (root.to_owned(), digest.map(str::to_owned));
         self.query(move |worker| {
-            worker.attempt(|database| trust::trust(database, &root, digest.as_deref()))
+            worker.attempt(|database| trust::set_trusted_digest(database, &root, digest.as_deref()))
         })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helve_core::Saved;
-use helve_core::store::{ApprovalOwner, Outputs, Store, StoreError};
+use helve_core::store::{ApprovalTarget, Outputs, Store, StoreError};
 use helve_core::{BoxFuture, CallState, Event, Rule};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -19,15 +19,15 @@ use crate::tree::MemoryNode;
 pub struct MemoryStore {
     slots: Mutex<HashMap<(String, String), (u64, Value)>>,
     calls: Mutex<Vec<CallState>>,
-    rules: Mutex<Vec<(RuleOwner, Rule)>>,
+    rules: Mutex<Vec<(RuleTarget, Rule)>>,
     trust: Mutex<BTreeMap<PathBuf, String>>,
 }
 
 #[derive(PartialEq)]
-enum RuleOwner {
+enum RuleTarget {
     Session(String),
     Project(PathBuf),
-    Everyone,
+    Everywhere,
 }
 
 impl Store for MemoryStore {
@@ -85,15 +85,15 @@ impl Store for MemoryStore {
 
     fn remember<'a>(
         &'a self,
-        owner: ApprovalOwner<'a>,
+        target: ApprovalTarget<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let owner = match owner {
-            ApprovalOwner::Session(id) => RuleOwner::Session(id.into()),
-            ApprovalOwner::Project(root) => RuleOwner::Project(root.into()),
-            ApprovalOwner::Everyone => RuleOwner::Everyone,
+        let target = match target {
+            ApprovalTarget::Session(id) => RuleTarget::Session(id.into()),
+            ApprovalTarget::Project(root) => RuleTarget::Project(root.into()),
+            ApprovalTarget::Everywhere => RuleTarget::Everywhere,
         };
-        self.rules.lock().push((owner, rule.clone()));
+        self.rules.lock().push((target, rule.clone()));
         Box::pin(async { Ok(()) })
     }
 
@@ -102,13 +102,14 @@ impl Store for MemoryStore {
         session: &'a str,
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>> {
-        let applies = |owner: &RuleOwner| match owner {
-            RuleOwner::Session(id) => id == session,
-            RuleOwner::Project(project) => project == root,
-            RuleOwner::Everyone => true,
+        let applies = |target: &RuleTarget| match target {
+            RuleTarget::Session(id) => id == session,
+            RuleTarget::Project(project) => project == root,
+            RuleTarget::Everywhere => true,
         };
         let rules = self.rules.lock();
-        let found = rules.iter().filter(|(owner, _)| applies(owner)).map(|(_, rule)| rule.clone());
+        let found =
+            rules.iter().filter(|(target, _)| applies(target)).map(|(_, rule)| rule.clone());
         let found = found.collect();
         Box::pin(async { Ok(found) })
     }

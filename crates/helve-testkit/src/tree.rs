@@ -319,7 +319,7 @@ fn matcher(request: &SearchRequest) -> Result<RegexMatcher, SearchError> {
     }
     let mut builder = RegexMatcherBuilder::new();
     builder.multi_line(true).fixed_strings(request.syntax == PatternSyntax::Literal);
-    builder.case_insensitive(request.case == CaseMode::Ignored);
+    builder.case_insensitive(request.case == CaseMode::Insensitive);
     match request.multiline {
         Multiline::Off => builder.line_terminator(Some(b'\n')),
         Multiline::On => builder.dot_matches_new_line(true),

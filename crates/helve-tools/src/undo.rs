@@ -32,7 +32,7 @@ struct Undo {
     settings: EditSettings,
 }
 
-/// The tool. It can be called and is never offered.
+/// Returns the tool. It can be called but is never offered to a model.
 pub fn tool(settings: EditSettings) -> Arc<dyn AnyTool> {
     Arc::new(Undo { settings })
 }
@@ -79,7 +79,7 @@ fn summary(change: &RecordedChange) -> String {
     let names = change.files.iter().take(MAX_NAMED).map(|file| file_name(&file.path));
     let more = if change.files.len() > MAX_NAMED { " …" } else { "" };
     let names = names.collect::<Vec<_>>().join(", ");
-    format!("{} of {names}{more} ({})", change.tool, change.call)
+    format!("the {} of {names}{more} ({})", change.tool, change.call)
 }
 
 fn file_name(path: &Path) -> String {
@@ -124,7 +124,7 @@ fn error(error: UndoError) -> ToolError {
     }
 }
 
-/// The changes of the call cannot be separated from those of others.
+/// Words the error for a file in which the changes of the call cannot be separated from those of others.
 fn unknown_author(shown: &str, why: &str, diff: &UnifiedDiff) -> ToolError {
     let message = format!(
         "{shown}: {why} Nothing was written. Changes from before the call until now:\n{}",
@@ -174,7 +174,7 @@ one
                 >> a.txt
                 two
                 == undo (dry run)
-                Undoing edit of a.txt (call_1) would make these changes:
+                Undoing the edit of a.txt (call_1) would make these changes:
 
                 --- a.txt
                 +++ a.txt
@@ -182,7 +182,7 @@ one
                 -two
                 +one
                 == undo
-                Undid edit of a.txt (call_1): 1 line added, 1 removed.
+                Undid the edit of a.txt (call_1): 1 line added, 1 removed.
 
                 --- a.txt
                 +++ a.txt
@@ -192,7 +192,7 @@ one
                 >> a.txt
                 one
                 == undo
-                Undid undo of a.txt (call_3): 1 line added, 1 removed.
+                Undid the undo of a.txt (call_3): 1 line added, 1 removed.
 
                 --- a.txt
                 +++ a.txt
@@ -244,7 +244,7 @@ five
                 4
                 5
                 == undo
-                Undid edit of a.txt (call_1): 1 line added, 1 removed.
+                Undid the edit of a.txt (call_1): 1 line added, 1 removed.
 
                 --- a.txt
                 +++ a.txt
@@ -318,7 +318,7 @@ uno
                 >> a.txt
                 x
                 == undo
-                Undid write of a.txt (call_2): 0 lines added, 1 removed.
+                Undid the write of a.txt (call_2): 0 lines added, 1 removed.
 
                 --- a.txt
                 +++ /dev/null
@@ -358,10 +358,10 @@ new
 "#,
             expect![[r#"
                 == undo
-                Everything is as it was before edit of a.txt (killed); nothing was written.
+                Everything is as it was before the edit of a.txt (killed); nothing was written.
                 a.txt: the call was interrupted before it changed this file.
                 == undo (dry run)
-                Undoing edit of a.txt (killed) would make these changes:
+                Undoing the edit of a.txt (killed) would make these changes:
                 a.txt: the call was interrupted after it changed this file; its change is undone.
 
                 --- a.txt
@@ -370,7 +370,7 @@ new
                 -two
                 +one
                 == undo
-                Undid edit of a.txt (killed): 1 line added, 1 removed.
+                Undid the edit of a.txt (killed): 1 line added, 1 removed.
                 a.txt: the call was interrupted after it changed this file; its change is undone.
 
                 --- a.txt
@@ -389,10 +389,10 @@ new
                 +three
                 Revert the unwanted parts with edit.
                 == undo
-                Everything is as it was before edit of b.txt (born); nothing was written.
+                Everything is as it was before the edit of b.txt (born); nothing was written.
                 b.txt: the call was interrupted before it changed this file.
                 == undo
-                Undid edit of b.txt (born): 0 lines added, 1 removed.
+                Undid the edit of b.txt (born): 0 lines added, 1 removed.
                 b.txt: the call was interrupted after it changed this file; its change is undone.
 
                 --- b.txt

@@ -14,19 +14,19 @@ use helve_text::{lines, visible};
 
 use crate::ops::missing::MissingFile;
 
-/// `1 file`, `2 files`.
+/// Returns a number with its noun: `1 file`, `2 files`.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// A name from outside on one line, at most 80 characters.
+/// Returns a text from outside as one line of at most 80 characters.
 pub(crate) fn clip(text: &str) -> String {
     let (short, cut) = lines::clip(text, 80);
     let dots = if cut { "…" } else { "" };
     format!("{}{dots}", visible::escape_line(short))
 }
 
-/// A file does not exist.
+/// Words the error for a file that does not exist.
 pub(crate) fn missing_file(missing: &MissingFile) -> ToolError {
     let message = format!("{} does not exist.", missing.shown);
     let error = ToolError::new(ErrorKind::NotFound, message);

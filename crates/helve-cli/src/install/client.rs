@@ -46,7 +46,7 @@ impl ConfigTarget {
         entry: &HelveEntry,
     ) -> anyhow::Result<Option<String>> {
         let text = text.unwrap_or_default();
-        let Some(section) = section(self.client) else { return toml::add_entry(text, entry) };
+        let Some(section) = json_section(self.client) else { return toml::add_entry(text, entry) };
         let value = entry_json(self.client, entry);
         match json_file::get(text, &[section, &entry.name])? {
             Some(existing) if existing == value => Ok(None),
@@ -69,7 +69,9 @@ impl ConfigTarget {
         name: &str,
     ) -> anyhow::Result<Option<String>> {
         let Some(text) = text else { return Ok(None) };
-        let Some(section) = section(self.client) else { return toml::remove_entry(text, name) };
+        let Some(section) = json_section(self.client) else {
+            return toml::remove_entry(text, name);
+        };
         match json_file::get(text, &[section, name])? {
             None => Ok(None),
             Some(existing) if !entry_starts_helve(&existing) => {
@@ -82,7 +84,7 @@ impl ConfigTarget {
 
 /// Returns a file that contains only the entry.
 pub(super) fn fragment(client: InstallClient, entry: &HelveEntry) -> String {
-    match section(client) {
+    match json_section(client) {
         Some(section) => {
             let config = json!({section: {entry.name.as_str(): entry_json(client, entry)}});
             format!("{config:#}\n")
@@ -92,7 +94,7 @@ pub(super) fn fragment(client: InstallClient, entry: &HelveEntry) -> String {
 }
 
 /// Returns the key of the object that holds the servers, for JSON files.
-fn section(client: InstallClient) -> Option<&'static str> {
+fn json_section(client: InstallClient) -> Option<&'static str> {
     match client {
         InstallClient::ClaudeCode => Some("mcpServers"),
         InstallClient::Codex => None,

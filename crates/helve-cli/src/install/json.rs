@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_a_moved_entry() {
+    fn removes_an_entry_and_its_comma() {
         let check = |text: &str, expected: Expect| {
             expected.assert_eq(&remove_entry(text, "mcp", "helve").unwrap())
         };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::mcp::McpClient;
 use crate::stage::Stage;
 
-/// Overrides `clock_gettime`: adds an offset in seconds, read from a file, to the time of day.
+/// Overrides `clock_gettime`: adds an offset in seconds, read from a file, to the system clock.
 const SHIM: &str = r#"
 use std::ffi::{c_int, c_long};
 
@@ -21,27 +21,27 @@ unsafe extern "C" { fn syscall(number: c_long, ...) -> c_long; }
 const CLOCK_GETTIME: c_long = 228;
 #[cfg(target_arch = "aarch64")]
 const CLOCK_GETTIME: c_long = 113;
-const TIME_OF_DAY: c_int = 0;
+const CLOCK_REALTIME: c_int = 0;
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut Time) -> c_int {
     let failed = unsafe { syscall(CLOCK_GETTIME, clock as c_long, time) };
-    if failed == 0 && clock == TIME_OF_DAY {
-        let offset = std::fs::read_to_string(env!("OFF")).unwrap_or_default();
+    if failed == 0 && clock == CLOCK_REALTIME {
+        let offset = std::fs::read_to_string(env!("CLOCK_OFFSET_FILE")).unwrap_or_default();
         unsafe { (*time).seconds += offset.trim().parse::<i64>().unwrap_or(0) };
     }
     failed as c_int
 }
 "#;
 
-fn build_shim(stage: &Stage, offset: &Path) -> PathBuf {
+fn build_shim(stage: &Stage, offset_file: &Path) -> PathBuf {
     stage.write("clock.rs", SHIM);
     let shim = stage.path("clock.so");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let status = Command::new(rustc)
         .args(["--edition", "2024", "--crate-type", "cdylib", "-O", "-o"])
         .args([&shim, &stage.path("clock.rs")])
-        .env("OFF", offset)
+        .env("CLOCK_OFFSET_FILE", offset_file)
         .status();
     assert!(status.unwrap().success());
     shim

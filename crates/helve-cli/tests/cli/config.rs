@@ -7,20 +7,20 @@ fn a_broken_permission_section_asks_and_is_reported_with_its_position() {
     let stage = Stage::new();
     let broken = "{\n  \"permission\": {\n    \"read\": \"alow\"\n  }\n}\n";
     stage.write("home/.config/helve/helve.json", broken);
-    let ran = stage.run(&["call", "read", "filePath=README.md"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    assert!(ran.err.contains("home/.config/helve/helve.json:3:13"), "{}", ran.err);
-    let ran = stage.run(&["config"]);
-    assert_eq!(ran.code, 1, "{}", ran.shown());
+    let output = stage.run(&["call", "read", "filePath=README.md"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    assert!(output.err.contains("home/.config/helve/helve.json:3:13"), "{}", output.err);
+    let output = stage.run(&["config"]);
+    assert_eq!(output.code, 1, "{}", output.transcript());
 }
 
 #[test]
 fn a_syntax_error_asks_and_is_reported_with_its_position() {
     let stage = Stage::new();
     stage.write("home/.config/helve/helve.json", "{\"permission\": {\"*\": \"allow\"\n");
-    let ran = stage.run(&["call", "read", "filePath=README.md"]);
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    assert!(ran.err.contains("helve.json:"), "{}", ran.err);
+    let output = stage.run(&["call", "read", "filePath=README.md"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    assert!(output.err.contains("helve.json:"), "{}", output.err);
 }
 
 #[test]
@@ -28,9 +28,13 @@ fn a_shadowed_rule_is_reported_at_startup() {
     let stage = Stage::new();
     let text = "{\"permission\": {\"bash\": {\n\"git log*\": \"allow\",\n\"*\": \"deny\"}}}";
     stage.write("home/.config/helve/helve.json", text);
-    let ran = stage.run(&["tools"]);
-    assert_eq!(ran.code, 0);
-    assert!(ran.err.contains("warning:") && ran.err.contains("helve.json:2:"), "{}", ran.err);
+    let output = stage.run(&["tools"]);
+    assert_eq!(output.code, 0);
+    assert!(
+        output.err.contains("warning:") && output.err.contains("helve.json:2:"),
+        "{}",
+        output.err
+    );
 }
 
 #[test]
@@ -41,7 +45,7 @@ fn an_untrusted_project_can_forbid_but_not_allow() {
     assert_eq!(stage.run(&["call", "read", "filePath=.env"]).code, 3);
     assert_eq!(stage.run(&["--yes", "call", "read", "filePath=README.md"]).code, 3);
     let trusted = stage.run(&["trust"]);
-    assert_eq!(trusted.code, 0, "{}", trusted.shown());
+    assert_eq!(trusted.code, 0, "{}", trusted.transcript());
     assert_eq!(stage.run(&["call", "read", "filePath=.env"]).code, 0);
     // Trust covers the configuration as it was. A changed one is not trusted.
     stage.write("app/opencode.json", r#"{"permission": {"*": "allow"}}"#);
@@ -62,9 +66,9 @@ fn a_trusted_project_a_flag_or_an_agent_cannot_lift_a_users_deny() {
     stage.write("app/helve.json", project);
     assert_eq!(stage.run(&["trust"]).code, 0);
     let args = ["--yes", "--allow", "read", "--agent", "build", "call", "read"];
-    let ran = stage.run(&[&args[..], &["filePath=README.md"]].concat());
-    assert_eq!(ran.code, 3, "{}", ran.shown());
-    assert!(ran.err.contains("home/.config/helve/helve.json:1"), "{}", ran.err);
+    let output = stage.run(&[&args[..], &["filePath=README.md"]].concat());
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    assert!(output.err.contains("home/.config/helve/helve.json:1"), "{}", output.err);
 }
 
 #[test]
@@ -74,9 +78,9 @@ fn an_agents_rules_can_only_forbid_more() {
     stage.write("home/.config/helve/agents/shy.md", text);
     assert_eq!(stage.run(&["--agent", "shy", "call", "read", "filePath=README.md"]).code, 3);
     assert_eq!(stage.run(&["call", "read", "filePath=README.md"]).code, 0);
-    let ran = stage.run(&["--agent", "shi", "tools"]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("did you mean shy?"), "{}", ran.err);
+    let output = stage.run(&["--agent", "shi", "tools"]);
+    assert_eq!(output.code, 2);
+    assert!(output.err.contains("did you mean shy?"), "{}", output.err);
 }
 
 #[test]

@@ -7,18 +7,18 @@ use crate::stage::{RunOutput, Stage};
 const DATABASE: &str = "home/.local/share/helve/store.db";
 
 fn check_read_works(stage: &Stage) -> RunOutput {
-    let ran = stage.run(&["call", "read", "filePath=README.md"]);
-    assert_eq!(ran.code, 0, "{}", ran.shown());
-    assert!(ran.out.contains("00001| # app"), "{}", ran.out);
-    ran
+    let output = stage.run(&["call", "read", "filePath=README.md"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert!(output.out.contains("00001| # app"), "{}", output.out);
+    output
 }
 
 #[test]
 fn a_corrupt_database_is_moved_aside() {
     let stage = Stage::new();
     stage.write(DATABASE, &"not a database ".repeat(1000));
-    let ran = check_read_works(&stage);
-    assert!(ran.err.contains("store.db.corrupt-"), "{}", ran.err);
+    let output = check_read_works(&stage);
+    assert!(output.err.contains("store.db.corrupt-"), "{}", output.err);
     assert_eq!(check_read_works(&stage).err, "");
 }
 
@@ -34,8 +34,8 @@ fn a_newer_database_is_not_changed() {
     }
     bytes[60..64].copy_from_slice(&9999u32.to_be_bytes());
     fs::write(&path, &bytes).unwrap();
-    let ran = check_read_works(&stage);
-    assert!(!ran.err.is_empty(), "a newer database is reported");
+    let output = check_read_works(&stage);
+    assert!(!output.err.is_empty(), "a newer database is reported");
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
 
@@ -43,10 +43,10 @@ fn a_newer_database_is_not_changed() {
 fn a_data_folder_that_cannot_be_created_is_reported() {
     let stage = Stage::new();
     stage.write("home/.local", "a file where a folder should be");
-    let ran = check_read_works(&stage);
-    assert!(ran.err.contains(".local"), "{}", ran.err);
+    let output = check_read_works(&stage);
+    assert!(output.err.contains(".local"), "{}", output.err);
     let doctor = stage.run(&["doctor"]);
-    assert_eq!(doctor.code, 1, "{}", doctor.shown());
+    assert_eq!(doctor.code, 1, "{}", doctor.transcript());
 }
 
 #[test]

@@ -22,26 +22,26 @@ fn install_shows_and_writes_the_entry_and_remove_restores_the_file() {
         if let Some(before) = before {
             stage.write(file, before);
         }
-        let ran = stage.run(&["install", client, "--permission", "workspace"]);
-        assert!(ran.code == 0 && ran.out.contains("+++"), "{}", ran.shown());
+        let output = stage.run(&["install", client, "--permission", "workspace"]);
+        assert!(output.code == 0 && output.out.contains("+++"), "{}", output.transcript());
         let installed = fs::read_to_string(stage.path(file)).unwrap();
         assert!(
             installed.contains("\"--allow\"") && installed != before.unwrap_or_default(),
             "{installed}"
         );
         let again = stage.run(&["install", client, "--permission", "workspace"]);
-        assert!(again.out.contains("is already configured"), "{}", again.shown());
+        assert!(again.out.contains("is already configured"), "{}", again.transcript());
         let other = stage.run(&["install", client]);
-        assert_eq!(other.code, 0, "{}", other.shown());
+        assert_eq!(other.code, 0, "{}", other.transcript());
         assert!(!fs::read_to_string(stage.path(file)).unwrap().contains("--allow"));
-        let ran = stage.run(&["install", client, "--remove"]);
-        assert_eq!(ran.code, 0, "{}", ran.shown());
+        let output = stage.run(&["install", client, "--remove"]);
+        assert_eq!(output.code, 0, "{}", output.transcript());
         assert_eq!(fs::read_to_string(stage.path(file)).ok().as_deref(), before, "{client}");
         let missing = stage.run(&["install", client, "--remove"]);
         assert!(
             missing.code == 0 && missing.out.contains("is not configured"),
             "{}",
-            missing.shown()
+            missing.transcript()
         );
     }
 }
@@ -68,20 +68,24 @@ fn another_server_of_the_same_name_is_not_changed() {
     let theirs = r#"{"mcpServers": {"helve": {"command": "rake"}}}"#;
     stage.write(CLAUDE, theirs);
     for args in [&["install", "claude-code"][..], &["install", "claude-code", "--remove"]] {
-        let ran = stage.run(args);
-        assert!(ran.code == 2 && ran.err.contains("another server"), "{}", ran.shown());
+        let output = stage.run(args);
+        assert!(
+            output.code == 2 && output.err.contains("another server"),
+            "{}",
+            output.transcript()
+        );
     }
     assert_eq!(fs::read_to_string(stage.path(CLAUDE)).unwrap(), theirs);
     stage.write("home/.codex/config.toml", "not = [toml");
-    let ran = stage.run(&["install", "codex"]);
-    assert!(ran.code == 2 && ran.err.contains("not valid TOML"), "{}", ran.shown());
+    let output = stage.run(&["install", "codex"]);
+    assert!(output.code == 2 && output.err.contains("not valid TOML"), "{}", output.transcript());
 }
 
 #[test]
 fn print_shows_the_entry_for_other_programs() {
     let stage = Stage::new();
-    let ran = stage.run(&["install", "--print", "--permission", "yes"]);
-    assert!(ran.code == 0 && ran.out.contains("\"--yes\""), "{}", ran.shown());
-    let ran = stage.run(&["install"]);
-    assert!(ran.code == 2 && ran.err.contains("name a program"), "{}", ran.shown());
+    let output = stage.run(&["install", "--print", "--permission", "yes"]);
+    assert!(output.code == 0 && output.out.contains("\"--yes\""), "{}", output.transcript());
+    let output = stage.run(&["install"]);
+    assert!(output.code == 2 && output.err.contains("name a program"), "{}", output.transcript());
 }

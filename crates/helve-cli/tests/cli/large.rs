@@ -22,11 +22,11 @@ fn reads_the_end_of_ten_million_lines() {
     // 100 bytes a line, 10,000 lines a block: 10,000,000 lines in 1 GB.
     let line = format!("{}\n", "x".repeat(99));
     fill(&stage.path("app/big.txt"), line.repeat(10_000).as_bytes(), 1_000);
-    let (ran, peak) =
+    let (output, peak) =
         stage.run_measured(&["call", "read", "filePath=big.txt", "offset=9999990", "limit=10"]);
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.out.contains("9999990| x"), "{}", ran.out);
-    assert!(ran.out.contains("9999999| x"), "{}", ran.out);
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.contains("9999990| x"), "{}", output.out);
+    assert!(output.out.contains("9999999| x"), "{}", output.out);
     assert!(peak < MAX_KIB, "peak {peak} KiB");
 }
 
@@ -34,10 +34,10 @@ fn reads_the_end_of_ten_million_lines() {
 fn reads_a_line_of_one_gigabyte() {
     let stage = Stage::new();
     fill(&stage.path("app/line.txt"), "y".repeat(1 << 20).as_bytes(), 1 << 10);
-    let (ran, peak) = stage.run_measured(&["call", "read", "filePath=line.txt"]);
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.out.contains("(line cut at 2000 characters)"), "{:.200}", ran.out);
-    assert!(ran.out.contains("(End of file, 1 line)"), "{:.200}", ran.out);
+    let (output, peak) = stage.run_measured(&["call", "read", "filePath=line.txt"]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.contains("(line cut at 2000 characters)"), "{:.200}", output.out);
+    assert!(output.out.contains("(End of file, 1 line)"), "{:.200}", output.out);
     assert!(peak < MAX_KIB, "peak {peak} KiB");
 }
 
@@ -46,14 +46,14 @@ fn a_command_may_print_more_than_fits_into_memory() {
     let stage = Stage::new();
     let group = MemoryCgroup::new("256M");
     let args = ["--yes", "call", "bash", "command=yes | head -c 300M"];
-    let (ran, peak) = match &group {
+    let (output, peak) = match &group {
         Some(group) => stage.run_measured_in(&group.folder, &args),
         // No cgroup can be created here, but the peak of the largest process is known.
         None => stage.run_measured(&args),
     };
-    assert!(ran.out.contains("[exit code 0"), "{:.500}", ran.shown());
+    assert!(output.out.contains("[exit code 0"), "{:.500}", output.transcript());
     let saved = "the saved file holds the first 104857600 of 314572800 bytes";
-    assert!(ran.out.contains(saved), "{}", ran.out.len());
+    assert!(output.out.contains(saved), "{}", output.out.len());
     assert!(peak < MAX_KIB, "peak {peak} KiB");
     assert_eq!(group.as_ref().map_or(0, MemoryCgroup::oom_kills), 0);
 }

@@ -94,7 +94,7 @@ impl McpClient {
 }
 
 #[test]
-fn tools_are_listed_and_called_and_refusals_say_how_to_allow() {
+fn tools_are_listed_and_called_and_a_refusal_names_the_flag_to_allow_it() {
     let stage = Stage::new();
     let mut client = McpClient::start(&stage, &[]);
     let tools = client.request("tools/list", json!({}));

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::stage::Stage;
 
 fn check(args: &[&str], expected: Expect) {
-    expected.assert_eq(&Stage::new().run(args).shown());
+    expected.assert_eq(&Stage::new().run(args).transcript());
 }
 
 #[test]
@@ -45,9 +45,12 @@ fn the_dialect_can_be_named() {
 
 #[test]
 fn prints_json_for_scripts() {
-    let ran = Stage::new().run(&["call", "read", "filePath=README.md", "limit=1", "--json"]);
-    let value: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!((ran.code, &value["ok"], &value["title"]), (0, &true.into(), &"README.md".into()));
+    let output = Stage::new().run(&["call", "read", "filePath=README.md", "limit=1", "--json"]);
+    let value: Value = serde_json::from_str(&output.out).unwrap();
+    assert_eq!(
+        (output.code, &value["ok"], &value["title"]),
+        (0, &true.into(), &"README.md".into())
+    );
     assert_eq!(value["metadata"]["preview"], "# app");
 }
 
@@ -56,7 +59,7 @@ fn reads_arguments_from_standard_input() {
     let stage = Stage::new();
     stage.write("args.json", r#"{"filePath": "src"}"#);
     let file = std::fs::File::open(stage.path("args.json")).unwrap();
-    let ran = stage.finish(stage.command().args(["call", "read", "-"]).stdin(file));
+    let output = stage.finish(stage.command().args(["call", "read", "-"]).stdin(file));
     expect![[r#"
         0
         <folder>
@@ -65,7 +68,7 @@ fn reads_arguments_from_standard_input() {
         (1 entry)
         </folder>
     "#]]
-    .assert_eq(&ran.shown());
+    .assert_eq(&output.transcript());
 }
 
 #[test]
@@ -116,11 +119,11 @@ fn special_files_are_refused_without_blocking() {
         error: pipe is a FIFO, not a regular file. Reading it could block forever.
         Name a regular file.
     "#]]
-    .assert_eq(&stage.run(&["call", "read", "filePath=pipe"]).shown());
+    .assert_eq(&stage.run(&["call", "read", "filePath=pipe"]).transcript());
     for path in ["/dev/zero", "/proc/self/environ", "/proc/self/mem", "/proc/self/fd/0"] {
-        let ran = stage.run(&["--yes", "call", "read", &format!("filePath={path}")]);
-        assert_eq!(ran.code, 3, "{path}: {}", ran.shown());
-        assert!(ran.err.contains("A rule forbids this: read /"), "{}", ran.err);
+        let output = stage.run(&["--yes", "call", "read", &format!("filePath={path}")]);
+        assert_eq!(output.code, 3, "{path}: {}", output.transcript());
+        assert!(output.err.contains("A rule forbids this: read /"), "{}", output.err);
     }
 }
 
@@ -142,13 +145,13 @@ fn a_file_that_the_user_may_not_read_is_reported() {
         command = stage.isolated(Command::new(copy));
         command.uid(65534).gid(65534);
     }
-    let ran = stage.finish(command.args(["call", "read", "filePath=theirs.txt"]));
+    let output = stage.finish(command.args(["call", "read", "filePath=theirs.txt"]));
     expect![[r#"
         1
         error: theirs.txt cannot be opened: the system denies access.
         Ask the user to change its permissions, or continue without it.
     "#]]
-    .assert_eq(&ran.shown());
+    .assert_eq(&output.transcript());
 }
 
 #[test]
@@ -181,9 +184,9 @@ fn a_link_that_leads_out_is_judged_by_its_target() {
 fn the_home_folder_must_be_named_explicitly() {
     let stage = Stage::new();
     stage.write("home/note.txt", "x\n");
-    let ran = stage.finish(stage.command().current_dir(stage.path("home")).arg("tools"));
-    assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("too broad to work in by default"), "{}", ran.err);
+    let output = stage.finish(stage.command().current_dir(stage.path("home")).arg("tools"));
+    assert_eq!(output.code, 2);
+    assert!(output.err.contains("too broad to work in by default"), "{}", output.err);
     let home = stage.path("home").display().to_string();
     assert_eq!(stage.run(&["--dir", &home, "call", "read", "filePath=note.txt"]).code, 0);
 }
@@ -206,7 +209,7 @@ fn searching_needs_no_other_program() {
         ("list", "path=src", "main.rs"),
     ] {
         let mut command = stage.command();
-        let ran = stage.finish(command.args(["call", tool, argument]).env("PATH", ""));
-        assert!(ran.code == 0 && ran.out.contains(found), "{tool}: {}", ran.shown());
+        let output = stage.finish(command.args(["call", tool, argument]).env("PATH", ""));
+        assert!(output.code == 0 && output.out.contains(found), "{tool}: {}", output.transcript());
     }
 }

@@ -45,8 +45,8 @@ fn bash(stage: &Stage, command: &str, options: &[&str]) -> RunOutput {
 
 #[track_caller]
 fn check_asked(stage: &Stage, command: &str, expected: &str) {
-    let ran = bash(stage, command, &[]);
-    assert!(ran.code != 0 && ran.err.contains(expected), "{command}: {ran:?}");
+    let output = bash(stage, command, &[]);
+    assert!(output.code != 0 && output.err.contains(expected), "{command}: {output:?}");
     assert!(!stage.path("trace").exists(), "{command} ran the program of {expected}");
 }
 
@@ -54,8 +54,8 @@ fn check_asked(stage: &Stage, command: &str, expected: &str) {
 fn a_repository_without_programs_needs_no_question() {
     let stage = repository();
     for command in ["git status", "git diff", "git log -p", "git show", "git commit -qam two"] {
-        let ran = bash(&stage, command, &[]);
-        assert_eq!(ran.code, 0, "{command}: {ran:?}");
+        let output = bash(&stage, command, &[]);
+        assert_eq!(output.code, 0, "{command}: {output:?}");
     }
 }
 
@@ -129,8 +129,8 @@ fn hooks_are_asked_about_when_they_would_run() {
     write_program(&stage, "app/.git/hooks/pre-commit");
     assert_eq!(bash(&stage, "git status", &[]).code, 0);
     check_asked(&stage, "git commit -qam two", ".git/hooks/pre-commit");
-    let ran = bash(&stage, "git commit -qam two", &["--yes"]);
-    assert!(ran.code == 0 && stage.path("trace").exists(), "{ran:?}");
+    let output = bash(&stage, "git commit -qam two", &["--yes"]);
+    assert!(output.code == 0 && stage.path("trace").exists(), "{output:?}");
     fs::remove_file(stage.path("trace")).unwrap();
     write_program(&stage, "app/.git/hooks/post-index-change");
     check_asked(&stage, "git status", ".git/hooks/post-index-change");
@@ -268,8 +268,8 @@ fn a_bare_repository_among_the_files_is_not_used() {
     git(&stage, "app/src/bare", &["config", "core.bare", "false"]);
     git(&stage, "app/src/bare", &["config", "core.worktree", "."]);
     git(&stage, "app/src/bare", &["config", "core.fsmonitor", "../../evil.sh"]);
-    let ran = bash(&stage, "git -C src/bare status", &["--yes"]);
-    assert!(ran.out.contains("cannot use bare repository"), "{ran:?}");
+    let output = bash(&stage, "git -C src/bare status", &["--yes"]);
+    assert!(output.out.contains("cannot use bare repository"), "{output:?}");
     assert!(!stage.path("trace").exists());
 }
 

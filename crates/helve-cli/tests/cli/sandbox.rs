@@ -29,22 +29,30 @@ fn a_command_stays_in_the_workspace() {
     let stage = stage("workspace-write");
     let doctor = stage.run(&["doctor"]);
     let script = "command=echo x > in.txt && echo in; echo x > ../out.txt; touch $TMPDIR/t && echo scratch; mkdir .helve/x";
-    let ran = stage.run(&[&BASH[..], &[script]].concat());
+    let output = stage.run(&[&BASH[..], &[script]].concat());
     if doctor.code != 0 {
         // No sandbox is available here, so nothing runs, and both commands report it.
         assert!(
             doctor.out.contains("sandbox: workspace-write is configured"),
             "{}",
-            doctor.shown()
+            doctor.transcript()
         );
-        assert_ne!(ran.code, 0, "{}", ran.shown());
+        assert_ne!(output.code, 0, "{}", output.transcript());
         return;
     }
-    assert!(doctor.out.contains("sandbox: workspace-write, using a mount"), "{}", doctor.shown());
-    assert!(ran.out.contains("in\n") && ran.out.contains("scratch\n"), "{}", ran.shown());
-    assert!(ran.out.contains("../out.txt: Read-only file system"), "{}", ran.shown());
+    assert!(
+        doctor.out.contains("sandbox: workspace-write, using a mount"),
+        "{}",
+        doctor.transcript()
+    );
+    assert!(
+        output.out.contains("in\n") && output.out.contains("scratch\n"),
+        "{}",
+        output.transcript()
+    );
+    assert!(output.out.contains("../out.txt: Read-only file system"), "{}", output.transcript());
     let notice = "the sandbox denied writing {base}/out.txt";
-    assert!(ran.out.contains(notice), "{}", ran.shown());
+    assert!(output.out.contains(notice), "{}", output.transcript());
     assert!(!stage.path("out.txt").exists() && stage.path("app/in.txt").exists());
     let mut names: Vec<_> = fs::read_dir(stage.path("app"))
         .unwrap()
@@ -65,11 +73,11 @@ fn denials_are_reported_even_if_the_command_hides_them() {
         (trace, Some("[the sandbox denied tracing other processes. Only the user can")),
     ] {
         let script = format!("command=python3 -c '{code}'");
-        let ran = stage.run(&[&BASH[..], &[&script]].concat());
-        assert!(ran.out.contains("[exit code 0"), "{}", ran.shown());
+        let output = stage.run(&[&BASH[..], &[&script]].concat());
+        assert!(output.out.contains("[exit code 0"), "{}", output.transcript());
         match expected {
-            Some(message) => assert!(ran.out.contains(message), "{}", ran.shown()),
-            None => assert!(!ran.out.contains("the sandbox denied"), "{}", ran.shown()),
+            Some(message) => assert!(output.out.contains(message), "{}", output.transcript()),
+            None => assert!(!output.out.contains("the sandbox denied"), "{}", output.transcript()),
         }
     }
 }
@@ -99,9 +107,9 @@ fn without_a_sandbox_doctor_says_what_is_available() {
     let doctor = Stage::new().run(&["doctor"]);
     let out = &doctor.out;
     let says_available = out.contains("off; available") || out.contains("off; not available");
-    assert!(says_available, "{}", doctor.shown());
+    assert!(says_available, "{}", doctor.transcript());
     let says_limited = out.contains("processes: limited") || out.contains("processes: not limited");
-    assert!(says_limited, "{}", doctor.shown());
+    assert!(says_limited, "{}", doctor.transcript());
 }
 
 #[test]
@@ -110,8 +118,8 @@ fn secrets_are_redacted_and_prompts_and_editors_disabled() {
     let mut command = stage.command();
     command.env("MY_TOKEN", "abcdefgh12345").env("EDITOR", "vi").env("BASH_ENV", "/x");
     let script = "command=echo $MY_TOKEN; echo $TERM-$GIT_TERMINAL_PROMPT-$BASH_ENV; git var GIT_EDITOR | cut -c1-5";
-    let ran = stage.finish(command.args(BASH).arg(script));
-    assert!(ran.out.starts_with("[redacted]\ndumb-0-\nsh -c\n"), "{}", ran.shown());
+    let output = stage.finish(command.args(BASH).arg(script));
+    assert!(output.out.starts_with("[redacted]\ndumb-0-\nsh -c\n"), "{}", output.transcript());
 }
 
 #[test]
@@ -126,10 +134,10 @@ fn a_linked_worktree_allows_commits_but_protects_its_repository() {
         let tree = stage.path("app/tree").display().to_string();
         stage.run(&["--dir", &tree, "--yes", "call", "bash", &command])
     };
-    let ran = run(
+    let output = run(
         "echo x > a && git add a && git commit -qm two && git log --format=%s && git status --short",
     );
-    assert!(ran.out.contains("two\none\n\n[exit code 0"), "{}", ran.shown());
+    assert!(output.out.contains("two\none\n\n[exit code 0"), "{}", output.transcript());
     for denied in [
         "git config x.y z",
         "echo x > $(git rev-parse --git-common-dir)/hooks/pre-commit",
@@ -137,14 +145,18 @@ fn a_linked_worktree_allows_commits_but_protects_its_repository() {
         "echo /elsewhere > $(git rev-parse --git-dir)/commondir",
         "echo x > ../../main/file",
     ] {
-        let ran = run(denied);
-        let is_denied = ran.out.contains("Read-only file system");
-        assert!(is_denied && !ran.out.contains("[exit code 0"), "{denied}: {}", ran.shown());
+        let output = run(denied);
+        let is_denied = output.out.contains("Read-only file system");
+        assert!(
+            is_denied && !output.out.contains("[exit code 0"),
+            "{denied}: {}",
+            output.transcript()
+        );
     }
     // Naming another repository in `.git` does not make it writable.
     let other = stage.path("other.git/worktrees/tree");
     stage.write("app/tree/.git", &format!("gitdir: {}\n", other.display()));
     stage.write("other.git/worktrees/tree/gitdir", "/elsewhere/.git\n");
-    let ran = run(&format!("echo x > {}/index", other.display()));
-    assert!(ran.out.contains("Read-only file system"), "{}", ran.shown());
+    let output = run(&format!("echo x > {}/index", other.display()));
+    assert!(output.out.contains("Read-only file system"), "{}", output.transcript());
 }

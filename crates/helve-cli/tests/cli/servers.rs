@@ -50,12 +50,12 @@ fn servers_are_listed_and_checked_without_showing_secrets() {
           the folder that configures it is not trusted; review what it would run, then run `helve trust`
     "#]]
     .assert_eq(&listed.out.replace(&SERVER.replace('\n', "\\n"), "(script)"));
-    let mut printed = listed.shown();
+    let mut printed = listed.transcript();
     for name in ["small", "web", "off", "theirs", "smal"] {
-        for more in [&["mcp", "check", name][..], &["--json", "mcp", "check", name]] {
-            let ran = stage.run(more);
-            assert_eq!(ran.code, i32::from(name != "small"), "{}", ran.shown());
-            printed += &ran.shown();
+        for args in [&["mcp", "check", name][..], &["--json", "mcp", "check", name]] {
+            let output = stage.run(args);
+            assert_eq!(output.code, i32::from(name != "small"), "{}", output.transcript());
+            printed += &output.transcript();
         }
     }
     assert!(!printed.contains("sesame") && !printed.contains("hunter22"), "{printed}");

@@ -17,9 +17,9 @@ fn bash(stage: &Stage, command: &str, extra_args: &[&str]) -> RunOutput {
     let mut args = vec!["--yes", "call", "bash", &command];
     args.extend(extra_args);
     let start = Instant::now();
-    let ran = stage.run(&args);
+    let output = stage.run(&args);
     assert!(start.elapsed() < LIMIT, "{command} took {:?}", start.elapsed());
-    ran
+    output
 }
 
 pub(crate) fn is_alive(pid: &str) -> bool {
@@ -80,8 +80,8 @@ fn commands_that_wait_for_input_end() {
         ("git -c user.name=x -c user.email=x@x commit --allow-empty", "no editor can be opened"),
         ("git log", "exit code"),
     ] {
-        let ran = bash(&stage, command, &[]);
-        assert!(ran.out.contains(expected), "{command}: {ran:?}");
+        let output = bash(&stage, command, &[]);
+        assert!(output.out.contains(expected), "{command}: {output:?}");
     }
 }
 
@@ -90,15 +90,18 @@ fn a_command_that_reads_keys_from_its_output_is_ended_unless_it_is_busy() {
     let stage = Stage::new();
     // As vim does when its input is not a terminal.
     for command in ["exec sleep 300 0>&2", "sleep 300 0>&2", "sleep 300 0>&1 | cat"] {
-        let ran = bash(&stage, command, &[]);
-        assert!(ran.out.contains("sleep 300 waited for keyboard input"), "{command}: {ran:?}");
+        let output = bash(&stage, command, &[]);
+        assert!(
+            output.out.contains("sleep 300 waited for keyboard input"),
+            "{command}: {output:?}"
+        );
     }
     for command in [
         "for n in 1 2 3 4; do sleep 0.5; echo $n; done 0>&2; echo did it",
         "sleep 300 0>&2 & timeout 2 sh -c 'while :; do :; done'; echo did it",
     ] {
-        let ran = bash(&stage, command, &[]);
-        assert!(ran.out.contains("did it"), "{command}: {ran:?}");
+        let output = bash(&stage, command, &[]);
+        assert!(output.out.contains("did it"), "{command}: {output:?}");
     }
 }
 
@@ -106,8 +109,11 @@ fn a_command_that_reads_keys_from_its_output_is_ended_unless_it_is_busy() {
 fn a_timeout_ends_everything_and_is_reported() {
     let stage = Stage::new();
     let script = "trap '' TERM; (setsid sleep 300 & echo $! > pid); echo started; sleep 300";
-    let ran = bash(&stage, script, &["timeout:=500"]);
-    assert!(ran.out.contains("started") && ran.out.contains("timeout of 500 ms"), "{ran:?}");
+    let output = bash(&stage, script, &["timeout:=500"]);
+    assert!(
+        output.out.contains("started") && output.out.contains("timeout of 500 ms"),
+        "{output:?}"
+    );
     let pid = std::fs::read_to_string(stage.path("app/pid")).unwrap();
     assert!(!is_alive(pid.trim()));
 }
@@ -116,29 +122,29 @@ fn a_timeout_ends_everything_and_is_reported() {
 fn invalid_timeouts_are_refused_or_clamped() {
     let stage = Stage::new();
     for timeout in ["0", "-1", "\"soon\"", "1.5", "1e18", "NaN", "Infinity"] {
-        let ran = bash(&stage, "echo ran", &[&format!("timeout:={timeout}")]);
-        assert!(ran.code == 2 && !ran.out.contains("ran"), "{timeout}: {ran:?}");
+        let output = bash(&stage, "echo ran", &[&format!("timeout:={timeout}")]);
+        assert!(output.code == 2 && !output.out.contains("ran"), "{timeout}: {output:?}");
     }
-    let ran = bash(&stage, "echo ran", &["timeout:=1000000000000000000"]);
-    assert!(ran.out.contains("ran"), "{ran:?}");
+    let output = bash(&stage, "echo ran", &["timeout:=1000000000000000000"]);
+    assert!(output.out.contains("ran"), "{output:?}");
 }
 
 #[test]
 fn one_shot_calls_end_leftovers_except_background_commands() {
     let stage = Stage::new();
-    let ran = bash(&stage, "sleep 300 & echo hi", &[]);
-    assert!(ran.out.contains("ended with this call"), "{ran:?}");
-    assert!(!is_alive(&pid_in(&ran.out)));
-    let ran = bash(&stage, "echo started; exec sleep 300", &["run_in_background:=true"]);
-    let handle = handle_in(&ran.out);
+    let output = bash(&stage, "sleep 300 & echo hi", &[]);
+    assert!(output.out.contains("ended with this call"), "{output:?}");
+    assert!(!is_alive(&pid_in(&output.out)));
+    let output = bash(&stage, "echo started; exec sleep 300", &["run_in_background:=true"]);
+    let handle = handle_in(&output.out);
     let listed = stage.run(&["--yes", "call", "process", "action=list"]);
     assert!(listed.out.contains(&handle) && listed.out.contains("running"), "{listed:?}");
     let id = format!("id={handle}");
     let read = stage.run(&["--yes", "call", "process", "action=wait", "text=started", &id]);
     assert!(read.out.starts_with("started"), "{read:?}");
     let control = |args: &[&str]| {
-        let ran = stage.run(&[&["--yes", "call", "process", &id], args].concat());
-        format!("{}{}", ran.out, ran.err)
+        let output = stage.run(&[&["--yes", "call", "process", &id], args].concat());
+        format!("{}{}", output.out, output.err)
     };
     for (args, expected) in [
         (&["action=signal", "signal=STOP"][..], "Sent STOP to"),
@@ -298,11 +304,17 @@ fn other_shells_run_or_are_refused_with_a_reason() {
     };
     assert!(run_with("sh").out.starts_with("ran 2"));
     for unreadable in ["fish", "nu", "pwsh"] {
-        let ran = run_with(unreadable);
-        assert!(ran.code != 0 && ran.err.contains("cannot be judged"), "{unreadable}: {ran:?}");
+        let output = run_with(unreadable);
+        assert!(
+            output.code != 0 && output.err.contains("cannot be judged"),
+            "{unreadable}: {output:?}"
+        );
     }
-    let ran = run_with("zsh");
-    assert!(ran.out.starts_with("ran 2") || ran.err.contains("zsh is not installed"), "{ran:?}");
+    let output = run_with("zsh");
+    assert!(
+        output.out.starts_with("ran 2") || output.err.contains("zsh is not installed"),
+        "{output:?}"
+    );
 }
 
 #[test]
@@ -322,16 +334,16 @@ fn secrets_in_the_environment_are_redacted() {
     let mut command = stage.command();
     command.env("SERVICE_TOKEN", "swordfish-and-more").env("PAGE", "swordfish-two");
     command.args(["--yes", "call", "bash", "command=echo $SERVICE_TOKEN $PAGE"]);
-    let ran = stage.finish(&mut command);
-    assert!(ran.out.contains("[redacted] swordfish-two"), "{ran:?}");
-    assert!(!ran.out.contains("swordfish-and-more"), "{ran:?}");
+    let output = stage.finish(&mut command);
+    assert!(output.out.contains("[redacted] swordfish-two"), "{output:?}");
+    assert!(!output.out.contains("swordfish-and-more"), "{output:?}");
     // Secrets are also redacted in names of processes.
     let mut command = stage.command();
     command.env("SERVICE_TOKEN", "swordfish-and-more");
     let script = "command=bash -c 'exec -a \"serve-$SERVICE_TOKEN\" sleep 300' & sleep 0.3";
-    let ran = stage.finish(command.args(["--yes", "call", "bash", script]));
-    assert!(ran.out.contains("serve-[redacted] 300"), "{ran:?}");
-    assert!(!ran.out.contains("swordfish"), "{ran:?}");
+    let output = stage.finish(command.args(["--yes", "call", "bash", script]));
+    assert!(output.out.contains("serve-[redacted] 300"), "{output:?}");
+    assert!(!output.out.contains("swordfish"), "{output:?}");
 }
 
 #[test]
@@ -339,10 +351,10 @@ fn a_missing_shell_and_a_missing_folder_are_reported() {
     let stage = Stage::new();
     let mut command = stage.command();
     command.env("PATH", stage.path("home")).args(["--yes", "call", "bash", "command=true"]);
-    let ran = stage.finish(command.stderr(Stdio::piped()));
-    assert!(ran.err.contains("bash is not installed"), "{ran:?}");
-    let ran = bash(&stage, "true", &["workdir=gone"]);
-    assert!(ran.err.contains("does not exist"), "{ran:?}");
+    let output = stage.finish(command.stderr(Stdio::piped()));
+    assert!(output.err.contains("bash is not installed"), "{output:?}");
+    let output = bash(&stage, "true", &["workdir=gone"]);
+    assert!(output.err.contains("does not exist"), "{output:?}");
 }
 
 #[test]

@@ -90,11 +90,11 @@ impl Stage {
             sys.exit(r.returncode)";
         let mut command = Command::new("python3");
         command.args(["-c", script]).arg(cgroup_procs).arg(env!("CARGO_BIN_EXE_helve")).args(args);
-        let mut ran = self.finish(&mut self.isolated(command));
-        let (rest, peak) = ran.err.rsplit_once("\npeak ").expect("python reports the peak");
+        let mut output = self.finish(&mut self.isolated(command));
+        let (rest, peak) = output.err.rsplit_once("\npeak ").expect("python reports the peak");
         let peak = peak.trim().parse().expect("a number of KiB");
-        ran.err = rest.to_string();
-        (ran, peak)
+        output.err = rest.to_string();
+        (output, peak)
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -104,7 +104,7 @@ impl Stage {
 
 impl RunOutput {
     /// Returns exit code, output and errors as one text.
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn transcript(&self) -> String {
         format!("{}\n{}{}", self.code, self.out, self.err)
     }
 }

@@ -19,7 +19,7 @@ const USER: &str = r#"{
 fn check(path: &str, expected: Expect) {
     let stage = Stage::new();
     stage.write("home/.config/helve/helve.jsonc", USER);
-    expected.assert_eq(&stage.run(&["why", "read", &format!("filePath={path}")]).shown());
+    expected.assert_eq(&stage.run(&["why", "read", &format!("filePath={path}")]).transcript());
 }
 
 #[test]
@@ -55,10 +55,10 @@ fn allow_ask_and_deny_name_their_rule() {
 }
 
 #[test]
-fn the_last_line_of_json_is_one_object() {
+fn json_output_is_one_object_on_the_last_line() {
     let stage = Stage::new();
-    let ran = stage.run(&["why", "--json", "read", r#"{"filePath": ".env"}"#]);
-    let last = ran.out.lines().last().unwrap();
+    let output = stage.run(&["why", "--json", "read", r#"{"filePath": ".env"}"#]);
+    let last = output.out.lines().last().unwrap();
     let value: serde_json::Value = serde_json::from_str(last).unwrap();
     assert_eq!(value["decision"], "ask");
     assert_eq!(value["parts"][0]["rule"]["source"], "built-in");
@@ -67,27 +67,27 @@ fn the_last_line_of_json_is_one_object() {
 
 #[test]
 fn an_invalid_call_is_denied_with_its_error() {
-    let ran = Stage::new().run(&["why", "read", "{}"]);
+    let output = Stage::new().run(&["why", "read", "{}"]);
     expect![[r#"
         0
         deny
-          It fails before it needs permission: Invalid arguments for read:
+          The call fails before it needs permission: Invalid arguments for read:
         - filePath: expected a string, found nothing
         Correct them and call again.
     "#]]
-    .assert_eq(&ran.shown());
+    .assert_eq(&output.transcript());
 }
 
 #[test]
 fn a_script_that_runs_nothing_needs_no_permission() {
     for command in ["x=1", "[[ -d src ]]", "# later"] {
-        let ran = Stage::new().run(&["why", "bash", &format!("command={command}")]);
-        assert_eq!(ran.out, "allow\n  It needs no permission.\n");
+        let output = Stage::new().run(&["why", "bash", &format!("command={command}")]);
+        assert_eq!(output.out, "allow\n  The call needs no permission.\n");
     }
 }
 
 #[test]
-fn the_call_is_not_made() {
+fn why_does_not_make_the_call() {
     let stage = Stage::new();
     stage.run(&["why", "todowrite", r#"{"todos":[{"content":"a","status":"pending"}]}"#]);
     assert_eq!(stage.run(&["call", "todoread"]).out, "[]\n");

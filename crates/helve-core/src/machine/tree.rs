@@ -95,7 +95,7 @@ pub enum PatternSyntax {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaseMode {
     AsWritten,
-    Ignored,
+    Insensitive,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

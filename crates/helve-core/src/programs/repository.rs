@@ -258,7 +258,7 @@ impl RepositoryScan<'_> {
     /// The path as displayed: relative to the root if inside it.
     async fn shown(&self, path: &Path) -> String {
         match files::look_up(self.session, path).await {
-            Ok(path) => path.shown().to_owned(),
+            Ok(path) => path.display().to_owned(),
             Err(_) => path.display().to_string(),
         }
     }

@@ -20,7 +20,7 @@ pub enum SyntaxMode {
     Refuse,
 }
 
-/// `edit.match`: how much quoted text may differ from the file.
+/// `edit.match`: whether quoted text may differ from the file in ways that are safe, such as trailing white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchMode {
     Safe,

@@ -145,10 +145,10 @@ impl Gatherer<'_> {
         &mut self,
         folder: &Path,
         names: &[&str],
-        owner: (ConfigLayer, LinkPolicy<'_>),
+        origin: (ConfigLayer, LinkPolicy<'_>),
     ) {
         for name in names {
-            self.add_json_file(&folder.join(name), Presence::Optional, owner);
+            self.add_json_file(&folder.join(name), Presence::Optional, origin);
         }
     }
 
@@ -156,9 +156,9 @@ impl Gatherer<'_> {
         &mut self,
         path: &Path,
         presence: Presence,
-        owner: (ConfigLayer, LinkPolicy<'_>),
+        origin: (ConfigLayer, LinkPolicy<'_>),
     ) {
-        self.add_file(path, ConfigFileKind::Json, presence, owner);
+        self.add_file(path, ConfigFileKind::Json, presence, origin);
     }
 
     fn add_file(
@@ -166,9 +166,9 @@ impl Gatherer<'_> {
         path: &Path,
         kind: ConfigFileKind,
         presence: Presence,
-        owner: (ConfigLayer, LinkPolicy<'_>),
+        origin: (ConfigLayer, LinkPolicy<'_>),
     ) {
-        let (layer, links) = owner;
+        let (layer, links) = origin;
         let content = self.host.read(path, links);
         if presence == Presence::Required || content != Err(ConfigReadError::Missing) {
             self.items.push(GatheredFile { path: path.into(), layer, kind, content });
@@ -188,7 +188,8 @@ impl Gatherer<'_> {
                     Ok(found) => found,
                     Err(ConfigReadError::Missing) => continue,
                     Err(why) => {
-                        // These files may have restricted any agent, so the whole layer asks.
+                        // The files in it may restrict any agent. Recorded as an unreadable file, the folder makes the whole
+                        // layer ask.
                         let (path, kind) = (folder.into(), ConfigFileKind::Json);
                         self.items.push(GatheredFile { path, layer, kind, content: Err(why) });
                         continue;

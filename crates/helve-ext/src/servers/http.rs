@@ -37,7 +37,7 @@ const STREAM_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) enum HttpError {
     #[error("{0}")]
     Request(String),
-    #[error("an answer of more than {MAX_MESSAGE} bytes or {MAX_VALUES} values")]
+    #[error("an answer of more than {MAX_MESSAGE} bytes or {MAX_VALUES} JSON values")]
     TooLarge,
 }
 
@@ -77,7 +77,8 @@ impl HttpClient {
         Ok(Self { http, rate_limit: Arc::default(), last_opened: Arc::default() })
     }
 
-    /// Waits until another stream may be opened. A server may close each stream at once and ask for an immediate retry.
+    /// Waits until another stream may be opened. Otherwise a server that closes each stream at once and asks for an
+    /// immediate retry would keep the client busy.
     async fn throttle_streams(&self) {
         let mut last_opened = self.last_opened.lock().await;
         if let Some(last) = *last_opened {
@@ -115,7 +116,7 @@ impl HttpClient {
     }
 }
 
-/// Rejects an event with too many values.
+/// Returns an error for an event with too many JSON values.
 fn check_event(event: Sse) -> Result<Sse, SseError> {
     match &event.data {
         Some(data) if has_too_many_values(data.as_bytes()) => {
@@ -159,7 +160,7 @@ impl StreamableHttpClient for HttpClient {
         let session = session.map(str::to_owned);
         if !status.is_success() {
             let body = read_body(response, MAX_ERROR).await.unwrap_or_default();
-            // An error of the protocol is a valid answer, whatever the HTTP status is.
+            // A JSON-RPC error is a valid answer, whatever the HTTP status is.
             return match serde_json::from_slice(&body) {
                 Ok(error @ JsonRpcMessage::Error(_)) => {
                     Ok(StreamableHttpPostResponse::Json(error, session))

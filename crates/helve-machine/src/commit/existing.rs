@@ -84,7 +84,7 @@ pub(super) fn inspect(
     check_kind(&stat, at)?;
     // The lock keeps other processes from sweeping the file while it has a temporary name. A lock held by another
     // program is left alone.
-    sys.lock(&file).unwrap_or(());
+    sys.try_lock_data(&file).unwrap_or(());
     let hash = hash(sys, &file).map_err(error)?;
     Ok(Some(ExistingFile { file, stat, hash }))
 }

@@ -61,7 +61,7 @@ impl<'a> Folders<'a> {
         if let Some(known) = self.by_path.get(&path) {
             return Ok((*known, name));
         }
-        let anchor = self.sys.anchor(&place.anchor)?;
+        let anchor = self.sys.open_anchor(&place.anchor)?;
         let (handle, missing) = self.nearest_existing(anchor.as_fd(), parent)?;
         let id = FolderId(self.folders.len());
         self.folders.push(CommitFolder { handle: self.handles.len(), missing });

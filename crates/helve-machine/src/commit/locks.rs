@@ -91,7 +91,7 @@ impl PathLocks {
 fn wait_for_lock(sys: &Syscalls, file: &OwnedFd, deadline: Instant) -> Result<(), Errno> {
     let mut delay = MIN_RETRY_DELAY;
     loop {
-        match sys.try_lock(file) {
+        match sys.try_lock_path(file) {
             Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
                 std::thread::sleep(delay);
                 delay = (delay * 2).min(MAX_RETRY_DELAY);

@@ -15,7 +15,7 @@ use super::sys::Syscalls;
 const MAX_ATTEMPTS: usize = 16;
 /// The Linux limit for the names or a value of extended attributes.
 const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
-/// Attributes that certify the content. They are not copied to new content; the kernel would drop them too.
+/// Extended attributes that certify the content. They are not copied to new content; the kernel would drop them too.
 const BOUND_TO_CONTENT: [&[u8]; 3] = [b"security.capability", b"security.ima", b"security.evm"];
 const POSIX_ACL: &CStr = c"system.posix_acl_access";
 pub(super) const PERMISSIONS: u32 = 0o7777;
@@ -129,7 +129,7 @@ fn create(sys: &Syscalls, folder: BorrowedFd<'_>, mode: Mode) -> Result<(CString
             Err(errno) => return Err(errno),
         };
         // A sweeping process locks the file before removing it: either our lock comes first, or the file is gone.
-        let locked = sys.lock(&file);
+        let locked = sys.try_lock_data(&file);
         match sys.stat(&file) {
             Ok(stat) if stat.st_nlink > 0 && locked != Err(Errno::WOULDBLOCK) => {
                 return Ok((name, file));
@@ -172,7 +172,7 @@ fn apply_metadata(
     let mut owner_changed = false;
     if let FileRights::CopiedFrom(existing) = rights {
         owner_changed = copy_owner(sys, file, &existing.stat)?;
-        copy_attributes(sys, &existing.file, file)?;
+        copy_xattrs(sys, &existing.file, file)?;
     }
     if let Some(mode) = mode_to_set {
         // Drop setuid and setgid: they would now grant the rights of another owner.
@@ -194,9 +194,9 @@ fn copy_owner(sys: &Syscalls, file: &OwnedFd, old: &Stat) -> Result<bool, Errno>
     Ok(!is_copied && (sys.set_owner(file, None, Some(group)).is_err() || new.st_uid != old.st_uid))
 }
 
-fn copy_attributes(sys: &Syscalls, from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
+fn copy_xattrs(sys: &Syscalls, from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     let mut names = vec![0; MAX_ATTRIBUTE_BYTES];
-    let length = match sys.attributes(from, &mut names) {
+    let length = match sys.list_xattrs(from, &mut names) {
         Ok(length) => length,
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM | Errno::ACCESS) => 0,
         Err(errno) => return Err(errno),
@@ -211,8 +211,8 @@ fn copy_attributes(sys: &Syscalls, from: &OwnedFd, to: &OwnedFd) -> Result<(), E
         }
         value.resize(MAX_ATTRIBUTE_BYTES, 0);
         let copied = sys
-            .attribute(from, name, &mut value)
-            .and_then(|length| sys.set_attribute(to, name, &value[..length]));
+            .get_xattr(from, name, &mut value)
+            .and_then(|length| sys.set_xattr(to, name, &value[..length]));
         match copied {
             Ok(()) => {}
             // Not permitted, or removed concurrently.
@@ -222,7 +222,7 @@ fn copy_attributes(sys: &Syscalls, from: &OwnedFd, to: &OwnedFd) -> Result<(), E
     }
     if !has_acl {
         // The folder may have a default ACL, which the old file did not have.
-        sys.remove_attribute(to, POSIX_ACL).unwrap_or(());
+        sys.remove_xattr(to, POSIX_ACL).unwrap_or(());
     }
     Ok(())
 }

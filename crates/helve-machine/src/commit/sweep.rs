@@ -54,7 +54,7 @@ fn remove_if_dead(sys: &Syscalls, folder: BorrowedFd<'_>, name: CString) {
     });
     if is_own_file
         && let Ok(file) = sys.open(folder, &name, OFlags::RDONLY)
-        && sys.lock(&file).is_ok()
+        && sys.try_lock_data(&file).is_ok()
     {
         sys.unlink(folder, &name).unwrap_or(());
     }

@@ -52,8 +52,8 @@ impl Syscalls {
         self.faults.next(name)
     }
 
-    pub(super) fn anchor(&self, path: &Path) -> Result<OwnedFd> {
-        self.call("anchor", || open::anchor(path))
+    pub(super) fn open_anchor(&self, path: &Path) -> Result<OwnedFd> {
+        self.call("open_anchor", || open::open_anchor(path))
     }
 
     pub(super) fn open_beneath(
@@ -62,7 +62,7 @@ impl Syscalls {
         path: &Path,
         flags: OFlags,
     ) -> Result<OwnedFd> {
-        self.call("beneath", || open::path_beneath(folder, path, flags))
+        self.call("open_beneath", || open::path_beneath(folder, path, flags))
     }
 
     /// Opens a file in a folder; a link is refused.
@@ -162,25 +162,25 @@ impl Syscalls {
         self.call("set_owner", || fs::fchown(&file, user, group))
     }
 
-    pub(super) fn attributes(&self, file: impl AsFd, names: &mut [u8]) -> Result<usize> {
-        self.call("attributes", || fs::flistxattr(&file, &mut *names))
+    pub(super) fn list_xattrs(&self, file: impl AsFd, names: &mut [u8]) -> Result<usize> {
+        self.call("list_xattrs", || fs::flistxattr(&file, &mut *names))
     }
 
-    pub(super) fn attribute(
+    pub(super) fn get_xattr(
         &self,
         file: impl AsFd,
         name: &CStr,
         value: &mut [u8],
     ) -> Result<usize> {
-        self.call("attribute", || fs::fgetxattr(&file, name, &mut *value))
+        self.call("get_xattr", || fs::fgetxattr(&file, name, &mut *value))
     }
 
-    pub(super) fn set_attribute(&self, file: impl AsFd, name: &CStr, value: &[u8]) -> Result<()> {
-        self.call("set_attribute", || fs::fsetxattr(&file, name, value, XattrFlags::empty()))
+    pub(super) fn set_xattr(&self, file: impl AsFd, name: &CStr, value: &[u8]) -> Result<()> {
+        self.call("set_xattr", || fs::fsetxattr(&file, name, value, XattrFlags::empty()))
     }
 
-    pub(super) fn remove_attribute(&self, file: impl AsFd, name: &CStr) -> Result<()> {
-        self.call("remove_attribute", || fs::fremovexattr(&file, name))
+    pub(super) fn remove_xattr(&self, file: impl AsFd, name: &CStr) -> Result<()> {
+        self.call("remove_xattr", || fs::fremovexattr(&file, name))
     }
 
     /// Calls `visit` with up to `max` names of a folder. The handle must not have been used for listing before.
@@ -203,13 +203,13 @@ impl Syscalls {
         })
     }
 
-    /// Tries to lock a lock file, without waiting.
-    pub(super) fn try_lock(&self, file: impl AsFd) -> Result<()> {
-        self.call("try_lock", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
+    /// Tries to lock a file of the lock folder, without waiting.
+    pub(super) fn try_lock_path(&self, file: impl AsFd) -> Result<()> {
+        self.call("try_lock_path", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
     }
 
-    /// Tries to lock any open file, without waiting.
-    pub(super) fn lock(&self, file: impl AsFd) -> Result<()> {
-        self.call("lock", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
+    /// Tries to lock a data file, without waiting. The lock keeps sweeping processes from removing the file.
+    pub(super) fn try_lock_data(&self, file: impl AsFd) -> Result<()> {
+        self.call("try_lock_data", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
     }
 }

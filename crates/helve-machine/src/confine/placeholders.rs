@@ -53,11 +53,11 @@ pub fn create_placeholders(plan: &SandboxPlan) -> io::Result<Placeholders> {
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Placeholders {
-    /// Removes the placeholders, waiting up to `patience` for other processes that are about to release theirs.
-    pub fn remove_within(mut self, patience: Duration) {
+    /// Removes the placeholders, waiting up to `timeout` for other processes that are about to release theirs.
+    pub fn remove_within(mut self, timeout: Duration) {
         let began = Instant::now();
         self.remove();
-        while !self.folders.is_empty() && began.elapsed() < patience {
+        while !self.folders.is_empty() && began.elapsed() < timeout {
             std::thread::sleep(POLL_INTERVAL);
             self.remove();
         }

@@ -7,7 +7,7 @@ use helve_core::MachineError;
 use helve_core::machine::{FileCount, FileKind, FoundFile, SearchCounts, WalkEnd};
 use parking_lot::Mutex;
 
-use super::{file_counts, path};
+use super::{file_counts, path_from_bytes};
 use crate::walk::{
     self, MAX_DEPTH, PreparedTree, StopSignal, VisitEnd, Visitor, WalkEntry, WalkOptions,
     WalkOutcome,
@@ -133,11 +133,11 @@ fn count_rest(
         let parent = line.path.iter().rposition(|byte| *byte == b'/').map(|at| &line.path[..at]);
         let section = parent.and_then(|parent| sections.get(parent)).copied().unwrap_or(0);
         // An entry that vanished between the two walks may be listed but not counted.
-        let uncounted = match line.kind {
+        let unlisted = match line.kind {
             LineKind::File => &mut sums[section].files,
             LineKind::Folder => &mut sums[section].folders,
         };
-        *uncounted = uncounted.saturating_sub(1);
+        *unlisted = unlisted.saturating_sub(1);
     }
     let mut counts = file_counts(files, skipped, ended);
     counts.not_listed = sums[0];
@@ -147,7 +147,7 @@ fn count_rest(
             LineKind::File => FileKind::File,
             LineKind::Folder => FileKind::Folder,
         },
-        path: path(&line.path),
+        path: path_from_bytes(&line.path),
         modified: None,
     });
     Ok((found.collect(), counts))

@@ -28,7 +28,7 @@ fn content(opened: OwnedFd) -> String {
 #[track_caller]
 fn check(root: &Path, paths: &[&str], expected: Expect) {
     for (name, open) in IMPLEMENTATIONS {
-        let anchor = anchor(&root.canonicalize().unwrap()).unwrap();
+        let anchor = open_anchor(&root.canonicalize().unwrap()).unwrap();
         let lines = paths.iter().map(|path| match open(anchor.as_fd(), Path::new(path), READ) {
             Ok(opened) => format!("{path} → {}\n", content(opened)),
             Err(errno) => format!("{path} → {:?}\n", machine_error(errno)),
@@ -92,7 +92,7 @@ fn opening_a_link_with_o_path_is_refused() {
     let root = folder();
     symlink("/etc/passwd", root.path().join("link")).unwrap();
     for (name, open) in IMPLEMENTATIONS {
-        let anchor = anchor(&root.path().canonicalize().unwrap()).unwrap();
+        let anchor = open_anchor(&root.path().canonicalize().unwrap()).unwrap();
         let opened = open(anchor.as_fd(), Path::new("link"), OFlags::PATH);
         assert_eq!(opened.map(|_| ()), Err(Errno::LOOP), "{name}");
     }
@@ -158,7 +158,7 @@ fn no_file_outside_is_opened_while_a_folder_is_swapped_with_a_link() {
         fs::create_dir(at("a")).unwrap();
         fs::write(at("a/f"), "inside").unwrap();
         symlink(outside.path(), at("b")).unwrap();
-        let anchor = anchor(&root.path().canonicalize().unwrap()).unwrap();
+        let anchor = open_anchor(&root.path().canonicalize().unwrap()).unwrap();
         let done = AtomicBool::new(false);
         let swap = || {
             rustix::fs::renameat_with(CWD, at("a"), CWD, at("b"), rustix::fs::RenameFlags::EXCHANGE)

@@ -86,7 +86,7 @@ async fn serve(helve: UnixStream, job: Job) {
             // If this fails, the program still ends with this process.
             programs.end(&id).await.ok();
         }
-        program.wait_until_finished().await;
+        program.wait_until_monitor_ended().await;
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn find(folder: &Path, id: &ProcessId) -> Result<ProgramRecord, Proce
 
 /// Describes a program as it is now.
 pub(super) fn describe(record: &ProgramRecord) -> Process {
-    let warden = if record.is_over { None } else { record.warden() };
+    let warden = if record.has_all_ended { None } else { record.warden() };
     let state = match (&warden, record.state) {
         (None, ProcessState::Running) => ProcessState::Lost,
         (Some(_) | None, state) => state,
@@ -47,8 +47,9 @@ pub(super) fn describe(record: &ProgramRecord) -> Process {
     let program = Pid::from_raw(record.program);
     let snapshot =
         warden.map_or_else(TreeSnapshot::default, |warden| tree::snapshot(warden.pid, program));
-    let took =
-        record.took.unwrap_or_else(|| records::now().saturating_sub(record.program_started_ms));
+    let duration_ms = record
+        .duration_ms
+        .unwrap_or_else(|| records::monotonic_ms().saturating_sub(record.program_started_ms));
     Process {
         id: record.id.clone(),
         about: record.about.clone(),
@@ -56,7 +57,7 @@ pub(super) fn describe(record: &ProgramRecord) -> Process {
         children: snapshot.children,
         waiting_for_input: snapshot.waiting_for_input,
         cpu_time: snapshot.cpu_time,
-        elapsed: Duration::from_millis(took),
+        elapsed: Duration::from_millis(duration_ms),
         output_bytes: output_length(record),
         is_terminal: record.is_terminal,
         is_foreign: true,
@@ -182,8 +183,8 @@ impl ForeignWatch {
         let is_recorded = current.is_some();
         self.record = current.unwrap_or_else(|| self.record.clone());
         let process = describe(&self.record);
-        let is_over = self.record.is_over || self.record.warden().is_none();
-        if is_over && !self.record.is_over && is_recorded && !is_expired {
+        let has_all_ended = self.record.has_all_ended || self.record.warden().is_none();
+        if has_all_ended && !self.record.has_all_ended && is_recorded && !is_expired {
             // The Helve that runs it is about to record how it ended, unless it was killed too.
             let is_final =
                 self.ended_at.get_or_insert_with(Instant::now).elapsed() > RECORD_TIMEOUT;
@@ -191,9 +192,9 @@ impl ForeignWatch {
                 return None;
             }
         }
-        let outcome = match self.is_met(&process, is_over) {
+        let outcome = match self.is_met(&process, has_all_ended) {
             true => WaitOutcome::Met,
-            false if is_over => WaitOutcome::Impossible,
+            false if has_all_ended => WaitOutcome::Impossible,
             false if is_expired => WaitOutcome::Deadline,
             false => return None,
         };
@@ -202,7 +203,7 @@ impl ForeignWatch {
         let mut text = self.read(begin, window.end);
         let cut = if begin > from { partial_start_len(&text) } else { 0 };
         text.drain(..cut);
-        if !is_over || window.end < process.output_bytes {
+        if !has_all_ended || window.end < process.output_bytes {
             text.truncate(without_partial_end(&text).len());
         }
         let begin = begin + cut as u64;
@@ -210,11 +211,11 @@ impl ForeignWatch {
         Some(WatchResult { text: text.into(), left_out, next, outcome, process })
     }
 
-    fn is_met(&mut self, process: &Process, is_over: bool) -> bool {
+    fn is_met(&mut self, process: &Process, has_all_ended: bool) -> bool {
         match &self.request.until {
             WaitCondition::Now => true,
             WaitCondition::Ended => process.state != ProcessState::Running,
-            WaitCondition::AllEnded => is_over,
+            WaitCondition::AllEnded => has_all_ended,
             WaitCondition::Port(number) => {
                 self.record.warden().is_some_and(|warden| port::is_open(warden.pid, *number))
             }

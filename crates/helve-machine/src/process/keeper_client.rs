@@ -138,7 +138,7 @@ impl KeeperClient {
             match next.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
                 Ok(warden) => return Ok(warden),
                 Err(error) => match Errno::from_io_error(&error) {
-                    Some(Errno::MFILE | Errno::NFILE) => return Err(SpawnError::TooManyOpen),
+                    Some(Errno::MFILE | Errno::NFILE) => return Err(SpawnError::TooManyOpenFiles),
                     Some(Errno::AGAIN | Errno::NOMEM) => return Err(SpawnError::NoMoreProcesses),
                     Some(_) | None => {
                         last_error = error.to_string();
@@ -175,7 +175,7 @@ impl KeeperClient {
 /// Starts a process that does not become our child, and connects to it.
 pub(super) async fn launch(keeper: KeeperCommand) -> Result<UnixStream, SpawnError> {
     let failed = |error: io::Error| match Errno::from_io_error(&error) {
-        Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
+        Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpenFiles,
         Some(_) | None => SpawnError::NoKeeper(format!("{}: {error}", keeper.program.display())),
     };
     let (our_end, keeper_end) =

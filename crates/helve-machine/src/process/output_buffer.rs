@@ -48,8 +48,8 @@ impl OutputBuffer {
         self.has_partial_line = *last != b'\n';
         self.total += bytes.len() as u64;
         self.line_ends += memchr::memchr_iter(b'\n', bytes).count() as u64;
-        let room = self.max_head - self.head.len();
-        let (first, rest) = bytes.split_at(room.min(bytes.len()));
+        let free = self.max_head - self.head.len();
+        let (first, rest) = bytes.split_at(free.min(bytes.len()));
         self.head.extend_from_slice(first);
         let rest = &rest[rest.len().saturating_sub(self.max_tail)..];
         let surplus = (self.tail.len() + rest.len()).saturating_sub(self.max_tail);

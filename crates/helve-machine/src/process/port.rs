@@ -17,13 +17,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(40);
 pub(super) async fn wait_until_open(program: Arc<Program>, port: u16) -> WaitOutcome {
     let status = program.status();
     loop {
-        let is_over = status.borrow().all_ended.is_some();
+        let has_all_ended = status.borrow().all_ended.is_some();
         let program = program.clone();
         let is_open = move || program.with_warden(|warden| is_open(warden, port));
         if let Ok(Some(true)) = blocking(is_open).await {
             return WaitOutcome::Met;
         }
-        if is_over {
+        if has_all_ended {
             return WaitOutcome::Impossible;
         }
         tokio::time::sleep(POLL_INTERVAL).await;

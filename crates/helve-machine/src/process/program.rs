@@ -63,7 +63,7 @@ struct ReceivedOutput {
     /// Whether bytes may have been read that are not in the buffer yet.
     is_reading: bool,
     /// Whether an incomplete line is held back.
-    is_holding_line: bool,
+    has_partial_line: bool,
     denied_calls: Vec<DeniedCall>,
 }
 
@@ -72,7 +72,7 @@ struct LiveHandles {
     link: Arc<UnixStream>,
     warden: WardenUse,
     source: Arc<AsyncFd<OwnedFd>>,
-    /// Placeholders of its confinement, needed until all its processes have ended.
+    /// The placeholders of a confined program, needed until all its processes have ended.
     placeholders: Placeholders,
 }
 
@@ -83,45 +83,46 @@ enum WardenUse {
     Busy,
     /// It can watch over another program.
     Idle,
-    /// A caller knows its process id, and would mistake another program for this one.
-    Exposed,
+    /// It must not be reused: a caller knows its process id, and would mistake another program for this one.
+    Pinned,
 }
 
-/// The part of the state that changes while it runs.
+/// The part of a program's state that changes while it runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProgramStatus {
     pub(super) state: ProcessState,
     ended: Option<Instant>,
-    /// The program itself writes nothing more.
-    pub(super) is_drained: bool,
+    /// Whether the program itself writes nothing more. Processes that it started may.
+    pub(super) is_own_output_complete: bool,
     pub(super) is_output_complete: bool,
-    /// Confined: there are placeholders in the workspace, which must be gone before its end is reported.
+    /// Whether the program is confined. Its placeholders in the workspace are removed before its end is reported.
     is_confined: bool,
-    /// Set when all its processes have ended: the number that had to be ended.
+    /// Set when all processes of the program have ended: how many of them had to be ended.
     pub(super) all_ended: Option<u32>,
-    /// Other Helve processes can find it.
+    /// Whether other Helve processes can find the program.
     is_recorded: bool,
-    /// Everything is done, including the record.
-    is_finished: bool,
+    /// Whether the monitor has ended, which also maintains the record.
+    has_monitor_ended: bool,
 }
 
 impl ProgramStatus {
     pub(super) fn has_ended(&self) -> bool {
-        self.state != ProcessState::Running && (self.is_drained || self.is_closed())
+        self.state != ProcessState::Running
+            && (self.is_own_output_complete || self.may_report_end())
     }
 
-    /// The output is complete and the placeholders are removed.
-    fn is_closed(&self) -> bool {
+    /// Whether the output is complete and the placeholders are removed.
+    fn may_report_end(&self) -> bool {
         self.is_output_complete && (!self.is_confined || self.all_ended.is_some())
     }
 
-    /// Whether nothing is left to do for it.
-    pub(super) fn is_finished(&self) -> bool {
-        self.is_finished
+    /// Whether the monitor of the program has ended.
+    pub(super) fn has_monitor_ended(&self) -> bool {
+        self.has_monitor_ended
     }
 
-    /// Whether nothing will change any more.
-    pub(super) fn is_done(&self) -> bool {
+    /// Whether all processes have ended and the whole output was received.
+    pub(super) fn is_fully_ended(&self) -> bool {
         self.all_ended.is_some() && self.is_output_complete
     }
 }
@@ -138,12 +139,12 @@ impl Program {
         let status = ProgramStatus {
             state: ProcessState::Running,
             ended: None,
-            is_drained: false,
+            is_own_output_complete: false,
             is_output_complete: false,
             is_confined: spawn.sandbox.is_some(),
             all_ended: None,
             is_recorded: false,
-            is_finished: false,
+            has_monitor_ended: false,
         };
         let OutputPolicy { head, tail, spool, secrets: _ } = &spawn.output;
         Arc::new(Program {
@@ -160,7 +161,7 @@ impl Program {
                 last_received: now,
                 raw_bytes: 0,
                 is_reading: false,
-                is_holding_line: false,
+                has_partial_line: false,
                 denied_calls: Vec::new(),
             }),
             status: watch::Sender::new(status),
@@ -207,7 +208,7 @@ impl Program {
     pub(super) fn end_read(&self, bytes: usize, at: Instant, pending: &[u8]) {
         let mut received = self.received.lock();
         received.is_reading = false;
-        received.is_holding_line = !pending.is_empty();
+        received.has_partial_line = !pending.is_empty();
         if bytes > 0 {
             received.last_received = at;
             received.raw_bytes += bytes as u64;
@@ -307,11 +308,11 @@ impl Program {
         (!self.has_all_ended()).then_some(result)
     }
 
-    /// Returns the warden's process id for a caller that keeps it; the warden is not reused then. `None` if everything has
-    /// ended.
-    pub(super) fn expose_warden(&self) -> Option<Pid> {
+    /// Returns the warden's process id, and prevents that the warden is reused for another program. `None` if everything
+    /// has ended.
+    pub(super) fn pin_warden(&self) -> Option<Pid> {
         let mut live = self.live.lock();
-        live.as_mut()?.warden = WardenUse::Exposed;
+        live.as_mut()?.warden = WardenUse::Pinned;
         (!self.has_all_ended()).then_some(self.warden)
     }
 
@@ -323,7 +324,7 @@ impl Program {
     /// Asks the warden to end all processes.
     pub(super) fn ask_to_end(&self) {
         if let Some(live) = &mut *self.live.lock() {
-            live.warden = WardenUse::Exposed;
+            live.warden = WardenUse::Pinned;
             // Fails if the warden is gone, and then there is nothing to end.
             rustix::net::shutdown(&live.link, Shutdown::Write).ok();
         }

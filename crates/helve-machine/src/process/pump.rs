@@ -57,15 +57,15 @@ enum ReadOutcome {
 impl Pump {
     pub(super) fn new(
         source: Arc<AsyncFd<OwnedFd>>,
-        keep: &OutputPolicy,
+        policy: &OutputPolicy,
         program: Arc<Program>,
     ) -> Self {
-        let redactor = (!keep.secrets.is_empty()).then(|| Redactor::new(&keep.secrets));
+        let redactor = (!policy.secrets.is_empty()).then(|| Redactor::new(&policy.secrets));
         Pump {
             source,
             filter: TerminalFilter::new(),
             redactor,
-            spool: SpoolWriter::new(keep.spool.clone()),
+            spool: SpoolWriter::new(policy.spool.clone()),
             raw: Vec::new(),
             cleaned: Vec::new(),
             redacted: Vec::new(),

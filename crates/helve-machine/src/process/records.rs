@@ -40,9 +40,11 @@ pub(super) struct ProgramRecord {
     pub(super) is_terminal: bool,
     pub(super) state: ProcessState,
     /// Duration in milliseconds, once the program itself has ended.
-    pub(super) took: Option<u64>,
-    /// All its processes have ended.
-    pub(super) is_over: bool,
+    #[serde(rename = "took")]
+    pub(super) duration_ms: Option<u64>,
+    /// Whether all processes of the program have ended.
+    #[serde(rename = "is_over")]
+    pub(super) has_all_ended: bool,
 }
 
 impl ProgramRecord {
@@ -73,8 +75,10 @@ impl ProgramRecord {
                 continue;
             }
             match read(&path) {
-                Some(record) if record.is_over && is_old(&path) => discard(&path),
-                Some(record) if record.is_over || record.warden().is_some() => records.push(record),
+                Some(record) if record.has_all_ended && is_old(&path) => discard(&path),
+                Some(record) if record.has_all_ended || record.warden().is_some() => {
+                    records.push(record)
+                }
                 Some(_) => discard(&path),
                 // Unreadable: it may be of a later version.
                 None => {}
@@ -140,7 +144,7 @@ pub(super) fn boot_id() -> String {
 }
 
 /// Returns the monotonic clock in milliseconds, as in [`ProgramRecord::program_started_ms`].
-pub(super) fn now() -> u64 {
+pub(super) fn monotonic_ms() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let (seconds, nanoseconds) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
     seconds * 1000 + nanoseconds / 1_000_000

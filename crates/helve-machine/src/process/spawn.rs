@@ -46,10 +46,12 @@ impl SharedProcesses {
     async fn check_detached_limit(&self) -> Result<(), SpawnError> {
         let folder = self.settings.records.clone();
         let running = blocking(move || {
-            ProgramRecord::all(&folder).iter().filter(|record| !record.is_over).count()
+            ProgramRecord::all(&folder).iter().filter(|record| !record.has_all_ended).count()
         });
         match running.await.map_err(|error| SpawnError::Other(error.to_string()))? {
-            running if running >= self.settings.max_running => Err(SpawnError::TooMany(running)),
+            running if running >= self.settings.max_running => {
+                Err(SpawnError::TooManyRunning(running))
+            }
             _ => Ok(()),
         }
     }
@@ -99,7 +101,7 @@ impl StartPermit {
         let began = Instant::now();
         loop {
             match StartPermit::try_reserve(shared) {
-                Err(SpawnError::TooMany(_)) if began.elapsed() < START_TIMEOUT => {
+                Err(SpawnError::TooManyRunning(_)) if began.elapsed() < START_TIMEOUT => {
                     tokio::time::sleep(POLL_INTERVAL).await;
                 }
                 result => return result,
@@ -111,7 +113,7 @@ impl StartPermit {
         let mut table = shared.table.lock();
         let running = table.running_count();
         if running >= shared.settings.max_running {
-            return Err(SpawnError::TooMany(running));
+            return Err(SpawnError::TooManyRunning(running));
         }
         table.starting += 1;
         Ok(StartPermit { shared: shared.clone() })
@@ -131,7 +133,7 @@ trait FromIoError {
 impl FromIoError for SpawnError {
     fn from_io_error(error: io::Error) -> Self {
         match Errno::from_io_error(&error) {
-            Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
+            Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpenFiles,
             Some(_) | None => SpawnError::Other(error.to_string()),
         }
     }

@@ -40,8 +40,8 @@ impl SpoolWriter {
             };
         }
         if let SpoolState::Open(file, max) = &mut self.state {
-            let room = usize::try_from(*max - self.spooled).unwrap_or(usize::MAX);
-            let accepted = &bytes[..bytes.len().min(room)];
+            let free = usize::try_from(*max - self.spooled).unwrap_or(usize::MAX);
+            let accepted = &bytes[..bytes.len().min(free)];
             match file.write_all(accepted) {
                 Ok(()) if accepted.len() == bytes.len() => self.spooled += accepted.len() as u64,
                 Ok(()) => {

@@ -37,7 +37,9 @@ async fn wait(program: &Arc<Program>, request: &WatchRequest) -> WaitOutcome {
         match &request.until {
             WaitCondition::Now => WaitOutcome::Met,
             WaitCondition::Ended => wait_for_status(&mut status, ProgramStatus::has_ended).await,
-            WaitCondition::AllEnded => wait_for_status(&mut status, ProgramStatus::is_done).await,
+            WaitCondition::AllEnded => {
+                wait_for_status(&mut status, ProgramStatus::is_fully_ended).await
+            }
             WaitCondition::Text(text) => {
                 wait_for_text(program, &mut status, text, request.from).await
             }
@@ -51,7 +53,7 @@ async fn wait_for_status(
     status: &mut watch::Receiver<ProgramStatus>,
     condition: fn(&ProgramStatus) -> bool,
 ) -> WaitOutcome {
-    match status.wait_for(|status| condition(status) || status.is_done()).await {
+    match status.wait_for(|status| condition(status) || status.is_fully_ended()).await {
         Ok(status) if condition(&status) => WaitOutcome::Met,
         Ok(_) | Err(_) => WaitOutcome::Impossible,
     }
@@ -69,7 +71,7 @@ async fn wait_for_text(
     let mut searched = from;
     loop {
         // The order matters: everything written before the end is searched.
-        let is_done = status.borrow_and_update().is_done();
+        let is_fully_ended = status.borrow_and_update().is_fully_ended();
         let total = *length.borrow_and_update();
         while searched < total {
             let begin = searched.saturating_sub(overlap).max(from);
@@ -87,7 +89,7 @@ async fn wait_for_text(
         if text.is_empty() {
             return WaitOutcome::Met;
         }
-        if is_done {
+        if is_fully_ended {
             return WaitOutcome::Impossible;
         }
         tokio::select! {

@@ -153,7 +153,7 @@ impl StartFailure {
         let program = || program.to_string_lossy().into_owned();
         match (self.step, self.error) {
             (_, Errno::TOOBIG) => SpawnError::TooLong,
-            (_, Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
+            (_, Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpenFiles,
             (StartStep::Prepare, Errno::AGAIN) => SpawnError::NoMoreProcesses,
             (StartStep::Folder, Errno::NOENT) => SpawnError::NoFolder(folder.into()),
             (StartStep::Folder, Errno::NOTDIR) => SpawnError::NotAFolder(folder.into()),
@@ -218,7 +218,7 @@ pub(super) enum WardenEvent {
     /// All its processes have ended; the warden had to end this many.
     AllEnded(u32),
     /// One of its processes was denied this. Reported once for each kind.
-    Withheld(DeniedCall),
+    CallDenied(DeniedCall),
 }
 
 impl WardenEvent {
@@ -230,8 +230,8 @@ impl WardenEvent {
             WardenEvent::Ended(ProcessState::Killed(signal)) => (b'k', signal.to_le_bytes()),
             WardenEvent::Ended(ProcessState::Lost | ProcessState::Running) => (b'l', [0; 4]),
             WardenEvent::AllEnded(count) => (b'a', count.to_le_bytes()),
-            WardenEvent::Withheld(DeniedCall::Network) => (b'n', [0; 4]),
-            WardenEvent::Withheld(DeniedCall::Tracing) => (b't', [0; 4]),
+            WardenEvent::CallDenied(DeniedCall::Network) => (b'n', [0; 4]),
+            WardenEvent::CallDenied(DeniedCall::Tracing) => (b't', [0; 4]),
         };
         let [a, b, c, d] = number;
         [kind, a, b, c, d]
@@ -243,8 +243,8 @@ impl WardenEvent {
             b'k' => WardenEvent::Ended(ProcessState::Killed(i32::from_le_bytes(number))),
             b'l' => WardenEvent::Ended(ProcessState::Lost),
             b'a' => WardenEvent::AllEnded(u32::from_le_bytes(number)),
-            b'n' => WardenEvent::Withheld(DeniedCall::Network),
-            b't' => WardenEvent::Withheld(DeniedCall::Tracing),
+            b'n' => WardenEvent::CallDenied(DeniedCall::Network),
+            b't' => WardenEvent::CallDenied(DeniedCall::Tracing),
             _ => return None,
         })
     }

@@ -51,7 +51,7 @@ impl FileSearcher {
         builder
             .line_terminator(pattern.line_terminator)
             .line_number(true)
-            .multi_line(pattern.reach == Multiline::On)
+            .multi_line(pattern.multiline == Multiline::On)
             .before_context(context)
             .after_context(context)
             .heap_limit(Some(MAX_LINE_BYTES))
@@ -65,11 +65,11 @@ impl FileSearcher {
 
     /// Searches an open file and adds its matches to `sink`.
     pub(super) fn search(&mut self, file: &OwnedFd, size: u64, sink: &mut LineSink) -> FileOutcome {
-        let room = usize::try_from(size)
+        let target_len = usize::try_from(size)
             .unwrap_or(BLOCK_BYTES)
             .saturating_add(1)
             .clamp(SAMPLE_BYTES, BLOCK_BYTES);
-        let filled = match self.fill(file, 0, room) {
+        let filled = match self.fill(file, 0, target_len) {
             Ok(filled) => filled,
             Err(_) => return FileOutcome::Unreadable,
         };
@@ -78,11 +78,11 @@ impl FileSearcher {
             Ok(encoding) => encoding,
             Err(view::Binary) => return FileOutcome::Binary,
         };
-        if filled < room {
+        if filled < target_len {
             return self.search_buffer(filled, sink);
         }
         let is_legacy = encoding.is_none() && self.is_legacy_encoding(&self.buffer[..filled]);
-        if self.pattern.reach == Multiline::Off && !is_legacy {
+        if self.pattern.multiline == Multiline::Off && !is_legacy {
             return self.stream(file, filled, encoding, sink);
         }
         match self.fill(file, filled, MAX_IN_MEMORY_BYTES) {
@@ -94,16 +94,21 @@ impl FileSearcher {
         }
     }
 
-    /// Reads until the buffer holds `room` bytes or the file ends.
-    fn fill(&mut self, file: &OwnedFd, mut filled: usize, room: usize) -> Result<usize, Errno> {
-        while filled < room {
+    /// Reads until the buffer holds `target_len` bytes or the file ends.
+    fn fill(
+        &mut self,
+        file: &OwnedFd,
+        mut filled: usize,
+        target_len: usize,
+    ) -> Result<usize, Errno> {
+        while filled < target_len {
             if filled == self.buffer.len() {
                 self.buffer.resize((2 * filled).clamp(BLOCK_BYTES, MAX_IN_MEMORY_BYTES), 0);
             }
             if filled > BLOCK_BYTES && self.stop.should_stop() {
                 break;
             }
-            let end = room.min(self.buffer.len());
+            let end = target_len.min(self.buffer.len());
             match rustix::io::read(file, &mut self.buffer[filled..end]) {
                 Ok(0) => break,
                 Ok(count) => filled += count,

@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 
 use helve_core::machine::{LineRole, MatchedFile, MatchedLine};
 
-use crate::find::{Mtime, RankedFile, path};
+use crate::find::{Mtime, RankedFile, path_from_bytes};
 
 /// Keeps the newest files that together have `max` matches.
 pub(super) struct NewestMatches {
@@ -50,19 +50,24 @@ impl NewestMatches {
 
     /// Returns the matches, newest first. The last file is shortened to the lines that fit.
     pub(super) fn hits(self) -> Vec<MatchedFile> {
-        let mut room = self.max;
+        let mut remaining = self.max;
         let mut hits = Vec::new();
         for RankedFile { modified, path: bytes, data } in self.files.into_sorted_vec() {
-            if room == 0 {
+            if remaining == 0 {
                 break;
             }
             let mut lines = data.lines;
-            if data.weight > room {
-                shorten(&mut lines, room);
+            if data.weight > remaining {
+                shorten(&mut lines, remaining);
             }
-            room = room.saturating_sub(data.weight);
+            remaining = remaining.saturating_sub(data.weight);
             let modified = modified.to_system_time();
-            hits.push(MatchedFile { path: path(&bytes), modified, matches: data.count, lines });
+            hits.push(MatchedFile {
+                path: path_from_bytes(&bytes),
+                modified,
+                matches: data.count,
+                lines,
+            });
         }
         hits
     }
@@ -107,10 +112,10 @@ mod tests {
             };
             let mut sorted: Vec<_> = files.iter().zip(&names).collect();
             sorted.sort_by_key(|((seconds, _), name)| (std::cmp::Reverse(*seconds), *name));
-            let mut room = max;
+            let mut remaining = max;
             let expected: Vec<std::path::PathBuf> = sorted.into_iter().take_while(|((_, count), _)| {
-                let fits = room > 0;
-                room = room.saturating_sub(*count);
+                let fits = remaining > 0;
+                remaining = remaining.saturating_sub(*count);
                 fits
             }).map(|(_, name)| name.as_str().into()).collect();
             let paths: Vec<std::path::PathBuf> = hits(false).into_iter().map(|hit| hit.path).collect();

@@ -22,7 +22,7 @@ const MAX_CACHE_BYTES: usize = 8 << 20;
 pub(super) struct CompiledPattern {
     pub(super) matcher: Arc<RegexMatcher>,
     pub(super) line_terminator: LineTerminator,
-    pub(super) reach: Multiline,
+    pub(super) multiline: Multiline,
     /// Whether the pattern is literal ASCII, which has the same bytes in every supported single-byte encoding.
     pub(super) is_literal_ascii: bool,
 }
@@ -48,7 +48,7 @@ pub(super) fn compile(request: &SearchRequest) -> Result<CompiledPattern, Search
         .multi_line(true)
         .crlf(crlf)
         .fixed_strings(!is_regex)
-        .case_insensitive(request.case == CaseMode::Ignored)
+        .case_insensitive(request.case == CaseMode::Insensitive)
         .nest_limit(MAX_GROUP_DEPTH)
         .size_limit(MAX_COMPILED_BYTES)
         .dfa_size_limit(MAX_CACHE_BYTES);
@@ -70,11 +70,11 @@ pub(super) fn compile(request: &SearchRequest) -> Result<CompiledPattern, Search
             }
         }
     };
-    let (matcher, reach) =
+    let (matcher, multiline) =
         compiled.map_err(|err| invalid(whole_pattern(pattern), describe(&err)))?;
     let is_literal_ascii =
         pattern.is_ascii() && (!is_regex || regex_syntax::escape(pattern) == *pattern);
-    Ok(CompiledPattern { matcher: Arc::new(matcher), line_terminator, reach, is_literal_ascii })
+    Ok(CompiledPattern { matcher: Arc::new(matcher), line_terminator, multiline, is_literal_ascii })
 }
 
 /// Parses the pattern first, because the parser reports the position of an error.

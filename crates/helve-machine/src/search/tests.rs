@@ -128,7 +128,7 @@ fn check(content: &[(&str, &[u8])], change: impl FnOnce(&mut SearchRequest), exp
 }
 
 #[test]
-fn newest_files_first_then_by_path() {
+fn files_are_ordered_by_age_then_path() {
     let root =
         files(&[("new", b"x\n"), ("b/old", b"x\na\nx\n"), ("a/old", b"x\n"), ("none", b"y\n")]);
     let time = SystemTime::UNIX_EPOCH;
@@ -566,13 +566,13 @@ fn large_files_are_searched_block_by_block() {
 #[test]
 fn matches_may_span_lines_if_requested() {
     let content: &[(&str, &[u8])] = &[("f", b"a {\n  b\n}\nc\n")];
-    let many = |request: &mut SearchRequest| {
+    let multiline = |request: &mut SearchRequest| {
         request.multiline = Multiline::On;
         request.pattern = r"\{.*\}".into();
     };
     check(
         content,
-        many,
+        multiline,
         expect![[r"
         f 1
           1: a {
@@ -601,7 +601,7 @@ fn matches_may_span_lines_if_requested() {
 }
 
 #[test]
-fn literals_and_ignored_case_are_supported() {
+fn literal_and_case_insensitive_patterns_match() {
     let content: &[(&str, &[u8])] = &[("f", b"a.b(\naxb(\nA.B(\n")];
     check(
         content,
@@ -616,7 +616,7 @@ fn literals_and_ignored_case_are_supported() {
         content,
         |request| {
             (request.syntax, request.pattern) = (PatternSyntax::Literal, "a.b(".into());
-            request.case = CaseMode::Ignored;
+            request.case = CaseMode::Insensitive;
         },
         expect![[r"
             f 2
@@ -695,7 +695,7 @@ fn unreadable_files_are_counted() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
     }
     let path = root.path().canonicalize().unwrap();
-    let seen = as_nobody(move || {
+    let output = as_nobody(move || {
         // Threads spawned by this one inherit its rights.
         let (hits, counts) = collect(request(place(&path, ""), "x")).unwrap();
         format_hits(&hits, &counts)
@@ -706,7 +706,7 @@ fn unreadable_files_are_counted() {
           1: x
         1 in 1 of 1, unreadable 1+1
     "]]
-    .assert_eq(&seen);
+    .assert_eq(&output);
 }
 
 #[test]
@@ -724,15 +724,15 @@ fn names_may_consist_of_any_bytes() {
 #[test]
 fn invalid_patterns_are_refused_and_pathological_ones_are_fast() {
     let root = files(&[("f", format!("{}\n", "a".repeat(100_000)).as_bytes())]);
-    let look = |pattern: &str| collect(request(place(root.path(), ""), pattern));
-    assert_eq!(look("(a+)+$").unwrap().1.matches, 1);
-    assert_eq!(look("(a*)*b").unwrap().1.matches, 0);
-    assert_eq!(look("(x+x+)+y").unwrap().1.matches, 0);
-    assert!(matches!(look("a("), Err(SearchError::Pattern(bad)) if bad.at == (1..2)));
+    let search_for = |pattern: &str| collect(request(place(root.path(), ""), pattern));
+    assert_eq!(search_for("(a+)+$").unwrap().1.matches, 1);
+    assert_eq!(search_for("(a*)*b").unwrap().1.matches, 0);
+    assert_eq!(search_for("(x+x+)+y").unwrap().1.matches, 0);
+    assert!(matches!(search_for("a("), Err(SearchError::Pattern(bad)) if bad.at == (1..2)));
     assert!(
-        matches!(look(r"(\w{100}){100}{100}"), Err(SearchError::Pattern(bad)) if bad.message.contains("too large"))
+        matches!(search_for(r"(\w{100}){100}{100}"), Err(SearchError::Pattern(bad)) if bad.message.contains("too large"))
     );
-    assert!(matches!(look(&"a".repeat(100_000)), Err(SearchError::Pattern(_))));
+    assert!(matches!(search_for(&"a".repeat(100_000)), Err(SearchError::Pattern(_))));
     let mut glob = request(place(root.path(), ""), "a");
     glob.tree.globs = vec!["{a".into()];
     assert!(matches!(collect(glob), Err(SearchError::Glob { .. })));
@@ -783,15 +783,15 @@ fn results_are_deterministic() {
 #[test]
 fn at_the_deadline_partial_results_are_returned() {
     let root = files(&[("f", b"x\n")]);
-    let mut none = request(place(root.path(), ""), "x");
-    none.tree.deadline = Duration::ZERO;
-    let (hits, counts) = collect(none).unwrap();
+    let mut folder_request = request(place(root.path(), ""), "x");
+    folder_request.tree.deadline = Duration::ZERO;
+    let (hits, counts) = collect(folder_request).unwrap();
     assert_eq!((hits.len(), counts.ended), (0, WalkEnd::Deadline));
     // Searching a file that was named explicitly begins even after the deadline.
     let root = files(&[("f", &b"x\n".repeat(3000))]);
-    let mut some = request(place(root.path(), "f"), "x");
-    some.tree.deadline = Duration::ZERO;
-    let (hits, counts) = collect(some).unwrap();
+    let mut file_request = request(place(root.path(), "f"), "x");
+    file_request.tree.deadline = Duration::ZERO;
+    let (hits, counts) = collect(file_request).unwrap();
     let reported = (hits[0].lines.len(), hits[0].matches, counts.matches, counts.ended);
     assert_eq!(reported, (100, 1024, 1024, WalkEnd::Deadline));
 }

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_paths() {
+    fn globs_match_names_or_paths() {
         check(&[], &["a", "a/b", ".x"], &[]);
         check(&["*.rs"], &["a.rs", "x/y/a.rs", ".h/a.rs", ".rs"], &["a.rsx", "a"]);
         check(&["src/*.rs"], &["src/a.rs"], &["a.rs", "x/src/a.rs", "src/x/a.rs"]);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_classes_and_lists() {
+    fn braces_classes_and_lists_are_alternatives() {
         check(&["*.{ts,tsx}"], &["a.ts", "x/a.tsx"], &["a.js"]);
         check(&["{a,b}{c,}"], &["ac", "b"], &["c"]);
         check(&["[ab].c"], &["a.c", "[ab].c"], &["c.c"]);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn excluding_globs() {
+    fn the_last_matching_glob_decides() {
         check(&["!*.rs"], &["a"], &["a.rs", "x/a.rs"]);
         check(&["*.rs", "!test/"], &["a.rs", "x/a.rs"], &["test/a.rs", "x/test/a.rs"]);
         check(&["!test/"], &["test", "a"], &["test/a"]);

@@ -89,7 +89,7 @@ impl<W: Send + 'static> WorkQueue<W> {
         }
     }
 
-    fn done(&self) {
+    fn finish_item(&self) {
         let mut state = self.state.lock();
         state.busy -= 1;
         if state.busy == 0 && state.idle > 0 {
@@ -172,7 +172,7 @@ struct BusyGuard<'a, W: Send + 'static>(&'a WorkQueue<W>);
 
 impl<W: Send + 'static> Drop for BusyGuard<'_, W> {
     fn drop(&mut self) {
-        self.0.done();
+        self.0.finish_item();
     }
 }
 

@@ -191,8 +191,8 @@ impl LineWindow {
 
     fn extend_line(&mut self, part: &[u8]) {
         let Some(last) = part.last() else { return };
-        let room = self.request.line_bytes.saturating_sub(self.bytes.len() - self.line.start);
-        self.bytes.extend_from_slice(&part[..part.len().min(room)]);
+        let free = self.request.line_bytes.saturating_sub(self.bytes.len() - self.line.start);
+        self.bytes.extend_from_slice(&part[..part.len().min(free)]);
         self.line.length += part.len() as u64;
         self.line.ends_in_carriage_return = *last == b'\r';
         let exceeds_limit =

@@ -144,7 +144,7 @@ fn an_expired_deadline_is_an_error() {
 }
 
 #[test]
-fn growth_is_not_followed() {
+fn bytes_added_after_opening_are_not_read() {
     let root = folder();
     let path = root.path().join("f");
     fs::write(&path, "a\nb").unwrap();
@@ -203,7 +203,7 @@ fn files_without_a_size_are_read() {
 }
 
 #[test]
-fn other_kinds_than_files_are_rejected() {
+fn only_regular_files_are_read() {
     let root = folder();
     fs::create_dir(root.path().join("folder")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, root.path().join("fifo"), rustix::fs::Mode::RUSR)

@@ -74,14 +74,14 @@ fn programs_beyond_the_limit_are_refused_until_one_ends() {
         let first = programs.spawn(fixture.bash("sleep 1000")).await.unwrap();
         programs.spawn(fixture.bash("sleep 1000")).await.unwrap();
         let third = spawn_error(programs.spawn(fixture.bash("true")).await);
-        assert_eq!(third, SpawnError::TooMany(2));
+        assert_eq!(third, SpawnError::TooManyRunning(2));
         programs.end(&first).await.unwrap();
         programs.spawn(fixture.bash("true")).await.unwrap();
     });
 }
 
 #[test]
-fn detached_programs_are_counted_across_helves() {
+fn detached_programs_are_counted_across_helve_processes() {
     run(async {
         let fixture = Fixture::new();
         let mut settings = settings(fixture.root());
@@ -90,7 +90,10 @@ fn detached_programs_are_counted_across_helves() {
         spawn.lifetime = Lifetime::Detached;
         let first = LocalProcesses::new(settings.clone()).spawn(spawn.clone()).await.unwrap();
         let other_helve = LocalProcesses::new(settings);
-        assert_eq!(spawn_error(other_helve.spawn(spawn.clone()).await), SpawnError::TooMany(1));
+        assert_eq!(
+            spawn_error(other_helve.spawn(spawn.clone()).await),
+            SpawnError::TooManyRunning(1)
+        );
         other_helve.end(&first).await.unwrap();
         let second = other_helve.spawn(spawn).await.unwrap();
         other_helve.end(&second).await.unwrap();
@@ -115,7 +118,7 @@ fn running_out_of_file_descriptors_is_a_temporary_error() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(error, SpawnError::TooManyOpen);
+        assert_eq!(error, SpawnError::TooManyOpenFiles);
         assert!(running.len() > 8, "{}", running.len());
         for id in running.drain(..) {
             assert!(fixture.programs.end(&id).await.unwrap() >= 1);

@@ -90,7 +90,7 @@ os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
 }
 
 #[test]
-fn an_exposed_or_signalled_warden_is_not_reused() {
+fn a_recorded_or_signalled_warden_is_not_reused() {
     run(async {
         let fixture = Fixture::new();
         let script = "echo $PPID ready; while [ ! -e go ]; do sleep 0.01; done";
@@ -167,8 +167,8 @@ fn an_abandoned_start_runs_nothing() {
         for warden in &idle {
             signal("-CONT", *warden);
         }
-        let gone = || idle.iter().any(|warden| !is_alive(*warden));
-        assert!(becomes_true(TIMEOUT, gone).await);
+        let one_has_ended = || idle.iter().any(|warden| !is_alive(*warden));
+        assert!(becomes_true(TIMEOUT, one_has_ended).await);
         assert_eq!(fixture.output_of("echo on").await, "on\nExited(0)");
         assert!(!fixture.root().join("ran").exists());
     });
@@ -190,7 +190,7 @@ fn a_warden_without_keeper_is_not_reused() {
 
 /// Like [`warden_of_ended_program`], for a program that is still running.
 async fn warden_of_running_program(fixture: &Fixture) -> u32 {
-    let id = fixture.start("echo $PPID said; exec sleep 1000").await;
-    fixture.wait_for(&id, WaitCondition::Text("said".into())).await;
+    let id = fixture.start("echo $PPID started; exec sleep 1000").await;
+    fixture.wait_for(&id, WaitCondition::Text("started".into())).await;
     warden(fixture, &id).await
 }

@@ -20,10 +20,10 @@ use crate::transport::MAX_MESSAGE_BYTES;
 
 /// How long a client may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many bytes of each body do not count against the total. Most messages are smaller.
-const UNCOUNTED: usize = 64 << 10;
-/// Maximum total size of the counted parts, in KiB.
-const MAX_COUNTED: usize = 64 << 10;
+/// Number of bytes of each body that need no reservation. Most messages are smaller.
+const FREE_BYTES: usize = 64 << 10;
+/// Maximum size of all reservations, in KiB.
+const MAX_RESERVED_KIB: usize = 64 << 10;
 
 /// Memory for bodies that are being received. Memory is reserved as bytes arrive, so announcing a large
 /// `Content-Length` reserves nothing.
@@ -37,7 +37,7 @@ pub(super) struct RequestBody {
 
 impl Default for BodyBudget {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_COUNTED)))
+        Self(Arc::new(Semaphore::new(MAX_RESERVED_KIB)))
     }
 }
 
@@ -86,14 +86,14 @@ impl BodyBudget {
     }
 
     fn reserve(&self, body: &mut RequestBody, more: usize) -> Result<(), ErrorReply> {
-        let counted = (body.bytes.len() + more).saturating_sub(UNCOUNTED).div_ceil(1024);
+        let needed = (body.bytes.len() + more).saturating_sub(FREE_BYTES).div_ceil(1024);
         let reserved = body.reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let Some(missing) = counted.checked_sub(reserved).filter(|missing| *missing > 0) else {
+        let Some(missing) = needed.checked_sub(reserved).filter(|missing| *missing > 0) else {
             return Ok(());
         };
         let missing = u32::try_from(missing).unwrap_or(u32::MAX);
         let Ok(more) = self.0.clone().try_acquire_many_owned(missing) else {
-            return Err(busy("Too much is being sent at once.").into());
+            return Err(busy("The server is receiving too much data at once; retry later.").into());
         };
         match &mut body.reserved {
             Some(reserved) => reserved.merge(more),
@@ -151,8 +151,12 @@ mod tests {
 
     use super::*;
 
-    async fn receive(budget: &BodyBudget, piece: usize, pieces: usize) -> Result<RequestBody, u16> {
-        let frame = || Ok::<_, Infallible>(Frame::data(Bytes::from(vec![b' '; piece])));
+    async fn receive(
+        budget: &BodyBudget,
+        piece_bytes: usize,
+        pieces: usize,
+    ) -> Result<RequestBody, u16> {
+        let frame = || Ok::<_, Infallible>(Frame::data(Bytes::from(vec![b' '; piece_bytes])));
         let body = StreamBody::new(stream::iter((0..pieces).map(|_| frame())));
         let received = budget.receive(&HeaderMap::new(), body).await;
         received.map_err(|reply| reply.status().as_u16())
@@ -166,8 +170,8 @@ mod tests {
             large.push(receive(&budget, 1 << 20, 16).await.ok().unwrap());
         }
         assert_eq!(receive(&budget, 1 << 20, 16).await.err(), Some(503));
-        let small = receive(&budget, 1, UNCOUNTED).await.ok().map(|body| body.bytes.len());
-        assert_eq!(small, Some(UNCOUNTED));
+        let small = receive(&budget, 1, FREE_BYTES).await.ok().map(|body| body.bytes.len());
+        assert_eq!(small, Some(FREE_BYTES));
         drop(large);
         assert_eq!(receive(&budget, 1 << 20, 17).await.err(), Some(413));
         assert!(receive(&budget, 1 << 20, 16).await.is_ok(), "everything was released");

@@ -47,6 +47,8 @@ pub(super) enum SessionError {
     Ended,
     #[error("no stream can be resumed from this event id")]
     CannotResume,
+    #[error("the message is not a request")]
+    NotARequest,
 }
 
 impl Sessions {

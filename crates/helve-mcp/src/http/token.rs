@@ -12,20 +12,20 @@ const MIN_LEN: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadToken {
     #[error("the token is too short: it must have at least {MIN_LEN} characters")]
-    Short,
+    TooShort,
     #[error(
         "the token contains characters that are not allowed in a header: use letters and digits"
     )]
-    Odd,
+    InvalidCharacter,
 }
 
 impl Token {
     pub fn new(secret: &str) -> Result<Self, BadToken> {
         if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(BadToken::Odd);
+            return Err(BadToken::InvalidCharacter);
         }
         if secret.len() < MIN_LEN {
-            return Err(BadToken::Short);
+            return Err(BadToken::TooShort);
         }
         Ok(Self(blake3::hash(secret.as_bytes())))
     }

@@ -1,4 +1,4 @@
-//! Invalid, oversized and excessive input.
+//! Invalid, oversized and excessive input. The language of the scripts is described at [`check`].
 
 use expect_test::expect;
 
@@ -27,7 +27,7 @@ fn invalid_messages_are_answered() {
         {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"echo","arguments":{},"arguments":{}}}
         {"jsonrpc":"2.0","id":9,"method":"initialize","params":{}}
         + {"jsonrpc":"2.0","method":"no/such/notification","params":[]}
-        + {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"nobody's"}}
+        + {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"unknown"}}
         + {"jsonrpc":"2.0","id":77,"result":{}}
         + {"jsonrpc":"2.0","id":78,"error":{"code":1,"message":"no"}}
         + {"jsonrpc":"2.0","error":{"code":1,"message":"no"}}
@@ -127,21 +127,21 @@ fn a_client_that_does_not_read_is_not_read_from() {
         (0..10_000).map(|id| request(id, "no/such")).collect(),
         "garbage\n".repeat(50_000),
     ] {
-        let taken = accepted_without_reading(&text);
-        assert!(taken < text.len() / 2, "{taken} of {}", text.len());
+        let accepted = accepted_without_reading(&text);
+        assert!(accepted < text.len() / 2, "{accepted} of {}", text.len());
     }
 }
 
 #[test]
 fn excess_requests_wait_for_their_turn() {
     let burst: String = (0..1000).map(|id| call(id, "work", r#"{"steps":0}"#)).collect();
-    let seen = run(&lines(&format!("{INITIALIZE}{burst}? 1000")));
-    assert_eq!(seen.matches(r#""text":"done""#).count(), 1000, "{seen}");
-    let stuck: String = (0..256).map(|id| call(id, "wait", "{}")).collect();
-    let more: String = (256..258).map(|id| call(id, "echo", "{}")).collect();
-    let seen = run(&lines(&format!("{INITIALIZE}{stuck}{more}? 2")));
+    let output = run(&lines(&format!("{INITIALIZE}{burst}? 1000")));
+    assert_eq!(output.matches(r#""text":"done""#).count(), 1000, "{output}");
+    let waiting: String = (0..256).map(|id| call(id, "wait", "{}")).collect();
+    let excess: String = (256..258).map(|id| call(id, "echo", "{}")).collect();
+    let output = run(&lines(&format!("{INITIALIZE}{waiting}{excess}? 2")));
     assert_eq!(
-        seen.matches("Too many requests are in progress; wait for some to finish.").count(),
+        output.matches("Too many requests are in progress; wait for some to finish.").count(),
         2
     );
 }
@@ -193,14 +193,14 @@ fn a_burst_is_answered_completely_and_in_order() {
     let burst: String = (0..1000)
         .map(|id| format!("+ {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n"))
         .collect();
-    let seen = run(&lines(&format!("{INITIALIZE}{burst}? 1000")));
-    let answers = seen.lines().filter(|line| line.ends_with(r#""result":{}}"#));
+    let output = run(&lines(&format!("{INITIALIZE}{burst}? 1000")));
+    let answers = output.lines().filter(|line| line.ends_with(r#""result":{}}"#));
     let expected = (0..1000).map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
-    assert!(answers.eq(expected), "{seen}");
+    assert!(answers.eq(expected), "{output}");
 }
 
 #[test]
-fn only_probes_are_answered_before_initialize() {
+fn only_pings_are_answered_before_initialize() {
     check_fresh(
         &format!(
             r#"+ {{"jsonrpc":"2.0","method":"notifications/initialized"}}

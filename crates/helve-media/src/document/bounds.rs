@@ -22,10 +22,10 @@ const MAX_DRAWN: u64 = 20_000;
 const MAX_DEPTH: usize = 24;
 /// Maximum number of ancestors that a page inherits from.
 const MAX_ANCESTORS: usize = 64;
-/// Where the dictionary of a stream is looked for, in bytes before its data.
+/// Number of bytes before the data of a stream that are searched for its dictionary.
 const DICTIONARY_RANGE: usize = 1024;
 
-/// Decompresses every stream once without keeping the result. Returns what is wrong.
+/// Decompresses every stream once without keeping the result. The error names the limit that the file exceeds.
 pub(super) fn check_file(bytes: &[u8], deadline: Instant) -> Result<(), &'static str> {
     // The library allocates as many bytes as these numbers say.
     if has_huge_number(bytes, b"/Columns", b"") || has_huge_number(bytes, b"/W", b"[") {
@@ -55,10 +55,10 @@ pub(super) fn check_file(bytes: &[u8], deadline: Instant) -> Result<(), &'static
 }
 
 /// Whether a number with more than seven digits follows a name, directly or in a list.
-fn has_huge_number(bytes: &[u8], name: &[u8], open: &[u8]) -> bool {
+fn has_huge_number(bytes: &[u8], name: &[u8], list_start: &[u8]) -> bool {
     find(bytes, name).any(|at| {
         let after = bytes[at + name.len()..].trim_ascii_start();
-        let Some(numbers) = after.strip_prefix(open) else { return false };
+        let Some(numbers) = after.strip_prefix(list_start) else { return false };
         let is_number = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_whitespace();
         let end = numbers.iter().position(|byte| !is_number(byte)).unwrap_or(numbers.len());
         numbers[..end].split(|byte| !byte.is_ascii_digit()).any(|digits| digits.len() > 7)

@@ -63,7 +63,7 @@ impl Database {
     }
 
     /// Uses a read-only file as the fallback, if it can be read.
-    pub(crate) fn set_fallback(&mut self, path: &Path) {
+    pub(crate) fn read_fallback_from(&mut self, path: &Path) {
         self.fallback =
             connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok().and_then(Fallback::new);
     }

@@ -30,7 +30,7 @@ impl Journal for SqliteStore {
         let (entry, folder) = (entry.clone(), folder_in(&self.folder));
         self.query(move |worker| {
             let id = begin(worker, &folder, &entry)?;
-            worker.open_entries.push(id, entry);
+            worker.incomplete_entries.push(id, entry);
             Ok(id)
         })
     }
@@ -42,31 +42,31 @@ impl Journal for SqliteStore {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let (after, folder) = (after.to_vec(), folder_in(&self.folder));
         self.query(move |worker| {
-            let open = worker.open_entries.take(id);
+            let incomplete = worker.incomplete_entries.take(id);
             let images: Vec<_> =
                 after.iter().map(|image| image.as_ref().map(AfterFile::of)).collect();
             let mut completed =
-                worker.attempt(|database| entries::done(database, &folder, id, &images))?;
+                worker.attempt(|database| entries::complete(database, &folder, id, &images))?;
             if completed == CompletionResult::NotFound
-                && let Some(entry) = open.filter(|entry| entry.files.len() == after.len())
+                && let Some(entry) = incomplete.filter(|entry| entry.files.len() == after.len())
             {
                 let id = begin(worker, &folder, &entry)?;
                 completed =
-                    worker.attempt(|database| entries::done(database, &folder, id, &images))?;
+                    worker.attempt(|database| entries::complete(database, &folder, id, &images))?;
             }
             worker.record_added(images.iter().flatten().map(|file| file.image.added_bytes()).sum());
             match completed {
                 CompletionResult::Completed => Ok(()),
-                CompletionResult::NotFound => Err(no_open_entry()),
+                CompletionResult::NotFound => Err(no_incomplete_entry()),
             }
         })
     }
 
     fn discard(&self, id: EntryId) {
         let folder = folder_in(&self.folder);
-        self.start_if_missing(self.queue.query(Box::new(move |worker| {
-            worker.open_entries.take(id);
-            // If the entry stays, its content is still correct.
+        self.ensure_worker(self.queue.query(Box::new(move |worker| {
+            worker.incomplete_entries.take(id);
+            // A failure is harmless: the entry still describes the files correctly, because nothing was committed.
             worker.attempt(|database| entries::discard(database, &folder, id)).ok();
         })));
     }
@@ -106,25 +106,25 @@ fn begin(
 
 /// Entries that are not completed yet. They are kept because the database may be replaced before they are completed.
 #[derive(Default)]
-pub(super) struct OpenEntries(VecDeque<(EntryId, JournalEntry)>);
+pub(super) struct IncompleteEntries(VecDeque<(EntryId, JournalEntry)>);
 
-/// Maximum number of open entries; the oldest are dropped.
-const MAX_OPEN_ENTRIES: usize = 32;
+/// Maximum number of incomplete entries; the oldest are dropped.
+const MAX_INCOMPLETE_ENTRIES: usize = 32;
 
-impl OpenEntries {
+impl IncompleteEntries {
     fn push(&mut self, id: EntryId, entry: JournalEntry) {
-        self.0.truncate(MAX_OPEN_ENTRIES - 1);
+        self.0.truncate(MAX_INCOMPLETE_ENTRIES - 1);
         self.0.push_front((id, entry));
     }
 
     fn take(&mut self, id: EntryId) -> Option<JournalEntry> {
-        let index = self.0.iter().position(|(open, _)| *open == id)?;
+        let index = self.0.iter().position(|(known, _)| *known == id)?;
         self.0.remove(index).map(|(_, entry)| entry)
     }
 }
 
 /// Returns the minimum number of a new row: microseconds since the Unix epoch, larger than any number given before.
-fn first_number() -> i64 {
+fn min_row_number() -> i64 {
     now().saturating_mul(1000)
 }
 
@@ -132,8 +132,8 @@ fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-fn no_open_entry() -> StoreError {
-    let why = "The journal has no such open entry.";
+fn no_incomplete_entry() -> StoreError {
+    let why = "The journal has no such incomplete entry.";
     io::Error::new(io::ErrorKind::NotFound, why)
 }
 

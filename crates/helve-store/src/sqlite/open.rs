@@ -41,7 +41,9 @@ pub(crate) fn open(
     };
     let mut database = Database::memory()?;
     match failure.problem {
-        DatabaseProblem::Newer { .. } | DatabaseProblem::Unwritable => database.set_fallback(&path),
+        DatabaseProblem::Newer { .. } | DatabaseProblem::Unwritable => {
+            database.read_fallback_from(&path)
+        }
         DatabaseProblem::Damaged | DatabaseProblem::Changed | DatabaseProblem::Locked => {}
     }
     Ok(OpenedDatabase { database, notice: Some(failure::in_memory_notice(&path, &failure)) })

@@ -46,9 +46,9 @@ struct QueueState {
     items: Vec<QueueItem>,
     /// Estimated size of the items in bytes.
     weight: usize,
-    /// A caller waits for an answer.
+    /// Whether a caller waits for an answer.
     urgent: bool,
-    /// The thread sleeps without a timeout, so a write must wake it.
+    /// Whether the thread sleeps without a timeout, so that a write must wake it.
     asleep: bool,
     dropped: DroppedEvents,
 }
@@ -94,7 +94,7 @@ pub(crate) enum IdleWork {
 }
 
 impl Queue {
-    /// Queues an event if there is room, otherwise counts it as dropped.
+    /// Queues an event if the queue is not full, otherwise counts it as dropped.
     pub(crate) fn push_event(&self, event: Event) -> WorkerThread {
         let weight = text_length(&event.kind);
         let is_progress = matches!(event.kind, EventKind::Progress(_));
@@ -102,7 +102,7 @@ impl Queue {
         self.push(QueueItem::Event(event), weight, quota)
     }
 
-    /// Queues a slot write if there is room, otherwise counts it as dropped.
+    /// Queues a slot write if the queue is not full, otherwise counts it as dropped.
     pub(crate) fn push_slot(&self, slot: SlotWrite) -> WorkerThread {
         let weight = slot.session.len() + slot.key.len() + slot.value.len();
         self.push(QueueItem::Slot(slot), weight, Quota::Any)
@@ -127,7 +127,7 @@ impl Queue {
         if std::mem::take(&mut state.asleep) || state.weight > FULL_BATCH_BYTES {
             self.wake.notify_one();
         }
-        state.needs_thread()
+        state.claim_thread_start()
     }
 
     /// Queues a query. It is dropped unanswered if the thread has ended.
@@ -140,12 +140,12 @@ impl Queue {
         state.urgent = true;
         state.asleep = false;
         self.wake.notify_one();
-        state.needs_thread()
+        state.claim_thread_start()
     }
 
     /// Returns the next items in order. An empty list means that there is time for idle work; `None` means that the store
     /// was dropped.
-    pub(crate) fn take(&self, idle_work: IdleWork) -> Option<Vec<QueueItem>> {
+    pub(crate) fn next_batch(&self, idle_work: IdleWork) -> Option<Vec<QueueItem>> {
         let mut state = self.state.lock();
         while state.items.is_empty() {
             match (state.stage, idle_work) {
@@ -201,7 +201,7 @@ impl Queue {
 
 impl QueueState {
     /// Returns `Missing` to the first caller only, which then has to start the thread.
-    fn needs_thread(&mut self) -> WorkerThread {
+    fn claim_thread_start(&mut self) -> WorkerThread {
         match self.stage {
             QueueStage::New => {
                 self.stage = QueueStage::Open;

@@ -1,6 +1,6 @@
-//! Lasting approvals: permission rules that belong to a session, a project or everything.
+//! Stored approvals: permission rules that apply to a session, to a project, or everywhere.
 
-use helve_core::store::ApprovalOwner;
+use helve_core::store::ApprovalTarget;
 use helve_core::{Action, Pattern, Rule, Scope, Source};
 use rusqlite::{Connection, Row, params};
 
@@ -13,20 +13,21 @@ const MAX_RULES: i64 = 10_000;
 /// How long approvals of a session are kept, in milliseconds; a session has no definite end.
 const SESSION_MAX_AGE_MS: i64 = 180 * 24 * 3600 * 1000;
 
-/// An owned form of [`Owner`], which can be sent to another thread.
-pub(crate) struct RuleOwner {
+/// An owned form of [`ApprovalTarget`], which can be sent to another thread.
+pub(crate) struct StoredTarget {
     scope: Scope,
+    /// The session id or project root; empty for everywhere. The column `holder` of the table.
     name: Vec<u8>,
 }
 
-impl RuleOwner {
-    pub(crate) fn of(owner: ApprovalOwner<'_>) -> Self {
-        match owner {
-            ApprovalOwner::Session(id) => Self { scope: Scope::Session, name: id.into() },
-            ApprovalOwner::Project(root) => {
+impl StoredTarget {
+    pub(crate) fn of(target: ApprovalTarget<'_>) -> Self {
+        match target {
+            ApprovalTarget::Session(id) => Self { scope: Scope::Session, name: id.into() },
+            ApprovalTarget::Project(root) => {
                 Self { scope: Scope::Project, name: root.as_os_str().as_encoded_bytes().into() }
             }
-            ApprovalOwner::Everyone => Self { scope: Scope::Everywhere, name: Vec::new() },
+            ApprovalTarget::Everywhere => Self { scope: Scope::Everywhere, name: Vec::new() },
         }
     }
 }
@@ -34,7 +35,7 @@ impl RuleOwner {
 /// Stores a rule. A rule that exists already moves to the end, where it takes precedence.
 pub(crate) fn remember(
     database: &Database,
-    owner: &RuleOwner,
+    target: &StoredTarget,
     rule: &Rule,
 ) -> rusqlite::Result<()> {
     let mut statement = database.main.prepare_cached(
@@ -42,30 +43,33 @@ pub(crate) fn remember(
          VALUES ((SELECT coalesce(max(number), 0) + 1 FROM rules), ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     let (kind, pattern) = pattern_parts(&rule.pattern);
-    let scope = scope_name(owner.scope);
+    let scope = scope_name(target.scope);
     let action = action_name(rule.action);
     let permission = &rule.permission;
     statement
-        .execute(params![scope, owner.name, permission, kind, pattern, action, now()])
+        .execute(params![scope, target.name, permission, kind, pattern, action, now()])
         .map(drop)
 }
 
 /// Returns the rules, oldest first. Those of the fallback file count as older.
-pub(crate) fn remembered(database: &Database, owners: &[RuleOwner]) -> rusqlite::Result<Vec<Rule>> {
+pub(crate) fn remembered(
+    database: &Database,
+    targets: &[StoredTarget],
+) -> rusqlite::Result<Vec<Rule>> {
     let fallback = database.fallback(Table::Rules);
     let mut rules =
-        fallback.and_then(|fallback| read_rules(fallback, owners).ok()).unwrap_or_default();
-    rules.extend(read_rules(&database.main, owners)?);
+        fallback.and_then(|fallback| read_rules(fallback, targets).ok()).unwrap_or_default();
+    rules.extend(read_rules(&database.main, targets)?);
     Ok(rules)
 }
 
-fn read_rules(connection: &Connection, owners: &[RuleOwner]) -> rusqlite::Result<Vec<Rule>> {
+fn read_rules(connection: &Connection, targets: &[StoredTarget]) -> rusqlite::Result<Vec<Rule>> {
     let mut statement = connection.prepare_cached(
         "SELECT permission, kind, pattern, action, number FROM rules
          WHERE scope = ?1 AND holder = ?2 ORDER BY number DESC LIMIT ?3",
     )?;
     let mut rules: Vec<(i64, Rule)> = Vec::new();
-    for RuleOwner { scope, name } in owners {
+    for StoredTarget { scope, name } in targets {
         let mut rows = statement.query(params![scope_name(*scope), name, MAX_RULES])?;
         while let Some(row) = rows.next()? {
             // An unreadable rule is skipped: the person is asked again.

@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::failure::{DatabaseFailure, DatabaseProblem};
 
-/// The less obvious columns:
+/// Some column names are hard to guess. They stay, because existing files have them. Their meanings:
 /// - `slots.touched`: time of the last write.
 /// - `calls.owner`: id of the process (`ProcessLock`) that runs the call; null once the call has ended.
 /// - `journal.owner`: id of the process that made the entry.

@@ -16,7 +16,7 @@ use helve_core::event::{CallOutcome, Event, EventKind, Progress};
 use helve_core::journal::{
     AfterImage, BeforeImage, FileImage, Journal, JournalEntry, RecordedChange,
 };
-use helve_core::store::{ApprovalOwner, Store};
+use helve_core::store::{ApprovalTarget, Store};
 use helve_core::{Action, Pattern, Rule, Source};
 use serde_json::{Map, Value, json};
 
@@ -81,9 +81,9 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
             store.set_trusted_digest(Path::new(root), None).await.unwrap();
             None
         }
-        ["remember", owner, action, permission, kind, pattern] => {
+        ["remember", target, action, permission, kind, pattern] => {
             let rule = rule(action, permission, kind, pattern);
-            store.remember(owner_of(owner), &rule).await.unwrap();
+            store.remember(target_of(target), &rule).await.unwrap();
             None
         }
         ["remembered", session, root] => {
@@ -112,7 +112,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
             store.mark_applied(id, &[content(after).map(image)]).await.unwrap();
             None
         }
-        ["void", call, path, before] => {
+        ["discard", call, path, before] => {
             let id = store.begin(&entry(call, path, before)).await.unwrap();
             store.discard(id);
             None
@@ -171,11 +171,11 @@ fn event(session: &str, call: &str, kind: EventKind) -> Event {
     Event { call: call.into(), root: call.into(), session: session.into(), at, kind }
 }
 
-fn owner_of(text: &str) -> ApprovalOwner<'_> {
+fn target_of(text: &str) -> ApprovalTarget<'_> {
     match text.split_once(':') {
-        Some(("session", id)) => ApprovalOwner::Session(id),
-        Some(("project", root)) => ApprovalOwner::Project(Path::new(root)),
-        _ => ApprovalOwner::Everyone,
+        Some(("session", id)) => ApprovalTarget::Session(id),
+        Some(("project", root)) => ApprovalTarget::Project(Path::new(root)),
+        _ => ApprovalTarget::Everywhere,
     }
 }
 
@@ -299,14 +299,14 @@ fn slots_that_are_set_are_visible_to_the_next_query() {
 fn approvals_apply_where_they_were_given() {
     check(
         "
-        remember everyone allow webfetch wild *
+        remember everywhere allow webfetch wild *
         remember project:/p allow edit exact *
         remember session:s allow read folded *.env
         remember session:s allow read folded *.env
         remember project:/q allow bash wild git
         remembered s /p
         remembered t /q
-        remember everyone deny webfetch wild *
+        remember everywhere deny webfetch wild *
         restart
         remembered t /nowhere
         remembered s /p
@@ -408,7 +408,7 @@ fn changes_are_returned_with_the_contents_before_and_after() {
         edit 1 /p/a old new
         edit 2 /p/b - made
         edit 3 /p/b made -
-        void 4 /p/a new
+        discard 4 /p/a new
         edit 5 /p/a new new
         begin 6 /p/a new
         change 1

@@ -8,7 +8,8 @@ use super::database::Database;
 use super::now;
 use super::schema::Table;
 
-pub(crate) fn trusted(database: &Database, root: &Path) -> rusqlite::Result<Option<String>> {
+/// Returns the digest for which a folder is trusted; `None` if it is not trusted.
+pub(crate) fn trusted_digest(database: &Database, root: &Path) -> rusqlite::Result<Option<String>> {
     let found = match find(&database.main, root)? {
         Some(found) => Some(found),
         None => database.fallback(Table::Trust).and_then(|fallback| find(fallback, root).ok()?),
@@ -17,7 +18,7 @@ pub(crate) fn trusted(database: &Database, root: &Path) -> rusqlite::Result<Opti
 }
 
 /// Stores or withdraws trust. Withdrawn trust is a row without a digest, so that it also overrides the fallback file.
-pub(crate) fn trust(
+pub(crate) fn set_trusted_digest(
     database: &Database,
     root: &Path,
     digest: Option<&str>,

@@ -25,7 +25,7 @@ pub(crate) struct StoreWorker {
     cleanup: Cleanup,
     /// Decides when the journal is swept.
     schedule: SweepSchedule,
-    pub(super) open_entries: journal::OpenEntries,
+    pub(super) incomplete_entries: journal::IncompleteEntries,
 }
 
 /// What has to be cleaned up.
@@ -55,13 +55,13 @@ impl StoreWorker {
             pending: PendingWrites::default(),
             cleanup: Cleanup::Everything,
             schedule: SweepSchedule::default(),
-            open_entries: journal::OpenEntries::default(),
+            incomplete_entries: journal::IncompleteEntries::default(),
         }
     }
 
     /// Runs until the store is dropped and everything is written.
     pub(crate) fn run(mut self, queue: &Queue) {
-        while let Some(items) = queue.take(self.idle_work()) {
+        while let Some(items) = queue.next_batch(self.idle_work()) {
             if items.is_empty() {
                 self.clean_up();
             }
@@ -123,7 +123,7 @@ impl StoreWorker {
             Ok(()) => self.notices.clone(),
             Err(failure) => vec![format!("The store is not available: {}.", failure.why)],
         };
-        // Dropped progress is not missing: the end of the call replaces it.
+        // Dropped progress events are not counted: the end of a call replaces its progress.
         let missing = dropped.others + self.pending.untracked;
         if missing > 0 {
             notices.push(format!(
@@ -221,16 +221,17 @@ impl StoreWorker {
 
     /// Does a small part of the cleanup while the queue is empty.
     fn clean_up(&mut self) {
-        let (work, next): (fn(&Database) -> rusqlite::Result<PruneResult>, _) = match self.cleanup {
+        let (prune, next): (fn(&Database) -> rusqlite::Result<PruneResult>, _) = match self.cleanup
+        {
             Cleanup::None(_) => return self.sweep(),
             Cleanup::Calls => (calls::prune, Cleanup::None(0)),
             Cleanup::Everything => (prune_slots_and_rules, Cleanup::Calls),
         };
         let Some(database) = &self.database else { return };
-        let pruned = database.without_busy_wait(self.timeout, work);
-        match pruned {
+        let result = database.without_busy_wait(self.timeout, prune);
+        match result {
             Ok(PruneResult::Partial) => {}
-            // After a failure the next cleanup follows instead of a retry, and the database stays in use.
+            // A failed cleanup is not retried now, and the database stays in use.
             Ok(PruneResult::Complete) | Err(_) => self.cleanup = next,
         }
     }

@@ -35,7 +35,7 @@ impl Tool for ApplyPatch {
 }
 
 fn answer(applied: PatchApplied) -> ToolOutput {
-    let PatchApplied { files, inexact, diffs, made: done, errors } = applied;
+    let PatchApplied { files, inexact, diffs, made, errors } = applied;
     let mut first = format!("Applied the patch: {}.", line_counts(&diffs));
     for file in &files {
         first.push_str(&format!("\n{}", file_line(file)));
@@ -46,7 +46,7 @@ fn answer(applied: PatchApplied) -> ToolOutput {
     }
     let title = format!("{} {}", files.len(), if files.len() == 1 { "file" } else { "files" });
     let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
-    let text = change_summary(&first, &done, &diffs) + &introduced_errors_text(&errors);
+    let text = change_summary(&first, &made, &diffs) + &introduced_errors_text(&errors);
     ToolOutput::text(title, text).with_metadata("diff", all)
 }
 

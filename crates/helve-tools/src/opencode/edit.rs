@@ -49,9 +49,9 @@ impl Tool for EditTool {
     }
 }
 
-/// The answer of `edit` and `multiedit`.
+/// Words the result of `edit` and `multiedit`.
 pub(super) fn answer(edited: Edited) -> ToolOutput {
-    let Edited { shown, created, had_changed, changes, diff, made: done, errors } = edited;
+    let Edited { shown, created, had_changed, changes, diff, made, errors } = edited;
     let word = if created { "Created" } else { "Edited" };
     let diffs = [diff];
     let mut first = format!("{word} {shown}: {}.", line_counts(&diffs));
@@ -61,8 +61,8 @@ pub(super) fn answer(edited: Edited) -> ToolOutput {
         ));
     }
     first.push_str(&each_change(&changes));
-    let text = change_summary(&first, &done, &diffs) + &introduced_errors_text(&errors);
-    let rebased = done.written.iter().any(|written| written.rebased);
+    let text = change_summary(&first, &made, &diffs) + &introduced_errors_text(&errors);
+    let rebased = made.written.iter().any(|written| written.rebased);
     let [diff] = diffs;
     ToolOutput::text(shown, text).with_metadata("rebased", rebased).with_metadata("diff", diff.text)
 }
@@ -84,7 +84,7 @@ fn each_change(changes: &[EditChange]) -> String {
     text
 }
 
-/// Why `edit` or `multiedit` changed nothing.
+/// Words the reason for which `edit` or `multiedit` changed nothing.
 pub(super) fn error(error: EditError) -> ToolError {
     let invalid = |message: String| ToolError::new(ErrorKind::InvalidArgs, message);
     match error {

@@ -50,16 +50,16 @@ fn answer(found: &FoundFiles) -> ToolOutput {
     let text = if paths.is_empty() { "No files found".into() } else { paths.join("\n") };
     let mut all = Vec::new();
     if shown < counts.files {
-        let least = if counts.ended == WalkEnd::Deadline { "at least " } else { "" };
+        let at_least = if counts.ended == WalkEnd::Deadline { "at least " } else { "" };
         let files = count(counts.files, "file", "files");
         all.push(format!(
-            "Showing {shown} of {least}{files}, newest first. Use a narrower path or pattern to see others."
+            "Showing {shown} of {at_least}{files}, newest first. Use a narrower path or pattern to see others."
         ));
     }
     all.extend(notes(searched, SearchScope::Names, &SEARCH_TERMS));
     let is_cut = shown < counts.files || counts.ended == WalkEnd::Deadline;
     let text = format!("{text}{}", notes_text(&all));
-    ToolOutput::text(searched.path.shown(), text)
+    ToolOutput::text(searched.path.display(), text)
         .with_metadata("count", shown)
         .with_metadata("truncated", is_cut)
 }
@@ -161,13 +161,13 @@ dist/
     fn at_most_100_files_are_listed() {
         let files: String = (0..130).map(|n| format!("--- file f{n:03}\n")).collect();
         let fixture = format!("{files}--- call glob {{\"pattern\": \"f*\"}}\n");
-        let seen = helve_testkit::run(
+        let output = helve_testkit::run(
             &crate::opencode::DIALECT,
             crate::opencode::tools(std::sync::Arc::new(helve_core::NoMedia)),
             &fixture,
         );
-        assert_eq!(seen.matches("/w/f").count(), 100);
-        assert!(seen.contains("(Showing 100 of 130 files, newest first."), "{seen}");
+        assert_eq!(output.matches("/w/f").count(), 100);
+        assert!(output.contains("(Showing 100 of 130 files, newest first."), "{output}");
     }
 
     #[test]

@@ -68,8 +68,8 @@ impl Tool for Grep {
             path: args.path.as_deref(),
             include: args.include.iter().cloned().collect(),
             syntax: if args.literal { PatternSyntax::Literal } else { PatternSyntax::Regex },
-            case: if args.ignore_case { CaseMode::Ignored } else { CaseMode::AsWritten },
-            reach: if args.multiline { Multiline::On } else { Multiline::Off },
+            case: if args.ignore_case { CaseMode::Insensitive } else { CaseMode::AsWritten },
+            multiline: if args.multiline { Multiline::On } else { Multiline::Off },
             ignored: if args.ignored { IgnoredFiles::Include } else { IgnoredFiles::Skip },
             shape: shape(&args),
         };
@@ -114,19 +114,19 @@ fn content(hits: &[MatchedFile], searched: &SearchSummary) -> (String, Option<St
         text.push_str(&format!("\n\n{}:", searched.absolute(&hit.path)));
         let mut last: Option<&MatchedLine> = None;
         for line in &hit.lines {
-            let is_apart = last.is_some_and(|last| last.number + 1 < line.number);
-            if is_apart && hit.lines.iter().any(|line| line.role == LineRole::Context) {
+            let has_gap = last.is_some_and(|last| last.number + 1 < line.number);
+            if has_gap && hit.lines.iter().any(|line| line.role == LineRole::Context) {
                 text.push_str("\n  --");
             }
             text.push_str(&line_text(line));
             last = Some(line);
         }
-        let here = hit.lines.iter().filter(|line| line.role == LineRole::Match).count() as u64;
-        if here < hit.matches {
-            let more = count(hit.matches - here, "more match", "more matches");
+        let listed = hit.lines.iter().filter(|line| line.role == LineRole::Match).count() as u64;
+        if listed < hit.matches {
+            let more = count(hit.matches - listed, "more match", "more matches");
             text.push_str(&format!("\n  … {more} in this file"));
         }
-        shown += here;
+        shown += listed;
     }
     let rest = (shown < counts.matches).then(|| {
         let files = count(counts.files, "file", "files");

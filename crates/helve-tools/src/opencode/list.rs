@@ -50,7 +50,7 @@ fn answer(listing: &TreeListing) -> ToolOutput {
     }
     let text = format!("{text}{}", notes_text(&notes(searched)));
     let is_cut = *is_partial || searched.counts.ended == WalkEnd::Deadline;
-    ToolOutput::text(searched.path.shown(), text)
+    ToolOutput::text(searched.path.display(), text)
         .with_metadata("count", *count)
         .with_metadata("truncated", is_cut)
 }
@@ -140,12 +140,12 @@ mod tests {
             fixture.push_str(&format!("--- file a/f{n:02}\n--- file b/c/f{n:02}\n"));
         }
         fixture.push_str("--- file z\n--- call list\n");
-        let seen = helve_testkit::run(
+        let output = helve_testkit::run(
             &crate::opencode::DIALECT,
             crate::opencode::tools(std::sync::Arc::new(helve_core::NoMedia)),
             &fixture,
         );
-        let without: Vec<&str> = seen.lines().filter(|line| !line.contains(" f")).collect();
+        let other_lines: Vec<&str> = output.lines().filter(|line| !line.contains(" f")).collect();
         expect![[r#"
             == .
             /w/
@@ -155,7 +155,7 @@ mod tests {
               c/
             .keep
             z"#]]
-        .assert_eq(&without.join("\n"));
+        .assert_eq(&other_lines.join("\n"));
     }
 
     #[test]

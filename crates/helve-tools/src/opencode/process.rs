@@ -84,7 +84,7 @@ impl Tool for ProcessTool {
         };
         let limits = ctx.limits();
         // Half of the limits leaves room for the sentences after the output.
-        let room = Limits { lines: limits.lines / 2, bytes: limits.bytes / 2 };
+        let output_limits = Limits { lines: limits.lines / 2, bytes: limits.bytes / 2 };
         let waiting = match &request {
             ProcessRequest::Wait { until, timeout, .. } => Some((until.clone(), *timeout)),
             ProcessRequest::Read { .. }
@@ -92,7 +92,7 @@ impl Tool for ProcessTool {
             | ProcessRequest::Signal(_)
             | ProcessRequest::Kill => None,
         };
-        let text = match control(ctx, id, request, room).await.map_err(error)? {
+        let text = match control(ctx, id, request, output_limits).await.map_err(error)? {
             ProcessOutcome::Output(output) => return Ok(output_text(&output, waiting)),
             ProcessOutcome::Signalled => {
                 let name = args.signal.map(|name| format!("{name:?}").to_ascii_uppercase());
@@ -176,8 +176,8 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
     if process.state != ProcessState::Running && !process.children.is_empty() {
         sentences.push(format!("still running: {}", children_text(process)));
     }
-    if let Some((until, deadline)) = waiting {
-        sentences.push(wait_text(watched.outcome, &until, deadline));
+    if let Some((until, timeout)) = waiting {
+        sentences.push(wait_text(watched.outcome, &until, timeout));
     }
     sentences.extend(denied_calls_text(process));
     for sentence in sentences {
@@ -195,27 +195,27 @@ fn state_line(watched: &WatchResult) -> String {
         ProcessState::Running => "running".to_string(),
         ended => format!("{}, {}", state_text(ended), elapsed(process.elapsed)),
     };
-    let more = match process.output_bytes.saturating_sub(watched.next) {
+    let rest = match process.output_bytes.saturating_sub(watched.next) {
         0 => String::new(),
         bytes => format!(", {bytes} more bytes available"),
     };
-    format!("{}: {state}; next cursor {}{more}", process.id.0, watched.next)
+    format!("{}: {state}; next cursor {}{rest}", process.id.0, watched.next)
 }
 
-fn wait_text(met: WaitOutcome, until: &WaitCondition, deadline: Duration) -> String {
-    let (what, done, verb) = match until {
+fn wait_text(outcome: WaitOutcome, until: &WaitCondition, timeout: Duration) -> String {
+    let (what, past, verb) = match until {
         WaitCondition::Text(text) => (format!("the text {}", clip(text)), "appeared", "appear"),
         WaitCondition::Port(port) => (format!("port {port}"), "is listening", "start listening"),
         WaitCondition::Now | WaitCondition::Ended | WaitCondition::AllEnded => {
             ("the program".into(), "ended", "end")
         }
     };
-    match met {
-        WaitOutcome::Met => format!("{what} {done}"),
+    match outcome {
+        WaitOutcome::Met => format!("{what} {past}"),
         WaitOutcome::Impossible => format!("{what} cannot {verb} any more: the program has ended"),
         WaitOutcome::Deadline => format!(
             "{what} did not {verb} within {} ms; wait again, or end the program with kill",
-            deadline.as_millis()
+            timeout.as_millis()
         ),
     }
 }

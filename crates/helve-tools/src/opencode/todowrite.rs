@@ -47,7 +47,7 @@ impl Tool for TodoWrite {
 /// The list as JSON: the answer of both todo tools.
 pub(super) fn answer(todos: &TodoList) -> ToolOutput {
     let value = serde_json::json!(todos);
-    ToolOutput::text(format!("{} todos", todos.open()), format!("{value:#}"))
+    ToolOutput::text(format!("{} todos", todos.open_count()), format!("{value:#}"))
         .with_metadata("todos", value)
 }
 

@@ -39,7 +39,7 @@ impl Tool for Write {
     }
 }
 
-/// The model wrote the content itself, so the diff is left out.
+/// Words the result. The model wrote the content itself, so the diff is left out.
 fn answer(outcome: WriteOutcome) -> ToolOutput {
     let file = match outcome {
         WriteOutcome::Unchanged { shown } => {

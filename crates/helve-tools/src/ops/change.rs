@@ -42,14 +42,14 @@ impl EditSettings {
 /// Why a file was not changed. Edit, write and patch have these reasons in common.
 #[derive(Debug)]
 pub(crate) enum ChangeError {
-    /// Worded by the context in the session's dialect.
+    /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
     Folder {
         shown: String,
     },
     Missing(MissingFile),
     /// The file exists, and the session has not read it.
-    NotShown {
+    NotRead {
         shown: String,
     },
     /// The file changed after the session read it. The diff is there if the old content is still known.

@@ -47,7 +47,7 @@ pub(crate) enum EditOrder {
 pub(crate) struct Edited {
     pub(crate) shown: String,
     pub(crate) created: bool,
-    /// The file had changed after the session read it; the quoted text was still there.
+    /// Whether the file had changed after the session read it. The quoted text was still there.
     pub(crate) had_changed: bool,
     pub(crate) changes: Vec<EditChange>,
     pub(crate) diff: UnifiedDiff,
@@ -105,7 +105,7 @@ pub(crate) async fn edit(
     let EditRequest { key, path, replacements, order } = request;
     let path = ctx.files.resolve(path).await?;
     if path.kind() == Some(FileKind::Folder) {
-        return Err(ChangeError::Folder { shown: path.shown().into() }.into());
+        return Err(ChangeError::Folder { shown: path.display().into() }.into());
     }
     require_same_file(ctx, &path, &replacements).await?;
     let base = ctx.files.load(&path).await?;
@@ -116,10 +116,11 @@ pub(crate) async fn edit(
     if base.is_none() && created_content(&replacements, order).is_none() {
         return Err(ChangeError::Missing(missing(ctx, &path).await).into());
     }
-    let shown = path.shown().to_string();
+    let shown = path.display().to_string();
     let old = base.as_ref().map(|base| base.bytes.clone());
     let computing = {
-        let plan = Plan { shown: shown.clone(), replacements, order, matching: settings.matching };
+        let plan =
+            EditPlan { shown: shown.clone(), replacements, order, matching: settings.matching };
         let old = old.clone();
         ctx.compute(move || plan.apply(old.as_deref()))
     };
@@ -137,15 +138,15 @@ pub(crate) async fn edit(
     Ok(Edited { shown, created, had_changed, changes, diff, made, errors })
 }
 
-/// Everything needed to compute the new content away from the async runtime.
-struct Plan {
+/// The edit as a value, so that the new content can be computed on another thread.
+struct EditPlan {
     shown: String,
     replacements: Vec<Replacement>,
     order: EditOrder,
     matching: MatchPolicy,
 }
 
-impl Plan {
+impl EditPlan {
     fn apply(&self, old: Option<&[u8]>) -> Result<(AppliedEdits, UnifiedDiff), EditError> {
         let applied = match created_content(&self.replacements, self.order) {
             Some(_) if old.is_some() => {
@@ -192,7 +193,7 @@ fn created_content(replacements: &[Replacement], order: EditOrder) -> Option<&st
     first.filter(|first| first.old.is_empty()).map(|first| first.new.as_str())
 }
 
-/// A replacement that names another file is a mistake, so nothing is guessed.
+/// Returns an error if a replacement names another file than the request.
 async fn require_same_file(
     ctx: &ToolContext,
     path: &Resolved,
@@ -201,7 +202,7 @@ async fn require_same_file(
     for (index, replacement) in replacements.iter().enumerate() {
         let Some(named) = &replacement.path else { continue };
         if ctx.files.resolve(named).await?.real() != path.real() {
-            let (named, shown) = (named.clone(), path.shown().into());
+            let (named, shown) = (named.clone(), path.display().into());
             return Err(EditError::OtherFile { index, named, shown });
         }
     }

@@ -46,7 +46,7 @@ pub(crate) enum TreeRow {
     },
 }
 
-/// Names that say little about a project.
+/// Names of generated or unimportant files and directories.
 const IGNORED: [&str; 23] = [
     "node_modules/",
     "__pycache__/",
@@ -79,9 +79,9 @@ pub(crate) async fn list(
     request: ListRequest<'_>,
 ) -> Result<TreeListing, SearchFailure> {
     let path = resolve(ctx, request.path).await?;
-    let grant = ctx.ask(Ask::for_request(path.search_request("list", path.shown()))).await?;
+    let grant = ctx.ask(Ask::for_request(path.search_request("list", path.display()))).await?;
     if path.kind().is_some_and(|kind| kind != FileKind::Folder) {
-        return Err(ctx.words().machine_error(path.shown(), &MachineError::NotAFolder).into());
+        return Err(ctx.words().machine_error(path.display(), &MachineError::NotAFolder).into());
     }
     let ignore = IGNORED.into_iter().chain(request.ignore.iter().map(String::as_str));
     let globs = ignore.map(|glob| format!("!{}", glob.trim_start_matches('!'))).collect();
@@ -110,19 +110,19 @@ fn rows(entries: &[FoundFile], unlisted_at_root: FileCount) -> Vec<TreeRow> {
         children.entry(parent.into()).or_default().push(entry);
     }
     let mut enter = |folder: &Path| children.remove(folder).unwrap_or_default().into_iter();
-    // The directories around the current row, innermost last, each with what it leaves unlisted.
-    let mut open = vec![(enter(Path::new("")), unlisted_at_root)];
+    // The directories around the current row, innermost last, each with the count of its unlisted entries.
+    let mut ancestors = vec![(enter(Path::new("")), unlisted_at_root)];
     let mut rows = Vec::new();
-    while let Some((entries, unlisted)) = open.last_mut() {
+    while let Some((entries, unlisted)) = ancestors.last_mut() {
         let Some(entry) = entries.next() else {
             let amount = *unlisted;
-            open.pop();
+            ancestors.pop();
             if !is_empty(amount) {
-                rows.push(TreeRow::Rest { depth: open.len(), amount });
+                rows.push(TreeRow::Rest { depth: ancestors.len(), amount });
             }
             continue;
         };
-        let depth = open.len() - 1;
+        let depth = ancestors.len() - 1;
         let name = paths::display(entry.path.file_name().unwrap_or_default().as_ref()).into_owned();
         if entry.kind != FileKind::Folder {
             rows.push(TreeRow::File { depth, name });
@@ -134,7 +134,7 @@ fn rows(entries: &[FoundFile], unlisted_at_root: FileCount) -> Vec<TreeRow> {
             _ => (FileCount::default(), entry.not_listed),
         };
         rows.push(TreeRow::Folder { depth, name, unlisted });
-        open.push((content, rest));
+        ancestors.push((content, rest));
     }
     rows
 }

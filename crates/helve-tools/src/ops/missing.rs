@@ -21,9 +21,9 @@ pub(crate) async fn missing(ctx: &ToolContext, path: &Resolved) -> MissingFile {
     let real = path.real();
     let wanted = paths::display(real.file_name().unwrap_or_default().as_ref()).into_owned();
     let nearest = near::nearest(&wanted, names.iter().map(String::as_str), MAX_SUGGESTIONS);
-    let with_folder = |name: &&str| match path.shown().rsplit_once('/') {
+    let with_folder = |name: &&str| match path.display().rsplit_once('/') {
         Some((folder, _)) => format!("{folder}/{name}"),
         None => name.to_string(),
     };
-    MissingFile { shown: path.shown().into(), similar: nearest.iter().map(with_folder).collect() }
+    MissingFile { shown: path.display().into(), similar: nearest.iter().map(with_folder).collect() }
 }

@@ -12,7 +12,7 @@ use helve_text::patch::{FilePatch, PatchHunk, PatchParseError, parse};
 use helve_text::view::View;
 
 use super::change::diff::difference;
-use super::change::overwrite::{require_shown, require_unchanged};
+use super::change::overwrite::{require_read, require_unchanged};
 use super::change::syntax::{self, Draft, IntroducedError};
 use super::change::{ChangeError, EditSettings};
 use super::missing::missing;
@@ -62,7 +62,7 @@ pub(crate) enum PatchError {
         shown: String,
     },
     /// A file would be moved onto one that the session has not read.
-    DestinationNotShown {
+    DestinationNotRead {
         shown: String,
     },
     /// The patch moves a file and changes its mode.
@@ -164,7 +164,7 @@ impl PatchSet {
             FilePatch::Add { path, text, executable } => {
                 let file = self.file(ctx, &path).await?;
                 if let (Some(_), Some(base)) = (&file.content, &file.base) {
-                    require_shown(ctx, &file.path, base).await?;
+                    require_read(ctx, &file.path, base).await?;
                 }
                 file.content = Some(text.into());
                 file.set_executable(executable);
@@ -181,7 +181,7 @@ impl PatchSet {
                 let tolerances = file.patch(ctx, hunks, matching).await?;
                 file.set_executable(executable);
                 file.move_to(to)?;
-                let shown = file.path.shown().to_string();
+                let shown = file.path.display().to_string();
                 if !tolerances.is_empty() {
                     self.inexact.push((shown, tolerances));
                 }
@@ -201,7 +201,7 @@ impl PatchSet {
         if let Some(quoted) = quoted
             && !same_lines(content, &quoted)
         {
-            return Err(PatchError::QuoteDiffers { shown: file.path.shown().into() });
+            return Err(PatchError::QuoteDiffers { shown: file.path.display().into() });
         }
         if let Some(base) = &file.base {
             require_unchanged(ctx, &file.path, base).await?;
@@ -226,7 +226,7 @@ impl PatchSet {
             Some(index) => index,
             None => {
                 if path.kind() == Some(FileKind::Folder) {
-                    return Err(ChangeError::Folder { shown: path.shown().into() }.into());
+                    return Err(ChangeError::Folder { shown: path.display().into() }.into());
                 }
                 let base = ctx.files.load(&path).await?;
                 let content = base.as_ref().map(|base| base.bytes.clone());
@@ -252,13 +252,13 @@ impl PatchSet {
         let to = ctx.files.resolve(named).await?;
         let existing = ctx.files.load(&to).await?;
         if self.files.iter().any(|file| file.path.real() == to.real() && file.to.is_none()) {
-            return Err(PatchError::ChangedDestination { shown: to.shown().into() });
+            return Err(PatchError::ChangedDestination { shown: to.display().into() });
         }
         if let Some(existing) = &existing
             && !self.is_source(&to)
         {
-            require_shown(ctx, &to, existing).await.map_err(|error| match error {
-                ChangeError::NotShown { shown } => PatchError::DestinationNotShown { shown },
+            require_read(ctx, &to, existing).await.map_err(|error| match error {
+                ChangeError::NotRead { shown } => PatchError::DestinationNotRead { shown },
                 other => PatchError::Change(other),
             })?;
         }
@@ -282,7 +282,7 @@ impl PendingFile {
         let Some(content) = self.content.clone() else {
             return Err(not_found(ctx, &self.path).await);
         };
-        let shown = self.path.shown().to_string();
+        let shown = self.path.display().to_string();
         let patching = ctx.compute(move || patched(&shown, content, &hunks, matching));
         let (bytes, tolerances) = patching.await??;
         self.content = Some(bytes);
@@ -295,7 +295,7 @@ impl PendingFile {
             return Ok(());
         };
         if self.mode != FileMode::Keep {
-            return Err(PatchError::MoveWithMode { shown: self.path.shown().into() });
+            return Err(PatchError::MoveWithMode { shown: self.path.display().into() });
         }
         self.to = Some((to, existing));
         Ok(())
@@ -318,20 +318,20 @@ impl PendingFile {
 
     fn difference(&self) -> UnifiedDiff {
         let base = self.base.as_ref().map(|base| &base.bytes[..]);
-        difference(self.path.shown(), base, self.content.as_deref())
+        difference(self.path.display(), base, self.content.as_deref())
     }
 
     fn draft(&self) -> Draft {
         let target = self.to.as_ref().map_or(&self.path, |(to, _)| to);
         let old = self.base.as_ref().map(|base| base.bytes.clone());
-        Draft { shown: target.shown().into(), old, new: self.content.clone() }
+        Draft { shown: target.display().into(), old, new: self.content.clone() }
     }
 
     /// What the person who is asked sees of this file.
     fn preview(&self, diff: &UnifiedDiff) -> String {
-        let shown = self.path.shown();
+        let shown = self.path.display();
         let first = match (&self.to, self.mode) {
-            (Some((to, _)), _) => format!("{shown} is moved to {}\n", to.shown()),
+            (Some((to, _)), _) => format!("{shown} is moved to {}\n", to.display()),
             (None, FileMode::Set(mode)) if mode & EXECUTABLE != 0 => {
                 format!("{shown} becomes executable\n")
             }
@@ -342,9 +342,9 @@ impl PendingFile {
     }
 
     fn summary(&self) -> PatchedFile {
-        let shown = self.path.shown().to_string();
+        let shown = self.path.display().to_string();
         match (&self.base, &self.content, &self.to) {
-            (_, _, Some((to, _))) => PatchedFile::Moved { shown, to: to.shown().into() },
+            (_, _, Some((to, _))) => PatchedFile::Moved { shown, to: to.display().into() },
             (None, _, None) => PatchedFile::Added { shown },
             (Some(_), None, None) => PatchedFile::Deleted { shown },
             (Some(_), Some(_), None) => PatchedFile::Modified { shown },

@@ -28,6 +28,7 @@ pub(crate) enum ProcessRequest {
     Kill,
 }
 
+/// The result of a request.
 pub(crate) enum ProcessOutcome {
     Output(Box<NewOutput>),
     Signalled,
@@ -44,7 +45,7 @@ pub(crate) struct NewOutput {
 /// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum ProcessFailure {
-    /// Worded by the context in the session's dialect.
+    /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
     /// `known` holds the newest handles.
     Unknown { id: String, known: Vec<String> },
@@ -61,8 +62,8 @@ impl From<ToolError> for ProcessFailure {
 }
 
 const KEY: &str = "process";
-/// How long to wait for a program's answer to input.
-const ANSWER: Duration = Duration::from_millis(300);
+/// How long to wait for output after typing.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(300);
 /// Maximum number of handles suggested instead of an unknown one.
 const MAX_SUGGESTIONS: usize = 5;
 
@@ -72,12 +73,12 @@ pub(crate) async fn list(ctx: &ToolContext) -> Result<Vec<Process>, ToolError> {
     Ok(ctx.programs.list().await)
 }
 
-/// Carries out a request for one program. `room` limits the output that is returned.
+/// Carries out a request for one program. `limits` bounds the output that is returned.
 pub(crate) async fn control(
     ctx: &ToolContext,
     id: &str,
     request: ProcessRequest,
-    room: Limits,
+    limits: Limits,
 ) -> Result<ProcessOutcome, ProcessFailure> {
     let process = find(ctx, id).await?;
     let grant = ctx.ask(ask(ctx, &process, &request)).await?;
@@ -85,26 +86,23 @@ pub(crate) async fn control(
         return Err(ctx.words().not_granted().into());
     };
     let refused = |error| ProcessFailure::Refused { id: process.id.0.clone(), error };
-    let watching = match request {
-        ProcessRequest::Read { cursor } => Watching {
+    let plan = match request {
+        ProcessRequest::Read { cursor } => WatchPlan {
             from: cursor.unwrap_or(0),
             excerpt: cursor.map_or(Excerpt::Newest, |_| Excerpt::Oldest),
             until: WaitCondition::Now,
-            deadline: Duration::ZERO,
+            timeout: Duration::ZERO,
         },
-        ProcessRequest::Wait { cursor, until, timeout } => Watching {
-            from: cursor.unwrap_or(0),
-            excerpt: Excerpt::Newest,
-            until,
-            deadline: timeout,
-        },
+        ProcessRequest::Wait { cursor, until, timeout } => {
+            WatchPlan { from: cursor.unwrap_or(0), excerpt: Excerpt::Newest, until, timeout }
+        }
         ProcessRequest::Type { cursor, input } => {
             running.type_in(input.into()).await.map_err(refused)?;
-            Watching {
+            WatchPlan {
                 from: cursor.unwrap_or(process.output_bytes),
                 excerpt: Excerpt::Newest,
                 until: WaitCondition::AllEnded,
-                deadline: ANSWER,
+                timeout: ANSWER_TIMEOUT,
             }
         }
         ProcessRequest::Signal(signal) => {
@@ -115,7 +113,7 @@ pub(crate) async fn control(
             return Ok(ProcessOutcome::Killed(running.end().await.map_err(refused)?));
         }
     };
-    let output = watch(ctx, &running, watching, room).await?;
+    let output = watch(ctx, &running, plan, limits).await?;
     Ok(ProcessOutcome::Output(Box::new(output)))
 }
 
@@ -127,7 +125,8 @@ async fn find(ctx: &ToolContext, id: &str) -> Result<Process, ProcessFailure> {
     found.ok_or_else(|| ProcessFailure::Unknown { id: id.into(), known })
 }
 
-/// Typing is judged like a command that cannot be analysed. Programs of other sessions have their own subject.
+/// Builds the question for a request. Typing is judged like a command that cannot be analysed. The subject for a program
+/// of another session starts with `foreign`, so that rules can treat it differently.
 fn ask(ctx: &ToolContext, process: &Process, request: &ProcessRequest) -> Ask {
     let about = |verb: &str| format!("{verb} {}: {}", process.id.0, process.about.command);
     let verb = match request {
@@ -140,30 +139,35 @@ fn ask(ctx: &ToolContext, process: &Process, request: &ProcessRequest) -> Ask {
         }
     };
     let is_own = ctx.programs.is_own(process);
-    let subject = if is_own { about(verb) } else { format!("foreign {}", about(verb)) };
+    if is_own {
+        return Ask::for_request(control_request(&process.id, about(verb)));
+    }
+    let subject = format!("foreign {}", about(verb));
     Ask::for_request(control_request(&process.id, subject))
+        .preview(format!("Another session started {}.", process.id.0))
 }
 
-struct Watching {
+/// Which output of a program to return, and what to wait for first.
+struct WatchPlan {
     from: u64,
     excerpt: Excerpt,
     until: WaitCondition,
-    deadline: Duration,
+    timeout: Duration,
 }
 
 async fn watch(
     ctx: &ToolContext,
     running: &RunningCommand,
-    watching: Watching,
-    room: Limits,
+    plan: WatchPlan,
+    limits: Limits,
 ) -> Result<NewOutput, ProcessFailure> {
-    let Watching { from, excerpt, until, deadline } = watching;
-    let want = WatchRequest { from, max_bytes: room.bytes, excerpt, until, deadline };
-    let mut watched = match ctx.cancel.run_until_cancelled(running.watch(want)).await {
+    let WatchPlan { from, excerpt, until, timeout } = plan;
+    let request = WatchRequest { from, max_bytes: limits.bytes, excerpt, until, deadline: timeout };
+    let mut watched = match ctx.cancel.run_until_cancelled(running.watch(request)).await {
         Some(watched) => watched.map_err(ProcessFailure::OutputUnavailable)?,
         None => return Err(ctx.words().aborted().into()),
     };
-    limit_lines(&mut watched, excerpt, room.lines);
+    limit_lines(&mut watched, excerpt, limits.lines);
     Ok(NewOutput { from, watched })
 }
 
@@ -175,15 +179,16 @@ fn limit_lines(watched: &mut WatchResult, excerpt: Excerpt, max_lines: usize) {
     let len = watched.text.len();
     match excerpt {
         Excerpt::Newest => {
-            let beyond = ends.len().saturating_sub(max_lines);
-            let begin = beyond.checked_sub(1).map_or(0, |last| ends[last]);
+            let surplus = ends.len().saturating_sub(max_lines);
+            let begin = surplus.checked_sub(1).map_or(0, |last| ends[last]);
             watched.left_out += begin as u64;
             watched.text = watched.text.slice(begin..);
         }
         Excerpt::Oldest => {
-            let is_all = watched.next >= watched.process.output_bytes && ends.len() <= max_lines;
+            let is_complete =
+                watched.next >= watched.process.output_bytes && ends.len() <= max_lines;
             let end = ends.iter().take(max_lines).next_back().copied();
-            let end = end.filter(|_| !is_all).unwrap_or(len);
+            let end = end.filter(|_| !is_complete).unwrap_or(len);
             watched.next -= (len - end) as u64;
             watched.text = watched.text.slice(..end);
         }

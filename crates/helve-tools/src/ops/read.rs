@@ -65,7 +65,7 @@ pub(crate) struct FolderEntry {
 /// Why nothing was read.
 #[derive(Debug)]
 pub(crate) enum ReadError {
-    /// Worded by the context in the session's dialect.
+    /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
     Missing(MissingFile),
     /// The window starts after the last line.
@@ -139,14 +139,14 @@ pub(crate) async fn read(
             ReadContent::Folder(folder_page(&path, &listing, window)?)
         }
         Some(_) => {
-            let want = WindowRequest {
+            let request = WindowRequest {
                 first: window.first,
                 lines: window.count,
                 line_bytes: limits.line_chars * CHAR_BYTES,
                 max_bytes: limits.bytes,
                 deadline: DEADLINE,
             };
-            let start = ctx.files.window(&grant, &path, want).await?;
+            let start = ctx.files.window(&grant, &path, request).await?;
             let file = OpenFile { ctx, grant: &grant, path: &path, start: &start, window, limits };
             file.read(media).await?
         }
@@ -155,10 +155,10 @@ pub(crate) async fn read(
         && page.lines.is_empty()
         && page.first > 1
     {
-        let (shown, line, total) = (path.shown().into(), page.first, page.total);
+        let (shown, line, total) = (path.display().into(), page.first, page.total);
         return Err(ReadError::NoSuchLine { shown, line, total });
     }
-    Ok(ReadResult { shown: path.shown().into(), content })
+    Ok(ReadResult { shown: path.display().into(), content })
 }
 
 /// A file that may be read, with the lines of the window.
@@ -173,7 +173,7 @@ struct OpenFile<'a> {
 
 impl OpenFile<'_> {
     async fn read(&self, media: &dyn Media) -> Result<ReadContent, ReadError> {
-        let shown = self.path.shown();
+        let shown = self.path.display();
         // The content of a file counts more than its name.
         let format =
             MediaFormat::of_content(&self.start.sample).or_else(|| MediaFormat::of_name(shown));
@@ -234,7 +234,7 @@ fn folder_page(
 ) -> Result<FolderPage, ReadError> {
     let total = listing.entries.len() as u64 + listing.left_out;
     if window.first > total.max(1) {
-        return Err(ReadError::NoSuchEntry { shown: path.shown().into(), total });
+        return Err(ReadError::NoSuchEntry { shown: path.display().into(), total });
     }
     let skip = usize::try_from(window.first - 1).unwrap_or(usize::MAX);
     let take = usize::try_from(window.count).unwrap_or(usize::MAX);

@@ -84,10 +84,10 @@ pub(crate) async fn read(
     (server, uri): (&str, &str),
 ) -> Result<Vec<ResourcePiece>, ToolError> {
     ctx.ask(Ask::default().add(Act::Use(key.into()), part(server, uri, key))).await?;
-    let held = servers.read(server, uri).await;
-    let held = held.map_err(|error| ctx.words().server_error(server, &error))?;
+    let read = servers.read(server, uri).await;
+    let items = read.map_err(|error| ctx.words().server_error(server, &error))?;
     let mut pieces = Vec::new();
-    for ResourceItem { uri, mime, body } in held {
+    for ResourceItem { uri, mime, body } in items {
         let content = match body {
             ResourceBody::Text(text) => ResourceContent::Text(text),
             ResourceBody::Bytes(bytes) => decoded(media, bytes).await,

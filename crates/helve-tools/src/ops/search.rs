@@ -18,7 +18,7 @@ pub(crate) struct GrepRequest<'a> {
     pub(crate) include: Vec<String>,
     pub(crate) syntax: PatternSyntax,
     pub(crate) case: CaseMode,
-    pub(crate) reach: Multiline,
+    pub(crate) multiline: Multiline,
     pub(crate) ignored: IgnoredFiles,
     pub(crate) shape: ResultShape,
 }
@@ -71,7 +71,7 @@ impl SearchSummary {
 /// Why a search has no result.
 #[derive(Debug)]
 pub(crate) enum SearchFailure {
-    /// Worded by the context in the session's dialect.
+    /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
     NotAFolder {
         shown: String,
@@ -102,16 +102,16 @@ pub(crate) async fn grep(
     let grant = ctx.ask(Ask::for_request(path.search_request("grep", pattern))).await?;
     let tree = tree(&path, include, ignored);
     let deadline = tree.deadline;
-    let want = SearchRequest {
+    let search = SearchRequest {
         tree,
         pattern: pattern.into(),
         syntax: request.syntax,
         case: request.case,
-        multiline: request.reach,
+        multiline: request.multiline,
         shape: request.shape,
         readable: None,
     };
-    let searching = ctx.files.search(&grant, &path, want);
+    let searching = ctx.files.search(&grant, &path, search);
     let Some(answer) = ctx.cancel.run_until_cancelled(searching).await else {
         return Err(ctx.words().aborted().into());
     };
@@ -128,7 +128,7 @@ pub(crate) async fn glob(
     let path = resolve(ctx, path).await?;
     let grant = ctx.ask(Ask::for_request(path.search_request("glob", pattern))).await?;
     if path.kind().is_some_and(|kind| kind != FileKind::Folder) {
-        return Err(SearchFailure::NotAFolder { shown: path.shown().into() });
+        return Err(SearchFailure::NotAFolder { shown: path.display().into() });
     }
     let tree = tree(&path, vec![pattern.into()], ignored);
     let deadline = tree.deadline;
@@ -168,6 +168,6 @@ pub(super) fn failure(
         SearchError::Pattern(error) => SearchFailure::Pattern { pattern: pattern.into(), error },
         SearchError::Glob { glob, why } => SearchFailure::Glob { glob, why },
         SearchError::NotGranted => ctx.words().not_granted().into(),
-        SearchError::Machine(error) => ctx.words().machine_error(path.shown(), &error).into(),
+        SearchError::Machine(error) => ctx.words().machine_error(path.display(), &error).into(),
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct RunResult {
     pub(crate) process: Process,
     pub(crate) output: ProcessOutput,
     pub(crate) ending: RunEnding,
-    /// What the sandbox denied it.
+    /// What the sandbox denied the command.
     pub(crate) denied: Vec<SandboxDenial>,
     pub(crate) missing_input: Option<MissingInput>,
 }
@@ -66,7 +66,7 @@ pub(crate) enum RunEnding {
 /// Why a command has no result.
 #[derive(Debug)]
 pub(crate) enum RunError {
-    /// Worded by the context in the session's dialect.
+    /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
     BadScript(BadScript),
     Spawn(SpawnError),
@@ -90,7 +90,7 @@ impl From<ProcessError> for RunError {
     }
 }
 
-/// Commands that end sooner report no progress.
+/// Commands that end within this time report no progress.
 const PROGRESS_DELAY: Duration = Duration::from_millis(100);
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of bytes in the progress preview.
@@ -140,8 +140,8 @@ async fn foreground(
 ) -> Result<(RunEnding, Process), RunError> {
     let timeouts = ctx.programs.timeouts();
     let max = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.max);
-    let usual = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.default);
-    let timeout = timeout.map_or(usual, |timeout| timeout.min(max));
+    let default = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.default);
+    let timeout = timeout.map_or(default, |timeout| timeout.min(max));
     Ok(match follow(ctx, running, timeout).await? {
         Followed::Ended(process) if process.children.is_empty() => (RunEnding::Ended, process),
         Followed::Ended(process) => match ctx.programs.leftovers() {
@@ -172,14 +172,14 @@ async fn background(
     running: &RunningCommand,
     initial_wait: Duration,
 ) -> Result<(RunEnding, Process), RunError> {
-    let want = WatchRequest {
+    let request = WatchRequest {
         from: 0,
         max_bytes: PREVIEW_BYTES,
         excerpt: Excerpt::Newest,
         until: WaitCondition::AllEnded,
         deadline: initial_wait,
     };
-    let watched = running.watch(want).await?;
+    let watched = running.watch(request).await?;
     let ending = match watched.outcome {
         // Both mean that everything has ended.
         WaitOutcome::Met | WaitOutcome::Impossible => RunEnding::Ended,
@@ -198,8 +198,8 @@ async fn finished(
     let command = launch.command().to_string();
     let denied = running.plan.as_ref().map_or_else(Vec::new, |plan| {
         let [head, tail] = [&output.head, &output.tail].map(|bytes| String::from_utf8_lossy(bytes));
-        let said = format!("{head}\n{tail}");
-        find_denials(plan, &launch.folder().real(), &said, &process.denied_calls)
+        let text = format!("{head}\n{tail}");
+        find_denials(plan, &launch.folder().real(), &text, &process.denied_calls)
     });
     let missing_input = missing_input(&command, process.state, &output);
     Ok(RunResult { command, process, output, ending, denied, missing_input })
@@ -212,7 +212,7 @@ enum Followed {
     Aborted,
 }
 
-/// Reports progress until the command ends.
+/// Waits until the command ends, and reports its progress meanwhile.
 async fn follow(
     ctx: &ToolContext,
     running: &RunningCommand,

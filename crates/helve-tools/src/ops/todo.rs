@@ -43,7 +43,7 @@ impl Slot for TodoList {
 
 impl TodoList {
     /// The number of entries that are neither completed nor cancelled.
-    pub(crate) fn open(&self) -> usize {
+    pub(crate) fn open_count(&self) -> usize {
         let is_open = |item: &&TodoItem| match item.status {
             TodoStatus::Pending | TodoStatus::InProgress => true,
             TodoStatus::Completed | TodoStatus::Cancelled => false,

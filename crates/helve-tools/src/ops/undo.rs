@@ -62,7 +62,7 @@ pub(crate) enum UndoNote {
 /// Why nothing was undone.
 #[derive(Debug)]
 pub(crate) enum UndoError {
-    /// Worded by the context in the session's dialect.
+    /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
     /// No change of the call, or of any call, is known.
     Unknown {
@@ -116,7 +116,7 @@ pub(crate) async fn undo(
         let path = ctx.files.resolve_path(&file.path).await;
         let current = ctx.files.load(&path).await?;
         let links = settings.links;
-        let revert = Revert { shown: path.shown(), file, current: current.as_ref(), links };
+        let revert = Revert { shown: path.display(), file, current: current.as_ref(), links };
         let change_kind = revert.revert_change()?;
         notes.extend(revert.note(change_kind.as_ref()));
         reading = reading.add_request(path.read_request());
@@ -167,11 +167,12 @@ impl Revert<'_> {
                     .map_or(current.map(|_| ChangeKind::Remove), |before| self.restore(before)))
             }
             AfterImage::Intended(_) | AfterImage::Lost if is_reverted => Ok(None),
-            AfterImage::Intended(_) => {
-                Err(UndoError::Interrupted { shown: self.shown.into(), diff: self.since_before() })
-            }
+            AfterImage::Intended(_) => Err(UndoError::Interrupted {
+                shown: self.shown.into(),
+                diff: self.diff_since_call(),
+            }),
             AfterImage::Lost => {
-                Err(UndoError::Forgotten { shown: self.shown.into(), diff: self.since_before() })
+                Err(UndoError::Forgotten { shown: self.shown.into(), diff: self.diff_since_call() })
             }
         }
     }
@@ -233,7 +234,7 @@ impl Revert<'_> {
         }
     }
 
-    fn since_before(&self) -> UnifiedDiff {
+    fn diff_since_call(&self) -> UnifiedDiff {
         let bytes = |image: &FileImage| image.bytes.clone();
         let before = self.file.before.as_ref().map(bytes);
         let current = self.current.map(bytes);
@@ -247,7 +248,7 @@ fn diff_of(want: &FileChange) -> UnifiedDiff {
         ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => Some(&bytes[..]),
         ChangeKind::Remove => None,
     };
-    difference(want.path.shown(), old, new)
+    difference(want.path.display(), old, new)
 }
 
 /// Shown to people: in the preview and in the answer of `helve undo`.

@@ -9,7 +9,7 @@ use helve_text::edit::find_placeholder;
 use helve_text::view::{Encoding, LineEnding, View};
 
 use super::change::diff::difference;
-use super::change::overwrite::require_shown;
+use super::change::overwrite::require_read;
 use super::change::syntax::{self, Draft, IntroducedError};
 use super::change::{ChangeError, EditSettings};
 
@@ -70,11 +70,11 @@ pub(crate) async fn write(
     let WriteRequest { key, path, content } = request;
     let path = ctx.files.resolve(path).await?;
     if path.kind() == Some(FileKind::Folder) {
-        return Err(ChangeError::Folder { shown: path.shown().into() }.into());
+        return Err(ChangeError::Folder { shown: path.display().into() }.into());
     }
     let base = ctx.files.load(&path).await?;
     let old = base.as_ref().map(|base| base.bytes.clone());
-    let shown = path.shown().to_string();
+    let shown = path.display().to_string();
     let computing = {
         let (shown, old) = (shown.clone(), old.clone());
         ctx.compute(move || new_content(&shown, old.as_deref(), content))
@@ -86,7 +86,7 @@ pub(crate) async fn write(
             ctx.ask(Ask::for_request(path.read_request())).await?;
             return Ok(WriteOutcome::Unchanged { shown });
         }
-        require_shown(ctx, &path, base).await?;
+        require_read(ctx, &path, base).await?;
     }
     let drafts = [Draft { shown: shown.clone(), old, new: Some(bytes.clone()) }];
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;

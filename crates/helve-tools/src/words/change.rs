@@ -1,4 +1,4 @@
-//! Words for changes to files: results, and why a change was not made.
+//! Messages about changes to files: results, and why a change was not made.
 
 use helve_core::after::WrittenFile;
 use helve_core::change::AppliedChanges;
@@ -21,7 +21,7 @@ pub(crate) struct EditTerms {
     pub(crate) all: Option<&'static str>,
 }
 
-/// A change was refused before anything was computed. `read_first` is the hint for a file that was not read.
+/// Words the reason for which a file was not changed. `read_first` is the hint for a file that was not read.
 pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
     match error {
         ChangeError::Context(error) => error,
@@ -30,7 +30,7 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
                 .hint("Name a file in it.")
         }
         ChangeError::Missing(missing) => missing_file(&missing),
-        ChangeError::NotShown { shown } => {
+        ChangeError::NotRead { shown } => {
             let message = format!(
                 "{shown} exists but was not read in this conversation. Nothing was written."
             );
@@ -54,7 +54,7 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
     }
 }
 
-/// The answer to a change: the tool's first sentence, what became of the files, and the diffs.
+/// The answer to a change: the tool's first sentence, notes on the written files, and the diffs.
 pub(crate) fn change_summary(first: &str, made: &AppliedChanges, diffs: &[UnifiedDiff]) -> String {
     let mut text = format!("{first}\n");
     for written in &made.written {
@@ -154,8 +154,8 @@ pub(crate) fn refused(
     terms: &EditTerms,
 ) -> ToolError {
     let EditTerms { old, new, .. } = terms;
-    let invalid = |text: String| unwritten(ErrorKind::InvalidArgs, which, &text);
-    let stale = |text: String| unwritten(ErrorKind::Stale, which, &text);
+    let invalid = |text: String| nothing_written(ErrorKind::InvalidArgs, which, &text);
+    let stale = |text: String| nothing_written(ErrorKind::Stale, which, &text);
     match refusal {
         EditRefusal::Binary => {
             ToolError::new(ErrorKind::Failed, format!("{shown} is not text, so it cannot be edited."))
@@ -175,7 +175,7 @@ pub(crate) fn refused(
         ))
         .hint("Read the lines again and quote them exactly."),
         EditRefusal::Indentation { line, text } => stale(format!(
-            "the indentation of \"{}\" in {new} has no counterpart near line {line} of {shown}.",
+            "no line near line {line} of {shown} is indented like \"{}\" in {new}.",
             clip_line(text)
         ))
         .hint(format!("Quote {old} with the file's indentation, and use it in {new}.")),
@@ -198,7 +198,7 @@ pub(crate) fn refused(
         ))
         .hint("Send both strings without the extra backslashes."),
         EditRefusal::LineNumbers { line } => stale(format!(
-            "{old} contains line numbers (line {line}), but {new} does only in part."
+            "{old} contains line numbers (see line {line}), but only some lines of {new} do."
         ))
         .hint("Remove the line numbers from both."),
         EditRefusal::CannotEncode { line, character, encoding } => {
@@ -214,7 +214,7 @@ pub(crate) fn refused(
     }
 }
 
-fn unwritten(kind: ErrorKind, which: &str, text: &str) -> ToolError {
+fn nothing_written(kind: ErrorKind, which: &str, text: &str) -> ToolError {
     ToolError::new(kind, format!("{which}{text} Nothing was written."))
 }
 
@@ -229,7 +229,7 @@ fn ambiguous(
         terms.old,
         line_numbers(lines, count)
     );
-    unwritten(ErrorKind::Stale, which, &text).hint(match terms.all {
+    nothing_written(ErrorKind::Stale, which, &text).hint(match terms.all {
         Some(all) => {
             format!("Quote more lines around the one you mean, or set {all} to replace every occurrence.")
         }
@@ -251,13 +251,13 @@ fn typography(shown: &str, which: &str, (line, character): (usize, char), new: &
             "Quote the line exactly, with that character.".into(),
         ),
     };
-    unwritten(ErrorKind::Stale, which, &text).hint(hint)
+    nothing_written(ErrorKind::Stale, which, &text).hint(hint)
 }
 
-/// The encoding of a file cannot represent a character.
+/// Words the error for a character that the encoding of the file cannot represent.
 pub(crate) fn cannot_encode(shown: &str, encoding: &str, character: &str) -> ToolError {
     let text = format!("{shown} is encoded in {encoding}, which cannot represent {character}.");
-    unwritten(ErrorKind::Failed, "", &text)
+    nothing_written(ErrorKind::Failed, "", &text)
         .hint("Use another character, or convert the file first.")
 }
 
@@ -307,7 +307,7 @@ fn mismatch_text(mismatch: Mismatch, old: &str) -> String {
         Mismatch::Escapes => return format!("{old} is escaped once too often."),
         Mismatch::LineNumbers => return format!("{old} contains line numbers."),
         Mismatch::CaseOnly => "only letter case differs.",
-        Mismatch::LookAlike => "a character of another script looks the same.",
+        Mismatch::LookAlike => "a character looks the same but belongs to another script.",
         Mismatch::NormalForm => {
             "accented characters are composed on one side and decomposed on the other."
         }
@@ -321,7 +321,7 @@ fn mismatch_text(mismatch: Mismatch, old: &str) -> String {
         Mismatch::Placeholder => {
             return format!("{old} has a placeholder for omitted lines; quote every line.");
         }
-        Mismatch::Different => "it is only similar.",
+        Mismatch::Different => "some of its text is similar.",
     };
     text.into()
 }
@@ -334,11 +334,11 @@ fn line_numbers(lines: &[usize], count: usize) -> String {
 
 /// A character and its code point.
 fn character_name(character: char) -> String {
-    let look = visible::escape_line(character.encode_utf8(&mut [0; 4])).into_owned();
+    let visible_form = visible::escape_line(character.encode_utf8(&mut [0; 4])).into_owned();
     match character {
         ' ' => "a space".into(),
         '\t' => "a tab".into(),
-        _ => format!("\"{look}\" (U+{:04X})", u32::from(character)),
+        _ => format!("\"{visible_form}\" (U+{:04X})", u32::from(character)),
     }
 }
 

@@ -59,14 +59,14 @@ impl Words for EngineWords {
 
     fn bad_input(&self, tool: &str, bad: &BadInput) -> String {
         match bad {
-            BadInput::TooLarge { bytes, limit: most } => format!(
-                "The arguments of {tool} are too large: {bytes} bytes, and the limit is {most}. Nothing was done.\nSplit the call."
+            BadInput::TooLarge { bytes, limit } => format!(
+                "The arguments of {tool} are too large: {bytes} bytes, and the limit is {limit}. Nothing was done.\nSplit the call."
             ),
-            BadInput::TooDeep { limit: most } => format!(
-                "The arguments of {tool} are nested too deeply; the limit is {most} levels. Nothing was done.\nSend flatter arguments."
+            BadInput::TooDeep { limit } => format!(
+                "The arguments of {tool} are nested too deeply; the limit is {limit} levels. Nothing was done.\nSend flatter arguments."
             ),
-            BadInput::TooMany { limit: most } => format!(
-                "The arguments of {tool} contain too many values; the limit is {most}. Nothing was done.\nSplit the call."
+            BadInput::TooMany { limit } => format!(
+                "The arguments of {tool} contain too many values; the limit is {limit}. Nothing was done.\nSplit the call."
             ),
             BadInput::CutOff { line, column } => format!(
                 "The arguments of {tool} are cut off at line {line}, column {column}: the JSON is incomplete. Nothing was done.\nSend the complete call again; if it was too long, split it."
@@ -95,8 +95,8 @@ impl Words for EngineWords {
             None => clip(&extra.path),
         });
         let names = each.collect::<Vec<_>>().join(", ");
-        let it = if extra.len() == 1 { "it was" } else { "they were" };
-        format!("({tool} has no parameter {names}; {it} ignored.)")
+        let subject = if extra.len() == 1 { "it was" } else { "they were" };
+        format!("({tool} has no parameter {names}; {subject} ignored.)")
     }
 
     fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String {
@@ -120,8 +120,8 @@ impl Words for EngineWords {
             Refusal::Unanswered { parts } => unanswered(parts),
             Refusal::Rejected { note: None } => denied("The user rejected this call.".into())
                 .hint("Do not retry it in another form; ask the user what they want instead."),
-            Refusal::Rejected { note: Some(word) } => {
-                denied(format!("The user rejected this call: {word}"))
+            Refusal::Rejected { note: Some(note) } => {
+                denied(format!("The user rejected this call: {note}"))
             }
             Refusal::Explained => ToolError::new(ErrorKind::Explained, "Judged, not run."),
         }
@@ -149,8 +149,8 @@ impl Words for EngineWords {
             ))
             .hint("List the folder again, then retry."),
             MachineError::LinkLoop => failed(format!("{shown} is part of a loop of symbolic links.")),
-            MachineError::TooLarge { size, limit: most } => failed(format!(
-                "{shown} is too large to load: {size} bytes, and the limit is {most}."
+            MachineError::TooLarge { size, limit } => failed(format!(
+                "{shown} is too large to load: {size} bytes, and the limit is {limit}."
             ))
             .hint(self.read_part),
             MachineError::TimedOut(after) => ToolError::new(
@@ -158,7 +158,7 @@ impl Words for EngineWords {
                 format!("{shown} could not be read within {} seconds.", after.as_secs()),
             )
             .hint("Read fewer lines, or earlier ones."),
-            MachineError::TooManyOpen => failed(format!(
+            MachineError::TooManyOpenFiles => failed(format!(
                 "{shown} cannot be opened: too many files are open."
             ))
             .hint("Retry when other calls have finished."),
@@ -171,8 +171,8 @@ impl Words for EngineWords {
         let text = match why {
             BadPath::Empty => "The path is empty.".into(),
             BadPath::Nul => format!("The path \"{given}\" contains a NUL character."),
-            BadPath::TooLong { limit: most } => {
-                format!("The path \"{given}\" is longer than {most} bytes.")
+            BadPath::TooLong { limit } => {
+                format!("The path \"{given}\" is longer than {limit} bytes.")
             }
             BadPath::NoHome => {
                 format!("The path \"{given}\" starts in the home folder, which is unknown here.")
@@ -205,8 +205,8 @@ impl Words for EngineWords {
         .hint("Other tools still work. Try another way, and tell the user.")
     }
 
-    fn too_deep(&self, most: u8) -> ToolError {
-        ToolError::new(ErrorKind::Failed, format!("Calls can nest at most {most} levels deep."))
+    fn too_deep(&self, limit: u8) -> ToolError {
+        ToolError::new(ErrorKind::Failed, format!("Calls can nest at most {limit} levels deep."))
     }
 
     fn hook_failed(&self, hook: &str, why: &HookFault) -> ToolError {
@@ -421,8 +421,8 @@ fn problem_text(problem: &ArgumentProblem) -> String {
         Expected::MoreThan(bound) => format!("more than {bound}"),
         Expected::AtMost(bound) => format!("at most {bound}"),
         Expected::LessThan(bound) => format!("less than {bound}"),
-        Expected::LengthAtLeast(least) => format!("a length of at least {least}"),
-        Expected::LengthAtMost(most) => format!("a length of at most {most}"),
+        Expected::LengthAtLeast(min) => format!("a length of at least {min}"),
+        Expected::LengthAtMost(max) => format!("a length of at most {max}"),
         Expected::Message(words) => return format!("{place}: {words}"),
     };
     let found = match &problem.found {

@@ -1,4 +1,4 @@
-//! Words for patches that cannot be parsed or applied.
+//! Messages about patches that cannot be parsed or applied.
 
 use helve_core::{ErrorKind, ToolError};
 use helve_text::edit::EditRefusal;
@@ -15,8 +15,8 @@ use crate::ops::patch::PatchError;
 const UPDATE_INSTEAD: &str = "Update it instead, or read it first if you want to replace it.";
 const READ_FIRST: &str = "Read it first if you want to replace it.";
 const TWO_PATCHES: &str = "Split it into two patches.";
-const OLD_TEXT: EditTerms = EditTerms { old: "the old text", new: "the new text", all: None };
-const ITS_OLD_TEXT: EditTerms = EditTerms { old: "its old text", ..OLD_TEXT };
+const PATCH_TERMS: EditTerms = EditTerms { old: "the old text", new: "the new text", all: None };
+const HUNK_TERMS: EditTerms = EditTerms { old: "its old text", ..PATCH_TERMS };
 
 /// Why a patch was not applied, and what to do.
 pub(crate) fn patch_error(error: PatchError) -> ToolError {
@@ -31,8 +31,8 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
             ToolError { message: format!("{} Nothing was written.", error.message), ..error }
         }
         PatchError::Change(error) => change_error(error, UPDATE_INSTEAD),
-        PatchError::DestinationNotShown { shown } => {
-            change_error(ChangeError::NotShown { shown }, READ_FIRST)
+        PatchError::DestinationNotRead { shown } => {
+            change_error(ChangeError::NotRead { shown }, READ_FIRST)
         }
         PatchError::Malformed(error) => malformed(&error),
         PatchError::TooManyFiles { count, max } => {
@@ -86,11 +86,12 @@ fn cannot_place(shown: &str, hunks: usize, err: &PlacementError) -> ToolError {
     };
     match &err.problem {
         PlacementProblem::NotFound(nearest) => {
-            refused(shown, &which, &EditRefusal::NotFound(nearest.clone()), &ITS_OLD_TEXT)
+            refused(shown, &which, &EditRefusal::NotFound(nearest.clone()), &HUNK_TERMS)
         }
         PlacementProblem::HintNotFound(hint) => {
-            stale(format!("no line matches \"{}\".", visible::escape_line(hint)))
-                .hint("Put a line of the file after @@, or omit it.")
+            stale(format!("no line matches \"{}\".", visible::escape_line(hint))).hint(
+                "Write an existing line of the file after @@, or leave the text after @@ out.",
+            )
         }
         PlacementProblem::Ambiguous { lines, count } => {
             let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
@@ -100,17 +101,17 @@ fn cannot_place(shown: &str, hunks: usize, err: &PlacementError) -> ToolError {
             ))
             .hint("Quote more lines around it, or name the function with @@.")
         }
-        PlacementProblem::OutOfOrder { line } => {
-            stale(format!("it belongs at line {line}, before an earlier hunk."))
-                .hint("Order the hunks as in the file.")
-        }
+        PlacementProblem::OutOfOrder { line } => stale(format!(
+            "it matches at line {line}, which is before the place of the previous hunk."
+        ))
+        .hint("Order the hunks as in the file."),
         PlacementProblem::NotAtEnd { line } => {
             stale(format!("it is marked as the end of the file, but its lines are at line {line}."))
                 .hint("Remove *** End of File, or quote the last lines.")
         }
         PlacementProblem::NoContext => stale("it only adds lines and does not say where.".into())
             .hint("Quote the line before them."),
-        PlacementProblem::Refused { refusal, .. } => refused(shown, &which, refusal, &OLD_TEXT),
+        PlacementProblem::Refused { refusal, .. } => refused(shown, &which, refusal, &PATCH_TERMS),
         PlacementProblem::CannotEncode { character, encoding } => stale(format!(
             "the file is encoded in {}, which cannot represent \"{character}\".",
             encoding.name()

@@ -1,4 +1,4 @@
-//! Words for files that are read: notes on a page of lines, and why nothing is shown.
+//! Messages about files that are read: notes on a page of lines, and why nothing is shown.
 
 use helve_core::media::{MediaError, MediaFormat, PagesEnd};
 use helve_core::{ErrorKind, ToolError};
@@ -42,7 +42,7 @@ fn document_cut(read: usize, ended: PagesEnd) -> String {
             format!("Only {} could be read in time", count(read as u64, "page", "pages"))
         }
         PagesEnd::Unsafe => format!(
-            "Pages from {} on were not read: they decompress to more than is safe",
+            "Page {} and all later pages were not read: they are too large when decompressed",
             read + 1
         ),
     }
@@ -56,7 +56,7 @@ pub(crate) fn binary(shown: &str, kind: &str, size: u64) -> ToolError {
 
 /// A file whose name promises a format that its content does not have.
 pub(crate) fn mislabelled(shown: &str, format: MediaFormat, content: ActualContent) -> ToolError {
-    let (is, hint) = match content {
+    let (finding, hint) = match content {
         ActualContent::Nothing => ("it is empty", "Fetch or create it again."),
         ActualContent::LfsPointer => {
             ("it is a Git LFS pointer", "Fetch the file itself with `git lfs pull`.")
@@ -67,7 +67,7 @@ pub(crate) fn mislabelled(shown: &str, format: MediaFormat, content: ActualConte
         ),
         ActualContent::Other => ("its content is something else", "Run `file` on it in a shell."),
     };
-    let message = format!("{shown} is named like a {}, but {is}.", format_name(format));
+    let message = format!("{shown} is named like a {}, but {finding}.", format_name(format));
     ToolError::new(ErrorKind::Failed, message).hint(hint)
 }
 
@@ -83,13 +83,13 @@ pub(crate) fn undecodable(shown: &str, format: MediaFormat, reason: &MediaError)
             ),
             "It may be damaged or truncated. Fetch or create it again, or continue without it.",
         ),
-        MediaError::TooLarge { size, limit: most } => (
-            format!("{shown} is a {name} of {size} bytes; the limit is {most}."),
+        MediaError::TooLarge { size, limit } => (
+            format!("{shown} is a {name} of {size} bytes; the limit is {limit}."),
             "Make it smaller, or extract a part, with a program that understands its format.",
         ),
-        MediaError::TooManyPixels { size, limit: most } => (
+        MediaError::TooManyPixels { size, limit } => (
             format!(
-                "{shown} is a {name} of {} × {} pixels; the limit is {most} pixels in total.",
+                "{shown} is a {name} of {} × {} pixels; the limit is {limit} pixels in total.",
                 size.width, size.height
             ),
             "Make it smaller with a program that understands its format.",
@@ -100,6 +100,10 @@ pub(crate) fn undecodable(shown: &str, format: MediaFormat, reason: &MediaError)
                 size.width, size.height
             ),
             "Crop the part that matters.",
+        ),
+        MediaError::TooMuchMemory => (
+            format!("{shown} is a {name} that needs too much memory to decode."),
+            "Make it smaller with a program that understands its format.",
         ),
         MediaError::Locked => (
             format!("{shown} is protected with a password."),

@@ -1,4 +1,4 @@
-//! Words for searches: what the result leaves out, and why a search failed.
+//! Messages about searches: what the result leaves out, and why a search failed.
 
 use helve_core::machine::{BadPattern, FileCount, WalkEnd};
 use helve_core::{ErrorKind, ToolError};

@@ -1,4 +1,4 @@
-//! Words for MCP servers that failed.
+//! Messages about MCP servers that failed.
 
 use helve_core::{ErrorKind, ServerError, ToolError};
 

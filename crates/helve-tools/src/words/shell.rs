@@ -1,4 +1,4 @@
-//! Words for shell commands: how they ended, what they left running, why they did not start.
+//! Messages about shell commands: how they ended, what they left running, why they did not start.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use super::{clip, count};
 use crate::ops::shell::input::MissingInput;
 use crate::ops::shell::{RunEnding, RunError, RunResult};
 
-/// Space reserved for the sentences after an output.
-const SENTENCES: Limits = Limits { lines: 40, bytes: 4 << 10 };
+/// Part of the limits that is reserved for the sentences after an output.
+const RESERVED: Limits = Limits { lines: 40, bytes: 4 << 10 };
 /// Bytes of an aborted command's output that are quoted.
 const ABORTED_BYTES: usize = 2_000;
 /// Maximum number of processes that are named.
@@ -44,12 +44,12 @@ pub(crate) struct ShellTerms {
 /// The answer to a command that ended or stays in the background.
 pub(crate) fn finished(run: &RunResult, ctx: &ToolContext, terms: &ShellTerms) -> ToolOutput {
     let limits = ctx.limits();
-    let room = Limits {
-        lines: limits.lines.saturating_sub(SENTENCES.lines),
-        bytes: limits.bytes.saturating_sub(SENTENCES.bytes),
+    let output_limits = Limits {
+        lines: limits.lines.saturating_sub(RESERVED.lines),
+        bytes: limits.bytes.saturating_sub(RESERVED.bytes),
     };
     let saved = saved(&run.output);
-    let (text, is_cut) = output_text(&run.output, saved.as_ref(), room, ctx.words());
+    let (text, is_cut) = output_text(&run.output, saved.as_ref(), output_limits, ctx.words());
     let mut whole = match text.trim_end_matches('\n') {
         "" => "(no output)".to_string(),
         text => text.to_string(),
@@ -94,14 +94,14 @@ fn saved(output: &ProcessOutput) -> Option<Saved> {
 fn output_text(
     output: &ProcessOutput,
     saved: Option<&Saved>,
-    room: Limits,
+    limits: Limits,
     words: &dyn Words,
 ) -> (String, bool) {
     let head = String::from_utf8_lossy(&output.head);
     let tail = String::from_utf8_lossy(&output.tail);
     let both = format!("{head}{tail}");
-    // Head and tail are each larger than the room, so the cut covers the gap between them.
-    let Some(mut pieces) = cut(&both, Keep::BothEnds, room) else { return (both, false) };
+    // Head and tail are each larger than the limits, so the cut covers the gap between them.
+    let Some(mut pieces) = cut(&both, Keep::BothEnds, limits) else { return (both, false) };
     let left_out = usize::try_from(output.left_out).unwrap_or(usize::MAX);
     let lines = usize::try_from(output.lines).unwrap_or(usize::MAX);
     pieces.total_lines = lines;
@@ -170,17 +170,17 @@ fn denials(denied: &[SandboxDenial]) -> Option<String> {
     sandbox_denied(denied.iter().map(|denied| match denied {
         SandboxDenial::Write(path) => format!("writing {}", clip(&path.to_string_lossy())),
         SandboxDenial::Network(Some(host)) => format!("reaching {} over the network", clip(host)),
-        SandboxDenial::Network(None) => withheld_name(DeniedCall::Network).into(),
-        SandboxDenial::Tracing => withheld_name(DeniedCall::Tracing).into(),
+        SandboxDenial::Network(None) => denied_call_name(DeniedCall::Network).into(),
+        SandboxDenial::Tracing => denied_call_name(DeniedCall::Tracing).into(),
     }))
 }
 
 /// What the system denied a program of an earlier call, whose sandbox is no longer known.
 pub(crate) fn denied_calls_text(process: &Process) -> Option<String> {
-    sandbox_denied(process.denied_calls.iter().map(|what| withheld_name(*what).into()))
+    sandbox_denied(process.denied_calls.iter().map(|what| denied_call_name(*what).into()))
 }
 
-fn withheld_name(what: DeniedCall) -> &'static str {
+fn denied_call_name(what: DeniedCall) -> &'static str {
     match what {
         DeniedCall::Network => "using the network",
         DeniedCall::Tracing => "tracing other processes",
@@ -295,8 +295,8 @@ fn bad_script(bad: &BadScript) -> ToolError {
             "The command contains a NUL character, which shells do not accept. Nothing was run.",
         )
         .hint("Remove it; write \\0 in quotes if a program should print one."),
-        BadScript::TooLong { bytes, limit: most } => invalid(&format!(
-            "The command has {bytes} bytes; the limit is {most}. Nothing was run."
+        BadScript::TooLong { bytes, limit } => invalid(&format!(
+            "The command has {bytes} bytes; the limit is {limit}. Nothing was run."
         ))
         .hint("Write the long part to a file and run that."),
         BadScript::NoShell => ToolError::new(ErrorKind::Failed, "Programs cannot be run here.")
@@ -325,7 +325,7 @@ fn not_started(error: &SpawnError, terms: &ShellTerms) -> ToolError {
             "The configuration requires a sandbox that this machine cannot provide: {why}. Nothing was run."
         ))
         .hint("Tell the user; `helve doctor` shows what is available."),
-        SpawnError::TooMany(running) => failed(format!(
+        SpawnError::TooManyRunning(running) => failed(format!(
             "{running} programs are already running, which is the limit. Nothing was run."
         ))
         .hint(format!("End one of them with {process}.")),
@@ -337,7 +337,7 @@ fn not_started(error: &SpawnError, terms: &ShellTerms) -> ToolError {
             "The command and its environment are too long for the system. Nothing was run.".into(),
         )
         .hint("Write the long part to a file and run that."),
-        SpawnError::TooManyOpen => failed("Too many files are open. Nothing was run.".into())
+        SpawnError::TooManyOpenFiles => failed("Too many files are open. Nothing was run.".into())
             .hint("Wait for other calls to finish, then retry."),
         SpawnError::NoKeeper(why) => failed(format!("Programs cannot be run: {why}."))
             .hint("Tell the user; `helve doctor` shows details."),
@@ -345,13 +345,13 @@ fn not_started(error: &SpawnError, terms: &ShellTerms) -> ToolError {
     }
 }
 
-/// A program that was started cannot be reached.
+/// Words the error for a program that was started but cannot be reached.
 pub(crate) fn output_unavailable(error: &ProcessError, terms: &ShellTerms) -> ToolError {
     ToolError::new(ErrorKind::Failed, format!("The program cannot be reached: {error}."))
         .hint(format!("List running programs with {}, then start it again.", terms.process))
 }
 
-/// The machine refused to type into, signal or end a program.
+/// Words the reason for which the machine did not type into, signal or end a program.
 pub(crate) fn control_error(error: &ProcessError, id: &str, terms: &ShellTerms) -> ToolError {
     let ShellTerms { run, terminal, read, .. } = terms;
     let failed = |text: String| ToolError::new(ErrorKind::Failed, text);

@@ -89,7 +89,7 @@ async fn a_full_disk_is_reported_and_changes_nothing() {
     let stage = Stage::new();
     stage.put("a.txt", "old\n", 0o644);
     let full = InjectedFaults::by_number(|operation| {
-        let needs_space = ["write", "make_folder", "link", "set_attribute"].contains(&operation);
+        let needs_space = ["write", "make_folder", "link", "set_xattr"].contains(&operation);
         needs_space.then(|| Errno::NOSPC.raw_os_error())
     });
     let machine = LocalMachine::with_faults(stage.data.path().join("locks"), full);

@@ -7,7 +7,7 @@ use crate::config::{Config, ConfigPaths, Trust, gather};
 
 #[test]
 fn syntax_errors_are_shown_with_their_position() {
-    for (text, words) in [
+    for (text, expected) in [
         (
             "{\"a\": 1 \"b\": 2}",
             expect![[r#"
@@ -129,7 +129,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "#]],
         ),
     ] {
-        check(&format!("-- user/helve.json\n{text}"), words);
+        check(&format!("-- user/helve.json\n{text}"), expected);
     }
 }
 

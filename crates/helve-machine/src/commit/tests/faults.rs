@@ -30,7 +30,7 @@ const FILE_SYSTEMS: [&Unsupported; 3] = [
         ("exchange", Errno::INVAL),
         ("rename_to_new", Errno::INVAL),
         ("link", Errno::PERM),
-        ("lock", Errno::OPNOTSUPP),
+        ("try_lock_data", Errno::OPNOTSUPP),
     ],
 ];
 
@@ -38,15 +38,15 @@ fn unsupported_error(unsupported: &Unsupported, name: &str) -> Option<Errno> {
     unsupported.iter().find(|(call, _)| *call == name).map(|(_, errno)| *errno)
 }
 
-/// Returns the state before and after an undisturbed commit, and the number of calls it makes.
-fn undisturbed(
+/// Returns the state before and after a commit without a fault, and the number of calls it makes.
+fn commit_without_fault(
     changes: &str,
     unsupported: &'static Unsupported,
     links: HardLinks,
 ) -> (String, String, usize) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
-    let (fixture, changes) = prepared(changes, links, move |name| {
+    let (fixture, changes) = fixture_with_fault(changes, links, move |name| {
         counted.fetch_add(1, Ordering::Relaxed);
         unsupported_error(unsupported, name)
     });
@@ -55,7 +55,7 @@ fn undisturbed(
     (before, fixture.tree(), calls.load(Ordering::Relaxed))
 }
 
-fn prepared(
+fn fixture_with_fault(
     changes: &str,
     links: HardLinks,
     fault: impl Fn(&'static str) -> Option<Errno> + Send + Sync + 'static,
@@ -76,11 +76,11 @@ fn prepared(
 
 /// Makes the nth call fail, for every n and every error. The result must be all new or all old, without leftovers.
 fn fail_each_call(changes: &str, unsupported: &'static Unsupported, links: HardLinks) {
-    let (old, new, calls) = undisturbed(changes, unsupported, links);
+    let (old, new, calls) = commit_without_fault(changes, unsupported, links);
     for errno in ERRORS {
         for nth in 0..calls {
             let left = AtomicUsize::new(nth);
-            let (fixture, changes) = prepared(changes, links, move |name| {
+            let (fixture, changes) = fixture_with_fault(changes, links, move |name| {
                 let now = left
                     .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
                     .is_err();
@@ -132,8 +132,8 @@ fn a_failing_call_is_harmless_when_a_file_is_written_in_place() {
 #[test]
 fn all_file_systems_give_the_same_result() {
     for changes in SCENARIOS {
-        let states =
-            FILE_SYSTEMS.map(|unsupported| undisturbed(changes, unsupported, HardLinks::Replace).1);
+        let states = FILE_SYSTEMS
+            .map(|unsupported| commit_without_fault(changes, unsupported, HardLinks::Replace).1);
         assert!(states.iter().all(|state| *state == states[0]), "{changes}: {states:#?}");
     }
 }
@@ -142,12 +142,12 @@ fn all_file_systems_give_the_same_result() {
 #[test]
 fn a_commit_on_a_full_disk_changes_nothing() {
     const STORING: [&str; 7] =
-        ["create", "write", "make_folder", "link", "sync", "set_attribute", "make_private_folder"];
+        ["create", "write", "make_folder", "link", "sync", "set_xattr", "make_private_folder"];
     for changes in SCENARIOS {
-        let (old, new, calls) = undisturbed(changes, &[], HardLinks::Replace);
+        let (old, new, calls) = commit_without_fault(changes, &[], HardLinks::Replace);
         for nth in 0..calls {
             let made = AtomicUsize::new(0);
-            let (fixture, changes) = prepared(changes, HardLinks::Replace, move |name| {
+            let (fixture, changes) = fixture_with_fault(changes, HardLinks::Replace, move |name| {
                 let is_later = made.fetch_add(1, Ordering::Relaxed) >= nth;
                 (is_later && STORING.contains(&name)).then_some(Errno::NOSPC)
             });
@@ -162,12 +162,12 @@ fn a_commit_on_a_full_disk_changes_nothing() {
 #[test]
 fn on_a_broken_disk_each_file_is_old_or_new() {
     for changes in SCENARIOS {
-        let (old, new, calls) = undisturbed(changes, &[], HardLinks::Replace);
+        let (old, new, calls) = commit_without_fault(changes, &[], HardLinks::Replace);
         let lines = |tree: &str| tree.lines().map(str::to_owned).collect::<Vec<_>>();
         let (old, new) = (lines(&old), lines(&new));
         for nth in 0..calls {
             let made = AtomicUsize::new(0);
-            let (fixture, changes) = prepared(changes, HardLinks::Replace, move |_| {
+            let (fixture, changes) = fixture_with_fault(changes, HardLinks::Replace, move |_| {
                 (made.fetch_add(1, Ordering::Relaxed) >= nth).then_some(Errno::IO)
             });
             let result = fixture.commit(&changes);

@@ -130,7 +130,7 @@ fn corrupt(path: &Path) {
 }
 
 #[test]
-fn what_was_written_is_read_back() {
+fn written_content_is_verified() {
     let mut fixture = Fixture::new("a = 1");
     let changes = fixture.changes("a = 2\nb = 3\n");
     let root = fixture.root.path().to_owned();

@@ -28,7 +28,7 @@ fn a_lock_that_stays_held_is_reported() {
 }
 
 #[test]
-fn existing_lock_files_do_not_matter() {
+fn existing_lock_files_are_reused() {
     let fixture = Fixture::new("a = 1");
     let folder = fixture.locks.path().join("locks");
     fs::create_dir(&folder).unwrap();
@@ -148,7 +148,7 @@ fn a_new_file_swept_before_it_is_locked_is_created_again() {
     let root = fixture.root.path().to_owned();
     let locked = AtomicUsize::new(0);
     fixture.faults = InjectedFaults::new(move |name| {
-        if name == "lock" && locked.fetch_add(1, Ordering::Relaxed) == 0 {
+        if name == "try_lock_data" && locked.fetch_add(1, Ordering::Relaxed) == 0 {
             let folder =
                 rustix::fs::open(&root, OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
             SweptFolders::default().sweep(&Syscalls::default(), folder.as_fd());

@@ -6,15 +6,15 @@ use std::time::Instant;
 use super::*;
 
 /// Environment variable that tells a test that it is the child, and where the files are.
-const ROLE: &str = "HELVE_TEST_CHILD";
+const CHILD_VARIABLE: &str = "HELVE_TEST_CHILD";
 
 /// Starts this test again in another process.
-fn child(test: &str, fixture: &Fixture) -> Child {
-    let role = format!("{}\n{}", fixture.root.path().display(), fixture.locks.path().display());
+fn spawn_child(test: &str, fixture: &Fixture) -> Child {
+    let folders = format!("{}\n{}", fixture.root.path().display(), fixture.locks.path().display());
     let test = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
     Command::new(std::env::current_exe().unwrap())
         .args([&test, "--exact", "--nocapture"])
-        .env(ROLE, role)
+        .env(CHILD_VARIABLE, folders)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -22,9 +22,9 @@ fn child(test: &str, fixture: &Fixture) -> Child {
 }
 
 /// Returns the folders of the parent, if this is the child.
-fn role() -> Option<(PathBuf, PathLocks)> {
-    let role = std::env::var(ROLE).ok()?;
-    let (root, locks) = role.split_once('\n')?;
+fn parent_folders() -> Option<(PathBuf, PathLocks)> {
+    let folders = std::env::var(CHILD_VARIABLE).ok()?;
+    let (root, locks) = folders.split_once('\n')?;
     Some((root.into(), PathLocks::new(locks.into(), Duration::from_secs(60))))
 }
 
@@ -49,7 +49,7 @@ fn leftovers(fixture: &Fixture) -> usize {
 #[test]
 fn a_killed_writer_leaves_the_old_or_the_new_content() {
     const NAME: &str = "a_killed_writer_leaves_the_old_or_the_new_content";
-    if let Some((root, locks)) = role() {
+    if let Some((root, locks)) = parent_folders() {
         let swept = SweptFolders::default();
         let began = Instant::now();
         for n in (0..).take_while(|_| began.elapsed() < Duration::from_secs(60)) {
@@ -68,7 +68,7 @@ fn a_killed_writer_leaves_the_old_or_the_new_content() {
     }
     let mut leftover_count = 0;
     for round in 0..30 {
-        let mut child = child(NAME, &fixture);
+        let mut child = spawn_child(NAME, &fixture);
         // Killed at varying moments: after the file changed once, plus a small delay.
         let began = Instant::now();
         let first = fs::metadata(fixture.path("a")).unwrap().ino();
@@ -97,7 +97,7 @@ fn a_killed_writer_leaves_the_old_or_the_new_content() {
 }
 
 /// Repeatedly adds one to a line of both files.
-fn count(root: &Path, locks: &PathLocks, line: usize, names: [&str; 2]) {
+fn increment_repeatedly(root: &Path, locks: &PathLocks, line: usize, names: [&str; 2]) {
     let swept = SweptFolders::default();
     for _ in 0..40 {
         loop {
@@ -129,16 +129,16 @@ fn count(root: &Path, locks: &PathLocks, line: usize, names: [&str; 2]) {
 #[test]
 fn two_processes_lose_no_change_and_do_not_deadlock() {
     const NAME: &str = "two_processes_lose_no_change_and_do_not_deadlock";
-    if let Some((root, locks)) = role() {
-        return count(&root, &locks, 1, ["b", "a"]);
+    if let Some((root, locks)) = parent_folders() {
+        return increment_repeatedly(&root, &locks, 1, ["b", "a"]);
     }
     let fixture = Fixture::on_disk();
     for name in ["a", "b"] {
         fs::write(fixture.path(name), "0\n0\n").unwrap();
     }
-    let mut child = child(NAME, &fixture);
+    let mut child = spawn_child(NAME, &fixture);
     let locks = PathLocks::new(fixture.locks.path().into(), Duration::from_secs(60));
-    count(fixture.root.path(), &locks, 0, ["a", "b"]);
+    increment_repeatedly(fixture.root.path(), &locks, 0, ["a", "b"]);
     assert!(child.wait().unwrap().success());
     assert_eq!(fixture.tree(), "a = 40\\n40\\n\nb = 40\\n40\\n\n");
 }

@@ -33,16 +33,16 @@ pub(super) fn start(
     request: &StartRequest,
     output: &OwnedFd,
 ) -> Result<StartedProgram, StartFailure> {
-    let fork =
-        Fork::new(request, output).map_err(|error| StartFailure::of(StartStep::Execute, error))?;
+    let prepared = PreparedExec::new(request, output)
+        .map_err(|error| StartFailure::of(StartStep::Execute, error))?;
     let prepare_failure = |error| StartFailure::of(StartStep::Prepare, error);
-    // The fork's end is closed without a message when the program is executed.
+    // Executing the program closes the fork's end, so that the warden reads the end of the stream and no failure.
     let (receiver, sender) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(prepare_failure)?;
     let memory = if request.confine.is_some() { ChildMemory::Own } else { ChildMemory::Shared };
     let pid = sys::start(memory, || {
-        let failure = fork.exec_program(&sender);
+        let failure = prepared.exec_program(&sender);
         // If even this fails, the exit of the fork is noticed.
         wire::send(&sender, &failure.encode(), &[]).ok();
     });
@@ -78,7 +78,7 @@ fn read_failure(receiver: &OwnedFd) -> (Vec<u8>, Option<DenialListener>) {
 }
 
 /// Everything prepared before the fork, because the child shares its parent's memory and must not allocate there.
-struct Fork<'a> {
+struct PreparedExec<'a> {
     /// The candidate paths of the program, in the order of `PATH`.
     candidates: Vec<CString>,
     arguments: CStringArray,
@@ -89,7 +89,7 @@ struct Fork<'a> {
     confine: Option<&'a SandboxPlan>,
 }
 
-impl<'a> Fork<'a> {
+impl<'a> PreparedExec<'a> {
     fn new(request: &'a StartRequest, output: &'a OwnedFd) -> Result<Self, Errno> {
         let arguments: Vec<_> = request
             .program
@@ -101,7 +101,7 @@ impl<'a> Fork<'a> {
         };
         let environment: Vec<_> =
             request.environment.iter().map(variable).collect::<Result<_, _>>()?;
-        Ok(Fork {
+        Ok(PreparedExec {
             candidates: candidates(request)?,
             arguments: arguments.into(),
             environment: environment.into(),
@@ -113,15 +113,15 @@ impl<'a> Fork<'a> {
     }
 
     /// Executes the program. Returns only on failure.
-    fn exec_program(&self, warden: &OwnedFd) -> StartFailure {
-        if let Err(error) = self.connect() {
+    fn exec_program(&self, to_warden: &OwnedFd) -> StartFailure {
+        if let Err(error) = self.set_up_session_and_stdio() {
             return StartFailure::of(StartStep::Prepare, error);
         }
         if let Err(error) = rustix::process::chdir(&self.folder) {
             return StartFailure::of(StartStep::Folder, error);
         }
         if let Some(plan) = self.confine
-            && let Err(error) = confine(plan, warden)
+            && let Err(error) = confine(plan, to_warden)
         {
             return StartFailure::not_confined(&error);
         }
@@ -131,7 +131,7 @@ impl<'a> Fork<'a> {
         StartFailure::of(StartStep::Execute, self.execute())
     }
 
-    fn connect(&self) -> Result<(), Errno> {
+    fn set_up_session_and_stdio(&self) -> Result<(), Errno> {
         rustix::process::setsid()?;
         sys::unblock_signals()?;
         if self.is_terminal {
@@ -162,9 +162,9 @@ impl<'a> Fork<'a> {
     }
 }
 
-fn confine(plan: &SandboxPlan, warden: &OwnedFd) -> io::Result<()> {
+fn confine(plan: &SandboxPlan, to_warden: &OwnedFd) -> io::Result<()> {
     if let Some(listener) = confine::apply(plan, DenialReports::Listener)? {
-        wire::send(warden, &[LISTENER], &[listener.as_fd()])?;
+        wire::send(to_warden, &[LISTENER], &[listener.as_fd()])?;
     }
     Ok(())
 }

@@ -200,7 +200,7 @@ impl<'a> Supervision<'a> {
         self.listener = Some(listener);
         if let Some(denial) = denied.filter(|denial| !self.denied_calls.contains(denial)) {
             self.denied_calls.push(denial);
-            self.pending.extend(WardenEvent::Withheld(denial).encode());
+            self.pending.extend(WardenEvent::CallDenied(denial).encode());
         }
     }
 

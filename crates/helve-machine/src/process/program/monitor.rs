@@ -25,7 +25,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// Poll interval after [`DRAIN_TIMEOUT`].
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A program that kills its warden may kill the keeper, too, within this time.
+/// Pause before the second search for orphans: a program that kills its warden may kill the keeper shortly afterwards.
 const KEEPER_KILL_DELAY: Duration = Duration::from_millis(200);
 
 /// A program that ends sooner gets no record.
@@ -61,7 +61,7 @@ impl Program {
             loop {
                 let complete = status.wait_for(|status| status.is_output_complete);
                 if tokio::time::timeout(DRAIN_TIMEOUT, complete).await.is_ok()
-                    || self.has_received_since(raw_bytes)
+                    || self.has_emptied_pipe_since(raw_bytes)
                 {
                     break;
                 }
@@ -82,7 +82,7 @@ impl Program {
             self.release_warden()
         };
         let (warden, (), ()) = tokio::join!(closing, self.drain(), self.maintain_record(settings));
-        self.status.send_modify(|status| status.is_finished = true);
+        self.status.send_modify(|status| status.has_monitor_ended = true);
         warden
     }
 
@@ -99,17 +99,17 @@ impl Program {
         self.status().wait_for(|status| status.is_recorded).await.ok();
     }
 
-    /// Waits until nothing is left to do for the program.
-    pub(in crate::process) async fn wait_until_finished(&self) {
-        self.status().wait_for(|status| status.is_finished).await.ok();
+    /// Waits until the monitor of the program has ended.
+    pub(in crate::process) async fn wait_until_monitor_ended(&self) {
+        self.status().wait_for(|status| status.has_monitor_ended).await.ok();
     }
 
     /// Maintains the record of a program that keeps running.
     async fn maintain_record(&self, settings: RecordSettings) {
         let mut status = self.status();
         if settings.lifetime == RecordLifetime::WhileRunning {
-            let done = status.wait_for(ProgramStatus::is_done);
-            if tokio::time::timeout(RECORD_DELAY, done).await.is_ok() {
+            let ended = status.wait_for(ProgramStatus::is_fully_ended);
+            if tokio::time::timeout(RECORD_DELAY, ended).await.is_ok() {
                 return;
             }
         }
@@ -117,7 +117,7 @@ impl Program {
         loop {
             let now = *status.borrow_and_update();
             let folder = settings.folder.clone();
-            if now.is_done() && settings.lifetime == RecordLifetime::WhileRunning {
+            if now.is_fully_ended() && settings.lifetime == RecordLifetime::WhileRunning {
                 let id = self.id.clone();
                 blocking(move || records::remove(&folder, &id)).await.ok();
                 return;
@@ -126,8 +126,9 @@ impl Program {
             // Without a record other Helve processes do not find the program; it runs anyway.
             blocking(move || record.write(&folder).ok()).await.ok();
             self.status.send_modify(|status| status.is_recorded = true);
-            let changed = |status: &ProgramStatus| status.state != now.state || status.is_done();
-            if now.is_done() || status.wait_for(changed).await.is_err() {
+            let changed =
+                |status: &ProgramStatus| status.state != now.state || status.is_fully_ended();
+            if now.is_fully_ended() || status.wait_for(changed).await.is_err() {
                 return;
             }
         }
@@ -138,9 +139,9 @@ impl Program {
         self.as_record(&self.status.borrow(), started)
     }
 
-    /// The start time, which together with the process id identifies the warden.
+    /// Returns the start time of the warden, which together with its process id identifies it.
     fn warden_started(&self) -> u64 {
-        self.expose_warden().and_then(ProcStat::of).map_or(0, |stat| stat.started)
+        self.pin_warden().and_then(ProcStat::of).map_or(0, |stat| stat.started)
     }
 
     fn as_record(&self, status: &ProgramStatus, started: u64) -> ProgramRecord {
@@ -152,12 +153,13 @@ impl Program {
             warden_started: started,
             boot: records::boot_id(),
             program: self.pid.map_or(0, |pid| pid.as_raw_nonzero().get()),
-            program_started_ms: records::now().saturating_sub(milliseconds(self.began.elapsed())),
+            program_started_ms: records::monotonic_ms()
+                .saturating_sub(milliseconds(self.began.elapsed())),
             spool: self.spool.clone(),
             is_terminal: self.is_terminal,
             state: status.state,
-            took: status.ended.map(|ended| milliseconds(ended.duration_since(self.began))),
-            is_over: status.is_done(),
+            duration_ms: status.ended.map(|ended| milliseconds(ended.duration_since(self.began))),
+            has_all_ended: status.is_fully_ended(),
         }
     }
 
@@ -205,7 +207,7 @@ impl Program {
 
     fn handle(&self, event: WardenEvent) {
         match event {
-            WardenEvent::Withheld(denial) => self.received.lock().denied_calls.push(denial),
+            WardenEvent::CallDenied(denial) => self.received.lock().denied_calls.push(denial),
             WardenEvent::Ended(state) => self.status.send_modify(|status| {
                 status.state = state;
                 status.ended = Some(Instant::now());
@@ -223,7 +225,7 @@ impl Program {
     }
 
     fn set_all_ended(&self, count: u32) {
-        // Before the end is reported: this process may exit right afterwards.
+        // The placeholders are removed before the end is reported, because this process may exit right afterwards.
         let placeholders =
             self.live.lock().as_mut().map(|live| std::mem::take(&mut live.placeholders));
         drop(placeholders);
@@ -236,7 +238,7 @@ impl Program {
         });
     }
 
-    /// Decides when the program's own output is complete, even if other processes hold its pipe.
+    /// Waits until the program's own output is complete, even if other processes hold its pipe.
     async fn drain(&self) {
         let mut status = self.status();
         let Ok(ended) =
@@ -247,36 +249,35 @@ impl Program {
         let (ended, raw_bytes) =
             (ended.unwrap_or_else(Instant::now), self.received.lock().raw_bytes);
         loop {
-            let (last_received, is_holding_line) = {
+            let (last_received, has_partial_line) = {
                 let received = self.received.lock();
-                (received.last_received, received.is_holding_line)
+                (received.last_received, received.has_partial_line)
             };
-            let due = match is_holding_line {
+            let due = match has_partial_line {
                 true => ended + DRAIN_TIMEOUT,
                 false => (last_received.max(ended) + SILENCE_TIMEOUT).min(ended + DRAIN_TIMEOUT),
             };
             let now = Instant::now();
-            if now >= due && self.has_received_since(raw_bytes) {
+            if now >= due && self.has_emptied_pipe_since(raw_bytes) {
                 break;
             }
-            let closed = status.wait_for(ProgramStatus::is_closed);
+            let closed = status.wait_for(ProgramStatus::may_report_end);
             let next = due.min(now + SILENCE_TIMEOUT).max(now + POLL_INTERVAL);
             if tokio::time::timeout_at(next.into(), closed).await.is_ok() {
                 break;
             }
         }
-        self.status.send_modify(|status| status.is_drained = true);
+        self.status.send_modify(|status| status.is_own_output_complete = true);
     }
 
-    /// Whether everything in the pipe at the time of `raw_bytes` was received: nothing waits to be read, or
-    /// more was received since than the pipe can hold.
-    fn has_received_since(&self, raw_bytes: u64) -> bool {
+    /// Whether the bytes that were in the pipe when `raw_bytes` had been received have been received, too: the pipe is
+    /// empty, or as many bytes as it can hold have arrived since.
+    fn has_emptied_pipe_since(&self, raw_bytes: u64) -> bool {
         let source = self.live.lock().as_ref().map(|live| live.source.clone());
-        let has_pending = source.is_some_and(|source| {
+        let has_unread = source.is_some_and(|source| {
             rustix::io::ioctl_fionread(source.get_ref()).is_ok_and(|waiting| waiting > 0)
         });
         let received = self.received.lock();
-        received.raw_bytes - raw_bytes >= PIPE_BYTES as u64
-            || (!has_pending && !received.is_reading)
+        received.raw_bytes - raw_bytes >= PIPE_BYTES as u64 || (!has_unread && !received.is_reading)
     }
 }

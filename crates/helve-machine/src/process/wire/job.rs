@@ -25,7 +25,7 @@ impl Job {
     /// Encodes the job with its length in front.
     pub(in crate::process) fn encode(&self) -> Result<Vec<u8>, SpawnError> {
         let Job { keeper, records, id, spawn } = self;
-        let Spawn { output: keep, about, .. } = spawn;
+        let Spawn { output: policy, about, .. } = spawn;
         let request = StartRequest::encode(spawn)?;
         let mut encoder = WireEncoder::new();
         encoder.bytes(&request[4..]);
@@ -37,14 +37,14 @@ impl Job {
             Stdin::Closed => (0, 0),
             Stdin::Terminal { rows, columns } => (rows, columns),
         };
-        for number in [rows.into(), columns.into(), keep.head, keep.tail] {
+        for number in [rows.into(), columns.into(), policy.head, policy.tail] {
             encoder.count(number);
         }
-        encoder.list(keep.spool.as_slice(), |encoder, spool| {
+        encoder.list(policy.spool.as_slice(), |encoder, spool| {
             encoder.bytes(spool.path.as_os_str().as_bytes());
             encoder.bytes(&spool.max_bytes.to_le_bytes());
         });
-        encoder.list(&keep.secrets, |encoder, secret| encoder.bytes(secret));
+        encoder.list(&policy.secrets, |encoder, secret| encoder.bytes(secret));
         for text in [&about.command, &about.description, &about.call, &about.session] {
             encoder.bytes(text.as_bytes());
         }
@@ -62,7 +62,7 @@ impl Job {
         };
         let (records, id) = (decoder.os_string()?.into(), ProcessId(decoder.string()?));
         let (rows, columns) = (decoder.count()?, decoder.count()?);
-        let keep = OutputPolicy {
+        let policy = OutputPolicy {
             head: decoder.count()?,
             tail: decoder.count()?,
             spool: decoder
@@ -97,7 +97,7 @@ impl Job {
             environment,
             stdin,
             sandbox: confine,
-            output: keep,
+            output: policy,
             lifetime,
             about,
         };
@@ -113,10 +113,10 @@ pub(in crate::process) fn encode_started(started: &Result<(), SpawnError>) -> Ve
         Err(SpawnError::NoFolder(path)) => (b'f', path.to_string_lossy().into_owned()),
         Err(SpawnError::NotAFolder(path)) => (b'F', path.to_string_lossy().into_owned()),
         Err(SpawnError::NotConfined(why)) => (b'c', why.clone()),
-        Err(SpawnError::TooMany(count)) => (b'm', count.to_string()),
+        Err(SpawnError::TooManyRunning(count)) => (b'm', count.to_string()),
         Err(SpawnError::NoMoreProcesses) => (b'r', String::new()),
         Err(SpawnError::TooLong) => (b'l', String::new()),
-        Err(SpawnError::TooManyOpen) => (b'o', String::new()),
+        Err(SpawnError::TooManyOpenFiles) => (b'o', String::new()),
         Err(SpawnError::NoKeeper(why)) => (b'n', why.clone()),
         Err(SpawnError::Other(why)) => (b'x', why.clone()),
     };
@@ -136,10 +136,10 @@ pub(in crate::process) fn decode_started(bytes: &[u8]) -> Result<(), SpawnError>
         b'f' => SpawnError::NoFolder(message.into()),
         b'F' => SpawnError::NotAFolder(message.into()),
         b'c' => SpawnError::NotConfined(message),
-        b'm' => SpawnError::TooMany(message.parse().unwrap_or_default()),
+        b'm' => SpawnError::TooManyRunning(message.parse().unwrap_or_default()),
         b'r' => SpawnError::NoMoreProcesses,
         b'l' => SpawnError::TooLong,
-        b'o' => SpawnError::TooManyOpen,
+        b'o' => SpawnError::TooManyOpenFiles,
         b'n' => SpawnError::NoKeeper(message),
         _ => SpawnError::Other(message),
     })

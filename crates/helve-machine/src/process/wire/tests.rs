@@ -37,7 +37,7 @@ prop_compose! {
         (head, tail) in (0..1_000_000_usize, 0..1_000_000_usize),
         spool in proptest::option::of((text(), any::<u64>())),
         secrets in texts(),
-        words in "\\PC{0,20}",
+        text in "\\PC{0,20}",
     ) -> Spawn {
         Spawn {
             program,
@@ -56,11 +56,11 @@ prop_compose! {
             },
             lifetime: Lifetime::Helve,
             about: ProcessInfo {
-                command: words.clone(),
-                description: words.clone(),
-                call: words.clone(),
-                session: words.clone(),
-                root: words.into(),
+                command: text.clone(),
+                description: text.clone(),
+                call: text.clone(),
+                session: text.clone(),
+                root: text.into(),
             },
         }
     }
@@ -124,8 +124,8 @@ fn failures_and_events_round_trip() {
         WardenEvent::Ended(ProcessState::Killed(9)),
         WardenEvent::Ended(ProcessState::Lost),
         WardenEvent::AllEnded(7),
-        WardenEvent::Withheld(DeniedCall::Network),
-        WardenEvent::Withheld(DeniedCall::Tracing),
+        WardenEvent::CallDenied(DeniedCall::Network),
+        WardenEvent::CallDenied(DeniedCall::Tracing),
     ] {
         assert_eq!(WardenEvent::decode(event.encode()), Some(event));
     }
@@ -135,10 +135,10 @@ fn failures_and_events_round_trip() {
         Err(SpawnError::NoFolder("/f".into())),
         Err(SpawnError::NotAFolder("/f".into())),
         Err(SpawnError::NotConfined("c".into())),
-        Err(SpawnError::TooMany(3)),
+        Err(SpawnError::TooManyRunning(3)),
         Err(SpawnError::NoMoreProcesses),
         Err(SpawnError::TooLong),
-        Err(SpawnError::TooManyOpen),
+        Err(SpawnError::TooManyOpenFiles),
         Err(SpawnError::NoKeeper("k".into())),
         Err(SpawnError::Other("o".into())),
     ] {

@@ -330,9 +330,9 @@ proptest! {
     #[test]
     fn every_window_matches_the_reference_in_blocks_of_any_size(
         text in proptest::collection::vec(proptest::sample::select(b"aa\xc3\xa9\r\n\n".to_vec()), 0..60),
-        first in 0u64..12, lines in 0u64..8, line_bytes in 0usize..9, most_bytes in 0usize..20, block in 1usize..20,
+        first in 0u64..12, lines in 0u64..8, line_bytes in 0usize..9, max_bytes in 0usize..20, block in 1usize..20,
     ) {
-        let request = WindowRequest { first, lines, line_bytes, max_bytes: most_bytes, deadline: Duration::MAX };
+        let request = WindowRequest { first, lines, line_bytes, max_bytes, deadline: Duration::MAX };
         prop_assert_eq!(read_window(&text, request, block), reference(&text, request));
     }
 

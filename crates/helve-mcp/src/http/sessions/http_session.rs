@@ -29,7 +29,8 @@ const MAX_ENDED: usize = 16;
 const MAX_ENDED_BYTES: usize = 4 << 20;
 /// Number of the stream that belongs to no request.
 const STANDALONE: u64 = 0;
-/// First revision with priming events. Older clients take one for a broken message.
+/// The first protocol revision in which a stream may begin with an empty priming event, which gives the client an id to
+/// resume from. Clients of older revisions would reject it as a broken message.
 const PRIMING_SINCE: &str = "2025-11-25";
 
 pub(in crate::http) struct HttpSession {
@@ -143,7 +144,7 @@ impl HttpSession {
         message: ClientJsonRpcMessage,
     ) -> Result<EventReader, SessionError> {
         let JsonRpcMessage::Request(request_message) = &message else {
-            return Err(SessionError::CannotResume);
+            return Err(SessionError::NotARequest);
         };
         let token = request_message.request.get_meta().get_progress_token();
         match self.open_stream(&request_message.id, token) {

@@ -95,8 +95,9 @@ async fn only_exact_loopback_hosts_with_the_token_are_accepted() {
             }
         }
         for origin in &good {
-            let page = format!("Origin: http://{origin}");
-            expect(route, vec![valid_host.clone(), page.clone(), token.clone()], &accepted).await;
+            let valid_origin = format!("Origin: http://{origin}");
+            expect(route, vec![valid_host.clone(), valid_origin.clone(), token.clone()], &accepted)
+                .await;
             for odd in [
                 format!("Origin: https://{origin}"),
                 format!("Origin: http://{origin}/"),
@@ -105,8 +106,12 @@ async fn only_exact_loopback_hosts_with_the_token_are_accepted() {
             ] {
                 expect(route, vec![valid_host.clone(), odd, token.clone()], &rejected).await;
             }
-            let two_origins =
-                vec![valid_host.clone(), page, "Origin: http://evil.example".into(), token.clone()];
+            let two_origins = vec![
+                valid_host.clone(),
+                valid_origin,
+                "Origin: http://evil.example".into(),
+                token.clone(),
+            ];
             expect(route, two_origins, &rejected).await;
         }
     }

@@ -28,15 +28,15 @@ async fn a_session_from_initialize_to_delete() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_url_names_an_agent_and_a_session_belongs_to_it() {
+async fn a_session_belongs_to_the_agent_named_in_the_url() {
     let server = TestServer::open().await;
     let client = server.client("/mcp/plan", "{}").await;
-    let listed = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let list_request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     for (path, status) in [("/mcp/plan", 200), ("/mcp", 404), ("/mcp/build", 404)] {
-        let answer = client.send_to(&format!("POST {path}"), &[], listed).await;
+        let answer = client.send_to(&format!("POST {path}"), &[], list_request).await;
         assert_eq!(answer.status, status, "{path}");
     }
-    let unknown = server.send("POST /mcp/nobody", &[], listed).await;
+    let unknown = server.send("POST /mcp/nobody", &[], list_request).await;
     expect![[r#"
         No such agent; /mcp/NAME takes one of: build, plan.
     "#]]
@@ -131,21 +131,21 @@ async fn clients_of_the_newest_revision_need_no_session() {
     let server = TestServer::open().await;
     let headers = ["MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: touch"];
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}},"io.modelcontextprotocol/clientInfo":{"name":"new","version":"1"}}"#;
-    let ask = async |more: &str| {
+    let call_touch = async |extra_params: &str| {
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{meta},"name":"touch","arguments":{{"times":1}}{more}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{meta},"name":"touch","arguments":{{"times":1}}{extra_params}}}}}"#
         );
         server.send("POST /mcp/plan", &headers, &body).await.message()
     };
-    let question = ask("").await;
+    let question = call_touch("").await;
     assert_eq!(question["result"]["resultType"], "input_required", "{question}");
     let state = question["result"]["requestState"].as_str().unwrap();
-    let done = ask(&format!(
+    let done = call_touch(&format!(
         r#","requestState":"{state}","inputResponses":{{"approval":{{"action":"accept","content":{{"decision":"session"}}}}}}"#
     ))
     .await;
     assert_eq!(done["result"]["content"][0]["text"], "touched", "{done}");
-    let same_session = ask("").await;
+    let same_session = call_touch("").await;
     assert_eq!(same_session["result"]["content"][0]["text"], "touched", "{same_session}");
     let world = server.close().await;
     assert_eq!(world.log.lock().join("; "), "opened for new 1 as plan");
@@ -194,7 +194,7 @@ async fn a_port_in_use_is_reported() {
 fn a_token_has_a_minimum_length_and_is_never_shown() {
     let token = |text: &str| http::Token::new(text).map(|token| format!("{token:?}"));
     assert_eq!(token(&"x".repeat(32)), Ok("Token".into()));
-    assert_eq!(token(&"x".repeat(31)), Err(http::BadToken::Short));
-    assert_eq!(token(&"é".repeat(40)), Err(http::BadToken::Odd));
-    assert_eq!(token(&format!("{} x", "x".repeat(40))), Err(http::BadToken::Odd));
+    assert_eq!(token(&"x".repeat(31)), Err(http::BadToken::TooShort));
+    assert_eq!(token(&"é".repeat(40)), Err(http::BadToken::InvalidCharacter));
+    assert_eq!(token(&format!("{} x", "x".repeat(40))), Err(http::BadToken::InvalidCharacter));
 }

@@ -9,7 +9,7 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 use super::super::database::Database;
 use super::super::signed;
 use super::images::{self, StoredImage};
-use super::{first_number, path_bytes};
+use super::{min_row_number, path_bytes};
 
 /// State of an entry whose files may have been changed.
 pub(super) const BEGUN: &str = "begun";
@@ -33,7 +33,7 @@ pub(super) fn begin(
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     let JournalEntry { call, session, tool, root, at, files } = entry;
     let (root, at) = (path_bytes(root), signed(*at));
-    let values = params![first_number(), database.owner, call, session, tool, root, at, BEGUN];
+    let values = params![min_row_number(), database.owner, call, session, tool, root, at, BEGUN];
     let number = transaction.prepare_cached(ENTRY)?.query_row(values, |row| row.get(0))?;
     for (position, (file, before)) in files.iter().zip(before_images).enumerate() {
         let before = before.as_ref().map(|image| image.store(database, folder)).transpose()?;
@@ -88,7 +88,7 @@ pub(super) enum CompletionResult {
 }
 
 /// Completes an entry with the current files, in order.
-pub(super) fn done(
+pub(super) fn complete(
     database: &Database,
     folder: &Path,
     id: EntryId,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::super::database::{Database, Location};
 use super::super::{signed, unsigned};
-use super::first_number;
+use super::min_row_number;
 use crate::private;
 
 /// An image with more packed bytes than this is stored in a file.
@@ -72,7 +72,7 @@ impl StoredImage {
         let seal = packed.seal(&self.hash, length);
         let (hash, form, seal) = (self.hash.as_bytes(), packed.form.name(), seal.as_bytes());
         // Numbers are never reused: an entry whose image was lost must not find another one.
-        let values = params![hash, length, kept, form, seal, in_row, first_number()];
+        let values = params![hash, length, kept, form, seal, in_row, min_row_number()];
         statement.query_row(values, |row| row.get(0))
     }
 

@@ -80,7 +80,7 @@ enum Step {
     Begin(u8, Vec<(u8, Option<Bytes>, u32)>),
     /// One of the entries, and the contents of its files afterwards.
     Done(usize, Vec<Option<Bytes>>),
-    Void(usize),
+    Discard(usize),
     Restart,
 }
 
@@ -101,7 +101,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(call, files)| Step::Begin(call, files)),
         3 => (0..8usize, proptest::collection::vec(contents(), 3))
             .prop_map(|(which, after)| Step::Done(which, after)),
-        1 => (0..8usize).prop_map(Step::Void),
+        1 => (0..8usize).prop_map(Step::Discard),
         1 => Just(Step::Restart),
     ];
     proptest::collection::vec(step, 0..40)
@@ -184,10 +184,10 @@ fn run_step(store: &mut SqliteStore, folder: &Path, model: &mut Model, step: Ste
             assert_eq!(done.is_ok(), modelled.after.is_none());
             modelled.after.get_or_insert(after);
         }
-        Step::Void(which) if which < model.entries.len() => {
+        Step::Discard(which) if which < model.entries.len() => {
             store.discard(model.entries.remove(which).id)
         }
-        Step::Void(_) => {}
+        Step::Discard(_) => {}
         Step::Restart => {
             *store = SqliteStore::at(folder.into());
             model.process += 1;
@@ -289,14 +289,14 @@ fn commits_of_a_call_are_combined_and_calls_with_the_same_id_are_distinguished()
 }
 
 #[test]
-fn only_an_open_entry_can_be_completed() {
+fn only_an_incomplete_entry_can_be_completed() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::at(folder.path().into());
     let id = block_on(store.begin(&entry("1", &[("/p/a", None)]))).unwrap();
     let done = |id, after: &[Option<FileImage>]| {
         block_on(store.mark_applied(id, after)).map_err(|error| error.to_string())
     };
-    let refusal = Err("The journal has no such open entry.".to_owned());
+    let refusal = Err("The journal has no such incomplete entry.".to_owned());
     assert_eq!(done(id, &[]), refusal);
     assert_eq!(done(EntryId(-1), &[None]), refusal);
     assert_eq!(done(id, &[None]), Ok(()));

@@ -33,7 +33,7 @@ fn progress_is_dropped_first() {
     assert_eq!(queue.dropped(), DroppedEvents { progress: 1, others: 0 });
     queue.push_event(finished(20 << 20));
     assert_eq!(queue.dropped(), DroppedEvents { progress: 1, others: 1 });
-    assert_eq!(queue.take(IdleWork::None).unwrap().len(), 2);
+    assert_eq!(queue.next_batch(IdleWork::None).unwrap().len(), 2);
     queue.push_event(finished(20 << 20));
     assert_eq!(queue.dropped(), DroppedEvents { progress: 1, others: 1 });
 }
@@ -47,9 +47,9 @@ fn writes_are_collected_and_queries_do_not_wait() {
         }
         queue.query(Box::new(|_| {}));
         let began = Instant::now();
-        assert_eq!(queue.take(IdleWork::None).unwrap().len(), 101);
+        assert_eq!(queue.next_batch(IdleWork::None).unwrap().len(), 101);
         let time = began.elapsed();
-        assert!(queue.take(IdleWork::Pending).unwrap().is_empty());
+        assert!(queue.next_batch(IdleWork::Pending).unwrap().is_empty());
         time
     };
     // One fast run is enough: a busy machine may delay some runs, but waiting for more writes would delay all.
@@ -63,8 +63,9 @@ fn closing_waits_for_the_thread_up_to_the_timeout() {
     let thread = std::thread::spawn({
         let queue = queue.clone();
         move || {
-            let items =
-                std::iter::from_fn(|| queue.take(IdleWork::None)).map(|items| items.len()).sum();
+            let items = std::iter::from_fn(|| queue.next_batch(IdleWork::None))
+                .map(|items| items.len())
+                .sum();
             queue.end();
             items
         }
@@ -76,7 +77,7 @@ fn closing_waits_for_the_thread_up_to_the_timeout() {
     let without_thread = Queue::default();
     without_thread.push_event(finished(1));
     without_thread.close(Duration::from_millis(1));
-    assert_eq!(without_thread.take(IdleWork::None).unwrap().len(), 1);
+    assert_eq!(without_thread.next_batch(IdleWork::None).unwrap().len(), 1);
 }
 
 #[test]
@@ -90,5 +91,5 @@ fn after_the_end_everything_is_dropped() {
     queue.push_event(finished(1));
     assert!(receiver.recv().is_err());
     assert_eq!(queue.dropped(), DroppedEvents { progress: 0, others: 1 });
-    assert!(queue.take(IdleWork::None).is_none());
+    assert!(queue.next_batch(IdleWork::None).is_none());
 }

@@ -32,7 +32,7 @@ const OPERATIONS: &str = "
     start s/new read
     run s/new
     end s/new
-    remember everyone allow read wild *
+    remember everywhere allow read wild *
     remembered s /p
     trust /r digest
     trusted /r
@@ -257,7 +257,7 @@ fn damage_copies(rounds: usize, set_aside: usize, damage: impl Fn(usize, &mut Ve
 }
 
 #[test]
-fn truncated_files() {
+fn truncated_files_are_set_aside() {
     // Within the header, at page boundaries, and in between. An empty file is a new store.
     let length =
         |round| if round < 10 { round * 11 } else { (round - 10) * 1024 + round % 3 * 512 };
@@ -265,7 +265,7 @@ fn truncated_files() {
 }
 
 #[test]
-fn flipped_bits() {
+fn files_with_flipped_bits_are_handled() {
     damage_copies(120, 30, |round, bytes| {
         let mut rng = Rng(round as u64);
         for _ in 0..=rng.next(200) {
@@ -276,7 +276,7 @@ fn flipped_bits() {
 }
 
 #[test]
-fn overwritten_pages() {
+fn overwritten_pages_are_handled() {
     damage_copies(100, 10, |round, bytes| {
         let page = round / 2 % (bytes.len() / 4096) * 4096;
         bytes[page..page + 4096].fill(if round % 2 == 0 { 0 } else { 255 });
@@ -284,7 +284,7 @@ fn overwritten_pages() {
 }
 
 #[test]
-fn a_damaged_header() {
+fn a_damaged_header_is_handled() {
     damage_copies(100, 20, |round, bytes| bytes[round] = bytes[round].wrapping_add(101));
 }
 

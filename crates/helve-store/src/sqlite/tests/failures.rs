@@ -14,7 +14,7 @@ use super::run_script;
 
 const BEFORE: &str = r#"
     put s old 0 "old"
-    remember everyone allow read exact before
+    remember everywhere allow read exact before
     trust /p before
     start s/1 read
     run s/1
@@ -28,7 +28,7 @@ const DURING: &str = r#"
     get s old
     put s fresh 0 1
     set s fresh 2
-    remember everyone allow read exact during
+    remember everywhere allow read exact during
     remembered s /p
     trusted /p
     distrust /p
@@ -40,7 +40,7 @@ const DURING: &str = r#"
     change before
     edit during /p/a 2 3
     begin open /p/b -
-    void none /p/a 3
+    discard none /p/a 3
     change during
     history /p
     flush
@@ -268,7 +268,7 @@ fn a_process_stuck_while_opening_is_not_awaited() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_created() {
+fn without_a_folder_the_store_is_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("file"), "").unwrap();
     let answers = run_script(&folder.path().join("file/data"), "put s k 0 1\nget s k\nnotice");
@@ -280,7 +280,7 @@ fn a_folder_that_cannot_be_created() {
 }
 
 #[test]
-fn a_directory_instead_of_the_file() {
+fn with_a_directory_in_its_place_the_store_is_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("store.db/inside")).unwrap();
     let answers = run_script(folder.path(), "put s k 0 1\nget s k\nnotice");
@@ -292,7 +292,7 @@ fn a_directory_instead_of_the_file() {
 }
 
 #[test]
-fn a_disk_that_becomes_full() {
+fn a_full_disk_moves_the_store_to_memory() {
     let folder = tempfile::tempdir().unwrap();
     run_script(folder.path(), BEFORE);
     let mut worker =

@@ -48,9 +48,9 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 async fn increment(store: &SqliteStore) {
     loop {
-        let (seen, value) = store.get("s", "count").await.unwrap().unwrap_or((0, json!(0)));
+        let (version, value) = store.get("s", "count").await.unwrap().unwrap_or((0, json!(0)));
         let next = json!(value.as_u64().unwrap() + 1);
-        if store.put("s", "count", seen, next).await.unwrap() {
+        if store.put("s", "count", version, next).await.unwrap() {
             return;
         }
     }

@@ -108,12 +108,12 @@ X
 #[test]
 fn at_most_100_matches_are_shown() {
     let lines = "x\n".repeat(150);
-    let seen = helve_testkit::run(
+    let output = helve_testkit::run(
         &crate::opencode::DIALECT,
         crate::opencode::tools(std::sync::Arc::new(helve_core::NoMedia)),
         &format!("--- file a\n{lines}--- file b\nx\n--- call grep {{\"pattern\": \"x\"}}\n"),
     );
-    let ends: Vec<&str> = seen.lines().filter(|line| !line.contains("Line")).collect();
+    let notes: Vec<&str> = output.lines().filter(|line| !line.contains("Line")).collect();
     expect![[r#"
         == x
         Found 151 matches
@@ -121,18 +121,18 @@ fn at_most_100_matches_are_shown() {
         /w/a:
           … 50 more matches in this file
 
-        (Showing 100 of 151 matches in 2 files, newest files first. Narrow path, include or pattern to see others.)"#]].assert_eq(&ends.join("\n"));
+        (Showing 100 of 151 matches in 2 files, newest files first. Narrow path, include or pattern to see others.)"#]].assert_eq(&notes.join("\n"));
 }
 
 #[test]
 fn long_lines_are_cut_around_the_match() {
     let line = format!("{}needle{}", "a".repeat(3000), "b".repeat(3000));
-    let seen = helve_testkit::run(
+    let output = helve_testkit::run(
         &crate::opencode::DIALECT,
         crate::opencode::tools(std::sync::Arc::new(helve_core::NoMedia)),
         &format!("--- file a\n{line}\n--- call grep {{\"pattern\": \"needle\"}}\n"),
     );
-    let line = seen.lines().find(|line| line.contains("Line")).unwrap_or_default();
+    let line = output.lines().find(|line| line.contains("Line")).unwrap_or_default();
     assert_eq!(line.chars().count(), "  Line 1: …".chars().count() + 500 + 1);
     assert!(line.contains("aneedleb") && line.ends_with("b…"), "{line}");
 }

@@ -7,15 +7,15 @@ use super::ChangeError;
 use super::diff::difference;
 
 /// Refuses to overwrite a file whose current content the session has not read.
-pub(crate) async fn require_shown(
+pub(crate) async fn require_read(
     ctx: &ToolContext,
     path: &Resolved,
     current: &FileImage,
 ) -> Result<(), ChangeError> {
     match ctx.files.seen_state(path, current).await {
         SeenState::Current => Ok(()),
-        SeenState::Changed { previous: then } => Err(changed(path, current, then.as_deref())),
-        SeenState::Never => Err(ChangeError::NotShown { shown: path.shown().into() }),
+        SeenState::Changed { previous } => Err(changed(path, current, previous.as_deref())),
+        SeenState::Never => Err(ChangeError::NotRead { shown: path.display().into() }),
     }
 }
 
@@ -27,12 +27,12 @@ pub(crate) async fn require_unchanged(
 ) -> Result<(), ChangeError> {
     match ctx.files.seen_state(path, current).await {
         SeenState::Current | SeenState::Never => Ok(()),
-        SeenState::Changed { previous: then } => Err(changed(path, current, then.as_deref())),
+        SeenState::Changed { previous } => Err(changed(path, current, previous.as_deref())),
     }
 }
 
-fn changed(path: &Resolved, current: &FileImage, read: Option<&[u8]>) -> ChangeError {
-    let shown = path.shown();
-    let diff = read.map(|read| difference(shown, Some(read), Some(&current.bytes)));
+fn changed(path: &Resolved, current: &FileImage, previous: Option<&[u8]>) -> ChangeError {
+    let shown = path.display();
+    let diff = previous.map(|old| difference(shown, Some(old), Some(&current.bytes)));
     ChangeError::ChangedSinceRead { shown: shown.into(), diff }
 }

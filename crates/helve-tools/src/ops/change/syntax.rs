@@ -1,4 +1,4 @@
-//! Syntax checks of changed files, before the change or beside it.
+//! Syntax checks of changed files, before a change is written or concurrently.
 
 use bytes::Bytes;
 use helve_core::ToolContext;
@@ -22,30 +22,31 @@ pub(crate) struct IntroducedError {
     pub(crate) error: SyntaxError,
 }
 
-/// Refuses drafts with new syntax errors if the user chose that. Call it before asking.
+/// Returns an error if the policy is [`SyntaxPolicy::Refuse`] and the drafts introduce syntax errors. Call it before
+/// asking.
 pub(crate) async fn refuse_errors(
     ctx: &ToolContext,
-    check: SyntaxPolicy,
+    policy: SyntaxPolicy,
     drafts: &[Draft],
 ) -> Result<(), ChangeError> {
-    match check {
+    match policy {
         SyntaxPolicy::Report | SyntaxPolicy::Off => Ok(()),
         SyntaxPolicy::Refuse => {
             let drafts = drafts.to_vec();
-            let errors = ctx.compute(move || introduced(&drafts)).await?;
+            let errors = ctx.compute(move || check_drafts(&drafts)).await?;
             if errors.is_empty() { Ok(()) } else { Err(ChangeError::Syntax(errors)) }
         }
     }
 }
 
-/// Starts to look for new syntax errors at once. Await the result after the files are written.
+/// Starts the check for introduced syntax errors and returns a future of them. Await it after the files are written.
 pub(crate) fn find_errors(
     ctx: &ToolContext,
-    check: SyntaxPolicy,
+    policy: SyntaxPolicy,
     drafts: Vec<Draft>,
 ) -> impl Future<Output = Vec<IntroducedError>> + Send + use<> {
-    let checking = match check {
-        SyntaxPolicy::Report => Some(ctx.compute(move || introduced(&drafts))),
+    let checking = match policy {
+        SyntaxPolicy::Report => Some(ctx.compute(move || check_drafts(&drafts))),
         SyntaxPolicy::Off | SyntaxPolicy::Refuse => None,
     };
     async move {
@@ -57,11 +58,11 @@ pub(crate) fn find_errors(
     }
 }
 
-fn introduced(drafts: &[Draft]) -> Vec<IntroducedError> {
-    drafts.iter().flat_map(introduced_by).collect()
+fn check_drafts(drafts: &[Draft]) -> Vec<IntroducedError> {
+    drafts.iter().flat_map(check_draft).collect()
 }
 
-fn introduced_by(draft: &Draft) -> Vec<IntroducedError> {
+fn check_draft(draft: &Draft) -> Vec<IntroducedError> {
     let Some(language) = syntax::language(&draft.shown) else { return Vec::new() };
     let text = |bytes: &[u8]| View::new(bytes).ok().map(|view| view.text().to_string());
     let Some(after) = draft.new.as_deref().and_then(text) else { return Vec::new() };

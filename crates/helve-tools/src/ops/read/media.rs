@@ -9,7 +9,7 @@ use super::{ActualContent, LineWindow, ReadError, ReadLimits};
 
 /// The largest document that is attached besides its text.
 const MAX_ATTACHED_BYTES: usize = 8 << 20;
-/// The bytes that decide whether content is text.
+/// Number of bytes at the start of a file that are checked for being text.
 const SAMPLE_BYTES: usize = 4096;
 
 /// The text of a document, page by page. The first window also has the document as an attachment.

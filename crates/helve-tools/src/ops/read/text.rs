@@ -7,22 +7,22 @@ use super::ReadLimits;
 use super::lines::{LinePage, PageLine, PageNote};
 
 /// Whether a file is not text.
-pub(super) fn is_binary(name: &str, got: &WindowLines) -> bool {
-    let sample = whole_characters(&got.sample, got.size);
+pub(super) fn is_binary(name: &str, window: &WindowLines) -> bool {
+    let sample = whole_characters(&window.sample, window.size);
     let Ok(view) = View::new(sample) else { return true };
     let plain = view.encoding() == Encoding::Utf8 && !view.is_damaged();
     mostly_control(&view) || kind_of_name(name).is_some() && !plain
 }
 
 /// Names the format of a file that is not text, with its article.
-pub(super) fn binary_kind(name: &str, got: &WindowLines) -> &'static str {
-    kind_of_content(&got.sample).or_else(|| kind_of_name(name)).unwrap_or("a binary file")
+pub(super) fn binary_kind(name: &str, window: &WindowLines) -> &'static str {
+    kind_of_content(&window.sample).or_else(|| kind_of_name(name)).unwrap_or("a binary file")
 }
 
-pub(super) fn page(got: &WindowLines, limits: ReadLimits) -> LinePage {
-    let encoding = encoding(got);
+pub(super) fn page(window: &WindowLines, limits: ReadLimits) -> LinePage {
+    let encoding = encoding(window);
     let (mut lines, mut invalid) = (Vec::new(), 0);
-    for (bytes, omitted) in got.each() {
+    for (bytes, omitted) in window.each() {
         let line = match encoding {
             Encoding::Legacy(legacy) => legacy.decode_without_bom_handling(bytes).0,
             // The machine has already converted UTF-16 to UTF-8.
@@ -48,26 +48,26 @@ pub(super) fn page(got: &WindowLines, limits: ReadLimits) -> LinePage {
         notes.push(PageNote::InvalidCharacters(invalid));
     }
     LinePage {
-        first: got.first,
+        first: window.first,
         lines,
-        has_more: got.has_more,
-        total: got.lines_read,
+        has_more: window.has_more,
+        total: window.lines_read,
         notes,
         attachments: Vec::new(),
     }
 }
 
 /// Guesses the encoding from the start of the file and the lines of the window. Either may be plain ASCII.
-fn encoding(got: &WindowLines) -> Encoding {
-    let sample = whole_characters(&got.sample, got.size);
+fn encoding(window: &WindowLines) -> Encoding {
+    let sample = whole_characters(&window.sample, window.size);
     let start = View::new(sample).map_or(Encoding::Utf8, |view| view.encoding());
     match start {
         Encoding::Utf16Le | Encoding::Utf16Be => return start,
-        Encoding::Utf8 if std::str::from_utf8(&got.bytes).is_ok() => return start,
+        Encoding::Utf8 if std::str::from_utf8(&window.bytes).is_ok() => return start,
         Encoding::Utf8 | Encoding::Unclear | Encoding::Legacy(_) => {}
     }
     let mut evidence = sample.to_vec();
-    for (line, _) in got.each() {
+    for (line, _) in window.each() {
         evidence.push(b'\n');
         evidence.extend_from_slice(line);
     }

@@ -7,7 +7,7 @@ const LAST_LINES: usize = 8;
 /// Longer lines are not messages.
 const MAX_LINE_BYTES: usize = 500;
 
-/// What programs print when there is no terminal, editor, password or answer. Lowercase.
+/// Lowercase phrases that programs print when they get no terminal, editor, password or answer.
 const PHRASES: [&str; 24] = [
     "not a terminal",
     "not a tty",
@@ -44,7 +44,7 @@ pub(crate) enum MissingInput {
     Unanswered,
 }
 
-/// Tells whether a command that ended seems to have lacked input.
+/// Returns how a command that ended seems to have lacked input; `None` if it does not seem so.
 pub(crate) fn missing_input(
     command: &str,
     state: ProcessState,
@@ -94,13 +94,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(command: &str, code: i32, said: &str, expected: Option<MissingInput>) {
+    fn check(command: &str, code: i32, printed: &str, expected: Option<MissingInput>) {
         let output = ProcessOutput {
-            head: said.as_bytes().to_vec().into(),
+            head: printed.as_bytes().to_vec().into(),
             left_out: 0,
             tail: Default::default(),
             lines: 0,
-            bytes: said.len() as u64,
+            bytes: printed.len() as u64,
             spooled: None,
             redacted: 0,
         };
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn unanswered_questions_are_recognized() {
         let asked = Some(MissingInput::Unanswered);
-        for said in [
+        for printed in [
             "top: failed tty get\n",
             "Standard input is not a terminal\n",
             "sudo: a terminal is required to read the password; either use …\nsudo: a password is required\n",
@@ -127,8 +127,8 @@ mod tests {
             "me@host: Permission denied (publickey,password).\n",
             "fatal: could not read Username for 'https://host': terminal prompts disabled\n",
         ] {
-            check("program with arguments", 1, said, asked);
-            check("program with arguments", 0, said, None);
+            check("program with arguments", 1, printed, asked);
+            check("program with arguments", 0, printed, None);
         }
         check("read x", 1, "", asked);
         check("cat", 0, "", Some(MissingInput::ClosedStdin));
@@ -136,13 +136,13 @@ mod tests {
 
     #[test]
     fn ordinary_failures_are_not_questions() {
-        for said in [
+        for printed in [
             "",
             "error: no such file\n",
             "git@host: Permission denied (publickey).\n",
             "FAILED (errors=1)\n",
         ] {
-            check("make test", 2, said, None);
+            check("make test", 2, printed, None);
         }
         check("grep x y", 1, "", None);
         let long_ago = format!("Password:\n{}", "more\n".repeat(20));

@@ -92,7 +92,7 @@ fn the_after_image_can_be_lost_alone() {
 }
 
 #[test]
-fn an_unused_column_does_no_harm() {
+fn a_wrong_size_in_a_row_is_ignored() {
     check(
         "UPDATE journal_images SET kept = 0 WHERE BEFORE",
         &expect!["before is known, after is known"],
@@ -145,12 +145,12 @@ fn without_a_folder_large_images_go_into_the_database() {
 }
 
 #[test]
-fn an_open_entry_survives_the_loss_of_the_database() {
+fn an_incomplete_entry_survives_the_loss_of_the_database() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::at(folder.path().into());
     let [before, after] = ["old", "new"].map(Bytes::from);
-    let open = entry("1", &[("/p/a", Some(before.clone()))]);
-    let id = block_on(store.begin(&open)).unwrap();
+    let incomplete = entry("1", &[("/p/a", Some(before.clone()))]);
+    let id = block_on(store.begin(&incomplete)).unwrap();
     let discarded = block_on(store.begin(&entry("2", &[("/p/b", Some(before.clone()))]))).unwrap();
     for name in ["store.db", "store.db-wal"] {
         std::fs::remove_file(folder.path().join(name)).unwrap();
@@ -166,12 +166,12 @@ fn an_open_entry_survives_the_loss_of_the_database() {
 }
 
 #[test]
-fn the_number_of_open_entries_is_limited() {
-    let mut open = OpenEntries::default();
+fn the_number_of_incomplete_entries_is_limited() {
+    let mut entries = IncompleteEntries::default();
     for number in 0..100 {
-        open.push(EntryId(number), entry("1", &[]));
+        entries.push(EntryId(number), entry("1", &[]));
     }
-    assert_eq!(open.0.len(), MAX_OPEN_ENTRIES);
-    assert!(open.take(EntryId(99)).is_some() && open.take(EntryId(99)).is_none());
-    assert!(open.take(EntryId(68)).is_some() && open.take(EntryId(67)).is_none());
+    assert_eq!(entries.0.len(), MAX_INCOMPLETE_ENTRIES);
+    assert!(entries.take(EntryId(99)).is_some() && entries.take(EntryId(99)).is_none());
+    assert!(entries.take(EntryId(68)).is_some() && entries.take(EntryId(67)).is_none());
 }

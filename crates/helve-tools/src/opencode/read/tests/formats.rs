@@ -22,7 +22,7 @@ impl Media for FakeMedia {
         format: MediaFormat,
     ) -> BoxFuture<'_, Result<MediaContent, MediaError>> {
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let seen = match text.split_whitespace().last() {
+        let result = match text.split_whitespace().last() {
             _ if MediaFormat::of_content(&bytes) != Some(format) => Err(MediaError::WrongFormat),
             Some("cut") => Err(MediaError::Broken { why: "unexpected end of file".into() }),
             Some("bomb") => {
@@ -42,7 +42,7 @@ impl Media for FakeMedia {
             }
             _ => Ok(picture(size(4000, 3000), Frames::One)),
         };
-        Box::pin(async { seen })
+        Box::pin(async { result })
     }
 }
 
@@ -140,7 +140,7 @@ GIF89a slow
 }
 
 #[test]
-fn builds_without_decoders_say_so() {
+fn builds_without_decoders_refuse_pictures() {
     crate::opencode::check(
         "--- file a.gif\nGIF89a\n--- call read {\"filePath\": \"a.gif\"}\n",
         expect![[r#"
@@ -152,7 +152,7 @@ fn builds_without_decoders_say_so() {
 }
 
 #[test]
-fn documents_are_text_by_page_and_an_attachment() {
+fn documents_are_shown_by_page_and_attached() {
     check(
         r#"
 --- file a.pdf
@@ -223,7 +223,7 @@ fn documents_are_text_by_page_and_an_attachment() {
 
             (End of file, 0 lines)
             (PDF, 2 pages)
-            (Pages from 1 on were not read: they decompress to more than is safe)
+            (Page 1 and all later pages were not read: they are too large when decompressed)
             </file>
             !! Failed
             locked.pdf is protected with a password.
@@ -441,7 +441,7 @@ c3 a9 20 ff 0a c3 a9 0a
 }
 
 #[test]
-fn the_sample_may_end_inside_a_character() {
+fn a_character_cut_at_the_end_of_the_sample_is_not_an_error() {
     let text = format!("{}é\n", "ab\n".repeat(1365));
     check(
         &format!(
@@ -513,7 +513,7 @@ fn long_lines_are_cut_with_a_hint() {
     let fixture = format!(
         "--- file min.js\n{long}\nshort\n{long}\n--- call read {{\"filePath\": \"min.js\"}}\n"
     );
-    let said = helve_testkit::run(&DIALECT, tools(Arc::new(FakeMedia)), &fixture);
+    let output = helve_testkit::run(&DIALECT, tools(Arc::new(FakeMedia)), &fixture);
     expect![[r#"
         == min.js
         <file>
@@ -524,5 +524,5 @@ fn long_lines_are_cut_with_a_hint() {
         (End of file, 3 lines)
         (Line 1 and 1 other line are cut. To see the rest, grep for a part of it, or print it in a shell: sed -n 1p FILE | cut -c 2001-4000)
         </file>
-    "#]].assert_eq(&said.replace(&"x".repeat(2000), "x×2000"));
+    "#]].assert_eq(&output.replace(&"x".repeat(2000), "x×2000"));
 }
