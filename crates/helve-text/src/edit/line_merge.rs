@@ -49,8 +49,8 @@ pub(super) fn merge(
         changes: Vec::new(),
     };
     merge.merge_lines()?;
-    merge.check_moved()?;
-    let has_same_depth = shallowest(&merge.old) == shallowest(&merge.new);
+    merge.check_moved_lines()?;
+    let has_same_depth = least_indentation(&merge.old) == least_indentation(&merge.new);
     let is_doubtful =
         merge.indent_votes.is_doubtful() && !has_same_depth || merge.is_first_line_trimmed();
     if candidate.indent.is_shifted() && is_doubtful {
@@ -60,7 +60,7 @@ pub(super) fn merge(
 }
 
 /// Returns the least indentation of the non-blank lines.
-fn shallowest<'a>(lines: &[LineParts<'a>]) -> Option<&'a str> {
+fn least_indentation<'a>(lines: &[LineParts<'a>]) -> Option<&'a str> {
     lines
         .iter()
         .filter(|line| !line.body.is_empty())
@@ -95,13 +95,14 @@ struct IndentVotes {
 }
 
 impl IndentVotes {
-    fn count(&mut self, old: LineParts<'_>, actual: LineParts<'_>, new: LineParts<'_>) {
+    fn count_line(&mut self, old: LineParts<'_>, actual: LineParts<'_>, new: LineParts<'_>) {
         let is_not_blank = !new.body.is_empty();
         self.as_quoted += usize::from(is_not_blank && new.lead == old.lead);
         self.as_in_file +=
             usize::from(is_not_blank && new.lead != old.lead && new.lead == actual.lead);
     }
 
+    /// Whether `new` seems to be indented like the file rather than like the quoted text.
     fn is_doubtful(&self) -> bool {
         self.as_quoted == 0 && self.as_in_file > 0
     }
@@ -112,19 +113,19 @@ impl LineMerge<'_> {
         let [old, new] = [&self.old, &self.new]
             .map(|lines| lines.iter().map(|line| (lead_of(line), line.body)).collect::<Vec<_>>());
         let hunks = diff::hunks(&old, &new);
-        let (mut at, mut new_index) = (0, 0);
+        let (mut old_index, mut new_index) = (0, 0);
         for hunk in hunks {
-            self.put_unchanged(at..hunk.old.start, new_index)?;
+            self.put_unchanged(old_index..hunk.old.start, new_index)?;
             self.put_hunk(hunk.old.clone(), hunk.new.clone())?;
-            (at, new_index) = (hunk.old.end, hunk.new.end);
+            (old_index, new_index) = (hunk.old.end, hunk.new.end);
         }
-        self.put_unchanged(at..self.old.len(), new_index)
+        self.put_unchanged(old_index..self.old.len(), new_index)
     }
 
     /// Handles lines that are equal in `old` and `new`, apart from trailing white space.
     fn put_unchanged(&mut self, old: Range<usize>, new: usize) -> Result<(), EditRefusal> {
         for (index, new_index) in old.zip(new..) {
-            self.indent_votes.count(self.old[index], self.actual[index], self.new[new_index]);
+            self.indent_votes.count_line(self.old[index], self.actual[index], self.new[new_index]);
             self.put_same_body(index, new_index)?;
         }
         Ok(())
@@ -132,18 +133,18 @@ impl LineMerge<'_> {
 
     /// Handles a hunk, in which some lines may only have changed their indentation.
     fn put_hunk(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
-        let (mut at, mut new_index) = (old.start, new.start);
+        let (mut old_index, mut new_index) = (old.start, new.start);
         let hunks = diff::hunks(&bodies(&self.old[old.clone()]), &bodies(&self.new[new.clone()]));
         for hunk in hunks {
             let (old_range, new_range) = (
                 hunk.old.start + old.start..hunk.old.end + old.start,
                 hunk.new.start + new.start..hunk.new.end + new.start,
             );
-            self.put_unchanged(at..old_range.start, new_index)?;
-            (at, new_index) = (old_range.end, new_range.end);
+            self.put_unchanged(old_index..old_range.start, new_index)?;
+            (old_index, new_index) = (old_range.end, new_range.end);
             self.put_changed(old_range, new_range)?;
         }
-        self.put_unchanged(at..old.end, new_index)
+        self.put_unchanged(old_index..old.end, new_index)
     }
 
     /// Whether only one line was quoted, without its indentation, and all following lines of `new` already have that
@@ -225,7 +226,7 @@ impl LineMerge<'_> {
         if old.body.is_empty() {
             return Ok(format!("{}{body}{trail}", self.mapped_lead(new_index)?));
         }
-        self.indent_votes.count(old, actual, new);
+        self.indent_votes.count_line(old, actual, new);
         let lead = if lead_of(&old) == lead_of(&new) {
             actual.lead.to_owned()
         } else {
@@ -269,7 +270,7 @@ impl LineMerge<'_> {
     }
 
     /// Refuses a change that moves a line with typographic characters and spells it with plain ones.
-    fn check_moved(&self) -> Result<(), EditRefusal> {
+    fn check_moved_lines(&self) -> Result<(), EditRefusal> {
         let mut budget = MAX_COMPARISONS;
         for (change, (removed, added)) in self.changes.iter().enumerate() {
             for index in removed.clone() {
@@ -354,26 +355,28 @@ fn pair_lines(old: &[LineParts<'_>], new: &[LineParts<'_>]) -> Vec<Option<usize>
         .iter()
         .map(|new| old.iter().map(|old| similarity(old.body, new.body)).collect())
         .collect();
-    // `best[new_index][at]` is the highest total similarity of the lines from `new_index` and `at` on, paired in order.
+    // `best[new_index][old_index]` is the highest total similarity of the lines from `new_index` and `old_index` on, paired in order.
     let mut best = vec![vec![0.0_f64; old.len() + 1]; new.len() + 1];
     for new_index in (0..new.len()).rev() {
-        for at in (0..old.len()).rev() {
-            let paired = best[new_index + 1][at + 1] + similarities[new_index][at];
-            best[new_index][at] = paired.max(best[new_index + 1][at]).max(best[new_index][at + 1]);
+        for old_index in (0..old.len()).rev() {
+            let paired = best[new_index + 1][old_index + 1] + similarities[new_index][old_index];
+            best[new_index][old_index] =
+                paired.max(best[new_index + 1][old_index]).max(best[new_index][old_index + 1]);
         }
     }
     let mut pairs = vec![None; new.len()];
-    let (mut new_index, mut at) = (0, 0);
-    while new_index < new.len() && at < old.len() {
-        if similarities[new_index][at] > 0.0
-            && best[new_index][at] <= best[new_index + 1][at + 1] + similarities[new_index][at]
+    let (mut new_index, mut old_index) = (0, 0);
+    while new_index < new.len() && old_index < old.len() {
+        if similarities[new_index][old_index] > 0.0
+            && best[new_index][old_index]
+                <= best[new_index + 1][old_index + 1] + similarities[new_index][old_index]
         {
-            pairs[new_index] = Some(at);
-            (new_index, at) = (new_index + 1, at + 1);
-        } else if best[new_index][at] <= best[new_index + 1][at] {
+            pairs[new_index] = Some(old_index);
+            (new_index, old_index) = (new_index + 1, old_index + 1);
+        } else if best[new_index][old_index] <= best[new_index + 1][old_index] {
             new_index += 1;
         } else {
-            at += 1;
+            old_index += 1;
         }
     }
     pairs

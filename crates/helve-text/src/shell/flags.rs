@@ -65,7 +65,7 @@ impl ArgParser<'_> {
         self.parsed.arguments.push(Argument { role, word, value, flag, end: word + 1 });
     }
 
-    /// Returns a value in the same word as its flag. It may be a glob, like the word.
+    /// Returns a value that is in the same word as its flag. The value may be a glob if the word is one.
     fn attached_value(&self, role: ArgRole, at: usize, value: &str) -> Word {
         let is_glob = matches!(self.words[at], Word::Glob(_)) && value.contains(['*', '?', '[']);
         if is_glob && role != ArgRole::Text {
@@ -139,7 +139,7 @@ impl ArgParser<'_> {
         let Some(word) = self.words.get(at) else { return };
         self.at += 1;
         self.parsed.roles[at] = WordRole::Value;
-        // If the table is wrong about the value, a flag must not go unnoticed.
+        // If the table is wrong and the flag takes no value, the word may be a flag itself. It must not go unnoticed.
         let is_letter = |c: char| c == '-' || c.is_ascii_alphabetic();
         let is_mode_value = role == ArgRole::Mode && word.literal().is_some_and(is_mode);
         if !is_mode_value
@@ -163,7 +163,7 @@ impl ArgParser<'_> {
         }
     }
 
-    /// Selects the block for `python -m pytest`. Any other module gets all remaining words.
+    /// Selects the block of a listed module, as in `python -m pytest`. Any other module gets all remaining words.
     fn enter_module(&mut self, role: ArgRole, flag: &str, value: &str) {
         if role != ArgRole::Module {
             return;

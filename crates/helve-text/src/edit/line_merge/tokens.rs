@@ -209,9 +209,9 @@ impl MergeSides<'_> {
     fn merge(&self, aligned: &[Option<usize>]) -> Result<String, char> {
         self.check_typography(aligned)?;
         let mut merged = String::new();
-        for (to, word) in self.new.iter().enumerate() {
-            merged.push_str(&self.gap(aligned, to)?);
-            match aligned[to] {
+        for (new_index, word) in self.new.iter().enumerate() {
+            merged.push_str(&self.gap(aligned, new_index)?);
+            match aligned[new_index] {
                 Some(at) => merged.push_str(self.actual[at].text),
                 None => merged.push_str(&self.spelling.spell(word.text)?),
             }
@@ -221,10 +221,10 @@ impl MergeSides<'_> {
 
     /// Returns the blanks before a new word. They are the file's if `old` has the same blanks before this word, or
     /// after the previous one.
-    fn gap(&self, aligned: &[Option<usize>], to: usize) -> Result<String, char> {
-        let gap = self.new[to].gap;
-        let own = aligned[to];
-        let after_last = to
+    fn gap(&self, aligned: &[Option<usize>], new_index: usize) -> Result<String, char> {
+        let gap = self.new[new_index].gap;
+        let own = aligned[new_index];
+        let after_previous = new_index
             .checked_sub(1)
             .and_then(|last| aligned[last])
             .map(|at| at + 1)
@@ -232,14 +232,14 @@ impl MergeSides<'_> {
         let actual_gap = |at: Option<usize>| {
             at.filter(|at| self.old[*at].gap == gap).map(|at| self.actual[at].gap)
         };
-        match (actual_gap(own), actual_gap(after_last)) {
+        match (actual_gap(own), actual_gap(after_previous)) {
             (Some(actual), None) | (None, Some(actual)) => Ok(actual.to_owned()),
             (Some(actual), Some(other)) if actual == other => Ok(actual.to_owned()),
             (Some(actual), Some(other)) if typography_differs(actual, other) => {
                 Err(typographic_char(actual).or(typographic_char(other)).unwrap_or(' '))
             }
             (Some(_), Some(_)) | (None, None) => {
-                let lost_typography = [own, after_last]
+                let lost_typography = [own, after_previous]
                     .into_iter()
                     .flatten()
                     .find(|at| typography_differs(self.old[*at].gap, self.actual[*at].gap));
@@ -254,20 +254,21 @@ impl MergeSides<'_> {
 
     /// Refuses to rewrite typographic characters of the file that are quoted differently.
     fn check_typography(&self, aligned: &[Option<usize>]) -> Result<(), char> {
-        let (mut next, mut to) = (0, 0);
-        while next < self.old.len() || to < self.new.len() {
-            let end =
-                (to..self.new.len()).find(|to| aligned[*to].is_some()).unwrap_or(self.new.len());
-            let stop = aligned.get(end).copied().flatten().unwrap_or(self.old.len());
+        let (mut old_start, mut new_start) = (0, 0);
+        while old_start < self.old.len() || new_start < self.new.len() {
+            let new_end = (new_start..self.new.len())
+                .find(|new_index| aligned[*new_index].is_some())
+                .unwrap_or(self.new.len());
+            let old_end = aligned.get(new_end).copied().flatten().unwrap_or(self.old.len());
             if let Some(character) = rewritten_typographic(
-                &self.old[next..stop],
-                &self.actual[next..stop],
-                &self.new[to..end],
+                &self.old[old_start..old_end],
+                &self.actual[old_start..old_end],
+                &self.new[new_start..new_end],
             ) {
                 return Err(character);
             }
-            next = stop + 1;
-            to = end + 1;
+            old_start = old_end + 1;
+            new_start = new_end + 1;
         }
         Ok(())
     }

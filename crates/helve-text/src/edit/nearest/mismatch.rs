@@ -91,12 +91,12 @@ fn content_line_count(view: &View<'_>) -> usize {
 
 /// Returns the pairs of quoted and found lines that are equal.
 fn equal_lines(quoted_keys: &[u64], found: &[u64]) -> Vec<(usize, usize)> {
-    let (mut pairs, mut at, mut to) = (Vec::new(), 0, 0);
+    let (mut pairs, mut at, mut found_at) = (Vec::new(), 0, 0);
     for hunk in diff::hunks(quoted_keys, found) {
-        pairs.extend((at..hunk.old.start).zip(to..));
-        (at, to) = (hunk.old.end, hunk.new.end);
+        pairs.extend((at..hunk.old.start).zip(found_at..));
+        (at, found_at) = (hunk.old.end, hunk.new.end);
     }
-    pairs.extend((at..quoted_keys.len()).zip(to..found.len()));
+    pairs.extend((at..quoted_keys.len()).zip(found_at..found.len()));
     pairs
 }
 

@@ -18,7 +18,7 @@ pub(super) fn find_anchors(
 ) -> Result<Option<Vec<usize>>, PlacementProblem> {
     let mut anchors: Option<Vec<usize>> = None;
     for hint in &hunk.hints {
-        file.spend(file.count)?;
+        file.spend(file.line_count)?;
         let found = matching_lines(file, hint);
         let inner = search_regions(file, anchors.as_deref())
             .map(|region| {
@@ -49,7 +49,7 @@ fn matching_lines(file: &IndexedFile<'_, '_>, hint: &str) -> Vec<usize> {
         &|line| line.trim_start().starts_with(trimmed),
     ];
     let matching = |is_match: &dyn Fn(&str) -> bool| {
-        (0..file.count).filter(|index| is_match(file.line(*index))).collect::<Vec<_>>()
+        (0..file.line_count).filter(|index| is_match(file.line(*index))).collect::<Vec<_>>()
     };
     comparisons.into_iter().map(matching).find(|lines| !lines.is_empty()).unwrap_or_default()
 }
@@ -131,7 +131,7 @@ fn block_of(file: &IndexedFile<'_, '_>, anchor: usize) -> Range<usize> {
             || depth(file, *index) > depth(file, anchor)
             || text.starts_with(['{', '}', ')', ']']) && depth(file, *index) == depth(file, anchor)
     };
-    anchor..anchor + 1 + (anchor + 1..file.count).take_while(is_inside).count()
+    anchor..anchor + 1 + (anchor + 1..file.line_count).take_while(is_inside).count()
 }
 
 fn depth(file: &IndexedFile<'_, '_>, index: usize) -> usize {

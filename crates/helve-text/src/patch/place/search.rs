@@ -24,7 +24,7 @@ pub(super) const MAX_LISTED: usize = 100;
 pub(super) struct IndexedFile<'v, 'a> {
     pub(super) view: &'v View<'a>,
     /// Number of lines, without the empty one after the last newline.
-    pub(super) count: usize,
+    pub(super) line_count: usize,
     /// The key of each line.
     keys: Vec<u64>,
     /// The lines with each key that occurs in the patch.
@@ -36,8 +36,8 @@ pub(super) struct IndexedFile<'v, 'a> {
 impl<'v, 'a> IndexedFile<'v, 'a> {
     pub(super) fn new(view: &'v View<'a>, hunks: &[PatchHunk]) -> IndexedFile<'v, 'a> {
         let empty_last = usize::from(view.line(view.line_count() - 1).is_empty());
-        let count = view.line_count() - empty_last;
-        let keys: Vec<u64> = (0..count).map(|index| line_key(view.line(index))).collect();
+        let line_count = view.line_count() - empty_last;
+        let keys: Vec<u64> = (0..line_count).map(|index| line_key(view.line(index))).collect();
         let mut index: HashMap<u64, Vec<usize>> = hunks
             .iter()
             .flat_map(PatchHunk::old_lines)
@@ -48,7 +48,7 @@ impl<'v, 'a> IndexedFile<'v, 'a> {
                 positions.push(at);
             }
         }
-        IndexedFile { view, count, keys, index, budget: Cell::new(MAX_COMPARED) }
+        IndexedFile { view, line_count, keys, index, budget: Cell::new(MAX_COMPARED) }
     }
 
     pub(super) fn line(&self, index: usize) -> &'v str {
@@ -113,7 +113,7 @@ pub(super) fn find_candidates(
     }
     let found = possible_candidates(file, hunk)?;
     let anchors = hints::find_anchors(file, hunk)?;
-    let is_at_end = |candidate: &HunkCandidate| candidate.lines.end == file.count;
+    let is_at_end = |candidate: &HunkCandidate| candidate.lines.end == file.line_count;
     for region in hints::search_regions(file, anchors.as_deref()) {
         let inside = found.iter().filter(|candidate| {
             region.contains(candidate) && (!hunk.at_end || is_at_end(candidate))
@@ -138,9 +138,9 @@ fn insertions(
     hunk: &PatchHunk,
 ) -> Result<Vec<HunkCandidate>, PlacementProblem> {
     let lines = match (hints::find_anchors(file, hunk)?, hunk.old_start) {
-        _ if hunk.at_end || file.count == 0 => vec![file.count],
+        _ if hunk.at_end || file.line_count == 0 => vec![file.line_count],
         (Some(anchors), _) => anchors.into_iter().map(|anchor| anchor + 1).collect(),
-        (None, None) => vec![file.count],
+        (None, None) => vec![file.line_count],
         // Inserting before the first line is well defined. Any other number is unreliable, because the file may have
         // changed.
         (None, Some(1)) => vec![0],
@@ -182,7 +182,7 @@ fn possible_candidates(
     };
     let wanted: Vec<u64> = old(core.clone()).map(|line| line_key(&line.text)).collect();
     let (head, tail) = (core.start, hunk.lines.len() - core.end);
-    let is_blank = |index: usize| index < file.count && file.line(index).trim().is_empty();
+    let is_blank = |index: usize| index < file.line_count && file.line(index).trim().is_empty();
     let mut candidates = Vec::new();
     for start in file.find_starts(&wanted)? {
         let end = start + wanted.len();
