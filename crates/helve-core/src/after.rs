@@ -1,4 +1,4 @@
-//! What runs after a write: formatters and language servers.
+//! Formatters and language servers, which run after a write.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub trait AfterWrite: Send + Sync {
     /// Returns the formatted content; `None` to leave the file as it is.
     fn format<'a>(&'a self, path: &'a Resolved, bytes: &'a Bytes) -> BoxFuture<'a, Option<Bytes>>;
 
-    /// Returns problems in the files as they are now.
+    /// Returns problems in the written files.
     fn diagnose<'a>(&'a self, written: &'a [WrittenFile]) -> BoxFuture<'a, Vec<Diagnostic>>;
 }
 
@@ -35,9 +35,9 @@ pub struct WrittenFile {
     pub shown: String,
     /// The content now; `None` if the file was removed.
     pub bytes: Option<Bytes>,
-    /// Whether somebody else had changed the file in the meantime. Their change was kept.
+    /// Whether somebody else changed the file during the call, so that both changes were merged.
     pub rebased: bool,
-    /// How many hard links the file had.
+    /// Number of hard links that the file had.
     pub hard_links: u64,
     /// What happened to the other hard links.
     pub link_mode: HardLinks,

@@ -1,4 +1,4 @@
-//! A call: what came in, how it is identified, what became of it.
+//! A call: its arguments, its identity and its result.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct ToolCall {
     pub name: String,
     pub input: Input,
     pub origin: Origin,
-    /// Answers sent along with the call: a retry after an ask that could not wait.
+    /// Answers to asks, sent along with the call. A client that cannot wait for an ask repeats the call with the answer.
     pub answers: HashMap<AskKey, Reply>,
 }
 
@@ -32,13 +32,13 @@ impl ToolCall {
     }
 }
 
-/// Why a call exists.
+/// Who made a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     Model,
-    /// A person made the call, so an ask about it is already answered.
+    /// A person, who need not be asked about their own call.
     Person,
-    /// Another call made it.
+    /// Another call, in which this one is nested.
     Inside {
         parent: String,
     },
@@ -54,11 +54,12 @@ pub struct CallRef {
     pub agent: String,
     pub tool: String,
     pub origin: Origin,
+    /// Number of calls around this one.
     pub depth: u8,
     pub answers: HashMap<AskKey, Reply>,
 }
 
-/// The deepest level of nested calls and sub-agents.
+/// Maximum depth of nested calls and sub-agents.
 pub const MAX_DEPTH: u8 = 4;
 
 /// The result of a call.

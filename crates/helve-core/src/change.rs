@@ -173,8 +173,8 @@ impl CommitJob {
             let commit = changes.iter().map(FileChange::to_commit_change).collect();
             let conflict = match machine.commit(commit).await {
                 Ok(committed) => {
-                    let done = CommittedChanges { changes, new_hashes, committed, is_rebased };
-                    return self.finish(entry, done).await;
+                    let result = CommittedChanges { changes, new_hashes, committed, is_rebased };
+                    return self.finish(entry, result).await;
                 }
                 Err(CommitError::Conflict { at, .. }) => at,
                 Err(error) => {
@@ -233,17 +233,17 @@ impl CommitJob {
                 .flat_map(|(change, new_hash)| change.before_images(*new_hash))
                 .collect(),
         };
-        let begun = self.session.workspace.journal().begin(&entry).await;
-        begun.map_err(|err| CommitFailure::Journal { why: err.to_string() })
+        let entry_id = self.session.workspace.journal().begin(&entry).await;
+        entry_id.map_err(|err| CommitFailure::Journal { why: err.to_string() })
     }
 
     /// Formats the changed files, completes the journal entry, and collects diagnostics.
     async fn finish(
         &self,
         entry: EntryId,
-        done: CommittedChanges,
+        result: CommittedChanges,
     ) -> Result<(AppliedChanges, Vec<PathBuf>), CommitFailure> {
-        let CommittedChanges { changes, new_hashes, committed, is_rebased } = done;
+        let CommittedChanges { changes, new_hashes, committed, is_rebased } = result;
         let (mut written, mut after) = (Vec::new(), Vec::new());
         for (at, change) in changes.iter().enumerate() {
             let image = change.content().zip(new_hashes[at]).zip(committed[at].mode);

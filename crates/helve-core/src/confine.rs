@@ -1,6 +1,6 @@
 //! Sandbox modes, and the plan of what a sandboxed command may write.
 
-mod denied;
+mod denials;
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use helve_policy::builtin;
 
 use crate::process::{Network, SandboxPlan};
 
-pub use denied::{MAX_DENIALS, SandboxDenial, find_denials};
+pub use denials::{MAX_DENIALS, SandboxDenial, find_denials};
 
 /// Sandbox modes, from loosest to strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub enum Sandbox {
 impl Sandbox {
     pub const ALL: [Sandbox; 3] = [Sandbox::Off, Sandbox::WorkspaceWrite, Sandbox::ReadOnly];
 
-    /// The value in the configuration.
+    /// The text of this value in configuration files.
     pub fn as_str(self) -> &'static str {
         match self {
             Sandbox::Off => "off",
@@ -34,8 +34,8 @@ impl Sandbox {
     }
 }
 
-/// Returns the plan: what may be written, and what stays protected. Both folders are absolute, with every link followed; `scratch` is the
-/// command's folder for temporary files.
+/// Returns what a sandboxed command may write, and what stays protected; `None` without a sandbox. Both folders are absolute,
+/// with every link followed; `scratch` is the command's folder for temporary files.
 pub fn plan(
     sandbox: Sandbox,
     network: Network,
@@ -57,12 +57,12 @@ pub fn plan(
 pub struct LinkedWorktree {
     /// The worktree's own folder, below `worktrees` of the repository.
     pub git_dir: PathBuf,
-    /// The folders it shares and that exist: objects, refs, logs.
+    /// Existing folders that it shares with the repository: objects, refs, logs.
     pub shared: Vec<PathBuf>,
 }
 
-/// Lets a command commit in a linked worktree, although the repository lies outside the root. Settings and hooks stay
-/// protected.
+/// Extends a plan so that a command can commit in a linked worktree, whose repository is outside the root. Settings and hooks
+/// stay protected.
 pub fn allow_linked_worktree(plan: &mut SandboxPlan, root: &Path, linked: LinkedWorktree) {
     if !plan.writable.iter().any(|folder| folder == root) {
         return;
@@ -75,13 +75,13 @@ pub fn allow_linked_worktree(plan: &mut SandboxPlan, root: &Path, linked: Linked
     plan.writable.extend(linked.shared);
 }
 
-/// Files that locate the repository or may run programs.
+/// Files of a worktree's git folder that locate the repository or can make git run programs.
 const PROTECTED_IN_WORKTREE_DIR: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
 
 /// Whether a plan forbids writing to a path.
 pub fn denies_write(plan: &SandboxPlan, path: &Path) -> bool {
-    let below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
-    !below(&plan.writable) || below(&plan.protected)
+    let is_below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
+    !is_below(&plan.writable) || is_below(&plan.protected)
 }
 
 #[cfg(test)]

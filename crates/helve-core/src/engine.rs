@@ -218,7 +218,7 @@ impl RunningCall {
             let words = self.session.dialect.words;
             let outcome = tokio::select! {
                 biased;
-                outcome = hook::guarded(running, self.engine.timeouts.hook) => outcome,
+                outcome = hook::run_hook(running, self.engine.timeouts.hook) => outcome,
                 // No effect has happened yet.
                 () = self.cancel.cancelled() => return Err(words.aborted()),
             };

@@ -1,4 +1,4 @@
-//! Events: what happens to calls. The state of a call is a fold over its events.
+//! Events of calls. The state of a call is a fold over its events.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event that happens now.
+    /// Makes an event with the present time.
     pub fn now(call: &CallRef, kind: EventKind) -> Self {
         Self {
             call: call.id.clone(),
@@ -58,7 +58,7 @@ pub enum EventKind {
     Edited {
         path: PathBuf,
     },
-    /// A person is being asked.
+    /// A person was asked.
     Asked {
         summary: String,
     },
@@ -68,12 +68,12 @@ pub enum EventKind {
     Finished(CallOutcome),
 }
 
-/// Progress of a running call. Each given field replaces its previous value.
+/// Progress of a running call. Fields that are set replace their previous values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     pub title: Option<String>,
     pub metadata: Map<String, Value>,
-    /// Text for a person who watches.
+    /// Text for a person who watches the call.
     pub text: Option<String>,
     /// Units done, and the total if it is known.
     pub units_done: Option<(u64, Option<u64>)>,
@@ -119,7 +119,7 @@ pub struct CallState {
     pub ended: Option<Millis>,
 }
 
-/// The value of [`CallState::error`] for a call that a crash left running.
+/// The value of [`CallState::error`] for a call that was running when Helve crashed.
 pub const INTERRUPTED: &str = "interrupted";
 
 impl CallState {
@@ -162,8 +162,8 @@ impl CallState {
                 if let Some(title) = &progress.title {
                     self.title.clone_from(title);
                 }
-                let news = progress.metadata.iter();
-                self.metadata.extend(news.map(|(key, value)| (key.clone(), value.clone())));
+                let entries = progress.metadata.iter();
+                self.metadata.extend(entries.map(|(key, value)| (key.clone(), value.clone())));
             }
             EventKind::Finished(outcome) => {
                 self.ended = Some(event.at);
@@ -188,16 +188,16 @@ impl CallState {
     }
 }
 
-/// The event bus. Sending never waits; a subscriber that lags misses events and learns how many.
+/// Sends events to all subscribers without waiting. A subscriber that is too slow misses events and learns how many.
 #[derive(Clone, Debug)]
 pub struct Events(broadcast::Sender<Event>);
 
-/// How many events a subscriber may lag behind.
-const QUEUE: usize = 1024;
+/// Number of events that a subscriber may lag behind before it misses some.
+const QUEUE_LENGTH: usize = 1024;
 
 impl Default for Events {
     fn default() -> Self {
-        Self(broadcast::Sender::new(QUEUE))
+        Self(broadcast::Sender::new(QUEUE_LENGTH))
     }
 }
 
@@ -225,7 +225,7 @@ pub enum EventDelivery {
 }
 
 impl Subscription {
-    /// Returns the next event; `None` when the bus is gone.
+    /// Returns the next event; `None` when there will be no more.
     pub async fn next(&mut self) -> Option<EventDelivery> {
         match self.0.recv().await {
             Ok(event) => Some(EventDelivery::Event(event)),

@@ -14,7 +14,7 @@ use crate::machine::{DirListing, FileKind, MachineError, Place, WindowLines, Win
 use crate::output::ToolError;
 use crate::paths;
 use crate::recorder::Recorder;
-use crate::resolved::{Resolved, Roots, lexical};
+use crate::resolved::{Resolved, Roots, normalize};
 use crate::seen::SeenContent;
 use crate::session::Session;
 
@@ -42,7 +42,7 @@ impl Files {
     }
 
     /// Reads some lines of a file. A caller that shows them to the model must then call [`Files::mark_seen`].
-    pub async fn window(
+    pub async fn read_window(
         &self,
         grant: &Grant<'_>,
         path: &Resolved,
@@ -59,7 +59,7 @@ impl Files {
     }
 
     /// Reads a whole file and records that the session has seen it. Fails if it is larger than `max_bytes`.
-    pub async fn whole(
+    pub async fn read_whole(
         &self,
         grant: &Grant<'_>,
         path: &Resolved,
@@ -126,7 +126,7 @@ async fn resolve_path(session: &Session, path: &Path) -> Resolved {
     match look_up(session, path).await {
         Ok(resolved) => resolved,
         // A path that cannot be looked up can still be judged; opening it will report the error.
-        Err(_) => make_resolved(session, path, lexical(path), None),
+        Err(_) => make_resolved(session, path, normalize(path), None),
     }
 }
 

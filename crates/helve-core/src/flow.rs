@@ -8,12 +8,12 @@ use tokio_util::sync::CancellationToken;
 
 /// The receiving end.
 ///
-/// The channel is bounded, so a slow reader slows the operation down.
+/// The channel is bounded, so a slow receiver slows the operation down.
 #[derive(Debug)]
 pub struct Flow<T, E> {
     items: mpsc::Receiver<T>,
     end: oneshot::Receiver<E>,
-    _stop: Stop,
+    _stop_on_drop: StopOnDrop,
 }
 
 /// The sending end.
@@ -21,18 +21,18 @@ pub struct Flow<T, E> {
 pub struct FlowSender<T, E> {
     items: mpsc::Sender<T>,
     end: oneshot::Sender<E>,
-    stop: CancellationToken,
-    dropped: Arc<AtomicBool>,
+    stop_token: CancellationToken,
+    stop_flag: Arc<AtomicBool>,
 }
 
-/// Signals that the receiver is gone, as a token to await and as a flag to poll.
+/// Tells the sender when the receiver is dropped, by a token to await and by a flag to poll.
 #[derive(Debug)]
-struct Stop {
+struct StopOnDrop {
     token: CancellationToken,
     flag: Arc<AtomicBool>,
 }
 
-impl Drop for Stop {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.flag.store(true, Ordering::Relaxed);
         self.token.cancel();
@@ -40,15 +40,15 @@ impl Drop for Stop {
 }
 
 impl<T, E> Flow<T, E> {
-    /// Creates both ends, with room for `capacity` items (at least one) between them.
+    /// Creates both ends of a channel for `capacity` items, at least one.
     pub fn channel(capacity: usize) -> (FlowSender<T, E>, Self) {
         let (item_sender, items) = mpsc::channel(capacity.max(1));
         let (end_sender, end) = oneshot::channel();
-        let (stop, dropped) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
-        let _stop = Stop { token: stop.clone(), flag: dropped.clone() };
+        let (stop_token, stop_flag) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
+        let _stop_on_drop = StopOnDrop { token: stop_token.clone(), flag: stop_flag.clone() };
         (
-            FlowSender { items: item_sender, end: end_sender, stop, dropped },
-            Self { items, end, _stop },
+            FlowSender { items: item_sender, end: end_sender, stop_token, stop_flag },
+            Self { items, end, _stop_on_drop },
         )
     }
 
@@ -77,17 +77,17 @@ impl<T, E> FlowSender<T, E> {
         self.items.blocking_send(item).is_ok()
     }
 
-    /// Fires when the receiver is gone.
+    /// Cancelled when the receiver is dropped.
     pub fn stop_token(&self) -> &CancellationToken {
-        &self.stop
+        &self.stop_token
     }
 
-    /// The same signal as a flag, for threads that poll it often.
+    /// Set when the receiver is dropped. Cheaper to poll than the token.
     pub fn stop_flag(&self) -> Arc<AtomicBool> {
-        self.dropped.clone()
+        self.stop_flag.clone()
     }
 
-    /// Sends the final value. The receiver may be gone.
+    /// Sends the final value. Does nothing if the receiver was dropped.
     pub fn finish(self, end: E) {
         self.end.send(end).ok();
     }
@@ -98,22 +98,22 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn items_then_the_end() {
+    async fn the_final_value_comes_after_all_items() {
         let (sender, mut flow) = Flow::channel(1);
         let sending = std::thread::spawn(move || {
             let all = (0..5).all(|item| sender.send(item));
             sender.finish(all);
         });
-        let mut seen = Vec::new();
+        let mut received = Vec::new();
         while let Some(item) = flow.next().await {
-            seen.push(item);
+            received.push(item);
         }
-        assert_eq!((seen, flow.end().await), (vec![0, 1, 2, 3, 4], Some(true)));
+        assert_eq!((received, flow.end().await), (vec![0, 1, 2, 3, 4], Some(true)));
         assert!(sending.join().is_ok());
     }
 
     #[tokio::test]
-    async fn dropping_the_flow_stops_the_sender() {
+    async fn dropping_the_flow_signals_the_sender() {
         let (sender, flow) = Flow::<u8, ()>::channel(1);
         assert!(!sender.stop_token().is_cancelled());
         drop(flow);

@@ -1,4 +1,4 @@
-//! Hooks before and after calls: plugins, auditing, policy of an embedding program.
+//! Hooks that run before and after calls, for plugins, auditing, or the policy of an embedding program.
 
 use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
@@ -11,17 +11,18 @@ use crate::BoxFuture;
 use crate::call::{CallRef, ToolCall, ToolResult};
 use crate::dialect::HookFault;
 
-/// Sees every call of a workspace. Asynchronous, because a plugin may be another process.
+/// Sees every call of a workspace, and may change or refuse it. The methods are asynchronous because a plugin may be another
+/// process.
 ///
-/// Permission is judged on the arguments as the hooks left them. A `before` that fails, panics or times out refuses the
-/// call; such an `after` is ignored.
+/// Permission is judged on the arguments after all hooks have run. If `before` or `spawn` fails, panics or times out, the
+/// call is refused; if `after` does, its changes are discarded.
 pub trait Hook: Send + Sync {
     fn name(&self) -> &str;
 
     /// May rewrite the arguments, or refuse with a reason.
     fn before<'a>(
         &'a self,
-        _who: &'a CallRef,
+        _call_ref: &'a CallRef,
         _call: &'a mut ToolCall,
     ) -> BoxFuture<'a, Result<(), Arc<str>>> {
         Box::pin(async { Ok(()) })
@@ -30,7 +31,7 @@ pub trait Hook: Send + Sync {
     /// May change a shell command before it is judged, or refuse with a reason.
     fn spawn<'a>(
         &'a self,
-        _who: &'a CallRef,
+        _call_ref: &'a CallRef,
         _planned: &'a mut PlannedCommand,
     ) -> BoxFuture<'a, Result<(), Arc<str>>> {
         Box::pin(async { Ok(()) })
@@ -39,7 +40,7 @@ pub trait Hook: Send + Sync {
     /// May change the result.
     fn after<'a>(
         &'a self,
-        _who: &'a CallRef,
+        _call_ref: &'a CallRef,
         _call: &'a ToolCall,
         _result: &'a mut ToolResult,
     ) -> BoxFuture<'a, ()> {
@@ -52,21 +53,21 @@ pub trait Hook: Send + Sync {
 pub struct PlannedCommand {
     pub command: String,
     pub description: String,
-    /// As given by the call: relative to the root, or absolute.
+    /// The working directory as the call gave it: relative to the root, or absolute.
     pub folder: String,
     /// Variables to set in addition to those of every command.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// Awaits a hook that may refuse. A panic or a timeout counts as a refusal.
-pub(crate) async fn guarded(
+/// Awaits a hook that may refuse the call. A panic or a timeout counts as a refusal.
+pub(crate) async fn run_hook(
     running: BoxFuture<'_, Result<(), Arc<str>>>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<(), HookFault> {
-    match tokio::time::timeout(patience, AssertUnwindSafe(running).catch_unwind()).await {
+    match tokio::time::timeout(timeout, AssertUnwindSafe(running).catch_unwind()).await {
         Ok(Ok(Ok(()))) => Ok(()),
         Ok(Ok(Err(reason))) => Err(HookFault::Refused(reason)),
         Ok(Err(_panic)) => Err(HookFault::Panicked),
-        Err(_elapsed) => Err(HookFault::TimedOut(patience)),
+        Err(_elapsed) => Err(HookFault::TimedOut(timeout)),
     }
 }

@@ -1,4 +1,4 @@
-//! Where things happen: one machine with its files, processes, environment and home folder.
+//! A host: one machine with its environment and home folder.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Host {
         &self.machine
     }
 
-    /// `None` if no process can be started there.
+    /// Returns the operations on processes; `None` if none can be started.
     pub fn processes(&self) -> Option<Arc<dyn Processes>> {
         self.machine.processes()
     }

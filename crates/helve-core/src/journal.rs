@@ -9,9 +9,9 @@ use crate::event::Millis;
 use crate::machine::commit::ContentHash;
 use crate::store::StoreError;
 
-/// Records the content of files before calls change them. Bounded by size and age.
+/// Records the content of files before calls change them. Old entries expire.
 pub trait Journal: Send + Sync {
-    /// Records the present content durably, before any file changes.
+    /// Records the present content on disk. Called before any file changes.
     fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>>;
 
     /// Marks a change as applied, with the new content of each file.
@@ -28,7 +28,7 @@ pub trait Journal: Send + Sync {
     fn entries<'a>(
         &'a self,
         root: &'a Path,
-        most: usize,
+        max_entries: usize,
     ) -> BoxFuture<'a, Result<Vec<RecordedChange>, StoreError>>;
 
     /// Returns everything a call changed; `None` if it changed nothing or the record has expired.
@@ -56,6 +56,7 @@ pub struct JournalEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BeforeImage {
     pub path: PathBuf,
+    /// The old content; `None` if there was no file.
     pub image: Option<FileImage>,
     /// Hash of the intended content; `None` if the file is to be removed.
     pub intended: Option<ContentHash>,
@@ -94,13 +95,14 @@ pub struct ChangedFile {
     pub after: AfterImage,
 }
 
-/// The state that a call left behind.
+/// The state of a file after a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterImage {
-    /// As the call recorded it; `None` if it left no file.
+    /// The call recorded this state; `None` if it left no file.
     Known(Option<FileImage>),
-    /// The call was interrupted before it could record the state. This is what it intended; the file shows whether it got there.
+    /// The call was interrupted before it could record the state. This is the hash that it intended; whether the file was
+    /// written can only be seen from the file.
     Intended(Option<ContentHash>),
-    /// Unknown: the record has expired or is damaged.
+    /// The state is unknown, because the record has expired or is damaged.
     Lost,
 }

@@ -1,6 +1,6 @@
-//! The spine: what a tool is, how a call is judged and asked about, and how it runs from JSON to result.
+//! The core: tools, calls, sessions, permission, and the engine that runs a call from JSON to result.
 //!
-//! The traits that other crates implement are here too: [`Machine`], [`process::Processes`], [`Store`],
+//! Other crates implement its traits: [`Machine`], [`process::Processes`], [`Store`],
 //! [`Outputs`], [`Journal`], [`Person`], [`Hook`], [`AfterWrite`].
 
 pub mod after;

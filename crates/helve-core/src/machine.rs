@@ -27,31 +27,32 @@ pub trait Machine: Send + Sync {
     /// Follows every link of an absolute path as far as the path exists. Reads no content.
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>>;
 
-    /// Reads some lines of a file of any size. Memory depends on the window alone.
+    /// Reads some lines of a file of any size. Memory use depends only on the window.
     fn window<'a>(
         &'a self,
         at: &'a Place,
         request: WindowRequest,
     ) -> BoxFuture<'a, Result<WindowLines, MachineError>>;
 
-    /// Reads a whole file, unless it is larger than `most`.
+    /// Reads a whole file. Fails if it is larger than `max_bytes`.
     fn read<'a>(
         &'a self,
         at: &'a Place,
-        most: u64,
+        max_bytes: u64,
     ) -> BoxFuture<'a, Result<FileContent, MachineError>>;
 
-    /// Applies all changes or none. This is the only operation that changes files. Once started it completes, even if the future is dropped.
+    /// Applies all changes or none. This is the only operation that changes files. Once started it completes, even if the
+    /// future is dropped.
     fn commit(
         &self,
         changes: Vec<CommitChange>,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>>;
 
-    /// Lists a folder, at most `most` entries, sorted by name.
+    /// Lists a folder, sorted by name, at most `max_entries` entries.
     fn list<'a>(
         &'a self,
         at: &'a Place,
-        most: usize,
+        max_entries: usize,
     ) -> BoxFuture<'a, Result<DirListing, MachineError>>;
 
     /// Finds files by name, in a deterministic order.
@@ -60,23 +61,25 @@ pub trait Machine: Send + Sync {
     /// Searches the lines of files, in a deterministic order.
     fn search(&self, request: SearchRequest) -> SearchFlow;
 
-    /// The processes of this same machine; `None` if it cannot start any.
+    /// Returns the operations on this machine's processes; `None` if it cannot start any.
     ///
-    /// The machine hands them out itself, so a command cannot be judged on one machine and run on another.
+    /// They belong to the machine, so that a command cannot be judged on one machine and run on another.
     fn processes(&self) -> Option<Arc<dyn Processes>> {
         None
     }
 }
 
-/// A path below a folder that was judged. It is opened from `anchor` without following links, so that a link that
-/// appears between judging and opening causes an error instead of leading elsewhere.
+/// A path that was judged. It is opened from the folder `anchor` without following links, so that a link that appears
+/// between judging and opening causes an error instead of leading elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     pub anchor: PathBuf,
+    /// The rest of the path, relative to `anchor`; may be empty.
     pub beneath: PathBuf,
 }
 
 impl Place {
+    /// The whole path.
     pub fn path(&self) -> PathBuf {
         if self.beneath.as_os_str().is_empty() {
             return self.anchor.clone();
@@ -98,7 +101,7 @@ pub struct LocatedPath {
 pub enum FileKind {
     File,
     Folder,
-    /// In listings only: a link whose target does not exist. Other links count as their target.
+    /// A link whose target does not exist. Only in listings, where other links have the kind of their target.
     DeadLink,
     Fifo,
     Socket,
@@ -112,9 +115,9 @@ pub struct WindowRequest {
     /// Counted from 1.
     pub first: u64,
     pub lines: u64,
-    /// Maximum bytes kept per line. The rest of a longer line is skipped.
+    /// Maximum bytes kept of each line. The rest of a longer line is skipped.
     pub line_bytes: usize,
-    /// Maximum bytes kept in total. The window ends before the line that would exceed it, unless it is the first.
+    /// Maximum bytes kept in total. The window ends before the line that would exceed this, but has at least one line.
     pub max_bytes: usize,
     pub deadline: Duration,
 }
@@ -124,10 +127,11 @@ pub struct WindowRequest {
 pub struct WindowLines {
     /// The kept bytes of all lines in sequence, without line endings. UTF-16 is converted to UTF-8.
     pub bytes: Bytes,
+    /// Where each line ends in `bytes`.
     pub lines: Vec<LineSpan>,
     /// The first line of the window, counted from 1.
     pub first: u64,
-    /// Whether more lines follow.
+    /// Whether the file has lines after the window.
     pub has_more: bool,
     /// Number of lines read from the start of the file. This is the total if `has_more` is false.
     pub lines_read: u64,
@@ -135,7 +139,7 @@ pub struct WindowLines {
     pub size: u64,
     /// The bytes of the file that the window covers, line endings included.
     pub range: Range<u64>,
-    /// Identifies the content, to tell later whether the file has changed.
+    /// Identifies the content, to find out later whether the file has changed.
     pub fingerprint: ContentFingerprint,
     /// The first bytes of the file, for detecting binary content.
     pub sample: Bytes,
@@ -148,6 +152,7 @@ pub enum ContentFingerprint {
     Whole(ContentHash),
     /// Hash of a window of a file that is too large to hash as a whole.
     Window(ContentHash),
+    /// No hash was computed.
     Nothing,
 }
 
@@ -163,10 +168,10 @@ pub struct LineSpan {
 impl WindowLines {
     /// Returns the kept bytes of each line and how many were left out.
     pub fn each(&self) -> impl Iterator<Item = (&[u8], u64)> {
-        let mut from = 0;
+        let mut start = 0;
         self.lines.iter().map(move |span| {
-            let line = self.bytes.get(from..span.end).unwrap_or_default();
-            from = span.end;
+            let line = self.bytes.get(start..span.end).unwrap_or_default();
+            start = span.end;
             (line, span.skipped)
         })
     }
@@ -197,7 +202,7 @@ pub struct ListedEntry {
     pub is_link: bool,
 }
 
-/// Why an operation on files failed. The dialect words it for a model.
+/// Why an operation on files failed. The dialect has the messages for models.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MachineError {
     #[error("the file does not exist")]

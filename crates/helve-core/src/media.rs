@@ -8,7 +8,7 @@ use crate::BoxFuture;
 
 /// Decodes images and documents. Bounded in size, memory and time; never panics.
 pub trait Media: Send + Sync {
-    /// Decodes bytes of a format.
+    /// Decodes a file of this format.
     fn decode(
         &self,
         bytes: Bytes,
@@ -16,7 +16,7 @@ pub trait Media: Send + Sync {
     ) -> BoxFuture<'_, Result<MediaContent, MediaError>>;
 }
 
-/// For builds without decoders.
+/// Decodes nothing. For builds without decoders.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMedia;
 
@@ -140,11 +140,11 @@ pub enum PagesEnd {
     /// The limit on pages or text was reached.
     LimitReached,
     TimedOut,
-    /// A stream decompresses to more than is safe, or objects contain one another.
+    /// The document would need too much memory: a stream decompresses to too much, or objects contain one another.
     Unsafe,
 }
 
-/// Why something could not be decoded. The dialect words it for a model.
+/// Why an image or document could not be decoded. The dialect has the messages for models.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MediaError {
     #[error("the content does not match the format")]
@@ -172,22 +172,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_and_name_say_what_a_file_claims_to_be() {
-        let content = |bytes: &[u8], expected| assert_eq!(MediaFormat::of_content(bytes), expected);
-        content(b"\x89PNG\r\n\x1a\n....", Some(MediaFormat::Png));
-        content(b"\xff\xd8\xff\xe0", Some(MediaFormat::Jpeg));
-        content(b"GIF89a", Some(MediaFormat::Gif));
-        content(b"GIF8 is a format", None);
-        content(b"RIFF\0\0\0\0WEBPVP8 ", Some(MediaFormat::Webp));
-        content(b"RIFF\0\0\0\0WAVEfmt ", None);
-        content(b"BMW and others", None);
-        content(b"BM\x46\0\0\0\0\0\0\0\x36", Some(MediaFormat::Bmp));
-        content(b"%PDF-1.7\n", Some(MediaFormat::Pdf));
-        content(b"", None);
-        let name = |name, expected| assert_eq!(MediaFormat::of_name(name), expected);
-        name("a.PNG", Some(MediaFormat::Png));
-        name("a.tar.jpeg", Some(MediaFormat::Jpeg));
-        name("png", None);
-        name("a.svg", None);
+    fn formats_are_detected_by_content_and_by_name() {
+        let check_content =
+            |bytes: &[u8], expected| assert_eq!(MediaFormat::of_content(bytes), expected);
+        check_content(b"\x89PNG\r\n\x1a\n....", Some(MediaFormat::Png));
+        check_content(b"\xff\xd8\xff\xe0", Some(MediaFormat::Jpeg));
+        check_content(b"GIF89a", Some(MediaFormat::Gif));
+        check_content(b"GIF8 is a format", None);
+        check_content(b"RIFF\0\0\0\0WEBPVP8 ", Some(MediaFormat::Webp));
+        check_content(b"RIFF\0\0\0\0WAVEfmt ", None);
+        check_content(b"BMW and others", None);
+        check_content(b"BM\x46\0\0\0\0\0\0\0\x36", Some(MediaFormat::Bmp));
+        check_content(b"%PDF-1.7\n", Some(MediaFormat::Pdf));
+        check_content(b"", None);
+        let check_name = |name, expected| assert_eq!(MediaFormat::of_name(name), expected);
+        check_name("a.PNG", Some(MediaFormat::Png));
+        check_name("a.tar.jpeg", Some(MediaFormat::Jpeg));
+        check_name("png", None);
+        check_name("a.svg", None);
     }
 }

@@ -1,6 +1,6 @@
 //! Processes on a machine: starting, watching and ending them.
 //!
-//! Requests and answers are plain data, as for files. A running process is identified by a handle.
+//! Requests and answers are plain data, as in [`crate::machine`]. A handle identifies a process.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -16,8 +16,7 @@ pub use helve_policy::ProcessId;
 
 /// Operations on processes.
 pub trait Processes: Send + Sync {
-    /// Starts a process. It ends by itself, by [`Processes::end`], or with Helve. Dropping the future before it resolves
-    /// ends the process too.
+    /// Starts a process. If the future is dropped before it resolves, the process is ended.
     fn spawn(&self, request: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>>;
 
     /// Waits for a condition, then returns the output since a cursor. Dropping the future ends the wait, not the process.
@@ -47,11 +46,11 @@ pub trait Processes: Send + Sync {
         signal: Signal,
     ) -> BoxFuture<'a, Result<(), ProcessError>>;
 
-    /// Ends the whole tree: TERM, [`GRACE`], KILL. Resolves with the number of ended processes when none is left.
+    /// Ends the whole tree: sends TERM, waits for [`GRACE`], then sends KILL. Returns the number of ended processes.
     fn end<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<usize, ProcessError>>;
 
-    /// Lists the processes that this and other Helve processes of the same user started, oldest first. Ended ones are
-    /// listed until their handle expires.
+    /// Lists the processes that any Helve process of the same user started, oldest first. Ended processes are listed until
+    /// their handle expires.
     fn list(&self) -> BoxFuture<'_, Vec<Process>>;
 
     /// Returns which sandboxing the machine supports.
@@ -74,7 +73,7 @@ pub struct Spawn {
     pub sandbox: Option<SandboxPlan>,
     pub output: OutputPolicy,
     pub lifetime: Lifetime,
-    /// Shown in process lists.
+    /// What process lists show about the process.
     pub about: ProcessInfo,
 }
 
@@ -124,9 +123,9 @@ pub struct Spool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// Ends with Helve, however Helve ends.
+    /// The process is ended when this Helve process ends, even by a crash.
     Helve,
-    /// Outlives this Helve process. Others of the same user can find it.
+    /// The process outlives this Helve process. Other Helve processes of the same user can find it.
     Detached,
 }
 
@@ -147,7 +146,7 @@ pub struct WatchRequest {
     pub from: u64,
     /// Maximum bytes to return.
     pub max_bytes: usize,
-    /// Which bytes to return if there are more.
+    /// Which bytes to return if there are more than `max_bytes`.
     pub excerpt: Excerpt,
     pub until: WaitCondition,
     pub deadline: Duration,
@@ -163,16 +162,17 @@ pub enum Excerpt {
 impl WatchRequest {
     /// Returns the byte range to return, given the amount of output so far.
     pub fn window(&self, output_len: u64) -> Range<u64> {
-        let (from, most) = (self.from.min(output_len), self.max_bytes as u64);
+        let (from, max) = (self.from.min(output_len), self.max_bytes as u64);
         match self.excerpt {
-            Excerpt::Newest => from.max(output_len.saturating_sub(most))..output_len,
-            Excerpt::Oldest => from..output_len.min(from.saturating_add(most)),
+            Excerpt::Newest => from.max(output_len.saturating_sub(max))..output_len,
+            Excerpt::Oldest => from..output_len.min(from.saturating_add(max)),
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitCondition {
+    /// Does not wait.
     Now,
     /// The process itself has ended and its output was read. Its children may live on.
     Ended,
@@ -199,8 +199,9 @@ pub struct WatchResult {
 /// Why the wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitOutcome {
+    /// The condition was met.
     Met,
-    /// The condition can no longer be met: everything has ended.
+    /// The condition can no longer be met, because all processes have ended.
     Impossible,
     Deadline,
 }
@@ -211,25 +212,27 @@ pub struct Process {
     pub id: ProcessId,
     pub about: ProcessInfo,
     pub state: ProcessState,
-    /// Live processes below it.
+    /// Live processes that it started, directly or indirectly.
     pub children: Vec<ProcessMember>,
-    /// A process that waits for input on its output pipe, as some editors without a terminal do. It will never receive any.
+    /// A process that reads from its own output pipe, where no input will ever arrive. Some editors do this if there is no
+    /// terminal.
     pub waiting_for_input: Option<ProcessMember>,
     /// CPU time of the live processes.
     pub cpu_time: Duration,
-    /// From its start to its end or to now, by a monotonic clock.
+    /// Time since the start, or from the start to the end, by a monotonic clock.
     pub elapsed: Duration,
     /// Bytes of kept output.
     pub output_bytes: u64,
     pub is_terminal: bool,
-    /// Whether another Helve process runs it.
+    /// Whether the process belongs to another Helve process.
     pub is_foreign: bool,
     pub spool: Option<PathBuf>,
-    /// System calls that the sandbox denied, each once, as far as they are reported.
+    /// Kinds of system calls that the sandbox denied, each once.
     pub denied_calls: Vec<DeniedCall>,
 }
 
-/// A kind of system call that the sandbox denied. Denied writes are not reported here; they are recognised by the error messages in the output.
+/// A kind of system call that the sandbox denied. Denied writes are not among them: they are found in the error messages of
+/// the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedCall {
     Network,
@@ -243,7 +246,7 @@ pub enum ProcessState {
     Exited(i32),
     /// Killed by this signal.
     Killed(i32),
-    /// Ended, and the exit status is unknown.
+    /// Ended with an unknown exit status.
     Lost,
 }
 
@@ -258,10 +261,11 @@ pub struct ProcessMember {
 /// All output, or its start and end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessOutput {
-    /// All of it if `left_out` is 0.
+    /// The start of the output, or all of it if `left_out` is 0.
     pub head: Bytes,
+    /// Number of bytes between `head` and `tail`.
     pub left_out: u64,
-    /// Starts at the beginning of a line if one is near.
+    /// The end of the output. It starts at the beginning of a line if possible.
     pub tail: Bytes,
     /// Number of lines in all output.
     pub lines: u64,
@@ -308,7 +312,7 @@ impl Default for Support {
     }
 }
 
-/// Why a process did not start. The dialect words it for a model.
+/// Why a process did not start. The dialect has the messages for models.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpawnError {
     #[error("program not found: {0}")]
@@ -343,7 +347,7 @@ pub enum ProcessError {
     Ended,
     #[error("the process has no terminal")]
     NoTerminal,
-    #[error("another Helve process runs it")]
+    #[error("the process belongs to another Helve process")]
     Foreign,
     #[error("{0}")]
     Other(String),

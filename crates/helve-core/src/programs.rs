@@ -1,7 +1,7 @@
 //! Judges commands, then runs them, for one call.
 //!
-//! [`Programs::prepare`] reads a script and works out what it may do (`judge`); nothing runs. With the grant,
-//! [`Programs::start`] runs exactly that script (`run`).
+//! [`Programs::prepare`] works out what a script may do and runs nothing (`judge`). With a grant, [`Programs::start`] runs
+//! exactly that script (`run`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,11 +27,12 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// How long commands may take here; `None` if none can be run.
+    /// Returns how long commands may take; `None` if the workspace cannot run commands.
     pub fn timeouts(&self) -> Option<CommandTimeouts> {
         self.shell().map(|shell| shell.timeouts)
     }
 
+    /// Returns what happens to processes that a command leaves running.
     pub fn leftovers(&self) -> Leftovers {
         self.shell().map_or(Leftovers::End, |shell| shell.leftovers)
     }

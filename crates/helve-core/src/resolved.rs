@@ -1,4 +1,4 @@
-//! A path that was looked up and can be judged.
+//! Paths that were looked up, ready to be judged and opened.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use helve_policy::{Act, Part, Pattern, Request};
 use crate::machine::{FileKind, FileTree, HiddenFiles, IgnoredMode, Machine, Place};
 use crate::paths;
 
-/// How long a walk may take unless the tool says otherwise.
+/// How long a search may take unless the tool sets another deadline.
 const WALK_DEADLINE: Duration = Duration::from_secs(10);
 /// How long ignored files are searched if nothing else was found.
 const IGNORED_DEADLINE: Duration = Duration::from_millis(200);
@@ -22,12 +22,13 @@ pub struct Resolved {
     kind: Option<FileKind>,
     /// The texts that rules match: relative to the root if inside it, otherwise absolute.
     subjects: Vec<String>,
-    /// The folder that needs `external_directory`.
-    outside: Option<PathBuf>,
+    /// For a path outside the root: the folder for which permission `external_directory` is needed.
+    outside_folder: Option<PathBuf>,
+    /// The path as displayed: relative to the root if inside it.
     shown: String,
 }
 
-/// Where a path counts as inside: the root, and folders that may be read without asking.
+/// The folders inside which a path does not need permission `external_directory`.
 pub(crate) struct Roots<'a> {
     pub(crate) root: &'a Path,
     /// Folders with saved outputs of the session and of its parent sessions.
@@ -48,18 +49,18 @@ impl Resolved {
             Some(FileKind::Folder) => real.clone(),
             _ => real.parent().unwrap_or(Path::new("/")).to_path_buf(),
         };
-        let own = roots.output_folders.iter().find(|own| real.starts_with(own));
-        let (anchor, outside) = match own {
+        let output_folder = roots.output_folders.iter().find(|folder| real.starts_with(folder));
+        let (anchor, outside_folder) = match output_folder {
             _ if real.starts_with(root) => (root.to_path_buf(), None),
-            Some(own) => (own.clone(), None),
+            Some(output_folder) => (output_folder.clone(), None),
             None => (folder.clone(), Some(folder)),
         };
-        let mut subjects = vec![subject(root, &real), subject(root, &lexical(given))];
+        let mut subjects = vec![subject(root, &real), subject(root, &normalize(given))];
         subjects.dedup();
         let beneath = real.strip_prefix(&anchor).unwrap_or(Path::new("")).to_path_buf();
         let shown = paths::display(real.strip_prefix(root).unwrap_or(&real));
         let shown = if shown.is_empty() { ".".into() } else { shown.into_owned() };
-        Self { machine, place: Place { anchor, beneath }, kind, subjects, outside, shown }
+        Self { machine, place: Place { anchor, beneath }, kind, subjects, outside_folder, shown }
     }
 
     /// The absolute path with every link followed.
@@ -72,22 +73,24 @@ impl Resolved {
         &self.shown
     }
 
-    /// What was there when the path was looked up. It must not be reported before reading was granted.
+    /// Returns what was at the path when it was looked up; `None` if nothing was. A tool must not report it before reading is
+    /// granted.
     pub fn kind(&self) -> Option<FileKind> {
         self.kind
     }
 
-    /// Asks to read this path.
+    /// Returns the request to read this path.
     pub fn read_request(&self) -> Request {
         self.request(Act::Read(self.real()), vec![self.part("read")])
     }
 
-    /// Asks to change this path. `tool` is judged besides its group `edit`.
+    /// Returns the request to change this path. Rules for `tool` apply as well as rules for its group `edit`.
     pub fn edit_request(&self, tool: &'static str) -> Request {
         self.request(Act::Edit(self.real()), vec![self.part("edit").for_tool(tool)])
     }
 
-    /// Asks to look for something below this path, under the tool's own key. For a single file, also asks to read it.
+    /// Returns the request to search below this path, under the tool's own permission key. For a single file, includes the part
+    /// for reading it.
     pub fn search_request(&self, permission: &'static str, subject: &str) -> Request {
         let mut parts = vec![Part::new(permission, subject).remember_exactly()];
         if self.kind != Some(FileKind::Folder) {
@@ -96,7 +99,7 @@ impl Resolved {
         self.request(Act::Read(self.real()), parts)
     }
 
-    /// Everything below this path, hidden files included, ignored files excluded.
+    /// Returns the tree of all files below this path, with hidden files and without ignored ones.
     pub fn tree(&self) -> FileTree {
         FileTree {
             at: self.place.clone(),
@@ -107,33 +110,34 @@ impl Resolved {
         }
     }
 
-    /// A path outside the root brings its `external_directory` part along.
+    /// Makes a request. For a path outside the root, adds the `external_directory` part.
     fn request(&self, act: Act, parts: Vec<Part>) -> Request {
-        Request { act, parts: self.outside().into_iter().chain(parts).collect() }
+        Request { act, parts: self.outside_part().into_iter().chain(parts).collect() }
     }
 
+    /// Returns the part for this path under a permission key.
     pub(crate) fn part(&self, permission: &'static str) -> Part {
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&self.subjects);
-        // Rules are text. Two names that are not UTF-8 could look the same, so neither is remembered.
+        // Rules are text, in which different names that are not UTF-8 can look the same. So such a path is not remembered.
         if self.real().to_str().is_none() { part } else { part.remember_exactly() }
     }
 
-    /// The `external_directory` part of a path outside the root.
-    pub(crate) fn outside(&self) -> Option<Part> {
-        let folder = self.outside.as_ref()?.display().to_string();
-        let inside = if folder == "/" { "/*".into() } else { format!("{folder}/*") };
-        let part = Part::new("external_directory", inside.clone());
-        // A folder with a wildcard in its name is remembered exactly, not as a pattern.
+    /// Returns the `external_directory` part; `None` for a path inside the root.
+    pub(crate) fn outside_part(&self) -> Option<Part> {
+        let folder = self.outside_folder.as_ref()?.display().to_string();
+        let pattern = if folder == "/" { "/*".into() } else { format!("{folder}/*") };
+        let part = Part::new("external_directory", pattern.clone());
+        // If the folder's own name contains a wildcard character, a pattern would match too much.
         Some(if folder.contains(['*', '?']) {
             part.remember_exactly()
         } else {
-            part.remember_as(Pattern::Wild(inside))
+            part.remember_as(Pattern::Wild(pattern))
         })
     }
 }
 
-/// A path as rules see it.
+/// Returns the text of a path that rules match: relative to the root if inside it.
 fn subject(root: &Path, path: &Path) -> String {
     match path.strip_prefix(root) {
         Ok(beneath) if beneath.as_os_str().is_empty() => ".".into(),
@@ -142,21 +146,21 @@ fn subject(root: &Path, path: &Path) -> String {
     }
 }
 
-/// Removes `.` and `..` from a path without looking at the file system.
-pub(crate) fn lexical(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
+/// Resolves `.` and `..` in a path without looking at the file system.
+pub(crate) fn normalize(path: &Path) -> PathBuf {
+    let mut result = PathBuf::new();
     for component in path.components() {
         match component {
             Component::CurDir => {}
             Component::ParentDir => {
-                plain.pop();
+                result.pop();
             }
             Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
-                plain.push(component);
+                result.push(component);
             }
         }
     }
-    plain
+    result
 }
 
 #[cfg(test)]
@@ -167,7 +171,7 @@ mod tests {
     fn subjects_are_relative_inside_the_root_and_absolute_outside() {
         let root = Path::new("/w/app");
         let check = |path: &str, expected: &str| {
-            assert_eq!(subject(root, &lexical(Path::new(path))), expected);
+            assert_eq!(subject(root, &normalize(Path::new(path))), expected);
         };
         check("/w/app/src/a.rs", "src/a.rs");
         check("/w/app/src/../b", "b");

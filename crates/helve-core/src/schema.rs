@@ -1,13 +1,13 @@
-//! Fitting a tool's input schema to what a provider or a door supports, and converting arguments back.
+//! Adapts a tool's input schema to what a provider supports, and converts arguments back.
 //!
-//! Arguments are always validated against the tool's own schema, never a fitted one.
+//! Arguments are always validated against the tool's own schema, not the adapted one.
 
 use serde_json::{Map, Value, json};
 
 use crate::input::Input;
 use crate::spec::InputSpec;
 
-/// Who the schema is fitted for.
+/// The provider that a schema is adapted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     /// Unchanged JSON schema: MCP and most providers.
@@ -38,16 +38,16 @@ pub fn adapt_schema(input: &InputSpec, flavour: Flavour) -> Value {
     match flavour {
         Flavour::Plain | Flavour::OpenAiFreeform => schema,
         Flavour::Anthropic => anthropic(schema),
-        Flavour::OpenAiStrict => strict(schema),
+        Flavour::OpenAiStrict => openai_strict(schema),
         Flavour::Gemini => gemini(schema),
     }
 }
 
-/// Reverses [`adapt_schema`]: null for an optional member means absent, and text in its wrapping object is text.
+/// Reverses [`adapt_schema`] for arguments: removes null for optional members, and takes text out of its wrapping object.
 pub fn restore_arguments(input: &InputSpec, args: Input) -> Input {
     match (input, args) {
         (InputSpec::Json(schema), Input::Json(mut value)) => {
-            without_nulls(schema, &mut value);
+            remove_nulls(schema, &mut value);
             Input::Json(value)
         }
         (InputSpec::Text { field, .. }, Input::Json(Value::Object(mut members))) => {
@@ -62,33 +62,35 @@ pub fn restore_arguments(input: &InputSpec, args: Input) -> Input {
     }
 }
 
-fn without_nulls(schema: &Value, value: &mut Value) {
+/// Removes optional members that are null.
+fn remove_nulls(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(members) => {
             let required = schema.get("required").and_then(Value::as_array);
-            let needed = |name: &str| {
-                required.is_some_and(|all| all.iter().any(|one| one.as_str() == Some(name)))
+            let is_required = |name: &str| {
+                required.is_some_and(|names| names.iter().any(|it| it.as_str() == Some(name)))
             };
             let Some(known) = schema.get("properties") else { return };
-            members.retain(|name, member| !member.is_null() || needed(name));
+            members.retain(|name, member| !member.is_null() || is_required(name));
             for (name, member) in members {
-                without_nulls(known.get(name).unwrap_or(&Value::Null), member);
+                remove_nulls(known.get(name).unwrap_or(&Value::Null), member);
             }
         }
         Value::Array(items) => {
-            let each = schema.get("items").unwrap_or(&Value::Null);
-            items.iter_mut().for_each(|item| without_nulls(each, item));
+            let item_schema = schema.get("items").unwrap_or(&Value::Null);
+            items.iter_mut().for_each(|item| remove_nulls(item_schema, item));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-const CHOICES: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+/// Keys for alternatives.
+const ALTERNATIVES: [&str; 3] = ["anyOf", "oneOf", "allOf"];
 
 fn anthropic(mut schema: Value) -> Value {
     if let Some(top) = schema.as_object_mut() {
-        for choice in CHOICES {
-            top.shift_remove(choice);
+        for key in ALTERNATIVES {
+            top.shift_remove(key);
         }
         top.entry("type").or_insert_with(|| json!("object"));
         top.entry("properties").or_insert_with(|| json!({}));
@@ -96,7 +98,7 @@ fn anthropic(mut schema: Value) -> Value {
     schema
 }
 
-fn strict(mut schema: Value) -> Value {
+fn openai_strict(mut schema: Value) -> Value {
     each_schema(&mut schema, &mut |node| {
         for unsupported in ["default", "format", "minLength", "maxLength", "$schema", "title"] {
             node.shift_remove(unsupported);
@@ -142,7 +144,7 @@ fn gemini(mut schema: Value) -> Value {
         if let Some(one) = node.shift_remove("const") {
             node.insert("enum".into(), json!([one]));
         }
-        one_type(node);
+        replace_type_list(node);
         if let Some(Value::Array(known)) = node.get_mut("enum") {
             for one in known.iter_mut().filter(|one| !one.is_string()) {
                 *one = json!(one.to_string());
@@ -167,14 +169,15 @@ fn gemini(mut schema: Value) -> Value {
     schema
 }
 
-/// `["string", "null"]` becomes a nullable string.
-fn one_type(node: &mut Map<String, Value>) {
+/// Replaces a list of types: `["string", "null"]` becomes a nullable string.
+fn replace_type_list(node: &mut Map<String, Value>) {
     let Some(Value::Array(types)) = node.get("type").cloned() else { return };
-    let real: Vec<Value> = types.iter().filter(|kind| **kind != json!("null")).cloned().collect();
-    if real.len() < types.len() {
+    let non_null: Vec<Value> =
+        types.iter().filter(|kind| **kind != json!("null")).cloned().collect();
+    if non_null.len() < types.len() {
         node.insert("nullable".into(), json!(true));
     }
-    match real.as_slice() {
+    match non_null.as_slice() {
         [one] => {
             node.insert("type".into(), one.clone());
         }
@@ -199,7 +202,7 @@ fn each_schema(schema: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value
             each_schema(inner, visit);
         }
     }
-    for key in CHOICES {
+    for key in ALTERNATIVES {
         if let Some(Value::Array(choices)) = node.get_mut(key) {
             choices.iter_mut().for_each(|choice| each_schema(choice, visit));
         }
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_requires_everything_and_takes_null() {
+    fn openai_strict_requires_every_member_and_allows_null() {
         check(
             Flavour::OpenAiStrict,
             expect![[r#"
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn gemini_has_one_type_and_text_for_choices() {
+    fn gemini_has_a_single_type_and_string_enums() {
         check(
             Flavour::Gemini,
             expect![[r#"
@@ -261,25 +264,25 @@ mod tests {
     }
 
     #[test]
-    fn anthropic_has_no_choice_at_the_top() {
-        let open = InputSpec::Json(json!({"anyOf": [{"required": ["a"]}]}));
-        let fitted = adapt_schema(&open, Flavour::Anthropic);
-        assert_eq!(fitted, json!({"type": "object", "properties": {}}));
+    fn anthropic_has_no_alternatives_at_the_top_level() {
+        let alternatives = InputSpec::Json(json!({"anyOf": [{"required": ["a"]}]}));
+        let adapted = adapt_schema(&alternatives, Flavour::Anthropic);
+        assert_eq!(adapted, json!({"type": "object", "properties": {}}));
     }
 
     #[test]
-    fn null_for_an_optional_member_means_absent_at_any_depth() {
+    fn nulls_of_optional_members_are_removed_at_any_depth() {
         let args = json!({"path": "a", "limit": null, "edits": [{"old": null, "new": null}]});
-        let back = restore_arguments(&spec(), Input::Json(args));
-        assert_eq!(back, Input::Json(json!({"path": "a", "edits": [{"old": null}]})));
+        let restored = restore_arguments(&spec(), Input::Json(args));
+        assert_eq!(restored, Input::Json(json!({"path": "a", "edits": [{"old": null}]})));
     }
 
     #[test]
-    fn text_travels_in_an_object_where_it_must() {
+    fn raw_text_is_wrapped_in_an_object_except_for_freeform_tools() {
         let text = InputSpec::Text { grammar: "start: /.*/", field: "input", about: "A patch." };
         assert_eq!(adapt_schema(&text, Flavour::OpenAiFreeform)["syntax"], "lark");
         assert_eq!(adapt_schema(&text, Flavour::Plain)["required"], json!(["input"]));
-        let back = restore_arguments(&text, Input::Json(json!({"input": "*** Begin"})));
-        assert_eq!(back, Input::Text("*** Begin".into()));
+        let restored = restore_arguments(&text, Input::Json(json!({"input": "*** Begin"})));
+        assert_eq!(restored, Input::Text("*** Begin".into()));
     }
 }

@@ -17,41 +17,43 @@ impl Files {
         &self,
         grant: &Grant<'_>,
         path: &Resolved,
-        mut want: FindRequest,
+        mut request: FindRequest,
     ) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
         self.require_read_grant(grant, path).map_err(|_| SearchError::NotGranted)?;
-        want.tree.at = path.place.clone();
-        gather(path.machine.find(want)).await
+        request.tree.at = path.place.clone();
+        collect(path.machine.find(request)).await
     }
 
-    /// Searches files below a path. Files whose reading needs an ask are skipped and counted, unless the call named them.
+    /// Searches files below a path. Files whose reading needs an ask are skipped and counted, except for a single file that the
+    /// call named.
     pub async fn search(
         &self,
         grant: &Grant<'_>,
         path: &Resolved,
-        mut want: SearchRequest,
+        mut request: SearchRequest,
     ) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
         self.require_read_grant(grant, path).map_err(|_| SearchError::NotGranted)?;
-        want.tree.at = path.place.clone();
+        request.tree.at = path.place.clone();
         let (policy, agent_walls) = self.session.gate.policy_and_walls().await;
         let root = self.session.workspace.root();
         let readable = Readable::new(&policy, &agent_walls, root, &path.real());
-        // The grant covers a file that was named, but not a folder that has been replaced by a file since.
+        // For a single file, the grant covers reading it. For a folder, each file below it is judged.
         let is_granted = path.kind() != Some(FileKind::Folder);
-        want.readable = Some(if is_granted { readable.with_base_granted() } else { readable });
-        gather(path.machine.search(want)).await
+        request.readable = Some(if is_granted { readable.with_base_granted() } else { readable });
+        collect(path.machine.search(request)).await
     }
 }
 
-/// Collects a flow to its end.
-async fn gather<T>(
+/// Collects all items of a flow, and its final value.
+async fn collect<T>(
     mut flow: Flow<Vec<T>, Result<SearchCounts, SearchError>>,
 ) -> Result<(Vec<T>, SearchCounts), SearchError> {
     let mut all = Vec::new();
     while let Some(items) = flow.next().await {
         all.extend(items);
     }
-    let broken = || SearchError::Machine(MachineError::Other("the search broke off".into()));
-    let counts = flow.end().await.unwrap_or_else(|| Err(broken()))?;
+    let incomplete =
+        || SearchError::Machine(MachineError::Other("the search ended unexpectedly".into()));
+    let counts = flow.end().await.unwrap_or_else(|| Err(incomplete()))?;
     Ok((all, counts))
 }

@@ -1,4 +1,4 @@
-//! What a session has seen or written of files, tracked by content rather than by time.
+//! Records which file contents a session has seen or written. Changes are detected by content, not by modification time.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -97,6 +97,7 @@ impl SeenRecords {
         self.contents.get(path).cloned()
     }
 
+    /// Keeps the content of a file, unless it is too large. If memory is full, drops all other content.
     pub(crate) fn keep_content(&mut self, path: &Path, bytes: &Bytes) {
         self.drop_content(path);
         if bytes.len() > MAX_CONTENT_BYTES / 4 {

@@ -1,4 +1,4 @@
-//! MCP servers as the core sees them: errors and resources.
+//! Errors and resources of MCP servers.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::BoxFuture;
 
-/// Why a server failed. Dialects phrase it for models; `Display` is for people.
+/// Why a server failed. `Display` is for people; dialects have their own messages for models.
 ///
-/// Secrets from the server's configuration have been removed from every text in it.
+/// The texts contain no secrets from the server's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
     #[error("no such server is configured")]
@@ -30,15 +30,15 @@ pub enum ServerError {
     Ended { why: String },
     #[error("it sent a message larger than {limit} bytes, and the connection was closed")]
     TooLarge { limit: usize },
-    /// It failed so often that it is not tried again for a while.
+    /// The server failed so often that it is not started again for a while.
     #[error("it failed {tries} times in a row; last error: {last}")]
     GaveUp { tries: u32, last: Box<ServerError> },
-    /// It answered with a protocol error.
+    /// The server answered with a protocol error.
     #[error("it answered with error {code}: {message}")]
     ErrorReply { code: i64, message: String },
     #[error("its answer does not match the request")]
     InvalidReply,
-    /// The tool differs from the one that was offered, so an approval of that one does not cover it.
+    /// The server's tool is no longer the one that was offered, so an approval does not cover it.
     #[error("its tool {tool} has changed")]
     Changed { tool: String },
     #[error("it has no resources")]
@@ -71,7 +71,7 @@ fn detail_suffix(text: &str) -> String {
 
 /// The resources of a workspace's servers.
 pub trait Resources: Send + Sync {
-    /// Lists the servers that have resources, once those that are starting have started.
+    /// Lists the servers that have resources. Waits for servers that are starting.
     fn server_names(&self) -> BoxFuture<'_, Vec<String>>;
 
     /// Lists a server's resources or templates, as the server describes them.

@@ -58,7 +58,7 @@ pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {
 const MAX_TRIES: usize = 100;
 
 impl Session {
-    /// Opens a sub-agent's session: its own memory, the same folder and person, rules that only narrow.
+    /// Opens a sub-agent's session: its own memory, the same folder and person, and rules that can only restrict.
     pub(crate) fn child(
         self: &Arc<Self>,
         parent: &Arc<CallRef>,
@@ -66,7 +66,7 @@ impl Session {
         rules: Vec<Rule>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            // Random, so that two children of one call differ.
+            // Random, because one call may open several sub-agents.
             id: format!("{}/{}", self.id, uuid::Uuid::now_v7().simple()).into(),
             caller: Caller { agent: agent.into(), ..self.caller.clone() },
             workspace: self.workspace.clone(),
@@ -118,6 +118,7 @@ impl Session {
         }
     }
 
+    /// Returns what the session last saw of a file, in this process or an earlier one.
     async fn seen_content(&self, path: &Path) -> SeenContent {
         if let Some(seen) = self.seen_files.0.lock().get(path) {
             return seen.clone();
@@ -134,7 +135,7 @@ impl Session {
         }
     }
 
-    /// Folders that may be read without asking: the saved outputs of this session and of its parent sessions.
+    /// Returns folders that may be read without asking: the saved outputs of this session and of its parent sessions.
     pub(crate) fn output_folders(&self) -> Vec<PathBuf> {
         let mut folders = Vec::new();
         let mut session = Some(self);
@@ -175,6 +176,7 @@ impl Session {
     }
 }
 
+/// Returns the key of a slot. Its prefix is part of the storage format.
 fn seen_key(path: &Path) -> String {
     format!("shown:{}", paths::display(path))
 }

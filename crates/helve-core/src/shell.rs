@@ -1,4 +1,4 @@
-//! How commands are run in a workspace: by which shell, in which environment, confined to what.
+//! How a workspace runs commands: the shell, its environment, the sandbox, timeouts.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::process::Network;
 pub struct Shell {
     /// The shell and the arguments before the script.
     pub program: Vec<OsString>,
-    /// The shell's language, or why its scripts cannot be judged and so are never run.
+    /// The shell's language; an error says why its scripts cannot be judged, in which case none is run.
     pub language: Result<ShellLanguage, String>,
     /// The complete environment of every command.
     pub environment: Vec<(OsString, OsString)>,
@@ -28,9 +28,9 @@ pub struct Shell {
 /// How long a command may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandTimeouts {
-    /// Unless the call says otherwise.
+    /// Used if the call does not set a timeout.
     pub default: Duration,
-    /// The longest that a call may ask for.
+    /// The longest timeout that a call may set.
     pub max: Duration,
 }
 

@@ -10,30 +10,30 @@ use super::{
 };
 use crate::process::{DeniedCall, Network, SandboxPlan};
 
-fn sandbox(sandbox: Sandbox) -> SandboxPlan {
+fn plan_for(sandbox: Sandbox) -> SandboxPlan {
     plan(sandbox, Network::Off, Path::new("/w"), Path::new("/scratch")).unwrap()
 }
 
 #[test]
-fn plans() {
-    let none = plan(Sandbox::Off, Network::Off, Path::new("/w"), Path::new("/scratch"));
-    assert_eq!(none, None);
-    let read_only = sandbox(Sandbox::ReadOnly);
+fn plans_for_each_mode() {
+    let without_sandbox = plan(Sandbox::Off, Network::Off, Path::new("/w"), Path::new("/scratch"));
+    assert_eq!(without_sandbox, None);
+    let read_only = plan_for(Sandbox::ReadOnly);
     assert_eq!((read_only.writable, read_only.protected), (vec!["/scratch".into()], vec![]));
-    let write = sandbox(Sandbox::WorkspaceWrite);
-    let shown: Vec<_> = write.protected.iter().map(|path| path.to_string_lossy()).collect();
+    let write = plan_for(Sandbox::WorkspaceWrite);
+    let protected: Vec<_> = write.protected.iter().map(|path| path.to_string_lossy()).collect();
     expect![[r#"
         /w/.git/commondir /w/.git/config /w/.git/config.worktree /w/.git/hooks /w/.git/modules /w/.git/worktrees /w/.helve /w/.opencode /w/.vscode /w/.mcp.json /w/.envrc /w/helve.json /w/helve.jsonc /w/opencode.json /w/opencode.jsonc"#]]
-    .assert_eq(&shown.join(" "));
+    .assert_eq(&protected.join(" "));
 }
 
 #[test]
-fn a_linked_worktree_can_commit_and_nothing_more() {
+fn a_linked_worktree_gets_only_the_paths_that_a_commit_writes() {
     let linked = LinkedWorktree {
         git_dir: "/r/.git/worktrees/w".into(),
         shared: vec!["/r/.git/objects".into(), "/r/.git/refs".into()],
     };
-    let mut plan = sandbox(Sandbox::WorkspaceWrite);
+    let mut plan = plan_for(Sandbox::WorkspaceWrite);
     allow_linked_worktree(&mut plan, Path::new("/w"), linked.clone());
     for (path, expected) in [
         ("/w/src/a.rs", false),
@@ -50,14 +50,14 @@ fn a_linked_worktree_can_commit_and_nothing_more() {
     ] {
         assert_eq!(denies_write(&plan, Path::new(path)), expected, "{path}");
     }
-    let mut none = sandbox(Sandbox::ReadOnly);
-    allow_linked_worktree(&mut none, Path::new("/w"), linked);
-    assert_eq!(none, sandbox(Sandbox::ReadOnly));
+    let mut read_only = plan_for(Sandbox::ReadOnly);
+    allow_linked_worktree(&mut read_only, Path::new("/w"), linked);
+    assert_eq!(read_only, plan_for(Sandbox::ReadOnly));
 }
 
 #[test]
-fn what_a_plan_denies() {
-    let plan = sandbox(Sandbox::WorkspaceWrite);
+fn denied_paths_of_a_plan() {
+    let plan = plan_for(Sandbox::WorkspaceWrite);
     for (path, expected) in [
         ("/w/src/a.rs", false),
         ("/w", false),
@@ -72,20 +72,21 @@ fn what_a_plan_denies() {
     }
 }
 
+/// Finds the denials in an output and compares them.
 #[track_caller]
 fn check(output: &str, expect: Expect) {
-    let all = find_denials(&sandbox(Sandbox::WorkspaceWrite), Path::new("/w/src"), output, &[]);
-    let word = |one: &SandboxDenial| match one {
+    let all = find_denials(&plan_for(Sandbox::WorkspaceWrite), Path::new("/w/src"), output, &[]);
+    let to_text = |denial: &SandboxDenial| match denial {
         SandboxDenial::Write(path) => format!("write {}", path.display()),
         SandboxDenial::Network(Some(host)) => format!("network {host}"),
         SandboxDenial::Network(None) => "network".into(),
         SandboxDenial::Tracing => "tracing".into(),
     };
-    expect.assert_eq(&all.iter().map(word).collect::<Vec<_>>().join(", "));
+    expect.assert_eq(&all.iter().map(to_text).collect::<Vec<_>>().join(", "));
 }
 
 #[test]
-fn denied_writes() {
+fn denied_writes_are_found() {
     check("bash: /etc/x: Read-only file system", expect!["write /etc/x"]);
     check("bash: line 1: ../../o/f: Read-only file system", expect!["write /o/f"]);
     check("touch: cannot touch '/o/a b': Read-only file system", expect!["write /o/a b"]);
@@ -103,7 +104,7 @@ fn denied_writes() {
 }
 
 #[test]
-fn what_the_sandbox_did_not_deny() {
+fn errors_that_the_sandbox_did_not_cause_are_ignored() {
     check("cat: /home/user/secret: Permission denied", expect![""]);
     check("bash: a: Read-only file system", expect![""]);
     check("umount: /mnt/x: Device or resource busy", expect![""]);
@@ -113,7 +114,7 @@ fn what_the_sandbox_did_not_deny() {
 }
 
 #[test]
-fn denied_network() {
+fn denied_network_access_is_found() {
     check("curl: (6) Could not resolve host: example.com", expect!["network example.com"]);
     check(
         "ssh: Could not resolve hostname git.example.com: Try again",
@@ -121,25 +122,31 @@ fn denied_network() {
     );
     check("ping: socket: Operation not permitted", expect!["network"]);
     check("connect: Network is unreachable\nconnect: Network is unreachable", expect!["network"]);
-    let on = SandboxPlan { network: Network::On, ..sandbox(Sandbox::WorkspaceWrite) };
-    assert_eq!(find_denials(&on, Path::new("/w"), "connect: Network is unreachable", &[]), []);
+    let with_network = SandboxPlan { network: Network::On, ..plan_for(Sandbox::WorkspaceWrite) };
+    assert_eq!(
+        find_denials(&with_network, Path::new("/w"), "connect: Network is unreachable", &[]),
+        []
+    );
 }
 
 #[test]
 fn denied_calls_are_reported_once() {
-    let plan = sandbox(Sandbox::WorkspaceWrite);
-    let withheld = [DeniedCall::Network, DeniedCall::Tracing];
-    let silent = find_denials(&plan, Path::new("/w"), "", &withheld);
-    assert_eq!(silent, [SandboxDenial::Network(None), SandboxDenial::Tracing]);
-    let named =
-        find_denials(&plan, Path::new("/w"), "Could not resolve host: example.com", &withheld);
-    assert_eq!(named, [SandboxDenial::Network(Some("example.com".into())), SandboxDenial::Tracing]);
+    let plan = plan_for(Sandbox::WorkspaceWrite);
+    let denied_calls = [DeniedCall::Network, DeniedCall::Tracing];
+    let without_output = find_denials(&plan, Path::new("/w"), "", &denied_calls);
+    assert_eq!(without_output, [SandboxDenial::Network(None), SandboxDenial::Tracing]);
+    let with_output =
+        find_denials(&plan, Path::new("/w"), "Could not resolve host: example.com", &denied_calls);
+    assert_eq!(
+        with_output,
+        [SandboxDenial::Network(Some("example.com".into())), SandboxDenial::Tracing]
+    );
 }
 
 #[test]
 fn the_number_of_denials_is_limited() {
     let many: String = (0..100).map(|n| format!("x: /o/{n}: Read-only file system\n")).collect();
-    let plan = sandbox(Sandbox::WorkspaceWrite);
+    let plan = plan_for(Sandbox::WorkspaceWrite);
     assert_eq!(find_denials(&plan, Path::new("/w"), &many, &[]).len(), super::MAX_DENIALS);
 }
 
@@ -147,10 +154,10 @@ proptest! {
     #[test]
     fn only_paths_that_the_plan_denies_are_reported(before in "[a-z /'\"`‘’:éİ]{0,12}", after in "[a-z /'\"`‘’:é]{0,12}") {
         for phrase in ["Read-only file system", "Could not resolve host: "] {
-            let said = format!("{before}{phrase}{after}");
-            let plan = sandbox(Sandbox::WorkspaceWrite);
-            for one in find_denials(&plan, Path::new("/w"), &said, &[]) {
-                prop_assert!(!matches!(one, SandboxDenial::Write(path) if !denies_write(&plan, &path)));
+            let output = format!("{before}{phrase}{after}");
+            let plan = plan_for(Sandbox::WorkspaceWrite);
+            for denial in find_denials(&plan, Path::new("/w"), &output, &[]) {
+                prop_assert!(!matches!(denial, SandboxDenial::Write(path) if !denies_write(&plan, &path)));
             }
         }
     }

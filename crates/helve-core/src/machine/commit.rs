@@ -1,4 +1,4 @@
-//! Data types of a commit. Plain data, so that they can cross a pipe.
+//! Requests and results of a commit, as plain data that can be sent over a pipe.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,18 +38,19 @@ pub enum CommitChange {
         at: Place,
         expect: ExpectedContent,
     },
-    /// Moves the file to `to`, with new content if given. It keeps its mode and attributes.
+    /// Moves a file and optionally gives it new content. It keeps its mode and attributes.
     Move {
         from: Place,
         expect: ExpectedContent,
         to: Place,
+        /// What must be at `to` before the move.
         expect_at_target: ExpectedContent,
         content: MovedContent,
     },
 }
 
 impl CommitChange {
-    /// The path that is changed or moved from.
+    /// Returns the path that is changed or, for a move, the old path.
     pub fn at(&self) -> &Place {
         match self {
             Self::Write { at, .. } | Self::Remove { at, .. } | Self::Move { from: at, .. } => at,
@@ -57,9 +58,10 @@ impl CommitChange {
     }
 }
 
-/// What must be there for the change to be applied.
+/// The content that a path must have for the change to be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedContent {
+    /// There must be no file.
     Absent,
     Hash(ContentHash),
 }
@@ -93,7 +95,7 @@ pub enum MovedContent {
 pub struct Committed {
     /// The mode now; `None` if the file was removed.
     pub mode: Option<u32>,
-    /// The previous content; `None` if there was no file.
+    /// Hash of the previous content; `None` if there was no file.
     pub old_hash: Option<ContentHash>,
     /// How many hard links the file had before it was written, moved or removed.
     pub links: u64,
@@ -105,7 +107,7 @@ pub enum CommitError {
     #[error("the file is not what was expected")]
     Conflict {
         at: Place,
-        /// What is there instead; `None` if nothing is.
+        /// Hash of the content that is there instead; `None` if there is no file.
         found: Option<ContentHash>,
     },
     #[error("the file is read-only")]
@@ -123,13 +125,15 @@ pub enum CommitError {
     Torn {
         at: Place,
         why: MachineError,
-        /// Files that stayed changed, and where their old content is.
+        /// Files that could not be restored.
         left: Vec<LeftChanged>,
     },
 }
 
+/// A file that stayed changed after a commit failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftChanged {
     pub changed: PathBuf,
+    /// The file with the old content, if there was any.
     pub old: Option<PathBuf>,
 }

@@ -9,24 +9,24 @@ use helve_policy::Readable;
 use super::{FileKind, MachineError, Place};
 use crate::flow::Flow;
 
-/// The files of a folder that an operation covers. Links are not followed, and `.git` is not entered.
+/// The files below a folder that a find or search covers. Links are not followed, and `.git` is skipped.
 #[derive(Clone, Debug)]
 pub struct FileTree {
-    /// A folder, or a single file, which is always included.
+    /// A folder, or a single file, to which no filter applies.
     pub at: Place,
-    /// Globs as in `.gitignore`: the last match decides, `!` excludes. A glob without a slash matches names, one with a
-    /// slash matches paths below `at`. If all of them exclude, everything else is included.
+    /// Globs that select files. The last match decides, and `!` excludes. A glob without a slash matches names, one with a
+    /// slash matches paths below `at`. If all globs exclude, every other file is included.
     pub globs: Vec<String>,
     pub ignored: IgnoredMode,
     pub hidden: HiddenFiles,
-    /// When it passes, the result is what was found so far.
+    /// How long the operation may take. After that, it returns what was found so far.
     pub deadline: Duration,
 }
 
 /// What to do with files hidden by ignore rules: `.gitignore`, `.ignore`, `.rgignore`, git's own excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoredMode {
-    /// Skips and counts them. If nothing else is found, `hint_timeout` is spent searching them.
+    /// Skips and counts them. If nothing else is found, searches them for at most `hint_timeout`, to give a hint.
     Skip {
         hint_timeout: Duration,
     },
@@ -49,7 +49,7 @@ pub struct FindRequest {
     pub max_results: usize,
 }
 
-/// How results are sorted. The order is total, so that the same call has the same answer.
+/// How results are sorted. The order is total, so that equal calls have equal results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FindOrder {
     /// Files by modification time, newest first; then by path.
@@ -66,7 +66,7 @@ pub struct FoundFile {
     /// Relative to the tree; empty if the tree is a single file.
     pub path: PathBuf,
     pub kind: FileKind,
-    /// `None` if the order does not need it.
+    /// Time of the last change; `None` if the order does not need it.
     pub modified: Option<SystemTime>,
     /// Files and folders below this folder that are not in the results. Only for [`FindOrder::BreadthFirst`].
     pub not_listed: FileCount,
@@ -101,7 +101,7 @@ pub enum CaseMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multiline {
     Off,
-    /// A match may span lines, and `.` matches line breaks. A pattern that spells out a line break always spans lines.
+    /// A match may span lines, and `.` matches line breaks. A pattern that contains a line break spans lines in either mode.
     On,
 }
 
@@ -129,7 +129,7 @@ pub struct MatchedFile {
     /// Relative to the tree; empty if the tree is a single file.
     pub path: PathBuf,
     pub modified: SystemTime,
-    /// The number of matching lines, listed or not; 1 if only names are wanted.
+    /// The number of matching lines, including those that are not listed; 1 for [`ResultShape::Names`].
     pub matches: u64,
     pub lines: Vec<MatchedLine>,
 }
@@ -157,11 +157,11 @@ pub enum LineRole {
 /// The totals of a find or search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchCounts {
-    /// Matching lines, or files found. Exact, unless the walk was cut short.
+    /// Number of matching lines of a search, or of files found. Exact, unless the deadline passed.
     pub matches: u64,
-    /// Files with a match, or files found.
+    /// Number of files with a match, or of files found.
     pub files: u64,
-    /// Files that were searched, or found.
+    /// Number of files searched, or of files found.
     pub searched: u64,
     /// Files and folders below the tree that are not in the results. Only for [`FindOrder::BreadthFirst`].
     pub not_listed: FileCount,
@@ -171,6 +171,7 @@ pub struct SearchCounts {
     pub ignored_matches: Option<IgnoredMatches>,
 }
 
+/// Whether a walk saw all files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WalkEnd {
     #[default]
@@ -182,18 +183,18 @@ pub enum WalkEnd {
 /// Files and folders that were skipped, and why. A skipped folder counts as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkippedFiles {
-    /// By ignore rules.
+    /// Skipped by ignore rules.
     pub ignored: FileCount,
     pub hidden: FileCount,
-    /// By an excluding glob.
+    /// Skipped by a glob that excludes.
     pub excluded: FileCount,
-    /// Access was denied, or they disappeared or changed type in the meantime.
+    /// The system denied access, or they disappeared or changed type in the meantime.
     pub unreadable: FileCount,
     pub binary: u64,
     pub too_large: u64,
     /// Links, FIFOs, sockets, devices.
     pub special: u64,
-    /// Reading them must be asked about.
+    /// Reading them needs an ask.
     pub not_permitted: u64,
 }
 
@@ -203,14 +204,14 @@ pub struct FileCount {
     pub folders: u64,
 }
 
-/// A quick search of ignored files.
+/// Result of the search in ignored files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredMatches {
     pub matches: u64,
     pub files: u64,
-    /// A few of them, newest first.
+    /// Paths of a few of the files, newest first.
     pub first: Vec<PathBuf>,
-    /// Whether all of them were searched in time.
+    /// Whether all ignored files were searched before the timeout.
     pub ended: WalkEnd,
 }
 

@@ -1,4 +1,4 @@
-//! Deciding what a script asks for, with facts about the files it touches.
+//! Works out what a script may do, with facts about the files it touches, and turns it into permission parts.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -16,14 +16,14 @@ use crate::output::ToolError;
 use crate::resolved::Resolved;
 use crate::shell::Shell;
 
-/// How many rounds of file lookups are made before the script is judged with what is known.
+/// Maximum rounds of file lookups. After that the script is judged with the facts known so far.
 const MAX_ROUNDS: usize = 32;
-/// The most files looked up for one script.
+/// Maximum number of files looked up for one script.
 const MAX_FACTS: usize = 4096;
-/// The most names of a folder that a wildcard is matched against.
+/// Maximum number of names in a folder that a wildcard is matched against.
 const MAX_NAMES: usize = 10_000;
 
-/// A script that was analysed, with everything it may do.
+/// A script that was analysed, with the permission parts for everything it may do.
 pub struct PreparedCommand {
     pub(super) planned: PlannedCommand,
     pub(super) folder: Resolved,
@@ -31,7 +31,7 @@ pub struct PreparedCommand {
 }
 
 impl PreparedCommand {
-    /// The script as the hooks left it.
+    /// The script, after hooks may have changed it.
     pub fn command(&self) -> &str {
         &self.planned.command
     }
@@ -40,9 +40,9 @@ impl PreparedCommand {
         &self.folder
     }
 
-    /// Asks for everything that the script may do.
+    /// Returns the request to run the script, with parts for everything it may do.
     pub fn run_request(&self) -> Request {
-        let outside = self.folder.outside().into_iter();
+        let outside = self.folder.outside_part().into_iter();
         Request { act: self.act(), parts: outside.chain(self.parts.iter().cloned()).collect() }
     }
 
@@ -51,19 +51,19 @@ impl PreparedCommand {
     }
 }
 
-/// Asks to read from, wait for, signal or end a process that was started before.
+/// Returns the request to read from, wait for, signal or end a process that was started before.
 pub fn control_request(id: &ProcessId, subject: impl Into<String>) -> Request {
     Request { act: Act::ControlProcess(id.clone()), parts: vec![Part::new("process", subject)] }
 }
 
-/// Asks to type into a process. What it does with the input is unknown, so no rule allows it.
+/// Returns the request to type into a process. No rule can allow it, since what the process does with the input is unknown.
 pub fn input_request(id: &ProcessId, input: &str) -> Request {
     let doubt = Doubt { kind: DoubtKind::ExternalCode, shown: input.into() };
     let part = Part::new("bash", input).matched_by(MatchBy::Unclear(Unclear::Doubt(doubt)));
     Request { act: Act::ControlProcess(id.clone()), parts: vec![part] }
 }
 
-/// Why a script cannot be judged at all.
+/// Why a script cannot be judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadScript {
     Empty,
@@ -92,8 +92,8 @@ impl Programs {
             environment: Vec::new(),
         };
         for hook in self.session.workspace.hooks() {
-            let hook_call = hook.spawn(&self.call, &mut planned);
-            let outcome = hook::guarded(hook_call, self.hook_timeout).await;
+            let running = hook.spawn(&self.call, &mut planned);
+            let outcome = hook::run_hook(running, self.hook_timeout).await;
             outcome.map_err(|fault| self.session.dialect.words.hook_failed(hook.name(), &fault))?;
         }
         if let Err(bad) = check_script(&planned.command) {
@@ -111,27 +111,28 @@ impl Programs {
         parts
     }
 
+    /// Analyses a script again until no facts about files are missing. Returns the script and its parts.
     async fn collect_parts(
         &self,
         planned: &PlannedCommand,
         context: &ShellContext,
     ) -> (Script, Vec<Part>) {
         let source = &planned.command;
-        let first = script::analyze(source, context);
+        let initial = script::analyze(source, context);
         let mut facts = GatheredFacts::default();
-        let mut known = 0;
+        let mut looked_up = 0;
         let mut rounds = 0;
         loop {
-            let again = shell::analyze_again(&first, source, context, &facts);
-            let parts = shell::parts(source, again.as_ref().unwrap_or(&first), &facts);
+            let refined = shell::analyze_again(&initial, source, context, &facts);
+            let parts = shell::parts(source, refined.as_ref().unwrap_or(&initial), &facts);
             let missing = facts.take_missing();
             rounds += 1;
             // Facts that are still missing count as unknown.
-            let enough = known + missing.len() > MAX_FACTS || rounds > MAX_ROUNDS;
-            if missing.is_empty() || enough {
-                return (again.unwrap_or(first), parts);
+            let is_limit_reached = looked_up + missing.len() > MAX_FACTS || rounds > MAX_ROUNDS;
+            if missing.is_empty() || is_limit_reached {
+                return (refined.unwrap_or(initial), parts);
             }
-            known += missing.len();
+            looked_up += missing.len();
             for query in missing {
                 let answer = self.answer(&query).await;
                 facts.insert(query, answer);
@@ -139,13 +140,14 @@ impl Programs {
         }
     }
 
+    /// Looks up one fact about a file.
     async fn answer(&self, query: &FactQuery) -> FactAnswer {
         match query {
             FactQuery::Resolve(path) => {
-                let found = files::look_up(&self.session, Path::new(path)).await;
-                FactAnswer::Resolved(found.ok().map(|path| PathFacts {
+                let resolved = files::look_up(&self.session, Path::new(path)).await;
+                FactAnswer::Resolved(resolved.ok().map(|path| PathFacts {
                     subjects: path.part("read").subjects,
-                    outside: path.outside(),
+                    outside: path.outside_part(),
                     exists: path.kind().is_some(),
                 }))
             }
@@ -165,7 +167,7 @@ impl Programs {
         if listing.left_out > 0 {
             return None;
         }
-        let entry = |entry: machine::ListedEntry| {
+        let to_dir_entry = |entry: machine::ListedEntry| {
             let name = entry.name.into_string().ok()?;
             Some(DirEntry {
                 name,
@@ -173,7 +175,7 @@ impl Programs {
                 is_folder: entry.kind == FileKind::Folder,
             })
         };
-        listing.entries.into_iter().map(entry).collect()
+        listing.entries.into_iter().map(to_dir_entry).collect()
     }
 }
 
@@ -190,30 +192,30 @@ fn check_script(command: &str) -> Result<(), BadScript> {
     Ok(())
 }
 
-/// The shell's environment, plus what a hook set.
-pub(super) fn environment<'a>(
+/// Returns the environment of a command: the shell's variables and those that hooks set.
+pub(super) fn command_environment<'a>(
     shell: &'a Shell,
     planned: &PlannedCommand,
 ) -> Cow<'a, [(OsString, OsString)]> {
     let mut all = Cow::Borrowed(&*shell.environment);
     for (name, value) in &planned.environment {
         let all = all.to_mut();
-        all.retain(|(known, _)| known != name);
+        all.retain(|(other, _)| other != name);
         all.push((name.clone(), value.clone()));
     }
     all
 }
 
 fn shell_context(shell: &Shell, planned: &PlannedCommand, folder: &Path) -> ShellContext {
-    let environment = environment(shell, planned);
+    let environment = command_environment(shell, planned);
     let home = environment.iter().find(|(name, _)| name == "HOME");
     let home = home.and_then(|(_, value)| value.to_str()).map(String::from);
-    let name = |(name, _): &(OsString, OsString)| name.to_string_lossy().into_owned();
+    let to_name = |(name, _): &(OsString, OsString)| name.to_string_lossy().into_owned();
     ShellContext {
         cwd: folder.to_string_lossy().into_owned(),
         home,
         language: shell.language.clone().unwrap_or_default(),
-        exported: environment.iter().map(name).collect(),
+        exported: environment.iter().map(to_name).collect(),
         ..ShellContext::default()
     }
 }

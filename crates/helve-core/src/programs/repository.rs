@@ -1,8 +1,8 @@
-//! Programs that a repository's own configuration makes git run: filters, drivers, hooks. They are not visible in the
-//! command, so each becomes a part of the ask.
+//! Programs that a repository's own configuration makes git run: filters, drivers, hooks. The command does not show them,
+//! so each becomes a part of the ask.
 //!
-//! A clone contains none of this, but an unpacked archive or an earlier command can add it. Settings that the environment overrides
-//! for every git command (file monitor, pagers, passwords, editors, ssh) are not checked.
+//! `git clone` does not copy such configuration, but an unpacked archive or an earlier command can bring it. Settings that
+//! the environment overrides for every git command (file monitor, pagers, passwords, editors, ssh) are not checked.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -22,7 +22,7 @@ use crate::session::Session;
 mod modules;
 mod names;
 
-use names::GitPhase;
+use names::GitCommandKind;
 
 /// Maximum size of a git configuration file in bytes.
 const MAX_CONFIG: u64 = 1 << 20;
@@ -30,56 +30,56 @@ const MAX_CONFIG: u64 = 1 << 20;
 const MAX_FOLDERS: usize = 64;
 /// Maximum number of entries read per folder.
 const MAX_NAMES: usize = 64;
-/// Maximum length of a value that is shown.
-const MAX_SHOWN: usize = 200;
+/// Maximum characters of a setting's value in an ask.
+const MAX_VALUE_CHARS: usize = 200;
 
 /// Returns a part for each program that the git commands of a script would run from their repositories.
 pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> Vec<Part> {
-    let Some(phase) = script.runs.iter().filter_map(phase).max() else { return Vec::new() };
+    let Some(kind) = script.runs.iter().filter_map(command_kind).max() else { return Vec::new() };
     let mut folders = vec![folder.to_path_buf()];
     for access in &script.accesses {
         match (&access.target, access.kind) {
             (FileTarget::Path(path), AccessKind::Enter) if folders.len() < MAX_FOLDERS => {
                 folders.push(path.into());
             }
-            // Unknown targets are asked about anyway.
+            // A script with an unknown target needs an ask anyway.
             (FileTarget::Path(_) | FileTarget::Glob(_) | FileTarget::Unknown(_), _) => {}
         }
     }
-    let scan = RepositoryScan { session, phase };
-    let mut seen: Vec<Repository> = Vec::new();
+    let scan = RepositoryScan { session, kind };
+    let mut checked: Vec<Repository> = Vec::new();
     let mut findings = Vec::new();
     for folder in folders {
         for repository in scan.repositories(&folder).await {
-            if !seen.contains(&repository) {
-                scan.read_with_modules(&repository, &mut findings).await;
-                seen.push(repository);
+            if !checked.contains(&repository) {
+                scan.check_with_submodules(&repository, &mut findings).await;
+                checked.push(repository);
             }
         }
     }
-    let mut seen_findings = HashSet::new();
-    findings.retain(|it| seen_findings.insert(it.clone()));
+    let mut unique = HashSet::new();
+    findings.retain(|finding| unique.insert(finding.clone()));
     findings.into_iter().map(|finding| Part::new("bash", finding).remember_exactly()).collect()
 }
 
 /// Returns the git folders of the workspace, if it is a linked worktree.
 ///
-/// Anybody may have written its `.git` file, so the repository must agree: its worktree entry must name the workspace and
-/// lie in the repository's own folder.
+/// Anybody may have written the `.git` file of the workspace, so the repository must confirm it: its worktree entry must name
+/// the workspace and lie in the repository's own folder.
 pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree> {
-    let scan = RepositoryScan { session, phase: GitPhase::Reading };
-    let dot = session.workspace.root().join(".git");
-    if scan.kind(&dot).await != Some(FileKind::File) {
+    let scan = RepositoryScan { session, kind: GitCommandKind::ReadOnly };
+    let dot_git = session.workspace.root().join(".git");
+    if scan.file_kind(&dot_git).await != Some(FileKind::File) {
         return None;
     }
     let git_dir = scan.git_dir(session.workspace.root()).await?;
-    let git_dir = scan.real(&git_dir).await?;
+    let git_dir = scan.real_path(&git_dir).await?;
     let worktrees = git_dir.parent().filter(|folder| folder.ends_with("worktrees"))?;
     let common = worktrees.parent()?.to_path_buf();
-    let commondir = scan.path_in(&git_dir.join("commondir"), b"").await?;
-    let back = scan.path_in(&git_dir.join("gitdir"), b"").await?;
-    let is_consistent = scan.real(&git_dir.join(commondir)).await.as_ref() == Some(&common)
-        && scan.real(&git_dir.join(back)).await == Some(dot)
+    let commondir = scan.read_path(&git_dir.join("commondir"), b"").await?;
+    let gitdir = scan.read_path(&git_dir.join("gitdir"), b"").await?;
+    let is_consistent = scan.real_path(&git_dir.join(commondir)).await.as_ref() == Some(&common)
+        && scan.real_path(&git_dir.join(gitdir)).await == Some(dot_git)
         && scan.is_complete(&git_dir, &common).await;
     if !is_consistent {
         return None;
@@ -87,9 +87,9 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
     let mut shared = Vec::new();
     for name in ["objects", "refs", "logs"] {
         let folder = common.join(name);
-        // A folder that is a link to elsewhere is not made writable.
-        if scan.kind(&folder).await == Some(FileKind::Folder)
-            && scan.real(&folder).await.as_ref() == Some(&folder)
+        // A symbolic link is left out, so that its target does not become writable.
+        if scan.file_kind(&folder).await == Some(FileKind::Folder)
+            && scan.real_path(&folder).await.as_ref() == Some(&folder)
         {
             shared.push(folder);
         }
@@ -97,38 +97,42 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
     Some(LinkedWorktree { git_dir, shared })
 }
 
-/// Returns whether a git command only reads or also writes, which decides the configured programs that it runs.
-fn phase(run: &Run) -> Option<GitPhase> {
+/// Returns the kind of a git command; `None` if the command is not git.
+fn command_kind(run: &Run) -> Option<GitCommandKind> {
     let program = run.words.first()?.literal()?;
     if program.rsplit('/').next() != Some("git") {
         return None;
     }
     let at = run.roles.iter().position(|role| *role == WordRole::Subcommand);
     let subcommand = at.and_then(|at| run.words.get(at)?.literal());
-    Some(subcommand.map_or(GitPhase::Writing, GitPhase::of))
+    Some(subcommand.map_or(GitCommandKind::Writing, GitCommandKind::of_subcommand))
 }
 
-/// A repository: the git folder of a working tree, and the one shared by all its worktrees.
+/// A repository, seen from one working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Repository {
+    /// The git folder of this working tree.
     git_dir: PathBuf,
+    /// The git folder that all working trees share.
     common: PathBuf,
-    /// The folder it was found for. This is its working tree, unless its settings name another.
+    /// The folder for which the repository was found: its working tree, unless its settings name another.
     tree: PathBuf,
 }
 
+/// Looks for programs that git would run.
 struct RepositoryScan<'s> {
     session: &'s Session,
-    phase: GitPhase,
+    /// The kind of command that is about to run.
+    kind: GitCommandKind,
 }
 
 impl RepositoryScan<'_> {
-    /// Finds the repository that git uses in a folder, and incomplete ones on the way up to it.
+    /// Finds the repository that git uses in a folder, and incomplete ones that git skips on its way up to it.
     async fn repositories(&self, folder: &Path) -> Vec<Repository> {
         let mut found = Vec::new();
         let Ok(folder) = files::look_up(self.session, folder).await else { return found };
-        for above in folder.real().ancestors() {
-            let Some(repository) = self.repository(above).await else { continue };
+        for ancestor in folder.real().ancestors() {
+            let Some(repository) = self.repository(ancestor).await else { continue };
             let is_complete = self.is_complete(&repository.git_dir, &repository.common).await;
             found.push(repository);
             if is_complete {
@@ -141,32 +145,32 @@ impl RepositoryScan<'_> {
     /// Returns the repository whose working tree this folder may be.
     async fn repository(&self, folder: &Path) -> Option<Repository> {
         let git_dir = self.git_dir(folder).await?;
-        let git_dir = self.real(&git_dir).await.unwrap_or(git_dir);
-        let common = match self.path_in(&git_dir.join("commondir"), b"").await {
+        let git_dir = self.real_path(&git_dir).await.unwrap_or(git_dir);
+        let common = match self.read_path(&git_dir.join("commondir"), b"").await {
             Some(path) => git_dir.join(path),
             None => git_dir.clone(),
         };
         Some(Repository { git_dir, common, tree: folder.into() })
     }
 
-    /// Returns the git folder that git would try here.
+    /// Returns the git folder that git would try for a working tree.
     async fn git_dir(&self, folder: &Path) -> Option<PathBuf> {
-        let dot = folder.join(".git");
-        let kind = self.kind(&dot).await;
+        let dot_git = folder.join(".git");
+        let kind = self.file_kind(&dot_git).await;
         if kind == Some(FileKind::Folder) {
-            return Some(dot);
+            return Some(dot_git);
         }
         if kind == Some(FileKind::File) {
-            return Some(folder.join(self.path_in(&dot, b"gitdir: ").await?));
+            return Some(folder.join(self.read_path(&dot_git, b"gitdir: ").await?));
         }
-        // Recent versions of git refuse an unnamed bare repository, older ones use it.
-        let is_bare = self.kind(&folder.join("HEAD")).await == Some(FileKind::File);
+        // Recent versions of git refuse a bare repository that the command does not name; older ones use it.
+        let is_bare = self.file_kind(&folder.join("HEAD")).await == Some(FileKind::File);
         is_bare.then(|| folder.to_path_buf())
     }
 
-    /// Reads a path from one of git's files, as raw bytes, as git does.
-    async fn path_in(&self, file: &Path, prefix: &[u8]) -> Option<PathBuf> {
-        let bytes = self.bytes(file, MAX_CONFIG).await?;
+    /// Reads the path in one of git's files, after `prefix`. Like git, takes the bytes as they are.
+    async fn read_path(&self, file: &Path, prefix: &[u8]) -> Option<PathBuf> {
+        let bytes = self.read_bytes(file, MAX_CONFIG).await?;
         let path = bytes.strip_prefix(prefix)?;
         let end = path.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
         Some(OsStr::from_bytes(&path[..=end]).into())
@@ -174,66 +178,70 @@ impl RepositoryScan<'_> {
 
     /// Whether git's search upwards certainly ends here, because the repository is complete.
     async fn is_complete(&self, git_dir: &Path, common: &Path) -> bool {
-        let head = self.text(&git_dir.join("HEAD")).await.unwrap_or_default();
+        let head = self.read_text(&git_dir.join("HEAD")).await.unwrap_or_default();
         let hash = head.strip_suffix('\n').unwrap_or(&head);
         let names_commit =
             matches!(hash.len(), 40 | 64) && hash.bytes().all(|c| c.is_ascii_hexdigit());
         (head.starts_with("ref: refs/") || names_commit)
-            && self.kind(&common.join("objects")).await == Some(FileKind::Folder)
-            && self.kind(&common.join("refs")).await == Some(FileKind::Folder)
+            && self.file_kind(&common.join("objects")).await == Some(FileKind::Folder)
+            && self.file_kind(&common.join("refs")).await == Some(FileKind::Folder)
     }
 
-    async fn read_repository(
+    /// Checks the settings and hooks of one repository. Returns its settings.
+    async fn check_repository(
         &self,
         repository: &Repository,
         findings: &mut Vec<String>,
     ) -> Vec<GitSetting> {
-        let mut settings = self.read_config(&repository.common.join("config"), findings).await;
+        let mut settings = self.check_config(&repository.common.join("config"), findings).await;
         settings
-            .extend(self.read_config(&repository.git_dir.join("config.worktree"), findings).await);
-        for setting in settings.iter().filter(|it| it.key == "core.worktree") {
+            .extend(self.check_config(&repository.git_dir.join("config.worktree"), findings).await);
+        for setting in settings.iter().filter(|setting| setting.key == "core.worktree") {
             // Even a read-only command reads files of the other working tree.
             if !self.is_inside(&repository.git_dir.join(&setting.value)).await {
-                let shown = self.shown(&repository.common.join("config")).await;
+                let shown = self.display_path(&repository.common.join("config")).await;
                 findings.push(format!("{shown}: {}", show_setting(setting)));
             }
         }
-        self.read_hooks(&repository.common.join("hooks"), findings).await;
+        self.check_hooks(&repository.common.join("hooks"), findings).await;
         settings
     }
 
+    /// Whether a path is inside the workspace.
     async fn is_inside(&self, path: &Path) -> bool {
         let found = files::look_up(self.session, path).await;
-        found.is_ok_and(|path| path.outside().is_none())
+        found.is_ok_and(|path| path.outside_part().is_none())
     }
 
-    async fn read_config(&self, path: &Path, findings: &mut Vec<String>) -> Vec<GitSetting> {
-        if self.kind(path).await != Some(FileKind::File) {
+    /// Reports settings that make git run programs. Returns all settings of the file.
+    async fn check_config(&self, path: &Path, findings: &mut Vec<String>) -> Vec<GitSetting> {
+        if self.file_kind(path).await != Some(FileKind::File) {
             return Vec::new();
         }
-        let settings = self.text(path).await.and_then(|text| git_config::parse(&text));
+        let settings = self.read_text(path).await.and_then(|text| git_config::parse(&text));
         let Some(settings) = settings else {
             self.report_unknown(path, findings).await;
             return Vec::new();
         };
-        let shown = self.shown(path).await;
+        let shown = self.display_path(path).await;
         // In a partial clone even a read-only command fetches missing objects.
-        let fetches = settings.iter().any(names::is_partial);
-        let reached = if fetches { GitPhase::Writing } else { self.phase };
+        let fetches = settings.iter().any(names::is_partial_clone);
+        let kind = if fetches { GitCommandKind::Writing } else { self.kind };
         for setting in &settings {
-            if names::runs(setting).is_some_and(|phase| phase <= reached) {
+            if names::kind_for_setting(setting).is_some_and(|needed| needed <= kind) {
                 findings.push(format!("{shown}: {}", show_setting(setting)));
             }
         }
         settings
     }
 
-    async fn read_hooks(&self, folder: &Path, findings: &mut Vec<String>) {
-        let FolderNames { names, is_partial } = self.names(folder).await;
+    /// Reports hooks that the command would run.
+    async fn check_hooks(&self, folder: &Path, findings: &mut Vec<String>) {
+        let FolderNames { names, is_partial } = self.list_names(folder).await;
         for name in names {
-            let phase = name.to_str().and_then(names::hook);
-            if phase.is_some_and(|phase| phase <= self.phase) {
-                findings.push(self.shown(&folder.join(name)).await);
+            let needed = name.to_str().and_then(names::kind_for_hook);
+            if needed.is_some_and(|needed| needed <= self.kind) {
+                findings.push(self.display_path(&folder.join(name)).await);
             }
         }
         if is_partial {
@@ -241,42 +249,48 @@ impl RepositoryScan<'_> {
         }
     }
 
+    /// Reports a file or folder that cannot be checked.
     async fn report_unknown(&self, path: &Path, findings: &mut Vec<String>) {
-        findings.push(format!("{}: cannot determine what git would run", self.shown(path).await));
+        findings.push(format!(
+            "{}: cannot determine what git would run",
+            self.display_path(path).await
+        ));
     }
 
-    /// Follows every link, if the path exists.
-    async fn real(&self, path: &Path) -> Option<PathBuf> {
+    /// Returns a path with every link followed; `None` if it does not exist.
+    async fn real_path(&self, path: &Path) -> Option<PathBuf> {
         let path = files::look_up(self.session, path).await.ok()?;
         path.kind().map(|_| path.real())
     }
 
-    async fn kind(&self, path: &Path) -> Option<FileKind> {
+    /// Returns what is at a path; `None` if nothing is.
+    async fn file_kind(&self, path: &Path) -> Option<FileKind> {
         files::look_up(self.session, path).await.ok()?.kind()
     }
 
-    /// The path as displayed: relative to the root if inside it.
-    async fn shown(&self, path: &Path) -> String {
+    /// Returns a path as displayed: relative to the root if inside it.
+    async fn display_path(&self, path: &Path) -> String {
         match files::look_up(self.session, path).await {
             Ok(path) => path.display().to_owned(),
             Err(_) => path.display().to_string(),
         }
     }
 
-    /// Reads a text file; `None` if it is not UTF-8, which git would read differently.
-    async fn text(&self, path: &Path) -> Option<String> {
-        String::from_utf8(self.bytes(path, MAX_CONFIG).await?.into()).ok()
+    /// Reads a text file; `None` if it is not UTF-8, since git would interpret it differently.
+    async fn read_text(&self, path: &Path) -> Option<String> {
+        String::from_utf8(self.read_bytes(path, MAX_CONFIG).await?.into()).ok()
     }
 
-    async fn bytes(&self, path: &Path, most: u64) -> Option<Bytes> {
+    /// Reads a regular file; `None` if it cannot be read or is larger than `max_bytes`.
+    async fn read_bytes(&self, path: &Path, max_bytes: u64) -> Option<Bytes> {
         let path = files::look_up(self.session, path).await.ok()?;
         if path.kind() != Some(FileKind::File) {
             return None;
         }
-        Some(path.machine.read(&path.place, most).await.ok()?.bytes)
+        Some(path.machine.read(&path.place, max_bytes).await.ok()?.bytes)
     }
 
-    async fn names(&self, folder: &Path) -> FolderNames {
+    async fn list_names(&self, folder: &Path) -> FolderNames {
         let Ok(folder) = files::look_up(self.session, folder).await else {
             return FolderNames::default();
         };
@@ -292,15 +306,15 @@ impl RepositoryScan<'_> {
     }
 }
 
-/// The entries of a folder.
+/// The names in a folder.
 #[derive(Debug, Default)]
 struct FolderNames {
     names: Vec<OsString>,
-    /// Whether there are more.
+    /// Whether some names are missing: there are too many, or the folder cannot be read.
     is_partial: bool,
 }
 
-/// Shows a setting on one line. The value is left out if it may hold a password.
+/// Returns a setting as one line, without its value if that may contain a password.
 fn show_setting(setting: &GitSetting) -> String {
     if setting.key.starts_with("credential.") {
         return setting.key.clone();
@@ -309,7 +323,7 @@ fn show_setting(setting: &GitSetting) -> String {
         .value
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
-        .take(MAX_SHOWN)
+        .take(MAX_VALUE_CHARS)
         .collect();
     format!("{} = {value}", setting.key)
 }

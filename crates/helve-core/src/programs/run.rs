@@ -1,4 +1,4 @@
-//! Running what was granted, and controlling it.
+//! Runs scripts that were granted, and controls their processes.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use helve_policy::{Act, ProcessId};
 use helve_text::redact::redact_text;
 
-use super::judge::environment;
+use super::judge::command_environment;
 use super::{PreparedCommand, Programs, repository};
 use crate::confine::{self, Sandbox};
 use crate::gate::Grant;
@@ -18,7 +18,7 @@ use crate::process::{
 };
 use crate::shell::Shell;
 
-/// The most output of one command that is kept on disk.
+/// Maximum bytes of one command's output that are kept on disk.
 const MAX_SPOOLED: u64 = 100 << 20;
 
 /// How a granted script is run.
@@ -46,13 +46,13 @@ impl Programs {
         }
         let mut program = shell.program.clone();
         program.push(command.planned.command.clone().into());
-        // More than a call ever shows, so that output is cut only once.
+        // Twice what an answer can hold, so that only the dialect cuts the output.
         let capacity = self.session.limits.bytes.saturating_mul(2);
-        let mut environment = environment(shell, &command.planned).into_owned();
+        let mut environment = command_environment(shell, &command.planned).into_owned();
         let plan = self.sandbox_plan(shell, &mut environment).await?;
         let path = self.session.outputs.reserve(&self.session.id).path;
         let spool = Some(Spool { path, max_bytes: MAX_SPOOLED });
-        let want = Spawn {
+        let request = Spawn {
             program,
             folder: command.folder.real(),
             environment,
@@ -73,11 +73,11 @@ impl Programs {
                 root: self.session.workspace.root().to_path_buf(),
             },
         };
-        let id = processes.spawn(want).await.map_err(StartError::Spawn)?;
+        let id = processes.spawn(request).await.map_err(StartError::Spawn)?;
         Ok(RunningCommand::new(processes, shell, id, plan, OnDrop::End))
     }
 
-    /// Opens a process that was started before.
+    /// Returns a process that was started before; `None` if the grant does not cover it.
     pub fn open(&self, grant: &Grant<'_>, id: &ProcessId) -> Option<RunningCommand> {
         if !grant.covers(&Act::ControlProcess(id.clone())) {
             return None;
@@ -100,7 +100,7 @@ impl Programs {
         self.session.workspace.sandbox_support().await
     }
 
-    /// Whether this session started it.
+    /// Whether this session started a process.
     pub fn is_own(&self, process: &Process) -> bool {
         *process.about.session == *self.session.id
     }
@@ -160,16 +160,18 @@ impl RunningCommand {
     }
 
     /// Waits for a condition, then returns the output since a cursor.
-    pub async fn watch(&self, want: WatchRequest) -> Result<WatchResult, ProcessError> {
-        let mut watched = self.processes.watch(&self.id, want).await?;
+    pub async fn watch(&self, request: WatchRequest) -> Result<WatchResult, ProcessError> {
+        let mut watched = self.processes.watch(&self.id, request).await?;
         redact_command_lines(&mut watched.process, &self.secrets);
         Ok(watched)
     }
 
+    /// Returns the beginning and the end of all output so far.
     pub async fn output(&self) -> Result<ProcessOutput, ProcessError> {
         self.processes.output(&self.id).await
     }
 
+    /// Types into the process's terminal.
     pub async fn type_in(&self, bytes: Bytes) -> Result<(), ProcessError> {
         self.processes.type_in(&self.id, bytes).await
     }
@@ -183,14 +185,14 @@ impl RunningCommand {
         self.processes.end(&self.id).await
     }
 
-    /// Lets the process outlive the call.
+    /// Lets the process keep running after the call.
     pub fn keep(mut self) {
         self.on_drop = OnDrop::Keep;
     }
 }
 
 impl Drop for RunningCommand {
-    /// A dropped call leaves nothing running.
+    /// Ends the process of a dropped call, unless it was kept.
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if self.on_drop == OnDrop::End {
@@ -200,7 +202,7 @@ impl Drop for RunningCommand {
     }
 }
 
-/// Redacts secrets from command lines, which contain the values of variables, already expanded.
+/// Redacts secrets from the command lines of processes, in which the shell has already expanded variables.
 fn redact_command_lines(process: &mut Process, secrets: &[Bytes]) {
     for member in process.children.iter_mut().chain(&mut process.waiting_for_input) {
         member.command = redact_text(&member.command, secrets);

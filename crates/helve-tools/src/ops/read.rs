@@ -146,7 +146,7 @@ pub(crate) async fn read(
                 max_bytes: limits.bytes,
                 deadline: DEADLINE,
             };
-            let start = ctx.files.window(&grant, &path, request).await?;
+            let start = ctx.files.read_window(&grant, &path, request).await?;
             let file = OpenFile { ctx, grant: &grant, path: &path, start: &start, window, limits };
             file.read(media).await?
         }
@@ -178,7 +178,7 @@ impl OpenFile<'_> {
         let format =
             MediaFormat::of_content(&self.start.sample).or_else(|| MediaFormat::of_name(shown));
         if let Some(format) = format {
-            let bytes = self.ctx.files.whole(self.grant, self.path, MAX_MEDIA_BYTES).await?;
+            let bytes = self.ctx.files.read_whole(self.grant, self.path, MAX_MEDIA_BYTES).await?;
             return match media.decode(bytes.clone(), format).await {
                 Ok(MediaContent::Picture(picture)) => Ok(ReadContent::Picture { format, picture }),
                 Ok(MediaContent::Document(document)) => Ok(ReadContent::Lines(
@@ -199,7 +199,7 @@ impl OpenFile<'_> {
     }
 
     async fn notebook(&self, media: &dyn Media) -> Result<LinePage, ReadError> {
-        let bytes = self.ctx.files.whole(self.grant, self.path, MAX_NOTEBOOK_BYTES).await?;
+        let bytes = self.ctx.files.read_whole(self.grant, self.path, MAX_NOTEBOOK_BYTES).await?;
         let rendered = match notebook::render(&bytes) {
             Ok(rendered) => rendered,
             Err(why) => {

@@ -17,29 +17,29 @@ const MAX_FOLDERS: usize = 1_000;
 const MAX_INDEX: u64 = 64 << 20;
 
 impl RepositoryScan<'_> {
-    /// Checks a repository, its submodules, and theirs.
-    pub(super) async fn read_with_modules(
+    /// Checks a repository and its submodules, recursively.
+    pub(super) async fn check_with_submodules(
         &self,
         repository: &Repository,
         findings: &mut Vec<String>,
     ) {
-        let mut waiting = vec![repository.clone()];
-        let mut seen: Vec<Repository> = Vec::new();
-        while let Some(repository) = waiting.pop() {
-            if seen.contains(&repository) {
+        let mut pending = vec![repository.clone()];
+        let mut checked: Vec<Repository> = Vec::new();
+        while let Some(repository) = pending.pop() {
+            if checked.contains(&repository) {
                 continue;
             }
-            if seen.len() > MAX_MODULES {
+            if checked.len() > MAX_MODULES {
                 return self.report_unknown(&repository.git_dir, findings).await;
             }
-            let settings = self.read_repository(&repository, findings).await;
-            waiting.extend(self.repositories_in_git_dir(&repository, findings).await);
-            waiting.extend(self.repositories_in_worktree(&repository, &settings, findings).await);
-            seen.push(repository);
+            let settings = self.check_repository(&repository, findings).await;
+            pending.extend(self.repositories_in_git_dir(&repository, findings).await);
+            pending.extend(self.repositories_in_worktree(&repository, &settings, findings).await);
+            checked.push(repository);
         }
     }
 
-    /// Finds repositories inside the git folder. Their names may contain slashes.
+    /// Finds the repositories of submodules inside the git folder. Names of submodules may contain slashes.
     async fn repositories_in_git_dir(
         &self,
         repository: &Repository,
@@ -47,17 +47,17 @@ impl RepositoryScan<'_> {
     ) -> Vec<Repository> {
         let mut found = Vec::new();
         let mut folders = vec![repository.common.join("modules")];
-        let mut looked = 0;
+        let mut checked = 0;
         while let Some(folder) = folders.pop() {
-            let FolderNames { names, is_partial } = self.names(&folder).await;
-            looked += names.len();
-            if is_partial || looked > MAX_MODULES {
+            let FolderNames { names, is_partial } = self.list_names(&folder).await;
+            checked += names.len();
+            if is_partial || checked > MAX_MODULES {
                 self.report_unknown(&folder, findings).await;
                 break;
             }
             for name in names {
                 let module = folder.join(name);
-                if self.kind(&module.join("HEAD")).await.is_some() {
+                if self.file_kind(&module.join("HEAD")).await.is_some() {
                     let (git_dir, common) = (module.clone(), module.clone());
                     found.push(Repository { git_dir, common, tree: module });
                 } else {
@@ -68,7 +68,7 @@ impl RepositoryScan<'_> {
         found
     }
 
-    /// Finds repositories in the working tree that the index lists.
+    /// Finds the submodules that the index lists in the working tree.
     async fn repositories_in_worktree(
         &self,
         repository: &Repository,
@@ -76,16 +76,16 @@ impl RepositoryScan<'_> {
         findings: &mut Vec<String>,
     ) -> Vec<Repository> {
         let index = repository.git_dir.join("index");
-        if self.kind(&index).await.is_none() {
+        if self.file_kind(&index).await.is_none() {
             return Vec::new();
         }
-        let elsewhere = settings.iter().filter(|it| it.key == "core.worktree");
-        let elsewhere = elsewhere.map(|it| repository.git_dir.join(&it.value));
-        let trees: Vec<PathBuf> = elsewhere.chain([repository.tree.clone()]).collect();
-        let most = MAX_FOLDERS / trees.len();
+        let configured = settings.iter().filter(|setting| setting.key == "core.worktree");
+        let configured = configured.map(|setting| repository.git_dir.join(&setting.value));
+        let trees: Vec<PathBuf> = configured.chain([repository.tree.clone()]).collect();
+        let max_per_tree = MAX_FOLDERS / trees.len();
         let index_folders = self.index_folders(repository, &index, settings).await;
         let within_limit =
-            index_folders.filter(|it| it.submodules.len() + it.collapsed.len() <= most);
+            index_folders.filter(|it| it.submodules.len() + it.collapsed.len() <= max_per_tree);
         let Some(IndexFolders { submodules, collapsed, .. }) = within_limit else {
             self.report_unknown(&index, findings).await;
             return Vec::new();
@@ -95,10 +95,10 @@ impl RepositoryScan<'_> {
             for path in &submodules {
                 found.extend(self.repository(&tree.join(OsStr::from_bytes(path))).await);
             }
-            // The index does not list the contents of a collapsed (sparse) folder, which matter if the folder exists.
+            // The index does not list what is in a collapsed (sparse) folder. If the folder exists, it may contain submodules.
             for path in &collapsed {
                 let folder = tree.join(OsStr::from_bytes(path));
-                if self.kind(&folder).await.is_some() {
+                if self.file_kind(&folder).await.is_some() {
                     self.report_unknown(&folder, findings).await;
                 }
             }
@@ -106,18 +106,19 @@ impl RepositoryScan<'_> {
         found
     }
 
-    /// Reads the folders of an index, and of the shared index that it is based on.
+    /// Reads the folders of an index, and of the shared index that it may be based on.
     async fn index_folders(
         &self,
         repository: &Repository,
         index: &Path,
         settings: &[GitSetting],
     ) -> Option<IndexFolders> {
-        let naming = names::naming(settings);
-        let mut all = git_index::read_folders(&self.bytes(index, MAX_INDEX).await?, naming)?;
+        let algorithm = names::object_hash_algorithm(settings);
+        let mut all =
+            git_index::read_folders(&self.read_bytes(index, MAX_INDEX).await?, algorithm)?;
         if let Some(shared) = all.shared_index.take() {
-            let bytes = self.bytes(&repository.git_dir.join(shared), MAX_INDEX).await?;
-            let base = git_index::read_folders(&bytes, naming)?;
+            let bytes = self.read_bytes(&repository.git_dir.join(shared), MAX_INDEX).await?;
+            let base = git_index::read_folders(&bytes, algorithm)?;
             all.submodules.extend(base.submodules);
             all.collapsed.extend(base.collapsed);
         }

@@ -1,28 +1,30 @@
-//! Which settings and hooks of a repository run programs, and when.
+//! Which settings and hooks of a repository make git run programs, and during which commands.
 
 use helve_text::git_config::GitSetting;
 use helve_text::git_index::HashAlgorithm;
 
-/// The commands during which git runs something, from harmless to less harmless.
+/// Kinds of git commands. A program that even read-only commands run is also run by the others, so a command runs every
+/// configured program whose kind is less than or equal to its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum GitPhase {
-    /// Even read-only commands: `git status`, `git diff`.
-    Reading,
-    /// Commands that change or send something, and unknown ones.
+pub(super) enum GitCommandKind {
+    /// Commands that read, such as `git status` and `git diff`. Some of them update the index or branches.
+    ReadOnly,
+    /// Commands that change or send something, and unknown commands.
     Writing,
 }
 
-impl GitPhase {
+impl GitCommandKind {
     /// Classifies a subcommand.
-    pub(super) fn of(subcommand: &str) -> GitPhase {
-        match READING.contains(&subcommand) {
-            true => GitPhase::Reading,
-            false => GitPhase::Writing,
+    pub(super) fn of_subcommand(subcommand: &str) -> GitCommandKind {
+        match READ_ONLY.contains(&subcommand) {
+            true => GitCommandKind::ReadOnly,
+            false => GitCommandKind::Writing,
         }
     }
 }
 
-const READING: [&str; 31] = [
+/// Subcommands of kind [`GitCommandKind::ReadOnly`].
+const READ_ONLY: [&str; 31] = [
     "status",
     "diff",
     "diff-files",
@@ -56,74 +58,79 @@ const READING: [&str; 31] = [
     "help",
 ];
 
-/// The filters that `git lfs install` sets. The program is the user's own.
+/// The filters that `git lfs install` sets. They run the installed git-lfs, not a program of the repository, so they are
+/// not asked about.
 const LFS_FILTERS: [&str; 3] =
     ["git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process"];
 
-/// Whether a setting makes git run a program, or use another folder or settings file.
-pub(super) fn runs(setting: &GitSetting) -> Option<GitPhase> {
+/// Returns the kind of command in which a setting makes git run a program, or use another folder or settings file; `None` if
+/// it does neither.
+pub(super) fn kind_for_setting(setting: &GitSetting) -> Option<GitCommandKind> {
     let (section, rest) = setting.key.split_once('.')?;
     let name = rest.rsplit('.').next().unwrap_or(rest);
     let value = setting.value.as_str();
-    let phase = match (section, name) {
+    let kind = match (section, name) {
         ("filter", "clean" | "smudge" | "process") if LFS_FILTERS.contains(&value) => return None,
-        ("filter", "clean" | "smudge" | "process") => GitPhase::Reading,
-        ("diff", "external" | "command" | "textconv") => GitPhase::Reading,
-        ("include" | "includeif", "path") => GitPhase::Reading,
-        ("core", "hookspath") => GitPhase::Reading,
+        ("filter", "clean" | "smudge" | "process") => GitCommandKind::ReadOnly,
+        ("diff", "external" | "command" | "textconv") => GitCommandKind::ReadOnly,
+        ("include" | "includeif", "path") => GitCommandKind::ReadOnly,
+        ("core", "hookspath") => GitCommandKind::ReadOnly,
         // With this setting git reads submodules that only the history contains.
-        ("diff", "submodule") if value != "short" => GitPhase::Reading,
-        ("status", "submodulesummary") => GitPhase::Reading,
-        // A log format, set anywhere, may verify signatures.
-        ("gpg", "program") => GitPhase::Reading,
-        ("core", "worktree" | "gitproxy" | "alternaterefscommand") => GitPhase::Writing,
-        ("gpg", "defaultkeycommand") => GitPhase::Writing,
-        ("credential", "helper") => GitPhase::Writing,
-        ("remote", "uploadpack" | "receivepack" | "vcs") => GitPhase::Writing,
+        ("diff", "submodule") if value != "short" => GitCommandKind::ReadOnly,
+        ("status", "submodulesummary") => GitCommandKind::ReadOnly,
+        // `git log` runs this program if its format shows signatures. The format can be set outside the repository too.
+        ("gpg", "program") => GitCommandKind::ReadOnly,
+        ("core", "worktree" | "gitproxy" | "alternaterefscommand") => GitCommandKind::Writing,
+        ("gpg", "defaultkeycommand") => GitCommandKind::Writing,
+        ("credential", "helper") => GitCommandKind::Writing,
+        ("remote", "uploadpack" | "receivepack" | "vcs") => GitCommandKind::Writing,
         ("remote" | "url" | "submodule", _) if rest.contains("::") || value.contains("::") => {
-            GitPhase::Writing
+            GitCommandKind::Writing
         }
         ("submodule", "update") | ("alias", _) if value.trim_start().starts_with('!') => {
-            GitPhase::Writing
+            GitCommandKind::Writing
         }
         ("merge", "driver") | ("interactive", "difffilter") | ("tar", "command") => {
-            GitPhase::Writing
+            GitCommandKind::Writing
         }
         (
             "trailer" | "difftool" | "mergetool" | "browser" | "man" | "guitool",
             "cmd" | "command" | "path",
-        ) => GitPhase::Writing,
+        ) => GitCommandKind::Writing,
         _ => return None,
     };
-    Some(phase)
+    Some(kind)
 }
 
-/// Whether a setting makes the repository a partial clone, which fetches missing objects on demand.
-pub(super) fn is_partial(setting: &GitSetting) -> bool {
-    let ends = |end: &str| setting.key.ends_with(end);
-    ends(".promisor") || ends(".partialclone") || ends(".partialclonefilter")
+/// Whether a setting makes the repository a partial clone, which fetches missing objects when they are needed.
+pub(super) fn is_partial_clone(setting: &GitSetting) -> bool {
+    let key = &setting.key;
+    key.ends_with(".promisor")
+        || key.ends_with(".partialclone")
+        || key.ends_with(".partialclonefilter")
 }
 
-/// Returns the hash function that names the objects of a repository.
-pub(super) fn naming(settings: &[GitSetting]) -> HashAlgorithm {
-    let findings = settings.iter().rfind(|it| it.key == "extensions.objectformat");
-    match findings.is_some_and(|it| it.value == "sha256") {
+/// Returns the hash function of a repository's object ids.
+pub(super) fn object_hash_algorithm(settings: &[GitSetting]) -> HashAlgorithm {
+    let object_format = settings.iter().rfind(|setting| setting.key == "extensions.objectformat");
+    match object_format.is_some_and(|setting| setting.value == "sha256") {
         true => HashAlgorithm::Sha256,
         false => HashAlgorithm::Sha1,
     }
 }
 
-/// Whether git runs a hook of this name.
-pub(super) fn hook(name: &str) -> Option<GitPhase> {
+/// Returns the kind of command in which git runs a hook of this name; `None` if there is no such hook.
+pub(super) fn kind_for_hook(name: &str) -> Option<GitCommandKind> {
     match name {
         // Runs whenever git writes the index.
-        "post-index-change" => Some(GitPhase::Reading),
+        "post-index-change" => Some(GitCommandKind::ReadOnly),
         // Runs whenever a branch is created or deleted.
-        "reference-transaction" => Some(GitPhase::Reading),
-        _ => HOOKS.contains(&name).then_some(GitPhase::Writing),
+        "reference-transaction" => Some(GitCommandKind::ReadOnly),
+        _ => HOOKS.contains(&name).then_some(GitCommandKind::Writing),
     }
 }
 
+/// All hooks that git runs.
 const HOOKS: [&str; 27] = [
     "applypatch-msg",
     "pre-applypatch",
@@ -159,9 +166,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_programs_is_known() {
-        let phase =
-            |key: &str, value: &str| runs(&GitSetting { key: key.into(), value: value.into() });
+    fn settings_that_name_programs_are_recognised() {
+        let kind = |key: &str, value: &str| {
+            kind_for_setting(&GitSetting { key: key.into(), value: value.into() })
+        };
         for (key, value) in [
             ("filter.x.clean", "./x"),
             ("filter.a.b.process", "git-lfs filter-process; ./x"),
@@ -176,7 +184,7 @@ mod tests {
             ("status.submodulesummary", "true"),
             ("gpg.ssh.program", "./x"),
         ] {
-            assert_eq!(phase(key, value), Some(GitPhase::Reading), "{key}");
+            assert_eq!(kind(key, value), Some(GitCommandKind::ReadOnly), "{key}");
         }
         for (key, value) in [
             ("core.worktree", "/home/user"),
@@ -188,7 +196,7 @@ mod tests {
             ("merge.x.driver", "./x"),
             ("gpg.ssh.defaultkeycommand", "./x"),
         ] {
-            assert_eq!(phase(key, value), Some(GitPhase::Writing), "{key}");
+            assert_eq!(kind(key, value), Some(GitCommandKind::Writing), "{key}");
         }
         for (key, value) in [
             ("filter.lfs.clean", "git-lfs clean -- %f"),
@@ -201,8 +209,8 @@ mod tests {
             ("format.pretty", "oneline"),
             ("pretty.x", "format:%+G?"),
         ] {
-            assert_eq!(phase(key, value), None, "{key}");
+            assert_eq!(kind(key, value), None, "{key}");
         }
-        assert_eq!(hook("pre-commit.sample"), None);
+        assert_eq!(kind_for_hook("pre-commit.sample"), None);
     }
 }
