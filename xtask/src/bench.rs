@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: measures Helve's calls against a floor, a simple program that does the least possible work.
+//! `cargo xtask bench`: measures Helve's calls. Most are compared with a baseline: a simple program that does the
+//! minimum of the same work.
 
 mod calls;
 mod edit;
@@ -25,12 +26,12 @@ struct Bench {
 #[derive(Clone, Copy)]
 enum Bar {
     Milliseconds(f64),
-    TimesFloor(f64),
+    TimesBaseline(f64),
     Mebibytes(f64),
     None,
 }
 
-/// The last one measures memory after all other calls; otherwise the order does not matter.
+/// The last benchmark measures the memory used by all calls. The order of the others does not matter.
 const BENCHES: &[Bench] = &[
     Bench {
         name: "start",
@@ -47,7 +48,7 @@ const BENCHES: &[Bench] = &[
     Bench {
         name: "read-tail",
         description: "last 2,000 of 1,000,000 lines",
-        bar: Bar::TimesFloor(1.5),
+        bar: Bar::TimesBaseline(1.5),
         run: calls::read_tail,
     },
     Bench {
@@ -59,43 +60,43 @@ const BENCHES: &[Bench] = &[
     Bench {
         name: "grep-rare",
         description: "grep a rare literal, 6,500 files",
-        bar: Bar::TimesFloor(1.0),
+        bar: Bar::TimesBaseline(1.0),
         run: search::grep_rare,
     },
     Bench {
         name: "grep-common",
         description: "grep a common regex, 6,500 files",
-        bar: Bar::TimesFloor(1.0),
+        bar: Bar::TimesBaseline(1.0),
         run: search::grep_common,
     },
     Bench {
         name: "glob",
         description: "glob **/*.rs, 6,500 files",
-        bar: Bar::TimesFloor(1.0),
+        bar: Bar::TimesBaseline(1.0),
         run: search::glob,
     },
     Bench {
         name: "glob-many",
         description: "glob **/*.rs, 200,000 files",
-        bar: Bar::TimesFloor(1.25),
+        bar: Bar::TimesBaseline(1.25),
         run: search::glob_many,
     },
     Bench {
         name: "list",
         description: "list a tree of 6,500 files",
-        bar: Bar::TimesFloor(1.0),
+        bar: Bar::TimesBaseline(1.0),
         run: search::list,
     },
     Bench {
         name: "bash-true",
         description: "bash `true`",
-        bar: Bar::TimesFloor(1.5),
+        bar: Bar::TimesBaseline(1.5),
         run: shell::empty_command,
     },
     Bench {
         name: "bash-much",
         description: "bash with 10 MB of output",
-        bar: Bar::TimesFloor(3.0),
+        bar: Bar::TimesBaseline(3.0),
         run: shell::ten_megabytes,
     },
     Bench {
@@ -112,7 +113,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "edit-exact",
-        description: "edit in a 1 MB file, exact quotation",
+        description: "edit in a 1 MB file, exact old text",
         bar: Bar::Milliseconds(10.0),
         run: edit::exact,
     },
@@ -125,12 +126,12 @@ const BENCHES: &[Bench] = &[
     Bench {
         name: "edit-small",
         description: "edit in a small file",
-        bar: Bar::TimesFloor(3.0),
+        bar: Bar::TimesBaseline(3.0),
         run: edit::small,
     },
     Bench {
         name: "edit-nearest",
-        description: "closest match of a quotation, 1 MB file",
+        description: "closest match of an old text, 1 MB file",
         bar: Bar::Milliseconds(100.0),
         run: edit::nearest,
     },
@@ -142,14 +143,15 @@ const BENCHES: &[Bench] = &[
     },
 ];
 
-/// Medians, in milliseconds or, where the bar is in mebibytes, in mebibytes.
+/// Medians, in mebibytes if the bar is in mebibytes, otherwise in milliseconds.
 struct Measurement {
     ours: f64,
-    floor: Option<Floor>,
+    baseline: Option<Baseline>,
     rounds: usize,
 }
 
-struct Floor {
+/// The median of the program that a call is compared with.
+struct Baseline {
     command: &'static str,
     value: f64,
 }
@@ -185,34 +187,37 @@ pub(crate) fn run(options: &Options) -> Outcome {
 
 impl Measurement {
     fn ratio(&self) -> Option<f64> {
-        self.floor.as_ref().filter(|floor| floor.value > 0.0).map(|floor| self.ours / floor.value)
+        self.baseline
+            .as_ref()
+            .filter(|baseline| baseline.value > 0.0)
+            .map(|baseline| self.ours / baseline.value)
     }
 
-    /// Returns whether the bar is met, or `None` without a bar or without the floor that it refers to.
+    /// Returns whether the measurement meets the bar; `None` if there is no bar, or no baseline that the bar refers to.
     fn meets(&self, bar: Bar) -> Option<bool> {
         match bar {
             Bar::Milliseconds(max) | Bar::Mebibytes(max) => Some(self.ours <= max),
-            Bar::TimesFloor(max) => self.ratio().map(|ratio| ratio <= max),
+            Bar::TimesBaseline(max) => self.ratio().map(|ratio| ratio <= max),
             Bar::None => None,
         }
     }
 }
 
 fn table(rows: &[(&Bench, Measurement)]) -> String {
-    let mut lines = vec![["what", "ours", "floor", "ratio", "bar", "met"].map(str::to_owned)];
+    let mut lines = vec![["what", "ours", "baseline", "ratio", "bar", "met"].map(str::to_owned)];
     for (bench, measurement) in rows {
         let (unit, bar) = match bench.bar {
             Bar::Milliseconds(max) => ("ms", format!("≤ {max} ms")),
-            Bar::TimesFloor(max) => ("ms", format!("≤ {max} × floor")),
+            Bar::TimesBaseline(max) => ("ms", format!("≤ {max} × baseline")),
             Bar::Mebibytes(max) => ("MiB", format!("≤ {max} MiB")),
             Bar::None => ("ms", "–".into()),
         };
-        let floor = measurement.floor.as_ref();
+        let baseline = measurement.baseline.as_ref();
         lines.push([
             format!("{} (median of {})", bench.description, measurement.rounds),
             format!("{:.2} {unit}", measurement.ours),
-            floor.map_or("–".into(), |floor| {
-                format!("{:.2} {unit} `{}`", floor.value, floor.command)
+            baseline.map_or("–".into(), |baseline| {
+                format!("{:.2} {unit} `{}`", baseline.value, baseline.command)
             }),
             measurement.ratio().map_or("–".into(), |ratio| format!("{ratio:.2} ×")),
             bar,
@@ -242,14 +247,14 @@ fn align_columns(lines: &[[String; 6]]) -> String {
 fn as_json(bench: &Bench, measurement: &Measurement) -> Value {
     let (unit, bar) = match bench.bar {
         Bar::Milliseconds(max) => ("ms", json!({"ms": max})),
-        Bar::TimesFloor(max) => ("ms", json!({"times_floor": max})),
+        Bar::TimesBaseline(max) => ("ms", json!({"times_baseline": max})),
         Bar::Mebibytes(max) => ("MiB", json!({"MiB": max})),
         Bar::None => ("ms", Value::Null),
     };
     json!({
         "name": bench.name, "what": bench.description, "unit": unit, "rounds": measurement.rounds, "ours": measurement.ours,
-        "floor": measurement.floor.as_ref().map(|floor| floor.value),
-        "floor_command": measurement.floor.as_ref().map(|floor| floor.command),
+        "baseline": measurement.baseline.as_ref().map(|baseline| baseline.value),
+        "baseline_command": measurement.baseline.as_ref().map(|baseline| baseline.command),
         "ratio": measurement.ratio(), "bar": bar, "met": measurement.meets(bench.bar),
     })
 }
@@ -262,39 +267,43 @@ mod tests {
         Bench { name: "x", description: "x", bar, run: |_| Err("not run".into()) }
     }
 
-    fn measurement(ours: f64, floor: Option<f64>) -> Measurement {
-        Measurement { ours, floor: floor.map(|value| Floor { command: "true", value }), rounds: 3 }
+    fn measurement(ours: f64, baseline: Option<f64>) -> Measurement {
+        Measurement {
+            ours,
+            baseline: baseline.map(|value| Baseline { command: "true", value }),
+            rounds: 3,
+        }
     }
 
     #[test]
     fn the_table_shows_whether_a_bar_is_met() {
-        let (near, far, open) =
-            (bench(Bar::TimesFloor(1.5)), bench(Bar::Milliseconds(1.0)), bench(Bar::None));
+        let (met, missed, without_bar) =
+            (bench(Bar::TimesBaseline(1.5)), bench(Bar::Milliseconds(1.0)), bench(Bar::None));
         let rows = [
-            (&near, measurement(3.0, Some(2.0))),
-            (&far, measurement(1.25, None)),
-            (&open, measurement(1.0, None)),
+            (&met, measurement(3.0, Some(2.0))),
+            (&missed, measurement(1.25, None)),
+            (&without_bar, measurement(1.0, None)),
         ];
         let expected = "\
-what             ours     floor           ratio   bar            met
-x (median of 3)  3.00 ms  2.00 ms `true`  1.50 ×  ≤ 1.5 × floor  yes
-x (median of 3)  1.25 ms  –               –       ≤ 1 ms         NO
-x (median of 3)  1.00 ms  –               –       –              –
+what             ours     baseline        ratio   bar               met
+x (median of 3)  3.00 ms  2.00 ms `true`  1.50 ×  ≤ 1.5 × baseline  yes
+x (median of 3)  1.25 ms  –               –       ≤ 1 ms            NO
+x (median of 3)  1.00 ms  –               –       –                 –
 ";
         assert_eq!(table(&rows), expected);
     }
 
     #[test]
-    fn a_ratio_without_a_floor_is_neither_met_nor_missed() {
-        assert_eq!(measurement(3.0, None).meets(Bar::TimesFloor(1.5)), None);
-        assert_eq!(measurement(3.0, Some(0.0)).meets(Bar::TimesFloor(1.5)), None);
+    fn a_bar_that_needs_a_baseline_is_neither_met_nor_missed_without_one() {
+        assert_eq!(measurement(3.0, None).meets(Bar::TimesBaseline(1.5)), None);
+        assert_eq!(measurement(3.0, Some(0.0)).meets(Bar::TimesBaseline(1.5)), None);
     }
 
     #[test]
     fn measurements_are_printed_as_json() {
-        let value = as_json(&bench(Bar::TimesFloor(1.5)), &measurement(4.0, Some(2.0)));
+        let value = as_json(&bench(Bar::TimesBaseline(1.5)), &measurement(4.0, Some(2.0)));
         assert_eq!(
-            (&value["ratio"], &value["met"], &value["bar"]["times_floor"]),
+            (&value["ratio"], &value["met"], &value["bar"]["times_baseline"]),
             (&json!(2.0), &json!(false), &json!(1.5))
         );
     }

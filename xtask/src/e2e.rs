@@ -1,5 +1,5 @@
-//! `cargo xtask e2e`: runs the binary with MCP clients, servers and agents of other projects. They are downloaded once,
-//! into the target folder.
+//! `cargo xtask e2e`: runs the binary with MCP clients, servers and agents of other projects. These are downloaded
+//! once, into the target folder.
 
 mod agents;
 mod conformance;
@@ -88,17 +88,20 @@ const TESTS: &[E2eTest] = &[
 
 /// The result of a test that did not fail.
 enum E2eResult {
-    /// With what was checked.
+    /// The test passed. The text says what was checked.
     Passed(String),
-    /// With what is missing on this machine.
+    /// The test was not run. The text says what is missing on this machine.
     Skipped(String),
 }
 
+/// Time limit for a download.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(600);
+/// Time limit for one program.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
-/// A file in the workspace and its content, which every client reads.
+/// A file in the workspace, which every client reads.
 const FILE: &str = "hello.txt";
+/// The only line of `FILE`.
 const LINE: &str = "a line that only this file has";
 /// Tools that every client must see.
 const TOOLS: &[&str] = &["read", "todowrite", "todoread"];

@@ -11,11 +11,12 @@ use crate::options::Options;
 use crate::process::{self, ProcessOutput};
 use crate::scratch::Scratch;
 
-/// A `helve call` that takes longer counts as hung.
+/// Time limit for a `helve call`.
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
-/// A server that runs longer is killed.
+/// Time after which a server is killed.
 const SERVER_LIMIT: Duration = Duration::from_secs(600);
 
+/// The binary and its folders.
 pub(crate) struct Helve {
     binary: PathBuf,
     home: PathBuf,
@@ -23,7 +24,7 @@ pub(crate) struct Helve {
 }
 
 impl Helve {
-    /// Uses the binary named by `--helve`, or else a fresh release build. Its files are below `scratch`.
+    /// Prepares the binary named by `--helve`, or a new release build. Its home and workspace are below `scratch`.
     pub(crate) fn prepare(options: &Options, scratch: &Scratch) -> Result<Helve, String> {
         let binary = match &options.helve {
             Some(path) => {
@@ -42,7 +43,7 @@ impl Helve {
         self.home.join("data")
     }
 
-    /// Returns variables that keep Helve away from the user's own files.
+    /// Returns environment variables that make Helve use its own home instead of the user's.
     pub(crate) fn environment(&self) -> Vec<(&'static str, PathBuf)> {
         vec![
             ("HOME", self.home.clone()),
@@ -60,6 +61,7 @@ impl Helve {
         command
     }
 
+    /// Returns the command `helve call`.
     pub(crate) fn call_command(&self, session: &str, tool: &str, arguments: &Value) -> Command {
         let mut command = self.command();
         command.args(["--session", session, "call", tool, &arguments.to_string()]);
@@ -76,7 +78,7 @@ impl Helve {
         process::run(&mut self.call_command(session, tool, arguments), CALL_LIMIT)
     }
 
-    /// Builds `helve serve`, which prints where it listens. Edits are allowed.
+    /// Returns the command `helve serve`, with edits allowed. The server prints the port that it listens on.
     pub(crate) fn serve_command(&self) -> Command {
         let mut command = self.command();
         command.env_remove("HELVE_TOKEN").args(["--json", "--allow", "edit", "serve"]);
@@ -96,7 +98,7 @@ impl Helve {
         process::run(self.command().args(arguments), CALL_LIMIT)
     }
 
-    /// Builds `helve mcp`.
+    /// Returns the command `helve mcp`.
     pub(crate) fn mcp_command(&self) -> Command {
         let mut command = self.command();
         command.arg("mcp");
@@ -115,6 +117,7 @@ impl Helve {
     }
 }
 
+/// Builds the binary and returns its path.
 fn build() -> Result<PathBuf, String> {
     eprintln!("building helve (release) …");
     let line = "build --release --package helve-cli --bin helve --message-format json";
@@ -129,7 +132,7 @@ fn build() -> Result<PathBuf, String> {
         .ok_or_else(|| "cargo did not report the path of `helve`".into())
 }
 
-/// Finds the path of the binary in cargo's messages. It depends on CARGO_TARGET_DIR and the like.
+/// Finds the path of the binary in cargo's messages. The path depends on settings such as CARGO_TARGET_DIR.
 fn built_executable(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     messages

@@ -5,7 +5,7 @@ mod policy;
 use spdx::{Expression, ParseMode};
 
 use crate::options::Options;
-use crate::workspace::{self, Package, Purpose, Workspace};
+use crate::workspace::{self, DependencyUse, Package, Workspace};
 use crate::{Outcome, Verdict, repository};
 use policy::Policy;
 
@@ -28,8 +28,8 @@ pub(crate) fn run(_: &Options) -> Outcome {
 
 fn check(policy: &Policy, workspace: &Workspace) -> Vec<String> {
     let mut violations = Vec::new();
-    let purposes = [Purpose::Product, Purpose::Build, Purpose::Tests];
-    for (id, path) in workspace.paths_from(&workspace.members, &purposes) {
+    let uses = [DependencyUse::Normal, DependencyUse::Build, DependencyUse::Dev];
+    for (id, path) in workspace.paths_from(&workspace.members, &uses) {
         let Some(package) = workspace.packages.get(id) else { continue };
         let problems = [
             licence_problem(policy, package),
@@ -96,7 +96,7 @@ allow-registry = ["https://github.com/rust-lang/crates.io-index"]
     }
 
     #[test]
-    fn what_is_allowed_passes() {
+    fn allowed_licences_pass() {
         check_packages(
             "helve: a webby dev:b\na: | MIT OR GPL-3.0\nwebby: | MPL-2.0\nb: | Apache-2.0 AND MIT",
             &[],
@@ -104,7 +104,7 @@ allow-registry = ["https://github.com/rust-lang/crates.io-index"]
     }
 
     #[test]
-    fn a_licence_that_is_not_allowed_is_named_with_its_path() {
+    fn a_licence_that_is_not_allowed_is_reported_with_its_path() {
         check_packages(
             "helve: a\na: dev:none b\nb: | GPL-3.0-only\nnone: | GPL-2.0-only",
             &[
@@ -121,7 +121,7 @@ allow-registry = ["https://github.com/rust-lang/crates.io-index"]
     }
 
     #[test]
-    fn an_exception_holds_for_its_crate_only() {
+    fn an_exception_applies_to_its_crate_only() {
         check_packages(
             "helve: other\nother: | MPL-2.0",
             &[

@@ -1,4 +1,4 @@
-//! Helve's automation: everything a contributor or a build machine runs.
+//! Helve's automation: the commands that contributors and build machines run.
 #![expect(
     clippy::disallowed_methods,
     reason = "automation reads the repository and starts cargo; it is not part of the product"
@@ -45,7 +45,7 @@ enum Command {
     Tidy(Options),
     /// Check licences, bans and sources against deny.toml
     Licences(Options),
-    /// Measure Helve against floors of this machine
+    /// Measure Helve against baselines on this machine
     Bench(Options),
     /// Run long tests with killed and competing processes
     Torture(Options),
@@ -53,7 +53,7 @@ enum Command {
     E2e(Options),
     /// Draw docs/session.svg from a session with `helve`
     Picture(Options),
-    /// The MCP server of a torture run; Helve starts it
+    /// The MCP server that Helve starts in the torture test `server-flood`
     #[command(name = torture::server_flood::SERVER_COMMAND, hide = true)]
     FloodServer { arguments: Vec<String> },
 }

@@ -14,10 +14,11 @@ use crate::process;
 
 const PROTOCOL_VERSION: &str = "2025-06-18";
 const MAX_MESSAGE_BYTES: u64 = 64 << 20;
-/// Messages that may arrive before the response to a request.
+/// Maximum number of messages that may arrive before the response to a request.
 const MAX_UNRELATED: usize = 10_000;
 const MAX_PAGES: usize = 1_000;
 
+/// A client that reads responses from `reader` and writes requests to `writer`.
 pub(crate) struct McpClient<R, W> {
     reader: R,
     writer: W,
@@ -49,6 +50,7 @@ impl<R: BufRead, W: Write> McpClient<R, W> {
         McpClient { reader, writer, last_id: 0, pending: HashMap::new() }
     }
 
+    /// Starts the session. Returns the server's response.
     pub(crate) fn initialize(&mut self) -> Result<Value, String> {
         let client = json!({"name": "helve-xtask", "version": env!("CARGO_PKG_VERSION")});
         let parameters =
@@ -65,7 +67,7 @@ impl<R: BufRead, W: Write> McpClient<R, W> {
         for _ in 0..MAX_PAGES {
             let mut page = self.request("tools/list", &parameters)?;
             match page["tools"].take() {
-                Value::Array(more) => tools.extend(more),
+                Value::Array(page_tools) => tools.extend(page_tools),
                 other => return Err(format!("tools/list: `tools` is {other}")),
             }
             match page["nextCursor"].take() {
@@ -121,7 +123,7 @@ impl<R: BufRead, W: Write> McpClient<R, W> {
         Err(format!("{method}: no response among {MAX_UNRELATED} messages"))
     }
 
-    /// Ignores notifications. Of the server's own requests only `ping` is supported.
+    /// Answers a request of the server, of which only `ping` is supported. Ignores notifications.
     fn handle_server_message(&mut self, message: &Value) -> Result<(), String> {
         let id = &message["id"];
         if id.is_null() {
@@ -175,11 +177,11 @@ impl McpProcess {
             return Err("the server has no pipes".into());
         };
         let child = Arc::new(Mutex::new(child));
-        let (limit_guard, stopped) = mpsc::channel();
-        let limited = Arc::clone(&child);
+        let (limit_guard, guard_dropped) = mpsc::channel();
+        let child_to_kill = Arc::clone(&child);
         thread::spawn(move || {
-            if stopped.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-                process::kill(&mut lock(&limited));
+            if guard_dropped.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                process::kill(&mut lock(&child_to_kill));
             }
         });
         Ok(McpProcess {

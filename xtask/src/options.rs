@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_chooses_and_refuses_unknown_names() {
+    fn only_selects_parts_and_unknown_names_are_errors() {
         let all = ["first", "second"];
         let choose = |only: &[&str]| {
             let only = only.iter().map(ToString::to_string).collect();

@@ -15,7 +15,7 @@ use crate::{Outcome, Verdict, process, repository};
 const PICTURE: &str = "docs/session.svg";
 const TITLE: &str = "A session with helve";
 
-/// The only file of the project in which the session works.
+/// The only source file of the project that the session works on.
 const SOURCE: &str = r#"fn main() {
     println!("Hello!");
 }
@@ -32,7 +32,7 @@ const SESSION: &[&str] = &[
 ];
 
 pub(crate) fn run(options: &Options) -> Outcome {
-    let picture = svg::render(TITLE, &play(options)?);
+    let picture = svg::render(TITLE, &run_session(options)?);
     let path = repository::root().join(PICTURE);
     if options.check {
         if fs::read_to_string(&path).is_ok_and(|current| current == picture) {
@@ -47,14 +47,14 @@ pub(crate) fn run(options: &Options) -> Outcome {
 }
 
 /// Runs the session in a new project and returns what a terminal would show, colours included.
-fn play(options: &Options) -> Result<String, String> {
+fn run_session(options: &Options) -> Result<String, String> {
     let scratch = Scratch::new("picture")?;
     let helve = Helve::prepare(options, &scratch)?;
     let source = helve.workspace.join("src/main.rs");
     write(&source, SOURCE)?;
     let mut shown = String::new();
     for line in SESSION {
-        let output = in_shell(&helve, line)?;
+        let output = run_in_shell(&helve, line)?;
         shown
             .push_str(&format!("\x1b[32m$\x1b[0m \x1b[1m{line}\x1b[0m\n{}\n\n", output.trim_end()));
     }
@@ -62,13 +62,13 @@ fn play(options: &Options) -> Result<String, String> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
-    let named = |error: std::io::Error| format!("{}: {error}", path.display());
-    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(named)?;
-    fs::write(path, text).map_err(named)
+    let with_path = |error: std::io::Error| format!("{}: {error}", path.display());
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(with_path)?;
+    fs::write(path, text).map_err(with_path)
 }
 
-/// Runs one command line with the binary first on the `PATH`, and returns both its streams in order.
-fn in_shell(helve: &Helve, line: &str) -> Result<String, String> {
+/// Runs one command line with the folder of the binary first in `PATH`. Returns the output of both streams in order.
+fn run_in_shell(helve: &Helve, line: &str) -> Result<String, String> {
     let folder = helve.binary().parent().unwrap_or(Path::new("/"));
     let others = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([folder.to_path_buf()].into_iter().chain(env::split_paths(&others)))

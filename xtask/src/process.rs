@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::repository;
 
-/// Output beyond this is read and discarded.
+/// Maximum number of bytes of output that are kept. The rest is read and discarded.
 const MAX_OUTPUT: u64 = 64 << 20;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl ProcessOutput {
     }
 }
 
-/// Returns the last lines, where a program usually explains its failure.
+/// Returns the last lines of an output, because a program usually explains its failure there.
 fn last_lines(printed: &str) -> String {
     const MAX_LINES: usize = 15;
     let lines: Vec<_> = printed.trim_end().lines().collect();
@@ -55,12 +55,13 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<ProcessOutpu
         return Err(format!("{name} did not exit within {} s", limit.as_secs_f32()));
     };
     let took = start.elapsed();
-    // A grandchild may keep the pipes open after the program has exited. Its output is not waited for.
+    // A child of the program may keep the pipes open after the program has exited. Its output is not awaited.
     let stdout = stdout.unwrap_or_default();
     let stderr = stderr.recv_timeout(Duration::from_secs(1).min(remaining())).unwrap_or_default();
     Ok(ProcessOutput { status, stdout: lossy(stdout), stderr: lossy(stderr), took })
 }
 
+/// Reads a pipe in another thread.
 fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -100,11 +101,11 @@ pub(crate) fn kill(child: &mut Child) {
     child.wait().ok();
 }
 
-/// Builds a cargo command from words without spaces.
+/// Returns a cargo command with these arguments, which are separated by spaces.
 pub(crate) fn cargo(line: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(line.split_whitespace()).current_dir(repository::root()).stdin(Stdio::null());
-    // `cargo run` sets these for xtask; they must not reach the builds of other packages.
+    // `cargo run` sets these variables for xtask. The builds of other packages must not see them.
     for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"]
     {
         command.env_remove(name);

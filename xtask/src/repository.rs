@@ -15,7 +15,7 @@ impl Source {
         self.path.rsplit_once('.').map_or("", |(_, extension)| extension)
     }
 
-    /// Whether this is test data, which may contain anything, tabs and odd paths included.
+    /// Whether this is test data, to which the rules do not apply.
     pub(crate) fn is_test_data(&self) -> bool {
         const FOLDERS: &[&str] = &["scenarios", "corpus", "corpora", "fixtures", "test_data"];
         let mut folders = self.path.split('/').rev().skip(1);
@@ -23,7 +23,7 @@ impl Source {
     }
 }
 
-/// Larger files are not text that people write.
+/// Maximum size of a file. Larger files are not written by people.
 const MAX_BYTES: u64 = 4 << 20;
 
 pub(crate) fn root() -> PathBuf {

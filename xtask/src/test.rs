@@ -13,10 +13,10 @@ use crate::process::cargo;
 use crate::{Outcome, Verdict, licences, repository, tidy};
 use count::TestCount;
 
-/// Interval between two lines that tell how many tests have passed.
+/// Interval between two reports of how many tests have passed.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The number of tests, for steps that run tests; otherwise why the step failed.
+/// The number of tests, or `None` for a step that runs no tests. The error says why the step failed.
 type StepResult = Result<Option<TestCount>, String>;
 
 struct Step {
@@ -27,8 +27,8 @@ struct Step {
 const STEPS: &[Step] = &[
     Step { name: "fmt", run: check_format },
     Step { name: "clippy", run: clippy },
-    Step { name: "tidy", run: || run_own(tidy::run) },
-    Step { name: "licences", run: || run_own(licences::run) },
+    Step { name: "tidy", run: || run_subcommand(tidy::run) },
+    Step { name: "licences", run: || run_subcommand(licences::run) },
     Step { name: "tests", run: tests },
     Step { name: "doc-tests", run: doc_tests },
     Step { name: "doc", run: documentation },
@@ -131,15 +131,16 @@ fn doc_tests() -> StepResult {
     )
 }
 
-/// Documents the libraries only, because the binary `helve` and the library `helve` have the same page. The feature makes
-/// cargo reuse the dependencies that clippy has checked.
+/// Documents only the libraries, because the pages of the binary `helve` and the library `helve` would have the same
+/// path. With this feature, cargo can reuse the dependencies that clippy has checked.
 fn documentation() -> StepResult {
     let mut command = cargo("doc --workspace --lib --no-deps --features helve-machine/faults");
     command.env("RUSTDOCFLAGS", "-D warnings");
     run_plain(command, "fix the documentation comments")
 }
 
-fn run_own(run: fn(&Options) -> Outcome) -> StepResult {
+/// Runs another subcommand of xtask.
+fn run_subcommand(run: fn(&Options) -> Outcome) -> StepResult {
     match run(&Options::default())? {
         Verdict::Good => Ok(None),
         Verdict::Bad => Err("see above".into()),
@@ -171,6 +172,7 @@ fn succeeds(mut command: Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
+/// Runs a command. If it fails, the error is `remedy`.
 fn run_plain(mut command: Command, remedy: &str) -> StepResult {
     match command.status() {
         Ok(status) if status.success() => Ok(None),
@@ -185,7 +187,7 @@ enum Stream {
     Stderr,
 }
 
-/// Runs a command that prints test counts to `stream`, and passes its output on.
+/// Runs a command that prints test counts to `stream`, and prints its output.
 fn run_counting(
     mut command: Command,
     stream: Stream,
@@ -197,8 +199,8 @@ fn run_counting(
     };
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let lines = match stream {
-        Stream::Stdout => child.stdout.take().map(pass_on),
-        Stream::Stderr => child.stderr.take().map(pass_on),
+        Stream::Stdout => child.stdout.take().map(print_lines),
+        Stream::Stderr => child.stderr.take().map(print_lines),
     };
     let status = child.wait().map_err(|error| error.to_string())?;
     let printed = lines.map(|lines| collect_lines(&lines)).unwrap_or_default();
@@ -211,8 +213,8 @@ fn run_counting(
     }
 }
 
-/// Prints the lines of a pipe and sends them to the receiver. Tests that passed are only counted.
-fn pass_on(pipe: impl Read + Send + 'static) -> Receiver<String> {
+/// Prints the lines of a pipe, and sends them to the receiver. Lines about passed tests are only counted.
+fn print_lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut out = std::io::stdout();
@@ -237,8 +239,8 @@ fn pass_on(pipe: impl Read + Send + 'static) -> Receiver<String> {
     receiver
 }
 
-/// Returns all lines of a command that has exited. A process that a test left behind may keep the pipe open, so this
-/// does not wait for the end of the pipe.
+/// Returns the lines of a command that has exited. Stops at a pause instead of waiting for the end of the pipe, because
+/// a process that a test left behind may keep the pipe open.
 fn collect_lines(lines: &Receiver<String>) -> String {
     let mut text = String::new();
     while let Ok(line) = lines.recv_timeout(Duration::from_secs(2)) {
@@ -288,14 +290,15 @@ all 3 steps passed; tests: 7 passed, 0 failed
         assert!(text.ends_with("1 of 3 steps FAILED: clippy; 1 not run\n"), "{text}");
     }
 
-    /// Parses `counted 2 0`. Real libtest output would be counted by the runner of these tests.
+    /// Parses `counted 2 0`. These tests do not print real test results, because the program that runs them would count
+    /// those.
     fn count(printed: &str) -> Option<TestCount> {
         let (passed, failed) = printed.trim().strip_prefix("counted ")?.split_once(' ')?;
         Some(TestCount { passed: passed.parse().ok()?, failed: failed.parse().ok()?, skipped: 0 })
     }
 
     #[test]
-    fn a_command_without_counts_fails() {
+    fn a_test_command_must_print_counts_and_succeed() {
         let run = |script: &str| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);

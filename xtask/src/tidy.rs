@@ -59,18 +59,18 @@ impl Findings {
 }
 
 pub(crate) fn run(_: &Options) -> Outcome {
-    let violations = examine()?;
+    let violations = find_violations()?;
     for violation in &violations {
         println!("{violation}");
     }
     if violations.is_empty() {
         return Ok(Verdict::Good);
     }
-    println!("tidy: {} to fix", violations.len());
+    println!("tidy: {} violations", violations.len());
     Ok(Verdict::Bad)
 }
 
-fn examine() -> Result<Vec<Violation>, String> {
+fn find_violations() -> Result<Vec<Violation>, String> {
     let root = repository::root();
     Ok(check(&repository::sources(&root)?, &workspace::load(&root)?))
 }
@@ -107,12 +107,13 @@ mod tests {
 
     #[test]
     fn the_repository_is_tidy() {
-        let violations: Vec<_> = examine().unwrap().iter().map(Violation::to_string).collect();
+        let violations: Vec<_> =
+            find_violations().unwrap().iter().map(Violation::to_string).collect();
         assert!(violations.is_empty(), "{}", violations.join("\n"));
     }
 
     #[test]
-    fn every_group_of_rules_runs() {
+    fn all_rules_are_checked() {
         let sources = [
             ("crates/helve-text/Cargo.toml", "[package]\nname = \"helve-text\""),
             (
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_violation_shows_place_fault_and_remedy() {
+    fn a_violation_shows_its_place_and_its_remedy() {
         let mut findings = Findings::default();
         findings.add("a.rs", 3, "a tab", "use spaces");
         assert_eq!(findings.sorted()[0].to_string(), "a.rs:3: a tab; use spaces");

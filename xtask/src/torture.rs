@@ -1,4 +1,5 @@
-//! `cargo xtask torture`: long tests with killed and competing processes, in which no reported result may be lost.
+//! `cargo xtask torture`: long tests with killed and competing processes. No change that was reported as done may be
+//! lost.
 
 mod clients;
 mod edit_kills;
@@ -30,9 +31,9 @@ struct TortureTest {
     description: &'static str,
     /// Number of rounds. What a round is depends on the test.
     count: usize,
-    /// Number of rounds with `--short`. All tests together take about five minutes then.
+    /// Number of rounds with `--short`, with which all tests together take about five minutes.
     short_count: usize,
-    /// Returns a report. The error says what was lost.
+    /// Runs the test and returns a report. The error says what went wrong.
     run: fn(&Context<'_>) -> Result<String, String>,
 }
 
@@ -81,7 +82,7 @@ const TESTS: &[TortureTest] = &[
     },
     TortureTest {
         name: "programs",
-        description: "programs that resist being ended, and kill -9 of their Helve",
+        description: "programs that are hard to end, and kill -9 of the Helve process that started them",
         count: 1000,
         short_count: 100,
         run: programs::run,
@@ -137,7 +138,7 @@ const TESTS: &[TortureTest] = &[
     },
 ];
 
-/// What a test works with.
+/// The options, folders and binary of a test.
 struct Context<'o> {
     options: &'o Options,
     scratch: Scratch,

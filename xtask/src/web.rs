@@ -1,4 +1,4 @@
-//! `helve serve` under test: the server process, and a small MCP client over HTTP.
+//! The process `helve serve`, and a small MCP client over HTTP.
 
 pub(crate) mod proxy;
 
@@ -13,6 +13,7 @@ use crate::helve::Helve;
 use crate::process;
 
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum length of a response body or chunk.
 const MAX_CHUNK_BYTES: usize = 64 << 20;
 
 /// A running `helve serve`. Dropping it kills the process.
@@ -63,12 +64,13 @@ fn read_announcement(child: &mut Child) -> Result<(u16, String), String> {
     Ok((port.ok_or("helve serve printed no port")?, token.trim().to_owned()))
 }
 
-/// An MCP client with a session and one connection, which stays open.
+/// An MCP client with a session and one connection.
 ///
-/// It reads HTTP itself: in an unoptimized build a client library takes more time than the server that is measured.
+/// It parses HTTP itself, because in an unoptimized build a client library takes more time than the server that is
+/// measured.
 pub(crate) struct HttpClient {
     stream: BufReader<TcpStream>,
-    /// The first headers of every request.
+    /// The request line and the headers that are the same in every request.
     head: String,
     session: String,
     last_id: u64,
@@ -87,7 +89,8 @@ impl HttpClient {
         Ok(client)
     }
 
-    /// Opens another connection of the same session. `number` makes its request ids unique.
+    /// Opens another connection of the same session. Each connection needs its own `number`, so that request ids are
+    /// unique.
     pub(crate) fn same_session(
         &self,
         server: &HttpServer,
@@ -97,6 +100,7 @@ impl HttpClient {
         Ok(HttpClient { session: self.session.clone(), last_id: number << 32, ..client })
     }
 
+    /// Connects without starting a session.
     fn without_session(server: &HttpServer) -> Result<HttpClient, String> {
         let stream = TcpStream::connect(server.address).map_err(|error| error.to_string())?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
@@ -135,6 +139,7 @@ impl HttpClient {
         }
     }
 
+    /// Sends a message and returns the body of the response.
     fn post(&mut self, message: &Value) -> Result<String, String> {
         let body = message.to_string();
         let session = match &*self.session {

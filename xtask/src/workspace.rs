@@ -1,4 +1,4 @@
-//! The workspace and everything it depends on, as `cargo metadata` reports it.
+//! The packages of the workspace and their dependencies, as `cargo metadata` reports them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -8,7 +8,7 @@ use cargo_metadata::{CargoOpt, DependencyKind, MetadataCommand};
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pub packages: BTreeMap<String, Package>,
-    /// Ids of our own crates.
+    /// Ids of the crates of the workspace.
     pub members: BTreeSet<String>,
 }
 
@@ -17,32 +17,33 @@ pub(crate) struct Package {
     pub name: String,
     pub version: String,
     pub licence: Option<String>,
-    /// The registry or repository it comes from; `None` for a local folder.
+    /// The registry or repository that the package comes from; `None` for a local folder.
     pub source: Option<String>,
     /// Path of the manifest, relative to the root for our own crates.
     pub manifest: String,
-    /// Dependencies as written in the manifest.
-    pub declared: Vec<(String, Purpose)>,
+    /// Names of the dependencies as written in the manifest.
+    pub declared: Vec<(String, DependencyUse)>,
     /// Ids of the packages that the dependencies resolve to.
-    pub resolved: Vec<(String, Purpose)>,
+    pub resolved: Vec<(String, DependencyUse)>,
 }
 
-/// What a dependency is needed for.
+/// The section of the manifest that declares a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// Linked into the product.
-    Product,
-    /// Used while building only.
+pub(crate) enum DependencyUse {
+    /// `[dependencies]`: linked into the product.
+    Normal,
+    /// `[build-dependencies]`: used by build scripts.
     Build,
-    Tests,
+    /// `[dev-dependencies]`: used by tests.
+    Dev,
 }
 
-impl From<DependencyKind> for Purpose {
+impl From<DependencyKind> for DependencyUse {
     fn from(kind: DependencyKind) -> Self {
         match kind {
-            DependencyKind::Development => Purpose::Tests,
-            DependencyKind::Build => Purpose::Build,
-            _ => Purpose::Product,
+            DependencyKind::Development => DependencyUse::Dev,
+            DependencyKind::Build => DependencyUse::Build,
+            _ => DependencyUse::Normal,
         }
     }
 }
@@ -80,8 +81,8 @@ pub(crate) fn load(root: &Path) -> Result<Workspace, String> {
             .deps
             .iter()
             .map(|dependency| {
-                let purposes = dependency.dep_kinds.iter().map(|info| Purpose::from(info.kind));
-                (dependency.pkg.repr.clone(), strongest(purposes))
+                let uses = dependency.dep_kinds.iter().map(|info| DependencyUse::from(info.kind));
+                (dependency.pkg.repr.clone(), closest_to_product(uses))
             })
             .collect();
     }
@@ -89,27 +90,28 @@ pub(crate) fn load(root: &Path) -> Result<Workspace, String> {
     Ok(Workspace { packages, members })
 }
 
-/// A dependency that is needed for several purposes counts for the one closest to the product.
-fn strongest(purposes: impl Iterator<Item = Purpose>) -> Purpose {
-    let rank = |purpose: &Purpose| match purpose {
-        Purpose::Product => 0,
-        Purpose::Build => 1,
-        Purpose::Tests => 2,
+/// Returns the use that is closest to the product, for a dependency that is declared in several sections.
+fn closest_to_product(uses: impl Iterator<Item = DependencyUse>) -> DependencyUse {
+    let rank = |use_kind: &DependencyUse| match use_kind {
+        DependencyUse::Normal => 0,
+        DependencyUse::Build => 1,
+        DependencyUse::Dev => 2,
     };
-    purposes.min_by_key(rank).unwrap_or(Purpose::Tests)
+    uses.min_by_key(rank).unwrap_or(DependencyUse::Dev)
 }
 
 impl Workspace {
-    /// Our own crates.
+    /// Returns the crates of the workspace.
     pub(crate) fn ours(&self) -> impl Iterator<Item = &Package> {
         self.members.iter().filter_map(|id| self.packages.get(id))
     }
 
-    /// Returns a shortest path of names from `starts` to each reachable package, itself last.
+    /// For each package that `starts` depend on, directly or indirectly, returns a shortest chain of dependencies as
+    /// package names, from the start to the package. Only dependencies of the given `uses` are followed.
     pub(crate) fn paths_from<'a>(
         &'a self,
         starts: impl IntoIterator<Item = &'a String>,
-        purposes: &[Purpose],
+        uses: &[DependencyUse],
     ) -> BTreeMap<&'a str, Vec<&'a str>> {
         let mut paths: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut queue = VecDeque::new();
@@ -122,7 +124,7 @@ impl Workspace {
         while let Some(id) = queue.pop_front() {
             let path = paths.get(&**id).cloned().unwrap_or_default();
             let edges = self.packages.get(id).map_or(&[][..], |package| &package.resolved);
-            for (next, _) in edges.iter().filter(|(_, purpose)| purposes.contains(purpose)) {
+            for (next, _) in edges.iter().filter(|(_, use_kind)| uses.contains(use_kind)) {
                 let Some(package) = self.packages.get(next) else { continue };
                 if !paths.contains_key(&**next) {
                     paths.insert(next, path.iter().copied().chain([&*package.name]).collect());
@@ -134,23 +136,24 @@ impl Workspace {
     }
 }
 
-/// A workspace for tests, one package per line: `name: dependency dev:dependency | licence | source`. Names that
-/// begin with `helve`, and `xtask`, are our own.
+/// Returns a workspace for tests. Each line describes a package: `name: dependency dev:dependency | licence | source`.
+/// Packages whose names begin with `helve`, and `xtask`, belong to the workspace.
 #[cfg(test)]
 pub(crate) fn sample(lines: &str) -> Workspace {
     let mut workspace = Workspace { packages: BTreeMap::new(), members: BTreeSet::new() };
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let mut fields = line.split('|').map(str::trim);
-        let (name, needs) = fields.next().and_then(|field| field.split_once(':')).unwrap();
+        let (name, dependencies) = fields.next().and_then(|field| field.split_once(':')).unwrap();
         let licence = fields.next().unwrap_or("MIT").to_owned();
         let is_ours = name.starts_with("helve") || name == "xtask";
         let registry = "registry+https://github.com/rust-lang/crates.io-index";
         let source = fields.next().unwrap_or(registry).to_owned();
-        let needs = needs.split_whitespace().map(|need| match need.strip_prefix("dev:") {
-            Some(need) => (need.to_owned(), Purpose::Tests),
-            None => (need.to_owned(), Purpose::Product),
+        let dependencies = dependencies.split_whitespace();
+        let dependencies = dependencies.map(|word| match word.strip_prefix("dev:") {
+            Some(name) => (name.to_owned(), DependencyUse::Dev),
+            None => (word.to_owned(), DependencyUse::Normal),
         });
-        let needs: Vec<_> = needs.collect();
+        let dependencies: Vec<_> = dependencies.collect();
         if is_ours {
             workspace.members.insert(name.to_owned());
         }
@@ -161,8 +164,8 @@ pub(crate) fn sample(lines: &str) -> Workspace {
             licence: Some(licence),
             source: (!is_ours).then_some(source),
             manifest: format!("{folder}/Cargo.toml"),
-            declared: needs.clone(),
-            resolved: needs,
+            declared: dependencies.clone(),
+            resolved: dependencies,
         };
         workspace.packages.insert(name.to_owned(), package);
     }
@@ -174,19 +177,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_workspace_is_read() {
+    fn the_real_workspace_can_be_loaded() {
         let workspace = load(&crate::repository::root()).unwrap();
         let core = workspace.ours().find(|package| package.name == "helve-core").unwrap();
         assert_eq!(core.manifest, "crates/helve-core/Cargo.toml");
-        assert!(core.declared.contains(&("helve-policy".into(), Purpose::Product)));
-        assert!(core.declared.contains(&("helve-testkit".into(), Purpose::Tests)));
+        assert!(core.declared.contains(&("helve-policy".into(), DependencyUse::Normal)));
+        assert!(core.declared.contains(&("helve-testkit".into(), DependencyUse::Dev)));
         assert!(core.resolved.iter().any(|(id, _)| id.contains("helve-policy")));
     }
 
     #[test]
-    fn paths_are_shortest_and_follow_purposes() {
+    fn paths_are_shortest_and_follow_the_given_uses_only() {
         let workspace = sample("helve: a dev:b\na: c\nb: c\nc:");
-        let paths = workspace.paths_from(&workspace.members, &[Purpose::Product]);
+        let paths = workspace.paths_from(&workspace.members, &[DependencyUse::Normal]);
         assert_eq!(paths["c"], ["helve", "a", "c"]);
         assert!(!paths.contains_key("b"));
     }

@@ -13,12 +13,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use helve::Toolbox;
-use helve_testkit::scenario::{Scenario, all};
+use helve_testkit::scenario::{Scenario, load_all};
 
 #[tokio::test]
 async fn scenarios() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let found = all(&folder);
+    let found = load_all(&folder);
     assert!(!found.is_empty(), "no scenario below {}", folder.display());
     let mut failures = Vec::new();
     for scenario in &found {

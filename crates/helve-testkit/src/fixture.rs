@@ -1,4 +1,5 @@
-//! The fixture language: files, rules, replies and calls in; asks, results and files out.
+//! The fixture language. A fixture lists files, rules, replies and calls; running it gives a transcript of asks,
+//! results and changed files.
 //!
 //! ```text
 //! --- file src/main.rs
@@ -14,14 +15,14 @@
 //! --- allow bash ls* allow (a rule of the `--allow` option)
 //! --- reply once           (session, project, everywhere, no, no: a reason)
 //! --- call read {"filePath": "src/main.rs"}
-//! --- write src/main.rs    (a change by someone else between calls)
+//! --- write src/main.rs    (a change by another program between calls)
 //! fn main() { println!() }
-//! --- begun CALL a.txt     (a call that was killed before it wrote the text below)
+//! --- begun CALL a.txt     (a call that was killed before it wrote this text)
 //! fn main() { todo() }
 //! ```
 //!
-//! Changed files follow the answer of a call as `>> NAME` and the content. The root is `/w`, the home folder `/home/u`.
-//! Paths are relative to the root unless absolute.
+//! In the transcript, the answer of a call is followed by each changed file, as `>> NAME` and the content. The root is
+//! `/w`, the home folder `/home/u`. Paths are relative to the root unless absolute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -136,7 +137,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     transcript
 }
 
-/// Splits a fixture into the `--- ` lines and the text below each.
+/// Splits a fixture into sections: each `--- ` line without the dashes, and the text below it.
 fn sections(fixture: &str) -> Vec<(String, String)> {
     let mut sections: Vec<(String, String)> = Vec::new();
     for line in fixture.split_inclusive('\n') {
@@ -149,26 +150,27 @@ fn sections(fixture: &str) -> Vec<(String, String)> {
     sections
 }
 
+/// Creates what a section like `file`, `link` or `fifo` describes.
 fn write_node(machine: &MemoryMachine, keyword: &str, rest: &str, body: &str) {
-    let at = |name: &str| Path::new(ROOT).join(name);
+    let path = |name: &str| Path::new(ROOT).join(name);
     let node = match keyword {
         "file" | "write" => MemoryNode::File(bytes::Bytes::copy_from_slice(body.as_bytes())),
-        "bytes" => MemoryNode::File(hexadecimal(body).into()),
+        "bytes" => MemoryNode::File(parse_hexadecimal(body).into()),
         "fifo" => MemoryNode::Special(FileKind::Fifo),
         "device" => MemoryNode::Special(FileKind::Device),
         "locked" => MemoryNode::Locked,
         "link" => {
             let (name, target) =
                 rest.split_once(" -> ").unwrap_or_else(|| panic!("`link NAME -> TARGET`: {rest}"));
-            machine.0.lock().insert(at(name), MemoryNode::Link(target.into()));
+            machine.0.lock().insert(path(name), MemoryNode::Link(target.into()));
             return;
         }
         other => panic!("the fixture language has no `{other}`"),
     };
-    machine.0.lock().insert(at(rest), node);
+    machine.0.lock().insert(path(rest), node);
 }
 
-/// The journal entry of a call that is about to write.
+/// Returns the journal entry of a call that is about to write.
 fn begun_entry(machine: &MemoryMachine, rest: &str, body: &str) -> JournalEntry {
     let (call, name) = rest.split_once(' ').unwrap_or_else(|| panic!("`begun CALL NAME`: {rest}"));
     let path = Path::new(ROOT).join(name);
@@ -187,7 +189,8 @@ fn begun_entry(machine: &MemoryMachine, rest: &str, body: &str) -> JournalEntry 
     }
 }
 
-fn hexadecimal(body: &str) -> Vec<u8> {
+/// Parses bytes written in hexadecimal.
+fn parse_hexadecimal(body: &str) -> Vec<u8> {
     let byte = |pair| u8::from_str_radix(pair, 16).unwrap_or_else(|err| panic!("{pair}: {err}"));
     body.split_whitespace().map(byte).collect()
 }
@@ -214,13 +217,13 @@ fn reply(head: &str) -> Reply {
         "everywhere" => Reply::Yes(Scope::Everywhere),
         "no" => Reply::No { note: None },
         other => match other.strip_prefix("no: ") {
-            Some(word) => Reply::No { note: Some(word.into()) },
+            Some(note) => Reply::No { note: Some(note.into()) },
             None => panic!("unknown reply `{other}`"),
         },
     }
 }
 
-/// The files below the root that a call changed.
+/// Formats the files below the root that a call changed.
 fn changed_files(before: &Nodes, after: &Nodes) -> String {
     let mut text = String::new();
     let names: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();

@@ -1,4 +1,4 @@
-//! A journal that lives as long as the test.
+//! A journal in memory.
 
 use std::path::Path;
 
@@ -9,14 +9,15 @@ use helve_core::journal::{
 use helve_core::store::StoreError;
 use parking_lot::Mutex;
 
-/// A list of entries, oldest first. The id of an entry is its index among all entries that were begun.
+/// A journal that keeps its entries in a list, oldest first. Entry ids are numbered from 0.
 #[derive(Default)]
 pub struct MemoryJournal(Mutex<JournalEntries>);
 
 #[derive(Default)]
 struct JournalEntries {
     entries: Vec<JournalRecord>,
-    begun: i64,
+    /// The id of the next entry.
+    next_id: i64,
 }
 
 struct JournalRecord {
@@ -29,8 +30,8 @@ struct JournalRecord {
 impl Journal for MemoryJournal {
     fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>> {
         let mut journal = self.0.lock();
-        let id = EntryId(journal.begun);
-        journal.begun += 1;
+        let id = EntryId(journal.next_id);
+        journal.next_id += 1;
         journal.entries.push(JournalRecord { id, entry: entry.clone(), after: None });
         Box::pin(async move { Ok(id) })
     }
@@ -79,7 +80,7 @@ impl Journal for MemoryJournal {
 }
 
 impl JournalEntries {
-    /// Combines all entries of a call: each file before the first and after the last.
+    /// Combines all entries of a call: each file as it was before the first entry and after the last.
     fn change(&self, call: &str) -> Option<RecordedChange> {
         let mut change: Option<RecordedChange> = None;
         for JournalRecord { entry, after, .. } in
@@ -92,8 +93,8 @@ impl JournalEntries {
                 at: entry.at,
                 files: Vec::new(),
             });
-            for (at, file) in entry.files.iter().enumerate() {
-                let after = after.as_ref().and_then(|after| after.get(at)).cloned();
+            for (index, file) in entry.files.iter().enumerate() {
+                let after = after.as_ref().and_then(|after| after.get(index)).cloned();
                 let after = after.map_or(AfterImage::Intended(file.intended), AfterImage::Known);
                 match change.files.iter_mut().find(|known| known.path == file.path) {
                     Some(known) => known.after = after,

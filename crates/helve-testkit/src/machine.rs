@@ -47,7 +47,7 @@ impl MemoryMachine {
         }
     }
 
-    /// Resolves all symbolic links.
+    /// Resolves all symbolic links of a path.
     fn resolve(&self, path: &Path) -> Result<LocatedPath, MachineError> {
         let mut pending = reversed_components(path);
         let (mut real, mut links) = (PathBuf::from("/"), 0);
@@ -76,6 +76,7 @@ impl MemoryMachine {
         Ok(LocatedPath { kind: self.kind(&real), real })
     }
 
+    /// Returns the content of a file.
     fn open(&self, at: &Place) -> Result<Bytes, MachineError> {
         let path = at.path();
         let node = self.0.lock().get(&path).cloned();
@@ -89,7 +90,7 @@ impl MemoryMachine {
     }
 }
 
-/// The components of a path in reverse order.
+/// Returns the components of a path in reverse order.
 fn reversed_components(path: &Path) -> Vec<OsString> {
     let names = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_os_string()),
@@ -205,14 +206,14 @@ fn commit(
     }
     for (at, expect) in expectations {
         let found = hash(nodes, at);
-        let holds = match expect {
+        let is_as_expected = match expect {
             ExpectedContent::Absent => found.is_none(),
             ExpectedContent::Hash(expected) => found == Some(*expected),
         };
         if nodes.get(&at.path()) == Some(&MemoryNode::Locked) {
             return Err(CommitError::ReadOnly { at: at.clone() });
         }
-        if !holds {
+        if !is_as_expected {
             return Err(CommitError::Conflict { at: at.clone(), found });
         }
     }
@@ -244,6 +245,7 @@ fn commit(
     Ok(committed)
 }
 
+/// Returns the requested lines of a file.
 fn window(bytes: &Bytes, request: WindowRequest) -> WindowLines {
     if let Ok(view) = View::new(bytes)
         && matches!(view.encoding(), Encoding::Utf16Le | Encoding::Utf16Be)
@@ -260,10 +262,11 @@ fn window(bytes: &Bytes, request: WindowRequest) -> WindowLines {
     let file = bytes;
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let bom_bytes = file.len() - bytes.len();
-    let all: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let all_lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     let (mut text, mut lines) = (Vec::new(), Vec::new());
     let skipped = usize::try_from(request.first - 1).unwrap_or(usize::MAX);
-    for line in all.iter().skip(skipped).take(usize::try_from(request.lines).unwrap_or(usize::MAX))
+    for line in
+        all_lines.iter().skip(skipped).take(usize::try_from(request.lines).unwrap_or(usize::MAX))
     {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -276,15 +279,15 @@ fn window(bytes: &Bytes, request: WindowRequest) -> WindowLines {
     }
     let end = skipped.saturating_add(lines.len());
     let bytes_of_lines =
-        |count: usize| all.iter().take(count).map(|line| line.len()).sum::<usize>();
+        |count: usize| all_lines.iter().take(count).map(|line| line.len()).sum::<usize>();
     let range = bytes_of_lines(skipped)..bytes_of_lines(end);
     WindowLines {
         fingerprint: ContentFingerprint::Whole(ContentHash::of(file)),
         range: (range.start + bom_bytes) as u64..(range.end + bom_bytes) as u64,
         bytes: text.into(),
         first: request.first,
-        has_more: end < all.len(),
-        lines_read: end.min(all.len()) as u64,
+        has_more: end < all_lines.len(),
+        lines_read: end.min(all_lines.len()) as u64,
         lines,
         size: file.len() as u64,
         sample: file.slice(..file.len().min(4096)),

@@ -7,7 +7,7 @@ use helve_core::Pattern;
 use helve_core::{Ask, BoxFuture, Person, Reply};
 use parking_lot::Mutex;
 
-/// A person that gives the replies in order. Later questions stay unanswered.
+/// A person who gives the replies in order, and does not answer questions after the last reply.
 #[derive(Default)]
 pub struct ScriptedPerson {
     replies: Mutex<VecDeque<Reply>>,
@@ -19,7 +19,7 @@ impl ScriptedPerson {
         Self { replies: Mutex::new(replies.into_iter().collect()), asked: Mutex::default() }
     }
 
-    /// Takes the questions asked since the last call, as a person would read them.
+    /// Returns the questions asked since the last call of this function, formatted for a transcript.
     pub fn take_asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock())
     }
@@ -40,13 +40,13 @@ fn format_ask(ask: &Ask) -> String {
     }
     for part in &ask.parts {
         let tool = part.tool.as_ref().map(|tool| format!(" by {tool}")).unwrap_or_default();
-        let always = match &part.remember_as {
+        let lasting = match &part.remember_as {
             None => String::new(),
             Some(Pattern::Exact(_)) => " [lasting: this]".into(),
-            Some(wide) => format!(" [lasting: {}]", wide.as_str()),
+            Some(pattern) => format!(" [lasting: {}]", pattern.as_str()),
         };
         text.push_str(&format!(
-            "{} {}{tool}{always}\n",
+            "{} {}{tool}{lasting}\n",
             part.permission,
             part.subjects.join(" = ")
         ));

@@ -15,9 +15,9 @@ pub struct Scenario {
 
 /// Loads every scenario below a folder, sorted by name.
 #[expect(clippy::disallowed_methods, reason = "scenarios are real files")]
-pub fn all(below: &Path) -> Vec<Scenario> {
+pub fn load_all(root: &Path) -> Vec<Scenario> {
     let mut found = Vec::new();
-    let mut pending = vec![below.to_path_buf()];
+    let mut pending = vec![root.to_path_buf()];
     while let Some(folder) = pending.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         let call = folder.join("call.json");
@@ -28,7 +28,7 @@ pub fn all(below: &Path) -> Vec<Scenario> {
         }
         let text = read(&call);
         let calls = serde_json::from_str(&text).unwrap_or_else(|err| panic!("{call:?}: {err}"));
-        let name = folder.strip_prefix(below).unwrap_or(&folder).display().to_string();
+        let name = folder.strip_prefix(root).unwrap_or(&folder).display().to_string();
         let output = read(&folder.join("output.txt"));
         found.push(Scenario { name, folder, calls, output });
     }

@@ -1,4 +1,4 @@
-//! Finds and searches files in memory, one after the other.
+//! Finds and searches files in memory, without the parallelism of the real machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub enum MemoryNode {
     File(Bytes),
     Link(PathBuf),
     Special(FileKind),
-    /// The system refuses to open it.
+    /// A file that the system refuses to open.
     Locked,
 }
 
@@ -53,7 +53,7 @@ fn into_flow<T: Send + 'static>(
     flow
 }
 
-/// The matching files below a folder.
+/// The result of a walk: the matching files below a folder.
 struct Walk {
     files: Vec<PathBuf>,
     /// Matching files that ignore rules exclude.
@@ -95,8 +95,8 @@ fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walk, SearchError> {
             continue;
         }
         let ignores = |path: &Path, is_folder| {
-            let decided = rules.iter().rev().map(|rule| rule.matched(path, is_folder));
-            decided
+            let results = rules.iter().rev().map(|rule| rule.matched(path, is_folder));
+            results
                 .into_iter()
                 .find(|matched| !matched.is_none())
                 .is_some_and(|matched| matched.is_ignore())
@@ -140,7 +140,7 @@ fn globs(at: &Path, globs: &[String]) -> Result<Override, SearchError> {
     builder.build().map_err(|err| SearchError::Glob { glob: globs.join(" "), why: err.to_string() })
 }
 
-/// The `.gitignore` files, outermost first.
+/// Returns the rules of all `.gitignore` files, outermost first.
 fn ignore_rules(nodes: &Nodes) -> Vec<Gitignore> {
     let mut rules = Vec::new();
     for (path, node) in nodes {
@@ -201,18 +201,20 @@ fn find_files(
                 modified: None,
                 not_listed: FileCount::default(),
             }));
-            let is_file = |one: &FoundFile| one.kind == FileKind::File;
-            all.sort_by_key(|one| (one.path.iter().count(), is_file(one), one.path.clone()));
+            let is_file = |found: &FoundFile| found.kind == FileKind::File;
+            all.sort_by_key(|found| {
+                (found.path.iter().count(), is_file(found), found.path.clone())
+            });
             let rest = all.split_off(request.max_results.min(all.len()));
-            for one in rest {
+            for left_out in rest {
                 let contains = |folder: &&mut FoundFile| {
-                    folder.kind == FileKind::Folder && one.path.starts_with(&folder.path)
+                    folder.kind == FileKind::Folder && left_out.path.starts_with(&folder.path)
                 };
                 let innermost =
                     all.iter_mut().filter(contains).max_by_key(|folder| folder.path.iter().count());
                 let not_listed =
                     innermost.map_or(&mut counts.not_listed, |folder| &mut folder.not_listed);
-                match is_file(&one) {
+                match is_file(&left_out) {
                     true => not_listed.files += 1,
                     false => not_listed.folders += 1,
                 }

@@ -1,4 +1,4 @@
-//! Benchmarks of single calls. Each compares with a floor and checks the answer.
+//! Benchmarks of single calls. Each is compared with a baseline, and its answer is checked.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::fixture::{Fixture, LONG_LINES, long_line};
 use super::measure::{interleaved, timed};
 use super::search;
-use super::{Floor, Measurement};
+use super::{Baseline, Measurement};
 use crate::helve::CALL_LIMIT;
 use crate::mcp::{McpProcess, ToolAnswer};
 use crate::process::{self, peak_memory};
@@ -28,7 +28,7 @@ pub(super) fn start(fixture: &mut Fixture) -> Result<Measurement, String> {
         drop(server);
         Ok(took)
     };
-    compare("true", 20, || floor_command("true", &[]), ours)
+    compare("true", 20, || baseline_command("true", &[]), ours)
 }
 
 pub(super) fn read_small(fixture: &mut Fixture) -> Result<Measurement, String> {
@@ -38,7 +38,7 @@ pub(super) fn read_small(fixture: &mut Fixture) -> Result<Measurement, String> {
     compare(
         "cat FILE",
         200,
-        || floor_command("cat", &[&path]),
+        || baseline_command("cat", &[&path]),
         || timed_read(server, &arguments, "line 50 of the small file"),
     )
 }
@@ -50,7 +50,7 @@ pub(super) fn read_tail(fixture: &mut Fixture) -> Result<Measurement, String> {
     compare(
         "wc -l FILE",
         30,
-        || floor_command("wc", &[Path::new("-l"), &path]),
+        || baseline_command("wc", &[Path::new("-l"), &path]),
         || timed_read(server, &arguments, &first),
     )
 }
@@ -67,7 +67,7 @@ pub(super) fn call_read(fixture: &mut Fixture) -> Result<Measurement, String> {
             Err(format!("unexpected answer: {printed}"))
         }
     };
-    compare("cat FILE", 30, || floor_command("cat", &[&path]), ours)
+    compare("cat FILE", 30, || baseline_command("cat", &[&path]), ours)
 }
 
 /// Repeats every call, so that the result is the same when this benchmark runs alone.
@@ -78,30 +78,32 @@ pub(super) fn memory(fixture: &mut Fixture) -> Result<Measurement, String> {
     let server = fixture.server()?;
     timed_read(server, &small, "line 50 of the small file")?;
     timed_read(server, &tail, &first)?;
-    Ok(Measurement { ours: peak_memory(server.id())?, floor: None, rounds: 1 })
+    Ok(Measurement { ours: peak_memory(server.id())?, baseline: None, rounds: 1 })
 }
 
+/// Returns the arguments that read the end of the file, and the first line that is read.
 fn tail_of(path: &Path) -> (Value, String) {
     let first = LONG_LINES - TAIL_LINES + 1;
     (json!({"filePath": path, "offset": first, "limit": TAIL_LINES}), long_line(first))
 }
 
-/// Measures our call and the floor, which is described by `command`.
+/// Measures our call and the baseline. `command` describes the baseline in the output.
 pub(super) fn compare(
     command: &'static str,
     rounds: usize,
-    floor: impl FnMut() -> Result<Duration, String>,
+    baseline: impl FnMut() -> Result<Duration, String>,
     ours: impl FnMut() -> Result<Duration, String>,
 ) -> Result<Measurement, String> {
-    let medians = interleaved(rounds, floor, ours)?;
+    let medians = interleaved(rounds, baseline, ours)?;
     Ok(Measurement {
         ours: medians.ours,
-        floor: Some(Floor { command, value: medians.floor }),
+        baseline: Some(Baseline { command, value: medians.baseline }),
         rounds,
     })
 }
 
-fn floor_command(program: &str, arguments: &[&Path]) -> Result<Duration, String> {
+/// Runs a program and returns how long it took.
+fn baseline_command(program: &str, arguments: &[&Path]) -> Result<Duration, String> {
     let finished = process::run(Command::new(program).args(arguments), CALL_LIMIT)?;
     let took = finished.took;
     finished.success(program).map(|_| took)

@@ -1,4 +1,4 @@
-//! Benchmarks of `edit`: in a large file, in a small one, and with a quotation that matches nowhere.
+//! Benchmarks of `edit`: in a large file, in a small file, and with an old text that matches nowhere.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -17,14 +17,14 @@ const LARGE_BYTES: usize = 1 << 20;
 /// Number of the block that is edited.
 const BLOCK: usize = 12_345;
 
-/// Replaces an exact quotation. Every call changes the text again.
+/// Measures edits whose old text matches exactly.
 pub(super) fn exact(fixture: &mut Fixture) -> Result<Measurement, String> {
     repeat_edit(fixture, "large.txt", &large_text(), |number| {
         format!("        value_{BLOCK} = {number};\n")
     })
 }
 
-/// Replaces a quotation whose indentation differs from that of the file.
+/// Measures edits whose old text is indented differently than in the file.
 pub(super) fn tolerant(fixture: &mut Fixture) -> Result<Measurement, String> {
     repeat_edit(fixture, "tolerant.txt", &large_text(), |number| {
         format!("  begin_{BLOCK}();\n  value_{BLOCK} = {number};\n  end_{BLOCK}();\n")
@@ -38,12 +38,12 @@ pub(super) fn small(fixture: &mut Fixture) -> Result<Measurement, String> {
     })
 }
 
-/// Quotes text that is similar to a place in the file.
+/// Measures edits that fail because the old text only resembles a part of the file.
 pub(super) fn nearest(fixture: &mut Fixture) -> Result<Measurement, String> {
     let path = fixture.helve.workspace.join("nearest.txt");
     write(&path, &large_text())?;
-    let quoted = block(BLOCK, 0).replace("end", "finish");
-    let arguments = json!({"filePath": path, "oldString": quoted, "newString": "x"});
+    let similar = block(BLOCK, 0).replace("end", "finish");
+    let arguments = json!({"filePath": path, "oldString": similar, "newString": "x"});
     let server = fixture.editing_server()?;
     let ours = || {
         let (answer, took) = timed_call(server, "edit", &arguments)?;
@@ -55,29 +55,29 @@ pub(super) fn nearest(fixture: &mut Fixture) -> Result<Measurement, String> {
     compare("read 1 MB", 20, || timed_read(&path), ours)
 }
 
-/// Measures edits of a file: call `n` replaces `quoted(n)` with `quoted(n + 1)`. The floor is the time to write the same
-/// text to another file safely.
+/// Measures repeated edits of a file. Call number `n` replaces `text_at(n)` with `text_at(n + 1)`. The baseline is the
+/// time to write the whole text to another file durably.
 fn repeat_edit(
     fixture: &mut Fixture,
     name: &str,
     text: &str,
-    quoted: impl Fn(usize) -> String,
+    text_at: impl Fn(usize) -> String,
 ) -> Result<Measurement, String> {
     let path = fixture.helve.workspace.join(name);
     write(&path, text)?;
-    let floor_path = fixture.helve.workspace.join(format!("floor-{name}"));
+    let baseline_path = fixture.helve.workspace.join(format!("baseline-{name}"));
     let server = fixture.editing_server()?;
     let mut number = 0;
     let ours = || {
-        let (old, new) = (quoted(number), quoted(number + 1));
+        let (old, new) = (text_at(number), text_at(number + 1));
         number += 1;
         let arguments: Value = json!({"filePath": path, "oldString": old, "newString": new});
         timed_call_expecting(server, "edit", &arguments, "Edited")
     };
-    compare("write, sync, rename, sync", 40, || timed_synced_write(&floor_path, text), ours)
+    compare("write, sync, rename, sync", 40, || timed_synced_write(&baseline_path, text), ours)
 }
 
-/// Does the minimum that a durable write needs.
+/// Writes a file durably, with no more steps than that needs. Returns how long it took.
 fn timed_synced_write(path: &Path, text: &str) -> Result<Duration, String> {
     let with_path = |error: std::io::Error| format!("{}: {error}", path.display());
     let folder = path.parent().unwrap_or(path);
@@ -100,7 +100,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Returns a megabyte of blocks with different numbers. Block `BLOCK` is the first.
+/// Returns a megabyte of blocks with different numbers. The first block is number `BLOCK`.
 fn large_text() -> String {
     let mut text = String::with_capacity(LARGE_BYTES + 200);
     let mut number = BLOCK;

@@ -1,4 +1,4 @@
-//! What the benchmarks use: the binary, generated files, and servers that they share.
+//! The binary, the generated files and the servers that the benchmarks share.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,6 +10,7 @@ use crate::mcp::McpProcess;
 use crate::options::Options;
 use crate::scratch::Scratch;
 
+/// Number of lines of the long file.
 pub(super) const LONG_LINES: usize = 1_000_000;
 
 pub(super) struct Fixture {
@@ -43,7 +44,7 @@ impl Fixture {
         self.helve.workspace.join("long.txt")
     }
 
-    /// Returns a tree of the size of a large project, which is created at the first use.
+    /// Returns a tree of the size of a large project. It is created at the first use.
     pub(super) fn large_tree(&self) -> Result<PathBuf, String> {
         let folder = self.helve.workspace.join("large");
         if !folder.exists() {
@@ -60,11 +61,11 @@ impl Fixture {
         Ok(folder)
     }
 
-    /// Returns the server that most benchmarks call, which is started at the first use.
+    /// Returns the server that most benchmarks call. It is started at the first use.
     pub(super) fn server(&mut self) -> Result<&mut McpProcess, String> {
         let server = match self.server.take() {
             Some(server) => server,
-            None => initialized(self.helve.start_mcp()?)?,
+            None => initialize(self.helve.start_mcp()?)?,
         };
         Ok(self.server.insert(server))
     }
@@ -73,18 +74,19 @@ impl Fixture {
     pub(super) fn editing_server(&mut self) -> Result<&mut McpProcess, String> {
         let server = match self.editing_server.take() {
             Some(server) => server,
-            None => initialized(self.helve.start_mcp_with(&["--allow", "edit"])?)?,
+            None => initialize(self.helve.start_mcp_with(&["--allow", "edit"])?)?,
         };
         Ok(self.editing_server.insert(server))
     }
 }
 
-fn initialized(mut server: McpProcess) -> Result<McpProcess, String> {
+fn initialize(mut server: McpProcess) -> Result<McpProcess, String> {
     server.client()?.initialize()?;
     server.client()?.list_tools()?;
     Ok(server)
 }
 
+/// Returns a line of the long file.
 pub(super) fn long_line(number: usize) -> String {
     format!("line {number:07} abcdefgh")
 }

@@ -1,32 +1,32 @@
-//! Measures durations: medians of interleaved rounds.
+//! Measures durations.
 
 use std::time::{Duration, Instant};
 
-/// Rounds at the start that are not counted.
+/// Number of rounds at the start that are not counted.
 const WARM_UP_ROUNDS: usize = 3;
 
 /// Medians in milliseconds.
 pub(super) struct Medians {
-    pub floor: f64,
+    pub baseline: f64,
     pub ours: f64,
 }
 
-/// Runs the floor and our call in turn, so that both see the same load.
+/// Runs the baseline and our call in turn, so that both run under the same load. Returns the medians of their times.
 pub(super) fn interleaved(
     rounds: usize,
-    mut floor: impl FnMut() -> Result<Duration, String>,
+    mut baseline: impl FnMut() -> Result<Duration, String>,
     mut ours: impl FnMut() -> Result<Duration, String>,
 ) -> Result<Medians, String> {
-    let mut floor_times = Vec::with_capacity(rounds);
+    let mut baseline_times = Vec::with_capacity(rounds);
     let mut our_times = Vec::with_capacity(rounds);
     for round in 0..rounds + WARM_UP_ROUNDS {
-        let (floor_time, our_time) = (floor()?, ours()?);
+        let (baseline_time, our_time) = (baseline()?, ours()?);
         if round >= WARM_UP_ROUNDS {
-            floor_times.push(floor_time);
+            baseline_times.push(baseline_time);
             our_times.push(our_time);
         }
     }
-    Ok(Medians { floor: median(floor_times), ours: median(our_times) })
+    Ok(Medians { baseline: median(baseline_times), ours: median(our_times) })
 }
 
 /// Returns the value of an action and how long it took.
@@ -73,7 +73,7 @@ mod tests {
             order.borrow_mut().push(name);
             Ok(Duration::from_millis(if slow { 1000 } else { ms }))
         };
-        let pair = interleaved(2, || round('f', 2), || round('o', 3)).unwrap();
-        assert_eq!((pair.floor, pair.ours, &**order.borrow()), (2.0, 3.0, "fofofofofo"));
+        let medians = interleaved(2, || round('b', 2), || round('o', 3)).unwrap();
+        assert_eq!((medians.baseline, medians.ours, &**order.borrow()), (2.0, 3.0, "bobobobobo"));
     }
 }

@@ -1,4 +1,4 @@
-//! Benchmarks of searches. The floor is `rg` with the same search, which prints all matches.
+//! Benchmarks of searches. The baseline is `rg` with the same search; it prints all matches.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::calls::{compare, timed_call_expecting};
 use super::fixture::Fixture;
 use super::measure::interleaved;
 use super::tree::{COMMON, LARGE_FILES, RARE, VERY_LARGE_FILES};
-use super::{Floor, Measurement};
+use super::{Baseline, Measurement};
 use crate::helve::CALL_LIMIT;
 use crate::process;
 
@@ -67,6 +67,7 @@ fn glob_arguments(tree: &Path) -> Value {
     json!({"pattern": "**/*.rs", "path": tree})
 }
 
+/// A call of a search tool, and a text that its answer must contain.
 struct SearchCall<'a> {
     tool: &'static str,
     arguments: Value,
@@ -85,9 +86,9 @@ fn compare_with_rg(
     if rg(&["--version"], None).is_ok() {
         return compare(command, ROUNDS, || rg(arguments, Some(tree)), ours);
     }
-    eprintln!("rg is not installed, so {} is measured without a floor", call.tool);
+    eprintln!("rg is not installed, so {} is measured without a baseline", call.tool);
     let medians = interleaved(ROUNDS, || Ok(Duration::ZERO), ours)?;
-    Ok(Measurement { ours: medians.ours, floor: None::<Floor>, rounds: ROUNDS })
+    Ok(Measurement { ours: medians.ours, baseline: None::<Baseline>, rounds: ROUNDS })
 }
 
 fn rg(arguments: &[&str], tree: Option<&Path>) -> Result<Duration, String> {

@@ -1,4 +1,4 @@
-//! Benchmarks of `bash`: its cost beyond that of the shell itself.
+//! Benchmarks of `bash`. The baseline is the same script in a shell, without Helve.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -60,7 +60,7 @@ fn memory_growth(fixture: &Fixture, script: &str) -> Result<Measurement, String>
     let before = peak_memory(server.id())?;
     timed_call_expecting(&mut server, "bash", &json!({"command": script}), "exit code 0")?;
     let ours = peak_memory(server.id())? - before;
-    Ok(Measurement { ours, floor: None, rounds: 1 })
+    Ok(Measurement { ours, baseline: None, rounds: 1 })
 }
 
 fn ten_megabyte_file(fixture: &Fixture) -> Result<PathBuf, String> {
@@ -73,7 +73,7 @@ fn ten_megabyte_file(fixture: &Fixture) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Runs the shell with pipes, without limits or further threads.
+/// Runs a script in a shell and returns how long it took.
 fn timed_shell(script: &str) -> Result<Duration, String> {
     let mut command = Command::new("bash");
     let (output, took) = timed(|| {

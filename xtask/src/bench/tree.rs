@@ -1,4 +1,4 @@
-//! Generates trees of the size of a large and of a very large project.
+//! Generates file trees as large as those of a large and of a very large project.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,9 +8,9 @@ use std::path::Path;
 pub(super) const LARGE_FILES: usize = 6_500;
 /// Number of files of the very large tree.
 pub(super) const VERY_LARGE_FILES: usize = 200_000;
-/// Occurs once in the large tree.
+/// Text that occurs once in the large tree.
 pub(super) const RARE: &str = "the_only_one_of_its_kind";
-/// Matches about every tenth line.
+/// Pattern that matches about every tenth line of the large tree.
 pub(super) const COMMON: &str = r"fn \w+\(";
 
 const WORDS: [&str; 24] = [
@@ -22,7 +22,7 @@ const WORDS: [&str; 24] = [
 /// Creates files of about ten kilobytes that look like source code, a third of them `.rs`, and a `.gitignore`.
 pub(super) fn create_large(folder: &Path) -> Result<(), String> {
     create_root(folder)?;
-    // The same tree in every run.
+    // A fixed seed gives the same tree in every run.
     let mut rng = fastrand::Rng::with_seed(7);
     for number in 0..LARGE_FILES {
         let mut text = String::new();

@@ -14,6 +14,7 @@ use crate::scratch::Scratch;
 
 const CODEX: &str = "@openai/codex@0.166.0";
 const OPENCODE: &str = "opencode-ai@1.18.33";
+/// The line that the agent writes.
 const CHANGED: &str = "a line written by an agent";
 
 pub(super) fn codex(helve: &Helve) -> Result<E2eResult, String> {
@@ -41,7 +42,7 @@ pub(super) fn opencode(helve: &Helve) -> Result<E2eResult, String> {
     };
     let model = json!({"name": "script", "tool_call": true, "limit": {"context": 1_000_000, "output": 32_000}});
     let config = json!({
-        // opencode would add it, and the test expects an unchanged file.
+        // opencode adds this field if it is missing, but the test expects an unchanged file.
         "$schema": "https://opencode.ai/config.json",
         "autoupdate": false, "share": "disabled",
         "model": "script/script", "small_model": "script/script", "enabled_providers": ["script"],
@@ -62,18 +63,19 @@ pub(super) fn opencode(helve: &Helve) -> Result<E2eResult, String> {
         "e2e",
         "go",
     ]);
-    for off in ["AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS"] {
-        command.env(format!("OPENCODE_DISABLE_{off}"), "1");
+    for feature in ["AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS"] {
+        command.env(format!("OPENCODE_DISABLE_{feature}"), "1");
     }
     setup.run("opencode", "config/opencode/opencode.json", &format!("{config:#}\n"), &mut command)
 }
 
-/// Finds the program. It is in a separate package if npm does not run install scripts.
+/// Returns the path of opencode. The program is in a separate package if npm does not run install scripts.
 fn opencode_program(modules: &Path) -> PathBuf {
     let separate = modules.join("opencode-linux-x64/bin/opencode");
     if separate.exists() { separate } else { modules.join(".bin/opencode") }
 }
 
+/// What a test of an agent needs: the installed agent and a scripted model.
 struct AgentSetup<'a> {
     helve: &'a Helve,
     model: ScriptedModel,
@@ -118,9 +120,9 @@ impl<'a> AgentSetup<'a> {
             ("XDG_CACHE_HOME", home.join("cache")),
             ("XDG_STATE_HOME", home.join("state")),
         ];
-        let install = |more: &[&str]| {
+        let install = |options: &[&str]| {
             let mut command = Command::new(self.helve.binary());
-            command.envs(environment.clone()).args(["--yes", "install", client]).args(more);
+            command.envs(environment.clone()).args(["--yes", "install", client]).args(options);
             process::run(&mut command, RUN_LIMIT)?.success("helve install")
         };
         install(&["--permission", "workspace"])?;
@@ -145,6 +147,6 @@ impl<'a> AgentSetup<'a> {
         if config_after != config {
             return Err(format!("--remove left this configuration: {config_after}"));
         }
-        Ok(E2eResult::Passed("installed, read and edited over MCP, removed without a trace".into()))
+        Ok(E2eResult::Passed("installed, file read and edited over MCP, removed again".into()))
     }
 }

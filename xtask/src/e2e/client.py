@@ -1,4 +1,4 @@
-"""Drives `helve mcp` with the official client; prints what it saw as JSON.
+"""Drives `helve mcp` with the official client; prints the results as JSON.
 
 client.py session|client BINARY WORKSPACE FILE
 """
@@ -18,7 +18,7 @@ def answer(result):
     return {"error": bool(failed), "text": "\n".join(getattr(part, "text", "") for part in result.content)}
 
 
-async def look(client, protocol, file):
+async def read_files(client, protocol, file):
     tools = (await client.list_tools()).tools
     read = await client.call_tool("read", {"filePath": file})
     missing = await client.call_tool("read", {"filePath": "no-such-file.txt"})
@@ -26,16 +26,16 @@ async def look(client, protocol, file):
     return {"protocol": str(protocol), "tools": names, "read": answer(read), "missing": answer(missing)}
 
 
-async def main(style, binary, workspace, file):
+async def main(client_kind, binary, workspace, file):
     server = StdioServerParameters(command=binary, args=["--dir", workspace, "mcp"], env=dict(os.environ), cwd=workspace)
-    if style == "client":
+    if client_kind == "client":
         from mcp import Client
 
         async with Client(server) as client:
-            return await look(client, client.protocol_version, file)
+            return await read_files(client, client.protocol_version, file)
     async with stdio_client(server) as (reader, writer), ClientSession(reader, writer) as session:
-        greeting = await session.initialize()
-        return await look(session, greeting.protocolVersion, file)
+        initialized = await session.initialize()
+        return await read_files(session, initialized.protocolVersion, file)
 
 
 print(json.dumps(asyncio.run(main(*sys.argv[1:]))))

@@ -13,9 +13,11 @@ use crate::process;
 /// Time limit for one command. Editors need two seconds to notice that there is no terminal.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-/// Parts of the tool's answers: Helve ended the program, the program asked for input, the program ended by itself.
+/// Part of the answer if Helve ended the program.
 const WAITED_FOR_KEYS: &str = "waited for keyboard input";
+/// Part of the answer if the program asked for input.
 const NOBODY_ANSWERS: &str = "nobody can answer";
+/// Part of the answer if the program ended by itself.
 const EXITED: &str = "exit code";
 
 /// A command, and what the answer must contain. The first word is the program that must be installed.
@@ -81,8 +83,8 @@ fn ssh(helve: &Helve) -> Result<Option<()>, String> {
     let mut keygen = Command::new("ssh-keygen");
     keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key);
     process::run(&mut keygen, TIME_LIMIT)?.success("ssh-keygen")?;
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let port = free.map_err(|error| format!("a free port: {error}"))?.port();
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = address.map_err(|error| format!("a free port: {error}"))?.port();
     let mut server = Command::new(SERVER);
     server.args(["-D", "-o", "ListenAddress=127.0.0.1", "-o", "PidFile=none", "-h"]).arg(&key);
     server.args(["-p", &port.to_string(), "-o", "PasswordAuthentication=yes"]);

@@ -1,6 +1,6 @@
-//! A model that follows a script. It serves the two APIs that agents use, on loopback only.
+//! A model that follows a script. It serves the two APIs that agents use, on a loopback address.
 //!
-//! The next step follows from the number of tool answers in a request.
+//! The number of tool answers in a request decides which step of the script comes next.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -24,7 +24,7 @@ pub(super) struct ScriptedModel {
 const MAX_BODY_BYTES: u64 = 64 << 20;
 
 impl ScriptedModel {
-    /// Listens until the process ends.
+    /// Starts the model in a thread, which runs until the process ends.
     pub(super) fn start(steps: Vec<ScriptedCall>) -> Result<ScriptedModel, String> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| format!("{error}"))?;
         let port = listener.local_addr().map_err(|error| format!("{error}"))?.port();
@@ -88,7 +88,7 @@ fn serve(
     stream.flush()
 }
 
-/// Records the tool answers of a request. Requests for titles and the like have fewer and are ignored.
+/// Records the tool answers of a request. Ignores a request with fewer answers than before, such as one for a title.
 fn record(recorded: &Mutex<Vec<String>>, answers: &[String]) {
     let mut recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);
     if answers.len() >= recorded.len() {
@@ -96,6 +96,7 @@ fn record(recorded: &Mutex<Vec<String>>, answers: &[String]) {
     }
 }
 
+/// Answers a request of the chat completions API.
 fn chat(request: &Value, steps: &[ScriptedCall], recorded: &Mutex<Vec<String>>) -> String {
     let messages = request["messages"].as_array().into_iter().flatten();
     let answers: Vec<String> =
@@ -121,6 +122,7 @@ fn chat(request: &Value, steps: &[ScriptedCall], recorded: &Mutex<Vec<String>>) 
     format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n")
 }
 
+/// Answers a request of the responses API.
 fn responses(request: &Value, steps: &[ScriptedCall], recorded: &Mutex<Vec<String>>) -> String {
     let items = request["input"].as_array().into_iter().flatten();
     let outputs = items.filter(|it| it["type"] == "function_call_output");
@@ -133,15 +135,15 @@ fn responses(request: &Value, steps: &[ScriptedCall], recorded: &Mutex<Vec<Strin
                 "type": "function_call", "id": format!("fc_{number}"), "call_id": format!("call_{number}"),
                 "name": step.tool, "arguments": step.arguments.to_string(), "status": "completed",
             });
-            let all: Vec<&Value> = request["tools"].as_array().into_iter().flatten().collect();
-            let namespace = all.iter().find(|it| {
+            let tools: Vec<&Value> = request["tools"].as_array().into_iter().flatten().collect();
+            let namespace = tools.iter().find(|it| {
                 it["type"] == "namespace"
                     && it["name"].as_str().is_some_and(|it| it.contains("helve"))
             });
             match namespace {
                 Some(namespace) => call["namespace"] = namespace["name"].clone(),
                 None => {
-                    let names = all.iter().filter_map(|it| it["name"].as_str());
+                    let names = tools.iter().filter_map(|it| it["name"].as_str());
                     call["name"] = offered_name(names, step.tool).into();
                 }
             }

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{DOWNLOAD_LIMIT, download_folder};
 use crate::process;
 
-/// The node version that these packages need.
+/// The package with the node version that the other packages need.
 pub(super) const NODE: &str = "node@22.23.3";
 
 /// Installs packages and returns their `node_modules` folder.
@@ -36,7 +36,7 @@ pub(super) fn is_installed() -> bool {
 
 /// Returns `PATH` with the installed node first.
 pub(super) fn path(modules: &std::path::Path) -> Result<std::ffi::OsString, String> {
-    let own = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(modules.join("node/bin")).chain(std::env::split_paths(&own));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(modules.join("node/bin")).chain(std::env::split_paths(&path));
     std::env::join_paths(folders).map_err(|error| format!("PATH: {error}"))
 }

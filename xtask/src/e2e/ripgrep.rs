@@ -1,4 +1,4 @@
-//! Compares `grep` and `glob` with the program `rg`. Both must find the same, in any order.
+//! Compares the tools `grep` and `glob` with the program `rg`. Both must find the same matches, in any order.
 
 mod trees;
 
@@ -13,7 +13,7 @@ use crate::helve::Helve;
 use crate::mcp::McpProcess;
 use crate::process;
 
-/// An option of a search: our argument, and the same for `rg`.
+/// An option of a search, as an argument of our tool and of `rg`.
 struct SearchMode {
     name: &'static str,
     ours: fn(&mut Value),
@@ -109,7 +109,7 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
     Err(format!("{} of {searches} differ:\n{}", differences.len(), differences.join("\n")))
 }
 
-/// Returns how our answer differs from what `rg` finds in the expected files.
+/// Returns how our answer differs from what `rg` finds in the expected files; `None` if it does not.
 fn grep(
     server: &mut McpProcess,
     tree: &Path,
@@ -146,6 +146,7 @@ fn grep(
     Ok(is_short.then(|| differs(format!("{} of {expected} shown", ours.matches.len()))).flatten())
 }
 
+/// Returns how our answer differs from the expected files; `None` if it does not.
 fn glob(
     server: &mut McpProcess,
     tree: &Path,
@@ -180,7 +181,7 @@ fn files(tree: &Path, arguments: &[&str]) -> Result<BTreeSet<String>, String> {
 fn rg(tree: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new("rg");
     command.args(["--no-config", "--hidden", "--glob", "!.git", "--no-messages"]);
-    // Its globs are relative to the current folder.
+    // `rg` matches globs relative to the current folder.
     command.args(arguments).arg(tree).current_dir(tree);
     let finished = process::run(&mut command, RUN_LIMIT)?;
     match finished.status.code() {

@@ -1,4 +1,4 @@
-//! The part of deny.toml that is checked here. cargo-deny reads the same file.
+//! The parts of deny.toml that `cargo xtask licences` checks. cargo-deny reads the same file.
 
 use serde::Deserialize;
 use spdx::LicenseReq;
@@ -61,7 +61,7 @@ impl Policy {
         self.licenses.allow.iter().chain(extra).any(|allowed| *allowed == licence)
     }
 
-    /// Returns why a crate is banned.
+    /// Returns why a crate is banned; `None` if it is not.
     pub(super) fn ban(&self, package: &str) -> Option<&str> {
         self.bans.deny.iter().find(|ban| ban.name == package).map(|ban| &*ban.reason)
     }

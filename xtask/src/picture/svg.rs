@@ -1,6 +1,6 @@
-//! Draws terminal output as an SVG image: a dark window with monospaced text, no scripts and no fonts of its own.
+//! Draws terminal output as an SVG image: a dark window with monospaced text, without scripts or embedded fonts.
 
-/// Longer lines are wrapped.
+/// Maximum number of characters of a line. Longer lines are wrapped.
 const COLUMNS: usize = 100;
 const FONT_SIZE: f64 = 14.0;
 /// The width of a character in nearly all monospaced fonts, as a share of the font size.
@@ -14,7 +14,7 @@ const FOREGROUND: &str = "#d0d7de";
 const FONTS: &str = "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace";
 const BUTTONS: [&str; 3] = ["#ff5f57", "#febc2e", "#28c840"];
 
-/// How characters are drawn, as the escape sequences before them say.
+/// The style of a character, set by the escape sequences before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TextStyle {
     colour: Option<&'static str>,
@@ -23,7 +23,7 @@ struct TextStyle {
 }
 
 impl TextStyle {
-    /// Applies the parameters of a sequence `ESC [ … m`. Unknown ones are ignored.
+    /// Applies the parameters of a sequence `ESC [ … m`. Ignores unknown parameters.
     fn apply(&mut self, parameters: &str) {
         for parameter in parameters.split(';') {
             match parameter {

@@ -1,4 +1,4 @@
-//! Reads the number of tests from the output of the test runners.
+//! Parses the number of tests from the output of a test runner.
 
 use std::fmt;
 

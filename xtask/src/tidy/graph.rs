@@ -1,10 +1,11 @@
-//! Dependencies between our crates point down only, and some packages belong to certain crates.
+//! Rules for dependencies: between our crates they point down only, and some packages may be used by certain crates
+//! only.
 
 use super::Findings;
 use crate::repository::Source;
-use crate::workspace::{Package, Purpose, Workspace};
+use crate::workspace::{DependencyUse, Package, Workspace};
 
-/// Our crates that a crate may depend on outside tests.
+/// Which of our crates a crate may depend on, outside tests.
 enum Allowed {
     Only(&'static [&'static str]),
     AllBut(&'static [&'static str]),
@@ -34,7 +35,7 @@ const LAYERS: &[(&str, Allowed)] = &[
     ("helve-agent", MIDDLE),
 ];
 
-/// Packages that only these crates may build on.
+/// Packages that only certain crates may depend on.
 const RESERVED: &[(&str, &[&str])] =
     &[("rusqlite", &["helve-store"]), ("rmcp", &["helve-mcp", "helve-ext"])];
 
@@ -44,13 +45,13 @@ const FORBIDDEN: &[(&str, &[&str])] =
 
 pub(super) fn check(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
     for package in workspace.ours() {
-        check_own_edges(package, workspace, sources, findings);
+        check_own_dependencies(package, workspace, sources, findings);
         check_reserved(package, sources, findings);
     }
     check_forbidden(workspace, sources, findings);
 }
 
-fn check_own_edges(
+fn check_own_dependencies(
     package: &Package,
     workspace: &Workspace,
     sources: &[Source],
@@ -66,20 +67,22 @@ fn check_own_edges(
         );
         return;
     };
-    let ours = |name: &str| workspace.ours().any(|other| other.name == name);
-    for (needed, _) in
-        package.declared.iter().filter(|(name, purpose)| *purpose == Purpose::Product && ours(name))
+    let is_ours = |name: &str| workspace.ours().any(|other| other.name == name);
+    for (dependency, _) in package
+        .declared
+        .iter()
+        .filter(|(name, use_kind)| *use_kind == DependencyUse::Normal && is_ours(name))
     {
         let is_allowed = match allowed {
-            Allowed::Only(names) => names.contains(&&**needed),
-            Allowed::AllBut(names) => !names.contains(&&**needed),
+            Allowed::Only(names) => names.contains(&&**dependency),
+            Allowed::AllBut(names) => !names.contains(&&**dependency),
         };
         if !is_allowed {
-            let line = line_of(package, needed, sources);
-            let what = format!("{} depends on {}", package.name, needed);
-            let remedy = match &**needed {
+            let line = line_of(package, dependency, sources);
+            let what = format!("{} depends on {}", package.name, dependency);
+            let remedy = match &**dependency {
                 "helve-testkit" => "it is for tests: move it to [dev-dependencies]",
-                _ => "dependencies point down: move what is needed to helve-core or below",
+                _ => "dependencies point down: move what both crates need to helve-core or below",
             };
             findings.add(&package.manifest, line, what, remedy);
         }
@@ -88,8 +91,9 @@ fn check_own_edges(
 
 fn check_reserved(package: &Package, sources: &[Source], findings: &mut Findings) {
     for (name, owners) in RESERVED {
-        let needs = package.declared.iter().any(|it| it.0 == *name && it.1 == Purpose::Product);
-        if needs && !owners.contains(&&*package.name) {
+        let is_dependency =
+            package.declared.iter().any(|it| it.0 == *name && it.1 == DependencyUse::Normal);
+        if is_dependency && !owners.contains(&&*package.name) {
             let line = line_of(package, name, sources);
             let remedy =
                 format!("only {} may; go through a trait of helve-core", owners.join(" and "));
@@ -110,7 +114,7 @@ fn check_forbidden(workspace: &Workspace, sources: &[Source], findings: &mut Fin
             else {
                 continue;
             };
-            for (reached, path) in workspace.paths_from([id], &[Purpose::Product]) {
+            for (reached, path) in workspace.paths_from([id], &[DependencyUse::Normal]) {
                 let Some(reached) = workspace.packages.get(reached) else { continue };
                 if forbidden.contains(&&*reached.name) {
                     let line = path.get(1).map_or(1, |first| line_of(package, first, sources));
@@ -127,6 +131,7 @@ fn check_forbidden(workspace: &Workspace, sources: &[Source], findings: &mut Fin
     }
 }
 
+/// Returns the line of the manifest that declares a dependency; 1 if it is not found.
 fn line_of(package: &Package, dependency: &str, sources: &[Source]) -> usize {
     let manifest = sources.iter().find(|source| source.path == package.manifest);
     let is_entry = |line: &str| {
@@ -170,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn middle_crates_do_not_see_one_another() {
+    fn dependencies_that_point_up_or_sideways_are_reported() {
         check_graph(
             "helve-tools: helve-machine\nhelve-machine:",
             &["helve-tools depends on helve-machine"],
@@ -210,12 +215,12 @@ mod tests {
     }
 
     #[test]
-    fn a_new_crate_needs_a_place() {
+    fn a_crate_that_is_not_in_the_table_is_reported() {
         check_graph("helve-new:", &["helve-new is not in the dependency table"]);
     }
 
     #[test]
-    fn the_line_of_the_manifest_is_named() {
+    fn a_violation_has_the_line_of_the_manifest() {
         let text =
             "[dependencies]\nhelve-core.workspace = true\nhelve-machine = { path = \"..\" }\n";
         let manifest = Source { path: "crates/helve-tools/Cargo.toml".into(), text: text.into() };

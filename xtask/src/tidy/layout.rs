@@ -71,7 +71,7 @@ fn check_tool(
     }
 }
 
-/// Whether the code uses something of the module, and does not only declare it.
+/// Whether the code uses something of the module, besides declaring it.
 fn names_module(list: &str, module: &str) -> bool {
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
     let path = format!("{module}::");
@@ -92,18 +92,18 @@ fn check_architecture(workspace: &Workspace, sources: &[Source], findings: &mut 
     };
     let length = file.text.lines().count();
     if length > MAX_ARCHITECTURE_LINES {
-        let what = format!("{length} lines, the limit is {MAX_ARCHITECTURE_LINES}");
+        let what = format!("the file has {length} lines; the limit is {MAX_ARCHITECTURE_LINES}");
         findings.add(ARCHITECTURE, MAX_ARCHITECTURE_LINES + 1, what, "shorten it");
     }
     for package in workspace.ours().filter(|package| !names_crate(&file.text, &package.name)) {
         let what = format!("{} is not mentioned", package.name);
-        findings.add(ARCHITECTURE, 1, what, "say in one line what the crate is for");
+        findings.add(ARCHITECTURE, 1, what, "add a line that says what the crate is for");
     }
 }
 
 fn names_crate(text: &str, name: &str) -> bool {
-    let belongs = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
-    text.split(|c| !belongs(c)).any(|word| word == name)
+    let is_name_char = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    text.split(|c| !is_name_char(c)).any(|word| word == name)
 }
 
 #[cfg(test)]
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn declaring_is_not_listing() {
+    fn a_tool_that_is_declared_but_not_listed_is_reported() {
         let mut files = COMPLETE.to_vec();
         files[3].1 = "mod read;\n// read::Read comes later";
         check_files(&files, &["`read` is not in its dialect's list"]);
@@ -185,7 +185,7 @@ mod tests {
         check_architecture("helve-core".into(), &["helve is not mentioned"]);
         check_architecture(
             format!("helve helve-core{}", "\n.".repeat(200)),
-            &["201 lines, the limit is 200"],
+            &["the file has 201 lines; the limit is 200"],
         );
     }
 }

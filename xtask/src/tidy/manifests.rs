@@ -1,4 +1,4 @@
-//! Every crate inherits edition, rust-version, licence and lints from the workspace.
+//! Checks that every crate inherits edition, rust-version, licence and lints from the workspace.
 
 use super::Findings;
 use crate::repository::Source;
@@ -66,12 +66,12 @@ mod tests {
     }
 
     #[test]
-    fn inheriting_passes() {
+    fn a_manifest_that_inherits_everything_passes() {
         check_text(GOOD, &[]);
     }
 
     #[test]
-    fn what_is_not_inherited_is_named() {
+    fn each_setting_that_is_not_inherited_is_reported() {
         check_text(
             &GOOD.replace("edition.workspace = true", "edition = \"2021\""),
             &["3: `edition` is not inherited"],

@@ -1,4 +1,4 @@
-//! Rules across the files of a crate: no cycle between its top-level modules, and public type names that are unique
+//! Rules for several files: no cycle between the top-level modules of a crate, and public type names that are unique
 //! in the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,14 +12,14 @@ use super::source_file::{SourceFile, is_test_only, line_of};
 pub(super) fn check(files: &[SourceFile<'_>], findings: &mut Findings) {
     let crates: BTreeSet<&str> = files.iter().map(|file| file.krate).collect();
     for krate in crates {
-        let own: Vec<_> =
+        let crate_files: Vec<_> =
             files.iter().filter(|file| file.krate == krate && file.module.is_some()).collect();
-        check_cycles(&own, findings);
+        check_cycles(&crate_files, findings);
     }
     check_names(files, findings);
 }
 
-/// Where one top-level module uses another: the file and the line.
+/// For each pair of top-level modules of which the first uses the second: the file and line of the first use.
 type Uses<'a> = BTreeMap<(&'a str, String), (&'a str, usize)>;
 
 fn check_cycles(files: &[&SourceFile<'_>], findings: &mut Findings) {
@@ -39,14 +39,14 @@ fn check_cycles(files: &[&SourceFile<'_>], findings: &mut Findings) {
         }
     }
     for cycle in cycles(&modules, &uses) {
-        let at = |from: &str, to: &str| uses.get(&(from, to.to_owned())).copied();
-        let Some((path, line)) = at(&cycle[0], &cycle[1]) else { continue };
+        let location = |from: &str, to: &str| uses.get(&(from, to.to_owned())).copied();
+        let Some((path, line)) = location(&cycle[0], &cycle[1]) else { continue };
         let what = format!("the modules {} form a cycle", cycle.join(" → "));
         findings.add(path, line, what, "move what both need to a module below them");
     }
 }
 
-/// Names that the crate root re-exports, with the top-level module they come from.
+/// Returns the names that the crate root re-exports, with the top-level module that each comes from.
 fn root_exports(files: &[&SourceFile<'_>], modules: &BTreeSet<&str>) -> BTreeMap<String, String> {
     let mut exports = BTreeMap::new();
     for file in files.iter().filter(|file| file.top_module().is_none()) {
@@ -102,7 +102,8 @@ impl<'ast> Visit<'ast> for CratePaths {
     }
 }
 
-/// Returns a shortest cycle through each group of modules that depend on one another, the first name repeated last.
+/// Returns a cycle for each group of modules that depend on one another. The first module of a cycle is repeated at its
+/// end.
 fn cycles(modules: &BTreeSet<&str>, uses: &Uses<'_>) -> Vec<Vec<String>> {
     let mut reported = BTreeSet::new();
     let mut all = Vec::new();
@@ -118,6 +119,7 @@ fn cycles(modules: &BTreeSet<&str>, uses: &Uses<'_>) -> Vec<Vec<String>> {
     all
 }
 
+/// Returns a shortest cycle through a module.
 fn cycle_through(start: &str, uses: &Uses<'_>) -> Option<Vec<String>> {
     let mut paths = vec![vec![start.to_owned()]];
     let mut seen = BTreeSet::new();
@@ -140,7 +142,7 @@ fn cycle_through(start: &str, uses: &Uses<'_>) -> Option<Vec<String>> {
 
 fn check_names(files: &[SourceFile<'_>], findings: &mut Findings) {
     let mut types: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
-    for file in files.iter().filter(|file| !file.is_test() && !is_stand_in(file)) {
+    for file in files.iter().filter(|file| !file.is_test() && !is_replacement(file)) {
         let mut names = TypeNames::default();
         names.visit_file(&file.ast);
         for (name, line) in names.found {
@@ -149,15 +151,15 @@ fn check_names(files: &[SourceFile<'_>], findings: &mut Findings) {
     }
     for (name, places) in types {
         let Some(((first, line), others)) = places.split_first() else { continue };
-        for (path, at) in others {
+        for (path, other_line) in others {
             let what = format!("`{name}` is also the name of a public type at {first}:{line}");
-            findings.add(path, *at, what, "give one of them a more specific name");
+            findings.add(path, *other_line, what, "give one of them a more specific name");
         }
     }
 }
 
-/// Whether a file has the same types as another one, for systems that the other does not support.
-fn is_stand_in(file: &SourceFile<'_>) -> bool {
+/// Whether a file replaces another file, with the same types, on systems that the other file does not support.
+fn is_replacement(file: &SourceFile<'_>) -> bool {
     file.module.as_ref().and_then(|module| module.last().copied()) == Some("unsupported")
 }
 
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_and_layers_form_no_cycle() {
+    fn uses_in_tests_or_in_one_direction_form_no_cycle() {
         check_files(
             &[
                 ("helve/src/lib.rs", "mod a; mod b;"),

@@ -1,4 +1,4 @@
-//! Rules on single Rust files: the first line, ignored tests, lengths, and what pure crates may use.
+//! Rules for single Rust files: their first line, ignored tests, lengths, and what pure crates may use.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -6,15 +6,17 @@ use syn::visit::{self, Visit};
 use super::Findings;
 use super::source_file::{SourceFile, is_test_only, line_of};
 
-/// The most lines of a file before its tests, unless its first lines say that it is a table.
-const MAX_FILE: usize = 600;
+/// Maximum number of lines of a file, not counting its tests.
+const MAX_FILE_LINES: usize = 600;
+/// Marks a file, in its first lines, as a table. A table may have any length.
 const TABLE: &str = "(a table)";
-/// The most lines of a function outside tests.
-const MAX_FUNCTION: usize = 80;
+/// Maximum number of lines of a function outside tests.
+const MAX_FUNCTION_LINES: usize = 80;
 
-/// Crates that may not touch the system, and the modules of `std` that would.
-const PURE: &[&str] = &["helve-text", "helve-policy"];
-const EFFECTS: &[&str] = &["env", "fs", "io", "net", "process"];
+/// Crates that must not access the system.
+const PURE_CRATES: &[&str] = &["helve-text", "helve-policy"];
+/// Modules of `std` that access the system.
+const SYSTEM_MODULES: &[&str] = &["env", "fs", "io", "net", "process"];
 
 pub(super) fn check(file: &SourceFile<'_>, findings: &mut Findings) {
     check_header(file, findings);
@@ -29,7 +31,7 @@ fn check_header(file: &SourceFile<'_>, findings: &mut Findings) {
         findings.add(
             &file.source.path,
             1,
-            "the first line does not say what the file is for",
+            "the file does not start with a comment that says what it is for",
             remedy,
         );
     }
@@ -45,10 +47,13 @@ fn check_length(file: &SourceFile<'_>, findings: &mut Findings) {
         _ => None,
     });
     let length = tests.unwrap_or_else(|| file.source.text.lines().count() + 1) - 1;
-    if length > MAX_FILE {
-        let what = format!("{length} lines before the tests, the limit is {MAX_FILE}");
-        let remedy = format!("split it by reason to change, or say `{TABLE}` in its first lines");
-        findings.add(&file.source.path, MAX_FILE + 1, what, remedy);
+    if length > MAX_FILE_LINES {
+        let what =
+            format!("the file has {length} lines without its tests; the limit is {MAX_FILE_LINES}");
+        let remedy = format!(
+            "split it into parts that change for different reasons, or write `{TABLE}` in its first lines"
+        );
+        findings.add(&file.source.path, MAX_FILE_LINES + 1, what, remedy);
     }
 }
 
@@ -65,28 +70,35 @@ impl Visitor<'_, '_> {
 
     fn check_function(&mut self, signature: &syn::Signature, block: &syn::Block) {
         let length = block.span().end().line + 1 - line_of(signature);
-        if length > MAX_FUNCTION && !self.is_test {
-            let what =
-                format!("`{}` has {length} lines, the limit is {MAX_FUNCTION}", signature.ident);
+        if length > MAX_FUNCTION_LINES && !self.is_test {
+            let what = format!(
+                "`{}` has {length} lines; the limit is {MAX_FUNCTION_LINES}",
+                signature.ident
+            );
             self.add(signature, what, "split it, or move data into a table");
         }
     }
 
-    /// `path` starts at a crate: `std`, `fs`, ….
+    /// Checks a path that starts with the name of a crate, such as `std::fs::read`.
     fn check_purity(&mut self, node: &impl Spanned, path: &[String]) {
-        if self.is_test || !PURE.contains(&self.file.krate) {
+        if self.is_test || !PURE_CRATES.contains(&self.file.krate) {
             return;
         }
         if let [root, module, ..] = path
             && root == "std"
-            && EFFECTS.contains(&&**module)
+            && SYSTEM_MODULES.contains(&&**module)
         {
             let what = format!("{} uses `std::{module}`", self.file.krate);
-            self.add(node, what, "take a value as an argument; effects live in helve-machine");
+            self.add(
+                node,
+                what,
+                "take the value as an argument, and access the system in helve-machine",
+            );
         }
     }
 
-    fn within(&mut self, attributes: &[syn::Attribute], visit: impl FnOnce(&mut Self)) {
+    /// Calls `visit` for an item, with `is_test` set if its attributes mark it as test code.
+    fn visit_item_with(&mut self, attributes: &[syn::Attribute], visit: impl FnOnce(&mut Self)) {
         let outer = self.is_test;
         self.is_test |= is_test_only(attributes);
         visit(self);
@@ -103,25 +115,25 @@ impl<'ast> Visit<'ast> for Visitor<'_, '_> {
     }
 
     fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
-        self.within(&module.attrs, |this| visit::visit_item_mod(this, module));
+        self.visit_item_with(&module.attrs, |this| visit::visit_item_mod(this, module));
     }
 
     fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
-        self.within(&function.attrs, |this| {
+        self.visit_item_with(&function.attrs, |this| {
             this.check_function(&function.sig, &function.block);
             visit::visit_item_fn(this, function);
         });
     }
 
     fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
-        self.within(&function.attrs, |this| {
+        self.visit_item_with(&function.attrs, |this| {
             this.check_function(&function.sig, &function.block);
             visit::visit_impl_item_fn(this, function);
         });
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        self.within(&item.attrs, |this| {
+        self.visit_item_with(&item.attrs, |this| {
             for path in use_paths(&item.tree) {
                 this.check_purity(item, &path);
             }
@@ -165,8 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn files_say_what_they_are_for() {
-        let missing = ["1: the first line does not say what the file is for"];
+    fn a_file_without_a_first_comment_is_reported() {
+        let missing = ["1: the file does not start with a comment that says what it is for"];
         check_text("crates/helve/src/a.rs", "fn f() {}", &missing);
         check_text("xtask/src/a.rs", "\n//! Late.", &missing);
         check_text("crates/helve/src/a.rs", "//! Why.\nfn f() {}", &[]);
@@ -174,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn ignored_tests_are_found() {
+    fn ignored_tests_are_reported() {
         let path = "crates/helve/tests/a.rs";
         check_text(path, "#[test]\n#[ignore]\nfn f() {}", &["2: a test is ignored"]);
         check_text(path, "#[ignore = \"slow\"]\nfn f() {}", &["1: a test is ignored"]);
@@ -182,10 +194,10 @@ mod tests {
     }
 
     #[test]
-    fn long_files_say_that_they_are_tables() {
-        let long = "fn f() {}\n".repeat(MAX_FILE + 1);
+    fn long_files_that_are_not_tables_are_reported() {
+        let long = "fn f() {}\n".repeat(MAX_FILE_LINES + 1);
         let path = "crates/helve/src/a.rs";
-        let expected = ["601: 602 lines before the tests, the limit is 600"];
+        let expected = ["601: the file has 602 lines without its tests; the limit is 600"];
         check_text(path, &format!("//! A.\n{long}"), &expected);
         check_text(path, &format!("//! Every flag (a table).\n{long}"), &[]);
         check_text(path, &format!("//! A.\n#[cfg(test)]\nmod tests {{\n{long}}}"), &[]);
@@ -193,10 +205,10 @@ mod tests {
     }
 
     #[test]
-    fn long_functions_are_found_outside_tests() {
-        let body = "a();\n".repeat(MAX_FUNCTION);
+    fn long_functions_outside_tests_are_reported() {
+        let body = "a();\n".repeat(MAX_FUNCTION_LINES);
         let path = "crates/helve/src/a.rs";
-        let expected = ["2: `f` has 82 lines, the limit is 80"];
+        let expected = ["2: `f` has 82 lines; the limit is 80"];
         check_text(path, &format!("//! A.\nfn f() {{\n{body}}}"), &expected);
         let method = format!("//! A.\nimpl A {{ fn f(&self) {{\n{body}}} }}");
         check_text(path, &method, &expected);
@@ -205,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn pure_crates_use_no_effects() {
+    fn pure_crates_that_access_the_system_are_reported() {
         let path = "crates/helve-text/src/a.rs";
         let found = ["2: helve-text uses `std::fs`"];
         check_text(path, "//! A.\nfn f() { std::fs::read(p) }", &found);

@@ -4,7 +4,7 @@ use syn::spanned::Spanned;
 
 use crate::repository::Source;
 
-/// A Rust file, with its crate and its module path in it.
+/// A parsed Rust file, with its crate and its module path.
 pub(super) struct SourceFile<'a> {
     pub source: &'a Source,
     pub ast: syn::File,
@@ -24,7 +24,7 @@ impl<'a> SourceFile<'a> {
         Ok(Self { source, ast, krate, module })
     }
 
-    /// The name of the top-level module that the file belongs to; `None` for the crate root.
+    /// Returns the name of the top-level module that the file belongs to; `None` for the crate root.
     pub(super) fn top_module(&self) -> Option<&'a str> {
         let first = self.module.as_ref()?.first().copied()?;
         (!matches!(first, "lib" | "main")).then_some(first)

@@ -1,6 +1,6 @@
-//! Rules on all text files: no trailing whitespace or tabs, no paths of a real machine.
+//! Rules for all text files: no trailing whitespace or tabs, and no paths of a real machine.
 
-// The tests below contain such paths (invented paths).
+// The tests below contain paths that look real (invented paths).
 
 use super::Findings;
 use crate::repository::Source;
@@ -9,7 +9,7 @@ pub(super) fn check(source: &Source, findings: &mut Findings) {
     if source.is_test_data() {
         return;
     }
-    // rustfmt takes care of Rust files.
+    // rustfmt checks the whitespace of Rust files.
     if matches!(source.extension(), "md" | "toml") {
         check_whitespace(source, findings);
     }
@@ -27,13 +27,13 @@ fn check_whitespace(source: &Source, findings: &mut Findings) {
     }
 }
 
-/// Top-level folders that hold the files of a person or a build.
+/// Top-level folders that contain the files of a person or a build.
 const PRIVATE: &[&str] = &["root", "home", "Users", "work"];
 /// User names for examples.
 const EXAMPLE_USERS: &[&str] = &["user", "me", "you", "someone", "alice", "bob", "name", "USER"];
-/// In the first lines of a file: all its paths are invented.
+/// In the first lines of a file, declares that all its paths are invented.
 const FILE_MARK: &str = "(invented paths)";
-/// On a line: its paths are invented.
+/// On a line, declares that its paths are invented.
 const LINE_MARK: &str = "invented path";
 
 fn check_paths(source: &Source, findings: &mut Findings) {
@@ -44,13 +44,14 @@ fn check_paths(source: &Source, findings: &mut Findings) {
         if let (Some(path), false) = (private_path(line), line.contains(LINE_MARK)) {
             let what = format!("`{path}` is a path of a real machine");
             let remedy = format!(
-                "use a relative or an invented one (/home/user/…), or say `{LINE_MARK}` on the line"
+                "use a relative or an invented path (/home/user/…), or write `{LINE_MARK}` on the line"
             );
             findings.add(&source.path, index + 1, what, remedy);
         }
     }
 }
 
+/// Returns the first path in a line that looks like one of a real machine.
 fn private_path(line: &str) -> Option<&str> {
     line.match_indices('/').find_map(|(at, _)| {
         let is_inside_longer_path =

@@ -1,4 +1,4 @@
-//! Many clients of one `helve serve` at once. No call may fail or be slow, and memory must not grow.
+//! Many clients call one `helve serve` at once. No call may fail or be slow, and the server's memory must not grow.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -15,11 +15,11 @@ use crate::web::{HttpClient, HttpServer};
 
 const CLIENTS: usize = 8;
 const CONNECTIONS_PER_CLIENT: usize = 8;
-/// Memory and latencies are measured after this time.
+/// Time after which memory and latencies are measured.
 const WARM_UP: Duration = Duration::from_secs(5);
-/// Limit for the 99th percentile.
+/// Limit for the 99th percentile of latencies.
 const MAX_LATENCY: Duration = Duration::from_millis(50);
-/// How much more memory, in MiB, the second half may use than the first.
+/// How much more memory, in MiB, the server may use in the second half of the run than in the first.
 const MAX_GROWTH: f64 = 8.0;
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct ClientResults {
     errors: Vec<String>,
 }
 
-/// Calls tools from all clients at once, for as many seconds as `context.count` says.
+/// Calls tools from all clients at once, for `context.count` seconds.
 pub(super) fn run(context: &Context) -> Result<String, String> {
     let server = HttpServer::start(context.helve()?, Ipv4Addr::LOCALHOST)?;
     let start = Instant::now();

@@ -1,4 +1,5 @@
-//! Kills a server while it changes files. Each file must be old or new, and interrupted calls can be undone.
+//! Kills servers while they change files. Each file must have its content from before or after the interrupted call,
+//! and it must be possible to undo that call.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use super::{Context, Progress, random_duration, todos};
 use crate::helve::Helve;
 
 const WORKERS: u64 = 2;
-/// Number of kills between two undos.
+/// Number of kills after which the last call is undone.
 const UNDO_EVERY: usize = 20;
 const FILES: [&str; 3] = ["one.txt", "two.txt", "deep/er/three.txt"];
 /// The number in each of the three files.
@@ -50,20 +51,21 @@ pub(super) fn run(context: &Context) -> Result<String, String> {
     let kills = share * WORKERS as usize;
     let (calls, undone) = (calls.into_inner(), undone.into_inner());
     Ok(format!(
-        "{kills} kills, {calls} finished calls, {undone} undone; every file was old or new, {databases}"
+        "{kills} kills, {calls} finished calls, {undone} calls undone; no file had mixed content, {databases}"
     ))
 }
 
-/// Changes the files of one folder, with one server after another.
+/// Changes the files of one folder through one server after another.
 struct EditWorker {
     helve: Helve,
     rng: Rng,
-    /// The files before and after the last finished call.
+    /// The numbers in the files before the last call that changed them.
     before: FileNumbers,
+    /// The numbers in the files now.
     now: FileNumbers,
-    /// The files as the interrupted call would have left them.
+    /// The numbers in the files after the current call, if it finishes.
     pending: FileNumbers,
-    /// Servers are killed within this time after their start.
+    /// Maximum time after which a server is killed.
     kill_window: Duration,
 }
 
@@ -94,11 +96,11 @@ impl EditWorker {
 
     /// Makes calls until the server is killed, then checks the files.
     fn call_until_killed(&mut self, calls: &AtomicUsize) -> Result<(), String> {
-        let moment = random_duration(&mut self.rng, self.kill_window);
+        let delay = random_duration(&mut self.rng, self.kill_window);
         let mut server = self.helve.start_mcp_with(&["--allow", "edit"])?;
         let killer = server.killer();
         let killer_thread = thread::spawn(move || {
-            thread::sleep(moment);
+            thread::sleep(delay);
             killer.kill();
         });
         let mut answered = 0;
@@ -119,7 +121,7 @@ impl EditWorker {
         killer_thread.join().map_err(|_| "the killer panicked".to_owned())?;
         drop(server);
         calls.fetch_add(answered, Ordering::Relaxed);
-        // A few calls should be answered before the kill.
+        // The window is adjusted so that a few calls are answered before the kill.
         self.kill_window = match answered {
             0 => self.kill_window * 11 / 10,
             1..=6 => self.kill_window,
@@ -128,7 +130,7 @@ impl EditWorker {
         self.check_files()
     }
 
-    /// Returns a random call and the numbers that it leaves.
+    /// Returns a random call, and the numbers in the files after it.
     fn choose_call(&mut self) -> (&'static str, Value, FileNumbers) {
         let mut next = self.now;
         let index = self.rng.usize(..3);
@@ -166,14 +168,14 @@ impl EditWorker {
         }
     }
 
-    /// Checks that every file is as the last finished call left it, or as the interrupted one would have left it.
+    /// Checks that each file has its number from before or after the interrupted call.
     fn check_files(&mut self) -> Result<(), String> {
         let mut found = self.now;
         for (index, file) in FILES.iter().enumerate() {
             let number = number(&self.path(file))?;
             if number != self.now[index] && number != self.pending[index] {
                 let (now, pending) = (self.now[index], self.pending[index]);
-                return Err(format!("{file} holds {number}, neither {now} nor {pending}"));
+                return Err(format!("{file} contains {number} instead of {now} or {pending}"));
             }
             found[index] = number;
         }
@@ -198,11 +200,11 @@ impl EditWorker {
         }
         if found != self.before && found != self.now {
             return Err(format!(
-                "found {found:?}, which is neither {:?} nor {:?}",
+                "the files contain {found:?} instead of {:?} or {:?}",
                 self.before, self.now
             ));
         }
-        // The undo is itself a change.
+        // The undo is a change too.
         (self.before, self.now) = (self.now, found);
         Ok(())
     }
@@ -233,10 +235,11 @@ impl EditWorker {
     }
 }
 
+/// Number of lines of each file.
 const LINES: usize = 100;
 
 fn line(number: &str) -> String {
-    format!("{number}of many lines that a torn write would mix")
+    format!("{number}of many lines that an incomplete write would mix")
 }
 
 /// Returns the text of a file with the same number in each line.
@@ -252,7 +255,7 @@ fn number(path: &Path) -> Result<u64, String> {
         Some(number) if found == content(number) => Ok(number),
         Some(_) | None => {
             let start: String = found.chars().take(200).collect();
-            Err(format!("{} is torn: {} bytes, {start:?}", path.display(), found.len()))
+            Err(format!("{} has mixed content: {} bytes, {start:?}", path.display(), found.len()))
         }
     }
 }

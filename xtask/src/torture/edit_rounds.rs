@@ -1,4 +1,4 @@
-//! Two servers that change different lines of the same files. No update may be lost, and neither may wait forever.
+//! Two servers change different lines of the same files. No change may be lost, and neither server may wait forever.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,12 +9,12 @@ use serde_json::json;
 use super::{Context, Progress};
 use crate::helve::Helve;
 
-/// A server is replaced by a new one after this many rounds.
+/// Number of rounds after which a new server is started.
 const ROUNDS_PER_SERVER: usize = 10_000;
-/// Number of rounds between calls that change both files. The two servers name the files in opposite order.
+/// Every so many rounds, a call changes both files. The two servers name the files in opposite order.
 const BOTH_EVERY: usize = 10;
 const FILES: [&str; 2] = ["a.txt", "b.txt"];
-/// Attempts after which a round counts as stuck.
+/// Number of refused attempts after which a round has failed.
 const MAX_ATTEMPTS: usize = 1_000;
 
 pub(super) fn run(context: &Context) -> Result<String, String> {
@@ -49,19 +49,22 @@ pub(super) fn run(context: &Context) -> Result<String, String> {
         }
     }
     let refused = refused.into_inner();
-    Ok(format!("2 × {} rounds, no update lost, {refused} refused and retried", context.count))
+    Ok(format!("2 × {} rounds, no change lost, {refused} calls refused and retried", context.count))
 }
 
-/// Changes its own line of each file. `order` is the order of the files in a call that changes both.
+/// Changes one line of each file, the first or the last.
 struct LineEditor<'a> {
     helve: &'a Helve,
     name: &'static str,
+    /// Order of the files in a call that changes both.
     order: [usize; 2],
+    /// The number in the line of each file.
     numbers: [u64; 2],
 }
 
 impl LineEditor<'_> {
-    /// Each round replaces what the previous one wrote, so that a lost update makes the next round fail.
+    /// Makes `count` rounds of edits. Each round replaces what the previous one wrote, so it fails if that change was
+    /// lost.
     fn edit(
         &mut self,
         count: usize,
@@ -78,7 +81,7 @@ impl LineEditor<'_> {
             let Some(server) = &mut server else { continue };
             let files: Vec<usize> =
                 if round % BOTH_EVERY == 0 { self.order.into() } else { vec![round % 2] };
-            let (tool, arguments) = self.change(&files);
+            let (tool, arguments) = self.next_call(&files);
             let mut attempts = 0;
             loop {
                 let answer = server.client()?.call(tool, &arguments)?;
@@ -101,7 +104,8 @@ impl LineEditor<'_> {
         Ok(())
     }
 
-    fn change(&self, files: &[usize]) -> (&'static str, serde_json::Value) {
+    /// Returns a call that increments the numbers in these files.
+    fn next_call(&self, files: &[usize]) -> (&'static str, serde_json::Value) {
         let line = |file: usize, number: u64| format!("{} {number} of {}", self.name, FILES[file]);
         let old_and_new =
             |file: usize| (line(file, self.numbers[file]), line(file, self.numbers[file] + 1));

@@ -1,4 +1,5 @@
-//! Replaces folders and files by links to the outside and back while a server writes there. Nothing outside may change.
+//! Repeatedly replaces a folder and a file by links that lead out of the workspace, while a server writes to them.
+//! Nothing outside the workspace may change.
 
 use std::fs;
 use std::io;
@@ -12,15 +13,16 @@ use serde_json::{Value, json};
 
 use super::{Context, Progress};
 
+/// Number of swaps for which one call is made.
 const SWAPS_PER_CALL: usize = 10;
-/// Number of calls between two checks of the outside.
+/// Number of calls after which the files outside are checked.
 const CHECK_EVERY: usize = 100;
 const SECRET: &str = "outside, must not change\n";
 
 pub(super) fn run(context: &Context) -> Result<String, String> {
     let tree = SwapTree::new(context).map_err(|error| error.to_string())?;
     let (stop, swaps) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (done, refused) = thread::scope(|scope| {
+    let (changed, refused) = thread::scope(|scope| {
         let swapper = scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 tree.swap().map_err(|error| format!("the swapper: {error}"))?;
@@ -35,9 +37,10 @@ pub(super) fn run(context: &Context) -> Result<String, String> {
     })?;
     tree.check_outside()?;
     let swaps = swaps.into_inner();
-    Ok(format!("{swaps} swaps, {done} changes made, {refused} refused, nothing outside changed"))
+    Ok(format!("{swaps} swaps, {changed} changes made, {refused} refused, nothing outside changed"))
 }
 
+/// The workspace, and a folder next to it with files of the same names.
 struct SwapTree {
     inside: PathBuf,
     outside: PathBuf,
@@ -72,7 +75,8 @@ impl SwapTree {
         Ok(())
     }
 
-    /// Makes calls until there were enough calls and swaps. Returns how many changed a file and how many were refused.
+    /// Makes calls until there were enough calls and swaps. Returns how many calls changed a file and how many were
+    /// refused.
     fn write_while_swapping(
         &self,
         context: &Context,
@@ -82,14 +86,14 @@ impl SwapTree {
         let mut server = context.helve()?.start_mcp_with(&["--allow", "edit"])?;
         server.client()?.initialize()?;
         let progress = Progress::new(context.count / SWAPS_PER_CALL);
-        let (mut done, mut refused) = (0, 0);
+        let (mut changed, mut refused) = (0, 0);
         for call in 1.. {
             let (tool, arguments) = choose_call(&mut rng, call);
             let answer = server.client()?.call(tool, &arguments)?;
             if answer.text.contains(SECRET.trim_end()) {
-                return Err(format!("{tool} revealed what is outside: {}", answer.text));
+                return Err(format!("{tool} showed a file outside the workspace: {}", answer.text));
             }
-            *(if answer.is_error { &mut refused } else { &mut done }) += 1;
+            *(if answer.is_error { &mut refused } else { &mut changed }) += 1;
             if call % CHECK_EVERY == 0 {
                 self.check_outside()?;
             }
@@ -100,7 +104,7 @@ impl SwapTree {
                 break;
             }
         }
-        Ok((done, refused))
+        Ok((changed, refused))
     }
 
     /// Checks that the files outside are unchanged and that there are no others.
@@ -122,18 +126,18 @@ impl SwapTree {
     }
 }
 
-/// Renames, and removes what the server created at the target in the meantime.
+/// Renames a file or folder. Removes whatever the server has created at the target in the meantime.
 fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
-    let mut renamed = fs::rename(from, to);
+    let mut result = fs::rename(from, to);
     for _ in 0..100 {
-        if renamed.is_ok() {
+        if result.is_ok() {
             break;
         }
         let is_folder = fs::symlink_metadata(to).is_ok_and(|it| it.is_dir());
         let removed = if is_folder { fs::remove_dir_all(to) } else { fs::remove_file(to) };
-        renamed = removed.and_then(|()| fs::rename(from, to));
+        result = removed.and_then(|()| fs::rename(from, to));
     }
-    renamed
+    result
 }
 
 fn choose_call(rng: &mut Rng, call: usize) -> (&'static str, Value) {
@@ -144,9 +148,9 @@ fn choose_call(rng: &mut Rng, call: usize) -> (&'static str, Value) {
             json!({"filePath": format!("folder/new{}.txt", call % 50), "content": format!("{call}\n")}),
         ),
         1 => {
-            let there = json!({"oldString": "number", "newString": "numeral"});
-            let back = json!({"oldString": "numeral ", "newString": "number 2"});
-            ("multiedit", json!({"filePath": file, "edits": [there, back]}))
+            let first = json!({"oldString": "number", "newString": "numeral"});
+            let second = json!({"oldString": "numeral ", "newString": "number 2"});
+            ("multiedit", json!({"filePath": file, "edits": [first, second]}))
         }
         2 => {
             let patch =

@@ -20,15 +20,16 @@ use crate::web::{HttpClient, HttpServer};
 const MAX_LATENCY: Duration = Duration::from_secs(1);
 /// Limit for the memory growth of the server, in MiB.
 const MAX_MEMORY_GROWTH: f64 = 128.0;
-/// The server's limit of open file handles: the default of most systems.
+/// The server's limit of open file handles, which is the default of most systems.
 const SERVER_HANDLES: u64 = 1024;
 /// File handles that the server may open for its own work.
 const EXTRA_HANDLES: usize = 16;
 /// Pause between two calls of a working client.
 const CALL_PAUSE: Duration = Duration::from_millis(20);
+/// Minimum duration of the attack.
 const MIN_DURATION: Duration = Duration::from_secs(15);
 
-/// What all threads of the attack share.
+/// The state that all threads of the attack share.
 struct Attack<'a> {
     server: &'a HttpServer,
     /// A session that attackers with the token use.
@@ -47,7 +48,7 @@ impl Attack<'_> {
     }
 }
 
-/// `count` is the number of streams requested.
+/// Runs the test. `count` of the context is the number of streams requested.
 pub(super) fn run(context: &Context) -> Result<String, String> {
     let helve = context.helve()?;
     std::fs::write(helve.workspace.join("file.txt"), "here\n").map_err(|err| err.to_string())?;
@@ -78,7 +79,7 @@ pub(super) fn run(context: &Context) -> Result<String, String> {
     if has_passed { Ok(lines.join("\n   ")) } else { Err(lines.join("\n   ")) }
 }
 
-/// Runs all attacks and both working clients, and returns a report of each.
+/// Runs all attacks and, at the same time, two clients that make calls. Returns a report of each.
 fn attack_while_calling(
     attack: &Attack<'_>,
     streams: usize,

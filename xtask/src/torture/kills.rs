@@ -1,4 +1,4 @@
-//! Kills `helve call todowrite` at random moments, in several sessions at once.
+//! Kills `helve call todowrite` at random moments, in several sessions at once. No finished write may be lost.
 
 use std::process::Stdio;
 use std::thread;
@@ -12,9 +12,9 @@ use crate::helve::{CALL_LIMIT, Helve};
 use crate::process;
 
 const SESSIONS: u64 = 4;
-/// Number of writes between two reads of the list.
+/// Number of writes after which the list is read and checked.
 const READ_EVERY: u64 = 10;
-/// Writes per wanted kill, after which the writes are considered too fast to be killed.
+/// Maximum number of writes per kill. With more of them, the writes are too fast to be killed.
 const MAX_ATTEMPTS: usize = 20;
 
 #[derive(Default)]
@@ -56,7 +56,7 @@ struct Writer<'a> {
     rng: Rng,
     expected: ExpectedList,
     number: u64,
-    /// Processes are killed within this time after their start.
+    /// Maximum time after which a process is killed.
     kill_window: Duration,
 }
 
@@ -72,21 +72,23 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Writes until so many writes were killed, and checks the list from time to time.
     fn write_until_killed(&mut self, times: usize) -> Result<KillCounts, String> {
         let mut counts = KillCounts::default();
         while counts.killed < times {
             if counts.killed + counts.finished > times * MAX_ATTEMPTS {
                 return Err(format!("{}: the writes are too fast to be killed", self.session));
             }
-            let survived = self.write().map_err(|why| format!("{}: {why}", self.session))?;
-            // About half of the writes should survive, so that kills also happen near their end.
-            self.kill_window = if survived {
+            let has_finished = self.write().map_err(|why| format!("{}: {why}", self.session))?;
+            // The window is adjusted so that about half of the writes finish, and some are killed shortly before their
+            // end.
+            self.kill_window = if has_finished {
                 self.kill_window * 19 / 20
             } else {
                 (self.kill_window * 21 / 20).min(CALL_LIMIT)
             };
-            counts.finished += usize::from(survived);
-            counts.killed += usize::from(!survived);
+            counts.finished += usize::from(has_finished);
+            counts.killed += usize::from(!has_finished);
             if self.number.is_multiple_of(READ_EVERY) || counts.killed == times {
                 self.check_list().map_err(|why| format!("{}: {why}", self.session))?;
             }
@@ -94,21 +96,21 @@ impl<'a> Writer<'a> {
         Ok(counts)
     }
 
-    /// Starts a write and kills it at a random moment. Returns whether it finished before.
+    /// Starts a write and kills it after a random delay. Returns whether it finished before.
     fn write(&mut self) -> Result<bool, String> {
         self.number += 1;
-        let moment = random_duration(&mut self.rng, self.kill_window);
+        let delay = random_duration(&mut self.rng, self.kill_window);
         let mut command =
             self.helve.call_command(&self.session, "todowrite", &todos::list(self.number));
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| format!("helve: {error}"))?;
-        match process::wait(&mut child, moment)? {
+        match process::wait(&mut child, delay)? {
             None => {
-                self.expected.killed(self.number);
+                self.expected.add_killed(self.number);
                 Ok(false)
             }
             Some(status) if status.success() => {
-                self.expected.finished(self.number);
+                self.expected.add_finished(self.number);
                 Ok(true)
             }
             Some(status) => {

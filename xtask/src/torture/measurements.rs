@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::process::{peak_memory, resident_memory};
 
-/// Compares the memory of a process with what it used at the start.
+/// Measures how much the memory of a process grows.
 pub(super) struct MemoryGrowth {
     process: u32,
     start: f64,

@@ -1,5 +1,5 @@
-//! The safety nets of the shell decision (crate helve-nets) with large counts, on a release build. They print their
-//! own progress.
+//! Runs the safety nets of the shell decision (crate helve-nets) with large counts, as a release build. They print
+//! their own progress.
 
 use super::Context;
 use crate::process;
@@ -26,7 +26,7 @@ fn run(arguments: &str) -> Result<String, String> {
         .status()
         .map_err(|error| format!("cargo: {error}"))?;
     if status.success() {
-        Ok("no script did anything that the decision had not listed".into())
+        Ok("every script did only what the decision had listed".into())
     } else {
         Err("see above".into())
     }

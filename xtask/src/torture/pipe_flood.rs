@@ -1,4 +1,5 @@
-//! A client of `helve mcp` that writes without reading, then sends oversized messages and an endless line.
+//! A client of `helve mcp` that sends oversized messages, many messages without reading the responses, and an endless
+//! line.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,11 +16,11 @@ use crate::process;
 
 /// Limit for the memory growth of Helve, in MiB.
 const MAX_MEMORY_GROWTH: f64 = 96.0;
-/// A writer that makes no progress for this long is blocked.
+/// Time without progress after which a writer counts as blocked.
 const BLOCKED_AFTER: Duration = Duration::from_secs(2);
 const MEBIBYTE: usize = 1 << 20;
 
-/// `count` is the number of messages.
+/// Runs the test. `count` of the context is the number of messages.
 pub(super) fn run(context: &Context) -> Result<String, String> {
     let helve = context.helve()?;
     std::fs::write(helve.workspace.join("file.txt"), "here\n").map_err(|err| err.to_string())?;
@@ -31,6 +32,7 @@ pub(super) fn run(context: &Context) -> Result<String, String> {
     outcome
 }
 
+/// Sends all kinds of messages, and returns a report.
 fn run_all(child: &mut Child, count: usize) -> Result<String, String> {
     let id = child.id();
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
@@ -76,7 +78,7 @@ fn initialize(input: &mut ChildStdin, output: &mut BufReader<ChildStdout>) -> Re
     send(input, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")
 }
 
-/// A message of 10 MB is accepted, one of 20 MiB is refused, and the connection survives both.
+/// Checks that a message of 10 MB is accepted and one of 20 MiB is refused, and that the connection stays open.
 fn send_large(
     input: &mut ChildStdin,
     output: &mut BufReader<ChildStdout>,

@@ -1,11 +1,11 @@
-//! Programs that resist being ended. Each must be gone with all its children, also when Helve is killed.
+//! Programs that are hard to end. Each must end with all its children, even if Helve is killed.
 
 use std::time::Duration;
 
 use super::Context;
 use crate::process::{self, cargo};
 
-/// A thousand programs of each kind take a few minutes.
+/// Time limit. A thousand programs of each kind take a few minutes.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
 
 pub(super) fn run(context: &Context) -> Result<String, String> {

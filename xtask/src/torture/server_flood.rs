@@ -1,4 +1,4 @@
-//! An MCP server that floods Helve with messages. Only the server's own calls may fail.
+//! An MCP server that floods Helve with messages. Only calls of this server's tools may fail.
 
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use crate::mcp::ToolAnswer;
 pub(crate) const SERVER_COMMAND: &str = "flooding-server";
 /// Limit for the memory growth of Helve, in MiB.
 const MAX_MEMORY_GROWTH: f64 = 96.0;
-/// Limit for calls of Helve's own tools during the flood.
+/// Time limit for calls of Helve's own tools during the flood.
 const MAX_LATENCY: Duration = Duration::from_secs(1);
 /// The timeout that is configured for the server.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Kinds of floods, and the error that the server's own call must end with.
+/// Kinds of floods, each with the error that the call of the flooding tool must return.
 const FLOODS: &[(&str, &str)] = &[
     ("line", "it sent a message larger than 16777216 bytes, and the connection was closed"),
     ("notifications", "no answer to the call within 10 s"),
@@ -29,7 +29,7 @@ const FLOODS: &[(&str, &str)] = &[
     ("noise", "no answer to the call within 10 s"),
 ];
 
-/// `count` is the number of messages per flood.
+/// Runs the test. `count` of the context is the number of messages per flood.
 pub(super) fn run(context: &Context) -> Result<String, String> {
     let helve = context.helve()?;
     std::fs::write(helve.workspace.join("file.txt"), "here\n").map_err(|err| err.to_string())?;
@@ -44,13 +44,13 @@ pub(super) fn run(context: &Context) -> Result<String, String> {
     let config = config.display().to_string();
     let mut reports = Vec::new();
     for (flood, expected) in FLOODS {
-        reports.push(call_during(context, &config, &counter, flood, expected)?);
+        reports.push(call_during_flood(context, &config, &counter, flood, expected)?);
     }
     Ok(reports.join("\n   "))
 }
 
-/// Calls Helve's own tools while one call of the server floods.
-fn call_during(
+/// Calls Helve's own tools while a tool of the server floods.
+fn call_during_flood(
     context: &Context,
     config: &str,
     counter: &PathBuf,
@@ -102,7 +102,7 @@ fn call_during(
     Ok(report)
 }
 
-/// The server: responds to the usual requests, and floods when a tool is called.
+/// Runs the server. It answers the usual requests, and floods if one of its tools, except `echo`, is called.
 pub(crate) fn serve(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
     let count: usize =
         arguments.next().and_then(|count| count.parse().ok()).ok_or("missing argument: count")?;
@@ -143,6 +143,7 @@ pub(crate) fn serve(mut arguments: impl Iterator<Item = String>) -> Result<(), S
     Ok(())
 }
 
+/// Sends a flood of this kind. Writes the number of messages sent so far to the file `counter`.
 fn flood(name: &str, count: usize, counter: &PathBuf) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     let write_error = |error: std::io::Error| error.to_string();

@@ -1,4 +1,4 @@
-//! Two servers and two callers that write to the same data folder at the same time.
+//! Two servers and two callers write to the same data folder at the same time.
 
 use std::thread;
 
@@ -34,19 +34,19 @@ pub(super) fn run(context: &Context<'_>) -> Result<String, String> {
         Some(number) if last_writes.contains(&number) => {}
         found => {
             return Err(format!(
-                "the shared list holds {found:?}, not one of the last writes {last_writes:?}"
+                "the shared list contains {found:?} instead of one of the last writes {last_writes:?}"
             ));
         }
     }
     kill_one(servers)?;
     let databases = todos::check_databases(&helve.data())?;
     Ok(format!(
-        "2 × {} calls over MCP, 2 × {calls} processes, none refused, none mixed up, {databases}",
+        "2 × {} calls over MCP, 2 × {calls} processes, no write refused or lost, {databases}",
         context.count
     ))
 }
 
-/// Writes in the server's own session. Each read must return the last write, whatever the others do.
+/// Writes in the server's own session. Each read must return the last write of this session.
 fn write_over_mcp(
     helve: &Helve,
     server_number: u64,

@@ -1,4 +1,4 @@
-//! A proxy that adds the token to each request and forwards everything else unchanged, including Host and Origin.
+//! An HTTP proxy that adds the token to each request. It forwards everything else unchanged, including Host and Origin.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,8 @@ use super::HttpServer;
 
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// Starts the proxy at 127.0.0.1, at the port of the server behind it, so that the same Host header is valid for both.
+/// Starts the proxy, which listens on 127.0.0.1 at the server's port, so that the same Host header is valid for both.
+/// The server must listen on another loopback address. Returns the proxy's address.
 pub(crate) fn start(server: &HttpServer) -> Result<SocketAddr, String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.address.port()));
     let listener = TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?;
@@ -16,7 +17,7 @@ pub(crate) fn start(server: &HttpServer) -> Result<SocketAddr, String> {
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let token = token.clone();
-            // The client notices a connection that fails.
+            // If forwarding fails, the connection is closed, and the client reports that.
             thread::spawn(move || forward(client, target, &token).ok());
         }
     });
@@ -48,7 +49,8 @@ fn forward(mut client: TcpStream, target: SocketAddr, token: &str) -> io::Result
     client.shutdown(Shutdown::Both)
 }
 
-/// Adds the token, and allows one request per connection so that every request gets it.
+/// Adds the token to the head of a request. Limits the connection to one request, because only the first gets the
+/// token.
 fn with_token(head: &[u8], token: &str) -> String {
     let head = String::from_utf8_lossy(head);
     let lines = head.split("\r\n").filter(|line| {

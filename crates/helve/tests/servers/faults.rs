@@ -92,7 +92,7 @@ async fn output_that_is_not_a_message_is_skipped() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["noise"])})).await;
     assert_eq!(call(&toolbox, "odd_echo", json!({"text": "heard"})).await, "heard");
-    let text = call(&toolbox, "odd_odd", json!({})).await;
+    let text = call(&toolbox, "odd_garbage", json!({})).await;
     assert_eq!(text, "first", "the second answer to one request is dropped");
     assert_eq!(call(&toolbox, "odd_echo", json!({"text": "still"})).await, "still");
     toolbox.close().await;
@@ -132,7 +132,7 @@ async fn a_server_that_asks_endlessly_without_reading_does_not_block_others() {
         "good": server(&["plain"]),
     });
     let toolbox = stage.toolbox(&servers).await;
-    let stuck = call(&toolbox, "odd_deaf", json!({}));
+    let stuck = call(&toolbox, "odd_ask_without_reading", json!({}));
     let others = async {
         for _ in 0..20 {
             check_builtin_tools(&toolbox).await;

@@ -22,6 +22,7 @@ const SMALL: &[(&str, &str)] = &[
     ("Cargo.toml", "[package]\nname = \"x\"\n"),
 ];
 
+/// The files of the tree with unusual names, line endings and ignore files.
 const UNUSUAL: &[(&str, &str)] = &[
     (
         ".gitignore",
@@ -63,7 +64,7 @@ pub(super) fn create(folder: &Path) -> Result<Vec<PathBuf>, String> {
     }
     create_folder(&repository.join(".git"))?;
     for source in sources(&root())? {
-        // Helve asks before it reads such a file, so it is not searched.
+        // Helve asks before it reads such a file, so its search skips it.
         if source.path.ends_with(".env") {
             continue;
         }

@@ -15,7 +15,7 @@ struct OversizedRequest {
     head: String,
     /// Sent repeatedly after the head.
     piece: Vec<u8>,
-    /// The status that must refuse the request.
+    /// The expected status.
     status: u16,
 }
 
@@ -35,8 +35,8 @@ pub(super) fn send_all(attack: &Attack<'_>) -> Result<String, String> {
     Ok(reports.join(", "))
 }
 
-/// Returns the status and how many bytes were sent before it. Retries when the server closes the connection without
-/// a response.
+/// Sends a request. Returns the status and how many bytes were sent before it. Retries if the server closes the
+/// connection without a response.
 fn send(attack: &Attack<'_>, request: &OversizedRequest) -> Result<(u16, usize), String> {
     for _ in 0..100 {
         let stream = TcpStream::connect(attack.server.address);
@@ -45,11 +45,11 @@ fn send(attack: &Attack<'_>, request: &OversizedRequest) -> Result<(u16, usize),
         stream.set_read_timeout(Some(TIMEOUT)).map_err(|error| error.to_string())?;
         stream.set_write_timeout(Some(TIMEOUT)).map_err(|error| error.to_string())?;
         let mut sent = 0;
-        let mut open = stream.write_all(request.head.as_bytes()).is_ok();
-        while open && sent < GIGABYTE {
+        let mut is_open = stream.write_all(request.head.as_bytes()).is_ok();
+        while is_open && sent < GIGABYTE {
             match stream.write(&request.piece) {
                 Ok(count) => sent += count,
-                Err(_) => open = false,
+                Err(_) => is_open = false,
             }
         }
         let status = sockets::read_status(&mut stream);

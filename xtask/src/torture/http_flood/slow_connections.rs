@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 
 use super::{Attack, sockets};
 
-/// Number of connections, and of threads that share them.
+/// Number of connections.
 pub(super) const CONNECTIONS: u64 = 10_000;
+/// Number of threads that share the connections.
 pub(super) const THREADS: u64 = 2;
 /// Interval between two bytes of a connection. The attack runs on the same machine as the server: without a pause the
 /// test would measure how they share the processors.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The connections of a thread are served in this many groups per interval.
+/// Number of groups into which a thread divides its connections, to spread their bytes over the interval.
 const GROUPS: usize = 100;
-/// Intervals that pass before a closed connection is opened again.
+/// Number of intervals after which a closed connection is opened again.
 const INTERVALS_CLOSED: u32 = 5;
 
 enum ConnectionState {
@@ -58,7 +59,7 @@ pub(super) fn keep_open(attack: &Attack<'_>, thread_number: u64) -> usize {
     max_open
 }
 
-/// Sends one byte, or opens the connection when its time has come.
+/// Sends one byte, or opens the connection if it was closed long enough.
 fn advance(attack: &Attack<'_>, state: &mut ConnectionState, request: usize, requests: &[String]) {
     let next = match state {
         ConnectionState::Closed { intervals_left: 0 } => {
@@ -82,7 +83,7 @@ fn advance(attack: &Attack<'_>, state: &mut ConnectionState, request: usize, req
     *state = next.unwrap_or(ConnectionState::Closed { intervals_left: INTERVALS_CLOSED });
 }
 
-/// Opens a connection and sends the request up to its last bytes. The first request is sent byte by byte.
+/// Opens a connection and sends all but the last bytes of the request, or nothing of the first request.
 fn open(attack: &Attack<'_>, request: usize, text: &str) -> Option<SlowConnection> {
     let mut stream = sockets::open(attack.server.address).ok()?;
     attack.count_connection();
@@ -91,7 +92,7 @@ fn open(attack: &Attack<'_>, request: usize, text: &str) -> Option<SlowConnectio
     Some(SlowConnection { stream, request, sent })
 }
 
-/// Incomplete requests: two heads, a body without the token, and two bodies with it.
+/// Returns incomplete requests: two that end in the head, one that ends in the body without the token, and two with it.
 fn requests(attack: &Attack<'_>) -> Vec<String> {
     let port = attack.server.address.port();
     let head = format!("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n");

@@ -8,10 +8,10 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// A single address has too few ports for all connections.
+/// Number of local addresses. A single address has too few ports for all connections.
 const SOURCE_ADDRESSES: u32 = 16;
 
-/// Limits the open file handles of this process and of those it starts from now on.
+/// Limits the open file handles of this process and of processes that it starts from now on.
 pub(super) fn limit_handles(limit: u64) -> Result<(), String> {
     let maximum = getrlimit(Resource::Nofile).maximum;
     let current = Some(limit.min(maximum.unwrap_or(u64::MAX)));

@@ -21,13 +21,13 @@ pub(super) fn request_all(attack: &Attack<'_>, count: usize) -> Result<String, S
     let statuses = thread::scope(|scope| {
         let threads: Vec<_> =
             (0..THREADS).map(|_| scope.spawn(|| request_many(attack, &next, &progress))).collect();
-        let mut all = BTreeMap::new();
+        let mut totals = BTreeMap::new();
         for thread in threads {
             for (status, times) in thread.join().unwrap_or_default() {
-                *all.entry(status).or_insert(0) += times;
+                *totals.entry(status).or_insert(0) += times;
             }
         }
-        all
+        totals
     });
     let took = start.elapsed().as_secs_f64();
     let counts: Vec<_> =
@@ -37,11 +37,12 @@ pub(super) fn request_all(attack: &Attack<'_>, count: usize) -> Result<String, S
         count as f64 / took,
         counts.join(", ")
     );
-    // 0: closed without a response; 200: the stream; 409: the session already has one.
+    // 0: the connection was closed without a response; 409: the session already has a stream.
     let is_unexpected = statuses.keys().any(|status| ![0, 200, 401, 404, 409].contains(status));
     if is_unexpected { Err(report) } else { Ok(report) }
 }
 
+/// Sends requests until all threads together have sent enough. Returns how often each status was received.
 fn request_many(
     attack: &Attack<'_>,
     next: &AtomicUsize,
@@ -87,7 +88,7 @@ fn connect(attack: &Attack<'_>) -> Option<BufReader<TcpStream>> {
     Some(BufReader::new(stream))
 }
 
-/// Returns the status, the length of the body, and whether the connection stays open.
+/// Reads the head of a response. Returns the status, the length of the body, and whether the connection stays open.
 fn read_head(connection: &mut BufReader<TcpStream>) -> Option<(u16, usize, bool)> {
     let (mut status, mut length, mut keep_alive) = (0, 0, true);
     loop {
@@ -108,6 +109,7 @@ fn read_head(connection: &mut BufReader<TcpStream>) -> Option<(u16, usize, bool)
     }
 }
 
+/// Returns one request of each kind.
 fn requests(attack: &Attack<'_>) -> Vec<String> {
     let port = attack.server.address.port();
     let head =
