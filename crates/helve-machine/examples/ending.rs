@@ -110,8 +110,8 @@ async fn start(
     };
     programs.watch(&id, request).await?;
     let head = programs.output(&id).await?.head;
-    let words = String::from_utf8_lossy(&head);
-    let pids = words.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
+    let text = String::from_utf8_lossy(&head);
+    let pids = text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
     Ok((id, pids))
 }
 

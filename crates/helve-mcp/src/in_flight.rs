@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 64 << 20;
 /// All unanswered requests of a connection.
 #[derive(Clone, Default)]
 pub(crate) struct InFlightRequests {
-    open: Arc<Mutex<HashMap<RequestId, usize>>>,
+    in_flight: Arc<Mutex<HashMap<RequestId, usize>>>,
     finished: Arc<Notify>,
     tracker: TaskTracker,
 }
@@ -41,20 +41,20 @@ impl InFlightRequests {
         id: &RequestId,
         bytes: usize,
     ) -> Result<RequestGuard, RequestRefusal> {
-        let mut open = self.open.lock();
-        if open.contains_key(id) {
+        let mut in_flight = self.in_flight.lock();
+        if in_flight.contains_key(id) {
             return Err(RequestRefusal::IdInUse);
         }
-        if open.len() >= MAX_REQUESTS {
+        if in_flight.len() >= MAX_REQUESTS {
             return Err(RequestRefusal::TooMany);
         }
-        if !open.is_empty() && open.values().sum::<usize>() + bytes > MAX_BYTES {
+        if !in_flight.is_empty() && in_flight.values().sum::<usize>() + bytes > MAX_BYTES {
             return Err(RequestRefusal::TooLarge);
         }
-        open.insert(id.clone(), bytes);
+        in_flight.insert(id.clone(), bytes);
         Ok(RequestGuard(Arc::new(RequestEntry {
             id: id.clone(),
-            open: self.open.clone(),
+            in_flight: self.in_flight.clone(),
             finished: self.finished.clone(),
             _tracker_token: self.tracker.token(),
         })))
@@ -78,14 +78,14 @@ impl InFlightRequests {
 
 struct RequestEntry {
     id: RequestId,
-    open: Arc<Mutex<HashMap<RequestId, usize>>>,
+    in_flight: Arc<Mutex<HashMap<RequestId, usize>>>,
     finished: Arc<Notify>,
     _tracker_token: TaskTrackerToken,
 }
 
 impl Drop for RequestEntry {
     fn drop(&mut self) {
-        self.open.lock().remove(&self.id);
+        self.in_flight.lock().remove(&self.id);
         self.finished.notify_one();
     }
 }

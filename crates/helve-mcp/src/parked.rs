@@ -145,12 +145,12 @@ impl DetachedCall {
         cancel: CancellationToken,
     ) -> Self {
         let (asks, questions) = mpsc::channel(1);
-        let (done, result) = oneshot::channel();
+        let (sender, result) = oneshot::channel();
         let route: RouteGuard = person.register(call, AskRoute::Park(asks));
         tokio::spawn(async move {
             let _route = route;
             // The receiver is gone if the call was dropped.
-            done.send(work.await).ok();
+            sender.send(work.await).ok();
         });
         let _cancel_on_drop = cancel.clone().drop_guard();
         let call = call.into();

@@ -54,21 +54,22 @@ impl Tool for Undo {
 
 fn answer(undone: Undone) -> ToolOutput {
     let Undone { change, notes, result } = undone;
-    let what = summary(&change);
+    let undone_call = summary(&change);
     let notes: String = notes.iter().map(|note| format!("\n{note}")).collect();
     match result {
         UndoResult::NothingToDo => {
-            let text =
-                format!("Everything is as it was before {what}; nothing was written.{notes}");
+            let text = format!(
+                "Everything is as it was before {undone_call}; nothing was written.{notes}"
+            );
             ToolOutput::text("undo", text)
         }
         UndoResult::DryRun { diffs } => {
             let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
-            let text = format!("Undoing {what} would make these changes:{notes}\n\n{all}");
+            let text = format!("Undoing {undone_call} would make these changes:{notes}\n\n{all}");
             ToolOutput::text("undo (dry run)", text)
         }
         UndoResult::Written { diffs, made } => {
-            let first = format!("Undid {what}: {}.{notes}", line_counts(&diffs));
+            let first = format!("Undid {undone_call}: {}.{notes}", line_counts(&diffs));
             ToolOutput::text("undo", change_summary(&first, &made, &diffs))
                 .with_metadata("undone", change.call)
         }

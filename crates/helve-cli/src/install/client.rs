@@ -117,18 +117,18 @@ fn entry_json(client: InstallClient, entry: &HelveEntry) -> Value {
 
 /// Whether an entry of a JSON file starts Helve.
 fn entry_starts_helve(entry: &Value) -> bool {
-    let mut words = Vec::new();
+    let mut command = Vec::new();
     for key in ["command", "args"] {
         match &entry[key] {
-            Value::String(word) => words.push(word.as_str()),
-            Value::Array(items) => words.extend(items.iter().filter_map(Value::as_str)),
+            Value::String(word) => command.push(word.as_str()),
+            Value::Array(items) => command.extend(items.iter().filter_map(Value::as_str)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
         }
     }
-    starts_helve(&words)
+    starts_helve(&command)
 }
 
-pub(super) fn starts_helve(words: &[&str]) -> bool {
-    let program = words.first().and_then(|program| program.rsplit('/').next());
-    program == Some("helve") && words.contains(&"mcp")
+pub(super) fn starts_helve(command: &[&str]) -> bool {
+    let program = command.first().and_then(|program| program.rsplit('/').next());
+    program == Some("helve") && command.contains(&"mcp")
 }

@@ -177,10 +177,10 @@ fn all_files_of_a_submodule_are_checked() {
     }
     check_asked(&stage, "git status", ".git/modules: cannot determine what git would run");
     let stage = module();
-    let odd = stage.path("app/.git/modules").join(OsStr::from_bytes(b"\xff"));
-    fs::create_dir(&odd).unwrap();
-    fs::write(odd.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-    fs::write(odd.join("config"), "[filter \"x\"]\nclean = ./evil.sh\n").unwrap();
+    let not_utf8 = stage.path("app/.git/modules").join(OsStr::from_bytes(b"\xff"));
+    fs::create_dir(&not_utf8).unwrap();
+    fs::write(not_utf8.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(not_utf8.join("config"), "[filter \"x\"]\nclean = ./evil.sh\n").unwrap();
     check_asked(&stage, "git status", "filter.x.clean = ./evil.sh");
 }
 

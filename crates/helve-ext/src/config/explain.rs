@@ -87,8 +87,8 @@ impl Config {
         let Config { shell, bash, sandbox, environment, .. } = self;
         let mut all = Vec::new();
         if let Some(program) = shell.first() {
-            let words: Vec<_> = shell.iter().map(WithSource::as_written).collect();
-            all.push(SettingLine::new(&["shell"], words.join(" "), &program.source));
+            let command: Vec<_> = shell.iter().map(WithSource::as_written).collect();
+            all.push(SettingLine::new(&["shell"], command.join(" "), &program.source));
         }
         let times = [("timeout", &bash.timeout), ("max_timeout", &bash.max_timeout)];
         for (key, time) in times {
@@ -190,9 +190,9 @@ fn list_server(server: &ServerConfig) -> Vec<SettingLine> {
     let mut all = Vec::new();
     match &server.transport {
         ServerTransport::Local { command, environment, cwd } => {
-            let words: Vec<_> = command.iter().map(WithSource::as_written).collect();
+            let command_line: Vec<_> = command.iter().map(WithSource::as_written).collect();
             let source = command.first().map_or(&server.source, |program| &program.source);
-            all.push(line(&["command"], &words.join(" "), source));
+            all.push(line(&["command"], &command_line.join(" "), source));
             all.extend(environment.iter().map(|pair| secret("environment", pair)));
             all.extend(cwd.as_ref().map(|cwd| line(&["cwd"], cwd.as_written(), &cwd.source)));
         }

@@ -83,15 +83,15 @@ pub(super) fn read_shell(
     node: &ConfigNode,
     shell: &mut Vec<WithSource<String>>,
 ) {
-    let words = match node.data {
+    let command = match node.data {
         ConfigValue::List(_) => file.texts("shell", node, ExpandMode::Lenient),
         _ => file.text("shell", node, ExpandMode::Lenient).map(|program| vec![program]),
     };
-    match words {
-        Some(words) if words.iter().any(|word| word.value.is_empty()) || words.is_empty() => {
+    match command {
+        Some(command) if command.iter().any(|word| word.value.is_empty()) || command.is_empty() => {
             file.error(node.at, messages::empty_shell);
         }
-        Some(words) => *shell = words,
+        Some(command) => *shell = command,
         None => {}
     }
 }

@@ -12,12 +12,12 @@ pub(super) fn prefix(server: &str) -> String {
     shorten(&replace_unsafe(server), server, MAX_SERVER_LEN) + "_"
 }
 
-/// Returns `server_tool`, with a number appended if the name is taken.
-pub(super) fn tool_name(server: &str, tool: &str, taken: &BTreeSet<String>) -> String {
+/// Returns `server_tool`, with a number appended if the name is in use.
+pub(super) fn tool_name(server: &str, tool: &str, used_names: &BTreeSet<String>) -> String {
     let prefix = prefix(server);
     let full =
         shorten(&(prefix.clone() + &replace_unsafe(tool)), &format!("{server}\0{tool}"), MAX_LEN);
-    let is_free = |name: &str| !taken.contains(&name.to_ascii_lowercase());
+    let is_free = |name: &str| !used_names.contains(&name.to_ascii_lowercase());
     if is_free(&full) {
         return full;
     }
@@ -25,8 +25,8 @@ pub(super) fn tool_name(server: &str, tool: &str, taken: &BTreeSet<String>) -> S
         let suffix = format!("_{number}");
         full.get(..MAX_LEN.saturating_sub(suffix.len())).unwrap_or(&full).to_owned() + &suffix
     });
-    // One of these numbers is free, since there is one more than there are taken names.
-    numbered.take(taken.len() + 1).find(|name| is_free(name)).unwrap_or(full)
+    // One of these numbers is free, since there is one more than there are used names.
+    numbered.take(used_names.len() + 1).find(|name| is_free(name)).unwrap_or(full)
 }
 
 /// Replaces characters that some provider does not accept.
@@ -53,9 +53,9 @@ mod tests {
 
     use super::*;
 
-    fn check(server: &str, tool: &str, taken: &[&str], expected: &str) {
-        let taken = taken.iter().map(ToString::to_string).collect();
-        assert_eq!(tool_name(server, tool, &taken), expected);
+    fn check(server: &str, tool: &str, used_names: &[&str], expected: &str) {
+        let used_names = used_names.iter().map(ToString::to_string).collect();
+        assert_eq!(tool_name(server, tool, &used_names), expected);
     }
 
     #[test]
@@ -74,13 +74,13 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_makes_a_free_name(server in "\\PC{0,80}", tool in "\\PC{0,80}", times in 1..5) {
-            let mut taken = BTreeSet::new();
+            let mut used_names = BTreeSet::new();
             for _ in 0..times {
-                let made = tool_name(&server, &tool, &taken);
+                let made = tool_name(&server, &tool, &used_names);
                 prop_assert!(made.len() <= MAX_LEN && !made.is_empty());
                 prop_assert!(made.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'));
                 prop_assert!(made.starts_with(&prefix(&server)));
-                prop_assert!(taken.insert(made.to_ascii_lowercase()));
+                prop_assert!(used_names.insert(made.to_ascii_lowercase()));
             }
         }
     }

@@ -20,7 +20,7 @@ pub(super) const MAX_MESSAGE: usize = 16 << 20;
 pub(super) const MAX_VALUES: usize = 200_000;
 /// Capacity of the channel to the writing task. Further senders wait.
 const CHANNEL_CAPACITY: usize = 64;
-/// Maximum number of unwritten messages, in the channel or waiting for room in it. Above this, nothing more is read from
+/// Maximum number of unwritten messages, in the channel or waiting to enter it. Above this, nothing more is read from
 /// the server, since reading may cause further answers.
 const MAX_PENDING: usize = 256;
 
@@ -224,10 +224,10 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleClient> for PipeTransp
             let _pending = pending;
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
-            let (done, written) = oneshot::channel();
-            let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
-            out.ok_or_else(gone)?.send((line, done)).await.map_err(|_| gone())?;
-            written.await.map_err(|_| gone())?
+            let (sender, written) = oneshot::channel();
+            let broken_pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
+            out.ok_or_else(broken_pipe)?.send((line, sender)).await.map_err(|_| broken_pipe())?;
+            written.await.map_err(|_| broken_pipe())?
         }
     }
 

@@ -150,9 +150,9 @@ fn link_loops_are_detected() {
 #[test]
 fn names_may_consist_of_any_bytes() {
     let root = folder();
-    let odd = OsStr::from_bytes(b"caf\xe9\n\x1b[31m");
-    fs::write(root.path().join(odd), "").unwrap();
-    let real = root.path().canonicalize().unwrap().join(odd);
+    let not_utf8 = OsStr::from_bytes(b"caf\xe9\n\x1b[31m");
+    fs::write(root.path().join(not_utf8), "").unwrap();
+    let real = root.path().canonicalize().unwrap().join(not_utf8);
     assert_eq!(locate(&real), Ok(LocatedPath { real, kind: Some(FileKind::File) }));
     let nul = root.path().join(OsStr::from_bytes(b"a\0b"));
     assert_eq!(locate(&nul), Err(MachineError::Other("the path contains a NUL byte".into())));

@@ -159,15 +159,15 @@ fn no_file_outside_is_opened_while_a_folder_is_swapped_with_a_link() {
         fs::write(at("a/f"), "inside").unwrap();
         symlink(outside.path(), at("b")).unwrap();
         let anchor = open_anchor(&root.path().canonicalize().unwrap()).unwrap();
-        let done = AtomicBool::new(false);
+        let stop = AtomicBool::new(false);
         let swap = || {
             rustix::fs::renameat_with(CWD, at("a"), CWD, at("b"), rustix::fs::RenameFlags::EXCHANGE)
         };
         let (mut inside, mut refused) = (0, 0);
         std::thread::scope(|scope| {
-            let _stop_on_drop = StopOnDrop(&done);
+            let _stop_on_drop = StopOnDrop(&stop);
             scope.spawn(|| {
-                while !done.load(Ordering::Relaxed) {
+                while !stop.load(Ordering::Relaxed) {
                     swap().expect("the folder and the link exist");
                 }
             });

@@ -143,7 +143,7 @@ impl ConnectionTable {
 
     /// Makes room for one more authenticated connection. Once half of the allowed connections are still sending
     /// their request, the oldest of those is evicted, so that slow senders never use more than half.
-    fn make_room(&mut self, max: usize) -> Result<(), LimitReached> {
+    fn evict_if_full(&mut self, max: usize) -> Result<(), LimitReached> {
         let is_sending = |connection: &&Authenticated| connection.activity == Activity::Sending;
         let sending = self.authenticated.values().filter(is_sending).count();
         let order: &[Activity] = match (sending >= max / 2, self.authenticated.len() >= max) {
@@ -184,13 +184,13 @@ impl ConnectionPermit {
             Some(entry) => (entry.activity, entry.since) = (Activity::Sending, since),
             None if self.evicted.is_cancelled() => return Err(LimitReached),
             None => {
-                table.make_room(self.admission.limits.authenticated)?;
+                table.evict_if_full(self.admission.limits.authenticated)?;
                 table.unauthenticated.remove(&self.number);
                 let evicted = self.evicted.clone();
                 let activity = Activity::Sending;
                 table.authenticated.insert(self.number, Authenticated { evicted, activity, since });
                 drop(table);
-                // Makes `evicted` go on to wait for the other cancellation token.
+                // `evicted` then stops waiting for this token and waits for the other one.
                 self.left_unauthenticated.cancel();
             }
         }

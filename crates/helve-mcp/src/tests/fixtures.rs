@@ -130,8 +130,8 @@ impl Tool for Show {
         };
         let link = Content::Link { uri: "file:///w/a".into(), name: "a".into() };
         let mut output = ToolOutput::text("show", "all of it").keep(Keep::All);
-        let more = [media("image/png"), media("audio/wav"), media("application/pdf"), link];
-        output.content.extend(more);
+        let attachments = [media("image/png"), media("audio/wav"), media("application/pdf"), link];
+        output.content.extend(attachments);
         Ok(output)
     }
 }

@@ -229,8 +229,8 @@ fn a_sweep_is_due_once_an_hour_across_processes() {
     assert!(!two.0.is_sweep_due(1));
     let mark = private::open_for_locking(&one.0.folder.join(".swept")).unwrap();
     let [long_ago, not_yet] = [-3700, 3700].map(|seconds: i64| {
-        let apart = Duration::from_secs(seconds.unsigned_abs());
-        if seconds < 0 { SystemTime::now() - apart } else { SystemTime::now() + apart }
+        let distance = Duration::from_secs(seconds.unsigned_abs());
+        if seconds < 0 { SystemTime::now() - distance } else { SystemTime::now() + distance }
     });
     for wrong in [long_ago, not_yet] {
         mark.set_modified(wrong).unwrap();

@@ -161,7 +161,7 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
     let NewOutput { from, watched } = output;
     let process = &watched.process;
     let text = String::from_utf8_lossy(&watched.text);
-    let mut whole = match text.trim_end_matches('\n') {
+    let mut answer = match text.trim_end_matches('\n') {
         "" => "(no new output)".to_string(),
         text => text.to_string(),
     };
@@ -170,7 +170,7 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
             "[{} bytes before this are omitted; read them with cursor {from}]",
             watched.left_out
         );
-        whole = format!("{gap}\n{whole}");
+        answer = format!("{gap}\n{answer}");
     }
     let mut sentences = vec![state_line(watched)];
     if process.state != ProcessState::Running && !process.children.is_empty() {
@@ -181,9 +181,9 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
     }
     sentences.extend(denied_calls_text(process));
     for sentence in sentences {
-        whole.push_str(&format!("\n\n[{sentence}]"));
+        answer.push_str(&format!("\n\n[{sentence}]"));
     }
-    ToolOutput::text(process.id.0.clone(), whole)
+    ToolOutput::text(process.id.0.clone(), answer)
         .keep(Keep::All)
         .with_metadata("cursor", watched.next)
         .with_metadata("met", watched.outcome == WaitOutcome::Met)

@@ -132,8 +132,8 @@ pub(crate) async fn edit(
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let created = base.is_none();
     let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
-    let wanted = FileChange { path, base, kind, rebase: Rebase::Merge };
-    let made = ctx.files.commit(&grant, vec![wanted]).await?;
+    let change = FileChange { path, base, kind, rebase: Rebase::Merge };
+    let made = ctx.files.commit(&grant, vec![change]).await?;
     let (changes, errors) = (applied.changes, errors.await);
     Ok(Edited { shown, created, had_changed, changes, diff, made, errors })
 }

@@ -19,8 +19,8 @@ pub(crate) struct MissingFile {
 pub(crate) async fn missing(ctx: &ToolContext, path: &Resolved) -> MissingFile {
     let names = ctx.files.sibling_names(path, MAX_NAMES).await;
     let real = path.real();
-    let wanted = paths::display(real.file_name().unwrap_or_default().as_ref()).into_owned();
-    let nearest = near::nearest(&wanted, names.iter().map(String::as_str), MAX_SUGGESTIONS);
+    let missing_name = paths::display(real.file_name().unwrap_or_default().as_ref()).into_owned();
+    let nearest = near::nearest(&missing_name, names.iter().map(String::as_str), MAX_SUGGESTIONS);
     let with_folder = |name: &&str| match path.display().rsplit_once('/') {
         Some((folder, _)) => format!("{folder}/{name}"),
         None => name.to_string(),

@@ -136,8 +136,8 @@ pub(crate) async fn apply(
     let grant = ctx.ask(ask.preview(preview.join("\n"))).await?;
     let errors = syntax::find_errors(ctx, settings.syntax, drafts);
     let patched = files.iter().map(PendingFile::summary).collect();
-    let wanted = files.into_iter().map(|file| file.into_wanted(settings.links)).collect();
-    let made = ctx.files.commit(&grant, wanted).await?;
+    let changes = files.into_iter().map(|file| file.into_change(settings.links)).collect();
+    let made = ctx.files.commit(&grant, changes).await?;
     Ok(PatchApplied { files: patched, inexact, diffs, made, errors: errors.await })
 }
 
@@ -309,11 +309,11 @@ impl PendingFile {
     fn set_executable(&mut self, executable: Option<bool>) {
         let Some(executable) = executable else { return };
         let mode = self.base.as_ref().map_or(NEW_MODE, |base| base.mode);
-        let wanted = if executable { mode | EXECUTABLE } else { mode & !EXECUTABLE };
-        if self.base.is_none() && !executable || wanted == mode && self.base.is_some() {
+        let new_mode = if executable { mode | EXECUTABLE } else { mode & !EXECUTABLE };
+        if self.base.is_none() && !executable || new_mode == mode && self.base.is_some() {
             return;
         }
-        self.mode = FileMode::Set(wanted);
+        self.mode = FileMode::Set(new_mode);
     }
 
     fn difference(&self) -> UnifiedDiff {
@@ -351,7 +351,7 @@ impl PendingFile {
         }
     }
 
-    fn into_wanted(self, links: HardLinks) -> FileChange {
+    fn into_change(self, links: HardLinks) -> FileChange {
         let PendingFile { path, base, content, mode, to } = self;
         let kind = match (content, to) {
             (None, _) => ChangeKind::Remove,

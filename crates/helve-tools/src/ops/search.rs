@@ -63,8 +63,8 @@ impl SearchSummary {
     /// The absolute path of a file below the searched folder, escaped to one line.
     pub(crate) fn absolute(&self, below: &Path) -> String {
         let real = self.path.real();
-        let whole = if below.as_os_str().is_empty() { real } else { real.join(below) };
-        paths::display(&whole).into_owned()
+        let path = if below.as_os_str().is_empty() { real } else { real.join(below) };
+        paths::display(&path).into_owned()
     }
 }
 

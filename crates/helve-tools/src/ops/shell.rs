@@ -218,14 +218,14 @@ async fn follow(
     running: &RunningCommand,
     timeout: Duration,
 ) -> Result<Followed, ProcessError> {
-    let end = Instant::now() + timeout;
+    let timeout_at = Instant::now() + timeout;
     let mut from = 0;
     let mut preview = String::new();
     let mut interval = PROGRESS_DELAY;
     let mut idle = IdleProcess::default();
     loop {
-        let left = end.saturating_duration_since(Instant::now());
-        let deadline = interval.min(left);
+        let remaining = timeout_at.saturating_duration_since(Instant::now());
+        let deadline = interval.min(remaining);
         let watching = running.watch(WatchRequest {
             from,
             max_bytes: PREVIEW_BYTES,
@@ -241,7 +241,7 @@ async fn follow(
             WaitOutcome::Met | WaitOutcome::Impossible => {
                 return Ok(Followed::Ended(watched.process));
             }
-            WaitOutcome::Deadline if left <= deadline => {
+            WaitOutcome::Deadline if remaining <= deadline => {
                 return Ok(Followed::TimedOut(watched.process));
             }
             WaitOutcome::Deadline if idle.waits_too_long(&watched.process, Instant::now()) => {

@@ -111,7 +111,7 @@ pub(crate) async fn undo(
     let Some(change) = change else {
         return Err(UndoError::Unknown { call: request.call.map(String::from) });
     };
-    let (mut wanted, mut notes, mut reading) = (Vec::new(), Vec::new(), Ask::default());
+    let (mut changes, mut notes, mut reading) = (Vec::new(), Vec::new(), Ask::default());
     for file in &change.files {
         let path = ctx.files.resolve_path(&file.path).await;
         let current = ctx.files.load(&path).await?;
@@ -120,29 +120,29 @@ pub(crate) async fn undo(
         let change_kind = revert.revert_change()?;
         notes.extend(revert.note(change_kind.as_ref()));
         reading = reading.add_request(path.read_request());
-        wanted.extend(change_kind.map(|kind| FileChange {
+        changes.extend(change_kind.map(|kind| FileChange {
             path,
             base: current,
             kind,
             rebase: Rebase::Merge,
         }));
     }
-    if wanted.is_empty() {
+    if changes.is_empty() {
         ctx.ask(reading).await?;
         return Ok(Undone { change, notes, result: UndoResult::NothingToDo });
     }
-    let diffs: Vec<UnifiedDiff> = wanted.iter().map(diff_of).collect();
+    let diffs: Vec<UnifiedDiff> = changes.iter().map(diff_of).collect();
     if request.mode == UndoMode::DryRun {
         ctx.ask(reading).await?;
         return Ok(Undone { change, notes, result: UndoResult::DryRun { diffs } });
     }
-    let ask = wanted
+    let ask = changes
         .iter()
         .fold(Ask::default(), |ask, want| ask.add_request(want.path.edit_request(key)));
     let preview = notes.iter().map(|note| note.to_string() + "\n");
     let preview: String = preview.chain(diffs.iter().map(|diff| diff.text.clone())).collect();
     let grant = ctx.ask(ask.preview(preview)).await?;
-    let made = ctx.files.commit(&grant, wanted).await?;
+    let made = ctx.files.commit(&grant, changes).await?;
     Ok(Undone { change, notes, result: UndoResult::Written { diffs, made } })
 }
 

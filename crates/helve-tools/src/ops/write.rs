@@ -94,8 +94,8 @@ pub(crate) async fn write(
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let created = base.is_none();
     let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
-    let wanted = FileChange { path, base, kind, rebase: Rebase::Never };
-    let made = ctx.files.commit(&grant, vec![wanted]).await?;
+    let change = FileChange { path, base, kind, rebase: Rebase::Never };
+    let made = ctx.files.commit(&grant, vec![change]).await?;
     let errors = errors.await;
     Ok(WriteOutcome::Written(FileWritten { shown, created, diff, made, errors }))
 }

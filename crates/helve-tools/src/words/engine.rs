@@ -27,12 +27,12 @@ pub(crate) struct EngineWords {
 impl Words for EngineWords {
     fn cut_output(&self, cut: &OutputCut<'_>) -> String {
         let pieces = &cut.pieces;
-        let gone = if pieces.removed_lines > 0 {
+        let removed = if pieces.removed_lines > 0 {
             format!("{} lines ({} bytes)", pieces.removed_lines, pieces.removed_bytes)
         } else {
             format!("{} bytes", pieces.removed_bytes)
         };
-        let next = match (cut.saved, cut.may_delegate) {
+        let how_to_read = match (cut.saved, cut.may_delegate) {
             (None, _) => {
                 "The full output could not be saved; narrow the call to see the rest.".into()
             }
@@ -51,9 +51,9 @@ impl Words for EngineWords {
                 )
             }
         };
-        let notice = format!("[{gone} omitted here. {next}]");
-        let kept = [pieces.head.trim_end_matches('\n'), &notice, pieces.tail];
-        let shown: Vec<&str> = kept.into_iter().filter(|piece| !piece.is_empty()).collect();
+        let notice = format!("[{removed} omitted here. {how_to_read}]");
+        let parts = [pieces.head.trim_end_matches('\n'), &notice, pieces.tail];
+        let shown: Vec<&str> = parts.into_iter().filter(|piece| !piece.is_empty()).collect();
         shown.join("\n\n")
     }
 

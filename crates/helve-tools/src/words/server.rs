@@ -18,10 +18,10 @@ pub(crate) fn server_error(server: &str, error: &ServerError) -> ToolError {
                 .hint(format!("Available servers: {}.", known.join(", ")))
         }
         ServerError::NoResources { others } => {
-            let none = failed(format!("The MCP server \"{server}\" offers no resources."));
+            let error = failed(format!("The MCP server \"{server}\" offers no resources."));
             match others.as_slice() {
-                [] => none.hint("No other server does either."),
-                others => none.hint(format!("These servers do: {}.", others.join(", "))),
+                [] => error.hint("No other server does either."),
+                others => error.hint(format!("These servers do: {}.", others.join(", "))),
             }
         }
         ServerError::Off => failed(about)

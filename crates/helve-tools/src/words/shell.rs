@@ -50,15 +50,15 @@ pub(crate) fn finished(run: &RunResult, ctx: &ToolContext, terms: &ShellTerms) -
     };
     let saved = saved(&run.output);
     let (text, is_cut) = output_text(&run.output, saved.as_ref(), output_limits, ctx.words());
-    let mut whole = match text.trim_end_matches('\n') {
+    let mut answer = match text.trim_end_matches('\n') {
         "" => "(no output)".to_string(),
         text => text.to_string(),
     };
     for sentence in sentences(run, terms) {
-        whole.push_str(&format!("\n\n[{sentence}]"));
+        answer.push_str(&format!("\n\n[{sentence}]"));
     }
     let title = run.command.lines().next().unwrap_or("").to_string();
-    let mut output = ToolOutput::text(title, whole).keep(Keep::All);
+    let mut output = ToolOutput::text(title, answer).keep(Keep::All);
     output = output
         .with_metadata("exit", exit_code(run))
         .with_metadata("output", text)

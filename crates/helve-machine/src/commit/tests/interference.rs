@@ -167,12 +167,12 @@ fn nothing_outside_changes_while_a_folder_is_swapped_with_a_link() {
     let fixture = Fixture::new("d/a = 0");
     symlink(outside.path(), fixture.path("link")).unwrap();
     let (d, link) = (fixture.path("d"), fixture.path("link"));
-    let done = AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
     let (mut inside, mut refused) = (0, 0);
     std::thread::scope(|scope| {
-        let _stop_on_drop = StopOnDrop(&done);
+        let _stop_on_drop = StopOnDrop(&stop);
         scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 let exchange = rustix::fs::RenameFlags::EXCHANGE;
                 rustix::fs::renameat_with(rustix::fs::CWD, &d, rustix::fs::CWD, &link, exchange)
                     .expect("both exist");

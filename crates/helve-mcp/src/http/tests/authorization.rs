@@ -98,13 +98,14 @@ async fn only_exact_loopback_hosts_with_the_token_are_accepted() {
             let valid_origin = format!("Origin: http://{origin}");
             expect(route, vec![valid_host.clone(), valid_origin.clone(), token.clone()], &accepted)
                 .await;
-            for odd in [
+            for invalid_origin in [
                 format!("Origin: https://{origin}"),
                 format!("Origin: http://{origin}/"),
                 format!("Origin: HTTP://{origin}"),
                 format!("Origin: file://{origin}"),
             ] {
-                expect(route, vec![valid_host.clone(), odd, token.clone()], &rejected).await;
+                expect(route, vec![valid_host.clone(), invalid_origin, token.clone()], &rejected)
+                    .await;
             }
             let two_origins = vec![
                 valid_host.clone(),

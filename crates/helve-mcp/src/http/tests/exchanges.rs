@@ -65,11 +65,11 @@ async fn invalid_messages_are_answered() {
         ),
     ] {
         let answer = client.post(sent).await;
-        let shown = sent.get(..60).unwrap_or(sent);
-        assert_eq!(answer.message()["error"]["code"], code, "{shown}: {answer:?}");
+        let excerpt = sent.get(..60).unwrap_or(sent);
+        assert_eq!(answer.message()["error"]["code"], code, "{excerpt}: {answer:?}");
     }
-    let odd = r#"{"jsonrpc":"2.0","method":"no/such/notification"}"#;
-    assert_eq!(client.post(odd).await.status, 202);
+    let unknown_notification = r#"{"jsonrpc":"2.0","method":"no/such/notification"}"#;
+    assert_eq!(client.post(unknown_notification).await.status, 202);
     assert_eq!(client.echo(9, "on").await, "on");
     server.close().await;
 }

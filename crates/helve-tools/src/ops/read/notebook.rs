@@ -148,9 +148,10 @@ impl NotebookWriter {
         for line in &shown {
             self.line(line);
         }
-        let left = text.lines().count() - shown.len();
-        if left > 0 {
-            let lines = if left == 1 { "1 more line".into() } else { format!("{left} more lines") };
+        let omitted = text.lines().count() - shown.len();
+        if omitted > 0 {
+            let lines =
+                if omitted == 1 { "1 more line".into() } else { format!("{omitted} more lines") };
             self.line(&format!("(… {lines}, not shown)"));
         }
     }

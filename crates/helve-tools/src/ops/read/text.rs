@@ -32,8 +32,9 @@ pub(super) fn page(window: &WindowLines, limits: ReadLimits) -> LinePage {
         };
         let line = PageLine::new(&line, omitted > 0, limits);
         // A line may be cut inside its last character.
-        let whole = line.text.trim_end_matches(|c| line.is_cut && c == char::REPLACEMENT_CHARACTER);
-        invalid += whole.matches(char::REPLACEMENT_CHARACTER).count();
+        let complete =
+            line.text.trim_end_matches(|c| line.is_cut && c == char::REPLACEMENT_CHARACTER);
+        invalid += complete.matches(char::REPLACEMENT_CHARACTER).count();
         lines.push(line);
     }
     let mut notes = Vec::new();
@@ -86,9 +87,10 @@ fn whole_characters(sample: &[u8], size: u64) -> &[u8] {
 
 /// Whether more than 30 % are control characters that text does not contain.
 fn mostly_control(view: &View<'_>) -> bool {
-    let odd = |c: &char| (*c as u32) < 9 || (14..32).contains(&(*c as u32)) && *c != '\u{1b}';
+    let is_control =
+        |c: &char| (*c as u32) < 9 || (14..32).contains(&(*c as u32)) && *c != '\u{1b}';
     let text = view.text();
-    text.chars().filter(odd).count() * 10 > text.chars().count() * 3
+    text.chars().filter(is_control).count() * 10 > text.chars().count() * 3
 }
 
 fn kind_of_content(start: &[u8]) -> Option<&'static str> {
