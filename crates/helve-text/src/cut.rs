@@ -101,7 +101,7 @@ fn tail(text: &str, limits: Limits) -> &str {
     let line = &text.as_bytes()[..start + first];
     let is_too_long =
         line.len() >= limits.bytes && memrchr(b'\n', &line[line.len() - limits.bytes..]).is_none();
-    // A window with only the newline of an overlong line would show nothing of it.
+    // The end of an overlong line is kept, unless only its newline is within the window.
     if is_too_long && first > 0 { window } else { window.get(first + 1..).unwrap_or_default() }
 }
 

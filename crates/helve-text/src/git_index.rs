@@ -56,7 +56,8 @@ impl Index<'_> {
             return None;
         }
         let mut found = IndexFolders::default();
-        let mut starts = Vec::new();
+        // Offsets of the entries with a complete name. Only they can start a block that is read independently.
+        let mut block_starts = Vec::new();
         let mut name: Vec<u8> = Vec::new();
         let mut at = HEADER_BYTES;
         for _ in 0..self.u32_at(8)? {
@@ -74,7 +75,7 @@ impl Index<'_> {
             };
             name.truncate(name.len().checked_sub(dropped)?);
             if name.is_empty() {
-                starts.push(at);
+                block_starts.push(at);
             }
             let rest = self.bytes.get(start..)?;
             let length = match flags & NAME_LENGTH {
@@ -93,7 +94,7 @@ impl Index<'_> {
                 _ => at + ((start - at + length) / 8 + 1) * 8,
             };
         }
-        self.read_extensions(at, &starts, &mut found)?;
+        self.read_extensions(at, &block_starts, &mut found)?;
         // In a split index an entry may lack its name, which is then in the shared index.
         let is_named =
             |names: &[Vec<u8>]| names.iter().all(|name| !name.is_empty() && !name.contains(&0));
@@ -104,7 +105,7 @@ impl Index<'_> {
     fn read_extensions(
         &self,
         from: usize,
-        starts: &[usize],
+        block_starts: &[usize],
         found: &mut IndexFolders,
     ) -> Option<()> {
         let end = self.bytes.len().checked_sub(self.hash_bytes)?;
@@ -123,14 +124,14 @@ impl Index<'_> {
                     found.shared_index =
                         Some(format!("sharedindex.{}", hex(inside.get(..self.hash_bytes)?)))
                 }
-                // Git may read the blocks that this table lists in parallel.
+                // Git may read the entries in parallel, in the blocks that this table lists.
                 b"IEOT" => {
                     let block_start = |block: &[u8]| {
                         let offset: [u8; 4] = block.get(..4)?.try_into().ok()?;
                         usize::try_from(u32::from_be_bytes(offset)).ok()
                     };
                     let is_known = |block| {
-                        block_start(block).is_some_and(|at| starts.binary_search(&at).is_ok())
+                        block_start(block).is_some_and(|at| block_starts.binary_search(&at).is_ok())
                     };
                     inside.get(4..)?.chunks(8).all(is_known).then_some(())?;
                 }

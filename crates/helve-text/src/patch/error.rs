@@ -52,8 +52,8 @@ pub enum PatchProblem {
         old: usize,
         new: usize,
     },
-    /// A hunk of a new file has old lines, or a hunk of a deleted file has new lines.
-    LineOfMissingFile,
+    /// A hunk of a new file has a line other than `+`, or a hunk of a deleted file has a line other than `-`.
+    WrongLineKindInOneSidedFile,
     /// Another line follows a line that is marked as the last of the file.
     LineAfterNoNewlineMarker,
     /// The hunk changes only line endings. Patches do not preserve them reliably.
@@ -106,7 +106,7 @@ impl fmt::Display for PatchProblem {
             PatchProblem::CutShort { old, new } => {
                 return write!(f, "expected {old} more old and {new} more new lines in this hunk");
             }
-            PatchProblem::LineOfMissingFile => "expected only `+` lines in a new file and only `-` lines in a deleted one",
+            PatchProblem::WrongLineKindInOneSidedFile => "expected only `+` lines in a new file and only `-` lines in a deleted one",
             PatchProblem::LineAfterNoNewlineMarker => "expected no line after the one that ends the file without a newline",
             PatchProblem::OnlyLineEndingsDiffer => "changing only line endings is not supported",
             PatchProblem::Binary => "binary patches are not supported",

@@ -77,7 +77,7 @@ pub(super) fn may_fail(pieces: &[Piece]) -> bool {
     })
 }
 
-/// Whether there is an operator between each two adjacent operands. Otherwise the text may be a command with arguments.
+/// Whether an operator stands between every two operands. Otherwise the text may be a command with arguments.
 fn has_operators_between(text: &str) -> bool {
     let is_operand = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut last = None;

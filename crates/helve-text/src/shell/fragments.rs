@@ -49,7 +49,7 @@ fn dynamic_word(fragments: &[Fragment], shown: &str) -> DynamicWord {
     let is_nonempty =
         |fragment: &&Fragment| !matches!(fragment, Fragment::Text { text, .. } if text.is_empty());
     let is_alone = fragments.iter().filter(is_nonempty).count() == 1;
-    // A number next to other text may be part of any path.
+    // With other text around it, a number or a commit may be part of a path, so the word may be anything.
     let kind = match unknowns.as_slice() {
         [(kind, _)] if is_alone => *kind,
         [(DynamicKind::Commit, _)] if makes_revision(fragments) => DynamicKind::Revision,
@@ -57,7 +57,8 @@ fn dynamic_word(fragments: &[Fragment], shown: &str) -> DynamicWord {
     };
     let is_known = |fragment: &&Fragment| matches!(fragment, Fragment::Text { text, quoted } if *quoted || !is_glob(text));
     let prefix: String = fragments.iter().take_while(is_known).map(fragment_text).collect();
-    // A commit or a number contains no blanks, and the text around it remains a word even if it is empty.
+    // Commits and numbers contain no blanks, so they do not split a word. An empty one removes the word only if there is
+    // no other text in it.
     let may_split_word = |(kind, splits): &(DynamicKind, bool)| {
         *splits && (is_alone || !matches!(kind, DynamicKind::Number | DynamicKind::Commit))
     };
@@ -70,7 +71,8 @@ fn dynamic_word(fragments: &[Fragment], shown: &str) -> DynamicWord {
     DynamicWord { shown: shown.to_string(), prefix, kind, may_split, may_end_at_prefix }
 }
 
-/// Whether the text around a commit makes it a revision, like `..HEAD` and `~1`, even if the commit is empty.
+/// Whether a commit with this text around it is a revision, as in `$commit..HEAD` and `$commit~1`. The commit may be
+/// the empty string.
 fn makes_revision(fragments: &[Fragment]) -> bool {
     let unknown_at = fragments
         .iter()

@@ -62,8 +62,11 @@ pub(super) struct ProgramSpec {
     pub(super) in_place: Vec<&'static str>,
     pub(super) dry_run: Vec<&'static str>,
     pub(super) read_tree: Vec<&'static str>,
+    /// Flags with which directories behind symbolic links are not listed.
     pub(super) shallow: Vec<&'static str>,
+    /// Flags that cancel `shallow`.
     pub(super) unshallow: Vec<&'static str>,
+    /// Flags with which no directory is listed.
     pub(super) no_list: Vec<&'static str>,
     pub(super) other_dir: Vec<&'static str>,
     pub(super) forbidden: Vec<&'static str>,
@@ -89,10 +92,14 @@ impl FlagSpecs {
 /// The properties of a program. The header of `programs.txt` explains them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProgramTraits {
+    /// The program needs no rule.
     pub(super) exempt: bool,
+    /// The program needs no rule if it has no arguments.
     pub(super) exempt_alone: bool,
+    /// The program needs no rule if it has no arguments and its input is text in the script.
     pub(super) exempt_with_text: bool,
     pub(super) single_dash: bool,
+    /// A number after a dash is a flag: `-5`.
     pub(super) number: bool,
     pub(super) any_flag: bool,
     pub(super) plus_flags: bool,
@@ -100,8 +107,10 @@ pub(super) struct ProgramTraits {
     pub(super) flags_first: bool,
     pub(super) no_double_dash: bool,
     pub(super) passthrough: bool,
+    /// The first flags may lack their dash: `tar tf`.
     pub(super) dashless: bool,
     pub(super) subcommands: bool,
+    /// If an operand is not listed, the subcommand must be spelled out instead of the operand.
     pub(super) blame_subcommand: bool,
     pub(super) runs_stdin: bool,
     pub(super) runs_stdin_if_given: bool,

@@ -29,6 +29,7 @@ pub(super) fn record_inner_command(
         inner_state.dirs = None;
     }
     let mut find_dirs = walker.find_dirs.clone();
+    // A path that `find` printed is relative to the directory in which `find` ran. In another one it may lead anywhere.
     if matches!(name, "find" | "xargs" | "gxargs") && find_dirs != state.dirs {
         line.words.iter_mut().for_each(find::forget_origin);
     }
@@ -126,6 +127,7 @@ fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource
     }
     if placeholders.is_empty() || args.has_any(APPENDING_FLAGS) {
         let prefix = if kind == DynamicKind::Anything { "" } else { "./" };
+        // Stands for all words that `xargs` appends, of which there may be none.
         words.push(Word::Dynamic(DynamicWord {
             shown: "…".into(),
             prefix: prefix.into(),
@@ -136,7 +138,7 @@ fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource
     }
 }
 
-/// Records a wrapper whose arguments are not understood: every word that may start the inner command is tried.
+/// Handles a wrapper whose arguments are not understood: records an inner command for every word that may start one.
 pub(super) fn guess_inner_command(
     walker: &mut Walker<'_>,
     words: &[Word],

@@ -1,9 +1,9 @@
-//! Equivalences between a quoted line and a line of the file.
+//! Compares a quoted line with a line of the file while ignoring one kind of difference, such as case.
 
 use super::Mismatch;
 use crate::edit::normalize;
 
-/// Whether two trimmed lines are equivalent in some respect.
+/// Whether two trimmed lines are equal apart from one kind of difference.
 pub(super) type Equivalence = fn(&str, &str) -> bool;
 
 /// All equivalences, strictest first, with the diagnosis for each.
@@ -106,8 +106,8 @@ fn shape(line: &str) -> String {
             (None, "\"" | "'" | "`") => quote = Some(token),
             (None, _) => {}
         }
-        let number = token.starts_with(|character: char| character.is_ascii_digit());
-        shape.push_str(if number { "0" } else { token });
+        let is_number = token.starts_with(|character: char| character.is_ascii_digit());
+        shape.push_str(if is_number { "0" } else { token });
     }
     shape
 }

@@ -18,9 +18,9 @@ pub(super) fn find_anchors(
 ) -> Result<Option<Vec<usize>>, PlacementProblem> {
     let mut anchors: Option<Vec<usize>> = None;
     for hint in &hunk.hints {
-        file.spend(file.line_count)?;
+        file.spend_search_budget(file.line_count)?;
         let found = matching_lines(file, hint);
-        let inner = search_regions(file, anchors.as_deref())
+        let matches_in_region = search_regions(file, anchors.as_deref())
             .map(|region| {
                 found
                     .iter()
@@ -28,18 +28,19 @@ pub(super) fn find_anchors(
                     .filter(|line| region.contains_below_anchor(*line))
                     .collect::<Vec<_>>()
             })
-            .find(|inner| !inner.is_empty())
+            .find(|matches_in_region| !matches_in_region.is_empty())
             .ok_or_else(|| PlacementProblem::HintNotFound(hint.clone()))?;
-        if inner.len() > MAX_HINT_MATCHES {
-            let lines = inner.iter().map(|line| line + 1).take(MAX_LISTED).collect();
-            return Err(PlacementProblem::Ambiguous { lines, count: inner.len() });
+        if matches_in_region.len() > MAX_HINT_MATCHES {
+            let lines = matches_in_region.iter().map(|line| line + 1).take(MAX_LISTED).collect();
+            return Err(PlacementProblem::Ambiguous { lines, count: matches_in_region.len() });
         }
-        anchors = Some(inner);
+        anchors = Some(matches_in_region);
     }
     Ok(anchors)
 }
 
-/// Returns the lines that match a hint under the strictest comparison under which any line does.
+/// Compares the lines with a hint, first strictly and then more loosely. Returns the lines that match under the first
+/// comparison that has a match.
 fn matching_lines(file: &IndexedFile<'_, '_>, hint: &str) -> Vec<usize> {
     let trimmed = hint.trim();
     let comparisons: [&dyn Fn(&str) -> bool; 4] = [
@@ -57,7 +58,7 @@ fn matching_lines(file: &IndexedFile<'_, '_>, hint: &str) -> Vec<usize> {
 /// A part of the file to search.
 pub(super) enum SearchRegion {
     Everywhere,
-    /// The blocks that belong to these lines by indentation.
+    /// The blocks of the anchors: an anchor line and the more indented lines below it.
     Blocks(Vec<Range<usize>>),
     /// Everything from the anchor line on. If the anchor has a block, a candidate outside it must match exactly and
     /// must not start deeper than the anchor.

@@ -56,7 +56,7 @@ impl<'v, 'a> IndexedFile<'v, 'a> {
     }
 
     /// Deducts line comparisons from the budget.
-    pub(super) fn spend(&self, lines: usize) -> Result<(), PlacementProblem> {
+    pub(super) fn spend_search_budget(&self, lines: usize) -> Result<(), PlacementProblem> {
         self.budget.set(self.budget.get().checked_sub(lines).ok_or(PlacementProblem::TooLarge)?);
         Ok(())
     }
@@ -71,15 +71,15 @@ impl<'v, 'a> IndexedFile<'v, 'a> {
             let Some(actual) = self.keys.get(start..start + wanted.len()) else { continue };
             let matching =
                 wanted.iter().zip(actual).take_while(|(wanted, actual)| wanted == actual).count();
-            self.spend(matching + 1)?;
+            self.spend_search_budget(matching + 1)?;
             starts.extend((matching == wanted.len()).then_some(start));
         }
         Ok(starts)
     }
 }
 
-/// Hashes a line so that lines that any tolerance could equate get the same key: blanks are ignored, and all characters
-/// with typographic forms count as one.
+/// Hashes a line. Lines that are equal under any tolerance have the same key, because blanks are ignored and all
+/// characters with typographic forms are hashed as the same one.
 fn line_key(line: &str) -> u64 {
     const TYPOGRAPHIC: char = '-';
     let mut key: u64 = 0;
@@ -226,7 +226,7 @@ fn best_candidates(
     if other.len() > MAX_TRIED {
         return Err(ambiguous_problem(&other));
     }
-    file.spend(other.len() * hunk.lines.len())?;
+    file.spend_search_budget(other.len() * hunk.lines.len())?;
     let mut refused = None;
     let mut fitting = equal;
     for candidate in &other {

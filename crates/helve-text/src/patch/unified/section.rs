@@ -1,4 +1,4 @@
-//! Parses the section of a diff that describes one file.
+//! Parses the section of a diff that describes one file. A row is a line of the diff; a line is a line of the file.
 
 use super::{super::file_name, hunk};
 use crate::patch::{
@@ -238,7 +238,7 @@ fn one_sided_text(
         hunks.iter().flat_map(|hunk| &hunk.lines)
     {
         if *found != kind {
-            return Err(header.error(PatchProblem::LineOfMissingFile));
+            return Err(header.error(PatchProblem::WrongLineKindInOneSidedFile));
         }
         text.push_str(line);
         if !no_newline {
