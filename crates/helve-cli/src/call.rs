@@ -86,7 +86,7 @@ fn exit_status(result: &ToolResult) -> Exit {
             | ErrorKind::Stale
             | ErrorKind::TimedOut
             | ErrorKind::Failed
-            | ErrorKind::Explained => Exit::Failed,
+            | ErrorKind::ExplainOnly => Exit::Failed,
         },
     }
 }

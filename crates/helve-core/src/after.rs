@@ -21,7 +21,7 @@ pub trait AfterWrite: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The path as displayed: relative to the root if inside it.
-    pub shown: String,
+    pub display_path: String,
     /// Counted from 1.
     pub line: u64,
     pub message: String,
@@ -32,7 +32,7 @@ pub struct Diagnostic {
 pub struct WrittenFile {
     pub path: PathBuf,
     /// The path as displayed: relative to the root if inside it.
-    pub shown: String,
+    pub display_path: String,
     /// The content now; `None` if the file was removed.
     pub bytes: Option<Bytes>,
     /// Whether somebody else changed the file during the call, so that both changes were merged.

@@ -39,7 +39,7 @@ pub enum Origin {
     /// A person, who need not be asked about their own call.
     Person,
     /// Another call, in which this one is nested.
-    Inside {
+    Nested {
         parent: String,
     },
 }

@@ -125,7 +125,7 @@ impl Files {
         let Some(first) = changes.first() else {
             return Ok(AppliedChanges { written: Vec::new(), diagnostics: Vec::new() });
         };
-        let shown = first.path.display().to_string();
+        let display_path = first.path.display().to_string();
         let job = CommitJob { session: self.session.clone(), call: self.call.clone() };
         let committing = tokio::spawn(async move { job.commit(changes).await });
         let outcome = committing.await.unwrap_or_else(|failed| {
@@ -139,7 +139,7 @@ impl Files {
                 }
                 Ok(applied)
             }
-            Err(failure) => Err(words.commit_failed(&shown, &failure)),
+            Err(failure) => Err(words.commit_failed(&display_path, &failure)),
         }
     }
 }
@@ -183,7 +183,7 @@ impl CommitJob {
                         self.session.workspace.journal().discard(entry);
                     }
                     return Err(CommitFailure::Commit {
-                        shown: self.error_path(&changes, &error),
+                        display_path: self.error_path(&changes, &error),
                         error,
                     });
                 }
@@ -193,14 +193,14 @@ impl CommitJob {
             else {
                 let error = CommitError::Conflict { at: conflict, found: None };
                 return Err(CommitFailure::Commit {
-                    shown: self.error_path(&changes, &error),
+                    display_path: self.error_path(&changes, &error),
                     error,
                 });
             };
             rebase(&*machine, &mut changes[index]).await?;
             is_rebased[index] = true;
         }
-        Err(CommitFailure::Stale { shown: changes[0].path.display().into(), now: None })
+        Err(CommitFailure::Stale { display_path: changes[0].path.display().into(), now: None })
     }
 
     /// Hashes the new content of each file, off the runtime's threads.
@@ -277,7 +277,7 @@ impl CommitJob {
         }
         let written = WrittenFile {
             path: target.real(),
-            shown: target.display().into(),
+            display_path: target.display().into(),
             bytes: final_image.as_ref().map(|image| image.bytes.clone()),
             rebased: is_rebased,
             hard_links: committed.links,
@@ -357,17 +357,17 @@ fn to_image(FileContent { bytes, mode, hash }: FileContent) -> FileImage {
 
 /// Rebases an approved change onto the present file, if the file changed in other lines.
 async fn rebase(machine: &dyn Machine, change: &mut FileChange) -> Result<(), CommitFailure> {
-    let shown = change.path.display().to_string();
+    let display_path = change.path.display().to_string();
     let theirs = match machine.read(&change.path.place, MAX_BYTES).await {
         Ok(content) => Some(to_image(content)),
         Err(MachineError::NotFound) => None,
         Err(why) => {
             let error = CommitError::Failed { at: change.path.place.clone(), why };
-            return Err(CommitFailure::Commit { shown, error });
+            return Err(CommitFailure::Commit { display_path, error });
         }
     };
     let stale = || CommitFailure::Stale {
-        shown: shown.clone(),
+        display_path: display_path.clone(),
         now: theirs.as_ref().map(|theirs| theirs.bytes.clone()),
     };
     let (Rebase::Merge, Some(base), Some(theirs)) = (change.rebase, &change.base, &theirs) else {

@@ -37,8 +37,8 @@ pub(crate) trait NestedCalls: Send + Sync {
 }
 
 impl ToolContext {
-    /// Asks once for everything that the call needs. The returned grant covers exactly that. Parts of files that are already
-    /// loaded are added to the ask.
+    /// Asks once for everything that the call needs. The returned grant covers exactly that. Adds the ask's parts
+    /// for files that were already loaded.
     pub async fn ask(&self, ask: Ask) -> Result<Grant<'_>, ToolError> {
         let mut ask = ask;
         let loaded = self.files.parts_to_ask.lock().clone();
@@ -58,7 +58,7 @@ impl ToolContext {
             () = self.cancel.cancelled() => return Err(self.words().aborted()),
         };
         Err(match refusal {
-            Refusal::Explained => ToolError::new(ErrorKind::Explained, ""),
+            Refusal::ExplainOnly => ToolError::new(ErrorKind::ExplainOnly, ""),
             refusal => self.words().refused(&refusal),
         })
     }
@@ -89,14 +89,14 @@ impl ToolContext {
     }
 
     /// Opens a session for a sub-agent of this call.
-    pub fn child(&self, agent: &str, rules: Vec<Rule>) -> Arc<Session> {
+    pub fn open_child_session(&self, agent: &str, rules: Vec<Rule>) -> Arc<Session> {
         self.session.child(&self.call, agent, rules)
     }
 
     /// Runs another tool as part of this call, in the same session and one level deeper.
-    pub async fn call_inside(&self, name: &str, input: Input) -> ToolResult {
+    pub async fn call_nested(&self, name: &str, input: Input) -> ToolResult {
         let mut call = ToolCall::new(name, input);
-        call.origin = Origin::Inside { parent: self.call.id.to_string() };
+        call.origin = Origin::Nested { parent: self.call.id.to_string() };
         call.answers.clone_from(&self.call.answers);
         self.nested.call(call, self.cancel.child_token()).await
     }

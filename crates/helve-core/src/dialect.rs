@@ -41,15 +41,15 @@ pub trait Words: Send + Sync {
     fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String;
     fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String;
     fn refused(&self, refusal: &Refusal) -> ToolError;
-    /// `shown` is the displayed path of the file that the operation failed on.
-    fn machine_error(&self, shown: &str, error: &MachineError) -> ToolError;
+    /// `display_path` belongs to the file that the operation failed on.
+    fn machine_error(&self, display_path: &str, error: &MachineError) -> ToolError;
     /// A text cannot be a path, for example because it begins with `~` while the home folder is unknown.
     fn bad_path(&self, given: &str, why: &BadPath) -> ToolError;
     /// The call failed before it asked for permission to read a file that it had loaded. The message must not reveal anything
     /// about the file.
     fn failed_before_permission(&self) -> ToolError;
-    /// A change was not applied. `shown` is the displayed path of the first file in it.
-    fn commit_failed(&self, shown: &str, why: &CommitFailure) -> ToolError;
+    /// A change was not applied. `display_path` belongs to the first file in it.
+    fn commit_failed(&self, display_path: &str, why: &CommitFailure) -> ToolError;
     fn aborted(&self) -> ToolError;
     fn panicked(&self, tool: &str) -> ToolError;
     fn too_deep(&self, max_depth: u8) -> ToolError;
@@ -85,13 +85,13 @@ pub enum HookFault {
 /// Why no file was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitFailure {
-    /// The file has changed in the same lines. `now` is its present content, if known.
+    /// The file has since changed in lines that this change also edits. `now` is its present content, if known.
     Stale {
-        shown: String,
+        display_path: String,
         now: Option<Bytes>,
     },
     Commit {
-        shown: String,
+        display_path: String,
         error: CommitError,
     },
     /// The journal could not record the old content, so nothing was changed.

@@ -154,7 +154,7 @@ impl RunningCall {
     async fn run(self, mut call: ToolCall) -> ToolResult {
         let parent = match &call.origin {
             Origin::Model | Origin::Person => None,
-            Origin::Inside { parent } => Some(parent.clone()),
+            Origin::Nested { parent } => Some(parent.clone()),
         };
         self.emit(EventKind::Started { tool: call.name.clone(), parent });
         let outcome = self.attempt(&mut call).await;
@@ -331,7 +331,7 @@ impl RunningCall {
         match outcome {
             // The tool loaded a file and failed before it asked for permission, so its message must not quote the file.
             Err(err) if !ctx.files.parts_to_ask.lock().is_empty() => Err(match err.kind {
-                ErrorKind::Denied | ErrorKind::Explained | ErrorKind::Cancelled => err,
+                ErrorKind::Denied | ErrorKind::ExplainOnly | ErrorKind::Cancelled => err,
                 ErrorKind::UnknownTool
                 | ErrorKind::InvalidArgs
                 | ErrorKind::NotFound

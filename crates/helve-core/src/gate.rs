@@ -183,7 +183,7 @@ impl Gate {
         ask.actions = judged.iter().map(|(_, verdict)| verdict.action).collect();
         if let Mode::Explain(explained) = &self.shared.mode {
             explained.lock().extend(judged);
-            return Err(Refusal::Explained);
+            return Err(Refusal::ExplainOnly);
         }
         for (part, verdict) in judged {
             match verdict.action {

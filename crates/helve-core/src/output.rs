@@ -116,7 +116,8 @@ pub enum ErrorKind {
     TimedOut,
     Failed,
     /// For `helve why`: the call was judged and not run.
-    Explained,
+    #[serde(rename = "explained")]
+    ExplainOnly,
 }
 
 /// An output that was saved in full. People and the `read` tool use its path, links use its id.

@@ -25,7 +25,7 @@ pub struct Resolved {
     /// For a path outside the root: the folder for which permission `external_directory` is needed.
     outside_folder: Option<PathBuf>,
     /// The path as displayed: relative to the root if inside it.
-    shown: String,
+    display_path: String,
 }
 
 /// The folders inside which a path does not need permission `external_directory`.
@@ -58,9 +58,17 @@ impl Resolved {
         let mut subjects = vec![subject(root, &real), subject(root, &normalize(given))];
         subjects.dedup();
         let beneath = real.strip_prefix(&anchor).unwrap_or(Path::new("")).to_path_buf();
-        let shown = paths::display(real.strip_prefix(root).unwrap_or(&real));
-        let shown = if shown.is_empty() { ".".into() } else { shown.into_owned() };
-        Self { machine, place: Place { anchor, beneath }, kind, subjects, outside_folder, shown }
+        let display_path = paths::display(real.strip_prefix(root).unwrap_or(&real));
+        let display_path =
+            if display_path.is_empty() { ".".into() } else { display_path.into_owned() };
+        Self {
+            machine,
+            place: Place { anchor, beneath },
+            kind,
+            subjects,
+            outside_folder,
+            display_path,
+        }
     }
 
     /// The absolute path with every link followed.
@@ -70,7 +78,7 @@ impl Resolved {
 
     /// The path as displayed: relative to the root if inside it.
     pub fn display(&self) -> &str {
-        &self.shown
+        &self.display_path
     }
 
     /// Returns what was at the path when it was looked up; `None` if nothing was. A tool must not report it before reading is

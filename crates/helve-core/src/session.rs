@@ -176,7 +176,8 @@ impl Session {
     }
 }
 
-/// Returns the key of a slot. Its prefix is part of the storage format.
+/// Returns the key of the slot that records what the session has seen of a file. The prefix `shown:` is part of the
+/// storage format.
 fn seen_key(path: &Path) -> String {
     format!("shown:{}", paths::display(path))
 }

@@ -1,4 +1,4 @@
-//! Validates arguments against a schema. All problems are reported at once, as values; the dialect formulates the message.
+//! Validates arguments against a schema. Returns all problems at once, as values; the dialect words the message.
 
 use helve_text::near;
 use serde_json::{Map, Value};
@@ -67,7 +67,7 @@ pub struct Findings {
 /// Unknown parameters are removed and reported.
 pub fn validate(schema: &Value, args: &mut Value) -> Findings {
     let mut validator = Validator { root: schema, findings: Findings::default() };
-    validator.value(schema, args, &mut String::new(), 0);
+    validator.check_value(schema, args, &mut String::new(), 0);
     validator.findings.problems.truncate(MAX_PROBLEMS);
     validator.findings
 }
@@ -89,7 +89,13 @@ struct Validator<'a> {
 }
 
 impl<'a> Validator<'a> {
-    fn value(&mut self, schema: &'a Value, value: &mut Value, path: &mut String, depth: usize) {
+    fn check_value(
+        &mut self,
+        schema: &'a Value,
+        value: &mut Value,
+        path: &mut String,
+        depth: usize,
+    ) {
         let Some(schema) = self.resolve(schema) else { return };
         if depth > MAX_DEPTH || self.findings.problems.len() >= MAX_PROBLEMS {
             return;
@@ -99,14 +105,14 @@ impl<'a> Validator<'a> {
         }
         self.check_bounds(schema, value, path);
         match value {
-            Value::Object(members) => self.members(schema, members, path, depth),
-            Value::Array(items) => self.items(schema, items, path, depth),
+            Value::Object(members) => self.check_members(schema, members, path, depth),
+            Value::Array(items) => self.check_items(schema, items, path, depth),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
         for subschema in list(schema, "allOf") {
-            self.value(subschema, value, path, depth + 1);
+            self.check_value(subschema, value, path, depth + 1);
         }
-        self.alternatives(schema, value, path, depth);
+        self.check_alternatives(schema, value, path, depth);
     }
 
     /// Follows references within the schema; `None` if one is dangling or circular.
@@ -185,7 +191,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    fn members(
+    fn check_members(
         &mut self,
         schema: &'a Map<String, Value>,
         members: &mut Map<String, Value>,
@@ -210,7 +216,7 @@ impl<'a> Validator<'a> {
             let Some(schema) = known.get(name) else { continue };
             let length = path.len();
             *path = join(path, name);
-            self.value(schema, value, path, depth + 1);
+            self.check_value(schema, value, path, depth + 1);
             path.truncate(length);
         }
     }
@@ -242,7 +248,7 @@ impl<'a> Validator<'a> {
         unknown_members
     }
 
-    fn items(
+    fn check_items(
         &mut self,
         schema: &'a Map<String, Value>,
         items: &mut [Value],
@@ -253,13 +259,13 @@ impl<'a> Validator<'a> {
         for (at, item) in items.iter_mut().enumerate() {
             let length = path.len();
             path.push_str(&format!("[{at}]"));
-            self.value(item_schema, item, path, depth + 1);
+            self.check_value(item_schema, item, path, depth + 1);
             path.truncate(length);
         }
     }
 
     /// Checks `anyOf` and `oneOf`. If no alternative matches, the problems of the closest one are reported.
-    fn alternatives(
+    fn check_alternatives(
         &mut self,
         schema: &'a Map<String, Value>,
         value: &mut Value,
@@ -282,7 +288,7 @@ impl<'a> Validator<'a> {
         for choice in choices {
             let mut attempt = value.clone();
             let mut validator = Validator { root: self.root, findings: Findings::default() };
-            validator.value(choice, &mut attempt, path, depth + 1);
+            validator.check_value(choice, &mut attempt, path, depth + 1);
             if validator.findings.problems.is_empty() {
                 *value = attempt;
                 self.findings.unknown.extend(validator.findings.unknown);

@@ -16,7 +16,7 @@ pub struct Part {
     pub permission: Cow<'static, str>,
     /// The tool's id, if it differs from `permission`.
     pub tool: Option<Cow<'static, str>>,
-    /// The texts that rules match; a rule must allow all of them. The first is shown to the person. A path has two: the
+    /// The texts that rules match; each of them must be allowed. The first is shown to the person. A path has two: the
     /// resolved path, then the path as given.
     pub subjects: Vec<String>,
     /// The pattern that a lasting approval remembers; `None` if the part can only be approved once.
@@ -235,5 +235,5 @@ pub enum Refusal {
         note: Option<String>,
     },
     /// The call was only judged, for `helve why`.
-    Explained,
+    ExplainOnly,
 }

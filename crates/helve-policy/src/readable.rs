@@ -161,7 +161,7 @@ impl Matcher {
         if !pattern.contains(['*', '?']) {
             return Matcher::Equal(pattern.into());
         }
-        // A trailing ` *` also matches nothing.
+        // A trailing ` *` also matches the empty text.
         let without_optional_end = pattern.strip_suffix(" *");
         let literals: Vec<&str> =
             without_optional_end.unwrap_or(pattern).split(['*', '?']).collect();

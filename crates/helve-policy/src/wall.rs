@@ -216,6 +216,4 @@ impl Policy {
 }
 
 #[cfg(test)]
-mod approvals;
-#[cfg(test)]
 mod tests;

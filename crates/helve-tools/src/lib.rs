@@ -34,6 +34,6 @@ pub static DIALECTS: &[DialectTools] = &[DialectTools {
 }];
 
 /// The unified diff of two states of a file; `None` stands for a file that does not exist.
-pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
-    ops::change::diff::difference(shown, before, after).text
+pub fn difference(display_path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
+    ops::change::diff::difference(display_path, before, after).text
 }

@@ -100,35 +100,35 @@ fn error(error: UndoError) -> ToolError {
             ToolError::new(ErrorKind::NotFound, message)
                 .hint("`helve history` lists what can be undone.")
         }
-        UndoError::Overlap { shown, later } => stale(format!(
-            "{shown} has been changed since then, in the same lines. Nothing was written. Later changes:\n{}",
+        UndoError::Overlap { display_path, later } => stale(format!(
+            "{display_path} has been changed since then, in the same lines. Nothing was written. Later changes:\n{}",
             later.text.trim_end()
         ))
         .hint("Undo the later change first, or edit the file by hand."),
-        UndoError::Removed { shown } => {
-            stale(format!("{shown} has been removed since then. Nothing was written.")).hint(undo_later)
+        UndoError::Removed { display_path } => {
+            stale(format!("{display_path} has been removed since then. Nothing was written.")).hint(undo_later)
         }
-        UndoError::CreatedAgain { shown } => {
-            stale(format!("{shown} has been created again since then. Nothing was written.")).hint(undo_later)
+        UndoError::CreatedAgain { display_path } => {
+            stale(format!("{display_path} has been created again since then. Nothing was written.")).hint(undo_later)
         }
-        UndoError::Changed { shown } => {
-            stale(format!("{shown} has been changed since then. Nothing was written.")).hint(undo_later)
+        UndoError::Changed { display_path } => {
+            stale(format!("{display_path} has been changed since then. Nothing was written.")).hint(undo_later)
         }
-        UndoError::Interrupted { shown, diff } => {
+        UndoError::Interrupted { display_path, diff } => {
             let why = "The call was interrupted, and the file has been changed by others since then.";
-            unknown_author(&shown, why, &diff)
+            unknown_author(&display_path, why, &diff)
         }
-        UndoError::Forgotten { shown, diff } => {
+        UndoError::Forgotten { display_path, diff } => {
             let why = "The content that the call wrote is no longer known, so later changes by others cannot be separated from it.";
-            unknown_author(&shown, why, &diff)
+            unknown_author(&display_path, why, &diff)
         }
     }
 }
 
 /// Words the error for a file in which the changes of the call cannot be separated from those of others.
-fn unknown_author(shown: &str, why: &str, diff: &UnifiedDiff) -> ToolError {
+fn unknown_author(display_path: &str, why: &str, diff: &UnifiedDiff) -> ToolError {
     let message = format!(
-        "{shown}: {why} Nothing was written. Changes from before the call until now:\n{}",
+        "{display_path}: {why} Nothing was written. Changes from before the call until now:\n{}",
         diff.text.trim_end()
     );
     ToolError::new(ErrorKind::Stale, message).hint("Revert the unwanted parts with edit.")

@@ -28,7 +28,7 @@ pub(crate) fn clip(text: &str) -> String {
 
 /// Words the error for a file that does not exist.
 pub(crate) fn missing_file(missing: &MissingFile) -> ToolError {
-    let message = format!("{} does not exist.", missing.shown);
+    let message = format!("{} does not exist.", missing.display_path);
     let error = ToolError::new(ErrorKind::NotFound, message);
     if missing.similar.is_empty() {
         return error;

@@ -125,7 +125,7 @@ impl Toolbox {
         let decision = parts.iter().map(|(_, verdict)| verdict.action).max();
         // The call asked the gate for permission, but with no parts to judge.
         let asked_for_nothing =
-            matches!(&result.outcome, Err(err) if err.kind == ErrorKind::Explained);
+            matches!(&result.outcome, Err(err) if err.kind == ErrorKind::ExplainOnly);
         match decision {
             Some(decision) => Explanation { decision, parts, result_without_ask: None },
             None if asked_for_nothing => {

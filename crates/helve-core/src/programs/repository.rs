@@ -199,8 +199,8 @@ impl RepositoryScan<'_> {
         for setting in settings.iter().filter(|setting| setting.key == "core.worktree") {
             // Even a read-only command reads files of the other working tree.
             if !self.is_inside(&repository.git_dir.join(&setting.value)).await {
-                let shown = self.display_path(&repository.common.join("config")).await;
-                findings.push(format!("{shown}: {}", show_setting(setting)));
+                let display_path = self.display_path(&repository.common.join("config")).await;
+                findings.push(format!("{display_path}: {}", show_setting(setting)));
             }
         }
         self.check_hooks(&repository.common.join("hooks"), findings).await;
@@ -223,13 +223,13 @@ impl RepositoryScan<'_> {
             self.report_unknown(path, findings).await;
             return Vec::new();
         };
-        let shown = self.display_path(path).await;
+        let display_path = self.display_path(path).await;
         // In a partial clone even a read-only command fetches missing objects.
         let fetches = settings.iter().any(names::is_partial_clone);
         let kind = if fetches { GitCommandKind::Writing } else { self.kind };
         for setting in &settings {
             if names::kind_for_setting(setting).is_some_and(|needed| needed <= kind) {
-                findings.push(format!("{shown}: {}", show_setting(setting)));
+                findings.push(format!("{display_path}: {}", show_setting(setting)));
             }
         }
         settings

@@ -39,7 +39,7 @@ impl Programs {
         let shell = self.shell().ok_or(StartError::NoShell)?;
         let processes = self.processes().ok_or(StartError::NoShell)?;
         if let Err(why) = &shell.language {
-            return Err(StartError::Spawn(SpawnError::NoKeeper(why.clone())));
+            return Err(StartError::UnsupportedShell(why.clone()));
         }
         if !grant.covers(&command.act()) {
             return Err(StartError::NotGranted);
@@ -209,10 +209,12 @@ fn redact_command_lines(process: &mut Process, secrets: &[Bytes]) {
     }
 }
 
-/// Why a granted script did not start.
+/// Why a script did not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartError {
     NoShell,
+    /// The language of the configured shell cannot be analyzed.
+    UnsupportedShell(String),
     NotGranted,
     Spawn(SpawnError),
 }

@@ -86,7 +86,7 @@ impl AfterWrite for UppercaseFormatter {
 
     fn diagnose<'a>(&'a self, written: &'a [WrittenFile]) -> BoxFuture<'a, Vec<Diagnostic>> {
         let diagnostics = written.iter().map(|written| Diagnostic {
-            shown: written.shown.clone(),
+            display_path: written.display_path.clone(),
             line: 1,
             message: "too loud".into(),
         });

@@ -40,7 +40,7 @@ async fn an_agent_does_not_lift_a_deny() {
 async fn a_sub_agent_does_not_lift_a_deny() {
     let tool = tool_from_fn("delegate", |ctx| {
         Box::pin(async move {
-            let child = ctx.child("explore", vec![rule("*", "*", Action::Allow)]);
+            let child = ctx.open_child_session("explore", vec![rule("*", "*", Action::Allow)]);
             let engine = helve_core::Engine::new(child.store.clone());
             let call = ToolCall::new("read", json!({"filePath": "secret.txt"}));
             let registry: Arc<helve_core::Registry> = Arc::default();
@@ -127,7 +127,7 @@ async fn an_explaining_gate_judges_but_never_grants() {
     let stage = builder.tool(PlainTool).build_with_gate(gate);
     for (tool, input) in [("read", json!({"filePath": "secret.txt"})), ("plain", json!({}))] {
         let result = stage.call(tool, input).await;
-        assert_eq!(result.outcome.unwrap_err().kind, helve_core::ErrorKind::Explained);
+        assert_eq!(result.outcome.unwrap_err().kind, helve_core::ErrorKind::ExplainOnly);
     }
     let explained = stage.session.gate.explained_parts();
     let actions: Vec<Action> = explained.iter().map(|(_, verdict)| verdict.action).collect();

@@ -15,7 +15,7 @@ use crate::stage::{StageBuilder, outcome_text, tool_from_fn};
 #[tokio::test]
 async fn nested_calls_have_a_depth_limit() {
     let tool = tool_from_fn("again", |ctx| {
-        Box::pin(async move { ctx.call_inside("again", Input::Json(json!({}))).await.outcome })
+        Box::pin(async move { ctx.call_nested("again", Input::Json(json!({}))).await.outcome })
     });
     let stage = StageBuilder::default().tool(tool).build();
     let result = stage.call("again", json!({})).await;
@@ -27,7 +27,7 @@ async fn sub_agents_have_the_same_depth_limit() {
     let registry: Arc<Registry> = Arc::default();
     let tools = registry.clone();
     let delegate = tool_from_fn("delegate", move |ctx| {
-        let child = ctx.child("explore", Vec::new());
+        let child = ctx.open_child_session("explore", Vec::new());
         let offered = tools.offer_to(&child);
         Box::pin(async move {
             let engine = Engine::new(child.store.clone());
@@ -47,7 +47,10 @@ async fn sub_agents_have_the_same_depth_limit() {
 async fn sub_agents_have_own_sessions_and_may_read_saved_outputs_of_the_parent() {
     let tool = tool_from_fn("two", |ctx| {
         Box::pin(async move {
-            let children = [ctx.child("explore", Vec::new()), ctx.child("explore", Vec::new())];
+            let children = [
+                ctx.open_child_session("explore", Vec::new()),
+                ctx.open_child_session("explore", Vec::new()),
+            ];
             assert_ne!(children[0].id, children[1].id);
             let parent = children[0].parent.as_ref().unwrap().session.clone();
             let saved = parent.outputs.save(&parent.id, "kept\n").await.unwrap();
@@ -70,7 +73,7 @@ async fn a_nested_call_needs_permission_like_any_other() {
     let tool = tool_from_fn("indirect", |ctx| {
         Box::pin(async move {
             let input = Input::Json(json!({"filePath": "/etc/passwd"}));
-            ctx.call_inside("read", input).await.outcome
+            ctx.call_nested("read", input).await.outcome
         })
     });
     let stage = StageBuilder::default().tool(tool).build();

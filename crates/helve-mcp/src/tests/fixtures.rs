@@ -283,7 +283,7 @@ impl Words for PlainWords {
                     parts.iter().map(|(part, _)| format!("{} {}", part.permission, part.subject()));
                 format!("nobody answers for {}", listed.collect::<Vec<_>>().join(", "))
             }
-            Refusal::Forbidden(_) | Refusal::Rejected { .. } | Refusal::Explained => {
+            Refusal::Forbidden(_) | Refusal::Rejected { .. } | Refusal::ExplainOnly => {
                 format!("{refusal:?}")
             }
         };
@@ -302,8 +302,8 @@ impl Words for PlainWords {
         failed("unspoken")
     }
 
-    fn commit_failed(&self, shown: &str, _why: &CommitFailure) -> ToolError {
-        failed(shown)
+    fn commit_failed(&self, display_path: &str, _why: &CommitFailure) -> ToolError {
+        failed(display_path)
     }
 
     fn aborted(&self) -> ToolError {

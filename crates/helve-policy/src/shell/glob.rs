@@ -11,7 +11,7 @@ const MAX_ENTRIES: usize = 4_000;
 /// Maximum number of folder levels that a glob descends.
 const MAX_DEPTH: usize = 24;
 
-/// The paths that a target can refer to.
+/// The paths that the target of a file access can refer to.
 pub(super) struct ExpandedTarget {
     /// The paths as named, without links followed.
     pub(super) paths: Vec<String>,
@@ -60,7 +60,8 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
         path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| or_slash(folder))
     };
     search.folders.extend(search.matches.iter().filter_map(parent));
-    // All folders are queried before an unknown fact ends the expansion, so that facts are gathered in few rounds.
+    // All folders are queried before an unknown fact ends the expansion, so that one round asks for as many facts as
+    // possible.
     let listed: Vec<Option<PathFacts>> =
         search.folders.iter().map(|folder| facts.resolve(folder)).collect();
     let mut paths = search.matches;
@@ -78,6 +79,8 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
     let listed: Option<Vec<PathFacts>> = listed.into_iter().collect();
     let (start, outside) = (start?, listed?.into_iter().filter_map(|it| it.outside));
     if let (Some(resolved), true) = (&mut resolved, start.outside.is_some()) {
+        // The folder is not a match of the glob. `exists` is false so that the folder does not count as a file that the
+        // command could destroy.
         resolved.push(PathFacts { exists: false, ..start });
     }
     Some(ExpandedTarget {

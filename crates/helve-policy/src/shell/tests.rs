@@ -82,30 +82,30 @@ fn attacks() -> Vec<(&'static str, String)> {
 
 #[test]
 fn attacks_are_not_allowed() {
-    let mut passed = Vec::new();
+    let mut wrongly_allowed = Vec::new();
     for (name, script) in attacks() {
         if decide(&policy_named(name), &script) == Action::Allow {
-            passed.push(format!("{name}: {script}"));
+            wrongly_allowed.push(format!("{name}: {script}"));
         }
     }
-    assert!(passed.is_empty(), "{passed:#?}");
+    assert!(wrongly_allowed.is_empty(), "{wrongly_allowed:#?}");
 }
 
 #[test]
 fn denied_commands_are_denied_in_every_spelling() {
-    let mut passed = Vec::new();
+    let mut not_denied = Vec::new();
     for (name, script) in scripts(include_str!("tests/denied.txt")) {
         let action = decide(&policy_named(name), &script);
         if action != Action::Deny {
-            passed.push(format!("{action:?} {name}: {script}"));
+            not_denied.push(format!("{action:?} {name}: {script}"));
         }
     }
-    assert!(passed.is_empty(), "{passed:#?}");
+    assert!(not_denied.is_empty(), "{not_denied:#?}");
 }
 
 #[test]
 fn daily_work_is_allowed_without_asking() {
-    let mut stopped = Vec::new();
+    let mut not_allowed = Vec::new();
     let mut times = Vec::new();
     for (name, script) in scripts(include_str!("tests/daily.txt")) {
         let policy = policy_named(name);
@@ -113,7 +113,7 @@ fn daily_work_is_allowed_without_asking() {
         let action = decide(&policy, &script);
         times.push(start.elapsed());
         if action != Action::Allow {
-            stopped.push(format!("{action:?} {name}: {script}\n{}", explain(&policy, &script)));
+            not_allowed.push(format!("{action:?} {name}: {script}\n{}", explain(&policy, &script)));
         }
     }
     times.sort();
@@ -124,7 +124,7 @@ fn daily_work_is_allowed_without_asking() {
         percentile(50),
         percentile(99)
     );
-    assert!(stopped.is_empty(), "{}", stopped.join("\n"));
+    assert!(not_allowed.is_empty(), "{}", not_allowed.join("\n"));
 }
 
 /// Lists the parts of a script that are not allowed.
@@ -215,7 +215,7 @@ fn a_script_is_split_into_all_its_parts() {
 }
 
 #[test]
-fn always_remembers_a_prefix_or_exactly_what_was_shown() {
+fn a_lasting_approval_remembers_a_prefix_or_exactly_what_was_shown() {
     check(
         "none",
         "git checkout main; docker compose up -d; npm run dev; ls -la; ./x --y",
@@ -309,7 +309,7 @@ fn a_remembered_approval_allows_only_what_its_patterns_cover() {
 
 /// Risky words must be spelled out by an allow rule. Ask and deny rules match other spellings of a command too.
 #[test]
-fn the_last_matching_rule_decides_and_risky_words_must_be_spelled() {
+fn the_last_matching_rule_decides_and_risky_words_must_be_spelled_out() {
     let decide = |list: &[(&str, Action)], script: &str| {
         let policy =
             policy(WrittenRules { user: rules("bash", list), ..WrittenRules::default() }, &[]);

@@ -48,7 +48,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             return self.add_unclear(AccessKind::Write, to, Unclear::Target);
         };
         let Some(mut paths) = self.expand(from).map(|target| target.paths.clone()) else {
-            // The source is judged by its own access. What is unknown here is the name of the file in the folder.
+            // The access to the source is judged separately. Only the name of the new file in the folder is unknown here.
             if into_folder {
                 self.add_unclear(AccessKind::Write, to, Unclear::Target);
             }
@@ -98,7 +98,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         });
     }
 
-    /// Whether a path is a folder; `None` if unknown.
+    /// Whether a path is spelled like a folder or has entries; `None` if unknown.
     fn is_folder(&self, path: &str) -> Option<bool> {
         let looks_like_folder =
             path.ends_with('/') || matches!(path.rsplit('/').next(), Some("." | ".."));
@@ -148,7 +148,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
 }
 
 impl Relocation {
-    /// Returns the old path of the content at `path`, if this relocation put it there.
+    /// Returns the old path of the content at `path`. A path below `to` was below `from`; `to` itself leads to `from` only
+    /// if it is a link.
     fn origin(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix(&self.to)?;
         (rest.starts_with('/') || rest.is_empty() && self.is_link)

@@ -44,7 +44,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 Some(false) => self.facts.list(&folder),
                 None => None,
             };
-            // The walk continues after a missing fact, so that facts are gathered in few rounds.
+            // The walk continues after a missing fact, so that one round asks for as many facts as possible.
             is_complete &= entries.is_some();
             for entry in entries.unwrap_or_default() {
                 let path = format!("{}/{}", folder.trim_end_matches('/'), entry.name);

@@ -1,5 +1,7 @@
 //! Tests of judging, with examples and by comparison with a slow reference implementation.
 
+mod approvals;
+
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -173,7 +175,7 @@ fn a_tool_is_forbidden_if_all_its_uses_are_denied() {
 }
 
 #[test]
-fn approving_a_file_called_like_a_wildcard_approves_only_that_file() {
+fn approving_a_file_named_like_a_wildcard_approves_only_that_file() {
     let part = Part::new("edit", "*").remember_exactly();
     let approved = Rule {
         permission: "edit".into(),
@@ -297,7 +299,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
         .prop_map(|(key, pattern, action, source)| Rule::new(key, pattern, action, source))
 }
 
-pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
+fn any_policy() -> impl Strategy<Value = Policy> {
     let rules = || prop::collection::vec(any_rule(), 0..6);
     let default_action = prop::sample::select(vec![Action::Allow, Action::Ask]);
     let wall =
@@ -312,7 +314,7 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
         .prop_map(|(walls, remembered)| Policy { walls, remembered })
 }
 
-pub(crate) fn any_part() -> impl Strategy<Value = Part> {
+fn any_part() -> impl Strategy<Value = Part> {
     let key = prop::sample::select(vec!["edit", "read", "bash"]);
     let tool = prop::sample::select(vec![None, Some("write")]);
     let subject =

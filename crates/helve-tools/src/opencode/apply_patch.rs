@@ -40,9 +40,9 @@ fn answer(applied: PatchApplied) -> ToolOutput {
     for file in &files {
         first.push_str(&format!("\n{}", file_line(file)));
     }
-    for (shown, tolerances) in inexact {
+    for (display_path, tolerances) in inexact {
         let how = tolerances_text(tolerances.into_iter());
-        first.extend(how.map(|how| format!("\n{shown}: {how}")));
+        first.extend(how.map(|how| format!("\n{display_path}: {how}")));
     }
     let title = format!("{} {}", files.len(), if files.len() == 1 { "file" } else { "files" });
     let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
@@ -52,10 +52,10 @@ fn answer(applied: PatchApplied) -> ToolOutput {
 
 fn file_line(file: &PatchedFile) -> String {
     match file {
-        PatchedFile::Added { shown } => format!("A {shown}"),
-        PatchedFile::Deleted { shown } => format!("D {shown}"),
-        PatchedFile::Modified { shown } => format!("M {shown}"),
-        PatchedFile::Moved { shown, to } => format!("R {shown} -> {to}"),
+        PatchedFile::Added { display_path } => format!("A {display_path}"),
+        PatchedFile::Deleted { display_path } => format!("D {display_path}"),
+        PatchedFile::Modified { display_path } => format!("M {display_path}"),
+        PatchedFile::Moved { display_path, to } => format!("R {display_path} -> {to}"),
     }
 }
 

@@ -51,20 +51,22 @@ impl Tool for EditTool {
 
 /// Words the result of `edit` and `multiedit`.
 pub(super) fn answer(edited: Edited) -> ToolOutput {
-    let Edited { shown, created, had_changed, changes, diff, made, errors } = edited;
+    let Edited { display_path, created, had_changed, changes, diff, made, errors } = edited;
     let word = if created { "Created" } else { "Edited" };
     let diffs = [diff];
-    let mut first = format!("{word} {shown}: {}.", line_counts(&diffs));
+    let mut first = format!("{word} {display_path}: {}.", line_counts(&diffs));
     if had_changed {
         first.push_str(&format!(
-            "\n{shown} had changed since you read it; oldString was still there."
+            "\n{display_path} had changed since you read it; oldString was still there."
         ));
     }
     first.push_str(&each_change(&changes));
     let text = change_summary(&first, &made, &diffs) + &introduced_errors_text(&errors);
     let rebased = made.written.iter().any(|written| written.rebased);
     let [diff] = diffs;
-    ToolOutput::text(shown, text).with_metadata("rebased", rebased).with_metadata("diff", diff.text)
+    ToolOutput::text(display_path, text)
+        .with_metadata("rebased", rebased)
+        .with_metadata("diff", diff.text)
 }
 
 /// The number of replacements and the tolerances of each edit, if there is something to say.
@@ -89,25 +91,25 @@ pub(super) fn error(error: EditError) -> ToolError {
     let invalid = |message: String| ToolError::new(ErrorKind::InvalidArgs, message);
     match error {
         EditError::Change(error) => change_error(error, "Read it first."),
-        EditError::OtherFile { index, named, shown } => invalid(format!(
-            "Edit {} names {named}, but the call is for {shown}. Nothing was written.",
+        EditError::OtherFile { index, named, display_path } => invalid(format!(
+            "Edit {} names {named}, but the call is for {display_path}. Nothing was written.",
             index + 1
         ))
         .hint("Make one call per file."),
-        EditError::Exists { shown } => invalid(format!(
-            "{shown} already exists; an empty oldString creates a new file. Nothing was written."
+        EditError::Exists { display_path } => invalid(format!(
+            "{display_path} already exists; an empty oldString creates a new file. Nothing was written."
         ))
         .hint("Quote the text to replace, or use write for the whole file."),
-        EditError::Refused { shown, which, refusal } => {
+        EditError::Refused { display_path, which, refusal } => {
             let which = if which.count > 1 {
                 format!("Edit {} of {}: ", which.index + 1, which.count)
             } else {
                 String::new()
             };
-            refused(&shown, &which, &refusal, &EDIT_TERMS)
+            refused(&display_path, &which, &refusal, &EDIT_TERMS)
         }
-        EditError::Overlap { shown, first, second } => invalid(format!(
-            "Edits {} and {} change the same text of {shown}. Nothing was written.",
+        EditError::Overlap { display_path, first, second } => invalid(format!(
+            "Edits {} and {} change the same text of {display_path}. Nothing was written.",
             first + 1,
             second + 1
         ))

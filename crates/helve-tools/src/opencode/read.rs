@@ -55,15 +55,15 @@ impl Tool for Read {
 }
 
 fn answer(result: ReadResult) -> ToolOutput {
-    let ReadResult { shown, content } = result;
+    let ReadResult { display_path, content } = result;
     match content {
-        ReadContent::Folder(page) => folder(&shown, &page),
-        ReadContent::Lines(page) => lines(&shown, page),
-        ReadContent::Picture { format, picture } => self::picture(&shown, format, picture),
+        ReadContent::Folder(page) => folder(&display_path, &page),
+        ReadContent::Lines(page) => lines(&display_path, page),
+        ReadContent::Picture { format, picture } => self::picture(&display_path, format, picture),
     }
 }
 
-fn folder(shown: &str, page: &FolderPage) -> ToolOutput {
+fn folder(display_path: &str, page: &FolderPage) -> ToolOutput {
     let FolderPage { first, entries, total } = page;
     let mut text = String::from("<folder>\n");
     for entry in entries {
@@ -78,10 +78,10 @@ fn folder(shown: &str, page: &FolderPage) -> ToolOutput {
         count(*total, "entry", "entries")
     };
     text.push_str(&format!("\n({end})\n</folder>"));
-    ToolOutput::text(shown, text).with_metadata("truncated", is_cut)
+    ToolOutput::text(display_path, text).with_metadata("truncated", is_cut)
 }
 
-fn lines(shown: &str, page: LinePage) -> ToolOutput {
+fn lines(display_path: &str, page: LinePage) -> ToolOutput {
     let mut text = String::from("<file>\n");
     for (number, line) in (page.first..).zip(&page.lines) {
         let cut = if line.is_cut { " … (line cut at 2000 characters)" } else { "" };
@@ -93,7 +93,7 @@ fn lines(shown: &str, page: LinePage) -> ToolOutput {
     }
     text.push_str("</file>");
     let preview = page.lines.iter().take(PREVIEW_LINES).map(|line| &*line.text);
-    let mut output = ToolOutput::text(shown, text)
+    let mut output = ToolOutput::text(display_path, text)
         .keep(Keep::All)
         .with_metadata("preview", preview.collect::<Vec<_>>().join("\n"))
         .with_metadata("truncated", page.has_more);
@@ -124,10 +124,11 @@ fn cut_lines(page: &LinePage) -> Option<String> {
     ))
 }
 
-fn picture(shown: &str, format: MediaFormat, picture: Picture) -> ToolOutput {
+fn picture(display_path: &str, format: MediaFormat, picture: Picture) -> ToolOutput {
     let (size, original) = (picture.size, picture.original);
     let name = format_name(format);
-    let mut text = format!("{shown}: {name}, {} × {} pixels.", original.width, original.height);
+    let mut text =
+        format!("{display_path}: {name}, {} × {} pixels.", original.width, original.height);
     if size != original {
         text.push_str(&format!(" Shown at {} × {}.", size.width, size.height));
     }
@@ -135,7 +136,7 @@ fn picture(shown: &str, format: MediaFormat, picture: Picture) -> ToolOutput {
         Frames::One => {}
         Frames::FirstOfMany => text.push_str(" It is animated; the first frame is shown."),
     }
-    let mut output = ToolOutput::text(shown, text.clone())
+    let mut output = ToolOutput::text(display_path, text.clone())
         .with_metadata("preview", text)
         .with_metadata("truncated", false)
         .with_metadata("mime", picture.mime);
@@ -149,16 +150,21 @@ fn error(error: ReadError) -> ToolError {
     match error {
         ReadError::Context(error) => error,
         ReadError::Missing(missing) => missing_file(&missing),
-        ReadError::NoSuchLine { shown, line, total } => {
+        ReadError::NoSuchLine { display_path, line, total } => {
             let lines = count(total, "line", "lines");
-            invalid(format!("{shown} has {lines}; there is no line {line}.")).hint(at_most(total))
-        }
-        ReadError::NoSuchEntry { shown, total } => {
-            invalid(format!("{shown} has {}.", count(total, "entry", "entries")))
+            invalid(format!("{display_path} has {lines}; there is no line {line}."))
                 .hint(at_most(total))
         }
-        ReadError::Binary { shown, kind, size } => binary(&shown, kind, size),
-        ReadError::Mislabelled { shown, format, content } => mislabelled(&shown, format, content),
-        ReadError::Undecodable { shown, format, reason } => undecodable(&shown, format, &reason),
+        ReadError::NoSuchEntry { display_path, total } => {
+            invalid(format!("{display_path} has {}.", count(total, "entry", "entries")))
+                .hint(at_most(total))
+        }
+        ReadError::Binary { display_path, kind, size } => binary(&display_path, kind, size),
+        ReadError::Mislabelled { display_path, format, content } => {
+            mislabelled(&display_path, format, content)
+        }
+        ReadError::Undecodable { display_path, format, reason } => {
+            undecodable(&display_path, format, &reason)
+        }
     }
 }

@@ -42,33 +42,33 @@ impl Tool for Write {
 /// Words the result. The model wrote the content itself, so the diff is left out.
 fn answer(outcome: WriteOutcome) -> ToolOutput {
     let file = match outcome {
-        WriteOutcome::Unchanged { shown } => {
-            let text = format!("{shown} already has this content; nothing was written.");
-            return ToolOutput::text(shown, text);
+        WriteOutcome::Unchanged { display_path } => {
+            let text = format!("{display_path} already has this content; nothing was written.");
+            return ToolOutput::text(display_path, text);
         }
         WriteOutcome::Written(file) => file,
     };
     let word = if file.created { "Created" } else { "Wrote" };
     let diffs = [file.diff];
-    let first = format!("{word} {}: {}.", file.shown, line_counts(&diffs));
+    let first = format!("{word} {}: {}.", file.display_path, line_counts(&diffs));
     let [diff] = diffs;
     let text = change_summary(&first, &file.made, &[]) + &introduced_errors_text(&file.errors);
-    ToolOutput::text(file.shown, text).with_metadata("diff", diff.text)
+    ToolOutput::text(file.display_path, text).with_metadata("diff", diff.text)
 }
 
 fn error(error: WriteError) -> ToolError {
     match error {
         WriteError::Change(error) => change_error(error, "Read it first, then write it."),
-        WriteError::Elided { shown, line } => {
+        WriteError::Elided { display_path, line } => {
             let message = format!(
-                "content omits part of {shown}: the line \"{}\" would be written literally. Nothing was written.",
+                "content omits part of {display_path}: the line \"{}\" would be written literally. Nothing was written.",
                 clip(&line)
             );
             ToolError::new(ErrorKind::InvalidArgs, message)
                 .hint("Send the whole content, or change only that part with edit.")
         }
-        WriteError::CannotEncode { shown, encoding, character } => {
-            cannot_encode(&shown, encoding.name(), &format!("\"{character}\""))
+        WriteError::CannotEncode { display_path, encoding, character } => {
+            cannot_encode(&display_path, encoding.name(), &format!("\"{character}\""))
         }
     }
 }

@@ -45,16 +45,16 @@ pub(crate) enum ChangeError {
     /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
     Folder {
-        shown: String,
+        display_path: String,
     },
     Missing(MissingFile),
     /// The file exists, and the session has not read it.
     NotRead {
-        shown: String,
+        display_path: String,
     },
     /// The file changed after the session read it. The diff is there if the old content is still known.
     ChangedSinceRead {
-        shown: String,
+        display_path: String,
         diff: Option<UnifiedDiff>,
     },
     Syntax(Vec<IntroducedError>),

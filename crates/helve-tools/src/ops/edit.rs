@@ -45,7 +45,7 @@ pub(crate) enum EditOrder {
 
 /// A file that was edited or created.
 pub(crate) struct Edited {
-    pub(crate) shown: String,
+    pub(crate) display_path: String,
     pub(crate) created: bool,
     /// Whether the file had changed after the session read it. The quoted text was still there.
     pub(crate) had_changed: bool,
@@ -63,20 +63,20 @@ pub(crate) enum EditError {
     OtherFile {
         index: usize,
         named: String,
-        shown: String,
+        display_path: String,
     },
     /// The first `old` is empty, which creates a file, and the file exists.
     Exists {
-        shown: String,
+        display_path: String,
     },
     Refused {
-        shown: String,
+        display_path: String,
         which: WhichEdit,
         refusal: EditRefusal,
     },
     /// Two independent replacements change the same text.
     Overlap {
-        shown: String,
+        display_path: String,
         first: usize,
         second: usize,
     },
@@ -105,7 +105,7 @@ pub(crate) async fn edit(
     let EditRequest { key, path, replacements, order } = request;
     let path = ctx.files.resolve(path).await?;
     if path.kind() == Some(FileKind::Folder) {
-        return Err(ChangeError::Folder { shown: path.display().into() }.into());
+        return Err(ChangeError::Folder { display_path: path.display().into() }.into());
     }
     require_same_file(ctx, &path, &replacements).await?;
     let base = ctx.files.load(&path).await?;
@@ -116,17 +116,21 @@ pub(crate) async fn edit(
     if base.is_none() && created_content(&replacements, order).is_none() {
         return Err(ChangeError::Missing(missing(ctx, &path).await).into());
     }
-    let shown = path.display().to_string();
+    let display_path = path.display().to_string();
     let old = base.as_ref().map(|base| base.bytes.clone());
     let computing = {
-        let plan =
-            EditPlan { shown: shown.clone(), replacements, order, matching: settings.matching };
+        let plan = EditPlan {
+            display_path: display_path.clone(),
+            replacements,
+            order,
+            matching: settings.matching,
+        };
         let old = old.clone();
         ctx.compute(move || plan.apply(old.as_deref()))
     };
     let (applied, diff) = computing.await??;
     let bytes = Bytes::from(applied.bytes);
-    let drafts = [Draft { shown: shown.clone(), old, new: Some(bytes.clone()) }];
+    let drafts = [Draft { display_path: display_path.clone(), old, new: Some(bytes.clone()) }];
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
     let grant = ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?;
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
@@ -135,12 +139,12 @@ pub(crate) async fn edit(
     let change = FileChange { path, base, kind, rebase: Rebase::Merge };
     let made = ctx.files.commit(&grant, vec![change]).await?;
     let (changes, errors) = (applied.changes, errors.await);
-    Ok(Edited { shown, created, had_changed, changes, diff, made, errors })
+    Ok(Edited { display_path, created, had_changed, changes, diff, made, errors })
 }
 
 /// The edit as a value, so that the new content can be computed on another thread.
 struct EditPlan {
-    shown: String,
+    display_path: String,
     replacements: Vec<Replacement>,
     order: EditOrder,
     matching: MatchPolicy,
@@ -150,12 +154,12 @@ impl EditPlan {
     fn apply(&self, old: Option<&[u8]>) -> Result<(AppliedEdits, UnifiedDiff), EditError> {
         let applied = match created_content(&self.replacements, self.order) {
             Some(_) if old.is_some() => {
-                return Err(EditError::Exists { shown: self.shown.clone() });
+                return Err(EditError::Exists { display_path: self.display_path.clone() });
             }
             Some(content) => self.replace(content.as_bytes(), 1)?,
             None => self.replace(old.unwrap_or_default(), 0)?,
         };
-        let diff = difference(&self.shown, old, Some(&applied.bytes));
+        let diff = difference(&self.display_path, old, Some(&applied.bytes));
         Ok((applied, diff))
     }
 
@@ -167,7 +171,7 @@ impl EditPlan {
             .collect();
         let refused = |index: usize, refusal| {
             let which = WhichEdit { index: skipped + index, count: self.replacements.len() };
-            EditError::Refused { shown: self.shown.clone(), which, refusal }
+            EditError::Refused { display_path: self.display_path.clone(), which, refusal }
         };
         match self.order {
             EditOrder::Sequential => apply_all(base, &edits, self.matching)
@@ -175,9 +179,11 @@ impl EditPlan {
             EditOrder::Independent => {
                 apply_independent(base, &edits, self.matching).map_err(|error| match error {
                     IndependentError::Refused(error) => refused(error.index, error.refusal),
-                    IndependentError::Overlap { first, second } => {
-                        EditError::Overlap { shown: self.shown.clone(), first, second }
-                    }
+                    IndependentError::Overlap { first, second } => EditError::Overlap {
+                        display_path: self.display_path.clone(),
+                        first,
+                        second,
+                    },
                 })
             }
         }
@@ -202,8 +208,8 @@ async fn require_same_file(
     for (index, replacement) in replacements.iter().enumerate() {
         let Some(named) = &replacement.path else { continue };
         if ctx.files.resolve(named).await?.real() != path.real() {
-            let (named, shown) = (named.clone(), path.display().into());
-            return Err(EditError::OtherFile { index, named, shown });
+            let (named, display_path) = (named.clone(), path.display().into());
+            return Err(EditError::OtherFile { index, named, display_path });
         }
     }
     Ok(())

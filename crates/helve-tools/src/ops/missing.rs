@@ -10,7 +10,7 @@ const MAX_SUGGESTIONS: usize = 3;
 /// A path where nothing exists.
 #[derive(Debug)]
 pub(crate) struct MissingFile {
-    pub(crate) shown: String,
+    pub(crate) display_path: String,
     /// Paths of existing files with similar names; empty if listing the directory is not allowed.
     pub(crate) similar: Vec<String>,
 }
@@ -25,5 +25,8 @@ pub(crate) async fn missing(ctx: &ToolContext, path: &Resolved) -> MissingFile {
         Some((folder, _)) => format!("{folder}/{name}"),
         None => name.to_string(),
     };
-    MissingFile { shown: path.display().into(), similar: nearest.iter().map(with_folder).collect() }
+    MissingFile {
+        display_path: path.display().into(),
+        similar: nearest.iter().map(with_folder).collect(),
+    }
 }

@@ -36,10 +36,10 @@ pub(crate) struct PatchApplied {
 
 /// What the patch did to one file.
 pub(crate) enum PatchedFile {
-    Added { shown: String },
-    Deleted { shown: String },
-    Modified { shown: String },
-    Moved { shown: String, to: String },
+    Added { display_path: String },
+    Deleted { display_path: String },
+    Modified { display_path: String },
+    Moved { display_path: String, to: String },
 }
 
 /// Why the patch was not applied.
@@ -55,31 +55,31 @@ pub(crate) enum PatchError {
     NoEffect,
     /// The patch quotes the content of a file that it deletes, and the file has other content.
     QuoteDiffers {
-        shown: String,
+        display_path: String,
     },
     /// The patch changes a file and moves another one onto it.
     ChangedDestination {
-        shown: String,
+        display_path: String,
     },
     /// A file would be moved onto one that the session has not read.
     DestinationNotRead {
-        shown: String,
+        display_path: String,
     },
     /// The patch moves a file and changes its mode.
     MoveWithMode {
-        shown: String,
+        display_path: String,
     },
     NotText {
-        shown: String,
+        display_path: String,
     },
     Misplaced {
-        shown: String,
+        display_path: String,
         hunks: usize,
         error: PlacementError,
     },
     /// A hunk matches with tolerances only, and the settings demand exact quotes.
     Inexact {
-        shown: String,
+        display_path: String,
     },
 }
 
@@ -181,9 +181,9 @@ impl PatchSet {
                 let tolerances = file.patch(ctx, hunks, matching).await?;
                 file.set_executable(executable);
                 file.move_to(to)?;
-                let shown = file.path.display().to_string();
+                let display_path = file.path.display().to_string();
                 if !tolerances.is_empty() {
-                    self.inexact.push((shown, tolerances));
+                    self.inexact.push((display_path, tolerances));
                 }
                 Ok(())
             }
@@ -201,7 +201,7 @@ impl PatchSet {
         if let Some(quoted) = quoted
             && !same_lines(content, &quoted)
         {
-            return Err(PatchError::QuoteDiffers { shown: file.path.display().into() });
+            return Err(PatchError::QuoteDiffers { display_path: file.path.display().into() });
         }
         if let Some(base) = &file.base {
             require_unchanged(ctx, &file.path, base).await?;
@@ -226,7 +226,7 @@ impl PatchSet {
             Some(index) => index,
             None => {
                 if path.kind() == Some(FileKind::Folder) {
-                    return Err(ChangeError::Folder { shown: path.display().into() }.into());
+                    return Err(ChangeError::Folder { display_path: path.display().into() }.into());
                 }
                 let base = ctx.files.load(&path).await?;
                 let content = base.as_ref().map(|base| base.bytes.clone());
@@ -252,13 +252,15 @@ impl PatchSet {
         let to = ctx.files.resolve(named).await?;
         let existing = ctx.files.load(&to).await?;
         if self.files.iter().any(|file| file.path.real() == to.real() && file.to.is_none()) {
-            return Err(PatchError::ChangedDestination { shown: to.display().into() });
+            return Err(PatchError::ChangedDestination { display_path: to.display().into() });
         }
         if let Some(existing) = &existing
             && !self.is_source(&to)
         {
             require_read(ctx, &to, existing).await.map_err(|error| match error {
-                ChangeError::NotRead { shown } => PatchError::DestinationNotRead { shown },
+                ChangeError::NotRead { display_path } => {
+                    PatchError::DestinationNotRead { display_path }
+                }
                 other => PatchError::Change(other),
             })?;
         }
@@ -282,8 +284,8 @@ impl PendingFile {
         let Some(content) = self.content.clone() else {
             return Err(not_found(ctx, &self.path).await);
         };
-        let shown = self.path.display().to_string();
-        let patching = ctx.compute(move || patched(&shown, content, &hunks, matching));
+        let display_path = self.path.display().to_string();
+        let patching = ctx.compute(move || patched(&display_path, content, &hunks, matching));
         let (bytes, tolerances) = patching.await??;
         self.content = Some(bytes);
         Ok(tolerances)
@@ -295,7 +297,7 @@ impl PendingFile {
             return Ok(());
         };
         if self.mode != FileMode::Keep {
-            return Err(PatchError::MoveWithMode { shown: self.path.display().into() });
+            return Err(PatchError::MoveWithMode { display_path: self.path.display().into() });
         }
         self.to = Some((to, existing));
         Ok(())
@@ -324,30 +326,30 @@ impl PendingFile {
     fn draft(&self) -> Draft {
         let target = self.to.as_ref().map_or(&self.path, |(to, _)| to);
         let old = self.base.as_ref().map(|base| base.bytes.clone());
-        Draft { shown: target.display().into(), old, new: self.content.clone() }
+        Draft { display_path: target.display().into(), old, new: self.content.clone() }
     }
 
     /// What the person who is asked sees of this file.
     fn preview(&self, diff: &UnifiedDiff) -> String {
-        let shown = self.path.display();
+        let display_path = self.path.display();
         let first = match (&self.to, self.mode) {
-            (Some((to, _)), _) => format!("{shown} is moved to {}\n", to.display()),
+            (Some((to, _)), _) => format!("{display_path} is moved to {}\n", to.display()),
             (None, FileMode::Set(mode)) if mode & EXECUTABLE != 0 => {
-                format!("{shown} becomes executable\n")
+                format!("{display_path} becomes executable\n")
             }
-            (None, FileMode::Set(_)) => format!("{shown} is no longer executable\n"),
+            (None, FileMode::Set(_)) => format!("{display_path} is no longer executable\n"),
             (None, FileMode::Keep) => String::new(),
         };
         first + &diff.text
     }
 
     fn summary(&self) -> PatchedFile {
-        let shown = self.path.display().to_string();
+        let display_path = self.path.display().to_string();
         match (&self.base, &self.content, &self.to) {
-            (_, _, Some((to, _))) => PatchedFile::Moved { shown, to: to.display().into() },
-            (None, _, None) => PatchedFile::Added { shown },
-            (Some(_), None, None) => PatchedFile::Deleted { shown },
-            (Some(_), Some(_), None) => PatchedFile::Modified { shown },
+            (_, _, Some((to, _))) => PatchedFile::Moved { display_path, to: to.display().into() },
+            (None, _, None) => PatchedFile::Added { display_path },
+            (Some(_), None, None) => PatchedFile::Deleted { display_path },
+            (Some(_), Some(_), None) => PatchedFile::Modified { display_path },
         }
     }
 
@@ -366,7 +368,7 @@ impl PendingFile {
 
 /// The content after the hunks, and the tolerances they needed.
 fn patched(
-    shown: &str,
+    display_path: &str,
     content: Bytes,
     hunks: &[PatchHunk],
     matching: MatchPolicy,
@@ -375,10 +377,10 @@ fn patched(
         return Ok((content, Vec::new()));
     }
     let Ok(view) = View::new(&content) else {
-        return Err(PatchError::NotText { shown: shown.into() });
+        return Err(PatchError::NotText { display_path: display_path.into() });
     };
     let patched = place::apply(&view, hunks).map_err(|error| PatchError::Misplaced {
-        shown: shown.into(),
+        display_path: display_path.into(),
         hunks: hunks.len(),
         error,
     })?;
@@ -386,7 +388,7 @@ fn patched(
     tolerances.dedup();
     match matching {
         MatchPolicy::Exact if !tolerances.is_empty() => {
-            Err(PatchError::Inexact { shown: shown.into() })
+            Err(PatchError::Inexact { display_path: display_path.into() })
         }
         MatchPolicy::Safe | MatchPolicy::Exact => Ok((patched.bytes.into(), tolerances)),
     }

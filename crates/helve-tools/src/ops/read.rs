@@ -37,9 +37,9 @@ pub(crate) struct ReadLimits {
     pub(crate) bytes: usize,
 }
 
-/// What was read, and its path as shown to people.
+/// What was read, and its display path.
 pub(crate) struct ReadResult {
-    pub(crate) shown: String,
+    pub(crate) display_path: String,
     pub(crate) content: ReadContent,
 }
 
@@ -70,29 +70,29 @@ pub(crate) enum ReadError {
     Missing(MissingFile),
     /// The window starts after the last line.
     NoSuchLine {
-        shown: String,
+        display_path: String,
         line: u64,
         total: u64,
     },
     /// The window starts after the last entry of a directory.
     NoSuchEntry {
-        shown: String,
+        display_path: String,
         total: u64,
     },
     /// `kind` names the format with its article, such as "a gzip archive".
     Binary {
-        shown: String,
+        display_path: String,
         kind: &'static str,
         size: u64,
     },
     /// The name promises a format that the content does not have.
     Mislabelled {
-        shown: String,
+        display_path: String,
         format: MediaFormat,
         content: ActualContent,
     },
     Undecodable {
-        shown: String,
+        display_path: String,
         format: MediaFormat,
         reason: MediaError,
     },
@@ -155,10 +155,10 @@ pub(crate) async fn read(
         && page.lines.is_empty()
         && page.first > 1
     {
-        let (shown, line, total) = (path.display().into(), page.first, page.total);
-        return Err(ReadError::NoSuchLine { shown, line, total });
+        let (display_path, line, total) = (path.display().into(), page.first, page.total);
+        return Err(ReadError::NoSuchLine { display_path, line, total });
     }
-    Ok(ReadResult { shown: path.display().into(), content })
+    Ok(ReadResult { display_path: path.display().into(), content })
 }
 
 /// A file that may be read, with the lines of the window.
@@ -173,10 +173,10 @@ struct OpenFile<'a> {
 
 impl OpenFile<'_> {
     async fn read(&self, media: &dyn Media) -> Result<ReadContent, ReadError> {
-        let shown = self.path.display();
+        let display_path = self.path.display();
         // The content of a file counts more than its name.
-        let format =
-            MediaFormat::of_content(&self.start.sample).or_else(|| MediaFormat::of_name(shown));
+        let format = MediaFormat::of_content(&self.start.sample)
+            .or_else(|| MediaFormat::of_name(display_path));
         if let Some(format) = format {
             let bytes = self.ctx.files.read_whole(self.grant, self.path, MAX_MEDIA_BYTES).await?;
             return match media.decode(bytes.clone(), format).await {
@@ -184,15 +184,19 @@ impl OpenFile<'_> {
                 Ok(MediaContent::Document(document)) => Ok(ReadContent::Lines(
                     media::document_page(&bytes, &document, self.window, self.limits),
                 )),
-                Err(reason) => Err(media::error(shown, format, &bytes, reason)),
+                Err(reason) => Err(media::error(display_path, format, &bytes, reason)),
             };
         }
-        if text::is_binary(shown, self.start) {
-            let kind = text::binary_kind(shown, self.start);
-            return Err(ReadError::Binary { shown: shown.into(), kind, size: self.start.size });
+        if text::is_binary(display_path, self.start) {
+            let kind = text::binary_kind(display_path, self.start);
+            return Err(ReadError::Binary {
+                display_path: display_path.into(),
+                kind,
+                size: self.start.size,
+            });
         }
         self.ctx.files.mark_seen(self.path, self.start);
-        if shown.ends_with(".ipynb") && self.start.size <= MAX_NOTEBOOK_BYTES {
+        if display_path.ends_with(".ipynb") && self.start.size <= MAX_NOTEBOOK_BYTES {
             return self.notebook(media).await.map(ReadContent::Lines);
         }
         Ok(ReadContent::Lines(text::page(self.start, self.limits)))
@@ -234,7 +238,7 @@ fn folder_page(
 ) -> Result<FolderPage, ReadError> {
     let total = listing.entries.len() as u64 + listing.left_out;
     if window.first > total.max(1) {
-        return Err(ReadError::NoSuchEntry { shown: path.display().into(), total });
+        return Err(ReadError::NoSuchEntry { display_path: path.display().into(), total });
     }
     let skip = usize::try_from(window.first - 1).unwrap_or(usize::MAX);
     let take = usize::try_from(window.count).unwrap_or(usize::MAX);

@@ -74,7 +74,7 @@ pub(crate) enum SearchFailure {
     /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
     NotAFolder {
-        shown: String,
+        display_path: String,
     },
     Pattern {
         pattern: String,
@@ -128,7 +128,7 @@ pub(crate) async fn glob(
     let path = resolve(ctx, path).await?;
     let grant = ctx.ask(Ask::for_request(path.search_request("glob", pattern))).await?;
     if path.kind().is_some_and(|kind| kind != FileKind::Folder) {
-        return Err(SearchFailure::NotAFolder { shown: path.display().into() });
+        return Err(SearchFailure::NotAFolder { display_path: path.display().into() });
     }
     let tree = tree(&path, vec![pattern.into()], ignored);
     let deadline = tree.deadline;

@@ -46,14 +46,14 @@ pub(crate) enum UndoResult {
 pub(crate) enum UndoNote {
     /// The call was interrupted before it changed the file.
     NotReached {
-        shown: String,
+        display_path: String,
     },
     /// The call was interrupted after it changed the file.
     Reached {
-        shown: String,
+        display_path: String,
     },
     Mode {
-        shown: String,
+        display_path: String,
         from: u32,
         to: u32,
     },
@@ -70,26 +70,26 @@ pub(crate) enum UndoError {
     },
     /// The same lines changed after the call. The diff shows that later change.
     Overlap {
-        shown: String,
+        display_path: String,
         later: UnifiedDiff,
     },
     Removed {
-        shown: String,
+        display_path: String,
     },
     CreatedAgain {
-        shown: String,
+        display_path: String,
     },
     Changed {
-        shown: String,
+        display_path: String,
     },
     /// The call was interrupted and the file has changed. The diff is between the state before the call and the current one.
     Interrupted {
-        shown: String,
+        display_path: String,
         diff: UnifiedDiff,
     },
     /// The content that the call left is no longer known. The diff is between the state before the call and the current one.
     Forgotten {
-        shown: String,
+        display_path: String,
         diff: UnifiedDiff,
     },
 }
@@ -116,7 +116,8 @@ pub(crate) async fn undo(
         let path = ctx.files.resolve_path(&file.path).await;
         let current = ctx.files.load(&path).await?;
         let links = settings.links;
-        let revert = Revert { shown: path.display(), file, current: current.as_ref(), links };
+        let revert =
+            Revert { display_path: path.display(), file, current: current.as_ref(), links };
         let change_kind = revert.revert_change()?;
         notes.extend(revert.note(change_kind.as_ref()));
         reading = reading.add_request(path.read_request());
@@ -148,7 +149,7 @@ pub(crate) async fn undo(
 
 /// Reverts one file.
 struct Revert<'a> {
-    shown: &'a str,
+    display_path: &'a str,
     file: &'a ChangedFile,
     current: Option<&'a FileImage>,
     links: HardLinks,
@@ -168,12 +169,13 @@ impl Revert<'_> {
             }
             AfterImage::Intended(_) | AfterImage::Lost if is_reverted => Ok(None),
             AfterImage::Intended(_) => Err(UndoError::Interrupted {
-                shown: self.shown.into(),
+                display_path: self.display_path.into(),
                 diff: self.diff_since_call(),
             }),
-            AfterImage::Lost => {
-                Err(UndoError::Forgotten { shown: self.shown.into(), diff: self.diff_since_call() })
-            }
+            AfterImage::Lost => Err(UndoError::Forgotten {
+                display_path: self.display_path.into(),
+                diff: self.diff_since_call(),
+            }),
         }
     }
 
@@ -193,8 +195,8 @@ impl Revert<'_> {
                     }
                     bytes => merge3(&after.bytes, &before.bytes, bytes)
                         .map_err(|_| UndoError::Overlap {
-                            shown: self.shown.into(),
-                            later: difference(self.shown, Some(&after.bytes), Some(bytes)),
+                            display_path: self.display_path.into(),
+                            later: difference(self.display_path, Some(&after.bytes), Some(bytes)),
                         })?
                         .into(),
                 };
@@ -202,11 +204,11 @@ impl Revert<'_> {
                 Ok(self.restore(&FileImage::new(bytes, mode)))
             }
             (_, left, now) => {
-                let shown = self.shown.into();
+                let display_path = self.display_path.into();
                 Err(match (left.is_some(), now.is_some()) {
-                    (true, false) => UndoError::Removed { shown },
-                    (false, true) => UndoError::CreatedAgain { shown },
-                    (true, true) | (false, false) => UndoError::Changed { shown },
+                    (true, false) => UndoError::Removed { display_path },
+                    (false, true) => UndoError::CreatedAgain { display_path },
+                    (true, true) | (false, false) => UndoError::Changed { display_path },
                 })
             }
         }
@@ -223,12 +225,12 @@ impl Revert<'_> {
     }
 
     fn note(&self, kind: Option<&ChangeKind>) -> Option<UndoNote> {
-        let shown = self.shown.to_string();
+        let display_path = self.display_path.to_string();
         match (&self.file.after, kind, self.current) {
-            (AfterImage::Intended(_), None, _) => Some(UndoNote::NotReached { shown }),
-            (AfterImage::Intended(_), Some(_), _) => Some(UndoNote::Reached { shown }),
+            (AfterImage::Intended(_), None, _) => Some(UndoNote::NotReached { display_path }),
+            (AfterImage::Intended(_), Some(_), _) => Some(UndoNote::Reached { display_path }),
             (_, Some(ChangeKind::Write { mode: FileMode::Set(to), .. }), Some(now)) => {
-                Some(UndoNote::Mode { shown, from: now.mode, to: *to })
+                Some(UndoNote::Mode { display_path, from: now.mode, to: *to })
             }
             (AfterImage::Known(_) | AfterImage::Lost, _, _) => None,
         }
@@ -238,7 +240,7 @@ impl Revert<'_> {
         let bytes = |image: &FileImage| image.bytes.clone();
         let before = self.file.before.as_ref().map(bytes);
         let current = self.current.map(bytes);
-        difference(self.shown, before.as_deref(), current.as_deref())
+        difference(self.display_path, before.as_deref(), current.as_deref())
     }
 }
 
@@ -255,15 +257,15 @@ fn diff_of(want: &FileChange) -> UnifiedDiff {
 impl std::fmt::Display for UndoNote {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            UndoNote::NotReached { shown } => {
-                write!(out, "{shown}: the call was interrupted before it changed this file.")
+            UndoNote::NotReached { display_path } => {
+                write!(out, "{display_path}: the call was interrupted before it changed this file.")
             }
-            UndoNote::Reached { shown } => write!(
+            UndoNote::Reached { display_path } => write!(
                 out,
-                "{shown}: the call was interrupted after it changed this file; its change is undone."
+                "{display_path}: the call was interrupted after it changed this file; its change is undone."
             ),
-            UndoNote::Mode { shown, from, to } => {
-                write!(out, "{shown}: its mode changes back from {from:o} to {to:o}.")
+            UndoNote::Mode { display_path, from, to } => {
+                write!(out, "{display_path}: its mode changes back from {from:o} to {to:o}.")
             }
         }
     }

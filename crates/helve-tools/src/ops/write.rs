@@ -25,13 +25,13 @@ pub(crate) enum WriteOutcome {
     Written(FileWritten),
     /// The file has this content already.
     Unchanged {
-        shown: String,
+        display_path: String,
     },
 }
 
 /// A file that was written.
 pub(crate) struct FileWritten {
-    pub(crate) shown: String,
+    pub(crate) display_path: String,
     pub(crate) created: bool,
     pub(crate) diff: UnifiedDiff,
     pub(crate) made: AppliedChanges,
@@ -44,12 +44,12 @@ pub(crate) enum WriteError {
     Change(ChangeError),
     /// A line of the content stands for text that is left out, such as `// ... unchanged ...`.
     Elided {
-        shown: String,
+        display_path: String,
         line: String,
     },
     /// The encoding of the existing file cannot represent a character.
     CannotEncode {
-        shown: String,
+        display_path: String,
         encoding: Encoding,
         character: char,
     },
@@ -70,25 +70,25 @@ pub(crate) async fn write(
     let WriteRequest { key, path, content } = request;
     let path = ctx.files.resolve(path).await?;
     if path.kind() == Some(FileKind::Folder) {
-        return Err(ChangeError::Folder { shown: path.display().into() }.into());
+        return Err(ChangeError::Folder { display_path: path.display().into() }.into());
     }
     let base = ctx.files.load(&path).await?;
     let old = base.as_ref().map(|base| base.bytes.clone());
-    let shown = path.display().to_string();
+    let display_path = path.display().to_string();
     let computing = {
-        let (shown, old) = (shown.clone(), old.clone());
-        ctx.compute(move || new_content(&shown, old.as_deref(), content))
+        let (display_path, old) = (display_path.clone(), old.clone());
+        ctx.compute(move || new_content(&display_path, old.as_deref(), content))
     };
     let (bytes, diff) = computing.await??;
     if let Some(base) = &base {
         if bytes == base.bytes {
             // Equality reveals the content, so it needs the permission to read.
             ctx.ask(Ask::for_request(path.read_request())).await?;
-            return Ok(WriteOutcome::Unchanged { shown });
+            return Ok(WriteOutcome::Unchanged { display_path });
         }
         require_read(ctx, &path, base).await?;
     }
-    let drafts = [Draft { shown: shown.clone(), old, new: Some(bytes.clone()) }];
+    let drafts = [Draft { display_path: display_path.clone(), old, new: Some(bytes.clone()) }];
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
     let grant = ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?;
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
@@ -97,30 +97,30 @@ pub(crate) async fn write(
     let change = FileChange { path, base, kind, rebase: Rebase::Never };
     let made = ctx.files.commit(&grant, vec![change]).await?;
     let errors = errors.await;
-    Ok(WriteOutcome::Written(FileWritten { shown, created, diff, made, errors }))
+    Ok(WriteOutcome::Written(FileWritten { display_path, created, diff, made, errors }))
 }
 
 /// The bytes to write, and the diff to the current content.
 fn new_content(
-    shown: &str,
+    display_path: &str,
     old: Option<&[u8]>,
     content: String,
 ) -> Result<(Bytes, UnifiedDiff), WriteError> {
     if let Some(old) = old.and_then(|old| View::new(old).ok())
         && let Some(line) = find_placeholder(old.text().lines(), content.lines())
     {
-        return Err(WriteError::Elided { shown: shown.into(), line: line.into() });
+        return Err(WriteError::Elided { display_path: display_path.into(), line: line.into() });
     }
     let bytes = match old {
         None => content.into_bytes(),
-        Some(old) => encoded_like(shown, old, &content)?,
+        Some(old) => encoded_like(display_path, old, &content)?,
     };
-    let diff = difference(shown, old, Some(&bytes));
+    let diff = difference(display_path, old, Some(&bytes));
     Ok((bytes.into(), diff))
 }
 
 /// The content in the encoding of the old file, with its byte order mark and line endings.
-fn encoded_like(shown: &str, old: &[u8], content: &str) -> Result<Vec<u8>, WriteError> {
+fn encoded_like(display_path: &str, old: &[u8], content: &str) -> Result<Vec<u8>, WriteError> {
     let Ok(view) = View::new(old) else { return Ok(content.as_bytes().to_vec()) };
     let content = match view.dominant_ending() {
         LineEnding::CrLf if !content.contains('\r') => content.replace('\n', "\r\n"),
@@ -132,7 +132,7 @@ fn encoded_like(shown: &str, old: &[u8], content: &str) -> Result<Vec<u8>, Write
     let mut bytes = old[..view.bom_len()].to_vec();
     let unmarked = content.strip_prefix('\u{feff}').unwrap_or(&content);
     bytes.extend(view.encode(unmarked).map_err(|character| WriteError::CannotEncode {
-        shown: shown.into(),
+        display_path: display_path.into(),
         encoding: view.encoding(),
         character,
     })?);

@@ -25,19 +25,20 @@ pub(crate) struct EditTerms {
 pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
     match error {
         ChangeError::Context(error) => error,
-        ChangeError::Folder { shown } => {
-            ToolError::new(ErrorKind::InvalidArgs, format!("{shown} is a folder."))
+        ChangeError::Folder { display_path } => {
+            ToolError::new(ErrorKind::InvalidArgs, format!("{display_path} is a folder."))
                 .hint("Name a file in it.")
         }
         ChangeError::Missing(missing) => missing_file(&missing),
-        ChangeError::NotRead { shown } => {
+        ChangeError::NotRead { display_path } => {
             let message = format!(
-                "{shown} exists but was not read in this conversation. Nothing was written."
+                "{display_path} exists but was not read in this conversation. Nothing was written."
             );
             ToolError::new(ErrorKind::Stale, message).hint(read_first)
         }
-        ChangeError::ChangedSinceRead { shown, diff } => {
-            let mut message = format!("{shown} changed since it was read. Nothing was written.");
+        ChangeError::ChangedSinceRead { display_path, diff } => {
+            let mut message =
+                format!("{display_path} changed since it was read. Nothing was written.");
             if let Some(diff) = diff {
                 message.push_str(&format!(" Changes since then:\n{}", diff.text.trim_end()));
             }
@@ -66,8 +67,8 @@ pub(crate) fn change_summary(first: &str, made: &AppliedChanges, diffs: &[Unifie
     }
     if !made.diagnostics.is_empty() {
         text.push_str("\nDiagnostics:\n");
-        for Diagnostic { shown, line, message } in &made.diagnostics {
-            text.push_str(&format!("- {shown}:{line}: {message}\n"));
+        for Diagnostic { display_path, line, message } in &made.diagnostics {
+            text.push_str(&format!("- {display_path}:{line}: {message}\n"));
         }
     }
     text
@@ -82,35 +83,37 @@ pub(crate) fn introduced_errors_text(errors: &[IntroducedError]) -> String {
 }
 
 fn each_error(errors: &[IntroducedError]) -> String {
-    let each = errors.iter().map(|IntroducedError { shown, error }| match &error.kind {
-        SyntaxErrorKind::Missing(what) => format!("- {shown}:{}: missing {what}\n", error.line),
+    let each = errors.iter().map(|IntroducedError { display_path, error }| match &error.kind {
+        SyntaxErrorKind::Missing(what) => {
+            format!("- {display_path}:{}: missing {what}\n", error.line)
+        }
         SyntaxErrorKind::Unexpected(what) => {
-            format!("- {shown}:{}: unexpected {}\n", error.line, clip_line(what))
+            format!("- {display_path}:{}: unexpected {}\n", error.line, clip_line(what))
         }
     });
     each.collect()
 }
 
 fn file_notes(written: &WrittenFile) -> String {
-    let shown = &written.shown;
+    let display_path = &written.display_path;
     let mut text = String::new();
     if written.rebased {
         text.push_str(&format!(
-            "Someone else changed other lines of {shown} in the meantime; both changes were kept.\n"
+            "Someone else changed other lines of {display_path} in the meantime; both changes were kept.\n"
         ));
     }
     match (written.hard_links, written.link_mode) {
         (..2, _) => {}
         (names, HardLinks::Replace) => text.push_str(&format!(
-            "{shown} had {names} hard links; the others keep the old content.\n"
+            "{display_path} had {names} hard links; the others keep the old content.\n"
         )),
         (names, HardLinks::InPlace) => text.push_str(&format!(
-            "{shown} has {names} hard links; all of them have the new content.\n"
+            "{display_path} has {names} hard links; all of them have the new content.\n"
         )),
     }
     if written.formatted {
         text.push_str(&format!(
-            "{shown} was reformatted afterwards: read it before the next edit.\n"
+            "{display_path} was reformatted afterwards: read it before the next edit.\n"
         ));
     }
     text
@@ -148,7 +151,7 @@ pub(crate) fn tolerances_text(tolerances: impl Iterator<Item = Tolerance>) -> Op
 
 /// Why an edit was not made, and what to do. `which` is a prefix that names the edit if there are several.
 pub(crate) fn refused(
-    shown: &str,
+    display_path: &str,
     which: &str,
     refusal: &EditRefusal,
     terms: &EditTerms,
@@ -158,29 +161,29 @@ pub(crate) fn refused(
     let stale = |text: String| nothing_written(ErrorKind::Stale, which, &text);
     match refusal {
         EditRefusal::Binary => {
-            ToolError::new(ErrorKind::Failed, format!("{shown} is not text, so it cannot be edited."))
+            ToolError::new(ErrorKind::Failed, format!("{display_path} is not text, so it cannot be edited."))
         }
         EditRefusal::Blank => {
             invalid(format!("{old} is blank.")).hint("Quote the lines to replace.")
         }
         EditRefusal::Same => invalid(format!("{old} and {new} are identical.")),
         EditRefusal::NotFound(None) => {
-            stale(format!("{old} was not found in {shown}, and nothing in it is similar."))
+            stale(format!("{old} was not found in {display_path}, and nothing in it is similar."))
                 .hint("Read the file; it may be a different one, or have changed.")
         }
-        EditRefusal::NotFound(Some(nearest)) => not_found(shown, which, nearest, old),
-        EditRefusal::Ambiguous { lines, count, .. } => ambiguous(shown, which, (lines, *count), terms),
+        EditRefusal::NotFound(Some(nearest)) => not_found(display_path, which, nearest, old),
+        EditRefusal::Ambiguous { lines, count, .. } => ambiguous(display_path, which, (lines, *count), terms),
         EditRefusal::WhiteSpaceOnly { line, .. } => stale(format!(
-            "{new} changes only white space, and {old} does not match line {line} of {shown} exactly."
+            "{new} changes only white space, and {old} does not match line {line} of {display_path} exactly."
         ))
         .hint("Read the lines again and quote them exactly."),
         EditRefusal::Indentation { line, text } => stale(format!(
-            "no line near line {line} of {shown} is indented like \"{}\" in {new}.",
+            "no line near line {line} of {display_path} is indented like \"{}\" in {new}.",
             clip_line(text)
         ))
         .hint(format!("Quote {old} with the file's indentation, and use it in {new}.")),
         EditRefusal::UnclearIndentation { line } => stale(format!(
-            "{old} is indented differently from line {line} of {shown}, but {new} is indented like the file: it is unclear which is meant."
+            "{old} is indented differently from line {line} of {display_path}, but {new} is indented like the file: it is unclear which is meant."
         ))
         .hint("Read the lines again and quote them with their own indentation."),
         EditRefusal::Placeholder { text } => invalid(format!(
@@ -189,12 +192,12 @@ pub(crate) fn refused(
         ))
         .hint("Write out every line, or quote less and leave the rest alone."),
         EditRefusal::PartialIndentation { line } => stale(format!(
-            "{old} starts after the indentation of line {line} of {shown}, so the indentation of the following lines of {new} is unclear."
+            "{old} starts after the indentation of line {line} of {display_path}, so the indentation of the following lines of {new} is unclear."
         ))
         .hint(format!("Quote whole lines with their indentation, and indent {new} like the file.")),
-        EditRefusal::AmbiguousCharacter { line, character } => typography(shown, which, (*line, *character), new),
+        EditRefusal::AmbiguousCharacter { line, character } => typography(display_path, which, (*line, *character), new),
         EditRefusal::Escapes { line } => stale(format!(
-            "{old} is escaped once too often for line {line} of {shown}, and it is unclear what {new} means."
+            "{old} is escaped once too often for line {line} of {display_path}, and it is unclear what {new} means."
         ))
         .hint("Send both strings without the extra backslashes."),
         EditRefusal::LineNumbers { line } => stale(format!(
@@ -204,12 +207,12 @@ pub(crate) fn refused(
         EditRefusal::CannotEncode { line, character, encoding } => {
             let (encoding, character) = (encoding.name(), character_name(*character));
             let place = format!("line {line} of {new}");
-            cannot_encode(shown, encoding, &format!("{character} ({place})"))
+            cannot_encode(display_path, encoding, &format!("{character} ({place})"))
         }
         EditRefusal::NoEffect { line } => {
-            stale(format!("{shown} already has {new} at line {line}."))
+            stale(format!("{display_path} already has {new} at line {line}."))
         }
-        EditRefusal::TooLarge => invalid(format!("the edit is too large to compare with {shown}."))
+        EditRefusal::TooLarge => invalid(format!("the edit is too large to compare with {display_path}."))
             .hint("Split it into smaller edits."),
     }
 }
@@ -219,13 +222,13 @@ fn nothing_written(kind: ErrorKind, which: &str, text: &str) -> ToolError {
 }
 
 fn ambiguous(
-    shown: &str,
+    display_path: &str,
     which: &str,
     (lines, count): (&[usize], usize),
     terms: &EditTerms,
 ) -> ToolError {
     let text = format!(
-        "{} occurs {count} times in {shown}, at lines {}.",
+        "{} occurs {count} times in {display_path}, at lines {}.",
         terms.old,
         line_numbers(lines, count)
     );
@@ -237,15 +240,22 @@ fn ambiguous(
     })
 }
 
-fn typography(shown: &str, which: &str, (line, character): (usize, char), new: &str) -> ToolError {
+fn typography(
+    display_path: &str,
+    which: &str,
+    (line, character): (usize, char),
+    new: &str,
+) -> ToolError {
     let (text, hint) = match character {
         '\t' => (
-            format!("line {line} of {shown} has tabs between columns where the edit has spaces."),
+            format!(
+                "line {line} of {display_path} has tabs between columns where the edit has spaces."
+            ),
             format!("Quote the lines exactly, with the tabs, and use tabs in {new}."),
         ),
         character => (
             format!(
-                "line {line} of {shown} has the typographic character {} where the edit has a plain one.",
+                "line {line} of {display_path} has the typographic character {} where the edit has a plain one.",
                 character_name(character)
             ),
             "Quote the line exactly, with that character.".into(),
@@ -255,13 +265,14 @@ fn typography(shown: &str, which: &str, (line, character): (usize, char), new: &
 }
 
 /// Words the error for a character that the encoding of the file cannot represent.
-pub(crate) fn cannot_encode(shown: &str, encoding: &str, character: &str) -> ToolError {
-    let text = format!("{shown} is encoded in {encoding}, which cannot represent {character}.");
+pub(crate) fn cannot_encode(display_path: &str, encoding: &str, character: &str) -> ToolError {
+    let text =
+        format!("{display_path} is encoded in {encoding}, which cannot represent {character}.");
     nothing_written(ErrorKind::Failed, "", &text)
         .hint("Use another character, or convert the file first.")
 }
 
-fn not_found(shown: &str, which: &str, nearest: &NearestMatch, old: &str) -> ToolError {
+fn not_found(display_path: &str, which: &str, nearest: &NearestMatch, old: &str) -> ToolError {
     let NearestMatch { first_line, last_line, excerpt, difference, mismatch } = nearest;
     let place = if first_line == last_line {
         format!("line {first_line}")
@@ -269,7 +280,7 @@ fn not_found(shown: &str, which: &str, nearest: &NearestMatch, old: &str) -> Too
         format!("lines {first_line}-{last_line}")
     };
     let mut text = format!(
-        "{which}{old} was not found in {shown}. Nothing was written. The closest match is {place}: {}",
+        "{which}{old} was not found in {display_path}. Nothing was written. The closest match is {place}: {}",
         mismatch_text(*mismatch, old)
     );
     if let Some(difference) = difference {

@@ -123,46 +123,46 @@ impl Words for EngineWords {
             Refusal::Rejected { note: Some(note) } => {
                 denied(format!("The user rejected this call: {note}"))
             }
-            Refusal::Explained => ToolError::new(ErrorKind::Explained, "Judged, not run."),
+            Refusal::ExplainOnly => ToolError::new(ErrorKind::ExplainOnly, "Judged, not run."),
         }
     }
 
-    fn machine_error(&self, shown: &str, error: &MachineError) -> ToolError {
+    fn machine_error(&self, display_path: &str, error: &MachineError) -> ToolError {
         let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
         match error {
             MachineError::NotFound => {
-                ToolError::new(ErrorKind::NotFound, format!("{shown} does not exist."))
+                ToolError::new(ErrorKind::NotFound, format!("{display_path} does not exist."))
             }
             MachineError::NotPermitted => failed(format!(
-                "{shown} cannot be opened: the system denies access."
+                "{display_path} cannot be opened: the system denies access."
             ))
             .hint("Ask the user to change its permissions, or continue without it."),
-            MachineError::NotAFile(FileKind::Folder) => failed(format!("{shown} is a folder.")),
+            MachineError::NotAFile(FileKind::Folder) => failed(format!("{display_path} is a folder.")),
             MachineError::NotAFile(kind) => failed(format!(
-                "{shown} is {}, not a regular file. Reading it could block forever.",
+                "{display_path} is {}, not a regular file. Reading it could block forever.",
                 kind_name(*kind)
             ))
             .hint("Name a regular file."),
-            MachineError::NotAFolder => failed(format!("{shown} is not a folder.")),
+            MachineError::NotAFolder => failed(format!("{display_path} is not a folder.")),
             MachineError::PathChanged => failed(format!(
-                "{shown} was moved or replaced by a link while it was being opened. Nothing was read."
+                "{display_path} was moved or replaced by a link while it was being opened. Nothing was read."
             ))
             .hint("List the folder again, then retry."),
-            MachineError::LinkLoop => failed(format!("{shown} is part of a loop of symbolic links.")),
+            MachineError::LinkLoop => failed(format!("{display_path} is part of a loop of symbolic links.")),
             MachineError::TooLarge { size, limit } => failed(format!(
-                "{shown} is too large to load: {size} bytes, and the limit is {limit}."
+                "{display_path} is too large to load: {size} bytes, and the limit is {limit}."
             ))
             .hint(self.read_part),
             MachineError::TimedOut(after) => ToolError::new(
                 ErrorKind::TimedOut,
-                format!("{shown} could not be read within {} seconds.", after.as_secs()),
+                format!("{display_path} could not be read within {} seconds.", after.as_secs()),
             )
             .hint("Read fewer lines, or earlier ones."),
             MachineError::TooManyOpenFiles => failed(format!(
-                "{shown} cannot be opened: too many files are open."
+                "{display_path} cannot be opened: too many files are open."
             ))
             .hint("Retry when other calls have finished."),
-            MachineError::Other(what) => failed(format!("{shown} cannot be read: {what}.")),
+            MachineError::Other(what) => failed(format!("{display_path} cannot be read: {what}.")),
         }
     }
 
@@ -189,8 +189,8 @@ impl Words for EngineWords {
         .hint("Read the file first; that asks for permission.")
     }
 
-    fn commit_failed(&self, shown: &str, why: &CommitFailure) -> ToolError {
-        commit_failure(shown, why)
+    fn commit_failed(&self, display_path: &str, why: &CommitFailure) -> ToolError {
+        commit_failure(display_path, why)
     }
 
     fn aborted(&self) -> ToolError {
@@ -245,10 +245,10 @@ impl Words for EngineWords {
 
 /// Why a file was not changed. Only a torn commit leaves changed files behind.
 fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
-    let (shown, error) = match why {
-        CommitFailure::Stale { shown, .. } => {
+    let (display_path, error) = match why {
+        CommitFailure::Stale { display_path, .. } => {
             let text = format!(
-                "{shown} changed during this call, in the same lines. Nothing was written."
+                "{display_path} changed during this call, in the same lines. Nothing was written."
             );
             return ToolError::new(ErrorKind::Stale, text)
                 .hint("Read the file again, then redo the change.");
@@ -259,33 +259,33 @@ fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
             );
             return ToolError::new(ErrorKind::Failed, text).hint("Run `helve doctor` for details.");
         }
-        CommitFailure::Commit { shown, error } => (shown, error),
+        CommitFailure::Commit { display_path, error } => (display_path, error),
     };
     let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
     match error {
         CommitError::Conflict { .. } => ToolError::new(
             ErrorKind::Stale,
-            format!("{shown} changed during this call. Nothing was written."),
+            format!("{display_path} changed during this call. Nothing was written."),
         )
         .hint("Read the file again, then redo the change."),
         CommitError::ReadOnly { .. } => {
-            failed(format!("{shown} is read-only. Nothing was written."))
+            failed(format!("{display_path} is read-only. Nothing was written."))
                 .hint("Ask the user to make it writable, or leave it unchanged.")
         }
         CommitError::DuplicateFile { .. } => {
-            failed(format!("{shown} appears twice in one change. Nothing was written."))
+            failed(format!("{display_path} appears twice in one change. Nothing was written."))
                 .hint("Combine all changes to a file.")
         }
         CommitError::Busy { waited, .. } => failed(format!(
-            "Another process was writing {shown} for {} seconds. Nothing was written.",
+            "Another process was writing {display_path} for {} seconds. Nothing was written.",
             waited.as_secs()
         ))
         .hint("Retry."),
-        CommitError::Lock { why, .. } => {
-            failed(format!("The lock folder {shown} cannot be used: {why}. Nothing was written."))
-        }
+        CommitError::Lock { why, .. } => failed(format!(
+            "The lock folder {display_path} cannot be used: {why}. Nothing was written."
+        )),
         CommitError::Failed { why, .. } => {
-            failed(format!("{shown} could not be written: {why}. Nothing was changed."))
+            failed(format!("{display_path} could not be written: {why}. Nothing was changed."))
         }
         CommitError::Torn { why, left, .. } => {
             let each: Vec<String> = left
@@ -299,7 +299,7 @@ fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
                 })
                 .collect();
             failed(format!(
-                "{shown} could not be written: {why}. These files could not be restored: {}.",
+                "{display_path} could not be written: {why}. These files could not be restored: {}.",
                 each.join(", ")
             ))
             .hint("`helve undo` restores them from the journal.")

@@ -23,16 +23,16 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
     let invalid = |message: String| ToolError::new(ErrorKind::InvalidArgs, message);
     let stale = |message: String| ToolError::new(ErrorKind::Stale, message);
     match error {
-        PatchError::Change(ChangeError::Folder { shown }) => {
-            invalid(format!("{shown} is a folder. Nothing was written."))
+        PatchError::Change(ChangeError::Folder { display_path }) => {
+            invalid(format!("{display_path} is a folder. Nothing was written."))
         }
         PatchError::Change(ChangeError::Missing(missing)) => {
             let error = missing_file(&missing);
             ToolError { message: format!("{} Nothing was written.", error.message), ..error }
         }
         PatchError::Change(error) => change_error(error, UPDATE_INSTEAD),
-        PatchError::DestinationNotRead { shown } => {
-            change_error(ChangeError::NotRead { shown }, READ_FIRST)
+        PatchError::DestinationNotRead { display_path } => {
+            change_error(ChangeError::NotRead { display_path }, READ_FIRST)
         }
         PatchError::Malformed(error) => malformed(&error),
         PatchError::TooManyFiles { count, max } => {
@@ -41,26 +41,26 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
         PatchError::NoEffect => {
             stale("The files already have the patched content. Nothing was written.".into())
         }
-        PatchError::QuoteDiffers { shown } => stale(format!(
-            "{shown} does not match the content quoted in the patch. Nothing was written."
+        PatchError::QuoteDiffers { display_path } => stale(format!(
+            "{display_path} does not match the content quoted in the patch. Nothing was written."
         ))
         .hint("Read it, then write the patch again."),
-        PatchError::ChangedDestination { shown } => invalid(format!(
-            "The patch changes {shown} and moves another file onto it. Nothing was written."
+        PatchError::ChangedDestination { display_path } => invalid(format!(
+            "The patch changes {display_path} and moves another file onto it. Nothing was written."
         ))
         .hint(TWO_PATCHES),
-        PatchError::MoveWithMode { shown } => {
-            invalid(format!("The patch moves {shown} and changes its mode. Nothing was written."))
+        PatchError::MoveWithMode { display_path } => {
+            invalid(format!("The patch moves {display_path} and changes its mode. Nothing was written."))
                 .hint(TWO_PATCHES)
         }
-        PatchError::NotText { shown } => {
+        PatchError::NotText { display_path } => {
             let message =
-                format!("{shown} is not text, so it cannot be patched. Nothing was written.");
+                format!("{display_path} is not text, so it cannot be patched. Nothing was written.");
             ToolError::new(ErrorKind::Failed, message)
         }
-        PatchError::Misplaced { shown, hunks, error } => cannot_place(&shown, hunks, &error),
-        PatchError::Inexact { shown } => stale(format!(
-            "The old text of the patch does not match {shown} exactly, and the setting `edit.match` requires that. Nothing was written."
+        PatchError::Misplaced { display_path, hunks, error } => cannot_place(&display_path, hunks, &error),
+        PatchError::Inexact { display_path } => stale(format!(
+            "The old text of the patch does not match {display_path} exactly, and the setting `edit.match` requires that. Nothing was written."
         ))
         .hint("Read the lines again and quote them exactly."),
     }
@@ -75,18 +75,22 @@ fn malformed(err: &PatchParseError) -> ToolError {
         .hint("Send the complete patch again, from *** Begin Patch to *** End Patch.")
 }
 
-fn cannot_place(shown: &str, hunks: usize, err: &PlacementError) -> ToolError {
+fn cannot_place(display_path: &str, hunks: usize, err: &PlacementError) -> ToolError {
     let which = if hunks > 1 {
-        format!("Hunk {} of {hunks} for {shown} (line {} of the patch): ", err.hunk + 1, err.row)
+        format!(
+            "Hunk {} of {hunks} for {display_path} (line {} of the patch): ",
+            err.hunk + 1,
+            err.row
+        )
     } else {
-        format!("The hunk for {shown} (line {} of the patch): ", err.row)
+        format!("The hunk for {display_path} (line {} of the patch): ", err.row)
     };
     let stale = |text: String| {
         ToolError::new(ErrorKind::Stale, format!("{which}{text} Nothing was written."))
     };
     match &err.problem {
         PlacementProblem::NotFound(nearest) => {
-            refused(shown, &which, &EditRefusal::NotFound(nearest.clone()), &HUNK_TERMS)
+            refused(display_path, &which, &EditRefusal::NotFound(nearest.clone()), &HUNK_TERMS)
         }
         PlacementProblem::HintNotFound(hint) => {
             stale(format!("no line matches \"{}\".", visible::escape_line(hint))).hint(
@@ -111,7 +115,9 @@ fn cannot_place(shown: &str, hunks: usize, err: &PlacementError) -> ToolError {
         }
         PlacementProblem::NoContext => stale("it only adds lines and does not say where.".into())
             .hint("Quote the line before them."),
-        PlacementProblem::Refused { refusal, .. } => refused(shown, &which, refusal, &PATCH_TERMS),
+        PlacementProblem::Refused { refusal, .. } => {
+            refused(display_path, &which, refusal, &PATCH_TERMS)
+        }
         PlacementProblem::CannotEncode { character, encoding } => stale(format!(
             "the file is encoded in {}, which cannot represent \"{character}\".",
             encoding.name()

@@ -49,13 +49,17 @@ fn document_cut(read: usize, ended: PagesEnd) -> String {
 }
 
 /// A file that is neither text nor a known picture or document.
-pub(crate) fn binary(shown: &str, kind: &str, size: u64) -> ToolError {
-    let message = format!("{shown} is not text but {kind} ({size} bytes).");
+pub(crate) fn binary(display_path: &str, kind: &str, size: u64) -> ToolError {
+    let message = format!("{display_path} is not text but {kind} ({size} bytes).");
     ToolError::new(ErrorKind::Failed, message).hint("Use a tool that understands its format.")
 }
 
 /// A file whose name promises a format that its content does not have.
-pub(crate) fn mislabelled(shown: &str, format: MediaFormat, content: ActualContent) -> ToolError {
+pub(crate) fn mislabelled(
+    display_path: &str,
+    format: MediaFormat,
+    content: ActualContent,
+) -> ToolError {
     let (finding, hint) = match content {
         ActualContent::Nothing => ("it is empty", "Fetch or create it again."),
         ActualContent::LfsPointer => {
@@ -67,57 +71,61 @@ pub(crate) fn mislabelled(shown: &str, format: MediaFormat, content: ActualConte
         ),
         ActualContent::Other => ("its content is something else", "Run `file` on it in a shell."),
     };
-    let message = format!("{shown} is named like a {}, but {finding}.", format_name(format));
+    let message = format!("{display_path} is named like a {}, but {finding}.", format_name(format));
     ToolError::new(ErrorKind::Failed, message).hint(hint)
 }
 
 /// A picture or document that cannot be decoded or shown.
-pub(crate) fn undecodable(shown: &str, format: MediaFormat, reason: &MediaError) -> ToolError {
+pub(crate) fn undecodable(
+    display_path: &str,
+    format: MediaFormat,
+    reason: &MediaError,
+) -> ToolError {
     let name = format_name(format);
     let (message, hint) = match reason {
-        MediaError::WrongFormat => return mislabelled(shown, format, ActualContent::Other),
+        MediaError::WrongFormat => return mislabelled(display_path, format, ActualContent::Other),
         MediaError::Broken { why } => (
             format!(
-                "{shown} claims to be a {name} but cannot be decoded: {}.",
+                "{display_path} claims to be a {name} but cannot be decoded: {}.",
                 why.trim_end_matches('.')
             ),
             "It may be damaged or truncated. Fetch or create it again, or continue without it.",
         ),
         MediaError::TooLarge { size, limit } => (
-            format!("{shown} is a {name} of {size} bytes; the limit is {limit}."),
+            format!("{display_path} is a {name} of {size} bytes; the limit is {limit}."),
             "Make it smaller, or extract a part, with a program that understands its format.",
         ),
         MediaError::TooManyPixels { size, limit } => (
             format!(
-                "{shown} is a {name} of {} × {} pixels; the limit is {limit} pixels in total.",
+                "{display_path} is a {name} of {} × {} pixels; the limit is {limit} pixels in total.",
                 size.width, size.height
             ),
             "Make it smaller with a program that understands its format.",
         ),
         MediaError::NotSmallEnough { size } => (
             format!(
-                "{shown} is a {name} of {} × {} pixels, which cannot be scaled down enough to show.",
+                "{display_path} is a {name} of {} × {} pixels, which cannot be scaled down enough to show.",
                 size.width, size.height
             ),
             "Crop the part that matters.",
         ),
         MediaError::TooMuchMemory => (
-            format!("{shown} is a {name} that needs too much memory to decode."),
+            format!("{display_path} is a {name} that needs too much memory to decode."),
             "Make it smaller with a program that understands its format.",
         ),
         MediaError::Locked => (
-            format!("{shown} is protected with a password."),
+            format!("{display_path} is protected with a password."),
             "Ask the user for a copy without a password.",
         ),
         MediaError::TimedOut(time) => (
             format!(
-                "{shown} could not be decoded within {}.",
+                "{display_path} could not be decoded within {}.",
                 count(time.as_secs(), "second", "seconds")
             ),
             "Continue without it, or extract a part.",
         ),
         MediaError::Unsupported => (
-            format!("{shown} is a {name}, which this build of Helve cannot show."),
+            format!("{display_path} is a {name}, which this build of Helve cannot show."),
             "Use a tool that understands its format.",
         ),
     };

@@ -145,9 +145,9 @@ pub(crate) fn notes_text(notes: &[String]) -> String {
 pub(crate) fn search_error(error: SearchFailure, terms: &SearchTerms) -> ToolError {
     match error {
         SearchFailure::Context(error) => error,
-        SearchFailure::NotAFolder { shown } => {
+        SearchFailure::NotAFolder { display_path } => {
             let path = terms.path;
-            let message = format!("{path} must be a folder, but {shown} is not.");
+            let message = format!("{path} must be a folder, but {display_path} is not.");
             ToolError::new(ErrorKind::InvalidArgs, message)
                 .hint(format!("Name a folder, or omit {path}."))
         }

@@ -279,6 +279,7 @@ pub(crate) fn run_error(error: &RunError, terms: &ShellTerms) -> ToolError {
     match error {
         RunError::Context(error) => error.clone(),
         RunError::BadScript(bad) => bad_script(bad),
+        RunError::UnsupportedShell(why) => programs_cannot_run(why),
         RunError::Spawn(error) => not_started(error, terms),
         RunError::OutputUnavailable(error) => output_unavailable(error, terms),
         RunError::Aborted { ended, output } => aborted(*ended, output),
@@ -339,10 +340,14 @@ fn not_started(error: &SpawnError, terms: &ShellTerms) -> ToolError {
         .hint("Write the long part to a file and run that."),
         SpawnError::TooManyOpenFiles => failed("Too many files are open. Nothing was run.".into())
             .hint("Wait for other calls to finish, then retry."),
-        SpawnError::NoKeeper(why) => failed(format!("Programs cannot be run: {why}."))
-            .hint("Tell the user; `helve doctor` shows details."),
+        SpawnError::NoKeeper(why) => programs_cannot_run(why),
         SpawnError::Other(why) => failed(format!("The command could not be started: {why}.")),
     }
+}
+
+fn programs_cannot_run(why: &str) -> ToolError {
+    ToolError::new(ErrorKind::Failed, format!("Programs cannot be run: {why}."))
+        .hint("Tell the user; `helve doctor` shows details.")
 }
 
 /// Words the error for a program that was started but cannot be reached.

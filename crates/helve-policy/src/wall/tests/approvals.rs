@@ -2,9 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::tests::{any_part, any_policy};
 use super::*;
-use crate::rule::{Pattern, Scope};
+use crate::rule::Pattern;
 
 /// Generates parts that cannot be remembered, are remembered exactly, or are remembered as a pattern.
 fn any_asked_part() -> impl Strategy<Value = Part> {

@@ -15,7 +15,7 @@ pub(crate) async fn require_read(
     match ctx.files.seen_state(path, current).await {
         SeenState::Current => Ok(()),
         SeenState::Changed { previous } => Err(changed(path, current, previous.as_deref())),
-        SeenState::Never => Err(ChangeError::NotRead { shown: path.display().into() }),
+        SeenState::Never => Err(ChangeError::NotRead { display_path: path.display().into() }),
     }
 }
 
@@ -32,7 +32,7 @@ pub(crate) async fn require_unchanged(
 }
 
 fn changed(path: &Resolved, current: &FileImage, previous: Option<&[u8]>) -> ChangeError {
-    let shown = path.display();
-    let diff = previous.map(|old| difference(shown, Some(old), Some(&current.bytes)));
-    ChangeError::ChangedSinceRead { shown: shown.into(), diff }
+    let display_path = path.display();
+    let diff = previous.map(|old| difference(display_path, Some(old), Some(&current.bytes)));
+    ChangeError::ChangedSinceRead { display_path: display_path.into(), diff }
 }

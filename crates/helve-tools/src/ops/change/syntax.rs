@@ -7,10 +7,10 @@ use helve_text::view::View;
 
 use super::{ChangeError, SyntaxPolicy};
 
-/// The content of a file before and after a change. The extension of `shown` determines the language.
+/// The content of a file before and after a change. The extension in `display_path` determines the language.
 #[derive(Clone)]
 pub(crate) struct Draft {
-    pub(crate) shown: String,
+    pub(crate) display_path: String,
     pub(crate) old: Option<Bytes>,
     pub(crate) new: Option<Bytes>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Draft {
 /// A syntax error that a change introduces. The line refers to the new content.
 #[derive(Debug)]
 pub(crate) struct IntroducedError {
-    pub(crate) shown: String,
+    pub(crate) display_path: String,
     pub(crate) error: SyntaxError,
 }
 
@@ -63,11 +63,11 @@ fn check_drafts(drafts: &[Draft]) -> Vec<IntroducedError> {
 }
 
 fn check_draft(draft: &Draft) -> Vec<IntroducedError> {
-    let Some(language) = syntax::language(&draft.shown) else { return Vec::new() };
+    let Some(language) = syntax::language(&draft.display_path) else { return Vec::new() };
     let text = |bytes: &[u8]| View::new(bytes).ok().map(|view| view.text().to_string());
     let Some(after) = draft.new.as_deref().and_then(text) else { return Vec::new() };
     let before = draft.old.as_deref().and_then(text);
     let errors = syntax::introduced_errors(language, before.as_deref(), &after);
-    let error = |error| IntroducedError { shown: draft.shown.clone(), error };
+    let error = |error| IntroducedError { display_path: draft.display_path.clone(), error };
     errors.into_iter().map(error).collect()
 }

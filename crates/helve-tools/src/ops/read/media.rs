@@ -52,14 +52,14 @@ pub(super) fn attachment(picture: Picture) -> Attachment {
 
 /// Distinguishes a mislabelled file from one that cannot be decoded.
 pub(super) fn error(
-    shown: &str,
+    display_path: &str,
     format: MediaFormat,
     bytes: &Bytes,
     reason: MediaError,
 ) -> ReadError {
-    let shown = shown.into();
+    let display_path = display_path.into();
     if reason != MediaError::WrongFormat {
-        return ReadError::Undecodable { shown, format, reason };
+        return ReadError::Undecodable { display_path, format, reason };
     }
     let start = &bytes[..bytes.len().min(SAMPLE_BYTES)];
     let content = if bytes.is_empty() {
@@ -71,5 +71,5 @@ pub(super) fn error(
     } else {
         ActualContent::Other
     };
-    ReadError::Mislabelled { shown, format, content }
+    ReadError::Mislabelled { display_path, format, content }
 }
