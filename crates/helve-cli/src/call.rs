@@ -38,8 +38,8 @@ pub(crate) async fn call_and_print(
     if progress_shown.load(Ordering::Relaxed) {
         output::status("");
     }
-    if let Some(notice) = toolbox.store().pending_warning().await {
-        output::note(&notice);
+    if let Some(warning) = toolbox.store().pending_warning().await {
+        output::note(&warning);
     }
     let exit = exit_status(&result);
     let printed = if common.json { output::print_json(&as_json(&result)) } else { print(&result) };

@@ -75,9 +75,9 @@ fn health_name(health: Health) -> &'static str {
 async fn store(toolbox: &helve::Toolbox) -> Finding {
     let folder = toolbox.data().display();
     let result = toolbox.store().calls(None, 1).await;
-    let notice = toolbox.store().pending_warning().await;
-    let (health, message) = match (result, notice) {
-        (_, Some(notice)) => (Health::Bad, notice),
+    let warning = toolbox.store().pending_warning().await;
+    let (health, message) = match (result, warning) {
+        (_, Some(warning)) => (Health::Bad, warning),
         (Err(err), None) => (Health::Bad, format!("{folder}: {err}")),
         (Ok(_), None) => (Health::Good, format!("data in {folder}")),
     };

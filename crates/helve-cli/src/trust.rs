@@ -29,10 +29,10 @@ pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exi
         )
     };
     // If the store could not save it, the command must not report success.
-    let notice = toolbox.store().pending_warning().await;
+    let warning = toolbox.store().pending_warning().await;
     toolbox.close().await;
-    if let Some(notice) = notice {
-        output::error(&notice);
+    if let Some(warning) = warning {
+        output::error(&warning);
         return Ok(Exit::Failed);
     }
     if common.json {

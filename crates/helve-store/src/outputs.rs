@@ -64,7 +64,7 @@ struct SweepState {
 }
 
 impl OutputFiles {
-    /// Nothing is created until something is saved.
+    /// Creates no folder until something is saved.
     pub fn at(folder: PathBuf) -> Self {
         Self::with_limits(&folder, LIMITS)
     }
@@ -87,7 +87,7 @@ impl Outputs for OutputFiles {
         let text = truncate(text, files.limits.max_output_bytes);
         Box::pin(run_blocking(move || {
             let saved = files.save(&folder, &text)?;
-            if files.is_sweep_due(saved.bytes) {
+            if files.claim_due_sweep(saved.bytes) {
                 spawn(move || files.sweep());
             }
             Ok(saved)
@@ -95,7 +95,7 @@ impl Outputs for OutputFiles {
     }
 
     fn reserve(&self, session: &str) -> Saved {
-        if self.0.is_sweep_due(0) {
+        if self.0.claim_due_sweep(0) {
             let files = self.0.clone();
             spawn(move || files.sweep());
         }
@@ -203,8 +203,8 @@ impl OutputStore {
             result => result?,
         };
         if let Err(error) = file.write_all(text.as_bytes()) {
-            // A partial file could be mistaken for the whole output. If it cannot be removed, its path is not returned
-            // at least.
+            // A partial file could be mistaken for the whole output. If it cannot be removed, at least its path is not
+            // returned.
             std::fs::remove_file(&path).ok();
             return Err(error);
         }
@@ -216,8 +216,8 @@ impl OutputStore {
         sweep::sweep_scratch(&self.scratch, self.limits.max_age);
     }
 
-    /// Whether this process should sweep now.
-    fn is_sweep_due(&self, added: u64) -> bool {
+    /// Records added bytes. Returns whether a sweep is due; if so, claims it for this process.
+    fn claim_due_sweep(&self, added: u64) -> bool {
         let now = SystemTime::now();
         let mut state = self.sweep_state.lock();
         state.added = state.added.saturating_add(added);

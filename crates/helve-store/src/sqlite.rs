@@ -25,7 +25,7 @@ use helve_core::store::{ApprovalTarget, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use queue::{Queue, SlotWrite, WorkerThread};
+use queue::{Queue, SlotWrite, WorkerState};
 use worker::StoreWorker;
 
 /// How long another process may lock the database before this one continues in memory.
@@ -36,7 +36,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The store and the journal in `store.db` of a data folder.
 ///
 /// Nothing is created before the first query or write. A problem with the file never fails a call:
-/// the store continues in memory, or with a new file, and [`Store::notice`] reports it.
+/// the store continues in memory, or with a new file, and [`Store::pending_warning`] reports it.
 pub struct SqliteStore {
     folder: PathBuf,
     timeout: Duration,
@@ -61,7 +61,7 @@ impl SqliteStore {
     ) -> BoxFuture<'a, Result<T, StoreError>> {
         Box::pin(async move {
             let (sender, receiver) = oneshot::channel();
-            self.ensure_worker(self.queue.query(Box::new(move |worker| {
+            self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
                 // Fails if the caller no longer waits for the answer.
                 sender.send(query(worker)).ok();
             })));
@@ -70,10 +70,10 @@ impl SqliteStore {
         })
     }
 
-    fn ensure_worker(&self, thread: WorkerThread) {
-        match thread {
-            WorkerThread::Started => return,
-            WorkerThread::Missing => {}
+    fn start_worker_if_missing(&self, worker: WorkerState) {
+        match worker {
+            WorkerState::Started => return,
+            WorkerState::Missing => {}
         }
         let guard = EndQueueOnDrop(self.queue.clone());
         let worker = StoreWorker::new(self.folder.clone(), self.timeout);
@@ -127,13 +127,13 @@ impl Store for SqliteStore {
         // A value that cannot be encoded is not stored. This process has its own copy; only later processes miss it.
         if let Ok(value) = slots::encode(&value) {
             let (session, key) = (session.to_owned(), key.to_owned());
-            self.ensure_worker(self.queue.push_slot(SlotWrite { session, key, value }));
+            self.start_worker_if_missing(self.queue.push_slot(SlotWrite { session, key, value }));
         }
     }
 
     fn append(&self, event: &Event) {
         if let Some(reduced) = calls::reduce(event) {
-            self.ensure_worker(self.queue.push_event(reduced));
+            self.start_worker_if_missing(self.queue.push_event(reduced));
         }
     }
 
@@ -206,8 +206,8 @@ impl Store for SqliteStore {
 
     fn pending_warning(&self) -> BoxFuture<'_, Option<String>> {
         let queue = self.queue.clone();
-        let notice = self.query(move |worker| Ok(worker.notice(queue.dropped())));
-        Box::pin(async { notice.await.unwrap_or_else(|error| Some(error.to_string())) })
+        let warning = self.query(move |worker| Ok(worker.pending_warning(queue.dropped())));
+        Box::pin(async { warning.await.unwrap_or_else(|error| Some(error.to_string())) })
     }
 }
 

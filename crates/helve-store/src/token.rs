@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn the_token_is_created_once_and_private() {
         let data = tempfile::tempdir().unwrap();
-        let data = data.path().join("deep/er");
+        let data = data.path().join("a/b");
         let first = load_or_create_token(&data).unwrap();
         let second = load_or_create_token(&data).unwrap();
         assert_eq!((first.origin, second.origin), (TokenOrigin::Created, TokenOrigin::Existing));

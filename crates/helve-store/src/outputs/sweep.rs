@@ -72,7 +72,7 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
 fn outputs(session: &Path) -> Vec<SavedOutput> {
     let output = |entry: DirEntry| {
         let path = entry.path();
-        // The metadata of the entry itself, because outputs are never links.
+        // Does not follow links; outputs are never links.
         let metadata = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
         let is_output = path.extension().is_some_and(|extension| extension == "txt");
         is_output.then_some(())?;

@@ -224,23 +224,23 @@ fn a_sweep_is_due_once_an_hour_across_processes() {
     let data = tempfile::tempdir().unwrap();
     let [one, two] = [(); 2].map(|()| OutputFiles::with_limits(data.path(), SMALL));
     private::create_folder(&one.0.folder).unwrap();
-    assert!(one.0.is_sweep_due(1));
-    assert!(!one.0.is_sweep_due(1));
-    assert!(!two.0.is_sweep_due(1));
+    assert!(one.0.claim_due_sweep(1));
+    assert!(!one.0.claim_due_sweep(1));
+    assert!(!two.0.claim_due_sweep(1));
     let mark = private::open_for_locking(&one.0.folder.join(".swept")).unwrap();
-    let [long_ago, not_yet] = [-3700, 3700].map(|seconds: i64| {
+    let [long_ago, in_the_future] = [-3700, 3700].map(|seconds: i64| {
         let distance = Duration::from_secs(seconds.unsigned_abs());
         if seconds < 0 { SystemTime::now() - distance } else { SystemTime::now() + distance }
     });
-    for wrong in [long_ago, not_yet] {
-        mark.set_modified(wrong).unwrap();
-        assert!(!two.0.is_sweep_due(1), "it has just swept");
+    for last_sweep in [long_ago, in_the_future] {
+        mark.set_modified(last_sweep).unwrap();
+        assert!(!two.0.claim_due_sweep(1), "it has just swept");
         let three = OutputFiles::with_limits(data.path(), SMALL);
-        assert!(three.0.is_sweep_due(1));
-        assert!(!three.0.is_sweep_due(1));
+        assert!(three.0.claim_due_sweep(1));
+        assert!(!three.0.claim_due_sweep(1));
     }
-    assert!(two.0.is_sweep_due(497), "it has added a lot since");
-    assert!(!two.0.is_sweep_due(1));
+    assert!(two.0.claim_due_sweep(497), "it has added a lot since");
+    assert!(!two.0.claim_due_sweep(1));
 }
 
 #[test]

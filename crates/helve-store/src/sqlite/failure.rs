@@ -1,4 +1,4 @@
-//! Classifies database failures, and writes the notices about them.
+//! Classifies database failures, and writes the warnings about them.
 
 use std::io;
 use std::path::Path;
@@ -82,8 +82,8 @@ impl From<rusqlite::Error> for DatabaseFailure {
     }
 }
 
-/// Returns the notice for continuing in memory.
-pub(crate) fn in_memory_notice(path: &Path, failure: &DatabaseFailure) -> String {
+/// Returns the warning for continuing in memory.
+pub(crate) fn in_memory_warning(path: &Path, failure: &DatabaseFailure) -> String {
     let path = path.display();
     let why = failure.why.trim_end_matches('.');
     let (what, remedy) = match failure.problem {
@@ -110,8 +110,8 @@ pub(crate) fn in_memory_notice(path: &Path, failure: &DatabaseFailure) -> String
     )
 }
 
-/// Returns the notice for a file that was moved aside.
-pub(crate) fn moved_aside_notice(path: &Path, aside: &Path, why: &str) -> String {
+/// Returns the warning for a file that was moved aside.
+pub(crate) fn moved_aside_warning(path: &Path, aside: &Path, why: &str) -> String {
     let (path, aside) = (path.display(), aside.display());
     let why = why.trim_end_matches('.');
     format!(

@@ -18,7 +18,7 @@ use super::now;
 use super::worker::StoreWorker;
 use changes::LostImage;
 use entries::{AfterFile, CompletionResult};
-use images::StoredImage;
+use images::NewImage;
 
 /// Returns the folder of large images in a data folder.
 pub(super) fn folder_in(data: &Path) -> PathBuf {
@@ -64,7 +64,7 @@ impl Journal for SqliteStore {
 
     fn discard(&self, id: EntryId) {
         let folder = folder_in(&self.folder);
-        self.ensure_worker(self.queue.query(Box::new(move |worker| {
+        self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
             worker.incomplete_entries.take(id);
             // A failure is harmless: the entry still describes the files correctly, because nothing was committed.
             worker.attempt(|database| entries::discard(database, &folder, id)).ok();
@@ -97,10 +97,10 @@ fn begin(
     folder: &Path,
     entry: &JournalEntry,
 ) -> Result<EntryId, StoreError> {
-    let image = |file: &BeforeImage| file.image.as_ref().map(StoredImage::of);
+    let image = |file: &BeforeImage| file.image.as_ref().map(NewImage::of);
     let images: Vec<_> = entry.files.iter().map(image).collect();
     let id = worker.attempt(|database| entries::begin(database, folder, entry, &images))?;
-    worker.record_added(images.iter().flatten().map(StoredImage::added_bytes).sum());
+    worker.record_added(images.iter().flatten().map(NewImage::added_bytes).sum());
     Ok(id)
 }
 
@@ -123,7 +123,7 @@ impl IncompleteEntries {
     }
 }
 
-/// Returns the minimum number of a new row: microseconds since the Unix epoch, larger than any number given before.
+/// Returns the smallest number that a new row may get: microseconds since the Unix epoch, so that no number is reused.
 fn min_row_number() -> i64 {
     now().saturating_mul(1000)
 }

@@ -9,10 +9,10 @@ use super::failure::{self, DatabaseFailure, DatabaseProblem};
 use super::process_lock::{self, OpenLock, ProcessLock};
 use crate::private;
 
-/// A usable database, and a notice for the user.
+/// A usable database, and a warning for the user.
 pub(crate) struct OpenedDatabase {
     pub(crate) database: Database,
-    pub(crate) notice: Option<String>,
+    pub(crate) warning: Option<String>,
 }
 
 /// Returns the path of the database file in a data folder.
@@ -46,7 +46,7 @@ pub(crate) fn open(
         }
         DatabaseProblem::Damaged | DatabaseProblem::Changed | DatabaseProblem::Locked => {}
     }
-    Ok(OpenedDatabase { database, notice: Some(failure::in_memory_notice(&path, &failure)) })
+    Ok(OpenedDatabase { database, warning: Some(failure::in_memory_warning(&path, &failure)) })
 }
 
 fn open_on_disk(
@@ -62,20 +62,20 @@ fn open_on_disk(
         return Err(DatabaseFailure { problem: DatabaseProblem::Locked, why });
     };
     let path = file_in(data);
-    let mut notice = None;
+    let mut warning = None;
     if let Some((identity, why)) = damaged
         && FileIdentity::of(&path).ok() == Some(identity)
     {
-        notice = Some(failure::moved_aside_notice(&path, &move_aside(&path)?, &why));
+        warning = Some(failure::moved_aside_warning(&path, &move_aside(&path)?, &why));
     }
     let database = match open_file(&path, data, timeout, lock) {
         Err(DatabaseFailure { problem: DatabaseProblem::Damaged, why }) => {
-            notice = Some(failure::moved_aside_notice(&path, &move_aside(&path)?, &why));
+            warning = Some(failure::moved_aside_warning(&path, &move_aside(&path)?, &why));
             open_file(&path, data, timeout, lock)?
         }
         result => result?,
     };
-    Ok(OpenedDatabase { database, notice })
+    Ok(OpenedDatabase { database, warning })
 }
 
 fn open_file(

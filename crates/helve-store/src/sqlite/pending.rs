@@ -28,7 +28,7 @@ struct LiveCall {
     state: CallState,
     /// Sequence number of the call.
     number: u64,
-    /// The database and row it was written to.
+    /// The database and row that the call was written to.
     row: Option<(Location, i64)>,
     urgency: WriteUrgency,
 }

@@ -22,7 +22,7 @@ pub(crate) struct SlotWrite {
 }
 
 /// How long writes are collected before they are written together.
-const COLLECT_TIME: Duration = Duration::from_millis(10);
+const BATCH_TIME: Duration = Duration::from_millis(10);
 /// Maximum number of bytes that may wait.
 const MAX_QUEUE_BYTES: usize = 32 << 20;
 /// Above this number of waiting bytes, progress of running calls is dropped, because the end of a call replaces its
@@ -79,9 +79,9 @@ enum Quota {
     Any,
 }
 
-/// Tells the caller of the queue whether it has to start the worker thread.
+/// Whether the worker thread exists. If it is missing, the caller of the queue has to start it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WorkerThread {
+pub(crate) enum WorkerState {
     Missing,
     Started,
 }
@@ -95,7 +95,7 @@ pub(crate) enum IdleWork {
 
 impl Queue {
     /// Queues an event if the queue is not full, otherwise counts it as dropped.
-    pub(crate) fn push_event(&self, event: Event) -> WorkerThread {
+    pub(crate) fn push_event(&self, event: Event) -> WorkerState {
         let weight = text_length(&event.kind);
         let is_progress = matches!(event.kind, EventKind::Progress(_));
         let quota = if is_progress { Quota::Progress } else { Quota::Any };
@@ -103,12 +103,12 @@ impl Queue {
     }
 
     /// Queues a slot write if the queue is not full, otherwise counts it as dropped.
-    pub(crate) fn push_slot(&self, slot: SlotWrite) -> WorkerThread {
+    pub(crate) fn push_slot(&self, slot: SlotWrite) -> WorkerState {
         let weight = slot.session.len() + slot.key.len() + slot.value.len();
         self.push(QueueItem::Slot(slot), weight, Quota::Any)
     }
 
-    fn push(&self, item: QueueItem, weight: usize, quota: Quota) -> WorkerThread {
+    fn push(&self, item: QueueItem, weight: usize, quota: Quota) -> WorkerState {
         let weight = ITEM_BYTES + weight;
         let mut state = self.state.lock();
         let limit = match quota {
@@ -120,7 +120,7 @@ impl Queue {
                 Quota::Progress => state.dropped.progress += 1,
                 Quota::Any => state.dropped.others += 1,
             }
-            return WorkerThread::Started;
+            return WorkerState::Started;
         }
         state.items.push(item);
         state.weight += weight;
@@ -131,10 +131,10 @@ impl Queue {
     }
 
     /// Queues a query. It is dropped unanswered if the thread has ended.
-    pub(crate) fn query(&self, query: Box<dyn FnOnce(&mut StoreWorker) + Send>) -> WorkerThread {
+    pub(crate) fn query(&self, query: Box<dyn FnOnce(&mut StoreWorker) + Send>) -> WorkerState {
         let mut state = self.state.lock();
         if state.stage == QueueStage::Ended {
-            return WorkerThread::Started;
+            return WorkerState::Started;
         }
         state.items.push(QueueItem::Query(query));
         state.urgent = true;
@@ -157,7 +157,7 @@ impl Queue {
             self.wake.wait(&mut state);
             state.asleep = false;
         }
-        let deadline = Instant::now() + COLLECT_TIME;
+        let deadline = Instant::now() + BATCH_TIME;
         while !state.urgent && state.stage == QueueStage::Open && state.weight < FULL_BATCH_BYTES {
             if self.wake.wait_until(&mut state, deadline).timed_out() {
                 break;
@@ -201,20 +201,20 @@ impl Queue {
 
 impl QueueState {
     /// Returns `Missing` to the first caller only, which then has to start the thread.
-    fn claim_thread_start(&mut self) -> WorkerThread {
+    fn claim_thread_start(&mut self) -> WorkerState {
         match self.stage {
             QueueStage::New => {
                 self.stage = QueueStage::Open;
-                WorkerThread::Missing
+                WorkerState::Missing
             }
-            QueueStage::Open | QueueStage::Closing | QueueStage::Ended => WorkerThread::Started,
+            QueueStage::Open | QueueStage::Closing | QueueStage::Ended => WorkerState::Started,
         }
     }
 }
 
 /// Estimates the memory that an event owns. Arguments do not count, because they are shared with the call.
-fn text_length(what: &EventKind) -> usize {
-    match what {
+fn text_length(kind: &EventKind) -> usize {
+    match kind {
         EventKind::Progress(Progress { title, metadata, .. }) => {
             title.as_ref().map_or(0, String::len) + fields_length(metadata)
         }

@@ -20,7 +20,7 @@ use super::failure::{DatabaseFailure, DatabaseProblem};
 ///
 /// All times are in milliseconds since the Unix epoch.
 ///
-/// Migration *n* leads to version *n* + 1. Never change a released migration; append a new one.
+/// `MIGRATIONS[n]` migrates version n to n + 1. Never change a released migration; append a new one.
 ///
 /// A process of the previous version may have the file open during a migration, so migrations only add.
 const MIGRATIONS: &[&str] = &[

@@ -73,7 +73,7 @@ fn delete_slot<T>(database: &Database, session: &str, key: &str) -> rusqlite::Re
     Ok(None)
 }
 
-/// Replaces a slot if its version is `expected_version`; 0 stands for a slot that does not exist. Returns whether it did.
+/// Replaces a slot if its version is `expected_version`; 0 stands for a slot that does not exist. Returns whether it was replaced.
 pub(crate) fn put(
     database: &Database,
     session: &str,

@@ -126,7 +126,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
             let changes = store.entries(Path::new(root), 10).await.unwrap();
             Some(changes.iter().map(|change| format!("\n  {}", show_change(change))).collect())
         }
-        ["notice"] => Some(store.pending_warning().await.unwrap_or_else(|| "none".into())),
+        ["warning"] => Some(store.pending_warning().await.unwrap_or_else(|| "none".into())),
         ["flush"] => {
             store.flush().await;
             None
@@ -373,12 +373,12 @@ fn each_call_is_one_row_that_follows_its_state() {
         fail t/1 no
         calls s
         calls *
-        start s/1 ids come again
+        start s/1 reused-id
         restart
         calls s
         end s/2 without a beginning
         calls u
-        notice
+        warning
         ",
         expect![[r#"
             calls s:
@@ -391,10 +391,10 @@ fn each_call_is_one_row_that_follows_its_state() {
               1 bash error "" null no
               1 read completed "done" {"with":"a.txt"} two lines
             calls s:
-              1 ids come again error "" null interrupted
+              1 reused-id error "" null interrupted
               1 read completed "done" {"with":"a.txt"} two lines
             calls u:
-            notice: none
+            warning: none
         "#]],
     );
 }
@@ -422,7 +422,7 @@ fn changes_are_returned_with_the_contents_before_and_after() {
         change 1
         change 6
         history /p
-        notice
+        warning
         ",
         expect![[r#"
             history /p:
@@ -447,7 +447,7 @@ fn changes_are_returned_with_the_contents_before_and_after() {
               edit 3 /p/b "" 644 > -
               edit 2 /p/b - > ""
               edit 1 /p/a "" 644 > ""
-            notice: none
+            warning: none
         "#]],
     );
 }

@@ -20,7 +20,7 @@ pub(crate) struct StoreWorker {
     timeout: Duration,
     database: Option<Database>,
     lock: Option<ProcessLock>,
-    notices: Vec<String>,
+    warnings: Vec<String>,
     pending: PendingWrites,
     cleanup: Cleanup,
     /// Decides when the journal is swept.
@@ -41,8 +41,8 @@ enum Cleanup {
 const MAX_ATTEMPTS: usize = 4;
 /// Number of batches of calls after which the history is pruned.
 const CLEANUP_INTERVAL: u32 = 64;
-/// Maximum number of notices.
-const MAX_NOTICES: usize = 4;
+/// Maximum number of warnings.
+const MAX_WARNINGS: usize = 4;
 
 impl StoreWorker {
     pub(crate) fn new(data: PathBuf, timeout: Duration) -> Self {
@@ -51,7 +51,7 @@ impl StoreWorker {
             timeout,
             database: None,
             lock: None,
-            notices: Vec::new(),
+            warnings: Vec::new(),
             pending: PendingWrites::default(),
             cleanup: Cleanup::Everything,
             schedule: SweepSchedule::default(),
@@ -117,20 +117,20 @@ impl StoreWorker {
         Err(StoreError::other("The store failed repeatedly."))
     }
 
-    /// Returns a notice for the user about problems.
-    pub(crate) fn notice(&mut self, dropped: DroppedEvents) -> Option<String> {
-        let mut notices = match self.open() {
-            Ok(()) => self.notices.clone(),
+    /// Returns a warning for the user about problems.
+    pub(crate) fn pending_warning(&mut self, dropped: DroppedEvents) -> Option<String> {
+        let mut warnings = match self.open() {
+            Ok(()) => self.warnings.clone(),
             Err(failure) => vec![format!("The store is not available: {}.", failure.why)],
         };
         // Dropped progress events are not counted: the end of a call replaces its progress.
         let missing = dropped.others + self.pending.untracked;
         if missing > 0 {
-            notices.push(format!(
+            warnings.push(format!(
                 "The history of calls lacks {missing} events, because they arrived faster than they could be written."
             ));
         }
-        (!notices.is_empty()).then(|| notices.join(" "))
+        (!warnings.is_empty()).then(|| warnings.join(" "))
     }
 
     /// Records that the journal has grown by this many bytes.
@@ -145,7 +145,7 @@ impl StoreWorker {
         self.write(WriteUrgency::Lazy);
     }
 
-    /// Called before a query, which must see slots set earlier.
+    /// Writes the slots that were set, so that the next query sees them.
     fn write_slots(&mut self) {
         if self.pending.has_slots() {
             self.write(WriteUrgency::Prompt);
@@ -177,8 +177,8 @@ impl StoreWorker {
 
     fn use_database(&mut self, opened: OpenedDatabase) {
         self.database = Some(opened.database);
-        self.notices.extend(opened.notice);
-        self.notices.truncate(MAX_NOTICES);
+        self.warnings.extend(opened.warning);
+        self.warnings.truncate(MAX_WARNINGS);
     }
 
     /// Replaces a failed database with a working one.
@@ -197,10 +197,10 @@ impl StoreWorker {
             DatabaseProblem::Locked
             | DatabaseProblem::Unwritable
             | DatabaseProblem::Newer { .. } => {
-                let notice = failure::in_memory_notice(&open::file_in(&self.data), &failure);
+                let warning = failure::in_memory_warning(&open::file_in(&self.data), &failure);
                 self.use_database(OpenedDatabase {
                     database: database.into_memory()?,
-                    notice: Some(notice),
+                    warning: Some(warning),
                 });
                 return Ok(());
             }
@@ -214,7 +214,7 @@ impl StoreWorker {
     fn idle_work(&self) -> IdleWork {
         match (&self.database, self.cleanup) {
             (None, _) => IdleWork::None,
-            (Some(_), Cleanup::None(_)) if !self.schedule.is_due() => IdleWork::None,
+            (Some(_), Cleanup::None(_)) if !self.schedule.has_work() => IdleWork::None,
             (Some(_), Cleanup::None(_) | Cleanup::Calls | Cleanup::Everything) => IdleWork::Pending,
         }
     }

@@ -124,12 +124,14 @@ struct JournaledCall {
 
 struct JournaledFile {
     path: PathBuf,
+    /// Image row and mode; `None` if the file did not exist.
     before: Option<(i64, u32)>,
     after: AfterState,
 }
 
 /// A file after a call, with a row number instead of content.
 enum AfterState {
+    /// Image row and mode.
     Image(i64, u32),
     Absent,
     /// The call was interrupted before the result was recorded. Contains the intended result, if it can be read.
@@ -165,8 +167,8 @@ impl JournaledCall {
                 (true, None) => AfterState::Absent,
                 (false, _) => AfterState::Unrecorded(decode_intended(row.get(7).ok().flatten())),
             };
-            let known = indexes.get(&path).and_then(|index| call.files.get_mut(*index));
-            if let Some(file) = known {
+            let earlier = indexes.get(&path).and_then(|index| call.files.get_mut(*index));
+            if let Some(file) = earlier {
                 file.after = after;
                 continue;
             }

@@ -8,7 +8,7 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::super::database::Database;
 use super::super::signed;
-use super::images::{self, StoredImage};
+use super::images::{self, NewImage};
 use super::{min_row_number, path_bytes};
 
 /// State of an entry whose files may have been changed.
@@ -21,7 +21,7 @@ pub(super) fn begin(
     database: &Database,
     folder: &Path,
     entry: &JournalEntry,
-    before_images: &[Option<StoredImage>],
+    before_images: &[Option<NewImage>],
 ) -> rusqlite::Result<EntryId> {
     // Numbers define the order, and identify an entry even after the database was replaced.
     const ENTRY: &str = "INSERT INTO journal (number, owner, call, session, tool, root, at, state)
@@ -69,13 +69,13 @@ pub(super) fn decode_intended(bytes: Option<Vec<u8>>) -> Option<Option<ContentHa
 
 /// A file after a commit, to be stored.
 pub(super) struct AfterFile {
-    pub(super) image: StoredImage,
+    pub(super) image: NewImage,
     mode: u32,
 }
 
 impl AfterFile {
     pub(super) fn of(image: &journal::FileImage) -> Self {
-        Self { image: StoredImage::of(image), mode: image.mode }
+        Self { image: NewImage::of(image), mode: image.mode }
     }
 }
 
@@ -120,7 +120,7 @@ pub(super) fn complete(
 fn prepare<'a>(
     database: &Database,
     folder: &Path,
-    mut images: impl Iterator<Item = &'a StoredImage>,
+    mut images: impl Iterator<Item = &'a NewImage>,
 ) -> rusqlite::Result<()> {
     images.try_for_each(|image| image.prepare(database, folder))
 }

@@ -23,21 +23,21 @@ const MAX_COMPRESSED_INPUT: usize = 1 << 30;
 const MAX_COMPRESSION_RATIO: usize = 255;
 
 /// Content to be stored.
-pub(super) struct StoredImage {
+pub(super) struct NewImage {
     hash: blake3::Hash,
     bytes: Bytes,
-    /// The packed content. Empty while the content may be stored already.
+    /// The packed content. Not set as long as an intact copy may be stored already.
     packed: OnceCell<PackedImage>,
     has_file: Cell<bool>,
 }
 
-impl StoredImage {
+impl NewImage {
     pub(super) fn of(image: &journal::FileImage) -> Self {
         let (hash, bytes) = (blake3::Hash::from_bytes(image.hash.0), image.bytes.clone());
         Self { hash, bytes, packed: OnceCell::new(), has_file: Cell::new(false) }
     }
 
-    /// Does the slow part before the transaction: packs content that is not stored yet or damaged.
+    /// Does the slow work before the transaction: packs the content unless an intact copy is stored.
     pub(super) fn prepare(&self, database: &Database, folder: &Path) -> rusqlite::Result<()> {
         if self.packed.get().is_none()
             && load(&database.main, folder, ImageKey::Hash(&self.hash))?.is_some()
@@ -60,7 +60,7 @@ impl StoredImage {
         let packed = self.packed();
         // If no file can be created, the content goes into the row, whatever its size.
         let is_in_file = packed.is_large(database) && self.ensure_file(folder);
-        let in_row = (!is_in_file).then_some(&packed.bytes[..]);
+        let row_bytes = (!is_in_file).then_some(&packed.bytes[..]);
         let mut statement = database.main.prepare_cached(
             "INSERT INTO journal_images (number, hash, length, kept, form, seal, bytes)
              VALUES ((SELECT max(coalesce(max(number), 0) + 1, ?7) FROM journal_images),
@@ -68,11 +68,21 @@ impl StoredImage {
              ON CONFLICT (hash) DO UPDATE SET length = ?2, kept = ?3, form = ?4, seal = ?5, bytes = ?6
              RETURNING number",
         )?;
-        let (length, kept) = (to_integer(self.bytes.len()), to_integer(packed.bytes.len()));
-        let seal = packed.seal(&self.hash, length);
-        let (hash, form, seal) = (self.hash.as_bytes(), packed.form.name(), seal.as_bytes());
+        let (length, packed_length) =
+            (to_integer(self.bytes.len()), to_integer(packed.bytes.len()));
+        let checksum = packed.checksum(&self.hash, length);
+        let (hash, compression) = (self.hash.as_bytes(), packed.compression.name());
+        let checksum = checksum.as_bytes();
         // Numbers are never reused: an entry whose image was lost must not find another one.
-        let values = params![hash, length, kept, form, seal, in_row, min_row_number()];
+        let values = params![
+            hash,
+            length,
+            packed_length,
+            compression,
+            checksum,
+            row_bytes,
+            min_row_number()
+        ];
         statement.query_row(values, |row| row.get(0))
     }
 
@@ -95,7 +105,7 @@ impl StoredImage {
         self.packed.get_or_init(|| PackedImage::of(&self.bytes))
     }
 
-    /// Writes the file again if another process removed it as unused.
+    /// Writes the file again if another process removed it as unused. Returns whether the file exists.
     fn ensure_file(&self, folder: &Path) -> bool {
         if !(self.has_file.get() && self.path(folder).exists()) {
             self.write(folder);
@@ -115,7 +125,7 @@ impl StoredImage {
 
 /// Content in its stored form.
 struct PackedImage {
-    form: Compression,
+    compression: Compression,
     bytes: Bytes,
 }
 
@@ -131,10 +141,10 @@ impl PackedImage {
         if bytes.len() <= MAX_COMPRESSED_INPUT {
             let compressed = lz4_flex::block::compress(bytes);
             if compressed.len() < bytes.len() {
-                return Self { form: Compression::Lz4, bytes: compressed.into() };
+                return Self { compression: Compression::Lz4, bytes: compressed.into() };
             }
         }
-        Self { form: Compression::Raw, bytes: bytes.clone() }
+        Self { compression: Compression::Raw, bytes: bytes.clone() }
     }
 
     fn is_large(&self, database: &Database) -> bool {
@@ -145,16 +155,17 @@ impl PackedImage {
     }
 
     /// Computes a checksum over everything that is stored. Damaged data must not reach the decompressor.
-    fn seal(&self, hash: &blake3::Hash, length: i64) -> blake3::Hash {
+    /// The database columns `seal`, `form` and `kept` keep their old names, because existing files have them.
+    fn checksum(&self, hash: &blake3::Hash, length: i64) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         hasher.update(hash.as_bytes()).update(&length.to_le_bytes());
-        hasher.update(self.form.name().as_bytes()).update(&self.bytes);
+        hasher.update(self.compression.name().as_bytes()).update(&self.bytes);
         hasher.finalize()
     }
 
     fn unpack(self, length: i64) -> Option<Bytes> {
         let length = usize::try_from(length).ok()?;
-        match self.form {
+        match self.compression {
             Compression::Raw => (self.bytes.len() == length).then_some(self.bytes),
             Compression::Lz4 if length / MAX_COMPRESSION_RATIO <= self.bytes.len() => {
                 let bytes = lz4_flex::block::decompress(&self.bytes, length).ok()?;
@@ -174,7 +185,9 @@ impl Compression {
     }
 
     fn of(name: &str) -> Option<Self> {
-        [Compression::Raw, Compression::Lz4].into_iter().find(|form| form.name() == name)
+        [Compression::Raw, Compression::Lz4]
+            .into_iter()
+            .find(|compression| compression.name() == name)
     }
 }
 
@@ -207,15 +220,15 @@ pub(super) fn load(
 
 fn decode(row: &Row<'_>, folder: &Path) -> Option<Bytes> {
     let hash = blake3::Hash::from_bytes(row.get(0).ok()?);
-    let (length, kept): (i64, i64) = (row.get(1).ok()?, row.get(2).ok()?);
-    let form = Compression::of(&row.get::<_, String>(3).ok()?)?;
-    let seal = blake3::Hash::from_bytes(row.get(4).ok()?);
+    let (length, packed_length): (i64, i64) = (row.get(1).ok()?, row.get(2).ok()?);
+    let compression = Compression::of(&row.get::<_, String>(3).ok()?)?;
+    let checksum = blake3::Hash::from_bytes(row.get(4).ok()?);
     let bytes: Bytes = match row.get::<_, Option<Vec<u8>>>(5).ok()? {
         Some(bytes) => bytes.into(),
-        None => read(&image_path(folder, &hash), unsigned(kept)).ok()?.into(),
+        None => read(&image_path(folder, &hash), unsigned(packed_length)).ok()?.into(),
     };
-    let packed = PackedImage { form, bytes };
-    (packed.seal(&hash, length) == seal).then_some(())?;
+    let packed = PackedImage { compression, bytes };
+    (packed.checksum(&hash, length) == checksum).then_some(())?;
     packed.unpack(length)
 }
 
@@ -235,7 +248,7 @@ pub(super) fn release(
         if row.get(2).unwrap_or(false)
             && let Ok(hash) = row.get(1).map(blake3::Hash::from_bytes)
         {
-            // Nobody can start using it during the transaction. If the file stays, it is removed later as a stray.
+            // No other process can start using the image during the transaction. If the file stays, it is removed later as a stray.
             std::fs::remove_file(image_path(folder, &hash)).ok();
         }
         Ok(unsigned(row.get(0).unwrap_or(0)))

@@ -43,7 +43,7 @@ impl JournalLimits {
     }
 }
 
-/// How many entries are checked at a time, so that nobody has to wait.
+/// How many entries are checked at a time, so that queries do not have to wait.
 const BATCH_SIZE: i64 = 50;
 /// A file without a row is kept for this long, because its row may be about to be written.
 const STRAY_MIN_AGE: Duration = Duration::from_secs(3600);
@@ -79,7 +79,8 @@ impl SweepSchedule {
         }
     }
 
-    pub(crate) fn is_due(&self) -> bool {
+    /// Whether [`SweepSchedule::advance`] has something to do.
+    pub(crate) fn has_work(&self) -> bool {
         self.stage != SweepStage::Idle
     }
 
@@ -167,7 +168,7 @@ fn remove_strays(database: &Database, folder: &Path) -> rusqlite::Result<()> {
     let Ok(files) = std::fs::read_dir(folder) else { return Ok(()) };
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     for file in files.filter_map(Result::ok) {
-        // The metadata of the entry itself: the journal contains no links.
+        // Does not follow links; the journal contains none.
         let modified = file.metadata().and_then(|file| file.modified());
         let age = modified.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
         if !age.is_ok_and(|age| age >= STRAY_MIN_AGE) {

@@ -78,8 +78,8 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 enum Step {
     /// A call, and for each file a path, its content and its mode.
     Begin(u8, Vec<(u8, Option<Bytes>, u32)>),
-    /// One of the entries, and the contents of its files afterwards.
-    Done(usize, Vec<Option<Bytes>>),
+    /// The index of an entry that was applied, and the contents of its files afterwards.
+    MarkApplied(usize, Vec<Option<Bytes>>),
     Discard(usize),
     Restart,
 }
@@ -100,7 +100,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (0..6u8, proptest::collection::vec(file, 1..4))
             .prop_map(|(call, files)| Step::Begin(call, files)),
         3 => (0..8usize, proptest::collection::vec(contents(), 3))
-            .prop_map(|(which, after)| Step::Done(which, after)),
+            .prop_map(|(which, after)| Step::MarkApplied(which, after)),
         1 => (0..8usize).prop_map(Step::Discard),
         1 => Just(Step::Restart),
     ];
@@ -123,12 +123,13 @@ struct ModelEntry {
 
 impl Model {
     fn change(&self, call: &str) -> Option<Vec<ChangedFile>> {
-        let of_call = self.entries.iter().filter(|modelled| modelled.entry.call == call);
+        let of_call = self.entries.iter().filter(|model_entry| model_entry.entry.call == call);
         let process = of_call.clone().next_back()?.process;
         let mut files: Vec<ChangedFile> = Vec::new();
-        for modelled in of_call.filter(|modelled| modelled.process == process) {
-            for (position, file) in modelled.entry.files.iter().enumerate() {
-                let after = modelled.after.as_ref().map(|after| after[position].clone().map(image));
+        for model_entry in of_call.filter(|model_entry| model_entry.process == process) {
+            for (position, file) in model_entry.entry.files.iter().enumerate() {
+                let after =
+                    model_entry.after.as_ref().map(|after| after[position].clone().map(image));
                 let after = after.map_or(AfterImage::Intended(file.intended), AfterImage::Known);
                 match files.iter_mut().find(|known| known.path == file.path) {
                     Some(known) => known.after = after,
@@ -143,9 +144,9 @@ impl Model {
     }
 
     fn contents(&self) -> HashSet<Bytes> {
-        let images = |modelled: &ModelEntry| {
-            let before = modelled.entry.files.iter().flat_map(|file| file.image.clone());
-            let after = modelled.after.iter().flatten().flatten().cloned();
+        let images = |model_entry: &ModelEntry| {
+            let before = model_entry.entry.files.iter().flat_map(|file| file.image.clone());
+            let after = model_entry.after.iter().flatten().flatten().cloned();
             before.map(|image| image.bytes).chain(after).collect::<Vec<_>>()
         };
         self.entries.iter().flat_map(images).collect()
@@ -176,13 +177,13 @@ fn run_step(store: &mut SqliteStore, folder: &Path, model: &mut Model, step: Ste
             let id = block_on(store.begin(&entry)).unwrap();
             model.entries.push(ModelEntry { process: model.process, id, entry, after: None });
         }
-        Step::Done(which, mut after) => {
-            let Some(modelled) = model.entries.get_mut(which) else { return };
-            after.truncate(modelled.entry.files.len());
+        Step::MarkApplied(which, mut after) => {
+            let Some(model_entry) = model.entries.get_mut(which) else { return };
+            after.truncate(model_entry.entry.files.len());
             let images: Vec<_> = after.iter().cloned().map(|bytes| bytes.map(image)).collect();
-            let done = block_on(store.mark_applied(modelled.id, &images));
-            assert_eq!(done.is_ok(), modelled.after.is_none());
-            modelled.after.get_or_insert(after);
+            let result = block_on(store.mark_applied(model_entry.id, &images));
+            assert_eq!(result.is_ok(), model_entry.after.is_none());
+            model_entry.after.get_or_insert(after);
         }
         Step::Discard(which) if which < model.entries.len() => {
             store.discard(model.entries.remove(which).id)
@@ -210,8 +211,8 @@ proptest! {
         }
         let listed = block_on(store.entries(Path::new("/p"), usize::MAX)).unwrap();
         let mut newest: Vec<(usize, &str)> = Vec::new();
-        for modelled in model.entries.iter().rev() {
-            let key = (modelled.process, modelled.entry.call.as_str());
+        for model_entry in model.entries.iter().rev() {
+            let key = (model_entry.process, model_entry.entry.call.as_str());
             if !newest.contains(&key) {
                 newest.push(key);
             }
@@ -293,16 +294,16 @@ fn only_an_incomplete_entry_can_be_completed() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::at(folder.path().into());
     let id = block_on(store.begin(&entry("1", &[("/p/a", None)]))).unwrap();
-    let done = |id, after: &[Option<FileImage>]| {
+    let mark_applied = |id, after: &[Option<FileImage>]| {
         block_on(store.mark_applied(id, after)).map_err(|error| error.to_string())
     };
     let refusal = Err("The journal has no such incomplete entry.".to_owned());
-    assert_eq!(done(id, &[]), refusal);
-    assert_eq!(done(EntryId(-1), &[None]), refusal);
-    assert_eq!(done(id, &[None]), Ok(()));
-    assert_eq!(done(id, &[None]), refusal);
+    assert_eq!(mark_applied(id, &[]), refusal);
+    assert_eq!(mark_applied(EntryId(-1), &[None]), refusal);
+    assert_eq!(mark_applied(id, &[None]), Ok(()));
+    assert_eq!(mark_applied(id, &[None]), refusal);
     assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 1);
     store.discard(id);
-    assert_eq!(done(id, &[None]), refusal);
+    assert_eq!(mark_applied(id, &[None]), refusal);
     assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 0);
 }

@@ -26,8 +26,8 @@ fn progress(bytes: usize) -> Event {
 #[test]
 fn progress_is_dropped_first() {
     let queue = Queue::default();
-    assert_eq!(queue.push_event(progress(10 << 20)), WorkerThread::Missing);
-    assert_eq!(queue.push_event(progress(10 << 20)), WorkerThread::Started);
+    assert_eq!(queue.push_event(progress(10 << 20)), WorkerState::Missing);
+    assert_eq!(queue.push_event(progress(10 << 20)), WorkerState::Started);
     assert_eq!(queue.dropped(), DroppedEvents { progress: 1, others: 0 });
     queue.push_event(finished(20 << 20));
     assert_eq!(queue.dropped(), DroppedEvents { progress: 1, others: 0 });
@@ -39,7 +39,7 @@ fn progress_is_dropped_first() {
 }
 
 #[test]
-fn writes_are_collected_and_queries_do_not_wait() {
+fn writes_are_batched_and_queries_do_not_wait() {
     let time_of_query = || {
         let queue = Queue::default();
         for _ in 0..100 {
@@ -53,7 +53,7 @@ fn writes_are_collected_and_queries_do_not_wait() {
         time
     };
     // One fast run is enough: a busy machine may delay some runs, but waiting for more writes would delay all.
-    assert!((0..50).any(|_| time_of_query() < COLLECT_TIME));
+    assert!((0..50).any(|_| time_of_query() < BATCH_TIME));
 }
 
 #[test]

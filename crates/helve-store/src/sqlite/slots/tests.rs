@@ -74,8 +74,8 @@ fn the_oldest_slots_beyond_the_maximum_are_removed() {
     database.main.execute_batch("COMMIT").unwrap();
     prune(&database).unwrap();
     let sql = "SELECT count(*), min(CAST(key AS INTEGER)) FROM slots";
-    let left = database.main.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
-    assert_eq!(left, Ok((MAX_SLOTS, 10)));
+    let remaining = database.main.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
+    assert_eq!(remaining, Ok((MAX_SLOTS, 10)));
 }
 
 #[test]

@@ -42,14 +42,14 @@ const OPERATIONS: &str = "
     change new
     history /p
     flush
-    notice
+    warning
 ";
 /// Operations of the next process.
-const NEXT_PROCESS: &str = "get s new\ntrusted /r\nchange new\nnotice";
+const NEXT_PROCESS: &str = "get s new\ntrusted /r\nchange new\nwarning";
 const NEXT_PROCESS_ANSWERS: &str = r#"get s new: 1 (version 1)
 trusted /r: Some("digest")
 change new: edit new /p/new "1" 644 > "2"
-notice: none
+warning: none
 "#;
 
 #[derive(Debug, PartialEq)]
@@ -62,7 +62,7 @@ enum DamageOutcome {
 }
 
 /// Uses a store until the damage was noticed and the next process finds what was stored.
-fn use_until_stable(folder: &Path, what: &str) -> DamageOutcome {
+fn use_until_stable(folder: &Path, case: &str) -> DamageOutcome {
     for _ in 0..4 {
         let answers = run_script(folder, OPERATIONS);
         if answers.contains("kept in memory") {
@@ -71,29 +71,29 @@ fn use_until_stable(folder: &Path, what: &str) -> DamageOutcome {
         if answers.contains("was moved to") {
             continue;
         }
-        assert!(answers.contains("\nget s new: 1 (version 1)\n"), "{what}: {answers}");
+        assert!(answers.contains("\nget s new: 1 (version 1)\n"), "{case}: {answers}");
         assert!(
             answers.contains("\n  Allow read Wild(\"*\") Approved(Everywhere)"),
-            "{what}: {answers}"
+            "{case}: {answers}"
         );
-        assert!(answers.contains("\ntrusted /r: Some(\"digest\")\n"), "{what}: {answers}");
+        assert!(answers.contains("\ntrusted /r: Some(\"digest\")\n"), "{case}: {answers}");
         assert!(
             answers.contains("\nchange new: edit new /p/new \"1\" 644 > \"2\"\n"),
-            "{what}: {answers}"
+            "{case}: {answers}"
         );
-        let recalled = run_script(folder, NEXT_PROCESS);
-        match aside(folder).is_empty() {
-            true if recalled == NEXT_PROCESS_ANSWERS => return DamageOutcome::Kept,
-            false if recalled == NEXT_PROCESS_ANSWERS => return DamageOutcome::SetAside,
-            true | false if recalled.contains("was moved to") => {}
+        let next_answers = run_script(folder, NEXT_PROCESS);
+        match files_moved_aside(folder).is_empty() {
+            true if next_answers == NEXT_PROCESS_ANSWERS => return DamageOutcome::Kept,
+            false if next_answers == NEXT_PROCESS_ANSWERS => return DamageOutcome::SetAside,
+            true | false if next_answers.contains("was moved to") => {}
             true | false => return DamageOutcome::Undetected,
         }
     }
-    panic!("{what}: the damage keeps coming back")
+    panic!("{case}: the damage keeps coming back")
 }
 
 /// Returns the files that were moved aside, without their logs.
-fn aside(folder: &Path) -> Vec<PathBuf> {
+fn files_moved_aside(folder: &Path) -> Vec<PathBuf> {
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let extension = |path: &PathBuf| path.extension().unwrap_or_default().to_owned();
     let is_aside = |name: &str| name.starts_with("corrupt-") && name.ends_with(char::is_numeric);
@@ -106,7 +106,7 @@ fn check(damage: impl Fn(&Path), expected: Expect) {
     damage(&folder.path().join("store.db"));
     let answers = run_script(
         folder.path(),
-        "get s slot1\nput s slot1 0 1\nnotice\nrestart\nnotice\nget s slot1",
+        "get s slot1\nput s slot1 0 1\nwarning\nrestart\nwarning\nget s slot1",
     );
     expected.assert_eq(&without_times(&answers));
 }
@@ -126,8 +126,8 @@ fn a_file_that_is_not_a_database_is_set_aside() {
         expect![[r#"
             get s slot1: nothing
             put s slot1 0 1: done
-            notice: The store DATA/store.db was damaged (file is not a database), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
-            notice: none
+            warning: The store DATA/store.db was damaged (file is not a database), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
+            warning: none
             get s slot1: 1 (version 1)
         "#]],
     );
@@ -144,8 +144,8 @@ fn another_programs_database_is_set_aside() {
         expect![[r#"
             get s slot1: nothing
             put s slot1 0 1: done
-            notice: The store DATA/store.db was damaged (table calls already exists), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
-            notice: none
+            warning: The store DATA/store.db was damaged (table calls already exists), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
+            warning: none
             get s slot1: 1 (version 1)
         "#]],
     );
@@ -161,8 +161,8 @@ fn a_file_with_a_missing_table_is_set_aside() {
         expect![[r#"
             get s slot1: nothing
             put s slot1 0 1: done
-            notice: The store DATA/store.db was damaged (the table trust has unexpected columns), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
-            notice: none
+            warning: The store DATA/store.db was damaged (the table trust has unexpected columns), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
+            warning: none
             get s slot1: 1 (version 1)
         "#]],
     );
@@ -179,8 +179,8 @@ fn an_invalid_value_is_dropped_alone() {
         expect![[r#"
             get s slot1: nothing
             put s slot1 0 1: done
-            notice: none
-            notice: none
+            warning: none
+            warning: none
             get s slot1: 1 (version 1)
         "#]],
     );
@@ -202,8 +202,8 @@ fn a_log_without_its_file_is_ignored() {
         expect![[r#"
         get s slot1: nothing
         put s slot1 0 1: done
-        notice: none
-        notice: none
+        warning: none
+        warning: none
         get s slot1: 1 (version 1)
     "#]],
     );
@@ -216,8 +216,8 @@ fn an_empty_file_is_a_new_store() {
         expect![[r#"
         get s slot1: nothing
         put s slot1 0 1: done
-        notice: none
-        notice: none
+        warning: none
+        warning: none
         get s slot1: 1 (version 1)
     "#]],
     );
@@ -238,10 +238,10 @@ impl Rng {
 fn damage_copies(rounds: usize, set_aside: usize, damage: impl Fn(usize, &mut Vec<u8>)) {
     let original = tempfile::tempdir().unwrap();
     fill_store(original.path());
-    let sound = std::fs::read(original.path().join("store.db")).unwrap();
-    assert!(sound.len() > 100_000);
+    let intact = std::fs::read(original.path().join("store.db")).unwrap();
+    assert!(intact.len() > 100_000);
     let outcome = |round| {
-        let mut bytes = sound.clone();
+        let mut bytes = intact.clone();
         damage(round, &mut bytes);
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("store.db"), bytes).unwrap();
@@ -308,10 +308,10 @@ fn a_damaged_log_loses_only_itself() {
         }
         std::fs::write(&file, database).unwrap();
         std::fs::write(&log, bytes).unwrap();
-        let answers = run_script(folder.path(), "get s slot1\nnotice");
+        let answers = run_script(folder.path(), "get s slot1\nwarning");
         assert_eq!(
             answers,
-            format!("get s slot1: \"{}\" (version 1)\nnotice: none\n", "f".repeat(40))
+            format!("get s slot1: \"{}\" (version 1)\nwarning: none\n", "f".repeat(40))
         );
         assert_eq!(use_until_stable(folder.path(), &format!("round {round}")), DamageOutcome::Kept);
     }
@@ -337,9 +337,9 @@ fn damage_noticed_late_is_handled() {
         put s new 0 1
         start s/late bash
         run s/late
-        notice
+        warning
         trusted /p
-        notice
+        warning
         get s new
         put s new 0 2
         trust /p digest
@@ -348,20 +348,20 @@ fn damage_noticed_late_is_handled() {
         trusted /p
         get s new
         calls s
-        notice
+        warning
     ";
     expect![[r#"
         put s new 0 1: done
-        notice: none
+        warning: none
         trusted /p: None
-        notice: The store DATA/store.db was damaged (database disk image is malformed), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
+        warning: The store DATA/store.db was damaged (database disk image is malformed), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
         get s new: nothing
         put s new 0 2: done
         trusted /p: Some("digest")
         get s new: 2 (version 1)
         calls s:
           late bash completed "done" {"with":""} 
-        notice: none
+        warning: none
     "#]].assert_eq(&without_times(&run_script(folder.path(), script)));
 }
 
@@ -377,7 +377,7 @@ fn a_table_dropped_while_in_use_sets_the_file_aside() {
     assert_eq!(step("trusted /p"), "None");
     step("trust /p again");
     assert_eq!(step("trusted /p"), "Some(\"again\")");
-    assert!(step("notice").contains("the table trust has unexpected columns"));
+    assert!(step("warning").contains("the table trust has unexpected columns"));
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn other_processes_switch_to_the_new_file() {
         run_script(0, "trusted /p"),
         run_script(1, "put s new 0 3"),
         run_script(0, "get s new"),
-        run_script(1, "notice"),
+        run_script(1, "warning"),
         run_script(1, "trust /p digest"),
         run_script(0, "trusted /p"),
     ];
@@ -408,12 +408,12 @@ fn other_processes_switch_to_the_new_file() {
         0 trusted /p: None
         1 put s new 0 3: done
         0 get s new: 3 (version 1)
-        1 notice: none
+        1 warning: none
         1 trust /p digest: 
         0 trusted /p: Some("digest")
     "#]]
     .assert_eq(&answers.concat());
-    let aside = aside(folder.path());
+    let aside = files_moved_aside(folder.path());
     assert_eq!(aside.len(), 1);
     assert!(
         aside[0]
@@ -430,5 +430,5 @@ fn the_number_of_damaged_files_is_limited() {
         std::fs::remove_file(folder.path().join("store.db-wal")).ok();
         run_script(folder.path(), "put s k 0 1");
     }
-    assert_eq!(aside(folder.path()).len(), 4);
+    assert_eq!(files_moved_aside(folder.path()).len(), 4);
 }

@@ -23,7 +23,7 @@ const BEFORE: &str = r#"
 "#;
 const DURING: &str = r#"
     get s old
-    put s old 0 "blind"
+    put s old 0 "stale"
     put s old 1 "new"
     get s old
     put s fresh 0 1
@@ -39,14 +39,14 @@ const DURING: &str = r#"
     calls s
     change before
     edit during /p/a 2 3
-    begin open /p/b -
-    discard none /p/a 3
+    begin unfinished /p/b -
+    discard discarded /p/a 3
     change during
     history /p
     flush
-    notice
+    warning
 "#;
-const AFTER: &str = "get s old\nget s fresh\nremembered s /p\ntrusted /p\ncalls s\nhistory /p\nchange before\nnotice";
+const AFTER: &str = "get s old\nget s fresh\nremembered s /p\ntrusted /p\ncalls s\nhistory /p\nchange before\nwarning";
 
 /// Fills a store, causes a problem, uses the store, and checks that the file is unchanged.
 fn check<Guard>(cause: impl Fn(&Path) -> Guard, during: Expect) {
@@ -70,7 +70,7 @@ fn check<Guard>(cause: impl Fn(&Path) -> Guard, during: Expect) {
         history /p:
           edit before /p/a "" 644 > ""
         change before: edit before /p/a "1" 644 > "2"
-        notice: none
+        warning: none
     "#]]
     .assert_eq(&run_script(folder.path(), AFTER));
 }
@@ -84,7 +84,7 @@ fn a_newer_file_is_read_but_not_written() {
         },
         expect![[r#"
             get s old: "old" (version 1)
-            put s old 0 "blind": refused
+            put s old 0 "stale": refused
             put s old 1 "new": done
             get s old: "new" (version 2)
             put s fresh 0 1: done
@@ -99,10 +99,10 @@ fn a_newer_file_is_read_but_not_written() {
             change before: edit before /p/a "1" 644 > "2"
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > intended: -
+              edit unfinished /p/b - > intended: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
-            notice: The store DATA/store.db was written by a newer Helve (version 7; this one supports 3) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
+            warning: The store DATA/store.db was written by a newer Helve (version 7; this one supports 3) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
         "#]],
     );
 }
@@ -111,6 +111,7 @@ fn a_newer_file_is_read_but_not_written() {
 fn an_old_journal_is_migrated() {
     let folder = tempfile::tempdir().unwrap();
     run_script(folder.path(), "edit whole /p/a 1 2\nbegin half /p/a 2");
+    // Version 2 did not record the intended result of an interrupted call.
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
     let older = "ALTER TABLE journal_files DROP COLUMN meant; ALTER TABLE journal_files DROP COLUMN left_mode; PRAGMA user_version = 2";
     connection.execute_batch(older).unwrap();
@@ -119,11 +120,11 @@ fn an_old_journal_is_migrated() {
         change whole: edit whole /p/a "1" 644 > "2"
         change half: edit half /p/a "2" 644 > lost
         change new: edit new /p/a "2" 644 > "3"
-        notice: none
+        warning: none
     "#]]
     .assert_eq(&run_script(
         folder.path(),
-        "change whole\nchange half\nedit new /p/a 2 3\nchange new\nnotice",
+        "change whole\nchange half\nedit new /p/a 2 3\nchange new\nwarning",
     ));
 }
 
@@ -147,7 +148,7 @@ fn an_old_file_is_migrated() {
         history /p:
           edit after /p/a "" 644 > ""
         change before: nothing
-        notice: none
+        warning: none
     "#]]
     .assert_eq(&run_script(folder.path(), &format!("history /p\nedit after /p/a 1 2\n{AFTER}")));
 }
@@ -182,7 +183,7 @@ fn a_file_locked_for_writing_is_read() {
         },
         expect![[r#"
             get s old: "old" (version 1)
-            put s old 0 "blind": refused
+            put s old 0 "stale": refused
             put s old 1 "new": done
             get s old: "new" (version 2)
             put s fresh 0 1: done
@@ -197,10 +198,10 @@ fn a_file_locked_for_writing_is_read() {
             change before: edit before /p/a "1" 644 > "2"
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > intended: -
+              edit unfinished /p/b - > intended: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
-            notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
+            warning: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
     );
 }
@@ -216,7 +217,7 @@ fn an_exclusively_locked_file_is_left_alone() {
         },
         expect![[r#"
             get s old: nothing
-            put s old 0 "blind": done
+            put s old 0 "stale": done
             put s old 1 "new": done
             get s old: "new" (version 2)
             put s fresh 0 1: done
@@ -229,9 +230,9 @@ fn an_exclusively_locked_file_is_left_alone() {
             change before: nothing
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > intended: -
+              edit unfinished /p/b - > intended: -
               edit during /p/a "" 644 > ""
-            notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
+            warning: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
     );
 }
@@ -247,7 +248,7 @@ fn a_process_stuck_while_opening_is_not_awaited() {
         },
         expect![[r#"
             get s old: nothing
-            put s old 0 "blind": done
+            put s old 0 "stale": done
             put s old 1 "new": done
             get s old: "new" (version 2)
             put s fresh 0 1: done
@@ -260,9 +261,9 @@ fn a_process_stuck_while_opening_is_not_awaited() {
             change before: nothing
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > intended: -
+              edit unfinished /p/b - > intended: -
               edit during /p/a "" 644 > ""
-            notice: The store DATA/store.db is locked by another program (another process has been opening it for too long), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
+            warning: The store DATA/store.db is locked by another program (another process has been opening it for too long), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
     );
 }
@@ -271,11 +272,11 @@ fn a_process_stuck_while_opening_is_not_awaited() {
 fn without_a_folder_the_store_is_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("file"), "").unwrap();
-    let answers = run_script(&folder.path().join("file/data"), "put s k 0 1\nget s k\nnotice");
+    let answers = run_script(&folder.path().join("file/data"), "put s k 0 1\nget s k\nwarning");
     expect![[r#"
         put s k 0 1: done
         get s k: 1 (version 1)
-        notice: The store DATA/store.db cannot be written (Not a directory (os error 20)), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
+        warning: The store DATA/store.db cannot be written (Not a directory (os error 20)), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
     "#]].assert_eq(&answers);
 }
 
@@ -283,11 +284,11 @@ fn without_a_folder_the_store_is_in_memory() {
 fn with_a_directory_in_its_place_the_store_is_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("store.db/inside")).unwrap();
-    let answers = run_script(folder.path(), "put s k 0 1\nget s k\nnotice");
+    let answers = run_script(folder.path(), "put s k 0 1\nget s k\nwarning");
     expect![[r#"
         put s k 0 1: done
         get s k: 1 (version 1)
-        notice: The store DATA/store.db cannot be written (it is not a file), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
+        warning: The store DATA/store.db cannot be written (it is not a file), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
     "#]].assert_eq(&answers);
 }
 
@@ -297,18 +298,18 @@ fn a_full_disk_moves_the_store_to_memory() {
     run_script(folder.path(), BEFORE);
     let mut worker =
         super::super::worker::StoreWorker::new(folder.path().into(), Duration::from_millis(50));
-    let place = |database: &Database| Ok(database.location);
-    assert!(matches!(worker.attempt(place).unwrap(), Location::File(_)));
+    let location = |database: &Database| Ok(database.location);
+    assert!(matches!(worker.attempt(location).unwrap(), Location::File(_)));
     worker.attempt(|database| database.main.execute_batch("PRAGMA max_page_count = 1")).unwrap();
     let large = format!("\"{}\"", "x".repeat(1 << 20));
     let put =
         worker.attempt(|database| super::super::slots::put(database, "s", "large", 0, &large));
     assert!(put.unwrap());
-    assert_eq!(worker.attempt(place).unwrap(), Location::Memory);
+    assert_eq!(worker.attempt(location).unwrap(), Location::Memory);
     let old = worker.attempt(|database| super::super::slots::get(database, "s", "old")).unwrap();
     assert_eq!(old, Some((1, "old".into())));
-    let notice = worker.notice(Default::default()).unwrap();
-    expect!["The store DATA/store.db cannot be written (database or disk is full), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&notice.replace(folder.path().to_str().unwrap(), "DATA"));
+    let warning = worker.pending_warning(Default::default()).unwrap();
+    expect!["The store DATA/store.db cannot be written (database or disk is full), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&warning.replace(folder.path().to_str().unwrap(), "DATA"));
 }
 
 #[test]
@@ -321,7 +322,7 @@ fn a_removed_file_is_created_again() {
     std::fs::remove_file(open::file_in(folder.path())).unwrap();
     std::fs::remove_file(folder.path().join("store.db-wal")).unwrap();
     assert_eq!(step("put s other 0 2"), "done");
-    assert_eq!(step("notice"), "none");
+    assert_eq!(step("warning"), "none");
     drop(store);
     assert_eq!(run_script(folder.path(), "get s other"), "get s other: 2 (version 1)\n");
 }

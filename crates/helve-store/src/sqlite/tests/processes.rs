@@ -74,12 +74,12 @@ fn a_killed_process_loses_no_acknowledged_write() {
             }
         });
     }
-    for until in [1, 10, 100, 300] {
+    for kill_after in [1, 10, 100, 300] {
         let folder = tempfile::tempdir().unwrap();
         let test = "sqlite::tests::processes::a_killed_process_loses_no_acknowledged_write";
         let mut child = run_in_process(test, folder.path(), "");
         let mut lines = lines(&mut child);
-        let last: u64 = lines.nth(until - 1).unwrap().parse().unwrap();
+        let last: u64 = lines.nth(kill_after - 1).unwrap().parse().unwrap();
         assert!(folder.path().join("store.db-wal").exists());
         child.kill().unwrap();
         child.wait().unwrap();
@@ -175,8 +175,8 @@ fn calls_of_dead_processes_are_interrupted() {
     assert_eq!(locks(), 0);
 }
 
-/// The content of a file before the call with this number.
-fn old(number: usize) -> Bytes {
+/// Returns the content of the file before the call with this number.
+fn content_before(number: usize) -> Bytes {
     format!("before {number}\n").repeat(number % 700 * 10).into()
 }
 
@@ -192,19 +192,22 @@ fn a_killed_process_has_recorded_the_before_images() {
         let store = SqliteStore::at(folder.into());
         return block_on(async {
             for number in 1.. {
-                let id = begin(&store, &number.to_string(), old(number)).await;
+                let id = begin(&store, &number.to_string(), content_before(number)).await;
                 // From here on the file may be changed.
                 print(number);
-                store.mark_applied(id, &[Some(super::image(old(number + 1)))]).await.unwrap();
+                store
+                    .mark_applied(id, &[Some(super::image(content_before(number + 1)))])
+                    .await
+                    .unwrap();
             }
         });
     }
-    for until in [1, 2, 50, 200] {
+    for kill_after in [1, 2, 50, 200] {
         let folder = tempfile::tempdir().unwrap();
         let test = "sqlite::tests::processes::a_killed_process_has_recorded_the_before_images";
         let mut child = run_in_process(test, folder.path(), "");
         let mut lines = lines(&mut child);
-        let last: usize = lines.nth(until - 1).unwrap().parse().unwrap();
+        let last: usize = lines.nth(kill_after - 1).unwrap().parse().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         let last = lines.last().map_or(last, |line| line.parse().unwrap());
@@ -213,10 +216,10 @@ fn a_killed_process_has_recorded_the_before_images() {
         for number in 1..=last {
             let change = block_on(store.change(&number.to_string())).unwrap().unwrap();
             let [file] = change.files.as_slice() else { panic!("not one file: {change:?}") };
-            let before = Some(FileImage::new(old(number), 0o755));
+            let before = Some(FileImage::new(content_before(number), 0o755));
             assert_eq!(file.before, before, "{number} of {last}");
             // Only the last call can have been killed before its result was recorded.
-            let expected = AfterImage::Known(Some(super::image(old(number + 1))));
+            let expected = AfterImage::Known(Some(super::image(content_before(number + 1))));
             assert!(file.after == expected || number == last, "{number} of {last}");
         }
         assert_eq!(block_on(store.pending_warning()), None);
@@ -250,11 +253,11 @@ fn a_kill_before_the_result_is_recorded_leaves_the_intended_change() {
         change half: edit half /p/a "2" 644 > intended: -
         change new: edit new /p/b - > intended: -
         change whole: edit whole /p/a "1" 644 > "2"
-        notice: none
+        warning: none
     "#]]
     .assert_eq(&run_script(
         folder.path(),
-        "history /p\nchange half\nchange new\nchange whole\nnotice",
+        "history /p\nchange half\nchange new\nchange whole\nwarning",
     ));
 }
 
@@ -283,8 +286,8 @@ fn processes_share_a_journal() {
     for child in &mut children {
         let output: Vec<_> = lines(child).collect();
         assert!(child.wait().unwrap().success());
-        let [process, notice] = output.as_slice() else { panic!("{output:?}") };
-        assert_eq!(notice, "");
+        let [process, warning] = output.as_slice() else { panic!("{output:?}") };
+        assert_eq!(warning, "");
         for number in 0..EACH {
             let change = block_on(store.change(&format!("{process}/{number}"))).unwrap();
             assert_eq!(change.is_some(), number % 4 != 0);
@@ -343,12 +346,12 @@ fn a_full_disk_keeps_slots_in_memory() {
             .collect();
         let output = run_script(folder, &script);
         assert_eq!(output.matches(": done").count(), 100, "{output}");
-        return print(run_script(folder, &(script + "get s k1\nnotice")).lines().last().unwrap());
+        return print(run_script(folder, &(script + "get s k1\nwarning")).lines().last().unwrap());
     }
     let folder = tempfile::tempdir().unwrap();
     let test = "sqlite::tests::processes::a_full_disk_keeps_slots_in_memory";
     let mut child = run_in_process(test, folder.path(), "trap '' XFSZ; ulimit -f 128");
     let output: Vec<_> = lines(&mut child).collect();
     assert!(child.wait().unwrap().success());
-    expect!["notice: The store DATA/store.db cannot be written (disk I/O error), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&output.join("\n"));
+    expect!["warning: The store DATA/store.db cannot be written (disk I/O error), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&output.join("\n"));
 }

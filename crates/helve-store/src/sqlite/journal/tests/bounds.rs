@@ -20,7 +20,7 @@ fn database_with(folder: &Path, entries: &[(i64, usize)]) -> Database {
         let bytes = noise(u64::try_from(call).unwrap(), *length);
         let mut entry = entry(&call.to_string(), &[("/p/a", Some(bytes.clone()))]);
         entry.at = unsigned(now() - hours * HOUR);
-        let images = [Some(StoredImage::of(&image(bytes.clone())))];
+        let images = [Some(NewImage::of(&image(bytes.clone())))];
         entries::begin(&database, &folder_in(folder), &entry, &images).unwrap();
     }
     set_last_sweep(&database, 1);
@@ -115,20 +115,23 @@ fn one_process_sweeps_per_hour_unless_much_is_added() {
     let folder = tempfile::tempdir().unwrap();
     let database = database_with(folder.path(), &[(31 * 24, 10), (31 * 24, 10), (0, 10)]);
     let images = folder_in(folder.path());
-    let sweeps = |schedule: &mut SweepSchedule, bytes: u64| {
+    // Returns the number of steps that a process does after adding this many bytes.
+    let steps = |schedule: &mut SweepSchedule, bytes: u64| {
         schedule.record_added(database.location, bytes);
-        (0..9).filter(|_| schedule.is_due() && schedule.advance(&database, &images).is_ok()).count()
+        (0..9)
+            .filter(|_| schedule.has_work() && schedule.advance(&database, &images).is_ok())
+            .count()
     };
     let (mut first, mut second) = (SweepSchedule::default(), SweepSchedule::default());
-    assert_eq!(sweeps(&mut first, 10), 2);
+    assert_eq!(steps(&mut first, 10), 2);
     assert_eq!(remaining(&database), "2 (1 images)");
     // The second process finds that the sweep was done, and does not try again.
-    assert_eq!([sweeps(&mut second, 10), sweeps(&mut second, 10)], [1, 0]);
-    assert_eq!([sweeps(&mut second, 64 << 20), sweeps(&mut second, 10)], [2, 0]);
+    assert_eq!([steps(&mut second, 10), steps(&mut second, 10)], [1, 0]);
+    assert_eq!([steps(&mut second, 64 << 20), steps(&mut second, 10)], [2, 0]);
     database.main.execute("UPDATE sweeps SET at = at - ?1", [HOUR]).unwrap();
-    assert_eq!([sweeps(&mut first, 10), sweeps(&mut SweepSchedule::default(), 10)], [0, 2]);
+    assert_eq!([steps(&mut first, 10), steps(&mut SweepSchedule::default(), 10)], [0, 2]);
     database.main.execute("UPDATE sweeps SET at = at + ?1", [9 * HOUR]).unwrap();
-    assert_eq!(sweeps(&mut SweepSchedule::default(), 10), 2);
+    assert_eq!(steps(&mut SweepSchedule::default(), 10), 2);
 }
 
 #[test]
@@ -141,7 +144,7 @@ fn a_clock_that_jumps_expires_nothing() {
         set_last_sweep(&database, hours);
         let mut schedule = SweepSchedule::default();
         schedule.record_added(database.location, 10);
-        while schedule.is_due() {
+        while schedule.has_work() {
             schedule.advance(&database, &images).unwrap();
         }
         remaining(&database)
@@ -205,7 +208,7 @@ fn unused_files_are_removed_after_a_while() {
     std::fs::File::options().write(true).open(&needed[0]).unwrap().set_modified(long_ago).unwrap();
     let mut schedule = SweepSchedule::default();
     schedule.record_added(database.location, 1);
-    while schedule.is_due() {
+    while schedule.has_work() {
         schedule.advance(&database, &images).unwrap();
     }
     let mut files = files_in(folder.path());
@@ -229,8 +232,8 @@ fn in_memory_there_are_no_files_and_smaller_limits() {
     assert!((0..10_000).any(|_| calls() == 4), "{}", calls());
     assert_eq!(change(&store, "8")[0].after, known_image(&noise(9, 12 << 20)));
     assert_eq!(files_in(folder.path()), Vec::<PathBuf>::new());
-    let notice = block_on(store.pending_warning()).unwrap();
-    assert!(notice.contains("trust and the undo journal are kept in memory"), "{notice}");
+    let warning = block_on(store.pending_warning()).unwrap();
+    assert!(warning.contains("trust and the undo journal are kept in memory"), "{warning}");
     drop(store);
     let store = SqliteStore::at(folder.path().into());
     assert_eq!(block_on(store.change("8")).unwrap(), None);
