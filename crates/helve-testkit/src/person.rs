@@ -42,8 +42,8 @@ fn format_ask(ask: &Ask) -> String {
         let tool = part.tool.as_ref().map(|tool| format!(" by {tool}")).unwrap_or_default();
         let lasting = match &part.remember_as {
             None => String::new(),
-            Some(Pattern::Exact(_)) => " [lasting: this]".into(),
-            Some(pattern) => format!(" [lasting: {}]", pattern.as_str()),
+            Some(Pattern::Exact(_)) => " [lasting approval: exactly this]".into(),
+            Some(pattern) => format!(" [lasting approval: {}]", pattern.as_str()),
         };
         text.push_str(&format!(
             "{} {}{tool}{lasting}\n",

@@ -18,7 +18,7 @@ use crate::words::change::{change_summary, line_counts};
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Args {
-    /// The call to undo, default the last one that changed a file
+    /// The call to undo; by default the last one that changed a file
     call: Option<String>,
     /// Show what would change, and change nothing
     #[serde(default)]
@@ -68,9 +68,9 @@ fn answer(undone: Undone) -> ToolOutput {
             let text = format!("Undoing {undone_call} would make these changes:{notes}\n\n{all}");
             ToolOutput::text("undo (dry run)", text)
         }
-        UndoResult::Written { diffs, made } => {
+        UndoResult::Written { diffs, applied } => {
             let first = format!("Undid {undone_call}: {}.{notes}", line_counts(&diffs));
-            ToolOutput::text("undo", change_summary(&first, &made, &diffs))
+            ToolOutput::text("undo", change_summary(&first, &applied, &diffs))
                 .with_metadata("undone", change.call)
         }
     }
@@ -116,17 +116,17 @@ fn error(error: UndoError) -> ToolError {
         }
         UndoError::Interrupted { display_path, diff } => {
             let why = "The call was interrupted, and the file has been changed by others since then.";
-            unknown_author(&display_path, why, &diff)
+            inseparable_changes_error(&display_path, why, &diff)
         }
         UndoError::Forgotten { display_path, diff } => {
             let why = "The content that the call wrote is no longer known, so later changes by others cannot be separated from it.";
-            unknown_author(&display_path, why, &diff)
+            inseparable_changes_error(&display_path, why, &diff)
         }
     }
 }
 
-/// Words the error for a file in which the changes of the call cannot be separated from those of others.
-fn unknown_author(display_path: &str, why: &str, diff: &UnifiedDiff) -> ToolError {
+/// Returns the error for a file in which the changes of the call cannot be separated from those of others.
+fn inseparable_changes_error(display_path: &str, why: &str, diff: &UnifiedDiff) -> ToolError {
     let message = format!(
         "{display_path}: {why} Nothing was written. Changes from before the call until now:\n{}",
         diff.text.trim_end()

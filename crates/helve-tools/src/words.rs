@@ -26,7 +26,7 @@ pub(crate) fn clip(text: &str) -> String {
     format!("{}{dots}", visible::escape_line(short))
 }
 
-/// Words the error for a file that does not exist.
+/// Returns the error for a file that does not exist.
 pub(crate) fn missing_file(missing: &MissingFile) -> ToolError {
     let message = format!("{} does not exist.", missing.display_path);
     let error = ToolError::new(ErrorKind::NotFound, message);

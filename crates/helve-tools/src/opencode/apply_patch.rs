@@ -35,7 +35,7 @@ impl Tool for ApplyPatch {
 }
 
 fn answer(applied: PatchApplied) -> ToolOutput {
-    let PatchApplied { files, inexact, diffs, made, errors } = applied;
+    let PatchApplied { files, inexact, diffs, applied, errors } = applied;
     let mut first = format!("Applied the patch: {}.", line_counts(&diffs));
     for file in &files {
         first.push_str(&format!("\n{}", file_line(file)));
@@ -46,7 +46,7 @@ fn answer(applied: PatchApplied) -> ToolOutput {
     }
     let title = format!("{} {}", files.len(), if files.len() == 1 { "file" } else { "files" });
     let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
-    let text = change_summary(&first, &made, &diffs) + &introduced_errors_text(&errors);
+    let text = change_summary(&first, &applied, &diffs) + &introduced_errors_text(&errors);
     ToolOutput::text(title, text).with_metadata("diff", all)
 }
 
@@ -77,11 +77,11 @@ mod tests {
         check(
             &format!("{files}{}", patch(text)),
             expect![[r#"
-                edit new.txt by apply_patch [lasting: this]
-                edit a.txt by apply_patch [lasting: this]
-                edit old.txt by apply_patch [lasting: this]
-                edit from.txt by apply_patch [lasting: this]
-                edit to.txt by apply_patch [lasting: this]
+                edit new.txt by apply_patch [lasting approval: exactly this]
+                edit a.txt by apply_patch [lasting approval: exactly this]
+                edit old.txt by apply_patch [lasting approval: exactly this]
+                edit from.txt by apply_patch [lasting approval: exactly this]
+                edit to.txt by apply_patch [lasting approval: exactly this]
                 --- /dev/null
                 +++ new.txt
                 @@ -0,0 +1 @@

@@ -49,20 +49,20 @@ impl Tool for EditTool {
     }
 }
 
-/// Words the result of `edit` and `multiedit`.
+/// Formats the result of `edit` and `multiedit`.
 pub(super) fn answer(edited: Edited) -> ToolOutput {
-    let Edited { display_path, created, had_changed, changes, diff, made, errors } = edited;
-    let word = if created { "Created" } else { "Edited" };
+    let Edited { display_path, created, had_changed, changes, diff, applied, errors } = edited;
+    let verb = if created { "Created" } else { "Edited" };
     let diffs = [diff];
-    let mut first = format!("{word} {display_path}: {}.", line_counts(&diffs));
+    let mut first = format!("{verb} {display_path}: {}.", line_counts(&diffs));
     if had_changed {
         first.push_str(&format!(
             "\n{display_path} had changed since you read it; oldString was still there."
         ));
     }
     first.push_str(&each_change(&changes));
-    let text = change_summary(&first, &made, &diffs) + &introduced_errors_text(&errors);
-    let rebased = made.written.iter().any(|written| written.rebased);
+    let text = change_summary(&first, &applied, &diffs) + &introduced_errors_text(&errors);
+    let rebased = applied.written.iter().any(|written| written.rebased);
     let [diff] = diffs;
     ToolOutput::text(display_path, text)
         .with_metadata("rebased", rebased)
@@ -72,21 +72,21 @@ pub(super) fn answer(edited: Edited) -> ToolOutput {
 /// The number of replacements and the tolerances of each edit, if there is something to say.
 fn each_change(changes: &[EditChange]) -> String {
     let mut text = String::new();
-    let several = changes.len() > 1;
+    let has_several = changes.len() > 1;
     for (index, change) in changes.iter().enumerate() {
-        let which = if several { format!("Edit {}: ", index + 1) } else { String::new() };
-        if several || change.count > 1 {
+        let prefix = if has_several { format!("Edit {}: ", index + 1) } else { String::new() };
+        if has_several || change.count > 1 {
             let places = if change.count == 1 { "occurrence" } else { "occurrences" };
-            text.push_str(&format!("\n{which}{} {places} replaced.", change.count));
+            text.push_str(&format!("\n{prefix}{} {places} replaced.", change.count));
         }
         if let Some(how) = tolerances_text(change.tolerances.iter()) {
-            text.push_str(&format!("\n{which}{how}"));
+            text.push_str(&format!("\n{prefix}{how}"));
         }
     }
     text
 }
 
-/// Words the reason for which `edit` or `multiedit` changed nothing.
+/// Returns the error for an `edit` or `multiedit` that changed nothing.
 pub(super) fn error(error: EditError) -> ToolError {
     let invalid = |message: String| ToolError::new(ErrorKind::InvalidArgs, message);
     match error {

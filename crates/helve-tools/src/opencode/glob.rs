@@ -45,22 +45,22 @@ impl Tool for Glob {
 
 fn answer(found: &FoundFiles) -> ToolOutput {
     let FoundFiles { files, searched } = found;
-    let (counts, shown) = (&searched.counts, files.len() as u64);
+    let (counts, shown_count) = (&searched.counts, files.len() as u64);
     let paths: Vec<String> = files.iter().map(|file| searched.absolute(&file.path)).collect();
     let text = if paths.is_empty() { "No files found".into() } else { paths.join("\n") };
-    let mut all = Vec::new();
-    if shown < counts.files {
+    let mut all_notes = Vec::new();
+    if shown_count < counts.files {
         let at_least = if counts.ended == WalkEnd::Deadline { "at least " } else { "" };
         let files = count(counts.files, "file", "files");
-        all.push(format!(
-            "Showing {shown} of {at_least}{files}, newest first. Use a narrower path or pattern to see others."
+        all_notes.push(format!(
+            "Showing {shown_count} of {at_least}{files}, newest first. Use a narrower path or pattern to see others."
         ));
     }
-    all.extend(notes(searched, SearchScope::Names, &SEARCH_TERMS));
-    let is_cut = shown < counts.files || counts.ended == WalkEnd::Deadline;
-    let text = format!("{text}{}", notes_text(&all));
+    all_notes.extend(notes(searched, SearchScope::Names, &SEARCH_TERMS));
+    let is_cut = shown_count < counts.files || counts.ended == WalkEnd::Deadline;
+    let text = format!("{text}{}", notes_text(&all_notes));
     ToolOutput::text(searched.path.display(), text)
-        .with_metadata("count", shown)
+        .with_metadata("count", shown_count)
         .with_metadata("truncated", is_cut)
 }
 
@@ -185,8 +185,8 @@ dist/
                 !! Denied
                 A rule forbids this: glob secret* (rule glob "secret*": deny, set by the program). It cannot be approved.
                 Continue without it, or tell the user which rule blocks it.
-                external_directory /other/* [lasting: /other/*]
-                glob * [lasting: this]
+                external_directory /other/* [lasting approval: /other/*]
+                glob * [lasting approval: exactly this]
                 -> Yes(Session)
                 == /other
                 /other/x

@@ -91,15 +91,15 @@ fn shape(args: &Args) -> ResultShape {
 fn answer(args: &Args, found: &Matches) -> ToolOutput {
     let Matches { hits, searched } = found;
     let counts = &searched.counts;
-    let (text, rest) = match args.output {
+    let (text, omitted_note) = match args.output {
         _ if counts.matches == 0 => ("No files found".into(), None),
         OutputMode::Content => content(hits, searched),
         OutputMode::Files | OutputMode::Counts => files(args.output, hits, searched),
     };
-    let mut all: Vec<String> = rest.into_iter().collect();
-    let is_cut = !all.is_empty() || counts.ended == WalkEnd::Deadline;
-    all.extend(notes(searched, SearchScope::Contents, &SEARCH_TERMS));
-    let text = format!("{text}{}", notes_text(&all));
+    let is_cut = omitted_note.is_some() || counts.ended == WalkEnd::Deadline;
+    let search_notes = notes(searched, SearchScope::Contents, &SEARCH_TERMS);
+    let all_notes: Vec<String> = omitted_note.into_iter().chain(search_notes).collect();
+    let text = format!("{text}{}", notes_text(&all_notes));
     ToolOutput::text(&*args.pattern, text)
         .with_metadata("matches", counts.matches)
         .with_metadata("truncated", is_cut)
@@ -109,7 +109,7 @@ fn answer(args: &Args, found: &Matches) -> ToolOutput {
 fn content(hits: &[MatchedFile], searched: &SearchSummary) -> (String, Option<String>) {
     let counts = &searched.counts;
     let mut text = heading(counts, &count(counts.matches, "match", "matches"));
-    let mut shown = 0;
+    let mut shown_count = 0;
     for hit in hits {
         text.push_str(&format!("\n\n{}:", searched.absolute(&hit.path)));
         let mut last: Option<&MatchedLine> = None;
@@ -126,16 +126,16 @@ fn content(hits: &[MatchedFile], searched: &SearchSummary) -> (String, Option<St
             let more = count(hit.matches - listed, "more match", "more matches");
             text.push_str(&format!("\n  … {more} in this file"));
         }
-        shown += listed;
+        shown_count += listed;
     }
-    let rest = (shown < counts.matches).then(|| {
+    let omitted_note = (shown_count < counts.matches).then(|| {
         let files = count(counts.files, "file", "files");
         format!(
-            "Showing {shown} of {} matches in {files}, newest files first. Narrow path, include or pattern to see others.",
+            "Showing {shown_count} of {} matches in {files}, newest files first. Narrow path, include or pattern to see others.",
             counts.matches
         )
     });
-    (text, rest)
+    (text, omitted_note)
 }
 
 fn line_text(line: &MatchedLine) -> String {
@@ -168,11 +168,11 @@ fn files(
             text.push_str(&format!(": {}", hit.matches));
         }
     }
-    let shown = hits.len() as u64;
-    let rest = (shown < counts.files).then(|| {
-        format!("Showing {shown} of {files}, newest first. Narrow path, include or pattern to see others.")
+    let shown_count = hits.len() as u64;
+    let omitted_note = (shown_count < counts.files).then(|| {
+        format!("Showing {shown_count} of {files}, newest first. Narrow path, include or pattern to see others.")
     });
-    (text, rest)
+    (text, omitted_note)
 }
 
 fn heading(counts: &SearchCounts, what: &str) -> String {

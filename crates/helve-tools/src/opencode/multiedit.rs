@@ -71,7 +71,7 @@ mod tests {
         check(
             "--- reply once\n--- file a.rs\nfn a() {\r\n    1\n}\n--- call edit {\"filePath\": \"a.rs\", \"oldString\": \"    1\", \"newString\": \"    2\"}\n",
             expect![[r#"
-                edit a.rs [lasting: this]
+                edit a.rs [lasting approval: exactly this]
                 --- a.rs
                 +++ a.rs
                 @@ -1,3 +1,3 @@
@@ -367,7 +367,7 @@ one
 --- call edit {"filePath": "a.txt", "oldString": "one", "newString": "two"}
 "#,
             expect![[r#"
-                edit a.txt [lasting: this]
+                edit a.txt [lasting approval: exactly this]
                 --- a.txt
                 +++ a.txt
                 @@ -1 +1 @@

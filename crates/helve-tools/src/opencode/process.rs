@@ -203,7 +203,7 @@ fn state_line(watched: &WatchResult) -> String {
 }
 
 fn wait_text(outcome: WaitOutcome, until: &WaitCondition, timeout: Duration) -> String {
-    let (what, past, verb) = match until {
+    let (subject, past, verb) = match until {
         WaitCondition::Text(text) => (format!("the text {}", clip(text)), "appeared", "appear"),
         WaitCondition::Port(port) => (format!("port {port}"), "is listening", "start listening"),
         WaitCondition::Now | WaitCondition::Ended | WaitCondition::AllEnded => {
@@ -211,10 +211,12 @@ fn wait_text(outcome: WaitOutcome, until: &WaitCondition, timeout: Duration) -> 
         }
     };
     match outcome {
-        WaitOutcome::Met => format!("{what} {past}"),
-        WaitOutcome::Impossible => format!("{what} cannot {verb} any more: the program has ended"),
+        WaitOutcome::Met => format!("{subject} {past}"),
+        WaitOutcome::Impossible => {
+            format!("{subject} cannot {verb} any more: the program has ended")
+        }
         WaitOutcome::Deadline => format!(
-            "{what} did not {verb} within {} ms; wait again, or end the program with kill",
+            "{subject} did not {verb} within {} ms; wait again, or end the program with kill",
             timeout.as_millis()
         ),
     }

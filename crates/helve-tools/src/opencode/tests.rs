@@ -12,38 +12,38 @@ use super::{DIALECT, tools};
 #[test]
 fn documented_answers_are_current() {
     let page = expect_file!["../../../../docs/wrong-calls.md"];
-    let fresh = with_answers(&page.data());
-    page.assert_eq(&fresh);
+    let updated = with_answers(&page.data());
+    page.assert_eq(&updated);
 }
 
-/// The page with current answers.
+/// Returns the page with the answers that the tools give now.
 fn with_answers(page: &str) -> String {
-    let (mut fresh, mut fixture, mut block) = (String::new(), String::new(), Block::None);
+    let (mut updated, mut fixture, mut block) = (String::new(), String::new(), Block::None);
     for line in page.split_inclusive('\n') {
         match (line.trim_end(), block) {
             ("```fixture", Block::None) => {
                 fixture.clear();
                 block = Block::Fixture;
-                fresh.push_str(line);
+                updated.push_str(line);
             }
             ("```text", Block::None) => {
                 block = Block::Answer;
-                fresh.push_str(line);
-                fresh.push_str(&helve_testkit::run(&DIALECT, tools(Arc::new(NoMedia)), &fixture));
+                updated.push_str(line);
+                updated.push_str(&helve_testkit::run(&DIALECT, tools(Arc::new(NoMedia)), &fixture));
             }
             ("```", _) => {
                 block = Block::None;
-                fresh.push_str(line);
+                updated.push_str(line);
             }
             (_, Block::Fixture) => {
                 fixture.push_str(line);
-                fresh.push_str(line);
+                updated.push_str(line);
             }
             (_, Block::Answer) => {}
-            (_, Block::None) => fresh.push_str(line),
+            (_, Block::None) => updated.push_str(line),
         }
     }
-    fresh
+    updated
 }
 
 #[derive(Clone, Copy)]

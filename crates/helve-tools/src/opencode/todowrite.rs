@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::ops::todo::{self, TodoItem, TodoList, TodoPriority, TodoStatus};
+use crate::words::count;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -21,7 +22,7 @@ struct TodoArgs {
     status: TodoStatus,
     #[serde(default)]
     priority: TodoPriority,
-    /// Your own name for it
+    /// Your own id for this todo
     #[serde(default)]
     id: Option<String>,
 }
@@ -47,8 +48,8 @@ impl Tool for TodoWrite {
 /// The list as JSON: the answer of both todo tools.
 pub(super) fn answer(todos: &TodoList) -> ToolOutput {
     let value = serde_json::json!(todos);
-    ToolOutput::text(format!("{} todos", todos.open_count()), format!("{value:#}"))
-        .with_metadata("todos", value)
+    let title = count(todos.open_count() as u64, "open todo", "open todos");
+    ToolOutput::text(title, format!("{value:#}")).with_metadata("todos", value)
 }
 
 #[cfg(test)]
@@ -66,9 +67,9 @@ mod tests {
 --- call todoread
 "#,
             expect![[r#"
-                == 0 todos
+                == 0 open todos
                 []
-                == 1 todos
+                == 1 open todo
                 [
                   {
                     "content": "a",
@@ -82,7 +83,7 @@ mod tests {
                     "id": "2"
                   }
                 ]
-                == 1 todos
+                == 1 open todo
                 [
                   {
                     "content": "a",
@@ -117,7 +118,7 @@ mod tests {
                 - todos[2].content: expected a string, found nothing
                 - todos[2].status: expected one of "pending", "in_progress", "completed", "cancelled", found nothing
                 Correct them and call again.
-                == 0 todos
+                == 0 open todos
                 []
             "#]],
         );

@@ -39,7 +39,7 @@ impl Tool for Write {
     }
 }
 
-/// Words the result. The model wrote the content itself, so the diff is left out.
+/// Formats the result. The model wrote the content itself, so the diff is left out.
 fn answer(outcome: WriteOutcome) -> ToolOutput {
     let file = match outcome {
         WriteOutcome::Unchanged { display_path } => {
@@ -48,11 +48,11 @@ fn answer(outcome: WriteOutcome) -> ToolOutput {
         }
         WriteOutcome::Written(file) => file,
     };
-    let word = if file.created { "Created" } else { "Wrote" };
+    let verb = if file.created { "Created" } else { "Wrote" };
     let diffs = [file.diff];
-    let first = format!("{word} {}: {}.", file.display_path, line_counts(&diffs));
+    let first = format!("{verb} {}: {}.", file.display_path, line_counts(&diffs));
     let [diff] = diffs;
-    let text = change_summary(&first, &file.made, &[]) + &introduced_errors_text(&file.errors);
+    let text = change_summary(&first, &file.applied, &[]) + &introduced_errors_text(&file.errors);
     ToolOutput::text(file.display_path, text).with_metadata("diff", diff.text)
 }
 
@@ -87,7 +87,7 @@ mod tests {
 --- call write {"filePath": "src/new.rs", "content": "fn a() {}\n"}
 "#,
             expect![[r#"
-                edit src/new.rs by write [lasting: this]
+                edit src/new.rs by write [lasting approval: exactly this]
                 --- /dev/null
                 +++ src/new.rs
                 @@ -0,0 +1 @@
@@ -261,7 +261,7 @@ one
 --- call write {"filePath": "/data/store.db", "content": "x"}
 "#,
             expect![[r#"
-                edit .git/hooks/pre-commit by write [lasting: this]
+                edit .git/hooks/pre-commit by write [lasting approval: exactly this]
                 --- /dev/null
                 +++ .git/hooks/pre-commit
                 @@ -0,0 +1 @@
@@ -271,7 +271,7 @@ one
                 !! Denied
                 This needs permission, and nobody can be asked here: edit .git/hooks/pre-commit (built-in rule edit ".git/*": ask).
                 No rule can allow it in advance: a person must approve it, or use --yes.
-                edit sub/.GIT/config by write [lasting: this]
+                edit sub/.GIT/config by write [lasting approval: exactly this]
                 --- /dev/null
                 +++ sub/.GIT/config
                 @@ -0,0 +1 @@
@@ -302,7 +302,7 @@ TOKEN=1
                 !! Denied
                 This failed. The reason cannot be shown, because reading the file needs permission.
                 Read the file first; that asks for permission.
-                read .env [lasting: this]
+                read .env [lasting approval: exactly this]
                 -> Unanswered
                 !! Denied
                 This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).

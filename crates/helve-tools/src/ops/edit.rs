@@ -51,7 +51,7 @@ pub(crate) struct Edited {
     pub(crate) had_changed: bool,
     pub(crate) changes: Vec<EditChange>,
     pub(crate) diff: UnifiedDiff,
-    pub(crate) made: AppliedChanges,
+    pub(crate) applied: AppliedChanges,
     pub(crate) errors: Vec<IntroducedError>,
 }
 
@@ -128,8 +128,8 @@ pub(crate) async fn edit(
         let old = old.clone();
         ctx.compute(move || plan.apply(old.as_deref()))
     };
-    let (applied, diff) = computing.await??;
-    let bytes = Bytes::from(applied.bytes);
+    let (edits, diff) = computing.await??;
+    let bytes = Bytes::from(edits.bytes);
     let drafts = [Draft { display_path: display_path.clone(), old, new: Some(bytes.clone()) }];
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
     let grant = ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?;
@@ -137,9 +137,9 @@ pub(crate) async fn edit(
     let created = base.is_none();
     let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
     let change = FileChange { path, base, kind, rebase: Rebase::Merge };
-    let made = ctx.files.commit(&grant, vec![change]).await?;
-    let (changes, errors) = (applied.changes, errors.await);
-    Ok(Edited { display_path, created, had_changed, changes, diff, made, errors })
+    let applied = ctx.files.commit(&grant, vec![change]).await?;
+    let (changes, errors) = (edits.changes, errors.await);
+    Ok(Edited { display_path, created, had_changed, changes, diff, applied, errors })
 }
 
 /// The edit as a value, so that the new content can be computed on another thread.
@@ -167,7 +167,7 @@ impl EditPlan {
     fn replace(&self, base: &[u8], skipped: usize) -> Result<AppliedEdits, EditError> {
         let edits: Vec<Edit<'_>> = self.replacements[skipped..]
             .iter()
-            .map(|each| Edit { old: &each.old, new: &each.new, all: each.all })
+            .map(|it| Edit { old: &it.old, new: &it.new, all: it.all })
             .collect();
         let refused = |index: usize, refusal| {
             let which = WhichEdit { index: skipped + index, count: self.replacements.len() };

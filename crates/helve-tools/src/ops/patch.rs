@@ -30,7 +30,7 @@ pub(crate) struct PatchApplied {
     /// Files whose hunks matched only with tolerances, in the order of the patch.
     pub(crate) inexact: Vec<(String, Vec<Tolerance>)>,
     pub(crate) diffs: Vec<UnifiedDiff>,
-    pub(crate) made: AppliedChanges,
+    pub(crate) applied: AppliedChanges,
     pub(crate) errors: Vec<IntroducedError>,
 }
 
@@ -72,12 +72,13 @@ pub(crate) enum PatchError {
     NotText {
         display_path: String,
     },
-    Misplaced {
+    /// The position of a hunk was not found, or is not clear.
+    NotPlaced {
         display_path: String,
         hunks: usize,
         error: PlacementError,
     },
-    /// A hunk matches with tolerances only, and the settings demand exact quotes.
+    /// A hunk matches only with tolerances, and the settings require exact matches.
     Inexact {
         display_path: String,
     },
@@ -137,8 +138,8 @@ pub(crate) async fn apply(
     let errors = syntax::find_errors(ctx, settings.syntax, drafts);
     let patched = files.iter().map(PendingFile::summary).collect();
     let changes = files.into_iter().map(|file| file.into_change(settings.links)).collect();
-    let made = ctx.files.commit(&grant, changes).await?;
-    Ok(PatchApplied { files: patched, inexact, diffs, made, errors: errors.await })
+    let applied = ctx.files.commit(&grant, changes).await?;
+    Ok(PatchApplied { files: patched, inexact, diffs, applied, errors: errors.await })
 }
 
 /// The files of a patch with the content they will have.
@@ -379,7 +380,7 @@ fn patched(
     let Ok(view) = View::new(&content) else {
         return Err(PatchError::NotText { display_path: display_path.into() });
     };
-    let patched = place::apply(&view, hunks).map_err(|error| PatchError::Misplaced {
+    let patched = place::apply(&view, hunks).map_err(|error| PatchError::NotPlaced {
         display_path: display_path.into(),
         hunks: hunks.len(),
         error,

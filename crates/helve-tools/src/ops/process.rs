@@ -11,7 +11,7 @@ use helve_text::cut::Limits;
 
 /// What to do with one program.
 pub(crate) enum ProcessRequest {
-    /// Returns the newest output, or the oldest after a cursor.
+    /// Returns the newest output, or the output that starts at a cursor.
     Read {
         cursor: Option<u64>,
     },

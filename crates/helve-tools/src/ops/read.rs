@@ -146,8 +146,15 @@ pub(crate) async fn read(
                 max_bytes: limits.bytes,
                 deadline: DEADLINE,
             };
-            let start = ctx.files.read_window(&grant, &path, request).await?;
-            let file = OpenFile { ctx, grant: &grant, path: &path, start: &start, window, limits };
+            let window_lines = ctx.files.read_window(&grant, &path, request).await?;
+            let file = OpenFile {
+                ctx,
+                grant: &grant,
+                path: &path,
+                window_lines: &window_lines,
+                window,
+                limits,
+            };
             file.read(media).await?
         }
     };
@@ -166,7 +173,7 @@ struct OpenFile<'a> {
     ctx: &'a ToolContext,
     grant: &'a Grant<'a>,
     path: &'a Resolved,
-    start: &'a WindowLines,
+    window_lines: &'a WindowLines,
     window: LineWindow,
     limits: ReadLimits,
 }
@@ -175,7 +182,7 @@ impl OpenFile<'_> {
     async fn read(&self, media: &dyn Media) -> Result<ReadContent, ReadError> {
         let display_path = self.path.display();
         // The content of a file counts more than its name.
-        let format = MediaFormat::of_content(&self.start.sample)
+        let format = MediaFormat::of_content(&self.window_lines.sample)
             .or_else(|| MediaFormat::of_name(display_path));
         if let Some(format) = format {
             let bytes = self.ctx.files.read_whole(self.grant, self.path, MAX_MEDIA_BYTES).await?;
@@ -187,19 +194,19 @@ impl OpenFile<'_> {
                 Err(reason) => Err(media::error(display_path, format, &bytes, reason)),
             };
         }
-        if text::is_binary(display_path, self.start) {
-            let kind = text::binary_kind(display_path, self.start);
+        if text::is_binary(display_path, self.window_lines) {
+            let kind = text::binary_kind(display_path, self.window_lines);
             return Err(ReadError::Binary {
                 display_path: display_path.into(),
                 kind,
-                size: self.start.size,
+                size: self.window_lines.size,
             });
         }
-        self.ctx.files.mark_seen(self.path, self.start);
-        if display_path.ends_with(".ipynb") && self.start.size <= MAX_NOTEBOOK_BYTES {
+        self.ctx.files.mark_seen(self.path, self.window_lines);
+        if display_path.ends_with(".ipynb") && self.window_lines.size <= MAX_NOTEBOOK_BYTES {
             return self.notebook(media).await.map(ReadContent::Lines);
         }
-        Ok(ReadContent::Lines(text::page(self.start, self.limits)))
+        Ok(ReadContent::Lines(text::page(self.window_lines, self.limits)))
     }
 
     async fn notebook(&self, media: &dyn Media) -> Result<LinePage, ReadError> {
@@ -207,7 +214,7 @@ impl OpenFile<'_> {
         let rendered = match notebook::render(&bytes) {
             Ok(rendered) => rendered,
             Err(why) => {
-                let mut page = text::page(self.start, self.limits);
+                let mut page = text::page(self.window_lines, self.limits);
                 page.notes.push(PageNote::NotANotebook(why));
                 return Ok(page);
             }

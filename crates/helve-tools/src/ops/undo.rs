@@ -38,7 +38,7 @@ pub(crate) enum UndoResult {
     },
     Written {
         diffs: Vec<UnifiedDiff>,
-        made: AppliedChanges,
+        applied: AppliedChanges,
     },
 }
 
@@ -87,7 +87,7 @@ pub(crate) enum UndoError {
         display_path: String,
         diff: UnifiedDiff,
     },
-    /// The content that the call left is no longer known. The diff is between the state before the call and the current one.
+    /// The content that the call wrote is no longer known. The diff is between the state before the call and the current one.
     Forgotten {
         display_path: String,
         diff: UnifiedDiff,
@@ -139,12 +139,12 @@ pub(crate) async fn undo(
     }
     let ask = changes
         .iter()
-        .fold(Ask::default(), |ask, want| ask.add_request(want.path.edit_request(key)));
+        .fold(Ask::default(), |ask, change| ask.add_request(change.path.edit_request(key)));
     let preview = notes.iter().map(|note| note.to_string() + "\n");
     let preview: String = preview.chain(diffs.iter().map(|diff| diff.text.clone())).collect();
     let grant = ctx.ask(ask.preview(preview)).await?;
-    let made = ctx.files.commit(&grant, changes).await?;
-    Ok(Undone { change, notes, result: UndoResult::Written { diffs, made } })
+    let applied = ctx.files.commit(&grant, changes).await?;
+    Ok(Undone { change, notes, result: UndoResult::Written { diffs, applied } })
 }
 
 /// Reverts one file.
@@ -179,7 +179,7 @@ impl Revert<'_> {
         }
     }
 
-    /// Merges backwards from what the call left, so that later changes to other lines stay.
+    /// Merges the content before the call into the current content, so that later changes to other lines stay.
     fn merge(&self, after: Option<&FileImage>) -> Result<Option<ChangeKind>, UndoError> {
         match (&self.file.before, after, self.current) {
             (None, _, None) => Ok(None),
@@ -203,9 +203,9 @@ impl Revert<'_> {
                 let mode = if now.mode == after.mode { before.mode } else { now.mode };
                 Ok(self.restore(&FileImage::new(bytes, mode)))
             }
-            (_, left, now) => {
+            (_, after, now) => {
                 let display_path = self.display_path.into();
-                Err(match (left.is_some(), now.is_some()) {
+                Err(match (after.is_some(), now.is_some()) {
                     (true, false) => UndoError::Removed { display_path },
                     (false, true) => UndoError::CreatedAgain { display_path },
                     (true, true) | (false, false) => UndoError::Changed { display_path },
@@ -244,13 +244,13 @@ impl Revert<'_> {
     }
 }
 
-fn diff_of(want: &FileChange) -> UnifiedDiff {
-    let old = want.base.as_ref().map(|base: &FileImage| &base.bytes[..]);
-    let new = match &want.kind {
+fn diff_of(change: &FileChange) -> UnifiedDiff {
+    let old = change.base.as_ref().map(|base: &FileImage| &base.bytes[..]);
+    let new = match &change.kind {
         ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => Some(&bytes[..]),
         ChangeKind::Remove => None,
     };
-    difference(want.path.display(), old, new)
+    difference(change.path.display(), old, new)
 }
 
 /// Shown to people: in the preview and in the answer of `helve undo`.

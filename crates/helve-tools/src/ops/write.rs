@@ -34,7 +34,7 @@ pub(crate) struct FileWritten {
     pub(crate) display_path: String,
     pub(crate) created: bool,
     pub(crate) diff: UnifiedDiff,
-    pub(crate) made: AppliedChanges,
+    pub(crate) applied: AppliedChanges,
     pub(crate) errors: Vec<IntroducedError>,
 }
 
@@ -95,9 +95,9 @@ pub(crate) async fn write(
     let created = base.is_none();
     let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
     let change = FileChange { path, base, kind, rebase: Rebase::Never };
-    let made = ctx.files.commit(&grant, vec![change]).await?;
+    let applied = ctx.files.commit(&grant, vec![change]).await?;
     let errors = errors.await;
-    Ok(WriteOutcome::Written(FileWritten { display_path, created, diff, made, errors }))
+    Ok(WriteOutcome::Written(FileWritten { display_path, created, diff, applied, errors }))
 }
 
 /// The bytes to write, and the diff to the current content.

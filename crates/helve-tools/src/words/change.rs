@@ -21,7 +21,7 @@ pub(crate) struct EditTerms {
     pub(crate) all: Option<&'static str>,
 }
 
-/// Words the reason for which a file was not changed. `read_first` is the hint for a file that was not read.
+/// Returns the error for a file that was not changed. `read_first` is the hint for a file that was not read.
 pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
     match error {
         ChangeError::Context(error) => error,
@@ -47,7 +47,7 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
         ChangeError::Syntax(errors) => {
             let message = format!(
                 "This change would introduce syntax errors. Nothing was written.\n{}",
-                each_error(&errors).trim_end()
+                error_lines(&errors).trim_end()
             );
             ToolError::new(ErrorKind::Failed, message)
                 .hint("Fix these lines (numbers refer to the new file) and call again.")
@@ -56,18 +56,22 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
 }
 
 /// The answer to a change: the tool's first sentence, notes on the written files, and the diffs.
-pub(crate) fn change_summary(first: &str, made: &AppliedChanges, diffs: &[UnifiedDiff]) -> String {
+pub(crate) fn change_summary(
+    first: &str,
+    applied: &AppliedChanges,
+    diffs: &[UnifiedDiff],
+) -> String {
     let mut text = format!("{first}\n");
-    for written in &made.written {
+    for written in &applied.written {
         text.push_str(&file_notes(written));
     }
     for diff in diffs.iter().filter(|diff| !diff.text.is_empty()) {
         let rest = if diff.cut { "(rest of the diff omitted)\n" } else { "" };
         text.push_str(&format!("\n{}{rest}", diff.text));
     }
-    if !made.diagnostics.is_empty() {
+    if !applied.diagnostics.is_empty() {
         text.push_str("\nDiagnostics:\n");
-        for Diagnostic { display_path, line, message } in &made.diagnostics {
+        for Diagnostic { display_path, line, message } in &applied.diagnostics {
             text.push_str(&format!("- {display_path}:{line}: {message}\n"));
         }
     }
@@ -79,11 +83,11 @@ pub(crate) fn introduced_errors_text(errors: &[IntroducedError]) -> String {
     if errors.is_empty() {
         return String::new();
     }
-    format!("\nThis change introduced syntax errors:\n{}", each_error(errors))
+    format!("\nThis change introduced syntax errors:\n{}", error_lines(errors))
 }
 
-fn each_error(errors: &[IntroducedError]) -> String {
-    let each = errors.iter().map(|IntroducedError { display_path, error }| match &error.kind {
+fn error_lines(errors: &[IntroducedError]) -> String {
+    let lines = errors.iter().map(|IntroducedError { display_path, error }| match &error.kind {
         SyntaxErrorKind::Missing(what) => {
             format!("- {display_path}:{}: missing {what}\n", error.line)
         }
@@ -91,7 +95,7 @@ fn each_error(errors: &[IntroducedError]) -> String {
             format!("- {display_path}:{}: unexpected {}\n", error.line, clip_line(what))
         }
     });
-    each.collect()
+    lines.collect()
 }
 
 fn file_notes(written: &WrittenFile) -> String {
@@ -104,11 +108,11 @@ fn file_notes(written: &WrittenFile) -> String {
     }
     match (written.hard_links, written.link_mode) {
         (..2, _) => {}
-        (names, HardLinks::Replace) => text.push_str(&format!(
-            "{display_path} had {names} hard links; the others keep the old content.\n"
+        (count, HardLinks::Replace) => text.push_str(&format!(
+            "{display_path} had {count} hard links; the others keep the old content.\n"
         )),
-        (names, HardLinks::InPlace) => text.push_str(&format!(
-            "{display_path} has {names} hard links; all of them have the new content.\n"
+        (count, HardLinks::InPlace) => text.push_str(&format!(
+            "{display_path} has {count} hard links; all of them have the new content.\n"
         )),
     }
     if written.formatted {
@@ -129,7 +133,7 @@ pub(crate) fn line_counts(diffs: &[UnifiedDiff]) -> String {
 
 /// What differed between the quoted text and the file; `None` for an exact match.
 pub(crate) fn tolerances_text(tolerances: impl Iterator<Item = Tolerance>) -> Option<String> {
-    let each: Vec<&str> = tolerances
+    let differences: Vec<&str> = tolerances
         .map(|tolerance| match tolerance {
             Tolerance::TrailingBlanks => "trailing white space",
             Tolerance::Indentation => "indentation",
@@ -140,12 +144,12 @@ pub(crate) fn tolerances_text(tolerances: impl Iterator<Item = Tolerance>) -> Op
             Tolerance::LineNumbers => "line numbers",
         })
         .collect();
-    if each.is_empty() {
+    if differences.is_empty() {
         return None;
     }
     Some(format!(
         "The quoted text differed from the file in {}; the file's version was kept.",
-        each.join(", ")
+        differences.join(", ")
     ))
 }
 
@@ -264,7 +268,7 @@ fn typography(
     nothing_written(ErrorKind::Stale, which, &text).hint(hint)
 }
 
-/// Words the error for a character that the encoding of the file cannot represent.
+/// Returns the error for a character that the encoding of the file cannot represent.
 pub(crate) fn cannot_encode(display_path: &str, encoding: &str, character: &str) -> ToolError {
     let text =
         format!("{display_path} is encoded in {encoding}, which cannot represent {character}.");
@@ -338,9 +342,9 @@ fn mismatch_text(mismatch: Mismatch, old: &str) -> String {
 }
 
 fn line_numbers(lines: &[usize], count: usize) -> String {
-    let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
-    let more = if count > shown.len() { " …" } else { "" };
-    format!("{}{more}", shown.join(", "))
+    let listed: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
+    let more = if count > listed.len() { " …" } else { "" };
+    format!("{}{more}", listed.join(", "))
 }
 
 /// A character and its code point.

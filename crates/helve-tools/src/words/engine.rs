@@ -53,8 +53,8 @@ impl Words for EngineWords {
         };
         let notice = format!("[{removed} omitted here. {how_to_read}]");
         let parts = [pieces.head.trim_end_matches('\n'), &notice, pieces.tail];
-        let shown: Vec<&str> = parts.into_iter().filter(|piece| !piece.is_empty()).collect();
-        shown.join("\n\n")
+        let present: Vec<&str> = parts.into_iter().filter(|piece| !piece.is_empty()).collect();
+        present.join("\n\n")
     }
 
     fn bad_input(&self, tool: &str, bad: &BadInput) -> String {
@@ -90,11 +90,11 @@ impl Words for EngineWords {
     }
 
     fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String {
-        let each = extra.iter().map(|extra| match &extra.near {
+        let names = extra.iter().map(|extra| match &extra.near {
             Some(near) => format!("{} (did you mean {near}?)", clip(&extra.path)),
             None => clip(&extra.path),
         });
-        let names = each.collect::<Vec<_>>().join(", ");
+        let names = names.collect::<Vec<_>>().join(", ");
         let subject = if extra.len() == 1 { "it was" } else { "they were" };
         format!("({tool} has no parameter {names}; {subject} ignored.)")
     }
@@ -243,7 +243,7 @@ impl Words for EngineWords {
     }
 }
 
-/// Why a file was not changed. Only a torn commit leaves changed files behind.
+/// Returns the error for a failed commit. Only a torn commit leaves changed files behind.
 fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
     let (display_path, error) = match why {
         CommitFailure::Stale { display_path, .. } => {
@@ -288,7 +288,7 @@ fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
             failed(format!("{display_path} could not be written: {why}. Nothing was changed."))
         }
         CommitError::Torn { why, left, .. } => {
-            let each: Vec<String> = left
+            let files: Vec<String> = left
                 .iter()
                 .map(|left| match &left.old {
                     Some(old) => {
@@ -300,7 +300,7 @@ fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
                 .collect();
             failed(format!(
                 "{display_path} could not be written: {why}. These files could not be restored: {}.",
-                each.join(", ")
+                files.join(", ")
             ))
             .hint("`helve undo` restores them from the journal.")
         }
@@ -312,11 +312,13 @@ fn denied(text: String) -> ToolError {
 }
 
 fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
-    let each: Vec<String> = parts.iter().map(|(part, verdict)| part_text(part, verdict)).collect();
-    let text = format!("This needs permission, and nobody can be asked here: {}.", each.join("; "));
+    let requests: Vec<String> =
+        parts.iter().map(|(part, verdict)| part_text(part, verdict)).collect();
+    let text =
+        format!("This needs permission, and nobody can be asked here: {}.", requests.join("; "));
     // A rule can only help if the user's own wall decides; the other walls ask in any case.
-    let by_rule = |verdict: &Verdict| verdict.wall == "user";
-    if !parts.iter().all(|(part, verdict)| by_rule(verdict) && part.unclear().is_none()) {
+    let is_user_wall = |verdict: &Verdict| verdict.wall == "user";
+    if !parts.iter().all(|(part, verdict)| is_user_wall(verdict) && part.unclear().is_none()) {
         return denied(text)
             .hint("No rule can allow it in advance: a person must approve it, or use --yes.");
     }
@@ -341,9 +343,9 @@ fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
 
 /// The subject that the deciding rule matched. This is the one to allow.
 fn deciding_subject<'a>(part: &'a Part, verdict: &Verdict) -> &'a str {
-    let caught =
+    let is_matched =
         |subject: &&String| verdict.rule.as_ref().is_some_and(|rule| rule.pattern.matches(subject));
-    part.subjects.iter().find(caught).map_or(part.subject(), String::as_str)
+    part.subjects.iter().find(is_matched).map_or(part.subject(), String::as_str)
 }
 
 fn part_text(part: &Part, verdict: &Verdict) -> String {
@@ -423,11 +425,11 @@ fn problem_text(problem: &ArgumentProblem) -> String {
         Expected::LessThan(bound) => format!("less than {bound}"),
         Expected::LengthAtLeast(min) => format!("a length of at least {min}"),
         Expected::LengthAtMost(max) => format!("a length of at most {max}"),
-        Expected::Message(words) => return format!("{place}: {words}"),
+        Expected::Message(message) => return format!("{place}: {message}"),
     };
     let found = match &problem.found {
         FoundValue::Nothing => "nothing".into(),
-        FoundValue::Value(value) => described(value),
+        FoundValue::Value(value) => describe(value),
         FoundValue::Length(length) => length.to_string(),
         FoundValue::InMessage => "something else".into(),
     };
@@ -446,7 +448,7 @@ fn article(kind: &str) -> String {
     }
 }
 
-fn described(value: &Value) -> String {
+fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),

@@ -58,7 +58,7 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
                 format!("{display_path} is not text, so it cannot be patched. Nothing was written.");
             ToolError::new(ErrorKind::Failed, message)
         }
-        PatchError::Misplaced { display_path, hunks, error } => cannot_place(&display_path, hunks, &error),
+        PatchError::NotPlaced { display_path, hunks, error } => cannot_place(&display_path, hunks, &error),
         PatchError::Inexact { display_path } => stale(format!(
             "The old text of the patch does not match {display_path} exactly, and the setting `edit.match` requires that. Nothing was written."
         ))
@@ -98,10 +98,10 @@ fn cannot_place(display_path: &str, hunks: usize, err: &PlacementError) -> ToolE
             )
         }
         PlacementProblem::Ambiguous { lines, count } => {
-            let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
+            let listed: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
             stale(format!(
                 "its old text occurs {count} times in the file, at lines {}.",
-                shown.join(", ")
+                listed.join(", ")
             ))
             .hint("Quote more lines around it, or name the function with @@.")
         }

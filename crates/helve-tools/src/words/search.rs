@@ -34,12 +34,12 @@ pub(crate) fn amount(amount: FileCount) -> String {
 
 /// Joins the counts that are not zero.
 fn join_counts(parts: [(u64, &str, &str); 2]) -> String {
-    let each: Vec<String> = parts
+    let texts: Vec<String> = parts
         .into_iter()
         .filter(|(number, ..)| *number > 0)
         .map(|(number, one, many)| count(number, one, many))
         .collect();
-    each.join(" and ")
+    texts.join(" and ")
 }
 
 /// What the result does not show and the reader should know, one sentence each.
@@ -88,12 +88,12 @@ fn nothing_found(searched: &SearchSummary, scope: SearchScope) -> Option<String>
         }
     };
     Some(match searched.counts.searched {
-        0 => format!("No file was searched: none matches the filters{binary}."),
+        0 => format!("No text file matches the filters{binary}."),
         files => format!("{} searched{binary}.", count(files, "file was", "files were")),
     })
 }
 
-/// What ignored files contain, where nothing else was found.
+/// Says what ignored files contain. They are searched if nothing else matches.
 fn ignored_files(
     searched: &SearchSummary,
     scope: SearchScope,
@@ -102,36 +102,36 @@ fn ignored_files(
     let ignored = searched.counts.ignored_matches.as_ref()?;
     let hidden = amount(searched.counts.skipped.ignored);
     let first: Vec<String> = ignored.first.iter().map(|path| searched.absolute(path)).collect();
-    let set = |to: &str| match terms.ignored {
-        Some(parameter) => format!(" Set {parameter} to true to {to}."),
+    let how_to = |purpose: &str| match terms.ignored {
+        Some(parameter) => format!(" Set {parameter} to true to {purpose}."),
         None => String::new(),
     };
     Some(match (ignored.files, ignored.ended) {
         (0, WalkEnd::Complete) => {
             let FileCount { files, folders } = searched.counts.skipped.ignored;
-            let verb = if files + folders == 1 { "does" } else { "do" };
-            let each = [
+            let verb = if files + folders == 1 { "was" } else { "were" };
+            let counts = [
                 (files, "ignored file", "ignored files"),
                 (folders, "ignored folder", "ignored folders"),
             ];
-            format!("The {} {verb} not match either.", join_counts(each))
+            format!("{} {verb} also searched, without a match.", join_counts(counts))
         }
         (0, WalkEnd::Deadline) => {
-            format!("Ignored files were only searched in part: {hidden}.{}", set("search them"))
+            format!("Not all ignored files were searched ({hidden}).{}", how_to("search them"))
         }
         (_, WalkEnd::Deadline) => {
-            format!("Some ignored files match.{}", set("see them"))
+            format!("Some ignored files match.{}", how_to("see them"))
         }
         (files, WalkEnd::Complete) => {
             let dots = if files > first.len() as u64 { ", …" } else { "" };
-            let what = match scope {
+            let matches = match scope {
                 SearchScope::Contents => {
                     format!("{} in ", count(ignored.matches, "match", "matches"))
                 }
                 SearchScope::Names => String::new(),
             };
             let (files, first) = (count(files, "file", "files"), first.join(", "));
-            format!("Ignore rules hide {what}{files}: {first}{dots}.{}", set("see more"))
+            format!("Ignore rules hide {matches}{files}: {first}{dots}.{}", how_to("see more"))
         }
     })
 }
@@ -165,14 +165,14 @@ pub(crate) fn search_error(error: SearchFailure, terms: &SearchTerms) -> ToolErr
 fn bad_pattern(pattern: &str, bad: &BadPattern, terms: &SearchTerms) -> ToolError {
     let mut message = format!("The pattern is not a valid regular expression: {}.", bad.message);
     if bad.at != (0..pattern.len()) {
-        let shown = clip_around(pattern, bad.at.clone(), MAX_QUOTED);
-        let at = pattern.floor_char_boundary(bad.at.start).max(shown.range.start);
-        let before = visible::escape_line(&pattern[shown.range.start..at]).chars().count();
-        let to = pattern.floor_char_boundary(bad.at.end).clamp(at, shown.range.end.max(at));
-        let wide = visible::escape_line(&pattern[at..to]).chars().count().max(1);
-        let (blank, mark) = (" ".repeat(before), "^".repeat(wide));
-        let shown = visible::escape_line(shown.text);
-        message.push_str(&format!("\n  {shown}\n  {blank}{mark}"));
+        let excerpt = clip_around(pattern, bad.at.clone(), MAX_QUOTED);
+        let at = pattern.floor_char_boundary(bad.at.start).max(excerpt.range.start);
+        let before = visible::escape_line(&pattern[excerpt.range.start..at]).chars().count();
+        let to = pattern.floor_char_boundary(bad.at.end).clamp(at, excerpt.range.end.max(at));
+        let width = visible::escape_line(&pattern[at..to]).chars().count().max(1);
+        let (blank, mark) = (" ".repeat(before), "^".repeat(width));
+        let excerpt = visible::escape_line(excerpt.text);
+        message.push_str(&format!("\n  {excerpt}\n  {blank}{mark}"));
     }
     let literal = terms
         .literal

@@ -33,9 +33,9 @@ pub(crate) struct ShellTerms {
     pub(crate) terminal: &'static str,
     /// The tool that runs commands.
     pub(crate) run: &'static str,
-    /// The tool for running programs.
+    /// The tool that controls running programs.
     pub(crate) process: &'static str,
-    /// How the process tool returns output.
+    /// The action of the process tool that returns output.
     pub(crate) read: &'static str,
     /// The tools that change files.
     pub(crate) edit: &'static str,
@@ -90,7 +90,7 @@ fn saved(output: &ProcessOutput) -> Option<Saved> {
     Some(Saved { id, path, bytes })
 }
 
-/// The whole output, or its two ends with a notice between them.
+/// The whole output, or its beginning and end with a note between them. Also returns whether it was cut.
 fn output_text(
     output: &ProcessOutput,
     saved: Option<&Saved>,
@@ -175,34 +175,34 @@ fn denials(denied: &[SandboxDenial]) -> Option<String> {
     }))
 }
 
-/// What the system denied a program of an earlier call, whose sandbox is no longer known.
+/// Names what the system denied a program of an earlier call, whose sandbox is no longer known.
 pub(crate) fn denied_calls_text(process: &Process) -> Option<String> {
-    sandbox_denied(process.denied_calls.iter().map(|what| denied_call_name(*what).into()))
+    sandbox_denied(process.denied_calls.iter().map(|call| denied_call_name(*call).into()))
 }
 
-fn denied_call_name(what: DeniedCall) -> &'static str {
-    match what {
+fn denied_call_name(call: DeniedCall) -> &'static str {
+    match call {
         DeniedCall::Network => "using the network",
         DeniedCall::Tracing => "tracing other processes",
     }
 }
 
-fn sandbox_denied(each: impl Iterator<Item = String>) -> Option<String> {
-    let each: Vec<String> = each.collect();
-    (!each.is_empty()).then(|| {
+fn sandbox_denied(actions: impl Iterator<Item = String>) -> Option<String> {
+    let actions: Vec<String> = actions.collect();
+    (!actions.is_empty()).then(|| {
         format!(
             "the sandbox denied {}. Only the user can change that, in the configuration",
-            each.join(", ")
+            actions.join(", ")
         )
     })
 }
 
 fn waited_for_input(process: &Process, terms: &ShellTerms) -> String {
-    let who =
+    let program =
         process.waiting_for_input.as_ref().map_or("it".into(), |member| clip(&member.command));
     let ShellTerms { edit, terminal, process, .. } = terms;
     format!(
-        "{who} waited for keyboard input, but there is no terminal; it was ended with everything it started. To change files, use {edit}; to type into it, set {terminal} and use {process}"
+        "{program} waited for keyboard input, but there is no terminal; it was ended with everything it started. To change files, use {edit}; to type into it, set {terminal} and use {process}"
     )
 }
 
@@ -333,7 +333,7 @@ fn not_started(error: &SpawnError, terms: &ShellTerms) -> ToolError {
         SpawnError::NoMoreProcesses => failed(
             "The system cannot start more processes: the limit is reached. Nothing was run.".into(),
         )
-        .hint(format!("End the program that started so many, with {process}.")),
+        .hint(format!("Use {process} to end the program that started so many processes.")),
         SpawnError::TooLong => failed(
             "The command and its environment are too long for the system. Nothing was run.".into(),
         )
@@ -350,13 +350,13 @@ fn programs_cannot_run(why: &str) -> ToolError {
         .hint("Tell the user; `helve doctor` shows details.")
 }
 
-/// Words the error for a program that was started but cannot be reached.
+/// Returns the error for a program that was started and cannot be reached now.
 pub(crate) fn output_unavailable(error: &ProcessError, terms: &ShellTerms) -> ToolError {
     ToolError::new(ErrorKind::Failed, format!("The program cannot be reached: {error}."))
         .hint(format!("List running programs with {}, then start it again.", terms.process))
 }
 
-/// Words the reason for which the machine did not type into, signal or end a program.
+/// Returns the error for a program that the machine could not type into, signal or end.
 pub(crate) fn control_error(error: &ProcessError, id: &str, terms: &ShellTerms) -> ToolError {
     let ShellTerms { run, terminal, read, .. } = terms;
     let failed = |text: String| ToolError::new(ErrorKind::Failed, text);

@@ -6,14 +6,14 @@ use helve_text::shell::DoubtKind;
 /// A phrase that completes "no rule can allow …".
 pub fn unclear(why: &Unclear) -> &'static str {
     match why {
-        Unclear::Doubt(doubt) => in_doubt(doubt.kind),
+        Unclear::Doubt(doubt) => doubt_phrase(doubt.kind),
         Unclear::Target => "a file that is only known when the command runs",
         Unclear::Flag => "a file name that would act as a flag",
         Unclear::WordSplitting => "a file name that would be split into words; quote the variable",
     }
 }
 
-fn in_doubt(kind: DoubtKind) -> &'static str {
+fn doubt_phrase(kind: DoubtKind) -> &'static str {
     match kind {
         DoubtKind::TooLong => "a script too long to analyse",
         DoubtKind::TooDeep => "a script nested too deeply to analyse",

@@ -47,7 +47,7 @@ fn two() {}
             == fn
             No files found
 
-            (No file was searched: none matches the filters.)
+            (No text file matches the filters.)
         "#]],
     );
 }
@@ -211,8 +211,8 @@ TOKEN=3
 
             (2 files were searched.)
             (2 files were skipped because reading needs permission. To ask for it, pass such a file as path.)
-            grep TOKEN [lasting: this]
-            read .env [lasting: this]
+            grep TOKEN [lasting approval: exactly this]
+            read .env [lasting approval: exactly this]
             -> Yes(Session)
             == TOKEN
             Found 1 match
@@ -268,13 +268,13 @@ y
             No files found
 
             (3 files were searched.)
-            (The 1 ignored folder does not match either.)
+            (1 ignored folder was also searched, without a match.)
         "#]],
     );
 }
 
 #[test]
-fn rules_match_the_pattern() {
+fn grep_rules_match_the_pattern_and_read_rules_the_files() {
     check(
         r#"
 --- rule grep password* deny
@@ -302,8 +302,8 @@ x
             !! Denied
             A rule forbids this: read private/a (rule read "private/*": deny, set by the program). It cannot be approved.
             Continue without it, or tell the user which rule blocks it.
-            external_directory /other/* [lasting: /other/*]
-            grep x [lasting: this]
+            external_directory /other/* [lasting approval: /other/*]
+            grep x [lasting approval: exactly this]
             -> Yes(Session)
             == x
             Found 1 match

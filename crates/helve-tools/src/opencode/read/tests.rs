@@ -152,7 +152,7 @@ KEY
 --- call read {"filePath": ".env"}
 "#,
         expect![[r#"
-            read .env [lasting: this]
+            read .env [lasting approval: exactly this]
             -> Yes(Once)
             == .env
             <file>
@@ -160,8 +160,8 @@ KEY
 
             (End of file, 1 line)
             </file>
-            external_directory /home/u/.ssh/* [lasting: /home/u/.ssh/*]
-            read /home/u/.ssh/id_rsa [lasting: this]
+            external_directory /home/u/.ssh/* [lasting approval: /home/u/.ssh/*]
+            read /home/u/.ssh/id_rsa [lasting approval: exactly this]
             -> Yes(Session)
             == /home/u/.ssh/id_rsa
             <file>
@@ -175,7 +175,7 @@ KEY
 
             (End of file, 1 line)
             </file>
-            read .env [lasting: this]
+            read .env [lasting approval: exactly this]
             -> Unanswered
             !! Denied
             This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
@@ -198,13 +198,13 @@ x
 --- call read {"filePath": ".env"}
 "#,
         expect![[r#"
-            external_directory /etc/* [lasting: /etc/*]
-            read /etc/secret = inside.txt [lasting: this]
+            external_directory /etc/* [lasting approval: /etc/*]
+            read /etc/secret = inside.txt [lasting approval: exactly this]
             -> Unanswered
             !! Denied
             This needs permission, and nobody can be asked here: external_directory /etc/* (built-in rule * "*": ask).
             To allow it: --allow 'external_directory:/etc/*', or "permission": {"external_directory": {"/etc/*": "allow"}} in the user's helve.json; --yes approves every such request.
-            read safe.txt = .env [lasting: this]
+            read safe.txt = .env [lasting approval: exactly this]
             -> Unanswered
             !! Denied
             This needs permission, and nobody can be asked here: read safe.txt (built-in rule read "*.env": ask).

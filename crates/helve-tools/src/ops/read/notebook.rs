@@ -38,7 +38,7 @@ pub(super) fn render(bytes: &[u8]) -> Result<RenderedNotebook, String> {
     let cells = cells(&notebook).ok_or("it has no cells")?;
     let mut writer = NotebookWriter::default();
     for (number, cell) in (1..).zip(&cells) {
-        writer.cell(number, cell);
+        writer.write_cell(number, cell);
     }
     let language = ["/metadata/language_info/name", "/metadata/kernelspec/language"];
     let language = language.iter().find_map(|at| notebook.pointer(at)?.as_str());
@@ -64,41 +64,41 @@ struct NotebookWriter {
 }
 
 impl NotebookWriter {
-    fn cell(&mut self, number: usize, cell: &Value) {
+    fn write_cell(&mut self, number: usize, cell: &Value) {
         let kind = cell.get("cell_type").and_then(Value::as_str).unwrap_or("unknown");
         let run = cell.get("execution_count").or_else(|| cell.get("prompt_number"));
         let run = run.and_then(Value::as_u64).map(|run| format!(", run {run}")).unwrap_or_default();
-        self.line(&format!("-- cell {number}, {kind}{run} --"));
+        self.write_line(&format!("-- cell {number}, {kind}{run} --"));
         let source = cell.get("source").or_else(|| cell.get("input"));
         for line in source.map(joined).unwrap_or_default().lines() {
-            self.line(line);
+            self.write_line(line);
         }
         let outputs = cell.get("outputs").and_then(Value::as_array);
         for output in outputs.into_iter().flatten() {
-            self.output(output);
+            self.write_output(output);
         }
     }
 
-    fn output(&mut self, output: &Value) {
+    fn write_output(&mut self, output: &Value) {
         match output.get("output_type").and_then(Value::as_str).unwrap_or_default() {
             "stream" => {
                 let name = output.get("name").and_then(Value::as_str).unwrap_or("stdout");
-                self.part(&format!("output, {name}"), &field(output, "text"));
+                self.write_part(&format!("output, {name}"), &field(output, "text"));
             }
             "error" | "pyerr" => {
                 let mut text = field(output, "traceback");
                 if text.is_empty() {
                     text = format!("{}: {}", field(output, "ename"), field(output, "evalue"));
                 }
-                self.part("error", &text);
+                self.write_part("error", &text);
             }
             // Before format version 4 the output itself had the representations, under short names.
-            _ => self.representations(output.get("data").unwrap_or(output)),
+            _ => self.write_representations(output.get("data").unwrap_or(output)),
         }
     }
 
     /// Writes the picture and the plain text of an output that has several representations.
-    fn representations(&mut self, data: &Value) {
+    fn write_representations(&mut self, data: &Value) {
         for (key, format) in [
             ("image/png", MediaFormat::Png),
             ("image/jpeg", MediaFormat::Jpeg),
@@ -106,37 +106,46 @@ impl NotebookWriter {
             ("jpeg", MediaFormat::Jpeg),
         ] {
             if let Some(encoded) = data.get(key).map(joined) {
-                self.picture(format, &encoded);
+                self.write_picture(format, &encoded);
             }
         }
         let plain = ["text/plain", "text/markdown", "text"].iter().find_map(|key| data.get(key));
         if let Some(plain) = plain {
-            return self.part("output", &joined(plain));
+            return self.write_part("output", &joined(plain));
         }
         let rich = data.as_object().into_iter().flatten().find(|(key, _)| key.contains("html"));
         if let Some((key, rich)) = rich {
-            self.line(&format!("-- output, {key} of {} bytes, not shown --", joined(rich).len()));
+            self.write_line(&format!(
+                "-- output, {key} of {} bytes, not shown --",
+                joined(rich).len()
+            ));
         }
     }
 
-    fn picture(&mut self, format: MediaFormat, encoded: &str) {
+    fn write_picture(&mut self, format: MediaFormat, encoded: &str) {
         let mime = format.mime();
         let compact: String = encoded.split_whitespace().collect();
         let bytes = STANDARD.decode(&compact).ok().filter(|_| compact.len() <= MAX_PICTURE_BYTES);
         match bytes {
             Some(bytes) if self.pictures.len() < MAX_PICTURES => {
-                self.line(&format!("-- output, {mime}, picture {} --", self.pictures.len() + 1));
+                self.write_line(&format!(
+                    "-- output, {mime}, picture {} --",
+                    self.pictures.len() + 1
+                ));
                 self.pictures.push(PictureOutput { line: self.lines, format, bytes: bytes.into() });
             }
             Some(bytes) => {
-                self.line(&format!("-- output, {mime} of {} bytes, not shown --", bytes.len()));
+                self.write_line(&format!(
+                    "-- output, {mime} of {} bytes, not shown --",
+                    bytes.len()
+                ));
             }
-            None => self.line(&format!("-- output, {mime}, cannot be decoded --")),
+            None => self.write_line(&format!("-- output, {mime}, cannot be decoded --")),
         }
     }
 
-    fn part(&mut self, name: &str, text: &str) {
-        self.line(&format!("-- {name} --"));
+    fn write_part(&mut self, name: &str, text: &str) {
+        self.write_line(&format!("-- {name} --"));
         let text = helve_text::lines::collapse(text);
         let mut bytes = 0;
         let fits = |line: &&str| {
@@ -144,19 +153,19 @@ impl NotebookWriter {
             bytes += line.len();
             is_first || bytes <= MAX_OUTPUT_BYTES
         };
-        let shown: Vec<&str> = text.lines().take(MAX_OUTPUT_LINES).take_while(fits).collect();
-        for line in &shown {
-            self.line(line);
+        let kept: Vec<&str> = text.lines().take(MAX_OUTPUT_LINES).take_while(fits).collect();
+        for line in &kept {
+            self.write_line(line);
         }
-        let omitted = text.lines().count() - shown.len();
+        let omitted = text.lines().count() - kept.len();
         if omitted > 0 {
             let lines =
                 if omitted == 1 { "1 more line".into() } else { format!("{omitted} more lines") };
-            self.line(&format!("(… {lines}, not shown)"));
+            self.write_line(&format!("(… {lines}, not shown)"));
         }
     }
 
-    fn line(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
         self.lines += 1;

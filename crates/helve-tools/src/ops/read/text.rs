@@ -10,8 +10,8 @@ use super::lines::{LinePage, PageLine, PageNote};
 pub(super) fn is_binary(name: &str, window: &WindowLines) -> bool {
     let sample = whole_characters(&window.sample, window.size);
     let Ok(view) = View::new(sample) else { return true };
-    let plain = view.encoding() == Encoding::Utf8 && !view.is_damaged();
-    mostly_control(&view) || kind_of_name(name).is_some() && !plain
+    let is_utf8 = view.encoding() == Encoding::Utf8 && !view.is_damaged();
+    is_mostly_control(&view) || kind_of_name(name).is_some() && !is_utf8
 }
 
 /// Names the format of a file that is not text, with its article.
@@ -85,8 +85,8 @@ fn whole_characters(sample: &[u8], size: u64) -> &[u8] {
     }
 }
 
-/// Whether more than 30 % are control characters that text does not contain.
-fn mostly_control(view: &View<'_>) -> bool {
+/// Whether more than 30 % of the characters are control characters that text does not contain.
+fn is_mostly_control(view: &View<'_>) -> bool {
     let is_control =
         |c: &char| (*c as u32) < 9 || (14..32).contains(&(*c as u32)) && *c != '\u{1b}';
     let text = view.text();

@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn unanswered_questions_are_recognized() {
-        let asked = Some(MissingInput::Unanswered);
+        let unanswered = Some(MissingInput::Unanswered);
         for printed in [
             "top: failed tty get\n",
             "Standard input is not a terminal\n",
@@ -127,10 +127,10 @@ mod tests {
             "me@host: Permission denied (publickey,password).\n",
             "fatal: could not read Username for 'https://host': terminal prompts disabled\n",
         ] {
-            check("program with arguments", 1, printed, asked);
+            check("program with arguments", 1, printed, unanswered);
             check("program with arguments", 0, printed, None);
         }
-        check("read x", 1, "", asked);
+        check("read x", 1, "", unanswered);
         check("cat", 0, "", Some(MissingInput::ClosedStdin));
     }
 
