@@ -1,11 +1,12 @@
 //! Changing files: load, compute, ask, commit. This is the only way from new content to a file.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use helve_policy::{Act, Action, Refusal};
+use helve_policy::Act;
 use helve_text::merge;
 
 use crate::after::{Diagnostic, WrittenFile};
@@ -73,22 +74,48 @@ pub struct AppliedChanges {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// A file that a call is about to change.
+pub struct FileToChange<'p> {
+    pub path: &'p Resolved,
+    /// Whether the call may create the file. A file that is created need not be readable.
+    pub may_be_new: bool,
+}
+
+/// Permission to open certain files in order to change or compare them. See [`ToolContext::permit_change`].
+///
+/// [`ToolContext::permit_change`]: crate::ToolContext::permit_change
+#[derive(Default)]
+pub struct LoadPermit<'call> {
+    readable: HashSet<PathBuf>,
+    /// Files that did not exist when permission was given. They are not opened.
+    new_files: HashSet<PathBuf>,
+    /// The grant to change the files, if they had to be asked about before they were opened.
+    pub grant: Option<Grant<'call>>,
+}
+
+impl LoadPermit<'_> {
+    pub(crate) fn add_readable(&mut self, path: &Resolved) {
+        self.readable.insert(path.real());
+    }
+
+    pub(crate) fn add_new_file(&mut self, path: &Resolved) {
+        self.new_files.insert(path.real());
+    }
+}
+
 impl Files {
     /// Loads a file for the tool's own use; `None` if there is none.
-    ///
-    /// Fails if reading is denied. If reading needs an ask, the file is loaded, but the tool must not report anything about it
-    /// before the ask is granted.
-    pub async fn load(&self, path: &Resolved) -> Result<Option<FileImage>, ToolError> {
+    pub async fn load(
+        &self,
+        permit: &LoadPermit<'_>,
+        path: &Resolved,
+    ) -> Result<Option<FileImage>, ToolError> {
         let words = self.session.dialect.words;
-        for part in path.read_request().parts {
-            let verdict = self.session.gate.judge(&part).await;
-            match verdict.action {
-                Action::Allow => {}
-                Action::Ask => self.parts_to_ask.lock().push(part),
-                Action::Deny => {
-                    return Err(words.refused(&Refusal::Forbidden(Box::new((part, verdict)))));
-                }
-            }
+        if permit.new_files.contains(&path.real()) {
+            return Ok(None);
+        }
+        if !permit.readable.contains(&path.real()) {
+            return Err(words.not_granted());
         }
         match path.machine.read(&path.place, MAX_BYTES).await {
             Ok(content) => Ok(Some(to_image(content))),

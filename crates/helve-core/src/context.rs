@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use helve_policy::{Ask, Refusal, Rule};
+use helve_policy::{Action, Ask, Part, Refusal, Rule};
 use helve_text::cut::Limits;
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
 use crate::call::{CallRef, Origin, ToolCall, ToolResult};
+use crate::change::{FileToChange, LoadPermit};
 use crate::dialect::Words;
 use crate::event::{EventKind, Progress};
 use crate::files::Files;
@@ -16,6 +17,7 @@ use crate::input::Input;
 use crate::output::{ErrorKind, ToolError};
 use crate::programs::Programs;
 use crate::recorder::Recorder;
+use crate::resolved::Resolved;
 use crate::session::{Session, Slot};
 
 /// Everything that a tool can use. The session itself is not accessible.
@@ -37,21 +39,12 @@ pub(crate) trait NestedCalls: Send + Sync {
 }
 
 impl ToolContext {
-    /// Asks once for everything that the call needs. The returned grant covers exactly that. Adds the ask's parts
-    /// for files that were already loaded.
+    /// Asks once for everything that the call needs. The returned grant covers exactly that.
     pub async fn ask(&self, ask: Ask) -> Result<Grant<'_>, ToolError> {
-        let mut ask = ask;
-        let loaded = self.files.parts_to_ask.lock().clone();
-        ask.parts.extend(
-            loaded.iter().filter(|part| !ask.parts.contains(part)).cloned().collect::<Vec<_>>(),
-        );
         let asking = self.session.gate.ask(ask, &self.call, |kind| self.emit(kind));
         let refusal = tokio::select! {
             answer = asking => match answer {
-                Ok(grant) => {
-                    self.files.parts_to_ask.lock().retain(|part| !loaded.contains(part));
-                    return Ok(grant);
-                }
+                Ok(grant) => return Ok(grant),
                 Err(refusal) => refusal,
             },
             // Dropping the future withdraws the question.
@@ -61,6 +54,74 @@ impl ToolContext {
             Refusal::ExplainOnly => ToolError::new(ErrorKind::ExplainOnly, ""),
             refusal => self.words().refused(&refusal),
         })
+    }
+
+    /// Gets permission to open files that the call is about to change. Call it before any of them is opened.
+    ///
+    /// If they may be read without asking, the change is asked about later, when its diff is known. Otherwise reading and
+    /// changing are asked about now, and `preview` shows what the call requests. The answer is then the same, whatever is
+    /// in the files.
+    pub async fn permit_change(
+        &self,
+        tool: &'static str,
+        files: &[FileToChange<'_>],
+        preview: impl FnOnce() -> String,
+    ) -> Result<LoadPermit<'_>, ToolError> {
+        let (mut ask, mut reading) = (Ask::default(), Vec::new());
+        let mut must_ask_now = self.session.gate.is_explaining();
+        let mut permit = LoadPermit::default();
+        for file in files {
+            let request = file.path.edit_request(tool);
+            let edit_action = self.strictest_action(&request.parts).await;
+            ask = ask.add_request(request);
+            let read_parts = file.path.read_request().parts;
+            let read_action = self.strictest_action(&read_parts).await;
+            must_ask_now |= edit_action == Action::Deny;
+            if file.may_be_new
+                && file.path.kind().is_none()
+                && edit_action == Action::Allow
+                && read_action == Action::Ask
+            {
+                permit.add_new_file(file.path);
+                continue;
+            }
+            must_ask_now |= read_action != Action::Allow;
+            permit.add_readable(file.path);
+            for part in read_parts {
+                if self.session.gate.judge(&part).await.action != Action::Allow {
+                    reading.push(part);
+                }
+            }
+        }
+        if must_ask_now {
+            for part in reading {
+                if !ask.parts.contains(&part) {
+                    ask.parts.push(part);
+                }
+            }
+            permit.grant = Some(self.ask(ask.preview(preview())).await?);
+        }
+        Ok(permit)
+    }
+
+    /// Gets permission to open files for comparing them. Call it before any of them is opened.
+    pub async fn permit_comparison(&self, paths: &[Resolved]) -> Result<LoadPermit<'_>, ToolError> {
+        let mut permit = LoadPermit::default();
+        let mut ask = Ask::default();
+        for path in paths {
+            permit.add_readable(path);
+            ask = ask.add_request(path.read_request());
+        }
+        self.ask(ask).await?;
+        Ok(permit)
+    }
+
+    async fn strictest_action(&self, parts: &[Part]) -> Action {
+        let mut strictest = Action::Allow;
+        for part in parts {
+            strictest = strictest.max(self.session.gate.judge(part).await.action);
+        }
+        strictest
     }
 
     /// Runs work on a blocking thread, starting at once.

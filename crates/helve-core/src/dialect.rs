@@ -45,9 +45,6 @@ pub trait Words: Send + Sync {
     fn machine_error(&self, display_path: &str, error: &MachineError) -> ToolError;
     /// A text cannot be a path, for example because it begins with `~` while the home folder is unknown.
     fn bad_path(&self, given: &str, why: &BadPath) -> ToolError;
-    /// The call failed before it asked for permission to read a file that it had loaded. The message must not reveal anything
-    /// about the file.
-    fn failed_before_permission(&self) -> ToolError;
     /// A change was not applied. `display_path` belongs to the first file in it.
     fn commit_failed(&self, display_path: &str, why: &CommitFailure) -> ToolError;
     fn aborted(&self) -> ToolError;

@@ -9,7 +9,6 @@ use futures::future::join_all;
 use helve_policy::{Action, Part};
 use helve_text::cut::cut;
 use helve_text::visible;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -310,7 +309,6 @@ impl RunningCall {
                 session: session.clone(),
                 call: call.clone(),
                 recorder: recorder.clone(),
-                parts_to_ask: Mutex::default(),
             },
             programs: Programs {
                 session: session.clone(),
@@ -324,22 +322,9 @@ impl RunningCall {
             nested: Box::new(self.clone()),
         };
         let running = AssertUnwindSafe(tool.call(input, &ctx)).catch_unwind();
-        let outcome = tokio::select! {
+        tokio::select! {
             outcome = running => outcome.unwrap_or_else(|_panic| Err(words.panicked(name))),
             () = self.grace_period_ended() => Err(words.aborted()),
-        };
-        match outcome {
-            // The tool loaded a file and failed before it asked for permission, so its message must not quote the file.
-            Err(err) if !ctx.files.parts_to_ask.lock().is_empty() => Err(match err.kind {
-                ErrorKind::Denied | ErrorKind::ExplainOnly | ErrorKind::Cancelled => err,
-                ErrorKind::UnknownTool
-                | ErrorKind::InvalidArgs
-                | ErrorKind::NotFound
-                | ErrorKind::Stale
-                | ErrorKind::TimedOut
-                | ErrorKind::Failed => words.failed_before_permission(),
-            }),
-            outcome => outcome,
         }
     }
 

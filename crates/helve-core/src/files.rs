@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helve_policy::{Act, Action, Part};
-use parking_lot::Mutex;
+use helve_policy::{Act, Action};
 
 use crate::call::CallRef;
 use crate::dialect::BadPath;
@@ -26,8 +25,6 @@ pub struct Files {
     pub(crate) session: Arc<Session>,
     pub(crate) call: Arc<CallRef>,
     pub(crate) recorder: Recorder,
-    /// Permission parts for loaded files, not yet included in an ask.
-    pub(crate) parts_to_ask: Mutex<Vec<Part>>,
 }
 
 impl Files {

@@ -298,10 +298,6 @@ impl Words for PlainWords {
         failed(&format!("{why:?}"))
     }
 
-    fn failed_before_permission(&self) -> ToolError {
-        failed("unspoken")
-    }
-
     fn commit_failed(&self, display_path: &str, _why: &CommitFailure) -> ToolError {
         failed(display_path)
     }

@@ -1,5 +1,6 @@
 //! Checks that the documentation of wrong calls shows the real answers.
 
+mod secrecy;
 mod settings;
 
 use std::sync::Arc;

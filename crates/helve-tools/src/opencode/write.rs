@@ -299,10 +299,27 @@ TOKEN=1
 --- call write {"filePath": ".env", "content": "TOKEN=1\n"}
 "#,
             expect![[r#"
-                !! Denied
-                This failed. The reason cannot be shown, because reading the file needs permission.
-                Read the file first; that asks for permission.
+                edit .env [lasting approval: exactly this]
                 read .env [lasting approval: exactly this]
+                The file is opened only if you agree. This is what the call requests:
+                --- .env
+                +++ .env
+                @@ -1 +1 @@
+                -TOKEN=2
+                \ No newline at end of file
+                +x
+                \ No newline at end of file
+                -> Unanswered
+                !! Denied
+                This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
+                To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
+                edit .env by write [lasting approval: exactly this]
+                read .env [lasting approval: exactly this]
+                The file is opened only if you agree. This is what the call requests:
+                --- /dev/null
+                +++ .env
+                @@ -0,0 +1 @@
+                +TOKEN=1
                 -> Unanswered
                 !! Denied
                 This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).

@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
-use helve_core::{Ask, FileKind, Resolved, SeenState, ToolContext};
+use helve_core::{Ask, FileKind, FileToChange, Resolved, SeenState, ToolContext};
 use helve_text::diff::UnifiedDiff;
 use helve_text::edit::{
     AppliedEdits, Edit, EditChange, EditRefusal, IndependentError, MatchPolicy, apply_all,
     apply_independent,
 };
 
-use super::change::diff::difference;
+use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::syntax::{self, Draft, IntroducedError};
 use super::change::{ChangeError, EditSettings};
 use super::missing::missing;
@@ -104,16 +104,22 @@ pub(crate) async fn edit(
 ) -> Result<Edited, EditError> {
     let EditRequest { key, path, replacements, order } = request;
     let path = ctx.files.resolve(path).await?;
+    require_same_file(ctx, &path, &replacements).await?;
+    let may_be_new = created_content(&replacements, order).is_some();
+    let permit = ctx
+        .permit_change(key, &[FileToChange { path: &path, may_be_new }], || {
+            requested_change(path.display(), &replacements)
+        })
+        .await?;
     if path.kind() == Some(FileKind::Folder) {
         return Err(ChangeError::Folder { display_path: path.display().into() }.into());
     }
-    require_same_file(ctx, &path, &replacements).await?;
-    let base = ctx.files.load(&path).await?;
+    let base = ctx.files.load(&permit, &path).await?;
     let had_changed = match &base {
         Some(base) => matches!(ctx.files.seen_state(&path, base).await, SeenState::Changed { .. }),
         None => false,
     };
-    if base.is_none() && created_content(&replacements, order).is_none() {
+    if base.is_none() && !may_be_new {
         return Err(ChangeError::Missing(missing(ctx, &path).await).into());
     }
     let display_path = path.display().to_string();
@@ -132,7 +138,10 @@ pub(crate) async fn edit(
     let bytes = Bytes::from(edits.bytes);
     let drafts = [Draft { display_path: display_path.clone(), old, new: Some(bytes.clone()) }];
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
-    let grant = ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?;
+    let grant = match permit.grant {
+        Some(grant) => grant,
+        None => ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?,
+    };
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let created = base.is_none();
     let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
@@ -140,6 +149,14 @@ pub(crate) async fn edit(
     let applied = ctx.files.commit(&grant, vec![change]).await?;
     let (changes, errors) = (edits.changes, errors.await);
     Ok(Edited { display_path, created, had_changed, changes, diff, applied, errors })
+}
+
+/// What the person sees of the replacements before the file may be opened.
+fn requested_change(shown: &str, replacements: &[Replacement]) -> String {
+    let diffs = replacements
+        .iter()
+        .map(|each| difference(shown, Some(each.old.as_bytes()), Some(each.new.as_bytes())).text);
+    NOT_OPENED_YET.to_string() + &diffs.collect::<String>()
 }
 
 /// The edit as a value, so that the new content can be computed on another thread.

@@ -1,17 +1,20 @@
 //! Applies a patch to several files, all or none.
 
+use std::collections::HashSet;
+use std::path::PathBuf;
+
 use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::{FileMode, HardLinks};
 use helve_core::journal::FileImage;
-use helve_core::{Ask, FileKind, Resolved, ToolContext};
+use helve_core::{Ask, FileKind, FileToChange, LoadPermit, Resolved, ToolContext};
 use helve_text::diff::UnifiedDiff;
 use helve_text::edit::{MatchPolicy, Tolerance};
 use helve_text::patch::place::{self, PlacementError};
 use helve_text::patch::{FilePatch, PatchHunk, PatchParseError, parse};
 use helve_text::view::View;
 
-use super::change::diff::difference;
+use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::overwrite::{require_read, require_unchanged};
 use super::change::syntax::{self, Draft, IntroducedError};
 use super::change::{ChangeError, EditSettings};
@@ -108,11 +111,13 @@ pub(crate) async fn apply(
         return Err(PatchError::TooManyFiles { count: patch.files.len(), max: MAX_FILES });
     }
     let matching = settings.matching;
-    let mut set = PatchSet { files: Vec::new(), inexact: Vec::new(), matching };
+    let permit = permit_files(ctx, &patch.files, &request).await?;
+    let (files, inexact) = (Vec::new(), Vec::new());
+    let mut set = PatchSet { files, inexact, matching, permit };
     for file in patch.files {
         set.apply(ctx, file).await?;
     }
-    let PatchSet { files, inexact, .. } = set;
+    let PatchSet { files, inexact, permit, .. } = set;
     let files: Vec<PendingFile> = files.into_iter().filter(PendingFile::is_changed).collect();
     if files.is_empty() {
         return Err(PatchError::NoEffect);
@@ -125,16 +130,10 @@ pub(crate) async fn apply(
         .await?;
     let drafts: Vec<Draft> = files.iter().map(PendingFile::draft).collect();
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
-    let mut ask = Ask::default();
-    for file in &files {
-        ask = ask.add_request(file.path.edit_request(request.key));
-        if let Some((to, _)) = &file.to {
-            ask = ask.add_request(to.edit_request(request.key));
-        }
-    }
-    let preview: Vec<String> =
-        files.iter().zip(&diffs).map(|(file, diff)| file.preview(diff)).collect();
-    let grant = ctx.ask(ask.preview(preview.join("\n"))).await?;
+    let grant = match permit.grant {
+        Some(grant) => grant,
+        None => ctx.ask(ask_for(&files, &diffs, request.key)).await?,
+    };
     let errors = syntax::find_errors(ctx, settings.syntax, drafts);
     let patched = files.iter().map(PendingFile::summary).collect();
     let changes = files.into_iter().map(|file| file.into_change(settings.links)).collect();
@@ -142,11 +141,54 @@ pub(crate) async fn apply(
     Ok(PatchApplied { files: patched, inexact, diffs, applied, errors: errors.await })
 }
 
+/// Gets permission to open the files that a patch names, before any of them is opened.
+async fn permit_files<'c>(
+    ctx: &'c ToolContext,
+    files: &[FilePatch],
+    request: &PatchRequest<'_>,
+) -> Result<LoadPermit<'c>, PatchError> {
+    let mut named = Vec::new();
+    for file in files {
+        let (path, move_to, may_be_new) = match file {
+            FilePatch::Add { path, .. } => (path, None, true),
+            FilePatch::Delete { path, .. } => (path, None, false),
+            FilePatch::Update { path, move_to, .. } => (path, move_to.as_ref(), false),
+        };
+        named.push((ctx.files.resolve(path).await?, may_be_new));
+        if let Some(to) = move_to {
+            named.push((ctx.files.resolve(to).await?, true));
+        }
+    }
+    // A file that another section creates or moves there need not exist.
+    let made = named.iter().filter(|(_, may_be_new)| *may_be_new);
+    let made: HashSet<PathBuf> = made.map(|(path, _)| path.real()).collect();
+    let files: Vec<FileToChange<'_>> = named
+        .iter()
+        .map(|(path, _)| FileToChange { path, may_be_new: made.contains(&path.real()) })
+        .collect();
+    let preview = || format!("{NOT_OPENED_YET}{}", request.text);
+    Ok(ctx.permit_change(request.key, &files, preview).await?)
+}
+
+/// Returns the ask for all changes of a patch, with their diffs.
+fn ask_for(files: &[PendingFile], diffs: &[UnifiedDiff], key: &'static str) -> Ask {
+    let mut ask = Ask::default();
+    for file in files {
+        ask = ask.add_request(file.path.edit_request(key));
+        if let Some((to, _)) = &file.to {
+            ask = ask.add_request(to.edit_request(key));
+        }
+    }
+    let previews = files.iter().zip(diffs).map(|(file, diff)| file.preview(diff));
+    ask.preview(previews.collect::<Vec<String>>().join("\n"))
+}
+
 /// The files of a patch with the content they will have.
-struct PatchSet {
+struct PatchSet<'c> {
     files: Vec<PendingFile>,
     inexact: Vec<(String, Vec<Tolerance>)>,
     matching: MatchPolicy,
+    permit: LoadPermit<'c>,
 }
 
 /// One file: its content on disk and its content after the patch.
@@ -159,7 +201,7 @@ struct PendingFile {
     to: Option<(Resolved, Option<FileImage>)>,
 }
 
-impl PatchSet {
+impl PatchSet<'_> {
     async fn apply(&mut self, ctx: &ToolContext, file: FilePatch) -> Result<(), PatchError> {
         match file {
             FilePatch::Add { path, text, executable } => {
@@ -229,7 +271,7 @@ impl PatchSet {
                 if path.kind() == Some(FileKind::Folder) {
                     return Err(ChangeError::Folder { display_path: path.display().into() }.into());
                 }
-                let base = ctx.files.load(&path).await?;
+                let base = ctx.files.load(&self.permit, &path).await?;
                 let content = base.as_ref().map(|base| base.bytes.clone());
                 self.files.push(PendingFile {
                     path,
@@ -251,7 +293,7 @@ impl PatchSet {
         named: &str,
     ) -> Result<(Resolved, Option<FileImage>), PatchError> {
         let to = ctx.files.resolve(named).await?;
-        let existing = ctx.files.load(&to).await?;
+        let existing = ctx.files.load(&self.permit, &to).await?;
         if self.files.iter().any(|file| file.path.real() == to.real() && file.to.is_none()) {
             return Err(PatchError::ChangedDestination { display_path: to.display().into() });
         }

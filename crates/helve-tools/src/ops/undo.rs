@@ -3,7 +3,7 @@
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::{FileMode, HardLinks};
 use helve_core::journal::{AfterImage, ChangedFile, FileImage, RecordedChange};
-use helve_core::{Ask, ToolContext, ToolError};
+use helve_core::{Ask, FileToChange, ToolContext, ToolError};
 use helve_text::diff::UnifiedDiff;
 use helve_text::merge::merge3;
 
@@ -111,16 +111,26 @@ pub(crate) async fn undo(
     let Some(change) = change else {
         return Err(UndoError::Unknown { call: request.call.map(String::from) });
     };
-    let (mut changes, mut notes, mut reading) = (Vec::new(), Vec::new(), Ask::default());
+    let mut paths = Vec::new();
     for file in &change.files {
-        let path = ctx.files.resolve_path(&file.path).await;
-        let current = ctx.files.load(&path).await?;
+        paths.push(ctx.files.resolve_path(&file.path).await);
+    }
+    let permit = match request.mode {
+        UndoMode::DryRun => ctx.permit_comparison(&paths).await?,
+        UndoMode::Write => {
+            let file = |path| FileToChange { path, may_be_new: false };
+            let files: Vec<FileToChange<'_>> = paths.iter().map(file).collect();
+            ctx.permit_change(key, &files, || not_opened_yet(&change)).await?
+        }
+    };
+    let (mut changes, mut notes) = (Vec::new(), Vec::new());
+    for (file, path) in change.files.iter().zip(paths) {
+        let current = ctx.files.load(&permit, &path).await?;
         let links = settings.links;
         let revert =
             Revert { display_path: path.display(), file, current: current.as_ref(), links };
         let change_kind = revert.revert_change()?;
         notes.extend(revert.note(change_kind.as_ref()));
-        reading = reading.add_request(path.read_request());
         changes.extend(change_kind.map(|kind| FileChange {
             path,
             base: current,
@@ -129,22 +139,33 @@ pub(crate) async fn undo(
         }));
     }
     if changes.is_empty() {
-        ctx.ask(reading).await?;
         return Ok(Undone { change, notes, result: UndoResult::NothingToDo });
     }
     let diffs: Vec<UnifiedDiff> = changes.iter().map(diff_of).collect();
     if request.mode == UndoMode::DryRun {
-        ctx.ask(reading).await?;
         return Ok(Undone { change, notes, result: UndoResult::DryRun { diffs } });
     }
-    let ask = changes
-        .iter()
-        .fold(Ask::default(), |ask, change| ask.add_request(change.path.edit_request(key)));
-    let preview = notes.iter().map(|note| note.to_string() + "\n");
-    let preview: String = preview.chain(diffs.iter().map(|diff| diff.text.clone())).collect();
-    let grant = ctx.ask(ask.preview(preview)).await?;
+    let grant = match permit.grant {
+        Some(grant) => grant,
+        None => {
+            let ask = changes
+                .iter()
+                .fold(Ask::default(), |ask, change| ask.add_request(change.path.edit_request(key)));
+            let preview = notes.iter().map(|note| note.to_string() + "\n");
+            let diffs = diffs.iter().map(|diff| diff.text.clone());
+            ctx.ask(ask.preview(preview.chain(diffs).collect::<String>())).await?
+        }
+    };
     let applied = ctx.files.commit(&grant, changes).await?;
     Ok(Undone { change, notes, result: UndoResult::Written { diffs, applied } })
+}
+
+/// What the person sees of an undo before the files may be opened.
+fn not_opened_yet(change: &RecordedChange) -> String {
+    format!(
+        "The files are opened only if you agree. The call undoes what {} changed.\n",
+        change.call
+    )
 }
 
 /// Reverts one file.

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
-use helve_core::{Ask, FileKind, ToolContext};
+use helve_core::{Ask, FileKind, FileToChange, ToolContext};
 use helve_text::diff::UnifiedDiff;
 use helve_text::edit::find_placeholder;
 use helve_text::view::{Encoding, LineEnding, View};
 
-use super::change::diff::difference;
+use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::overwrite::require_read;
 use super::change::syntax::{self, Draft, IntroducedError};
 use super::change::{ChangeError, EditSettings};
@@ -69,10 +69,16 @@ pub(crate) async fn write(
 ) -> Result<WriteOutcome, WriteError> {
     let WriteRequest { key, path, content } = request;
     let path = ctx.files.resolve(path).await?;
+    let permit = ctx
+        .permit_change(key, &[FileToChange { path: &path, may_be_new: true }], || {
+            let requested = difference(path.display(), None, Some(content.as_bytes()));
+            NOT_OPENED_YET.to_string() + &requested.text
+        })
+        .await?;
     if path.kind() == Some(FileKind::Folder) {
         return Err(ChangeError::Folder { display_path: path.display().into() }.into());
     }
-    let base = ctx.files.load(&path).await?;
+    let base = ctx.files.load(&permit, &path).await?;
     let old = base.as_ref().map(|base| base.bytes.clone());
     let display_path = path.display().to_string();
     let computing = {
@@ -82,15 +88,16 @@ pub(crate) async fn write(
     let (bytes, diff) = computing.await??;
     if let Some(base) = &base {
         if bytes == base.bytes {
-            // Equality reveals the content, so it needs the permission to read.
-            ctx.ask(Ask::for_request(path.read_request())).await?;
             return Ok(WriteOutcome::Unchanged { display_path });
         }
         require_read(ctx, &path, base).await?;
     }
     let drafts = [Draft { display_path: display_path.clone(), old, new: Some(bytes.clone()) }];
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
-    let grant = ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?;
+    let grant = match permit.grant {
+        Some(grant) => grant,
+        None => ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?,
+    };
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let created = base.is_none();
     let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };

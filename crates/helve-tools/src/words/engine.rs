@@ -181,14 +181,6 @@ impl Words for EngineWords {
         ToolError::new(ErrorKind::InvalidArgs, text)
     }
 
-    fn failed_before_permission(&self) -> ToolError {
-        denied(
-            "This failed. The reason cannot be shown, because reading the file needs permission."
-                .into(),
-        )
-        .hint("Read the file first; that asks for permission.")
-    }
-
     fn commit_failed(&self, display_path: &str, why: &CommitFailure) -> ToolError {
         commit_failure(display_path, why)
     }

@@ -2,6 +2,10 @@
 
 use helve_text::diff::{DiffLabels, DiffLimits, UnifiedDiff, unified};
 
+/// First line of the preview of a change to a file that may only be opened after the person agrees.
+pub(crate) const NOT_OPENED_YET: &str =
+    "The file is opened only if you agree. This is what the call requests:\n";
+
 /// Compares two states of a file. Content that is not text gives one line with both sizes.
 pub(crate) fn difference(
     display_path: &str,
