@@ -42,7 +42,7 @@ const TESTS: &[E2eTest] = &[
     E2eTest {
         name: "inspector",
         description: "the official inspector, which also checks the schemas",
-        run: inspector::over_pipes,
+        run: inspector::over_stdio,
     },
     E2eTest {
         name: "inspector-http",

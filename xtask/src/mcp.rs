@@ -123,7 +123,7 @@ impl<R: BufRead, W: Write> McpClient<R, W> {
         Err(format!("{method}: no response among {MAX_UNRELATED} messages"))
     }
 
-    /// Answers a request of the server, of which only `ping` is supported. Ignores notifications.
+    /// Answers a request of the server: `ping` with a result, any other request with an error. Ignores notifications.
     fn handle_server_message(&mut self, message: &Value) -> Result<(), String> {
         let id = &message["id"];
         if id.is_null() {

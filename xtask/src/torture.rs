@@ -3,7 +3,7 @@
 
 mod clients;
 mod edit_kills;
-mod edit_rounds;
+mod edit_merges;
 mod edit_swaps;
 mod http_flood;
 mod kills;
@@ -95,11 +95,11 @@ const TESTS: &[TortureTest] = &[
         run: edit_kills::run,
     },
     TortureTest {
-        name: "edit-rounds",
+        name: "edit-merges",
         description: "two servers that change different lines of the same files",
         count: 100_000,
         short_count: 10_000,
-        run: edit_rounds::run,
+        run: edit_merges::run,
     },
     TortureTest {
         name: "edit-swaps",
@@ -130,11 +130,11 @@ const TESTS: &[TortureTest] = &[
         run: nets::data_flow,
     },
     TortureTest {
-        name: "bytes",
+        name: "random-texts",
         description: "random texts for the shell decision; the count is in seconds",
         count: 60,
         short_count: 10,
-        run: nets::bytes,
+        run: nets::random_texts,
     },
 ];
 

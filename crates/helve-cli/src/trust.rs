@@ -28,7 +28,7 @@ pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exi
             "{root} is now trusted: its configuration may now allow actions that you would otherwise be asked about.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
         )
     };
-    // If the store could not save it, the command must not report success.
+    // If the store could not save the trust, the command must not report success.
     let warning = toolbox.store().pending_warning().await;
     toolbox.close().await;
     if let Some(warning) = warning {

@@ -25,7 +25,7 @@ pub trait Journal: Send + Sync {
     fn discard(&self, id: EntryId);
 
     /// Returns the newest changes of a folder, newest first, without content.
-    fn entries<'a>(
+    fn changes<'a>(
         &'a self,
         root: &'a Path,
         max_entries: usize,

@@ -79,7 +79,7 @@ impl Workspace {
     ) -> Result<Option<RecordedChange>, StoreError> {
         match call {
             Some(call) => self.journal.change(call).await,
-            None => match self.journal.entries(&self.root, 1).await?.first() {
+            None => match self.journal.changes(&self.root, 1).await?.first() {
                 Some(newest) => self.journal.change(&newest.call).await,
                 None => Ok(None),
             },

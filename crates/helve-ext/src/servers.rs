@@ -126,12 +126,12 @@ impl Servers {
             |resource_tool: &Arc<dyn AnyTool>| resource_tool.spec(&Default::default()).name == tool;
         let is_resource_tool = self.inner.resource_tools.lock().iter().any(has_name);
         let lower = tool.to_ascii_lowercase();
-        let may_have = |managed: &&Arc<ManagedServer>| {
+        let may_offer_tool = |managed: &&Arc<ManagedServer>| {
             is_resource_tool
                 || lower.starts_with(&name::prefix(managed.name()).to_ascii_lowercase())
         };
         let servers: Vec<&Arc<ManagedServer>> =
-            self.inner.servers.iter().filter(may_have).collect();
+            self.inner.servers.iter().filter(may_offer_tool).collect();
         self.start(servers.clone());
         self.inner.wait_until_started(servers.into_iter()).await;
     }

@@ -65,7 +65,8 @@ fn run(
     Ok((found, counts))
 }
 
-/// Returns how long to search ignored files for a hint; `None` if something else was found.
+/// Returns how long to search ignored files, for a hint that they match. Returns `None` if other files match, if the
+/// search is incomplete, or if no file is ignored.
 pub(crate) fn ignored_search_time(tree: &FileTree, counts: &SearchCounts) -> Option<Duration> {
     let IgnoredMode::Skip { hint_timeout } = tree.ignored else { return None };
     let found_nothing = counts.matches == 0 && counts.ended == WalkEnd::Complete;

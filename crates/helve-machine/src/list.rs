@@ -89,7 +89,7 @@ fn final_kind(folder: &OwnedFd, name: &CStr, listed: FileType) -> Option<(FileKi
     let found = match statat(folder, name, AtFlags::empty()) {
         Ok(stat) => kind(type_of(&stat))?,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => FileKind::DeadLink,
-        // This process may not access the target.
+        // This process is not allowed to access the target.
         Err(_) => FileKind::Other,
     };
     Some((found, true))

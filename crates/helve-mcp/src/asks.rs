@@ -77,7 +77,7 @@ impl Person for ClientPerson {
     }
 }
 
-/// Whether a client can show forms. A client that declares elicitation without naming a kind can.
+/// Whether a client can show forms. Elicitation that is declared without a kind means forms.
 pub(crate) fn shows_forms(client: Option<&ClientCapabilities>) -> bool {
     let elicitation = client.and_then(|client| client.elicitation.as_ref());
     elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none())

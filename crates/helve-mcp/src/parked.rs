@@ -15,11 +15,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::asks::{AskRoute, ClientPerson, Form, ParkedQuestion, RouteGuard};
 
-/// Maximum number of questions per call. Clients give up after ten; refusing one earlier gives a better error.
+/// Maximum number of questions per call. Clients give up after ten; ending the call one question earlier gives a better error.
 const MAX_ROUNDS: u8 = 9;
 /// Maximum number of parked calls. Parking another drops the oldest.
 const MAX_PARKED: usize = 64;
-/// How long a parked call is kept. Its question expires sooner, but its result can be fetched until then.
+/// How long a parked call is kept. Its question expires sooner; its result can still be fetched after that.
 const PARKED_TIME: Duration = Duration::from_secs(20 * 60);
 /// Key of our question among the client's input requests.
 const APPROVAL: &str = "approval";

@@ -47,8 +47,8 @@ pub(super) fn decode(
     Ok(Picture { mime, bytes, size, original: oriented_size, frames })
 }
 
-/// Whether providers accept the file unchanged. They do not accept bitmaps, and may refuse a truncated JPEG, which our
-/// decoder accepts.
+/// Whether providers accept the file unchanged. They do not accept BMP files, and may refuse a truncated JPEG, which
+/// our decoder accepts.
 fn is_accepted_by_providers(bytes: &Bytes, format: MediaFormat) -> bool {
     match format {
         MediaFormat::Png | MediaFormat::Gif | MediaFormat::Webp => true,

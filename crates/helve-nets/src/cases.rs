@@ -1,9 +1,9 @@
-//! The lists of scripts and policies that the nets use. Most are shared with the tests of the decision.
+//! The scripts and policies that the nets use. Most come from the tests of the decision in `helve-policy`.
 
 use helve_policy::builtin::{WrittenRules, policy};
 use helve_policy::{Action, Policy, Rule, Source};
 
-use crate::decision::is_not_traced;
+use crate::decision::is_compared;
 
 const POLICIES: &str = include_str!("../../helve-policy/src/shell/tests/policies.txt");
 const ATTACKS: &str = include_str!("../../helve-policy/src/shell/tests/attacks.txt");
@@ -94,8 +94,8 @@ pub(crate) fn flag_scripts() -> Vec<ScriptCase> {
             Some("pair") => &[" x a.txt"],
             _ => continue,
         };
-        let is_traced = |name: &&&str| !name.split(' ').next().is_some_and(is_not_traced);
-        let names: Vec<&&str> = names.iter().filter(is_traced).collect();
+        let has_comparable_program = |name: &&&str| name.split(' ').next().is_none_or(is_compared);
+        let names: Vec<&&str> = names.iter().filter(has_comparable_program).collect();
         for flag in words.flat_map(split_cluster) {
             for (name, value) in
                 names.iter().flat_map(|name| values.iter().map(move |it| (name, it)))

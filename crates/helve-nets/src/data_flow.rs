@@ -7,12 +7,12 @@ use crate::cases::ScriptCase;
 use crate::random::Random;
 use crate::random_scripts;
 
-pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, String> {
+pub(crate) fn run(sample_folder: &Path, count: usize, seed: u64) -> Result<Vec<String>, String> {
     let generate = |random: &mut Random| {
         let policy = random.pick(&["read", "read", "deny"]).to_string();
         let script = ScriptBuilder { random: &mut *random }.script();
         let quoted = || format!("'{}'", script.replace('\'', "'\\''"));
-        // Another shell has fewer features and may parse the script differently.
+        // A nested shell may parse the script differently, and `sh` has fewer features.
         let script = match random.below(6) {
             0 => format!("sh -c {}", quoted()),
             1 => format!("bash -c {} x a.txt link-private", quoted()),
@@ -20,7 +20,7 @@ pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, 
         };
         ScriptCase { policy, script }
     };
-    random_scripts::run(files, "data-flow scripts", count, seed, &generate)
+    random_scripts::run(sample_folder, "data-flow scripts", count, seed, &generate)
 }
 
 /// Values of variables. Some are harmless in every command, others (`-delete`, `rm`) are dangerous in most.
@@ -279,7 +279,7 @@ const SHAPES: &[&str] = &[
 ];
 /// Maximum nesting of compound statements.
 const MAX_DEPTH: usize = 4;
-/// Length from which on no further statements are nested.
+/// A statement of this length gets no further nested statements.
 const MAX_BYTES: usize = 400;
 
 struct ScriptBuilder<'r> {

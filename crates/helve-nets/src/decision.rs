@@ -30,7 +30,7 @@ pub(crate) fn judge(script: &str, policy: &Policy, samples: &SampleFiles) -> Scr
 
 /// Programs whose actions are not compared with the decision: they do whatever their files say, so a rule that allows
 /// such a program allows everything that it does.
-const NOT_TRACED: &[&str] = &[
+const NOT_COMPARED: &[&str] = &[
     // Recipes and scripts of the project.
     "make", "gmake", "npm", "npx", "yarn", "pnpm", "cargo", "go", "uv", "run.sh",
     // Interpreters.
@@ -67,7 +67,7 @@ const HELPERS: &[(&str, &[&str])] = &[
     ("scp", &["ssh"]),
     // A script that prints messages.
     ("git-submodule", &["basename", "sed", "uname", "git-sh-i18n--envsubst"]),
-    // `false` is the editor in the environment.
+    // The environment sets the program `false` as the editor.
     ("git", &["git", "git-remote-https", "git-remote-http", "git-submodule", "false"]),
 ];
 
@@ -132,7 +132,7 @@ impl ScriptDecision {
 
     /// Whether the decision lists an operation.
     fn lists(&self, event: &TraceEvent, trace: &Trace, samples: &SampleFiles) -> bool {
-        if self.is_done_by_untraced_program(event) {
+        if self.is_done_by_excluded_program(event) {
             return true;
         }
         match event.operation {
@@ -175,13 +175,12 @@ impl ScriptDecision {
         }
     }
 
-    /// Whether a listed program that is not traced, or a program that it started, did the operation.
-    fn is_done_by_untraced_program(&self, event: &TraceEvent) -> bool {
+    /// Whether the operation was done by a listed program whose actions are not compared, or by a program that it started.
+    fn is_done_by_excluded_program(&self, event: &TraceEvent) -> bool {
         let programs = self.programs();
         // A program can have two names, with and without its version.
         let is_listed = |by: &String| {
-            is_not_traced(by)
-                && programs.iter().any(|it| without_version(it) == without_version(by))
+            !is_compared(by) && programs.iter().any(|it| without_version(it) == without_version(by))
         };
         let is_interpreter = |by: &String| {
             let runs = |(name, interpreter): &(&str, &str)| {
@@ -197,9 +196,9 @@ impl ScriptDecision {
     }
 
     /// Whether the decision lists the effects of all programs of the script. Unknown programs, and those in
-    /// [`NOT_TRACED`], may do anything.
+    /// [`NOT_COMPARED`], may do anything.
     pub(crate) fn has_only_known_effects(&self) -> bool {
-        !self.has_unknown_program() && !self.programs().iter().any(|name| is_not_traced(name))
+        !self.has_unknown_program() && self.programs().iter().all(|name| is_compared(name))
     }
 
     /// Whether the script runs a program that is not in the table. A rule that allows such a program allows all it
@@ -250,9 +249,9 @@ impl ScriptDecision {
         // `shasum` and `tar` try to open the working directory for writing, and fail.
         let is_root_probe =
             path == ROOT && event.by.iter().any(|by| matches!(&**by, "shasum" | "tar"));
-        let is_device =
+        let is_harmless_target =
             is_root_probe || ["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"].contains(&&**path);
-        if is_device
+        if is_harmless_target
             || path.starts_with("/dev/fd/")
             || path.starts_with("/dev/std")
             || path.starts_with("/proc/")
@@ -264,14 +263,14 @@ impl ScriptDecision {
         let is_temporary =
             is_gone && (path.starts_with("/tmp/") || self.is_next_to_listed(path, samples));
         let by_git = event.by.iter().any(|by| by == "git") && self.is_written_by_git(path);
-        let real = match path.rsplit_once('/') {
+        let in_real_folder = match path.rsplit_once('/') {
             Some((folder, name)) => {
                 let folder = samples.real(folder).unwrap_or_else(|| folder.to_string());
                 format!("{folder}/{name}")
             }
             None => path.clone(),
         };
-        let followed = samples.real(path).unwrap_or_else(|| path.clone());
+        let real = samples.real(path).unwrap_or_else(|| path.clone());
         // `split` appends letters to the listed name.
         let by_split = event.by.iter().any(|by| by == "split")
             && self.parts.iter().any(|part| {
@@ -279,7 +278,7 @@ impl ScriptDecision {
                     && part
                         .subjects
                         .iter()
-                        .any(|it| real.starts_with(&absolute(it.trim_end_matches("xaa"))))
+                        .any(|it| in_real_folder.starts_with(&absolute(it.trim_end_matches("xaa"))))
             });
         // `mktemp` creates a file with a random name.
         let by_mktemp = path.starts_with("/tmp/") && event.by.iter().any(|by| by == "mktemp");
@@ -287,8 +286,8 @@ impl ScriptDecision {
             || by_mktemp
             || by_split
             || by_git
+            || self.lists_file(&in_real_folder, samples, &["edit"], reach)
             || self.lists_file(&real, samples, &["edit"], reach)
-            || self.lists_file(&followed, samples, &["edit"], reach)
     }
 
     /// Whether git itself writes this path: its own directory, or the working tree for a subcommand that changes it.
@@ -346,7 +345,7 @@ enum PathReach {
     BelowAndParents,
 }
 
-/// Returns the absolute path of a rule's subject.
+/// Returns the absolute path of a part's subject.
 fn absolute(subject: &str) -> String {
     match subject {
         "." => ROOT.to_string(),
@@ -355,9 +354,10 @@ fn absolute(subject: &str) -> String {
     }
 }
 
-/// Whether a program is in [`NOT_TRACED`], with or without its version.
-pub(crate) fn is_not_traced(name: &str) -> bool {
-    NOT_TRACED.contains(&name) || NOT_TRACED.contains(&without_version(name))
+/// Whether the actions of a program are compared with the decision: it is not in [`NOT_COMPARED`], with or without its
+/// version.
+pub(crate) fn is_compared(name: &str) -> bool {
+    !NOT_COMPARED.contains(&name) && !NOT_COMPARED.contains(&without_version(name))
 }
 
 /// Turns `python3.11` into `python`.

@@ -1,11 +1,11 @@
 //! Safety nets for the decision about shell scripts. Each net searches for scripts that the decision wrongly allows.
-//! All nets but `bytes` run the allowed scripts in a sandbox under a tracer. A script that does something that the
+//! All nets but `random-texts` run the allowed scripts in a sandbox under a tracer. A script that does something that the
 //! decision did not list is a failure.
 //!
-//! - `traced`: the allowed scripts from the tests of the decision, and generated scripts with single flags.
+//! - `traced`: the allowed scripts from the tests of the decision, and generated scripts that use one flag each.
 //! - `data-flow`: generated scripts that set variables and change directories, and then use them.
 //! - `mutants`: mutated attacks.
-//! - `bytes`: random texts, which are judged but not run. Judging must not panic or take long, and a text that is not
+//! - `random-texts`: random texts, which are judged but not run. Judging must not panic or take long, and a text that is not
 //!   allowed must not become allowed inside another construct.
 #![expect(
     clippy::disallowed_methods,
@@ -13,7 +13,6 @@
 )]
 #![expect(clippy::print_stdout, reason = "prints to a terminal")]
 
-mod bytes;
 mod cases;
 mod data_flow;
 mod decision;
@@ -21,6 +20,7 @@ mod mutants;
 mod mutate;
 mod random;
 mod random_scripts;
+mod random_texts;
 mod sample_files;
 #[cfg(target_os = "linux")]
 mod sandbox;
@@ -58,12 +58,12 @@ fn main() -> ExitCode {
 fn run(args: &[String]) -> Result<Vec<String>, String> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     #[cfg(target_os = "linux")]
-    if let ["tracer", files_path] = args[..] {
-        tracer::serve(files_path.as_ref()).map_err(|error| error.to_string())?;
+    if let ["tracer", sample_folder] = args[..] {
+        tracer::serve(sample_folder.as_ref()).map_err(|error| error.to_string())?;
         return Ok(Vec::new());
     }
-    if let ["bytes", seconds, seed] = args[..] {
-        return bytes::run(number(seconds)?, number(seed)?);
+    if let ["random-texts", seconds, seed] = args[..] {
+        return random_texts::run(number(seconds)?, number(seed)?);
     }
     let scratch = scratch_folder::ScratchFolder::new()?;
     match &args[..] {
@@ -86,7 +86,7 @@ fn run(args: &[String]) -> Result<Vec<String>, String> {
             println!("{:#?}", sandbox::trace(script, &image));
             Ok(Vec::new())
         }
-        _ => Err("usage: helve-nets traced [all], mutants COUNT SEED, data-flow COUNT SEED, bytes MAX_CPU_SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),
+        _ => Err("usage: helve-nets traced [all], mutants COUNT SEED, data-flow COUNT SEED, random-texts MAX_CPU_SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::cases::{self, ScriptCase};
 use crate::random::Random;
 use crate::{mutate, random_scripts};
 
-pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, String> {
+pub(crate) fn run(sample_folder: &Path, count: usize, seed: u64) -> Result<Vec<String>, String> {
     let attacks = cases::attacks();
     let generate = |random: &mut Random| {
         let attack = &attacks[random.below(attacks.len())];
@@ -14,5 +14,5 @@ pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, 
         let script = mutate::mutate(&attack.script, &other.script, random);
         ScriptCase { policy: attack.policy.clone(), script }
     };
-    random_scripts::run(files, "mutants", count, seed, &generate)
+    random_scripts::run(sample_folder, "mutants", count, seed, &generate)
 }

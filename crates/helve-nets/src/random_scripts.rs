@@ -23,7 +23,7 @@ pub(crate) type ScriptGenerator<'a> = &'a (dyn Fn(&mut Random) -> ScriptCase + S
 
 /// Generates and tests `count` scripts. `what` names them in the output. Returns a line for each failure.
 pub(crate) fn run(
-    files: &Path,
+    sample_folder: &Path,
     what: &str,
     count: usize,
     seed: u64,
@@ -70,7 +70,7 @@ pub(crate) fn run(
         start.elapsed().as_secs_f32(),
         allowed.len()
     );
-    let failures = traced::run_all(files, &SampleFiles::new(), &allowed)?;
+    let failures = traced::run_all(sample_folder, &SampleFiles::new(), &allowed)?;
     println!(
         "{count} {what}, {} allowed and run, {} did something the decision did not list, {:.1} s, --seed {seed}",
         allowed.len(),

@@ -35,7 +35,7 @@ impl PolicyCache {
     }
 }
 
-/// How many of the scripts with single flags are judged and, if allowed, run.
+/// How many of the scripts that use one flag each are judged and, if allowed, run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlagCoverage {
     /// A fixed sample, for a quick run.
@@ -44,8 +44,8 @@ pub(crate) enum FlagCoverage {
     All,
 }
 
-/// Runs the net. Returns a line for each failure.
-pub(crate) fn run(files: &Path, coverage: FlagCoverage) -> Result<Vec<String>, String> {
+/// Runs this safety net: judges the scripts, and runs those that are allowed. Returns a line for each failure.
+pub(crate) fn run(sample_folder: &Path, coverage: FlagCoverage) -> Result<Vec<String>, String> {
     let samples = SampleFiles::new();
     let mut policies = PolicyCache::default();
     let mut allowed = Vec::new();
@@ -59,16 +59,16 @@ pub(crate) fn run(files: &Path, coverage: FlagCoverage) -> Result<Vec<String>, S
     }
     let mut seen = HashSet::new();
     let step = if coverage == FlagCoverage::All { 1 } else { 29 };
-    let (mut flag_scripts, mut asked) = (0_usize, 0_usize);
-    let different: Vec<ScriptCase> =
+    let (mut flag_scripts, mut not_allowed) = (0_usize, 0_usize);
+    let distinct: Vec<ScriptCase> =
         cases::flag_scripts().into_iter().filter(|it| seen.insert(it.clone())).collect();
-    for case in different.into_iter().step_by(step) {
+    for case in distinct.into_iter().step_by(step) {
         flag_scripts += 1;
         let decision = judge(&case.script, policies.get(&case.policy)?, &samples);
         if decision.action == Action::Allow {
             allowed.push(AllowedScript { case, decision });
         } else {
-            asked += 1;
+            not_allowed += 1;
         }
     }
     let allowed_count = allowed.len();
@@ -77,20 +77,20 @@ pub(crate) fn run(files: &Path, coverage: FlagCoverage) -> Result<Vec<String>, S
         "{} scripts use programs with unknown effects and are skipped",
         allowed_count - allowed.len()
     );
-    let (missing, allowed) = split_by_installed(allowed);
-    println!("{flag_scripts} scripts with single flags, of which {asked} are not allowed");
+    let (missing, allowed) = remove_not_installed(allowed);
+    println!("{flag_scripts} scripts use one flag each; {not_allowed} of them are not allowed");
     println!("{} allowed scripts are run", allowed.len());
     if !missing.is_empty() {
         let list: Vec<&str> = missing.iter().map(String::as_str).collect();
         println!("skipped, because not installed: {}", list.join(" "));
     }
-    failures.extend(run_all(files, &samples, &allowed)?);
+    failures.extend(run_all(sample_folder, &samples, &allowed)?);
     Ok(failures)
 }
 
 /// Runs allowed scripts. Returns a line for each failure.
 pub(crate) fn run_all(
-    files: &Path,
+    sample_folder: &Path,
     samples: &SampleFiles,
     allowed: &[AllowedScript],
 ) -> Result<Vec<String>, String> {
@@ -112,15 +112,15 @@ pub(crate) fn run_all(
             failures.push(failure);
         }
     };
-    workers::trace_all(files, allowed, |it| &it.case.script, inspect)?;
+    workers::trace_all(sample_folder, allowed, |it| &it.case.script, inspect)?;
     println!("{} of them timed out", timed_out.into_inner());
     let mut failures = failures.into_inner().map_err(|_| "a worker panicked")?;
     failures.sort();
     Ok(failures)
 }
 
-/// Returns the programs that are not installed, and the scripts that need none of them.
-fn split_by_installed(allowed: Vec<AllowedScript>) -> (BTreeSet<String>, Vec<AllowedScript>) {
+/// Removes scripts that need a program that is not installed. Returns these programs and the other scripts.
+fn remove_not_installed(allowed: Vec<AllowedScript>) -> (BTreeSet<String>, Vec<AllowedScript>) {
     let mut missing = BTreeSet::new();
     let is_installed = |name: &str| {
         ["/usr/local/bin", "/usr/bin", "/bin"]

@@ -17,12 +17,12 @@ struct TracerProcess {
 }
 
 impl TracerProcess {
-    fn start(files: &Path) -> Result<Self, String> {
+    fn start(sample_folder: &Path) -> Result<Self, String> {
         let describe = |error: std::io::Error| format!("the tracer: {error}");
         let this_program = std::env::current_exe().map_err(describe)?;
         let mut child = Command::new(this_program)
             .arg("tracer")
-            .arg(files)
+            .arg(sample_folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -53,7 +53,7 @@ impl Drop for TracerProcess {
 /// Runs the script of every item, and passes the item and the trace to `inspect`. Stops at the first script that cannot
 /// be traced.
 pub(crate) fn trace_all<T: Sync>(
-    files: &Path,
+    sample_folder: &Path,
     items: &[T],
     script: impl Fn(&T) -> &str + Sync,
     inspect: impl Fn(&T, &Trace) + Sync,
@@ -62,7 +62,7 @@ pub(crate) fn trace_all<T: Sync>(
     let next = AtomicUsize::new(0);
     let failure: Mutex<Option<String>> = Mutex::new(None);
     let work = || -> Result<(), String> {
-        let mut tracer = TracerProcess::start(files)?;
+        let mut tracer = TracerProcess::start(sample_folder)?;
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
             let trace = tracer.trace(script(item))?;
             if let Some(error) = &trace.error {

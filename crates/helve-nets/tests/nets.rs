@@ -37,5 +37,5 @@ fn allowed_data_flow_scripts_do_only_what_is_listed() {
 
 #[test]
 fn judging_random_texts_does_not_panic_and_wrapping_them_allows_nothing() {
-    check(&["bytes", "3", "1"]);
+    check(&["random-texts", "3", "1"]);
 }

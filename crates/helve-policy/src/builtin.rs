@@ -110,7 +110,7 @@ pub struct WrittenRules {
     /// Whether a person trusted the folder. If so, the project's rules can allow what the user's rules ask about.
     pub is_project_trusted: bool,
     /// Rules of `--allow`.
-    pub flags: Vec<Rule>,
+    pub allow_rules: Vec<Rule>,
     /// Names and rules of agents. These rules can only make a decision stricter.
     pub agents: Vec<(String, Vec<Rule>)>,
 }
@@ -126,7 +126,7 @@ pub fn policy(written: WrittenRules, own_folders: &[&Path]) -> Policy {
     } else if !written.project.is_empty() {
         walls.push(Wall::restricting("untrusted project", written.project));
     }
-    overrides.extend(written.flags);
+    overrides.extend(written.allow_rules);
     walls.insert(
         0,
         Wall {

@@ -7,7 +7,7 @@
 //! --- bytes old.txt        (a file that is not UTF-8, in hexadecimal)
 //! 63 61 66 e9 0a
 //! --- link latest -> src/main.rs
-//! --- fifo pipe            (also: locked NAME, device NAME)
+//! --- fifo pipe            (also: unreadable NAME, device NAME)
 //! --- rule edit src/* deny
 //! --- agent edit * deny    (a rule of the agent's wall)
 //! --- project bash * ask   (a rule of the project's configuration)
@@ -17,7 +17,7 @@
 //! --- call read {"filePath": "src/main.rs"}
 //! --- write src/main.rs    (a change by another program between calls)
 //! fn main() { println!() }
-//! --- begun CALL a.txt     (a call that was killed before it wrote this text)
+//! --- interrupted CALL a.txt (a call that was killed before it wrote this text)
 //! fn main() { todo() }
 //! ```
 //!
@@ -74,7 +74,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
         user: rules("rule"),
         project: rules("project"),
         is_project_trusted: sections_named("trusted").next().is_some(),
-        flags: rules("allow"),
+        allow_rules: rules("allow"),
         agents: vec![("tester".into(), rules("agent"))],
     };
     let store = Arc::new(MemoryStore::default());
@@ -126,8 +126,8 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
                 transcript.push_str(&render(&result));
                 transcript.push_str(&changed_files(&before, &machine.0.lock()));
             }
-            "begun" => {
-                let entry = begun_entry(&machine, rest, body);
+            "interrupted" => {
+                let entry = interrupted_entry(&machine, rest, body);
                 runtime.block_on(journal.begin(&entry)).unwrap_or_else(|err| panic!("{err}"));
             }
             "rule" | "agent" | "project" | "allow" | "reply" | "trusted" => {}
@@ -158,7 +158,7 @@ fn write_node(machine: &MemoryMachine, keyword: &str, rest: &str, body: &str) {
         "bytes" => MemoryNode::File(parse_hexadecimal(body).into()),
         "fifo" => MemoryNode::Special(FileKind::Fifo),
         "device" => MemoryNode::Special(FileKind::Device),
-        "locked" => MemoryNode::Locked,
+        "unreadable" => MemoryNode::Unreadable,
         "link" => {
             let (name, target) =
                 rest.split_once(" -> ").unwrap_or_else(|| panic!("`link NAME -> TARGET`: {rest}"));
@@ -171,12 +171,13 @@ fn write_node(machine: &MemoryMachine, keyword: &str, rest: &str, body: &str) {
 }
 
 /// Returns the journal entry of a call that is about to write.
-fn begun_entry(machine: &MemoryMachine, rest: &str, body: &str) -> JournalEntry {
-    let (call, name) = rest.split_once(' ').unwrap_or_else(|| panic!("`begun CALL NAME`: {rest}"));
+fn interrupted_entry(machine: &MemoryMachine, rest: &str, body: &str) -> JournalEntry {
+    let (call, name) =
+        rest.split_once(' ').unwrap_or_else(|| panic!("`interrupted CALL NAME`: {rest}"));
     let path = Path::new(ROOT).join(name);
     let image = match machine.0.lock().get(&path) {
         Some(MemoryNode::File(bytes)) => Some(FileImage::new(bytes.clone(), MODE)),
-        Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Locked) | None => None,
+        Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Unreadable) | None => None,
     };
     let intended = Some(ContentHash::of(body.as_bytes()));
     JournalEntry {

@@ -23,7 +23,7 @@ struct JournalEntries {
 struct JournalRecord {
     id: EntryId,
     entry: JournalEntry,
-    /// The files after the change; `None` until the entry is done.
+    /// The files after the change; `None` until the entry is marked as applied.
     after: Option<Vec<Option<FileImage>>>,
 }
 
@@ -52,7 +52,7 @@ impl Journal for MemoryJournal {
         self.0.lock().entries.retain(|record| record.id != id);
     }
 
-    fn entries<'a>(
+    fn changes<'a>(
         &'a self,
         root: &'a Path,
         max: usize,

@@ -36,7 +36,7 @@ impl MemoryMachine {
     fn kind(&self, path: &Path) -> Option<FileKind> {
         let nodes = self.0.lock();
         match nodes.get(path) {
-            Some(MemoryNode::File(_) | MemoryNode::Locked) => Some(FileKind::File),
+            Some(MemoryNode::File(_) | MemoryNode::Unreadable) => Some(FileKind::File),
             Some(MemoryNode::Link(_)) => Some(FileKind::DeadLink),
             Some(MemoryNode::Special(kind)) => Some(*kind),
             None => {
@@ -82,7 +82,7 @@ impl MemoryMachine {
         let node = self.0.lock().get(&path).cloned();
         match node {
             Some(MemoryNode::File(bytes)) => Ok(bytes),
-            Some(MemoryNode::Locked) => Err(MachineError::NotPermitted),
+            Some(MemoryNode::Unreadable) => Err(MachineError::NotPermitted),
             Some(MemoryNode::Link(_)) => Err(MachineError::PathChanged),
             Some(MemoryNode::Special(kind)) => Err(MachineError::NotAFile(kind)),
             None => Err(self.kind(&path).map_or(MachineError::NotFound, MachineError::NotAFile)),
@@ -191,7 +191,7 @@ fn commit(
 ) -> Result<Vec<Committed>, CommitError> {
     let hash = |nodes: &BTreeMap<PathBuf, MemoryNode>, at: &Place| match nodes.get(&at.path()) {
         Some(MemoryNode::File(bytes)) => Some(ContentHash::of(bytes)),
-        Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Locked) | None => None,
+        Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Unreadable) | None => None,
     };
     let mut expectations = Vec::new();
     for change in &changes {
@@ -210,7 +210,7 @@ fn commit(
             ExpectedContent::Absent => found.is_none(),
             ExpectedContent::Hash(expected) => found == Some(*expected),
         };
-        if nodes.get(&at.path()) == Some(&MemoryNode::Locked) {
+        if nodes.get(&at.path()) == Some(&MemoryNode::Unreadable) {
             return Err(CommitError::ReadOnly { at: at.clone() });
         }
         if !is_as_expected {

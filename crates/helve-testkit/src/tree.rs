@@ -25,7 +25,7 @@ pub enum MemoryNode {
     Link(PathBuf),
     Special(FileKind),
     /// A file that the system refuses to open.
-    Locked,
+    Unreadable,
 }
 
 type Nodes = BTreeMap<PathBuf, MemoryNode>;
@@ -68,7 +68,7 @@ fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walk, SearchError> {
     match nodes.get(&at) {
         Some(MemoryNode::Special(kind)) => return Err(MachineError::NotAFile(*kind).into()),
         Some(MemoryNode::Link(_)) => return Err(MachineError::PathChanged.into()),
-        Some(MemoryNode::File(_) | MemoryNode::Locked) => {
+        Some(MemoryNode::File(_) | MemoryNode::Unreadable) => {
             walk.files.push(PathBuf::new());
             return Ok(walk);
         }
@@ -109,7 +109,7 @@ fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walk, SearchError> {
         } && !globs.matched(path, false).is_ignore();
         match node {
             MemoryNode::Link(_) | MemoryNode::Special(_) => walk.skipped.special += 1,
-            MemoryNode::File(_) | MemoryNode::Locked
+            MemoryNode::File(_) | MemoryNode::Unreadable
                 if is_ignored && tree.ignored != IgnoredMode::Include =>
             {
                 match folder {
@@ -123,8 +123,10 @@ fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walk, SearchError> {
                     walk.ignored.push(relative.into());
                 }
             }
-            MemoryNode::File(_) | MemoryNode::Locked if matches => walk.files.push(relative.into()),
-            MemoryNode::File(_) | MemoryNode::Locked => {}
+            MemoryNode::File(_) | MemoryNode::Unreadable if matches => {
+                walk.files.push(relative.into())
+            }
+            MemoryNode::File(_) | MemoryNode::Unreadable => {}
         }
     }
     Ok(walk)

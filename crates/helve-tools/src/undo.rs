@@ -340,7 +340,7 @@ uno
 --- rule edit * allow
 --- file a.txt
 one
---- begun killed a.txt
+--- interrupted killed a.txt
 two
 --- call undo {"call": "killed"}
 --- write a.txt
@@ -350,7 +350,7 @@ two
 --- write a.txt
 three
 --- call undo {"call": "killed"}
---- begun born b.txt
+--- interrupted born b.txt
 new
 --- call undo
 --- write b.txt

@@ -30,7 +30,7 @@ pub(crate) fn policy_and_switches(
         user: config.user.clone(),
         project: config.project.clone(),
         is_project_trusted: trust == TrustState::Trusted,
-        flags: inputs.allow_rules.clone(),
+        allow_rules: inputs.allow_rules.clone(),
         agents: vec![
             (agent.name.clone(), agent.rules.clone()),
             (format!("{} (project)", agent.name), agent.project_rules.clone()),

@@ -174,7 +174,7 @@ impl Builder {
         self
     }
 
-    /// Sets who answers questions. The default is nobody, so that questions are refused.
+    /// Sets who answers questions. By default nobody answers, so calls that need an answer are refused.
     pub fn person(mut self, person: impl Person + 'static) -> Self {
         self.person = Some(Arc::new(person));
         self
@@ -204,8 +204,8 @@ impl Builder {
         self
     }
 
-    /// Declares that this process ends after one call. Processes that a command leaves behind are ended, unless they
-    /// were started in the background.
+    /// Declares that this process ends after one call. Processes that a command leaves behind are ended, unless the
+    /// call itself asked to run the command in the background.
     pub fn one_shot(mut self) -> Self {
         self.leftovers = Leftovers::End;
         self
@@ -255,11 +255,11 @@ impl Builder {
         let media = media();
         let settings = edit_settings(&config.edit);
         let dialect = find_dialect(&self.caller.dialect)?;
-        for known in DIALECTS {
-            for tool in (known.tools)(media.clone(), settings) {
+        for entry in DIALECTS {
+            for tool in (entry.tools)(media.clone(), settings) {
                 let name = tool.spec(&self.caller).name;
-                if can_run || !known.needs_processes.contains(&name.as_str()) {
-                    registry.register_dialect(known.dialect.name, tool).permanent();
+                if can_run || !entry.needs_processes.contains(&name.as_str()) {
+                    registry.register_dialect(entry.dialect.name, tool).permanent();
                 }
             }
         }

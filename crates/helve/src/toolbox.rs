@@ -254,7 +254,7 @@ impl Toolbox {
 
     /// Returns the changes that calls made in this folder, newest first.
     pub async fn history(&self, limit: usize) -> std::io::Result<Vec<RecordedChange>> {
-        self.workspace.journal().entries(self.root(), limit).await
+        self.workspace.journal().changes(self.root(), limit).await
     }
 
     /// Returns what a call changed, with the content before and after. `None` means the last call that changed

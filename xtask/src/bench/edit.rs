@@ -77,7 +77,7 @@ fn repeat_edit(
     compare("write, sync, rename, sync", 40, || timed_synced_write(&baseline_path, text), ours)
 }
 
-/// Writes a file durably, with no more steps than that needs. Returns how long it took.
+/// Writes a file durably in as few steps as possible. Returns how long it took.
 fn timed_synced_write(path: &Path, text: &str) -> Result<Duration, String> {
     let with_path = |error: std::io::Error| format!("{}: {error}", path.display());
     let folder = path.parent().unwrap_or(path);

@@ -17,7 +17,7 @@ const VERSION: &str = "2.12.0";
 /// The package asks for 22.19, but its command line also works with this version.
 const MIN_NODE: u32 = 20;
 
-pub(super) fn over_pipes(helve: &Helve) -> Result<E2eResult, String> {
+pub(super) fn over_stdio(helve: &Helve) -> Result<E2eResult, String> {
     run(helve, |command| {
         command.arg(helve.binary()).arg("--dir").arg(&helve.workspace).arg("mcp");
         for (name, path) in helve.environment() {

@@ -17,8 +17,8 @@ pub(super) fn data_flow(context: &Context<'_>) -> Result<String, String> {
     run(&format!("data-flow {} {}", context.count, context.seed))
 }
 
-pub(super) fn bytes(context: &Context<'_>) -> Result<String, String> {
-    run(&format!("bytes {} {}", context.count, context.seed))
+pub(super) fn random_texts(context: &Context<'_>) -> Result<String, String> {
+    run(&format!("random-texts {} {}", context.count, context.seed))
 }
 
 fn run(arguments: &str) -> Result<String, String> {

@@ -31,8 +31,8 @@ fn install_shows_and_writes_the_entry_and_remove_restores_the_file() {
         );
         let again = stage.run(&["install", client, "--permission", "workspace"]);
         assert!(again.out.contains("is already configured"), "{}", again.transcript());
-        let other = stage.run(&["install", client]);
-        assert_eq!(other.code, 0, "{}", other.transcript());
+        let without_permission = stage.run(&["install", client]);
+        assert_eq!(without_permission.code, 0, "{}", without_permission.transcript());
         assert!(!fs::read_to_string(stage.path(file)).unwrap().contains("--allow"));
         let output = stage.run(&["install", client, "--remove"]);
         assert_eq!(output.code, 0, "{}", output.transcript());

@@ -14,7 +14,7 @@ fn stage(sandbox: &str) -> Stage {
     stage
 }
 
-/// Returns a stage with a sandbox, or `None` if none is available on this machine. Commands are refused then.
+/// Returns a stage with a sandbox. If this machine has no sandbox, checks that commands are refused and returns `None`.
 fn sandboxed_stage() -> Option<Stage> {
     let stage = stage("workspace-write");
     let is_available = stage.run(&["doctor"]).code == 0;
@@ -95,7 +95,7 @@ fn placeholders_of_protected_files_are_removed_however_helve_ends() {
         let pid = helve.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
         helve.wait().unwrap();
-        wait_until("an empty workspace", || {
+        wait_until("the removal of the placeholders", || {
             !placeholder.exists() && !stage.path("app/helve.json").exists()
         });
         fs::remove_file(started).unwrap();

@@ -125,7 +125,7 @@ fn a_token_can_be_provided_and_its_file_must_be_private() {
 }
 
 #[test]
-fn a_port_in_use_an_invalid_address_and_a_session_are_reported() {
+fn a_port_in_use_an_invalid_address_and_a_session_are_refused() {
     let stage = Stage::new();
     let server = Server::start(&stage, &[], &[]);
     let port = server.port.to_string();

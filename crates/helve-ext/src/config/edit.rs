@@ -20,14 +20,14 @@ pub enum SyntaxMode {
     Refuse,
 }
 
-/// `edit.match`: whether quoted text may differ from the file in ways that are safe, such as trailing white space.
+/// `edit.match`: whether the text to replace may differ from the file in ways that are safe, such as trailing white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchMode {
     Safe,
     Exact,
 }
 
-/// `files.hardlinks`: what happens to the other names of a file that is written.
+/// `files.hardlinks`: what happens to the other hard links of a file that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HardLinkMode {
     Replace,

@@ -84,7 +84,7 @@ impl ConfigDraft {
         };
         let (path, layer, bytes) = (item.path.clone(), item.layer, contents.bytes.len());
         self.sources.push(SourceFile { path: path.clone(), layer, bytes });
-        // A file that is not UTF-8 is opened with its valid beginning, so that the error can quote the line.
+        // Of a file that is not UTF-8, only the valid beginning is used: the error quotes the line in which it ends.
         let (Ok(valid_prefix) | Err(valid_prefix)) = text;
         let authority = Authority::of(layer, self.trust);
         let mut file =

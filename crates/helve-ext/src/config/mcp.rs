@@ -19,7 +19,8 @@ pub struct ServerConfig {
     pub timeout: Option<WithSource<Duration>>,
     pub layer: ConfigLayer,
     pub source: Source,
-    /// A server that needs trust must not be started or connected to. Its references are not expanded.
+    /// A server that needs trust must not be started or connected to. Its references, such as
+    /// `{env:NAME}`, are not expanded.
     pub state: SettingState,
 }
 
@@ -110,8 +111,8 @@ fn read_server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ServerE
             return Some(ServerEntry::SetEnabled(enabled.clone()));
         }
         (None, _) => {
-            let nearest = if field("url").is_some() { "remote" } else { "local" };
-            file.error(entry.at, || messages::server_without_type(&entry.key, nearest));
+            let likely_type = if field("url").is_some() { "remote" } else { "local" };
+            file.error(entry.at, || messages::server_without_type(&entry.key, likely_type));
             return None;
         }
     };

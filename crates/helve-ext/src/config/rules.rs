@@ -113,7 +113,7 @@ impl RuleList {
 
     /// Reads one permission key. Returns whether all its patterns are unique.
     fn permission_key(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> bool {
-        let Some(key) = self.pattern(file, entry) else { return true };
+        let Some(key) = self.expanded_key(file, entry) else { return true };
         // Beyond the limit the section is broken anyway, and comparing names takes time.
         if self.rules.len() <= MAX_RULES
             && let Some(nearest) = keys::misspelled(&key, keys::PERMISSION)
@@ -125,7 +125,7 @@ impl RuleList {
             ConfigValue::Map(patterns) => {
                 let unique = self.check_unique(file, patterns);
                 for pattern_entry in patterns {
-                    if let Some(pattern) = self.pattern(file, pattern_entry)
+                    if let Some(pattern) = self.expanded_key(file, pattern_entry)
                         && let Some(pattern) = self.expand_home(file, pattern_entry.at, pattern)
                     {
                         self.rule(file, (&key, &pattern), pattern_entry.at, &pattern_entry.value);
@@ -144,7 +144,7 @@ impl RuleList {
     }
 
     /// Returns a key with its references expanded.
-    fn pattern(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<String> {
+    fn expanded_key(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<String> {
         let pattern = file.expand(entry.at, &entry.key, ExpandMode::Strict);
         let long = pattern.as_ref().is_some_and(|pattern| pattern.len() > MAX_PATTERN);
         if long {

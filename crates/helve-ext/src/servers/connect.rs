@@ -54,7 +54,8 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn note(&self) -> Option<String> {
+    /// Returns a note about output of a local server that is not part of the protocol.
+    pub(super) fn connection_note(&self) -> Option<String> {
         match self {
             Endpoint::Local { report, .. } => report.note(),
             Endpoint::Remote => None,
@@ -87,11 +88,11 @@ pub(super) async fn open(managed: &ManagedServer) -> Result<Connection, ServerEr
         Ok(Err(error)) => return Err(handshake_failed(managed, &endpoint, &error).await),
         Err(_) => return Err(no_answer(managed, &endpoint, ServerStep::Start).await),
     };
-    let live = LiveServer::new(service.peer().clone(), events, endpoint.note());
+    let live = LiveServer::new(service.peer().clone(), events, endpoint.connection_note());
     match timeout(limit, live.refresh_tools(managed)).await {
         Ok(Ok(())) => Ok(Connection { live: Arc::new(live), service, endpoint }),
         Ok(Err(error)) => match endpoint.finish(managed).await {
-            // How the process ended says more than that the connection was lost.
+            // If the process has ended, the way it ended explains more than the lost connection.
             ended @ (ServerError::Ended { .. } | ServerError::TooLarge { .. })
                 if matches!(error, ServerError::Ended { .. }) =>
             {

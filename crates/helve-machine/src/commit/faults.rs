@@ -19,9 +19,9 @@ impl InjectedFaults {
         Self(Some(Arc::new(fault)))
     }
 
-    /// Like `new`, with raw error numbers.
+    /// Like `new`, for a function that returns raw error numbers.
     #[cfg(feature = "faults")]
-    pub fn by_number(fault: impl Fn(&'static str) -> Option<i32> + Send + Sync + 'static) -> Self {
+    pub fn from_fn(fault: impl Fn(&'static str) -> Option<i32> + Send + Sync + 'static) -> Self {
         Self::new(move |name| fault(name).map(Errno::from_raw_os_error))
     }
 

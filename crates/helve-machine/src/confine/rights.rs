@@ -13,7 +13,8 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::mounts::NamespaceOwner;
 use super::with_context;
 
-/// The capabilities that root keeps, mainly those for files of other users: people work as root in folders of others.
+/// The capabilities that root keeps. Most of them give access to files of other users, because people who work as root
+/// also work in folders of other users.
 const KEPT_BY_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -66,7 +67,7 @@ pub(super) fn restrict(plan: &SandboxPlan) -> io::Result<()> {
 }
 
 fn landlock(plan: &SandboxPlan) -> Result<RulesetStatus, Box<dyn std::error::Error + Send + Sync>> {
-    // Terminals need ioctl, and the harmful requests need a capability.
+    // `ioctl` on devices stays allowed: terminals need it, and its harmful requests need a capability.
     let write_access = AccessFs::from_write(LANDLOCK_ABI) & !BitFlags::from(AccessFs::IoctlDev);
     let shared_memory = PathBuf::from("/dev/shm");
     let mut rules = Ruleset::default()

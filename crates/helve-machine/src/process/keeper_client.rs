@@ -1,5 +1,5 @@
 //! Helve's connection to the keeper, the process that forks wardens and ends what they leave behind. A warden watches
-//! over one program. The keeper is started with the first program, and there is always a warden in reserve.
+//! over one program at a time. The keeper is started with the first program, and there is always a warden in reserve.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,8 +35,8 @@ const KEEPER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long executing a program may take; its folder may be on a disk that does not answer.
 const EXEC_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// After this time a warden that does not answer is assumed to be stopped.
-const STOPPED_TIMEOUT: Duration = Duration::from_secs(1);
+/// After this time a warden that does not answer is assumed to be suspended by `SIGSTOP`.
+const SUSPENDED_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum number of idle wardens kept for the next programs.
 const MAX_IDLE_WARDENS: usize = 4;
@@ -172,7 +172,7 @@ impl KeeperClient {
     }
 }
 
-/// Starts a process that does not become our child, and connects to it.
+/// Starts a keeper and connects to it. The keeper detaches itself, so it does not remain a child of this process.
 pub(super) async fn launch(keeper: KeeperCommand) -> Result<UnixStream, SpawnError> {
     let failed = |error: io::Error| match Errno::from_io_error(&error) {
         Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpenFiles,
@@ -200,13 +200,13 @@ impl KeeperConnection {
     /// Waits for the requested warden.
     async fn next(&mut self) -> io::Result<WardenLink> {
         self.request().await?;
-        let (number, handles) = self
+        let (pid_or_errno, handles) = self
             .socket
             .async_io(Interest::READABLE, || {
-                let mut number = [0; 4];
+                let mut pid_or_errno = [0; 4];
                 let mut handles = Vec::new();
-                match wire::receive(&self.socket, &mut number, &mut handles) {
-                    Ok(4) => Ok(Ok((i32::from_le_bytes(number), handles))),
+                match wire::receive(&self.socket, &mut pid_or_errno, &mut handles) {
+                    Ok(4) => Ok(Ok((i32::from_le_bytes(pid_or_errno), handles))),
                     Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
                     // A reply arrived, but its handles are lost.
                     Err(Errno::MFILE) => Ok(Err(io::Error::from(Errno::MFILE))),
@@ -215,11 +215,11 @@ impl KeeperConnection {
             })
             .await
             .inspect(|_| self.is_requested = false)??;
-        if number < 0 {
-            return Err(io::Error::from_raw_os_error(-number));
+        if pid_or_errno < 0 {
+            return Err(io::Error::from_raw_os_error(-pid_or_errno));
         }
         let invalid_data = || io::Error::from(io::ErrorKind::InvalidData);
-        let pid = Pid::from_raw(number).ok_or_else(invalid_data)?;
+        let pid = Pid::from_raw(pid_or_errno).ok_or_else(invalid_data)?;
         let [link] = <[OwnedFd; 1]>::try_from(handles).map_err(|_| invalid_data())?;
         if self.keeper.is_none() {
             self.keeper = ProcStat::of(pid).and_then(|stat| Pid::from_raw(stat.parent));
@@ -283,7 +283,7 @@ impl WardenLink {
     async fn reply(&mut self) -> Result<io::Result<Result<Pid, StartFailure>>, SpawnError> {
         let pid = self.pid;
         let mut started = std::pin::pin!(self.read_reply());
-        if let Ok(reply) = tokio::time::timeout(STOPPED_TIMEOUT, &mut started).await {
+        if let Ok(reply) = tokio::time::timeout(SUSPENDED_TIMEOUT, &mut started).await {
             return Ok(reply);
         }
         // Harmless for a warden that was not stopped.

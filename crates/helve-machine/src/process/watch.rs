@@ -78,7 +78,7 @@ async fn wait_for_text(
             let end = total.min(searched + SEARCH_BYTES);
             let (pieces, end) = match read_range(program, begin, end).await {
                 Some(piece) => ([piece, Vec::new()], end),
-                // Only the two ends are still available.
+                // Only the head and the tail of the output are still available.
                 None => (program.pieces(begin, total), total),
             };
             if pieces.iter().any(|piece| finder.find(piece).is_some()) {
@@ -112,7 +112,7 @@ async fn read_range(program: &Program, from: u64, to: u64) -> Option<Vec<u8>> {
     (bytes.len() as u64 == to - from).then_some(bytes)
 }
 
-/// Returns the output since the cursor that fits, and its offset.
+/// Returns the output since the cursor, cut to the limit of the request, and its offset.
 async fn read_new(program: &Program, request: &WatchRequest) -> Result<(u64, Bytes), ProcessError> {
     let status = *program.status().borrow();
     let total = *program.output_length().borrow();

@@ -11,7 +11,7 @@ use super::stop::StopSignal;
 
 /// Maximum number of threads; more would only wait for the same disk.
 const MAX_THREADS: usize = 8;
-/// How long after the deadline threads are waited for.
+/// How long the caller waits for threads after the deadline.
 const GRACE: Duration = Duration::from_millis(50);
 
 /// Processes work items on one thread. New items go to the queue.

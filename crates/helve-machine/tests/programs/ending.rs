@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use helve_core::process::{ProcessState, Processes, Support, WaitCondition};
 
-use crate::fixture::{Fixture, Stalls, becomes_true, is_alive, pids, run};
+use crate::fixture::{Fixture, StallMeter, becomes_true, is_alive, pids, run};
 
 /// How long ending the whole tree may take.
 const MAX_END_TIME: Duration = Duration::from_secs(1);
@@ -15,7 +15,7 @@ async fn check_ends(fixture: &Fixture, script: &str, min_pids: usize) {
     fixture.wait_for(&id, WaitCondition::Text("ready".into())).await;
     let pids = pids(&fixture.programs.output(&id).await.unwrap().head);
     assert!(pids.len() >= min_pids && pids.iter().all(|pid| is_alive(*pid)), "{pids:?}");
-    let stalls = Stalls::begin();
+    let stalls = StallMeter::begin();
     let began = Instant::now();
     let ended = fixture.programs.end(&id).await.unwrap();
     let duration = began.elapsed();
@@ -79,7 +79,7 @@ fn a_background_process_lives_on_and_can_be_ended() {
     run(async {
         let fixture = Fixture::new();
         for _ in 0..ROUNDS {
-            let (began, stalls) = (Instant::now(), Stalls::begin());
+            let (began, stalls) = (Instant::now(), StallMeter::begin());
             let id = fixture.start("sleep 1000 & echo $!").await;
             let watched = fixture.wait_for(&id, WaitCondition::Ended).await;
             let duration = began.elapsed();

@@ -97,7 +97,7 @@ pub(crate) fn with_spool(mut spawn: Spawn, max: u64) -> Spawn {
     spawn
 }
 
-/// Runs a test on one thread, as the command line does.
+/// Runs a test on a runtime with one thread, as `helve call` does.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(TEST_TIMEOUT, test).await.unwrap() })
@@ -120,14 +120,14 @@ pub(crate) async fn becomes_true(timeout: Duration, condition: impl Fn() -> bool
     true
 }
 
-/// Measures how long this machine delays a runnable thread, to discount it from time limits.
-pub(crate) struct Stalls {
+/// Measures how long a busy machine delays threads, so that tests can subtract this time.
+pub(crate) struct StallMeter {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Duration>,
 }
 
-impl Stalls {
-    pub(crate) fn begin() -> Stalls {
+impl StallMeter {
+    pub(crate) fn begin() -> StallMeter {
         const PAUSE: Duration = Duration::from_millis(10);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
@@ -140,7 +140,7 @@ impl Stalls {
             }
             stalled
         });
-        Stalls { stop, thread }
+        StallMeter { stop, thread }
     }
 
     pub(crate) fn end(self) -> Duration {

@@ -1,4 +1,4 @@
-//! Tests of the reuse of wardens: a warden watches over several programs in turn, unless another process knows its id.
+//! Tests that a warden is reused for the next program, unless its process id was recorded or used for a signal.
 
 use std::collections::HashSet;
 use std::process::Command;
@@ -48,7 +48,7 @@ fn a_warden_does_not_grow_with_its_programs() {
         };
         let mut sizes = HashSet::new();
         for _ in 0..200 {
-            // A failed start in the warden's memory leaves nothing behind either.
+            // A failed start must not leave memory or open files behind in the warden either.
             let mut missing = fixture.bash("");
             missing.program[0] = "no-such-program".into();
             fixture.programs.spawn(missing).await.unwrap_err();
@@ -90,7 +90,7 @@ os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
 }
 
 #[test]
-fn a_recorded_or_signalled_warden_is_not_reused() {
+fn the_warden_of_a_recorded_or_signalled_program_is_not_reused() {
     run(async {
         let fixture = Fixture::new();
         let script = "echo $PPID ready; while [ ! -e go ]; do sleep 0.01; done";

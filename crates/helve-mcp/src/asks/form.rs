@@ -91,11 +91,11 @@ fn message(ask: &Ask) -> String {
     }
     for part in &ask.parts {
         append(&mut text, format_args!("\n{}", describe_part(part)));
-        if let Some(always) = &part.remember_as
-            && always.as_str() != part.subject()
+        if let Some(remembered_pattern) = &part.remember_as
+            && remembered_pattern.as_str() != part.subject()
         {
-            let always = visible::escape_line(always.as_str());
-            append(&mut text, format_args!("\n  a lasting approval would add the rule: {always}"));
+            let rule = visible::escape_line(remembered_pattern.as_str());
+            append(&mut text, format_args!("\n  a lasting approval would add the rule: {rule}"));
         }
     }
     let preview = visible::escape(&ask.preview);

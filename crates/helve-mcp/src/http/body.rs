@@ -109,7 +109,7 @@ fn too_large() -> ErrorReply {
 }
 
 /// Marks the connection as idle once the reply is sent.
-pub(super) fn idle_when_sent(reply: HttpReply, permit: Arc<ConnectionPermit>) -> HttpReply {
+pub(super) fn mark_idle_when_sent(reply: HttpReply, permit: Arc<ConnectionPermit>) -> HttpReply {
     reply.map(|body| IdleOnDrop { body, permit }.boxed())
 }
 

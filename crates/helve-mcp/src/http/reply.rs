@@ -1,4 +1,4 @@
-//! HTTP replies other than those of the protocol.
+//! Builds HTTP replies that are not MCP results: plain text and errors.
 
 use std::convert::Infallible;
 

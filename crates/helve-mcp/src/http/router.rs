@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::HttpConfig;
 use super::admission::{Activity, ConnectionPermit};
-use super::body::{BodyBudget, idle_when_sent};
+use super::body::{BodyBudget, mark_idle_when_sent};
 use super::guard::{OwnAddresses, check_request};
 use super::reply::{
     ErrorReply, HttpReply, accepted, busy, closing, not_allowed, plain_text, rejected, unreadable,
@@ -87,7 +87,7 @@ impl Router {
             return Ok(closing(busy("There are too many connections, and all of them are busy.")));
         }
         let reply = self.route(head, body, &permit).await;
-        Ok(idle_when_sent(reply, permit))
+        Ok(mark_idle_when_sent(reply, permit))
     }
 
     async fn route(&self, head: Parts, body: Incoming, permit: &ConnectionPermit) -> HttpReply {
@@ -177,7 +177,7 @@ impl Router {
     }
 }
 
-/// Accepts only JSON. Browsers send some other content types to other origins without a CORS preflight.
+/// Accepts only JSON. Any web page could send some other content types, such as `text/plain`, without a CORS preflight.
 fn check_content_type(headers: &HeaderMap) -> Result<(), ErrorReply> {
     let header = headers.get(CONTENT_TYPE).and_then(|header| header.to_str().ok());
     let content_type = header.unwrap_or_default().split(';').next().unwrap_or_default().trim();

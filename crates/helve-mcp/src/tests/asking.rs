@@ -4,8 +4,8 @@ use expect_test::{Expect, expect};
 
 use super::{check, lines, run};
 
-/// A client that shows forms.
-const FORMS: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"lab","version":"7"}}}
+/// Initializes a client that shows forms. [`check`] explains the prefix `+ `.
+const INITIALIZE_WITH_FORMS: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"lab","version":"7"}}}
 + {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"touch","arguments":{"times":1}}}"#;
@@ -13,8 +13,9 @@ const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n
 /// The schema of the form, which has a test of its own.
 const SCHEMA: &str = r#""requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, in all your projects, or not at all","enum":["once","session","project","everywhere","no"]},"note":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}"#;
 
+/// Runs a script, as [`check`] explains, with a client that shows forms.
 fn check_with_forms(script: &str, expected: Expect) {
-    let seen = run(&lines(&format!("{FORMS}{script}")));
+    let seen = run(&lines(&format!("{INITIALIZE_WITH_FORMS}{script}")));
     let (_hello, rest) = seen.split_once('\n').unwrap();
     expected.assert_eq(&rest.replace(SCHEMA, "FORM"));
 }
@@ -79,7 +80,7 @@ fn an_answer_counts_only_for_its_question() {
             {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
+            {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
             opened for new 1
             touch Error; touch Completed; touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],
@@ -114,7 +115,7 @@ fn a_question_that_nobody_answers_ends_the_call() {
         ],
         expect![[r#"
             {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
+            {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
             {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             opened for new 1
@@ -140,7 +141,7 @@ fn too_many_questions_end_in_a_refusal() {
             {"jsonrpc":"2.0","id":6,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a7\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a8\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":8,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a9\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":9,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answers for edit a10"}],"isError":true}}
+            {"jsonrpc":"2.0","id":9,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answered the question about edit a10"}],"isError":true}}
             opened for new 1
             touch Error; Ok(()) 0 ms after the input ended
         "#]],
@@ -152,7 +153,7 @@ fn a_client_without_forms_gets_a_refusal() {
     check(
         CALL,
         expect![[r#"
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
             opened for lab 7
             touch Error; Ok(()) 0 ms after the input ended
         "#]],
@@ -242,11 +243,11 @@ fn an_invalid_answer_is_a_refusal() {
         ),
         expect![[r#"
             {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
             {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
             {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
             opened for lab 7
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],

@@ -281,7 +281,10 @@ impl Words for PlainWords {
             Refusal::Unanswered { parts } => {
                 let listed =
                     parts.iter().map(|(part, _)| format!("{} {}", part.permission, part.subject()));
-                format!("nobody answers for {}", listed.collect::<Vec<_>>().join(", "))
+                format!(
+                    "nobody answered the question about {}",
+                    listed.collect::<Vec<_>>().join(", ")
+                )
             }
             Refusal::Forbidden(_) | Refusal::Rejected { .. } | Refusal::ExplainOnly => {
                 format!("{refusal:?}")

@@ -73,7 +73,7 @@ fn decompressed_size(data: &[u8], max: u64) -> u64 {
     max + 1 - decoder.limit()
 }
 
-/// Removes images: they contain no text, and the library fails slowly on them.
+/// Removes images: they contain no text, and the library takes a long time to fail on them.
 pub(super) fn remove_images(document: &mut Document) {
     for object in document.objects.values_mut() {
         if let Object::Stream(stream) = object
@@ -94,7 +94,7 @@ pub(super) fn page_is_safe(document: &Document, page: ObjectId) -> bool {
         let Ok(Object::Stream(stream)) = document.get_object(id) else { continue };
         let Some(content) = content_size(stream) else { return false };
         size += content;
-        drawn += draws(stream);
+        drawn += count_form_draws(stream);
         if size > MAX_CONTENT {
             return false;
         }
@@ -135,7 +135,7 @@ fn content_size(stream: &Stream) -> Option<u64> {
 }
 
 /// Returns how many times a stream draws a form. Only for streams that `content_size` allows.
-fn draws(stream: &Stream) -> u64 {
+fn count_form_draws(stream: &Stream) -> u64 {
     let content = stream.decompressed_content().unwrap_or_else(|_| stream.content.clone());
     find(&content, b"Do").count() as u64
 }
@@ -170,7 +170,7 @@ impl<'a> FormCosts<'a> {
             return Some(1);
         };
         content_size(stream)?;
-        let draws = draws(stream);
+        let draws = count_form_draws(stream);
         if draws == 0 {
             self.known.insert(id, 1);
             return Some(1);

@@ -71,7 +71,7 @@ impl Journal for SqliteStore {
         })));
     }
 
-    fn entries<'a>(
+    fn changes<'a>(
         &'a self,
         root: &'a Path,
         max: usize,

@@ -123,7 +123,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
             Err(error) => error.to_string(),
         }),
         ["history", root] => {
-            let changes = store.entries(Path::new(root), 10).await.unwrap();
+            let changes = store.changes(Path::new(root), 10).await.unwrap();
             Some(changes.iter().map(|change| format!("\n  {}", show_change(change))).collect())
         }
         ["warning"] => Some(store.pending_warning().await.unwrap_or_else(|| "none".into())),

@@ -74,10 +74,10 @@ impl FaultPlan {
         self.failing.store(nth, Ordering::Relaxed);
     }
 
-    /// Returns faults that fail the planned operation with `errno`.
+    /// Returns faults that make the planned operation fail with `errno`.
     fn faults(&self, errno: Errno) -> InjectedFaults {
         let Self { failing, count } = self.clone();
-        InjectedFaults::by_number(move |operation| {
+        InjectedFaults::from_fn(move |operation| {
             let number = count.fetch_add(1, Ordering::Relaxed);
             let fails = number == failing.load(Ordering::Relaxed);
             // An interrupted read is retried at a lower level, where no fault can be injected.

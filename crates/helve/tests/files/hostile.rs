@@ -88,7 +88,7 @@ async fn mode_owner_and_attributes_survive_an_edit() {
 async fn a_full_disk_is_reported_and_changes_nothing() {
     let stage = Stage::new();
     stage.put("a.txt", "old\n", 0o644);
-    let full = InjectedFaults::by_number(|operation| {
+    let full = InjectedFaults::from_fn(|operation| {
         let needs_space = ["write", "make_folder", "link", "set_xattr"].contains(&operation);
         needs_space.then(|| Errno::NOSPC.raw_os_error())
     });

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::stage::{Stage, call};
 
-/// Creates a stage with this user configuration, and a file with two names.
+/// Creates a stage with this user configuration, and a file with two hard links.
 fn stage(config: &str) -> Stage {
     let stage = Stage::new();
     fs::write(stage.data.path().join("user.json"), config).unwrap();
@@ -16,7 +16,7 @@ fn stage(config: &str) -> Stage {
     stage
 }
 
-/// Edits a file that has two names. Returns the result and the content under the other name.
+/// Edits a file that has two hard links. Returns the result and the content of the other link.
 async fn edit(stage: &Stage, old: &str, new: &str) -> (Result<String, String>, String) {
     let config = stage.data.path().join("user.json");
     let toolbox = stage.builder().config(config).build().await.unwrap();

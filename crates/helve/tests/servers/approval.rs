@@ -75,7 +75,7 @@ async fn a_servers_first_five_questions_go_to_the_person() {
     let builder = stage.builder(&json!({"odd": server(&["plain"])})).person(person.clone());
     let toolbox = builder.build().await.unwrap();
     let text = call(&toolbox, "odd_ask", json!({"times": 8})).await;
-    assert_eq!(text, format!("{}{}sampling True", "accept ".repeat(5), "decline ".repeat(3)));
+    assert_eq!(text, format!("{}{}sampling refused", "accept ".repeat(5), "decline ".repeat(3)));
     let asked = person.0.lock().clone();
     assert_eq!(asked.len(), 6, "the call and five questions: {asked:?}");
     expect![[r#"
@@ -95,7 +95,7 @@ async fn questions_of_a_server_are_declined_if_nobody_can_answer() {
     let toolbox = builder.build().await.unwrap();
     assert_eq!(
         call(&toolbox, "odd_ask", json!({"times": 2})).await,
-        "decline decline sampling True"
+        "decline decline sampling refused"
     );
     toolbox.close().await;
 }

@@ -87,7 +87,7 @@ async fn resources_are_listed_and_read() {
 }
 
 #[tokio::test]
-async fn control_characters_and_long_output_of_servers_are_cut() {
+async fn control_characters_are_removed_and_long_output_is_cut() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
     let text = call(&toolbox, "odd_ansi", json!({})).await;

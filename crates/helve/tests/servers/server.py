@@ -125,7 +125,8 @@ def call(id, name, arguments):
             answer = request("elicitation/create", {"mode": "form", "message": "May I?\x1b[2J", "requestedSchema": {
                 "type": "object", "properties": {"sure": {"type": "boolean", "default": True}}, "required": ["sure"]}})
             results.append(answer.get("result", {}).get("action", "error") if answer else "silence")
-        results.append("sampling " + str(bool(request("sampling/createMessage", {"messages": [], "maxTokens": 1}).get("error"))))
+        sampled = request("sampling/createMessage", {"messages": [], "maxTokens": 1})
+        results.append("sampling refused" if sampled.get("error") else "sampling allowed")
         return text(" ".join(results))
     if name == "secret":
         return text("the token is " + os.environ.get("TOKEN", ""), isError=True)

@@ -87,7 +87,7 @@ impl Warden {
         getppid() != self.keeper
     }
 
-    /// Whether Helve is gone, rather than only asking to end the program.
+    /// Whether Helve has exited. Otherwise it only asked to end the program.
     fn is_helve_gone(&self) -> bool {
         let mut helve = [PollFd::new(&self.helve, PollFlags::empty())];
         let polled = poll(&mut helve, Some(&Timespec::default()));
@@ -229,8 +229,8 @@ impl<'a> Supervision<'a> {
     }
 
     fn report_all_ended(&mut self, ended: usize) {
-        // The placeholders are removed before the end is reported, because Helve releases its own then. If Helve was
-        // killed, its locks may be held for a moment longer.
+        // The placeholders are removed before the end is reported, because the report makes Helve remove its own ones. If
+        // Helve was killed, the system may release its locks a moment later.
         let timeout =
             if self.warden.is_helve_gone() { LOCK_RELEASE_TIMEOUT } else { Duration::ZERO };
         std::mem::take(&mut self.placeholders).remove_within(timeout);

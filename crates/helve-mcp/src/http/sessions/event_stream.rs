@@ -14,7 +14,8 @@ use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 
 use super::http_session::HttpSession;
 
-/// Maximum number of events per stream. Events that were read are dropped first, then replaceable ones.
+/// Maximum number of events per stream. A full stream drops events that were read, and then refuses new events that are
+/// [`Importance::Replaceable`].
 const MAX_EVENTS: usize = 64;
 /// How long a client that lost its stream should wait before it reconnects.
 const RETRY: Duration = Duration::from_secs(1);

@@ -23,8 +23,8 @@ async fn a_session_from_initialize_to_delete() {
     assert_eq!(refused["result"]["isError"], true, "{refused}");
     assert_eq!(client.send("DELETE", &[], "").await.status, 202);
     assert_eq!(client.call(5, "echo", "{}").await.status, 404);
-    let world = server.close().await;
-    assert_eq!(world.log.lock().join("; "), "opened for lab 7");
+    let fixture = server.close().await;
+    assert_eq!(fixture.log.lock().join("; "), "opened for lab 7");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,8 +44,8 @@ async fn a_session_belongs_to_the_agent_named_in_the_url() {
     assert_eq!(server.send("GET /health", &[], "").await.body, "ok\n");
     let status = server.send("GET /", &[], "").await.body;
     assert!(status.contains("folder    /w\nsessions  1\n"), "{status}");
-    let world = server.close().await;
-    assert_eq!(world.log.lock().join("; "), "opened for lab 7 as plan");
+    let fixture = server.close().await;
+    assert_eq!(fixture.log.lock().join("; "), "opened for lab 7 as plan");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,11 +81,11 @@ async fn a_broken_stream_can_be_resumed_even_after_the_answer() {
     let mut connection = client.begin_call(1, "work", r#"{"steps":2}"#).await;
     let (first, _) = connection.event().await.unwrap();
     drop(connection);
-    let last = format!("Last-Event-ID: {first}");
-    let again = client.send("GET", &[&last], "").await.messages();
+    let resume_header = format!("Last-Event-ID: {first}");
+    let again = client.send("GET", &[&resume_header], "").await.messages();
     assert_eq!(again.last().unwrap()["result"]["content"][0]["text"], "done", "{again:?}");
     // The call is over by now, but the events after the first are still kept.
-    let replayed = client.send("GET", &[&last], "").await.messages();
+    let replayed = client.send("GET", &[&resume_header], "").await.messages();
     assert_eq!(replayed, again);
     let nothing = client.send("GET", &["Last-Event-ID: 999-1"], "").await;
     assert_eq!((nothing.status, nothing.messages().len()), (200, 0));
@@ -147,8 +147,8 @@ async fn clients_of_the_newest_revision_need_no_session() {
     assert_eq!(done["result"]["content"][0]["text"], "touched", "{done}");
     let same_session = call_touch("").await;
     assert_eq!(same_session["result"]["content"][0]["text"], "touched", "{same_session}");
-    let world = server.close().await;
-    assert_eq!(world.log.lock().join("; "), "opened for new 1 as plan");
+    let fixture = server.close().await;
+    assert_eq!(fixture.log.lock().join("; "), "opened for new 1 as plan");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,8 +175,8 @@ async fn stopping_ends_running_calls() {
     while !server.world.log.lock().iter().any(|entry| entry == "waiting") {
         tokio::task::yield_now().await;
     }
-    let world = server.close().await;
-    assert!(world.log.lock().iter().any(|entry| entry == "saw the cancellation"));
+    let fixture = server.close().await;
+    assert!(fixture.log.lock().iter().any(|entry| entry == "saw the cancellation"));
     assert!(HttpServer::bind(address).await.is_ok());
 }
 

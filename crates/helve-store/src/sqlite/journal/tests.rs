@@ -209,7 +209,7 @@ proptest! {
             let found = block_on(store.change(&call.to_string())).unwrap();
             prop_assert_eq!(found.map(|change| change.files), model.change(&call.to_string()));
         }
-        let listed = block_on(store.entries(Path::new("/p"), usize::MAX)).unwrap();
+        let listed = block_on(store.changes(Path::new("/p"), usize::MAX)).unwrap();
         let mut newest: Vec<(usize, &str)> = Vec::new();
         for model_entry in model.entries.iter().rev() {
             let key = (model_entry.process, model_entry.entry.call.as_str());
@@ -284,9 +284,9 @@ fn commits_of_a_call_are_combined_and_calls_with_the_same_id_are_distinguished()
         /q/a Some(b"1") Some(b"2")
     "#]]
     .assert_eq(&format(&change(&store, "1")));
-    let calls = |root: &str| block_on(store.entries(Path::new(root), 9)).unwrap().len();
+    let calls = |root: &str| block_on(store.changes(Path::new(root), 9)).unwrap().len();
     assert_eq!((calls("/p"), calls("/q"), calls("/")), (1, 1, 0));
-    assert_eq!(block_on(store.entries(Path::new("/p"), 0)).unwrap(), []);
+    assert_eq!(block_on(store.changes(Path::new("/p"), 0)).unwrap(), []);
 }
 
 #[test]
@@ -302,8 +302,8 @@ fn only_an_incomplete_entry_can_be_completed() {
     assert_eq!(mark_applied(EntryId(-1), &[None]), refusal);
     assert_eq!(mark_applied(id, &[None]), Ok(()));
     assert_eq!(mark_applied(id, &[None]), refusal);
-    assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 1);
+    assert_eq!(block_on(store.changes(Path::new("/p"), 9)).unwrap().len(), 1);
     store.discard(id);
     assert_eq!(mark_applied(id, &[None]), refusal);
-    assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 0);
+    assert_eq!(block_on(store.changes(Path::new("/p"), 9)).unwrap().len(), 0);
 }

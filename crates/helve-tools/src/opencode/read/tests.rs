@@ -119,9 +119,9 @@ fn missing_files_get_suggestions() {
 }
 
 #[test]
-fn binary_special_and_locked_files_are_refused() {
+fn binary_special_and_unreadable_files_are_refused() {
     check(
-        "--- file a.bin\na\0b\n--- fifo pipe\n--- locked secret\n--- call read {\"filePath\": \"a.bin\"}\n--- call read {\"filePath\": \"pipe\"}\n--- call read {\"filePath\": \"secret\"}\n",
+        "--- file a.bin\na\0b\n--- fifo pipe\n--- unreadable secret\n--- call read {\"filePath\": \"a.bin\"}\n--- call read {\"filePath\": \"pipe\"}\n--- call read {\"filePath\": \"secret\"}\n",
         expect![[r#"
             !! Failed
             a.bin is not text but a binary file (4 bytes).

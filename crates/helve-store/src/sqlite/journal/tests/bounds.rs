@@ -160,7 +160,7 @@ fn expired_entries_are_removed_in_the_background() {
     drop(database_with(folder.path(), &[(31 * 24, 10), (31 * 24, 10), (29 * 24, 10)]));
     let store = SqliteStore::at(folder.path().into());
     block_on(store.begin(&entry("new", &[("/p/a", None)]))).unwrap();
-    let calls = || block_on(store.entries(Path::new("/p"), 9)).unwrap().len();
+    let calls = || block_on(store.changes(Path::new("/p"), 9)).unwrap().len();
     assert!((0..10_000).any(|_| calls() == 2), "{}", calls());
     assert_eq!(block_on(store.change("0")).unwrap(), None);
     assert_eq!(change(&store, "2").len(), 1);
@@ -228,7 +228,7 @@ fn in_memory_there_are_no_files_and_smaller_limits() {
         let [before, after] = [call, call + 1].map(|seed| noise(seed, 12 << 20));
         edit(&store, &call.to_string(), &before, &after);
     }
-    let calls = || block_on(store.entries(Path::new("/p"), 99)).unwrap().len();
+    let calls = || block_on(store.changes(Path::new("/p"), 99)).unwrap().len();
     assert!((0..10_000).any(|_| calls() == 4), "{}", calls());
     assert_eq!(change(&store, "8")[0].after, known_image(&noise(9, 12 << 20)));
     assert_eq!(files_in(folder.path()), Vec::<PathBuf>::new());

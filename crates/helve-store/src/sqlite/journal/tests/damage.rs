@@ -22,7 +22,7 @@ fn report_after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> St
         assert_eq!(files[0].before.as_ref().unwrap().bytes, before);
         assert_eq!(files[0].after, known_image(after));
     }
-    let listed = block_on(store.entries(Path::new("/p"), 9)).unwrap();
+    let listed = block_on(store.changes(Path::new("/p"), 9)).unwrap();
     assert_eq!(listed.len(), 3);
     let report = match block_on(store.change("2")) {
         Ok(Some(change)) => {
@@ -162,7 +162,7 @@ fn an_incomplete_entry_survives_the_loss_of_the_database() {
         (files[0].before.as_ref().unwrap().bytes.clone(), files[0].after.clone()),
         (before, known_image(&after))
     );
-    assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 1);
+    assert_eq!(block_on(store.changes(Path::new("/p"), 9)).unwrap().len(), 1);
 }
 
 #[test]
