@@ -22,7 +22,18 @@ pub struct Command {
     with_assignments: Option<String>,
     /// Further spellings that ask and deny rules may match.
     spellings: Vec<String>,
+    /// The command with its redirects, which ask and deny rules may match.
+    with_redirects: Vec<String>,
     words: Vec<(String, WordRole)>,
+    /// Other commands that mean the same. Ask and deny rules about them apply.
+    twins: Vec<Vec<(String, WordRole)>>,
+    /// The first words of all spellings. A pattern with another first word cannot match.
+    first_words: Vec<String>,
+    /// The command with the paths that its program and scripts lead to. An allow rule must match one text of each
+    /// list.
+    resolved: Vec<Vec<String>>,
+    /// Whether any word may be the start of a command that is run.
+    any_word_may_start: bool,
     /// Name of another program whose rules also apply.
     alias: Option<String>,
     /// Names of programs that appear in the arguments and that the command may start.
@@ -75,7 +86,12 @@ impl Command {
             with_assignments: with_harmless_assignments(run, &lightly_quoted)
                 .filter(|_| has_no_assignments),
             spellings: Vec::new(),
+            with_redirects: run.with_redirects.clone(),
             words,
+            twins: run.twins.clone(),
+            first_words: Vec::new(),
+            resolved: resolved_texts(run, &lightly_quoted),
+            any_word_may_start: run.any_word_may_start,
             alias: run.rule_alias(),
             mentioned_programs: run.mentioned_programs(),
             risks,
@@ -86,6 +102,7 @@ impl Command {
             is_dynamic: run.words.iter().any(|word| word.literal().is_none()),
         };
         command.spellings = command.other_spellings(&lightly_quoted);
+        command.first_words = command.first_words();
         command
     }
 
@@ -161,18 +178,65 @@ impl Command {
     /// Whether a rule applies to the command. Allow rules are matched more strictly than others.
     fn is_matched_by(&self, rule: &Rule) -> bool {
         if self.approval == Approval::Exempt && !self.is_named_in(&rule.pattern) {
-            return false;
+            // A rule may be about the redirects.
+            return rule.action != Action::Allow
+                && !rule.pattern.matches(&self.lightly_quoted)
+                && self.with_redirects.iter().any(|text| rule.pattern.matches(text));
         }
         match rule.action {
             Action::Allow => self.is_allowed_by(&rule.pattern),
             Action::Ask | Action::Deny => {
-                let pattern = &rule.pattern;
-                pattern.matches(&self.text)
-                    || pattern.matches(&self.lightly_quoted)
-                    || self.spellings.iter().any(|spelling| pattern.matches(spelling))
-                    || self.matches_reordered(pattern)
+                self.is_meant_by(&rule.pattern)
+                    || rule.action == Action::Deny
+                        && self.any_word_may_start
+                        && self.may_contain(&rule.pattern)
             }
         }
+    }
+
+    /// Whether an ask or deny rule with this pattern is about the command, in any of its spellings.
+    fn is_meant_by(&self, pattern: &Pattern) -> bool {
+        let first = pattern.as_str().split(' ').next().unwrap_or("");
+        let is_first = |word: &String| word.eq_ignore_ascii_case(first);
+        if !first.contains(['*', '?']) && !self.first_words.iter().any(is_first) {
+            return false;
+        }
+        pattern.matches(&self.text)
+            || pattern.matches(&self.lightly_quoted)
+            || self.spellings.iter().any(|spelling| pattern.matches(spelling))
+            || self.with_redirects.iter().any(|text| pattern.matches(text))
+            || self.matches_reordered(pattern)
+    }
+
+    fn first_words(&self) -> Vec<String> {
+        let texts = [&self.text, &self.lightly_quoted].into_iter().chain(&self.spellings);
+        let texts = texts.chain(&self.with_redirects);
+        let mut words: Vec<String> =
+            texts.map(|text| text.split(' ').next().unwrap_or("").to_string()).collect();
+        words.sort();
+        words.dedup();
+        words
+    }
+
+    /// Whether a command that starts at one of the words is about the pattern.
+    fn may_contain(&self, pattern: &Pattern) -> bool {
+        const MAX_STARTS: usize = 1_000;
+        const MAX_WORDS: usize = 256;
+        let first = pattern.as_str().split(' ').next().unwrap_or("");
+        let is_start = |(_, (word, _)): &(usize, &(String, WordRole))| {
+            let base = word.rsplit('/').next().unwrap_or(word).to_ascii_lowercase();
+            wildcard::matches(&first.to_ascii_lowercase(), &base)
+        };
+        let starts: Vec<usize> =
+            self.words.iter().enumerate().filter(is_start).map(|(at, _)| at).collect();
+        let is_match = |at: &usize| {
+            let mut words: Vec<(String, WordRole)> =
+                self.words[*at..].iter().take(MAX_WORDS).cloned().collect();
+            words[0] = (first.to_string(), WordRole::Program);
+            let bare: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
+            pattern.matches(&bare.join(" ")) || self.matches_words(pattern, &words)
+        };
+        starts.len() > MAX_STARTS || starts.iter().any(is_match)
     }
 
     /// Whether an allow rule with this pattern covers the command. The pattern must match the command as written, and
@@ -184,13 +248,17 @@ impl Command {
         };
         if !wild_text.contains(['*', '?'])
             && (*wild_text == self.text || *wild_text == self.lightly_quoted && !self.is_dynamic)
+            && self.resolved.is_empty()
         {
             return true;
         }
         let others = self.without_global_flags.iter().chain(&self.with_split_flags);
         let others = others.chain(&self.with_assignments);
         let matches = |text: &String| pattern.matches(text);
-        if ![&self.text, &self.lightly_quoted].into_iter().chain(others).any(matches) {
+        if self.resolved.is_empty()
+            && ![&self.text, &self.lightly_quoted].into_iter().chain(others).any(matches)
+            || !self.resolved.iter().all(|texts| texts.iter().any(matches))
+        {
             return false;
         }
         let tokens: Vec<&str> = wild_text.split(' ').collect();
@@ -245,6 +313,10 @@ impl Command {
             }
         }
         spellings.extend(self.without_global_flags.iter().chain(&self.with_assignments).cloned());
+        for twin in &self.twins {
+            let words: Vec<&str> = twin.iter().map(|(word, _)| word.as_str()).collect();
+            spellings.push(words.join(" "));
+        }
         spellings.sort();
         spellings.dedup();
         spellings
@@ -257,45 +329,38 @@ impl Command {
             Pattern::Wild(text) | Pattern::CaseInsensitive(text) => text,
             Pattern::Exact(_) => return false,
         };
-        let mut tokens = text.split_whitespace();
-        let Some(first) = tokens.next() else { return false };
-        let is_named = self.program_names().any(|name| name.eq_ignore_ascii_case(first));
-        if first.contains(['*', '?']) || !is_named {
+        let Some(first) = text.split_whitespace().next() else { return false };
+        if first.contains(['*', '?']) {
             return false;
         }
+        let is_named = self.program_names().any(|name| name.eq_ignore_ascii_case(first));
+        let has_name = |words: &[(String, WordRole)]| {
+            words.first().is_some_and(|(name, _)| name.eq_ignore_ascii_case(first))
+        };
+        is_named && self.matches_words(pattern, &self.words)
+            || self.twins.iter().any(|twin| has_name(twin) && self.matches_words(pattern, twin))
+    }
+
+    /// Whether the words after the program match those of a pattern, in any order of the flags.
+    fn matches_words(&self, pattern: &Pattern, words: &[(String, WordRole)]) -> bool {
+        let tokens = pattern.as_str().split_whitespace().skip(1);
         let tokens: Vec<&str> = tokens.take_while(|token| *token != "*").collect();
         let (flags, operands): (Vec<&str>, Vec<&str>) =
             tokens.into_iter().partition(|token| token.starts_with('-'));
-        flags.iter().all(|flag| self.has_flag(flag)) && self.has_operands(&operands)
-    }
-
-    /// Whether the command has a flag, or all letters of a cluster of flags, in any form.
-    fn has_flag(&self, wanted: &str) -> bool {
-        let given = self.words.iter().filter(|(_, role)| *role == WordRole::Flag);
-        let given: Vec<&str> = given.map(|(word, _)| word.as_str()).collect();
-        let is_cluster = |flag: &str| flag.starts_with('-') && !flag.starts_with("--");
-        if !is_cluster(wanted) {
-            return given.iter().any(|flag| {
-                wildcard::matches(wanted, flag) || flag.split('=').next() == Some(wanted)
-            });
-        }
-        wanted.chars().skip(1).all(|letter| {
-            given.iter().any(|flag| is_cluster(flag) && flag.contains(letter))
-                || given.iter().any(|flag| flag.starts_with("--") && flag[2..].starts_with(letter))
-        })
+        flags.iter().all(|flag| has_flag(words, flag)) && self.has_operands(words, &operands)
     }
 
     /// Whether the command's first operands match the given ones. A word after an unknown flag may be the flag's value
     /// and is then skipped.
-    fn has_operands(&self, operands: &[&str]) -> bool {
+    fn has_operands(&self, words: &[(String, WordRole)], operands: &[&str]) -> bool {
+        let is_given = std::ptr::eq(words, self.words.as_slice());
+        let is_risky = |at: usize| self.risks.iter().any(|risk| risk.word == at || !is_given);
         let mut wanted = operands.iter().peekable();
         let mut may_be_value = false;
-        for (at, (word, role)) in self.words.iter().enumerate().skip(1) {
+        for (at, (word, role)) in words.iter().enumerate().skip(1) {
             let Some(operand) = wanted.peek() else { return true };
             match role {
-                WordRole::Flag => {
-                    may_be_value = !self.is_known || self.risks.iter().any(|it| it.word == at)
-                }
+                WordRole::Flag => may_be_value = !self.is_known || is_risky(at),
                 WordRole::Value => {}
                 WordRole::Program | WordRole::Subcommand | WordRole::Operand | WordRole::Script => {
                     if wildcard::matches(operand, word) {
@@ -309,6 +374,46 @@ impl Command {
         }
         wanted.peek().is_none()
     }
+}
+
+/// Whether a command has a flag, or all letters of a cluster of flags, in any form.
+fn has_flag(words: &[(String, WordRole)], wanted: &str) -> bool {
+    let given = words.iter().filter(|(_, role)| *role == WordRole::Flag);
+    let given: Vec<&str> = given.map(|(word, _)| word.as_str()).collect();
+    let is_cluster = |flag: &str| flag.starts_with('-') && !flag.starts_with("--");
+    if !is_cluster(wanted) {
+        return given
+            .iter()
+            .any(|flag| wildcard::matches(wanted, flag) || flag.split('=').next() == Some(wanted));
+    }
+    wanted.chars().skip(1).all(|letter| {
+        given.iter().any(|flag| is_cluster(flag) && flag.contains(letter))
+            || given.iter().any(|flag| flag.starts_with("--") && flag[2..].starts_with(letter))
+    })
+}
+
+/// Returns the command with each path that its program or a script leads to, where that differs from the word: a list
+/// of texts for each path, of which an allow rule must match one.
+fn resolved_texts(run: &Run, words: &[String]) -> Vec<Vec<String>> {
+    let mut resolved = Vec::new();
+    for code in &run.code_paths {
+        for path in &code.leads_to {
+            let forms = match path.starts_with('/') || path.is_empty() {
+                true => vec![path.clone()],
+                false => vec![path.clone(), format!("./{path}")],
+            };
+            let with_path = |form: String| {
+                let mut words = words.to_vec();
+                if let Some(word) = words.get_mut(code.word) {
+                    *word = form;
+                }
+                words.join(" ")
+            };
+            let known = forms.into_iter().filter(|form| !form.is_empty());
+            resolved.push(known.map(with_path).collect());
+        }
+    }
+    resolved
 }
 
 /// Returns the command with `-abc` written as `-a -b -c`; `None` if it has no such cluster.

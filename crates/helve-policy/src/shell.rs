@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use helve_text::shell::{
-    self as script, AccessKind, FileAccess, FileTarget, Risk, RiskKind, Script, ShellContext,
+    self as script, AccessKind, FileAccess, FileTarget, Risk, RiskKind, Run, Script, ShellContext,
 };
 
 use crate::ask::{MatchBy, Part, Unclear};
@@ -82,6 +82,7 @@ fn is_enterable(folder: &str, facts: &impl FileFacts) -> bool {
 pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) -> Vec<Part> {
     let mut collector = PartCollector {
         facts,
+        runs: &script.runs,
         new_folders: new_folders(script),
         expanded: HashMap::new(),
         parts: Vec::new(),
@@ -103,7 +104,8 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
     let mut commands: HashSet<Command> = HashSet::new();
     for (index, run) in script.runs.iter().enumerate() {
         let extra = collector.extra_risks.iter().filter(|(run, _)| *run == index);
-        let command = Command::new(run, extra.map(|(_, risk)| risk.clone()).collect());
+        let extra = extra.map(|(_, risk)| risk.clone()).chain(link_risks(run, facts));
+        let command = Command::new(run, extra.collect());
         if commands.insert(command.clone()) {
             let part = Part::new("bash", command.text()).remember_as(command.approval_pattern());
             collector.parts.push(part.matched_by(MatchBy::Command(Box::new(command))));
@@ -118,6 +120,19 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
         collector.push(Part::new("bash", shown).matched_by(match_by));
     }
     collector.parts
+}
+
+/// Returns a risk for each program or script whose path leads elsewhere than it seems, because a link precedes `..`.
+fn link_risks(run: &Run, facts: &impl FileFacts) -> Vec<Risk> {
+    let target = |path: &str| facts.resolve(path).map(|it| it.subjects.first().cloned());
+    let is_misleading = |path: &String| {
+        let plain = transfer::without_parents(path);
+        plain != transfer::normalize(path)
+            && (target(path).is_none() || target(path) != target(&plain))
+    };
+    let misleading = run.code_paths.iter().filter(|it| it.paths.iter().any(is_misleading));
+    let risk = |word| Risk { word, spelled: String::new(), kind: RiskKind::Code };
+    misleading.map(|it| risk(it.word)).collect()
 }
 
 /// Returns the folders that the script creates with `mkdir`, if no other command writes to them or to their parents.
@@ -140,6 +155,7 @@ fn new_folders(script: &Script) -> HashSet<&str> {
 /// Collects the parts of one script.
 struct PartCollector<'f, F> {
     facts: &'f F,
+    runs: &'f [Run],
     new_folders: HashSet<&'f str>,
     /// Cache of expanded targets. Many commands access the same files.
     expanded: HashMap<FileTarget, Option<Rc<ExpandedTarget>>>,
@@ -243,7 +259,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
     /// Adds a part that no rule can allow.
     fn add_unclear(&mut self, kind: AccessKind, shown: &str, why: Unclear) {
         let permission = match kind {
-            AccessKind::Write | AccessKind::WriteTree => "edit",
+            AccessKind::Write | AccessKind::WriteTree | AccessKind::MaybeWriteTree => "edit",
             AccessKind::Stat
             | AccessKind::Read
             | AccessKind::MaybeRead
@@ -255,6 +271,14 @@ impl<F: FileFacts> PartCollector<'_, F> {
         self.push(Part::new(permission, shown).matched_by(MatchBy::Unclear(why)));
     }
 
+    /// Returns how rules match a file that a command reaches without naming it.
+    fn beneath(&self, run: Option<usize>) -> MatchBy {
+        match run.and_then(|run| self.runs.get(run)) {
+            Some(run) => MatchBy::Beneath(Box::new(Command::new(run, Vec::new()))),
+            None => MatchBy::Subjects,
+        }
+    }
+
     /// Adds the parts for one path of an access.
     fn add_path(&mut self, access: &FileAccess, path: &PathFacts) {
         if let Some(part) = &path.outside {
@@ -264,6 +288,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             // A file that does not exist now may exist when the command runs.
             AccessKind::Read | AccessKind::ReadTree => "read",
             AccessKind::Write | AccessKind::WriteTree => "edit",
+            AccessKind::MaybeWriteTree if path.exists || path.outside.is_some() => "edit",
             // An unknown program may write to a protected file that it is given.
             AccessKind::PassedToUnknown
                 if path.subjects.iter().any(|it| builtin::is_protected(it)) =>
@@ -286,6 +311,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             }
             AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
+            | AccessKind::MaybeWriteTree
             | AccessKind::Stat
             | AccessKind::Enter
             | AccessKind::Expand
@@ -293,6 +319,9 @@ impl<F: FileFacts> PartCollector<'_, F> {
         };
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&path.subjects);
+        if access.kind == AccessKind::MaybeWriteTree {
+            part = part.matched_by(self.beneath(access.run));
+        }
         self.push(part.remember_exactly());
     }
 }

@@ -148,7 +148,10 @@ impl Policy {
                 let is_builtin = |verdict: &Verdict| {
                     verdict.rule.as_ref().is_none_or(|rule| rule.source == Source::Builtin)
                 };
-                let reader = self.judge_command(agent_walls, command);
+                let mut reader = self.judge_command(agent_walls, command);
+                if reader.action == Action::Ask {
+                    reader = self.remembered_command(command).unwrap_or(reader);
+                }
                 let is_allowed = reader.action == Action::Allow && !is_builtin(&reader);
                 if is_allowed && verdict.action == Action::Ask && is_builtin(&verdict) {
                     return reader;
@@ -180,6 +183,14 @@ impl Policy {
         strictest(self.walls.iter().chain(agent_walls).map(|wall| wall.judge_command(command)))
     }
 
+    /// Returns a verdict that allows a command, if remembered approvals cover it.
+    fn remembered_command(&self, command: &Command) -> Option<Verdict> {
+        let decision = command.decide(self.remembered.iter());
+        let rule = decision.rule.filter(|_| decision.action == Some(Action::Allow))?;
+        let wall = Cow::Borrowed("approved");
+        Some(Verdict { action: Action::Allow, rule: Some(rule.clone()), wall })
+    }
+
     /// Returns the strictest action of several parts.
     pub fn judge_all(&self, agent_walls: &[Wall], parts: &[Part]) -> Action {
         let actions = parts.iter().map(|part| self.judge(agent_walls, part).action);
@@ -197,10 +208,7 @@ impl Policy {
                     approval = Some(rule.filter(allows)?);
                 }
             }
-            MatchBy::Command(command) => {
-                let decision = command.decide(self.remembered.iter());
-                approval = decision.rule.filter(|_| decision.action == Some(Action::Allow));
-            }
+            MatchBy::Command(command) => return self.remembered_command(command),
         }
         approval.map(|rule| Verdict {
             action: Action::Allow,

@@ -22,6 +22,7 @@ mod command_output;
 mod commands;
 mod cross_check;
 mod dollar;
+mod downloads;
 mod effects;
 mod expand;
 mod fields;
@@ -38,6 +39,7 @@ mod mutations;
 mod names;
 mod parser;
 mod path_args;
+mod process_env;
 mod programs;
 mod rough_scan;
 mod safe_values;
@@ -49,6 +51,8 @@ mod test_command;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod tree_filter;
+mod twins;
 mod variables;
 mod walk;
 mod word;
@@ -132,7 +136,9 @@ impl Script {
     /// Returns the known paths that are written, each with its run. A redirect has no run.
     pub fn written_paths(&self) -> impl Iterator<Item = (&str, Option<usize>)> {
         self.accesses.iter().filter_map(|access| match &access.target {
-            FileTarget::Path(path) if access.kind == AccessKind::Write => {
+            FileTarget::Path(path)
+                if matches!(access.kind, AccessKind::Write | AccessKind::WriteTree) =>
+            {
                 Some((path.as_str(), access.run))
             }
             FileTarget::Path(_) | FileTarget::Glob(_) | FileTarget::Unknown(_) => None,
@@ -165,6 +171,30 @@ pub struct Run {
     /// Whether the program, called with these arguments, only reads. The files that it reads are in
     /// [`Script::accesses`].
     pub only_reads: bool,
+    /// Whether any word may be the start of a command that is run. If so, rules that deny a command apply to the
+    /// words from any index on.
+    pub any_word_may_start: bool,
+    /// The program and its scripts, where they are given as paths.
+    pub code_paths: Vec<CodePath>,
+    /// The command with its redirects: as written, and with one blank around each operator. Empty without redirects.
+    pub with_redirects: Vec<String>,
+    /// Other commands that mean the same, with other names of the program, its subcommand or its flags. Rules that ask
+    /// about or deny one of them apply to this one too.
+    pub twins: Vec<Vec<(String, WordRole)>>,
+}
+
+/// A word that names a program or script by its path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CodePath {
+    /// The index of the word in its run.
+    pub word: usize,
+    /// The absolute paths that the word may refer to, one for each possible working directory. `..` and symbolic links
+    /// are not resolved. Empty if the working directory is unknown.
+    pub paths: Vec<String>,
+    /// The same paths without `..`, relative to the directory in which the script starts. An allow rule must match the
+    /// command with each of these instead of the word. An empty path is unknown, and no rule matches it. The list is
+    /// empty if the word can be matched as written.
+    pub leads_to: Vec<String>,
 }
 
 /// Whether a run needs a rule that allows it.
@@ -271,6 +301,23 @@ pub struct TreeFilter {
     pub skips_hidden: bool,
     /// Files that git ignores are skipped.
     pub skips_ignored: bool,
+    /// What happens to symbolic links below the target.
+    pub links: LinkHandling,
+    /// Globs. Files whose name matches one are skipped.
+    pub excluded_files: Vec<String>,
+    /// Globs. Directories whose name matches one are skipped.
+    pub excluded_dirs: Vec<String>,
+}
+
+/// What a recursive access does with symbolic links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LinkHandling {
+    /// A link to a file is opened, and a directory behind a link is entered.
+    #[default]
+    Followed,
+    /// A link to a file is opened. A directory behind a link is not entered.
+    Opened,
+    Skipped,
 }
 
 /// A copy, move or link: a later access to `to` reaches what was at `from`.
@@ -284,6 +331,8 @@ pub struct Transfer {
     pub symbolic: bool,
     /// The entries of the directory `from` go into `to`, rather than the directory itself.
     pub copies_entries: bool,
+    /// Whether a directory is copied or moved with everything below it.
+    pub is_recursive: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -305,12 +354,15 @@ pub enum AccessKind {
     MaybeRead,
     /// The word may be a file. If so, a program that is not in `programs.txt` may do anything with it.
     PassedToUnknown,
-    /// Read together with everything below it, including what symbolic links lead to.
+    /// Read together with everything below it that [`FileAccess::filter`] lets pass.
     ReadTree,
     /// Created, changed or removed.
     Write,
     /// Changed, moved or removed together with everything below it.
     WriteTree,
+    /// The word may be a file or directory. If so, it may be changed together with everything below it. Rules that a
+    /// person wrote apply to it; a built-in rule that asks does not, if a person allowed the command.
+    MaybeWriteTree,
     /// Becomes the working directory.
     Enter,
     /// Intended as a name, such as a branch name, not as a file. Harmless unless a file of this name exists.
@@ -320,6 +372,24 @@ pub enum AccessKind {
     Expand,
     /// The results of a glob are split and expanded once more: a name with a blank or a wildcard becomes other names.
     ExpandAgain,
+}
+
+impl AccessKind {
+    /// Whether the file may be changed.
+    pub fn writes(self) -> bool {
+        match self {
+            AccessKind::Write | AccessKind::WriteTree | AccessKind::MaybeWriteTree => true,
+            AccessKind::Stat
+            | AccessKind::Read
+            | AccessKind::MaybeRead
+            | AccessKind::PassedToUnknown
+            | AccessKind::ReadTree
+            | AccessKind::Enter
+            | AccessKind::NameOnly
+            | AccessKind::Expand
+            | AccessKind::ExpandAgain => false,
+        }
+    }
 }
 
 /// A part of a script that is not fully understood.
@@ -370,6 +440,7 @@ pub fn analyze(script: &str, context: &ShellContext) -> Script {
     }
     walker.check_hidden(script);
     walker.walk_main_script(script);
+    walker.record_unlisted_words(script);
     walker.finish()
 }
 

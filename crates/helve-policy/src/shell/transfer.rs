@@ -70,7 +70,14 @@ impl<F: FileFacts> PartCollector<'_, F> {
             let name = file_name(&from);
             if into_folder && !name.is_empty() {
                 let inside = format!("{}/{name}", to.trim_end_matches('/'));
-                self.add_access(&write_access(&inside));
+                self.add_access(&FileAccess {
+                    kind: if transfer.is_recursive {
+                        AccessKind::WriteTree
+                    } else {
+                        AccessKind::Write
+                    },
+                    ..write_access(&inside)
+                });
                 relocations.push(Relocation { from, to: normalize(&inside), is_link: false });
             }
         }
@@ -102,7 +109,14 @@ impl<F: FileFacts> PartCollector<'_, F> {
     fn is_folder(&self, path: &str) -> Option<bool> {
         let looks_like_folder =
             path.ends_with('/') || matches!(path.rsplit('/').next(), Some("." | ".."));
-        Some(looks_like_folder || !self.facts.list(path)?.is_empty())
+        if looks_like_folder || !self.facts.list(path)?.is_empty() {
+            return Some(true);
+        }
+        // An empty folder is found in the list of its parent.
+        let path = normalize(path);
+        let (parent, name) = path.rsplit_once('/')?;
+        let entries = self.facts.list(if parent.is_empty() { "/" } else { parent })?;
+        Some(entries.iter().any(|entry| entry.name == name && entry.is_folder))
     }
 
     fn entry_paths(&self, folder: &str) -> Option<Vec<String>> {
@@ -148,6 +162,13 @@ impl<F: FileFacts> PartCollector<'_, F> {
 }
 
 impl Relocation {
+    /// Whether the relocation puts something from elsewhere at a path, or above or below it.
+    pub(super) fn changes(&self, path: &str) -> bool {
+        let path = normalize(path);
+        is_within(&self.to, &path) && !is_within(&normalize(&self.from), &path)
+            || is_within(&path, &self.to)
+    }
+
     /// Returns the old path of the content at `path`. A path below `to` was below `from`; `to` itself leads to `from` only
     /// if it is a link.
     fn origin(&self, path: &str) -> Option<String> {
@@ -155,6 +176,12 @@ impl Relocation {
         (rest.starts_with('/') || rest.is_empty() && self.is_link)
             .then(|| format!("{}{rest}", self.from.trim_end_matches('/')))
     }
+}
+
+/// Whether a path is a folder or lies below it.
+fn is_within(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder.trim_end_matches('/'))
+        .is_some_and(|it| it.is_empty() || it.starts_with('/'))
 }
 
 fn write_access(path: &str) -> FileAccess {
@@ -177,6 +204,19 @@ fn join(folder: &str, path: &str) -> String {
 fn file_name(path: &str) -> &str {
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or("");
     if matches!(name, "." | "..") { "" } else { name }
+}
+
+/// Removes `..` together with the name before it, without looking at links.
+pub(super) fn without_parents(path: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/').filter(|it| !it.is_empty() && *it != ".") {
+        if name == ".." {
+            names.pop();
+        } else {
+            names.push(name);
+        }
+    }
+    format!("/{}", names.join("/"))
 }
 
 /// Removes `.` and repeated slashes, so that two spellings of a path compare equal.

@@ -35,6 +35,7 @@ impl Walker<'_> {
             }
             match &redirect.target {
                 RedirectTarget::Body(body) => {
+                    self.redirects.push(redirect.operator.clone());
                     let pieces = body.get().map_or(&[][..], Vec::as_slice);
                     self.walk_pieces(pieces, "<<", state);
                     let word = expand::single_word(pieces, "<<", state);
@@ -42,6 +43,7 @@ impl Walker<'_> {
                 }
                 RedirectTarget::Word(raw) if redirect.kind == RedirectKind::HereText => {
                     self.walk_pieces(&raw.pieces, &raw.shown, state);
+                    self.redirects.push(format!("{} {}", redirect.operator, raw.shown));
                     let word = expand::single_word(&raw.pieces, &raw.shown, state);
                     stdin = StdinSource::Text(word.literal().map(str::to_string));
                 }
@@ -53,6 +55,7 @@ impl Walker<'_> {
                         // Shells differ on a glob, on several words and on no word.
                         Ok([Word::Glob(_)]) | Err(_) => unknown(&raw.shown),
                     };
+                    self.redirects.push(shown_redirect(redirect, &word));
                     self.streams.may_be_input |= may_open_input(redirect, &word);
                     if self.record_redirect(redirect.kind, &word, state) {
                         stdin = StdinSource::File;
@@ -98,7 +101,7 @@ impl Walker<'_> {
     fn treats_dash_as_stream(&self, run: usize, kind: AccessKind) -> bool {
         let program = self.script.runs.get(run).and_then(|run| run.words.first());
         let traits = programs::traits(program.map_or("", Word::shown));
-        if kind == AccessKind::Write { traits.dash_is_stdout } else { !traits.dash_is_file }
+        if kind.writes() { traits.dash_is_stdout } else { !traits.dash_is_file }
     }
 
     /// Records a file, once for every directory that the shell may be in.
@@ -106,6 +109,17 @@ impl Walker<'_> {
         &mut self,
         word: &Word,
         kind: AccessKind,
+        state: &ShellState,
+        run: Option<usize>,
+    ) {
+        self.record_filtered(word, (kind, &TreeFilter::default()), state, run);
+    }
+
+    /// Records a file or directory. The filter says which files below it a recursive access reaches.
+    pub(super) fn record_filtered(
+        &mut self,
+        word: &Word,
+        (kind, filter): (AccessKind, &TreeFilter),
         state: &ShellState,
         run: Option<usize>,
     ) {
@@ -117,12 +131,12 @@ impl Walker<'_> {
         };
         self.script.needs_facts |= dirs.len() > 1;
         let targets: Vec<FileTarget> = match word {
-            Word::Literal(text) if kind == AccessKind::Write && is_output(text) => {
+            Word::Literal(text) if kind.writes() && is_output(text) => {
                 self.streams.reopened_path = Some(text.clone());
                 return;
             }
             // The path reopens a descriptor for writing that may have been opened for reading.
-            Word::Literal(text) if kind == AccessKind::Write && is_descriptor(text) => {
+            Word::Literal(text) if kind.writes() && is_descriptor(text) => {
                 vec![FileTarget::Unknown(text.clone())]
             }
             Word::Literal(text) if text.is_empty() || is_stream(text) => return,
@@ -132,7 +146,9 @@ impl Walker<'_> {
             {
                 return;
             }
-            Word::Dynamic(dynamic) if self.is_harmless_or_recorded(dynamic.kind, kind, state) => {
+            Word::Dynamic(dynamic)
+                if self.is_harmless_or_recorded(dynamic.kind, kind, state, run) =>
+            {
                 return;
             }
             Word::Dynamic(dynamic) => vec![FileTarget::Unknown(dynamic.shown.clone())],
@@ -146,35 +162,56 @@ impl Walker<'_> {
                 .collect(),
         };
         for target in targets {
-            let access = FileAccess { target, kind, run, filter: TreeFilter::default() };
+            let access = FileAccess { target, kind, run, filter: filter.clone() };
             if self.check_limits() && self.seen_accesses.insert(access.clone()) {
                 self.script.accesses.push(access);
             }
         }
     }
 
-    /// Whether an access to a dynamic word is harmless, or was recorded when `find` searched the directory.
+    /// Whether an access to a dynamic word is harmless, or is an access to the directories that `find` searched, which
+    /// is recorded here.
     fn is_harmless_or_recorded(
-        &self,
+        &mut self,
         value: DynamicKind,
         kind: AccessKind,
         state: &ShellState,
+        run: Option<usize>,
     ) -> bool {
         let expands = matches!(kind, AccessKind::Expand | AccessKind::ExpandAgain);
         let may_read = matches!(kind, AccessKind::MaybeRead | AccessKind::PassedToUnknown);
-        let is_same_dir = self.find_dirs == state.dirs;
+        let is_same_dir = self.search.dirs == state.dirs;
         match value {
             DynamicKind::Pipe => true,
             DynamicKind::Number | DynamicKind::Commit => {
                 expands || may_read || kind == AccessKind::Stat
             }
             DynamicKind::FindResult { is_not_a_link } => {
-                let reads = kind == AccessKind::Read || may_read;
-                expands || is_same_dir && (kind == AccessKind::Stat || is_not_a_link && reads)
+                let reads = matches!(kind, AccessKind::Read | AccessKind::ReadTree) || may_read;
+                if is_same_dir {
+                    self.record_search(kind, is_not_a_link, run);
+                }
+                expands || is_same_dir && (kind == AccessKind::Stat || reads)
             }
-            DynamicKind::Anything | DynamicKind::Revision => false,
+            DynamicKind::Anything => {
+                self.record_search(kind, false, run);
+                false
+            }
+            DynamicKind::Revision => false,
         }
     }
+}
+
+/// Returns a redirect as it is usually written: `2> file`, but `2>&1`.
+fn shown_redirect(redirect: &Redirect, word: &Word) -> String {
+    let blank = match redirect.kind {
+        RedirectKind::DuplicateOut | RedirectKind::DuplicateIn => "",
+        RedirectKind::Read
+        | RedirectKind::Write
+        | RedirectKind::ReadWrite
+        | RedirectKind::HereText => " ",
+    };
+    format!("{}{blank}{}", redirect.operator, word.shown())
 }
 
 /// Whether the shell may expand this character or split a word at it.

@@ -7,8 +7,19 @@ use super::grammar::is_name;
 use super::state::{ShellState, join_path, union_dirs};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
-    AccessKind, DoubtKind, DynamicKind, RiskKind, Word, WordRole, awk, builtins, command_output,
-    file_patterns, jq, path_args, safe_values, sed, test_command,
+    AccessKind, DoubtKind, DynamicKind, LinkHandling, RiskKind, TreeFilter, Word, WordRole, awk,
+    builtins, command_output, downloads, file_patterns, jq, path_args, process_env, safe_values,
+    sed, test_command, tree_filter,
+};
+
+/// The files of a directory that is moved as a whole. Its links stay links.
+const MOVED: TreeFilter = TreeFilter {
+    names: Vec::new(),
+    skips_hidden: false,
+    skips_ignored: false,
+    links: LinkHandling::Skipped,
+    excluded_files: Vec::new(),
+    excluded_dirs: Vec::new(),
 };
 
 /// A test that a harmless value passes.
@@ -77,20 +88,15 @@ fn apply_role(
     let value = &argument.value;
     let run = Some(call.run);
     match argument.role {
-        ArgRole::Stat | ArgRole::Remote => {
-            walker.record_access(value, AccessKind::Stat, state, run)
-        }
+        ArgRole::Stat => walker.record_access(value, AccessKind::Stat, state, run),
+        ArgRole::Remote => record_remote(walker, call, value, state),
         ArgRole::List => record_list(walker, call, argument, state),
         ArgRole::Read => record_read(walker, call, argument, state),
         ArgRole::Revision => record_revision(walker, call, value, state),
-        ArgRole::Write => {
-            let dry_run = call.args.has_any(&call.args.spec.dry_run);
-            let kind = if dry_run { AccessKind::Stat } else { AccessKind::Write };
-            walker.record_access(value, kind, state, run);
-        }
+        ArgRole::Write => record_write(walker, call, argument, state),
         ArgRole::Consume => {
-            walker.record_access(value, AccessKind::Read, state, run);
-            walker.record_access(value, AccessKind::Write, state, run);
+            walker.record_filtered(value, (AccessKind::ReadTree, &MOVED), state, run);
+            walker.record_access(value, AccessKind::WriteTree, state, run);
         }
         ArgRole::Pattern => {
             for file in file_patterns::files_selected_by(value.shown()) {
@@ -105,8 +111,11 @@ fn apply_role(
             add_dir(value, state);
         }
         ArgRole::Variable => builtins::assign_unknown(walker, value, state),
-        ArgRole::Script => record_script(walker, value, state, call.run),
-        ArgRole::Argument => path_args::record_paths(walker, value, state, call.run),
+        ArgRole::Script => record_script(walker, (argument.word, value), state, call.run),
+        ArgRole::Argument => record_passed(walker, call, value, state),
+        ArgRole::PsFlags => process_env::record_flags(walker, call, argument, state),
+        ArgRole::PsColumns => process_env::record_columns(walker, call, argument, state),
+        ArgRole::FilterRule => path_args::record_filter_rule(walker, value, state, call.run),
         ArgRole::Sed => record_sed_program(walker, call, argument, state),
         ArgRole::PrintfFormat => record_printf_format(walker, call, argument, state),
         ArgRole::Dd => record_dd_operand(walker, call, argument, state),
@@ -193,6 +202,35 @@ fn record_list(
     }
 }
 
+/// Records an argument for another program, which may be a path.
+fn record_passed(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    value: &Word,
+    state: &mut ShellState,
+) {
+    path_args::record_paths(walker, value, state, call.run);
+    if call.args.reads_tree() {
+        let filter = tree_filter::of(call.args);
+        walker.record_filtered(value, (AccessKind::ReadTree, &filter), state, Some(call.run));
+    }
+}
+
+fn record_write(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    argument: &Argument,
+    state: &mut ShellState,
+) {
+    let is_dry_run = call.args.has_any(&call.args.spec.dry_run);
+    let kind = match (is_dry_run, call.args.writes_tree() && argument.flag.is_none()) {
+        (true, _) => AccessKind::Stat,
+        (false, true) => AccessKind::WriteTree,
+        (false, false) => AccessKind::Write,
+    };
+    walker.record_access(&argument.value, kind, state, Some(call.run));
+}
+
 fn record_read(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
@@ -202,10 +240,17 @@ fn record_read(
     let spec = call.args.spec;
     let kind = match argument.flag {
         Some(_) if call.args.has_any(&spec.creates_with) => AccessKind::Write,
-        Some(_) | None if spec.traits.read_tree => AccessKind::ReadTree,
-        Some(_) | None => AccessKind::Read,
+        Some(_) if spec.traits.read_tree => AccessKind::ReadTree,
+        Some(_) => AccessKind::Read,
+        None if call.args.has_any(&spec.only_lists) => AccessKind::Stat,
+        None if call.args.reads_tree() => AccessKind::ReadTree,
+        None => AccessKind::Read,
     };
-    walker.record_access(&argument.value, kind, state, Some(call.run));
+    let filter = match kind {
+        AccessKind::ReadTree => tree_filter::of(call.args),
+        _ => TreeFilter::default(),
+    };
+    walker.record_filtered(&argument.value, (kind, &filter), state, Some(call.run));
     if argument.flag.is_none() && call.args.has_any(&spec.in_place) {
         walker.record_access(&argument.value, AccessKind::Write, state, Some(call.run));
     }
@@ -218,7 +263,9 @@ fn record_revision(
     state: &mut ShellState,
 ) {
     if call.args.has_any(&call.args.spec.read_tree) {
-        return walker.record_access(value, AccessKind::ReadTree, state, Some(call.run));
+        let filter = tree_filter::of(call.args);
+        let access = (AccessKind::ReadTree, &filter);
+        return walker.record_filtered(value, access, state, Some(call.run));
     }
     for file in value.literal().map_or_else(Vec::new, file_patterns::files_in_git_argument) {
         walker.record_access(&file, AccessKind::Read, state, Some(call.run));
@@ -262,13 +309,22 @@ fn record_sed_program(
     argument: &Argument,
     state: &mut ShellState,
 ) {
-    match argument.value.literal().and_then(sed::files_read) {
+    let program = argument.value.literal();
+    match program.and_then(sed::files_read) {
         Some(files) => {
             for file in files {
                 walker.record_access(&Word::Literal(file), AccessKind::Read, state, Some(call.run));
             }
         }
-        None => add_argument_risk(walker, call, argument, RiskKind::Code),
+        None => {
+            add_argument_risk(walker, call, argument, RiskKind::Code);
+            for file in program.map_or_else(Vec::new, sed::files_perhaps_named) {
+                let file = Word::Literal(file.to_string());
+                for kind in [AccessKind::PassedToUnknown, AccessKind::MaybeWriteTree] {
+                    walker.record_access(&file, kind, state, Some(call.run));
+                }
+            }
+        }
     }
 }
 
@@ -309,9 +365,11 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     let has_output_name =
         args.arguments.iter().any(|it| it.role == ArgRole::Write && it.value.literal().is_some());
     if let Some(file) = args.spec.default_output.filter(|_| !has_output_name) {
-        let file = Word::Literal(file.to_string());
-        walker.record_access(&file, AccessKind::Write, state, Some(call.run));
+        downloads::record_default_output(walker, call, file, state);
     }
+    record_working_dir(walker, call, state);
+    record_changed_operands(walker, call, state);
+    record_risky_words(walker, call, state);
     let is_code = |it: &Argument| {
         matches!(
             it.role,
@@ -333,14 +391,99 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     }
 }
 
+/// Records a recursive read of the working directory by a program that was given no file.
+fn record_working_dir(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+    let args = call.args;
+    let reads_input = args.spec.traits.prefers_stdin && !matches!(call.stdin, StdinSource::Nothing);
+    let is_file = |it: &Argument| {
+        it.flag.is_none() && matches!(it.role, ArgRole::Read | ArgRole::Revision | ArgRole::Stat)
+    };
+    if args.spec.traits.reads_working_dir
+        && args.reads_tree()
+        && !reads_input
+        && !args.has_any(&args.spec.only_lists)
+        && !args.arguments.iter().any(is_file)
+    {
+        let access = (AccessKind::ReadTree, &tree_filter::of(args));
+        walker.record_filtered(&Word::Literal(".".into()), access, state, Some(call.run));
+    }
+}
+
+/// Records the operands of a program that may change them, like those of a formatter with `--write`.
+fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+    let args = call.args;
+    let spec = args.spec;
+    let is_changing = spec.traits.changes_operands || args.has_any(&spec.changes_operands);
+    if !is_changing || args.has_any(&spec.dry_run) {
+        return;
+    }
+    let operands =
+        args.roles.iter().zip(call.words).filter(|(role, _)| **role == WordRole::Operand);
+    for (_, word) in operands {
+        walker.record_access(word, AccessKind::MaybeWriteTree, state, Some(call.run));
+    }
+}
+
+/// Records the paths in words that are not listed as harmless, and in the words after such flags, which may be their
+/// values. So a file that may not be read is refused, whatever the program does with it.
+fn record_risky_words(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+    const MAX_WORDS: usize = 64;
+    let risks = walker.script.runs[call.run].risks.clone();
+    for risk in risks.iter().take(MAX_WORDS) {
+        let word = call.words.get(risk.word);
+        let Some(word) = word.filter(|it| !matches!(it, Word::Dynamic(_))) else { continue };
+        let role = call.args.roles.get(risk.word);
+        match risk.kind {
+            RiskKind::Code => path_args::record_paths_in_code(walker, word, state, call.run),
+            RiskKind::Unlisted | RiskKind::Runs
+                if !matches!(role, Some(WordRole::Program | WordRole::Subcommand)) =>
+            {
+                path_args::record_paths(walker, word, state, call.run);
+                let next = call.words.get(risk.word + 1).and_then(Word::literal);
+                if let Some(next) =
+                    next.filter(|it| role == Some(&WordRole::Flag) && !it.starts_with('-'))
+                {
+                    let next = Word::Literal(next.to_string());
+                    path_args::record_paths(walker, &next, state, call.run);
+                }
+            }
+            RiskKind::Unlisted | RiskKind::Runs | RiskKind::Writes | RiskKind::Destroys => {}
+        }
+    }
+}
+
+/// Records a git repository that is given by name, address or path. A copy of a local one contains its files.
+fn record_remote(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    value: &Word,
+    state: &mut ShellState,
+) {
+    walker.record_access(value, AccessKind::Stat, state, Some(call.run));
+    if !call.args.spec.traits.clones {
+        return;
+    }
+    let filter = TreeFilter { skips_ignored: true, ..MOVED };
+    let path = value.literal().map(|it| it.strip_prefix("file://").unwrap_or(it));
+    if let Some(path) = path.filter(|it| !it.contains(':')) {
+        let path = Word::Literal(path.to_string());
+        walker.record_filtered(&path, (AccessKind::ReadTree, &filter), state, Some(call.run));
+    }
+}
+
 /// Records that a program runs its standard input as code.
 pub(super) fn record_code_from_input(walker: &mut Walker<'_>, run: usize) {
     let name = walker.script.runs[run].words.first().map_or("", Word::shown).to_string();
     walker.add_doubt(DoubtKind::ExternalCode, &name);
 }
 
-/// Records a file that is run as code.
-pub(super) fn record_script(walker: &mut Walker<'_>, value: &Word, state: &ShellState, run: usize) {
+/// Records a file that is run as code, and the index of its word.
+pub(super) fn record_script(
+    walker: &mut Walker<'_>,
+    (at, value): (usize, &Word),
+    state: &ShellState,
+    run: usize,
+) {
     const STREAMS: &[&str] = &["/dev/", "/proc/", "http:", "https:", "data:", "blob:"];
     let is_stream = match value {
         Word::Literal(text) => {
@@ -352,5 +495,6 @@ pub(super) fn record_script(walker: &mut Walker<'_>, value: &Word, state: &Shell
     if is_stream {
         record_code_from_input(walker, run);
     }
+    walker.record_code_path(run, at, value, state);
     walker.record_access(value, AccessKind::Read, state, Some(run));
 }

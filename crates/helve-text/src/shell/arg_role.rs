@@ -66,6 +66,12 @@ pub(super) enum ArgRole {
     SshOption,
     /// An operand of `dd`, like `if=FILE`.
     Dd,
+    /// An operand of `ps`, whose letters are flags.
+    PsFlags,
+    /// The columns that `ps` prints.
+    PsColumns,
+    /// A filter rule of `rsync`, which may name a file with further rules.
+    FilterRule,
     /// An expression of `test`.
     Test,
     /// A target of make, not an assignment.
@@ -126,6 +132,9 @@ const ROLES: &[(&str, ArgRole)] = &[
     ("ssh-option", ArgRole::SshOption),
     ("refspec", ArgRole::Refspec),
     ("dd", ArgRole::Dd),
+    ("ps-flags", ArgRole::PsFlags),
+    ("ps-columns", ArgRole::PsColumns),
+    ("filter-rule", ArgRole::FilterRule),
     ("test", ArgRole::Test),
     ("make-goal", ArgRole::MakeGoal),
     ("mode", ArgRole::Mode),

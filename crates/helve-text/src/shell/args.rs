@@ -25,6 +25,16 @@ impl ParsedArgs {
         self.flags.iter().any(|flag| flags.contains(&flag.as_str()))
     }
 
+    /// Whether operands with the role `read` are read with everything below them.
+    pub(super) fn reads_tree(&self) -> bool {
+        self.spec.traits.read_tree || self.has_any(&self.spec.read_tree)
+    }
+
+    /// Whether operands with the role `write` are changed with everything below them.
+    pub(super) fn writes_tree(&self) -> bool {
+        self.spec.traits.write_tree || self.has_any(&self.spec.write_tree)
+    }
+
     /// Whether directories behind symbolic links are not listed.
     pub(super) fn is_shallow(&self) -> bool {
         self.has_any(&self.spec.shallow) && !self.has_any(&self.spec.unshallow)
@@ -171,13 +181,16 @@ impl ArgParser<'_> {
             if spec.traits.passthrough {
                 self.pass_through_rest();
             }
+            if let Some((name, spec)) = spec.rest_as.and_then(|it| Some((it, programs::spec(it)?)))
+            {
+                self.enter_subcommand(spec, name.to_string(), self.subcommand_at);
+            }
         } else if spec.traits.any_flag
             && text.starts_with('-')
             && text != "-"
             && !spec.lists_flag(text)
         {
-            self.parsed.roles[at] = WordRole::Flag;
-            self.parsed.flags.push(text.to_string());
+            self.parse_any_flag(at, text);
         } else if spec.traits.plus_flags && text.starts_with('+') {
             self.parsed.roles[at] = WordRole::Flag;
         } else if text.starts_with("--")
@@ -190,6 +203,22 @@ impl ArgParser<'_> {
             self.parsed.roles[at] = WordRole::Flag;
         } else {
             self.parse_operand(at);
+        }
+    }
+
+    /// Parses a flag of a program whose flags are not listed. Where the operands may be paths, a value in the same word
+    /// may be one too.
+    fn parse_any_flag(&mut self, at: usize, text: &str) {
+        let spec = self.parsed.spec;
+        self.parsed.roles[at] = WordRole::Flag;
+        let name = text.split('=').next().unwrap_or(text);
+        self.parsed.flags.push(name.to_string());
+        if !text.starts_with("--") && !spec.traits.single_dash {
+            let letters = text.chars().skip(1).take_while(char::is_ascii_alphabetic);
+            self.parsed.flags.extend(letters.map(|letter| format!("-{letter}")));
+        }
+        if spec.more_operands == Some(ArgRole::Argument) {
+            self.push_operand(ArgRole::Argument, at);
         }
     }
 
@@ -304,7 +333,8 @@ impl ArgParser<'_> {
             let end = if is_uncertain { repeated_from.max(position) } else { position };
             let mut roles: Vec<Option<ArgRole>> =
                 (position..=end).map(|n| self.operand_role(n)).collect();
-            if let Some(last) = spec.last_operand.filter(|_| n >= last_certain) {
+            let has_last = n >= last_certain && !self.parsed.has_any(&spec.replaces_last);
+            if let Some(last) = spec.last_operand.filter(|_| has_last) {
                 if n + 1 == operands.len() && !operand.may_be_more {
                     roles.clear();
                 }

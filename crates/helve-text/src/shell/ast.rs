@@ -75,6 +75,8 @@ pub(super) struct SimpleCommand {
     pub(super) assignments: Vec<Assignment>,
     pub(super) words: Vec<RawWord>,
     pub(super) redirects: Vec<Redirect>,
+    /// The command as written, with its redirects.
+    pub(super) shown: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -102,6 +104,8 @@ pub(super) struct Redirect {
     pub(super) variable: Option<String>,
     /// Whether a descriptor precedes the operator, as in `2>`.
     pub(super) has_descriptor: bool,
+    /// The descriptor and the operator, as written.
+    pub(super) operator: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]

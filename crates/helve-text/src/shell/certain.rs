@@ -3,7 +3,7 @@
 use super::names::{self, NameGroup};
 use super::state::PossibleDirs;
 use super::walk::Walker;
-use super::{AccessKind, Approval, Run, Word, builtins};
+use super::{Approval, Run, Word, builtins};
 
 /// Whether a `cd` certainly succeeds.
 ///
@@ -40,7 +40,7 @@ pub(super) fn files_are_unchanged(walker: &Walker<'_>) -> bool {
 /// Whether the current command runs exactly once, with no other command in parallel and nothing written before it.
 fn runs_alone(walker: &Walker<'_>) -> bool {
     let script = &walker.script;
-    let has_written = script.accesses.iter().any(|access| access.kind == AccessKind::Write)
+    let has_written = script.accesses.iter().any(|access| access.kind.writes())
         || script.runs.iter().any(|run| !run.risks.is_empty());
     let runs_once = walker.parent.is_none() && walker.uncertain_depth == 0 && !walker.may_skip_rest;
     runs_once && !has_written && script.doubts.is_empty()

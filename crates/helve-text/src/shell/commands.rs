@@ -43,6 +43,23 @@ impl Walker<'_> {
         if !self.check_limits() {
             return;
         }
+        let first_run = self.script.runs.len();
+        self.record_any_command(line, state, stdin);
+        // The program itself may be given as a path.
+        if let Some(program) = self.script.runs.get(first_run).and_then(|run| run.words.first())
+            && program.shown().contains('/')
+        {
+            let program = program.clone();
+            self.record_code_path(first_run, 0, &program, state);
+        }
+    }
+
+    fn record_any_command(
+        &mut self,
+        line: CommandLine,
+        state: &mut ShellState,
+        stdin: &StdinSource,
+    ) {
         let name = match line.words.first() {
             Some(Word::Literal(name)) if !name.is_empty() => name.clone(),
             Some(word) => {
@@ -97,7 +114,8 @@ impl Walker<'_> {
         let words = &line.words;
         let base = basename(name);
         let run = self.record_run(words.clone(), line.assignments, Some(args));
-        self.find_output = (base == "find").then(|| find::output(words, args, state));
+        let lists_paths = matches!(base, "find" | "fd" | "fdfind");
+        self.find_output = lists_paths.then(|| find::output(words, args, state));
         let has_no_arguments = words.len() == 1 && name == base;
         if has_no_arguments && self.is_exempt_alone(run, args, stdin) {
             self.script.runs[run].approval = Approval::Exempt;

@@ -40,6 +40,10 @@ impl Walker<'_> {
                     self.uncertain_depth += 1;
                     self.walk_node(body, &mut state.clone(), &stdin);
                     self.uncertain_depth -= 1;
+                    // The words that the output becomes may be paths that `find` printed.
+                    if let Some(found) = self.find_output.take() {
+                        self.search = found.search;
+                    }
                     (self.find_output, self.has_stdin) = (outer_find, has_stdin);
                 }
                 Piece::Arithmetic { inside, .. } => self.record_arithmetic(inside, shown, state),
@@ -130,6 +134,7 @@ impl Walker<'_> {
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
+        let outer_search = self.search.clone();
         for assignment in &simple.assignments {
             match &assignment.value {
                 AssignValue::Text(raw) => self.walk_pieces(&raw.pieces, &raw.shown, state),
@@ -147,6 +152,7 @@ impl Walker<'_> {
         for raw in &simple.words {
             words.extend(self.expand(raw, state));
         }
+        let outer_redirects = self.redirects.clone();
         let stdin = self.record_redirects(&simple.redirects, state, stdin);
         let mut after = state.clone();
         if words.is_empty() {
@@ -159,6 +165,11 @@ impl Walker<'_> {
             self.uncertain_depth += has_redirect;
             self.record_command_with_assignments(simple, words, &mut after, &stdin);
             self.uncertain_depth -= has_redirect;
+        }
+        self.redirects = outer_redirects;
+        // An assignment keeps the paths that `find` printed for later commands.
+        if !simple.words.is_empty() {
+            self.search = outer_search;
         }
         if simple.redirects.iter().all(Redirect::cannot_fail) {
             *state = after;
@@ -190,6 +201,9 @@ impl Walker<'_> {
         self.record_command(CommandLine { words, assignments: shown(harmful) }, state, stdin);
         if let Some(run) = self.script.runs.get_mut(run) {
             run.harmless_assignments = shown(harmless);
+            if !simple.shown.is_empty() && !run.with_redirects.contains(&simple.shown) {
+                run.with_redirects.insert(0, simple.shown.clone());
+            }
         }
     }
 

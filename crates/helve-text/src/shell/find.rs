@@ -1,10 +1,13 @@
 //! What is known about the paths that `find` prints or passes to a command.
 
-use super::args::ParsedArgs;
+use super::arg_role::ArgRole;
+use super::args::{Argument, ParsedArgs};
 use super::file_patterns;
 use super::flags::exec_end;
+use super::programs::{FlagValue, ProgramSpec};
 use super::state::{PossibleDirs, ShellState};
-use super::{DynamicKind, DynamicWord, Word};
+use super::walk::Walker;
+use super::{AccessKind, DynamicKind, DynamicWord, LinkHandling, TreeFilter, Word, tree_filter};
 
 /// Flags with which `find` prints something other than paths that end with NUL.
 const PRINTING_FLAGS: &[&str] =
@@ -24,8 +27,160 @@ pub(super) struct FindOutput {
     pub(super) nul_separated: bool,
     /// Files that the tests of the command select by name.
     pub(super) selected_files: Vec<Word>,
-    /// The working directory of the command.
+    pub(super) search: FindSearch,
+}
+
+impl FindOutput {
+    /// Describes the output after it passed through another program.
+    pub(super) fn filtered(&self) -> Self {
+        Self { excludes_links: false, nul_separated: false, ..self.clone() }
+    }
+}
+
+/// Where a `find` command searches, and which files it selects.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FindSearch {
+    /// The working directory of the commands that get the results. In another directory, the same paths are other files.
     pub(super) dirs: PossibleDirs,
+    /// The working directory of `find` itself.
+    root_dirs: PossibleDirs,
+    /// The starting points.
+    roots: Vec<Word>,
+    filter: TreeFilter,
+}
+
+impl FindSearch {
+    /// Describes the search of a `find` or `fd` command.
+    pub(super) fn new(words: &[Word], args: &ParsedArgs, state: &ShellState) -> Self {
+        let is_root = |it: &&Argument| it.flag.is_none() && it.role == ArgRole::Stat;
+        let mut roots: Vec<Word> =
+            args.arguments.iter().filter(is_root).map(|it| it.value.clone()).collect();
+        if roots.is_empty() {
+            roots.push(Word::Literal(".".into()));
+        }
+        let names = names_selected(words, args.spec).unwrap_or_default();
+        let filter = TreeFilter { names, links: LinkHandling::Opened, ..tree_filter::of(args) };
+        Self { dirs: state.dirs.clone(), root_dirs: state.dirs.clone(), roots, filter }
+    }
+}
+
+impl Walker<'_> {
+    /// Records that a command accesses the files that `find` selects.
+    pub(super) fn record_search(
+        &mut self,
+        kind: AccessKind,
+        is_not_a_link: bool,
+        run: Option<usize>,
+    ) {
+        let kind = match kind {
+            AccessKind::Read
+            | AccessKind::MaybeRead
+            | AccessKind::PassedToUnknown
+            | AccessKind::ReadTree => AccessKind::ReadTree,
+            AccessKind::Write | AccessKind::WriteTree => AccessKind::WriteTree,
+            AccessKind::MaybeWriteTree => AccessKind::MaybeWriteTree,
+            AccessKind::Stat
+            | AccessKind::Enter
+            | AccessKind::NameOnly
+            | AccessKind::Expand
+            | AccessKind::ExpandAgain => return,
+        };
+        if self.search.roots.is_empty() {
+            return;
+        }
+        let FindSearch { root_dirs, roots, mut filter, .. } = self.search.clone();
+        if is_not_a_link {
+            filter.links = LinkHandling::Skipped;
+        }
+        let mut state = ShellState::new(self.context);
+        state.dirs = root_dirs;
+        for root in roots.iter().filter(|it| it.literal().is_some()) {
+            self.record_filtered(root, (kind, &filter), &state, run);
+        }
+    }
+}
+
+/// Returns globs of which the name of each selected file matches one; `None` if that is not certain.
+fn names_selected(words: &[Word], spec: &ProgramSpec) -> Option<Vec<String>> {
+    let first = words.iter().skip(1).position(|it| it.prefix().starts_with(['-', '(', '!']))?;
+    let mut expression = Expression { words: &words[1 + first..], spec, depth: 0 };
+    expression.any_of()
+}
+
+/// Reads the expression of a `find` command.
+struct Expression<'w> {
+    words: &'w [Word],
+    spec: &'w ProgramSpec,
+    depth: usize,
+}
+
+impl Expression<'_> {
+    fn next(&mut self) -> Option<&str> {
+        let (word, rest) = self.words.split_first()?;
+        self.words = rest;
+        Some(word.literal().unwrap_or(""))
+    }
+
+    /// Reads alternatives, up to a closing parenthesis. A file matches one of them.
+    fn any_of(&mut self) -> Option<Vec<String>> {
+        const MAX_DEPTH: usize = 16;
+        self.depth += 1;
+        let mut names = Some(Vec::new());
+        loop {
+            let (alternative, is_pruned, has_more) = self.all_of(self.depth > MAX_DEPTH);
+            if !is_pruned {
+                names = match (names, alternative) {
+                    (Some(names), Some(more)) => Some([names, more].concat()),
+                    (None, _) | (_, None) => None,
+                };
+            }
+            if !has_more {
+                break;
+            }
+        }
+        self.depth -= 1;
+        names.filter(|it| !it.is_empty())
+    }
+
+    /// Reads tests that a file passes all of. Returns their names, whether the files are only skipped, and whether
+    /// another alternative follows.
+    fn all_of(&mut self, is_too_deep: bool) -> (Option<Vec<String>>, bool, bool) {
+        const COMMANDS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+        let mut names: Option<Vec<String>> = None;
+        let (mut is_pruned, mut is_negated) = (false, false);
+        while let Some(text) = self.next().map(str::to_string) {
+            let was_negated = std::mem::take(&mut is_negated);
+            match text.as_str() {
+                "-o" | "-or" => return (names, is_pruned, true),
+                ")" => return (names, is_pruned, false),
+                // What follows a comma does not depend on the tests before it.
+                "," | "" => return (None, false, false),
+                "!" | "-not" => is_negated = !was_negated,
+                "(" if is_too_deep => return (None, false, false),
+                "(" => {
+                    let inner = self.any_of();
+                    names = names.or(inner.filter(|_| !was_negated));
+                }
+                "-name" => {
+                    let name = self.next().and_then(tree_filter::certain_glob);
+                    names = names.or(name.map(|name| vec![name]).filter(|_| !was_negated));
+                }
+                "-prune" => is_pruned = !was_negated,
+                "-print" | "-print0" => is_pruned = false,
+                command if COMMANDS.contains(&command) => {
+                    is_pruned = false;
+                    let end = exec_end(self.words, 0, command);
+                    self.words = self.words.get(end + 1..).unwrap_or(&[]);
+                }
+                flag => {
+                    if matches!(self.spec.flag(flag), Some(FlagValue::Value(_))) {
+                        self.next();
+                    }
+                }
+            }
+        }
+        (names, is_pruned, false)
+    }
 }
 
 /// Describes the output of a `find` command.
@@ -35,7 +190,7 @@ pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> F
         excludes_links: excludes_links(words, print_at.unwrap_or(0)),
         nul_separated: args.has_any(&["-print0"]) && !args.has_any(PRINTING_FLAGS),
         selected_files: file_patterns::files_in_find(words),
-        dirs: state.dirs.clone(),
+        search: FindSearch::new(words, args, state),
     }
 }
 

@@ -121,6 +121,9 @@ impl ArgParser<'_> {
             (None, None) if spec.traits.single_dash && self.has_attached_number(name) => {}
             (Some(FlagValue::Nothing | FlagValue::Pair(_) | FlagValue::Exec), Some(_))
             | (None, _) => {
+                // The program may take the flag for a longer one. The word must be spelled out in any case.
+                let longer: Vec<&str> = spec.abbreviated(name).collect();
+                longer.into_iter().for_each(|flag| self.note_flag(flag));
                 self.add_risk(at, Some(name), RiskKind::Unlisted);
             }
         }
@@ -220,6 +223,9 @@ impl ArgParser<'_> {
                         self.parse_next_value(ArgRole::Text, &flag);
                     }
                     return;
+                }
+                Some(FlagValue::Exec) if rest.is_empty() => {
+                    return self.parse_exec_command(&flag);
                 }
                 Some(FlagValue::Pair(_) | FlagValue::Exec) | None => {
                     return self.add_risk(at, Some(spelled), RiskKind::Unlisted);

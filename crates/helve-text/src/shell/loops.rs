@@ -37,6 +37,7 @@ impl Walker<'_> {
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
+        let outer_search = self.search.clone();
         let words = self.walk_loop_head(name, raw_words.unwrap_or(&[]), state);
         let words = self.expand_globs(words, state);
         forget_mutations(state, body);
@@ -61,6 +62,7 @@ impl Walker<'_> {
         };
         self.bodies_left = self.bodies_left.saturating_sub(values.len());
         self.walk_loop_bodies(name, values, body, state, stdin);
+        self.search = outer_search;
     }
 
     pub(super) fn walk_select(

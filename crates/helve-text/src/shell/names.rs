@@ -49,6 +49,8 @@ pub(super) enum NameGroup {
     SubcommandTakingNames,
     /// A program whose operands are names, not programs to run.
     ProgramTakingNames,
+    /// A program whose operands are targets, each of which is built or run by itself.
+    GoalRunner,
     /// A git setting that is harmless with any plain value.
     GitSetting,
     /// A git setting that is harmless if it switches something off.
@@ -81,6 +83,7 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("script-runner", NameGroup::ScriptRunner),
     ("subcommand-taking-names", NameGroup::SubcommandTakingNames),
     ("program-taking-names", NameGroup::ProgramTakingNames),
+    ("goal-runner", NameGroup::GoalRunner),
     ("git-setting", NameGroup::GitSetting),
     ("git-setting-off", NameGroup::GitSettingOff),
     ("launcher", NameGroup::Launcher),
@@ -102,10 +105,22 @@ pub(super) fn rule_alias(base: &str) -> Option<&str> {
     without_gnu_prefix(base).or_else(|| NAMES.rule_aliases.get(base).copied())
 }
 
+/// Returns the program in the table whose options the program `base` takes.
+pub(super) fn same_options(base: &str) -> Option<&'static str> {
+    NAMES.same_options.get(base).copied()
+}
+
+/// Returns the globs for the files of a type like `rust`.
+pub(super) fn file_type(name: &str) -> Option<&'static [&'static str]> {
+    NAMES.file_types.get(name).map(Vec::as_slice)
+}
+
 #[derive(Default)]
 struct NameTable {
     groups: HashMap<&'static str, Vec<NameGroup>>,
     rule_aliases: HashMap<&'static str, &'static str>,
+    same_options: HashMap<&'static str, &'static str>,
+    file_types: HashMap<&'static str, Vec<&'static str>>,
     /// Lines that could not be parsed. A test checks that there are none.
     problems: Vec<&'static str>,
 }
@@ -127,6 +142,15 @@ impl NameTable {
         if keyword == "rule-alias" {
             let program = words.next()?;
             self.rule_aliases.extend(words.map(|name| (name, program)));
+            return Some(());
+        }
+        if keyword == "same-options" {
+            let program = words.next()?;
+            self.same_options.extend(words.map(|name| (name, program)));
+            return Some(());
+        }
+        if keyword == "file-type" {
+            self.file_types.insert(words.next()?, words.collect());
             return Some(());
         }
         let (_, group) = GROUPS.iter().find(|(name, _)| *name == keyword)?;

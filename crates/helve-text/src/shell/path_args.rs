@@ -1,5 +1,6 @@
 //! Paths in the arguments of programs that are not in the table.
 
+use super::downloads::{self, percent_decode};
 use super::state::ShellState;
 use super::walk::{Walker, unknown};
 use super::{AccessKind, DynamicKind, Word};
@@ -8,11 +9,14 @@ use super::{AccessKind, DynamicKind, Word};
 pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellState, run: usize) {
     match word {
         Word::Literal(text) => {
-            for path in paths_in(text) {
-                // The shell did not expand the tilde here, but the program may.
-                let has_tilde = path.starts_with('~');
-                let word = if has_tilde { unknown(path) } else { Word::Literal(path.to_string()) };
-                walker.record_access(&word, AccessKind::PassedToUnknown, state, Some(run));
+            let decoded = text.contains('%').then(|| percent_decode(text)).flatten();
+            for text in [Some(text), decoded.as_ref()].into_iter().flatten() {
+                for path in paths_in(text) {
+                    record_path(walker, path, state, run);
+                }
+            }
+            if let Some(name) = downloads::name_in_address(text) {
+                record_path(walker, &name, state, run);
             }
         }
         Word::Glob(_) => {
@@ -27,7 +31,48 @@ pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellSt
     }
 }
 
-/// Returns the parts of a word that may be paths: `src`, `--out=/x`, `-I/x`, `/a:/b`.
+fn record_path(walker: &mut Walker<'_>, path: &str, state: &ShellState, run: usize) {
+    // The shell did not expand the tilde here, but the program may.
+    let has_tilde = path.starts_with('~');
+    let word = if has_tilde { unknown(path) } else { Word::Literal(path.to_string()) };
+    walker.record_access(&word, AccessKind::PassedToUnknown, state, Some(run));
+}
+
+/// Records the paths in the strings of code in another language.
+pub(super) fn record_paths_in_code(
+    walker: &mut Walker<'_>,
+    word: &Word,
+    state: &ShellState,
+    run: usize,
+) {
+    const MAX_STRINGS: usize = 64;
+    let Some(code) = word.literal() else { return };
+    let is_path = |it: &&str| {
+        !it.is_empty() && it.len() < 256 && !it.contains(char::is_whitespace) && *it != "/"
+    };
+    let mut strings: Vec<&str> = code.split(['"', '\'', '`']).skip(1).step_by(2).collect();
+    // A quote inside another one shifts the strings.
+    strings.extend(code.split(['"', '\'', '`']).skip(2).step_by(2));
+    for text in strings.into_iter().filter(is_path).take(MAX_STRINGS) {
+        record_path(walker, text, state, run);
+    }
+}
+
+/// Records the file that a filter rule of `rsync` names: `merge FILE`, `. FILE`.
+pub(super) fn record_filter_rule(
+    walker: &mut Walker<'_>,
+    word: &Word,
+    state: &ShellState,
+    run: usize,
+) {
+    let Some(rule) = word.literal() else { return record_paths(walker, word, state, run) };
+    let reads_file = ["merge", "dir-merge", ".", ":"].iter().any(|it| rule.starts_with(it));
+    if let Some(at) = rule.find([' ', '_']).filter(|_| reads_file) {
+        record_path(walker, &rule[at + 1..], state, run);
+    }
+}
+
+/// Returns the parts of a word that may be paths: `src`, `--out=/x`, `-I/x`, `/a:/b`, `x.txt#label`.
 pub(super) fn paths_in(text: &str) -> Vec<&str> {
     let is_flag = text.starts_with('-') && text != "-";
     // Where a path may begin: `--file=x`, `a@x`, `-fx`, `--out/x`. From there the rest of the word is taken as one
@@ -41,10 +86,20 @@ pub(super) fn paths_in(text: &str) -> Vec<&str> {
     }
     starts.extend([text.find('='), text.rfind('@')].into_iter().flatten().map(|at| at + 1));
     let whole_paths = starts.iter().filter(|at| !is_host(text, **at)).map(|at| &text[*at..]);
-    let mut paths: Vec<&str> = path_in_address(text).into_iter().chain(whole_paths).collect();
+    let addresses = path_in_address(text).into_iter().chain(path_after_host(text));
+    let mut paths: Vec<&str> = addresses.chain(whole_paths).collect();
     starts.extend(text.match_indices(SEPARATORS).map(|(at, _)| at + 1));
     for rest in starts.into_iter().filter(|at| !is_host(text, *at)).map(|at| &text[at..]) {
         paths.push(rest.split(SEPARATORS).next().unwrap_or(rest));
+        paths.push(rest.split(is_mark).next().unwrap_or(rest));
+    }
+    // After other marks, only files of the workspace are looked for: a pattern like `s#/a#/b#` is not a path.
+    let pieces =
+        text.split(is_mark).filter(|it| !it.starts_with(['/', '~']) && !it.starts_with(".."));
+    paths.extend(pieces.filter(|it| !is_flag || !it.starts_with('-')));
+    paths.extend(relative_path_in_address(text));
+    if is_flag {
+        paths.extend(glued_values(text));
     }
     paths.retain(|path| !path.is_empty() && !is_web_address(path));
     paths.sort_unstable();
@@ -54,6 +109,33 @@ pub(super) fn paths_in(text: &str) -> Vec<&str> {
 
 /// Characters that separate or precede paths.
 const SEPARATORS: [char; 4] = ['=', ':', ',', '@'];
+
+/// Whether a path may end or begin at this character.
+fn is_mark(c: char) -> bool {
+    SEPARATORS.contains(&c)
+        || matches!(c, '|' | '#' | ';' | '<' | '>' | '"' | '\'' | '(' | ')' | '[' | ']')
+}
+
+/// Returns what may be the value of a flag in the same word, like `.env` in `-include.env`.
+fn glued_values(text: &str) -> impl Iterator<Item = &str> {
+    const MAX_BYTES: usize = 64;
+    let is_glued = !text.starts_with("--")
+        && text.len() < MAX_BYTES
+        && text.contains(['.', '/'])
+        && !text.contains(is_mark);
+    let end = text.find('/').unwrap_or(text.len());
+    let starts = text[..end].char_indices().skip(3).map(|(at, _)| at);
+    starts.filter(move |_| is_glued).map(|at| &text[at..]).filter(|it| !it.starts_with(".."))
+}
+
+/// Returns the path in an address whose first part is not a host, like `fileb://secrets/key.txt`.
+fn relative_path_in_address(text: &str) -> Option<&str> {
+    let (scheme, path) = text.split_once("://")?;
+    let scheme = scheme.rsplit(is_mark).next().unwrap_or(scheme);
+    const WEB: &[&str] = &["http", "https", "ssh", "git", "ftp", "ftps", "ws", "wss"];
+    let is_web = WEB.iter().any(|it| scheme.ends_with(it));
+    (!is_web && !path.starts_with(['/', '~']) && !path.starts_with("..")).then_some(path)
+}
 
 /// Whether `//` and a host follow here, after a scheme like `https:`.
 fn is_host(text: &str, at: usize) -> bool {
@@ -66,11 +148,18 @@ fn is_host(text: &str, at: usize) -> bool {
 /// Returns the path in an address like `file:///x`. It is absolute even if a host precedes it.
 fn path_in_address(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
-    let schemes = ["file:", "unix:", "sqlite:"].into_iter();
+    let schemes = ["file:", "fileb:", "unix:", "sqlite:"].into_iter();
     let rest =
         schemes.filter_map(|scheme| Some(&text[lower.find(scheme)? + scheme.len()..])).next()?;
     let path = rest.trim_start_matches('/');
     (path.len() < rest.len()).then(|| &rest[rest.len() - path.len() - 1..])
+}
+
+/// Returns the path after the host in an address like `file://localhost/x`.
+fn path_after_host(text: &str) -> Option<&str> {
+    let at = text.to_ascii_lowercase().find("file://")? + "file://".len();
+    let path = text.get(at..)?;
+    path.find('/').filter(|slash| *slash > 0).map(|slash| &path[slash..])
 }
 
 fn is_web_address(text: &str) -> bool {

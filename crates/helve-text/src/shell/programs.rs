@@ -31,7 +31,8 @@ pub(super) fn table_name(base: &str) -> Option<&'static str> {
         base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let without_exe = base.strip_suffix(".exe").unwrap_or(base);
     let gnu = names::without_gnu_prefix(base).unwrap_or(base);
-    let names = [base, without_version, without_exe, gnu];
+    let same = names::same_options(base).unwrap_or(base);
+    let names = [base, without_version, without_exe, gnu, same];
     names.into_iter().find_map(|name| PROGRAMS.names.get_key_value(name)).map(|(name, _)| *name)
 }
 
@@ -55,6 +56,7 @@ pub(super) struct ProgramSpec {
     /// The role of the last operand, where it differs.
     pub(super) last_operand: Option<ArgRole>,
     pub(super) replaces_operand: Vec<&'static str>,
+    pub(super) replaces_last: Vec<&'static str>,
     /// Why the program itself must be spelled out.
     pub(super) program_risk: Option<RiskKind>,
     pub(super) harmless_with: Vec<&'static str>,
@@ -62,6 +64,17 @@ pub(super) struct ProgramSpec {
     pub(super) in_place: Vec<&'static str>,
     pub(super) dry_run: Vec<&'static str>,
     pub(super) read_tree: Vec<&'static str>,
+    pub(super) write_tree: Vec<&'static str>,
+    pub(super) changes_operands: Vec<&'static str>,
+    pub(super) only_lists: Vec<&'static str>,
+    pub(super) hidden_with: Vec<&'static str>,
+    pub(super) hidden_if_repeated: Vec<&'static str>,
+    pub(super) ignored_with: Vec<&'static str>,
+    pub(super) links_with: Vec<&'static str>,
+    pub(super) name_globs: Vec<&'static str>,
+    pub(super) file_types: Vec<&'static str>,
+    pub(super) skipped_files: Vec<&'static str>,
+    pub(super) skipped_dirs: Vec<&'static str>,
     /// Flags with which directories behind symbolic links are not listed.
     pub(super) shallow: Vec<&'static str>,
     /// Flags that cancel `shallow`.
@@ -73,6 +86,8 @@ pub(super) struct ProgramSpec {
     pub(super) literal_value: Vec<&'static str>,
     pub(super) default_command: Option<&'static str>,
     pub(super) default_output: Option<&'static str>,
+    /// The command whose arguments follow `--`.
+    pub(super) rest_as: Option<&'static str>,
     pub(super) traits: ProgramTraits,
 }
 
@@ -119,6 +134,14 @@ pub(super) struct ProgramTraits {
     pub(super) other_dir: bool,
     pub(super) copies_input: bool,
     pub(super) read_tree: bool,
+    pub(super) write_tree: bool,
+    pub(super) changes_operands: bool,
+    pub(super) reads_working_dir: bool,
+    pub(super) prefers_stdin: bool,
+    pub(super) skips_hidden: bool,
+    pub(super) skips_ignored: bool,
+    pub(super) skips_links: bool,
+    pub(super) clones: bool,
     pub(super) dash_is_file: bool,
     pub(super) dash_is_stdout: bool,
     pub(super) obeys_local_config: bool,
@@ -228,6 +251,7 @@ impl ProgramSpec {
             "risk" => self.program_risk = Some(risk(rest)?),
             "default-output" => self.default_output = Some(rest),
             "default-command" => self.default_command = Some(rest),
+            "rest-as" => self.rest_as = Some(rest),
             "plain" => self.add_flags(words, FlagValue::Nothing),
             "optional" => self.add_flags(words, FlagValue::Optional),
             "exec" => self.add_flags(words, FlagValue::Exec),
@@ -256,11 +280,23 @@ impl ProgramSpec {
     fn flag_list(&mut self, keyword: &str) -> Option<&mut Vec<&'static str>> {
         Some(match keyword {
             "replaces-operand" => &mut self.replaces_operand,
+            "replaces-last" => &mut self.replaces_last,
             "harmless-with" => &mut self.harmless_with,
             "creates-with" => &mut self.creates_with,
             "in-place" => &mut self.in_place,
             "dry-run" => &mut self.dry_run,
             "read-tree" => &mut self.read_tree,
+            "write-tree" => &mut self.write_tree,
+            "changes-operands" => &mut self.changes_operands,
+            "only-lists" => &mut self.only_lists,
+            "hidden-with" => &mut self.hidden_with,
+            "hidden-if-repeated" => &mut self.hidden_if_repeated,
+            "ignored-with" => &mut self.ignored_with,
+            "links-with" => &mut self.links_with,
+            "name-globs" => &mut self.name_globs,
+            "file-types" => &mut self.file_types,
+            "skipped-files" => &mut self.skipped_files,
+            "skipped-dirs" => &mut self.skipped_dirs,
             "shallow" => &mut self.shallow,
             "unshallow" => &mut self.unshallow,
             "no-list" => &mut self.no_list,
@@ -303,6 +339,14 @@ impl ProgramSpec {
     /// Whether an inner command runs in another directory than the program.
     pub(super) fn runs_in_other_dir(&self, flag: Option<&str>) -> bool {
         self.traits.other_dir || flag.is_some_and(|flag| self.other_dir.contains(&flag))
+    }
+
+    /// Returns the listed flags that a long flag may abbreviate: `--recurs` is `--recursive`.
+    pub(super) fn abbreviated(&self, name: &str) -> impl Iterator<Item = &'static str> {
+        let name = name.to_string();
+        let is_long = name.len() > 2 && name.starts_with("--");
+        let words = self.flags.words.keys().copied();
+        words.filter(move |flag| is_long && flag.len() > name.len() && flag.starts_with(&name))
     }
 
     /// Whether a word is a listed flag, with or without a value.
@@ -348,6 +392,14 @@ impl ProgramTraits {
             "other-dir" => &mut self.other_dir,
             "copies-input" => &mut self.copies_input,
             "read-tree" => &mut self.read_tree,
+            "write-tree" => &mut self.write_tree,
+            "changes-operands" => &mut self.changes_operands,
+            "reads-working-dir" => &mut self.reads_working_dir,
+            "prefers-stdin" => &mut self.prefers_stdin,
+            "skips-hidden" => &mut self.skips_hidden,
+            "skips-ignored" => &mut self.skips_ignored,
+            "skips-links" => &mut self.skips_links,
+            "clones" => &mut self.clones,
             "dash-is-file" => &mut self.dash_is_file,
             "dash-is-stdout" => &mut self.dash_is_stdout,
             "obeys-local-config" => &mut self.obeys_local_config,

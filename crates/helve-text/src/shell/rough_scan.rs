@@ -1,7 +1,7 @@
 //! A rough scan of text that cannot be parsed, and a search for hidden characters.
 
 /// Maximum number of commands that are listed.
-const MAX_COMMANDS: usize = 400;
+pub(super) const MAX_COMMANDS: usize = 400;
 const RESERVED: &[&str] = &[
     "if", "then", "elif", "else", "while", "until", "do", "{", "}", "!", "time", "case", "in",
     "coproc", "fi", "done", "esac", "function",
@@ -66,6 +66,13 @@ fn end_command(words: &mut Vec<String>, word: &mut Option<String>, found: &mut V
 
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| super::grammar::is_name(name))
+}
+
+/// Returns everything in a text that may be a word, however it is quoted.
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
+    const SEPARATORS: &[char] = &[';', '&', '|', '(', ')', '`', '<', '>', '{', '}', '"', '\'', '$'];
+    let pieces = text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(&c));
+    pieces.map(|it| it.replace('\\', "")).filter(|it| !it.is_empty())
 }
 
 /// Replaces the quotes in the source of a word with spaces.

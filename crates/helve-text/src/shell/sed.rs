@@ -11,6 +11,30 @@ pub(super) fn files_read(program: &str) -> Option<Vec<String>> {
     Some(sed.files)
 }
 
+/// Returns texts in a sed program that may be names of files which `r`, `R`, `w` and `W` read or write. The program may
+/// be one that is not understood.
+pub(super) fn files_perhaps_named(program: &str) -> Vec<&str> {
+    const MAX_NAMES: usize = 32;
+    const MAX_BYTES: usize = 4096;
+    let mut names = Vec::new();
+    for line in program.lines() {
+        for (at, _) in line.match_indices(['r', 'R', 'w', 'W']) {
+            let follows_letter = line[..at].ends_with(|c: char| c.is_alphabetic());
+            let rest = &line[at + 1..];
+            let name = rest.trim();
+            let is_name = !name.is_empty() && name.len() < MAX_BYTES;
+            if is_name && (!follows_letter || rest.starts_with([' ', '\t'])) {
+                // Some versions end the name at a semicolon or a brace.
+                names.extend([name, name.split([';', '}']).next().unwrap_or(name).trim()]);
+            }
+            if names.len() >= MAX_NAMES {
+                return names;
+            }
+        }
+    }
+    names
+}
+
 struct Sed<'a> {
     rest: &'a str,
     files: Vec<String>,

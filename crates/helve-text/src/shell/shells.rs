@@ -61,7 +61,7 @@ pub(super) fn record_shell(
         (Some(word), true) => record_dynamic_text(walker, word, run, state),
         (Some(word), false) => {
             walker.script.runs[run].roles[operand_at] = WordRole::Script;
-            arg_effects::record_script(walker, word, state, run);
+            arg_effects::record_script(walker, (operand_at, word), state, run);
             for word in &words[operand_at + 1..] {
                 path_args::record_paths(walker, word, state, run);
             }
@@ -181,7 +181,7 @@ pub(super) fn record_source(
     let at = if words.get(1).and_then(Word::literal) == Some("--") { 2 } else { 1 };
     if let Some(file) = words.get(at) {
         walker.script.runs[run].roles[at] = WordRole::Script;
-        arg_effects::record_script(walker, file, state, run);
+        arg_effects::record_script(walker, (at, file), state, run);
     }
     for word in words.iter().skip(at + 1) {
         path_args::record_paths(walker, word, state, run);

@@ -10,6 +10,7 @@ use super::parser::Parser;
 impl Parser<'_> {
     pub(super) fn simple(&mut self) -> Result<Node, ParseError> {
         let mut simple = SimpleCommand::default();
+        let start = self.at;
         loop {
             self.skip_blanks();
             if let Some(redirect) = self.redirect()? {
@@ -45,6 +46,9 @@ impl Parser<'_> {
         let has_no_command = simple.words.is_empty() && simple.assignments.is_empty();
         if has_no_command && simple.redirects.is_empty() {
             return self.syntax_error();
+        }
+        if !simple.redirects.is_empty() {
+            simple.shown = self.text[start..self.at].trim().to_string();
         }
         Ok(Node::Simple(simple))
     }
@@ -127,6 +131,7 @@ impl Parser<'_> {
         for _ in operator.chars() {
             self.next();
         }
+        let shown_operator = self.text[start..self.at].to_string();
         self.skip_blanks();
         self.skip_continuations();
         let target_at = self.at;
@@ -146,7 +151,7 @@ impl Parser<'_> {
         if kind != RedirectKind::HereText {
             self.note_redirect_target(target_at);
         }
-        Ok(Some(Redirect { kind, target, variable, has_descriptor }))
+        Ok(Some(Redirect { kind, target, variable, has_descriptor, operator: shown_operator }))
     }
 
     /// Parses the target of `<&` or `>&`. A word that only starts with a dash is refused, because some shells treat the

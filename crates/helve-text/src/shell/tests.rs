@@ -57,6 +57,7 @@ fn render(script: &Script) -> String {
             AccessKind::ReadTree => "read tree",
             AccessKind::Write => "write",
             AccessKind::WriteTree => "write tree",
+            AccessKind::MaybeWriteTree => "maybe write tree",
             AccessKind::Enter => "enter",
             AccessKind::NameOnly => "name only",
             AccessKind::Expand => "expand",
@@ -540,9 +541,8 @@ fn wrappers_are_unwrapped() {
               run mv ?(%) b  !unlisted: %
             read /w/app/a
             write ?(…)
-            read ?(%)
-            write ?(%)
-            read /w/app/b
+            read tree ?(%)
+            write tree ?(%)
             write /w/app/b
         "#]],
     );
@@ -553,6 +553,8 @@ fn wrappers_are_unwrapped() {
               run cat @({})
               run rm @({})
             read /w/app/a
+            read tree /w/app/.
+            write tree /w/app/.
             write ?({})
             stat /w/app/.
         "#]],
@@ -564,6 +566,7 @@ fn wrappers_are_unwrapped() {
             run xargs -0 wc -l
               run wc -l @(…)
             stat /w/app/src
+            read tree /w/app/src
         "#]],
     );
     check(
@@ -745,15 +748,17 @@ fn dangerous_arguments_are_risks() {
     check(
         "sort -uo out a; sort --output=out a; sort --outp=out a",
         expect![[r#"
-        run sort -uo out a
-        run sort --output=out a
-        run sort --outp=out a  !unlisted: --outp
-        write /w/app/out
-        read /w/app/a
-        write /w/app/out
-        read /w/app/a
-        read /w/app/a
-    "#]],
+            run sort -uo out a
+            run sort --output=out a
+            run sort --outp=out a  !unlisted: --outp
+            write /w/app/out
+            read /w/app/a
+            write /w/app/out
+            read /w/app/a
+            read /w/app/a
+            passed /w/app/out
+            passed /w/app/a
+        "#]],
     );
     check(
         "sed -n 1p a; sed -n 'w out' a; sed -n -f s a; sed 'r notes' a",
@@ -763,8 +768,11 @@ fn dangerous_arguments_are_risks() {
             run sed -n -f s a  !runs: -f  !code: s
             run sed "r notes" a
             read /w/app/a
+            passed /w/app/out
+            maybe write tree /w/app/out
             read /w/app/a
             read /w/app/a
+            passed /w/app/s
             read /w/app/notes
             read /w/app/a
         "#]],
@@ -772,21 +780,25 @@ fn dangerous_arguments_are_risks() {
     check(
         "awk '{print $1}' a; awk '{print > $1}' a; awk -f p a",
         expect![[r#"
-        run awk "{print $1}" a
-        run awk "{print > $1}" a  !code: {print > $1}
-        run awk -f p a  !runs: -f
-        read /w/app/a
-        read /w/app/a
-        read /w/app/a
-    "#]],
+            run awk "{print $1}" a
+            run awk "{print > $1}" a  !code: {print > $1}
+            run awk -f p a  !runs: -f
+            read /w/app/a
+            read /w/app/a
+            read /w/app/a
+            passed /w/app/p
+        "#]],
     );
     check(
         "git --no-pager log -5 --oneline; git log --output=x; git -c a=b log",
         expect![[r#"
-        run git --no-pager log -5 --oneline
-        run git log --output=x  !writes: --output
-        run git -c a=b log  !runs: -c
-    "#]],
+            run git --no-pager log -5 --oneline
+            run git log --output=x  !writes: --output
+            run git -c a=b log  !runs: -c
+            passed /w/app/a
+            passed /w/app/a=b
+            passed /w/app/b
+        "#]],
     );
     check(
         "git checkout main; git checkout -b x; git checkout -- .; git checkout HEAD a",
@@ -796,8 +808,12 @@ fn dangerous_arguments_are_risks() {
             run git checkout -- .  !destroys: checkout
             run git checkout HEAD a  !unlisted: checkout
             name only /w/app/main
+            maybe write tree /w/app/main
             name only /w/app/.
+            maybe write tree /w/app/.
             name only /w/app/HEAD
+            maybe write tree /w/app/HEAD
+            maybe write tree /w/app/a
         "#]],
     );
     check(
@@ -809,21 +825,27 @@ fn dangerous_arguments_are_risks() {
             run git fetch ext::sh  !runs: ext::sh
             name only /w/app/origin
             stat /w/app/ext::sh
+            passed /w/app/ext
+            passed /w/app/ext::sh
+            passed /w/app/sh
         "#]],
     );
     check(
         "tar tf a; tar czf out src; tar xf a; tar tf host:a",
         expect![[r#"
-        run tar tf a
-        run tar czf out src
-        run tar xf a  !writes: xf
-        run tar tf host:a  !unlisted: host:a
-        read /w/app/a
-        write /w/app/out
-        read /w/app/src
-        read /w/app/a
-        read /w/app/host:a
-    "#]],
+            run tar tf a
+            run tar czf out src
+            run tar xf a  !writes: xf
+            run tar tf host:a  !unlisted: host:a
+            read /w/app/a
+            write /w/app/out
+            read tree /w/app/src
+            read /w/app/a
+            read /w/app/host:a
+            passed /w/app/a
+            passed /w/app/host
+            passed /w/app/host:a
+        "#]],
     );
     check(
         "find . -delete; find . -fprint out; find . $x; find . \"-na$x\"",
@@ -850,16 +872,24 @@ fn dangerous_arguments_are_risks() {
             run python3 -m venv v
             read /w/app/a.py
             passed /w/app/1
+            passed /w/app/x
             write /w/app/v
         "#]],
     );
     check(
         "curl -sS -o /dev/null http://h; curl -d @a http://h; curl file:///a",
         expect![[r#"
-        run curl -sS -o /dev/null http://h
-        run curl -d @a http://h  !unlisted: @a
-        run curl file:///a  !unlisted: file:///a
-    "#]],
+            run curl -sS -o /dev/null http://h
+            run curl -d @a http://h  !unlisted: @a
+            run curl file:///a  !unlisted: file:///a
+            passed /w/app/@a
+            passed /w/app/a
+            passed ///a
+            passed /a
+            passed /w/app/file
+            passed /w/app/file:///a
+            passed /w/app/a
+        "#]],
     );
     check(
         "printf -v x a; printf -v 'a[$(b)]' c; read 'a[$(b)]'; test -v 'a[$(b)]'",
@@ -888,6 +918,9 @@ fn dangerous_arguments_are_risks() {
             write /w/app/c
             read /w/app/a
             write /w/app/b
+            passed /w/app/CC
+            passed /w/app/CC=x
+            passed /w/app/x
         "#]],
     );
 }

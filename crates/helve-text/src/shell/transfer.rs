@@ -6,11 +6,10 @@ use super::commands::Invocation;
 use super::names::{self, NameGroup};
 use super::state::{ShellState, join_path};
 use super::walk::{Walker, unknown};
-use super::{AccessKind, FileTarget, Transfer, Word, fragments};
+use super::{AccessKind, FileTarget, Transfer, Word, downloads, fragments};
 
 /// Flags whose value is the destination directory.
-const DIR_FLAGS: &[&str] =
-    &["-t", "--target-directory", "-P", "--directory-prefix", "--output-dir"];
+const DIR_FLAGS: &[&str] = &["-t", "--target-directory"];
 
 /// Records the transfers of a command.
 pub(super) fn record(
@@ -21,7 +20,7 @@ pub(super) fn record(
 ) {
     let args = call.args;
     if saves_by_name(base, args) {
-        return record_downloads(walker, args, state);
+        return downloads::record_downloads(walker, base, call, state);
     }
     let moves = base != "git" || call.words.iter().any(|word| word.literal() == Some("mv"));
     if !names::contains(NameGroup::Transfers, base) || !moves {
@@ -50,6 +49,8 @@ pub(super) fn record(
             && !args.has_any(&["-r", "--relative"]),
         copies_entries: args.has_any(&["-T", "--no-target-directory"]),
         slash_copies_entries: base == "rsync",
+        is_recursive: args.reads_tree()
+            || args.arguments.iter().any(|it| it.role == ArgRole::Consume),
     };
     for from in operands {
         add_transfer(walker, from, to, state, mode);
@@ -65,16 +66,6 @@ fn saves_by_name(base: &str, args: &ParsedArgs) -> bool {
     }
 }
 
-fn record_downloads(walker: &mut Walker<'_>, args: &ParsedArgs, state: &ShellState) {
-    let dir = destination_flag(args).map_or(".", |it| it.value.shown());
-    let to = Word::Literal(format!("{dir}/"));
-    for address in args.arguments.iter().filter(|it| it.role == ArgRole::Url) {
-        let mode =
-            TransferMode { symbolic: false, copies_entries: false, slash_copies_entries: false };
-        add_transfer(walker, &address.value, &to, state, mode);
-    }
-}
-
 fn destination_flag(args: &ParsedArgs) -> Option<&Argument> {
     args.arguments.iter().find(|it| it.flag.as_deref().is_some_and(|it| DIR_FLAGS.contains(&it)))
 }
@@ -87,6 +78,8 @@ struct TransferMode {
     copies_entries: bool,
     /// The entries of a source directory go into the destination if the source ends with a slash.
     slash_copies_entries: bool,
+    /// Directories are copied or moved with everything below them.
+    is_recursive: bool,
 }
 
 fn add_transfer(
@@ -114,7 +107,8 @@ fn add_transfer(
         let names_contents = matches!(text.rsplit('/').next(), Some("." | ".."))
             || mode.slash_copies_entries && text.ends_with('/');
         let copies_entries = mode.copies_entries || names_contents;
-        let transfer = Transfer { from, to, symbolic: mode.symbolic, copies_entries };
+        let TransferMode { symbolic, is_recursive, .. } = mode;
+        let transfer = Transfer { from, to, symbolic, copies_entries, is_recursive };
         if walker.check_limits() && !walker.script.transfers.contains(&transfer) {
             walker.script.transfers.push(transfer);
         }
@@ -155,7 +149,7 @@ mod tests {
         check("ln -s ../a", &["link ../a to /w/."]);
         check("ln -rs a l", &["copy /w/a to /w/l"]);
         check("rsync -a a/ b", &["copy /w/a/ to /w/b merged"]);
-        check("wget http://h/x -P d", &["copy /w/http://h/x to /w/d/"]);
+        check("wget http://h/x -P d", &[]);
         check("wget http://h/x -O d", &[]);
         check("git mv a d; git log", &["copy /w/a to /w/d"]);
         check("cat a b", &[]);

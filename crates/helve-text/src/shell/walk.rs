@@ -6,14 +6,14 @@ use super::access::StdStreams;
 use super::args::ParsedArgs;
 use super::ast::{Connector, Node, ParseError, RawWord};
 use super::commands::CommandLine;
-use super::find::FindOutput;
+use super::find::{FindOutput, FindSearch};
 use super::loops::{self, forget_mutations};
 use super::parser::{Parser, parse_script};
-use super::state::{PossibleDirs, ShellState};
+use super::state::{ShellState, join_path, normalize};
 use super::{
-    Approval, Doubt, DoubtKind, DynamicKind, DynamicWord, FileAccess, Run, Script, ShellContext,
-    ShellLanguage, Word, WordRole, arithmetic, cross_check, expand, rough_scan, test_command,
-    written_code,
+    Approval, CodePath, Doubt, DoubtKind, DynamicKind, DynamicWord, FileAccess, Run, Script,
+    ShellContext, ShellLanguage, Word, WordRole, arithmetic, cross_check, expand, rough_scan,
+    test_command, twins, written_code,
 };
 
 /// Maximum number of programs that are recorded for a script.
@@ -49,9 +49,12 @@ pub(super) struct Walker<'a> {
     pub(super) has_stdin: bool,
     /// The output of the last command, if it was `find`.
     pub(super) find_output: Option<FindOutput>,
-    /// The working directory of the `find` whose results are among the current words. In another directory, the same
-    /// paths are other files.
-    pub(super) find_dirs: PossibleDirs,
+    /// The `find` whose results are among the current words.
+    pub(super) search: FindSearch,
+    /// The redirects that apply to the current command, each with its operator.
+    pub(super) redirects: Vec<String>,
+    /// Whether a limit was reached, so that some commands are not listed.
+    pub(super) is_incomplete: bool,
 }
 
 /// Where a command gets its standard input from.
@@ -83,7 +86,9 @@ impl<'a> Walker<'a> {
             streams: StdStreams::default(),
             has_stdin: false,
             find_output: None,
-            find_dirs: None,
+            search: FindSearch::default(),
+            redirects: Vec::new(),
+            is_incomplete: false,
         }
     }
 
@@ -93,12 +98,28 @@ impl<'a> Walker<'a> {
             self.add_doubt(DoubtKind::Indirect, &path);
         }
         self.script.doubts.extend(written_code::doubts(&self.script));
+        twins::add(&mut self.script.runs, self.context);
         let mut seen = BTreeSet::new();
         self.script.doubts.retain(|doubt| seen.insert((doubt.kind, doubt.shown.clone())));
         self.script
     }
 
     pub(super) fn add_doubt(&mut self, kind: DoubtKind, shown: &str) {
+        self.is_incomplete |= match kind {
+            DoubtKind::TooDeep | DoubtKind::TooMany | DoubtKind::TooLong => true,
+            DoubtKind::Syntax
+            | DoubtKind::Disagreement
+            | DoubtKind::Hidden
+            | DoubtKind::Program
+            | DoubtKind::Indirect
+            | DoubtKind::Arithmetic
+            | DoubtKind::Function
+            | DoubtKind::Variable
+            | DoubtKind::State
+            | DoubtKind::ExternalCode
+            | DoubtKind::Wrapper
+            | DoubtKind::Network => false,
+        };
         if self.script.doubts.len() < MAX_RUNS {
             self.script.doubts.push(Doubt { kind, shown: shown.to_string() });
         }
@@ -141,6 +162,19 @@ impl<'a> Walker<'a> {
         self.text_depth -= 1;
     }
 
+    /// If a limit was reached, records all words of the script as one run, any of which may start a command. So rules
+    /// that deny a command still apply to those that are not listed.
+    pub(super) fn record_unlisted_words(&mut self, text: &str) {
+        if !self.is_incomplete {
+            return;
+        }
+        let words: Vec<Word> = rough_scan::words(text).map(Word::Literal).collect();
+        if !words.is_empty() {
+            let run = self.record_run(words, Vec::new(), None);
+            self.script.runs[run].any_word_may_start = true;
+        }
+    }
+
     /// Calls `record`. The programs that it records become children of `run`.
     pub(super) fn with_parent(&mut self, run: usize, record: impl FnOnce(&mut Self)) {
         if self.wrapper_depth >= MAX_WRAPPER_DEPTH {
@@ -164,7 +198,9 @@ impl<'a> Walker<'a> {
             ParseError::TooMany => (DoubtKind::TooMany, String::new()),
         };
         self.add_doubt(kind, &shown);
-        for words in rough_scan::commands(text) {
+        let commands = rough_scan::commands(text);
+        self.is_incomplete |= commands.len() >= rough_scan::MAX_COMMANDS;
+        for words in commands {
             if !self.check_limits() {
                 return;
             }
@@ -229,9 +265,11 @@ impl<'a> Walker<'a> {
                 self.walk_node(inner, &mut state.clone(), &StdinSource::Nothing);
             }
             Node::Redirected { body, redirects } => {
+                let outer = self.redirects.clone();
                 let stdin = self.record_redirects(redirects, state, stdin);
                 // If a redirect fails, the body does not run.
                 self.record_uncertain(|walker| walker.walk_branch(body, state, &stdin));
+                self.redirects = outer;
             }
             Node::If(nodes) => self.walk_if(nodes, state, stdin),
             Node::Case { subject, arms } => self.walk_case(subject, arms, state, stdin),
@@ -311,6 +349,7 @@ impl<'a> Walker<'a> {
 
     fn walk_pipeline(&mut self, nodes: &[Node], state: &mut ShellState, stdin: &StdinSource) {
         let mut stdin = stdin.clone();
+        let outer_search = self.search.clone();
         self.uncertain_depth += 1;
         for (n, node) in nodes.iter().enumerate() {
             let mut inner = state.clone();
@@ -318,13 +357,29 @@ impl<'a> Walker<'a> {
             self.walk_node(node, &mut inner, &stdin);
             // In a compound command, other commands than `find` may print too.
             let find_output = self.find_output.take().filter(|_| matches!(node, Node::Simple(_)));
-            stdin = StdinSource::Pipe(find_output);
+            // A filter may pass on the names that it gets.
+            let filtered = match &stdin {
+                StdinSource::Pipe(Some(found)) => Some(found.filtered()),
+                StdinSource::Pipe(None)
+                | StdinSource::Nothing
+                | StdinSource::Text(_)
+                | StdinSource::File => None,
+            };
+            let output = find_output.or(filtered);
+            if let Some(found) = &output {
+                self.search = found.search.clone();
+            }
+            stdin = StdinSource::Pipe(output);
             // Some shells run the last part without a subshell, so that its assignments remain.
             if n + 1 == nodes.len() {
                 state.join(&inner);
             }
         }
         self.uncertain_depth -= 1;
+        self.search = outer_search;
+        if let StdinSource::Pipe(Some(found)) = stdin {
+            self.find_output = Some(found);
+        }
     }
 
     /// Records an `if`: only its first condition certainly runs.
@@ -359,6 +414,10 @@ impl<'a> Walker<'a> {
                 is_interpreter: false,
                 is_known: true,
                 only_reads: true,
+                any_word_may_start: false,
+                code_paths: Vec::new(),
+                with_redirects: Vec::new(),
+                twins: Vec::new(),
             });
         }
     }
@@ -373,6 +432,7 @@ impl<'a> Walker<'a> {
         let is_exempt = parsed.is_some_and(|it| it.spec.traits.exempt && it.risks.is_empty())
             && assignments.is_empty();
         let roles = parsed.map_or_else(|| roles_by_dash(&words), |it| it.roles.clone());
+        let with_redirects = self.with_redirects(&words);
         self.script.runs.push(Run {
             words,
             roles,
@@ -385,9 +445,62 @@ impl<'a> Walker<'a> {
             is_interpreter: parsed.is_some_and(|it| it.spec.traits.runs_stdin),
             is_known: parsed.is_some_and(|it| !it.spec.traits.runs_operands),
             only_reads: false,
+            any_word_may_start: parsed.is_some_and(|it| it.spec.traits.opaque_wrapper),
+            code_paths: Vec::new(),
+            with_redirects,
+            twins: Vec::new(),
         });
         self.script.runs.len() - 1
     }
+
+    /// Records that a word is the path of a program or script, and where it leads.
+    pub(super) fn record_code_path(
+        &mut self,
+        run: usize,
+        word: usize,
+        path: &Word,
+        state: &ShellState,
+    ) {
+        let Some(text) = path.literal() else { return };
+        let cwd = self.context.cwd.trim_end_matches('/');
+        let is_absolute = text.starts_with('/');
+        let dirs = state.dirs.clone().unwrap_or_default();
+        let paths: Vec<String> = match is_absolute {
+            true => vec![text.to_string()],
+            false => dirs.iter().map(|dir| join_path(dir, text)).collect(),
+        };
+        let is_here = is_absolute || dirs.iter().all(|dir| dir.trim_end_matches('/') == cwd);
+        let is_plain = is_here && !paths.is_empty() && !leads_back(text);
+        let relative = |path: &String| {
+            let path = normalize("/", path);
+            let inside = path.strip_prefix(cwd).and_then(|it| it.strip_prefix('/'));
+            inside.filter(|_| !is_absolute).map_or(path.clone(), str::to_string)
+        };
+        let leads_to = match (is_plain, paths.is_empty()) {
+            (true, _) => Vec::new(),
+            (false, true) => vec![String::new()],
+            (false, false) => paths.iter().map(relative).collect(),
+        };
+        if let Some(run) = self.script.runs.get_mut(run) {
+            run.code_paths.push(CodePath { word, paths, leads_to });
+        }
+    }
+
+    /// Returns a command with the redirects that apply to it.
+    fn with_redirects(&self, words: &[Word]) -> Vec<String> {
+        if self.redirects.is_empty() {
+            return Vec::new();
+        }
+        let parts = words.iter().map(Word::shown).chain(self.redirects.iter().map(String::as_str));
+        vec![parts.collect::<Vec<_>>().join(" ")]
+    }
+}
+
+/// Whether `..` follows a name in a path, so that the path leads elsewhere than it begins.
+fn leads_back(path: &str) -> bool {
+    let names = path.split('/').filter(|name| !name.is_empty() && *name != ".");
+    let starts_at_root = path.starts_with('/');
+    names.skip_while(|name| !starts_at_root && *name == "..").any(|name| name == "..")
 }
 
 /// Returns the roles of the words of a program that is not in the table.

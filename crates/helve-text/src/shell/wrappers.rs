@@ -2,7 +2,7 @@
 
 use super::args::{Argument, ParsedArgs};
 use super::commands::{CommandLine, Invocation, basename};
-use super::find::{self, FindOutput};
+use super::find::{self, FindOutput, FindSearch};
 use super::names::{self, NameGroup};
 use super::state::ShellState;
 use super::walk::{StdinSource, Walker};
@@ -28,9 +28,9 @@ pub(super) fn record_inner_command(
     if call.args.spec.runs_in_other_dir(argument.flag.as_deref()) {
         inner_state.dirs = None;
     }
-    let mut find_dirs = walker.find_dirs.clone();
+    let mut search = walker.search.clone();
     // A path that `find` printed is relative to the directory in which `find` ran. In another one it may lead anywhere.
-    if matches!(name, "find" | "xargs" | "gxargs") && find_dirs != state.dirs {
+    if matches!(name, "find" | "fd" | "fdfind" | "xargs" | "gxargs") && search.dirs != state.dirs {
         line.words.iter_mut().for_each(find::forget_origin);
     }
     match name {
@@ -39,7 +39,7 @@ pub(super) fn record_inner_command(
                 for file in &found.selected_files {
                     walker.record_access(file, AccessKind::Read, state, Some(call.run));
                 }
-                find_dirs.clone_from(&found.dirs);
+                search.clone_from(&found.search);
             }
             add_xargs_input(&mut line.words, call.args, call.stdin);
         }
@@ -55,20 +55,41 @@ pub(super) fn record_inner_command(
             for word in &mut line.words {
                 find::substitute(word, "{}", DynamicKind::FindResult { is_not_a_link });
             }
-            find_dirs.clone_from(&inner_state.dirs);
+            search = FindSearch::new(call.words, call.args, state);
+            search.dirs.clone_from(&inner_state.dirs);
+        }
+        "fd" | "fdfind" => {
+            add_fd_results(&mut line.words);
+            search = FindSearch::new(call.words, call.args, state);
         }
         name if names::contains(NameGroup::AssigningWrapper, name) => {
             line.assignments = take_assignments(&mut line.words);
         }
         _ => {}
     }
-    let outer = std::mem::replace(&mut walker.find_dirs, find_dirs);
+    let outer = std::mem::replace(&mut walker.search, search);
     walker.with_parent(call.run, |walker| {
         let runs_in_shell = names::contains(NameGroup::InShellWrapper, name);
         let state = if runs_in_shell { state } else { &mut inner_state };
         walker.record_command(line, state, call.stdin);
     });
-    walker.find_dirs = outer;
+    walker.search = outer;
+}
+
+/// Adds the paths that `fd -x` passes to a command: in place of `{}`, else at the end.
+fn add_fd_results(words: &mut Vec<Word>) {
+    let kind = DynamicKind::FindResult { is_not_a_link: false };
+    let has_placeholder = words.iter().any(|it| it.prefix().contains("{}"));
+    if !has_placeholder {
+        words.push(Word::Literal("{}".into()));
+    }
+    for word in words.iter_mut() {
+        find::substitute(word, "{}", kind);
+        // The other placeholders stand for parts of a path.
+        for placeholder in ["{.}", "{/}", "{//}", "{/.}"] {
+            find::substitute(word, placeholder, DynamicKind::Anything);
+        }
+    }
 }
 
 fn flock_text(
@@ -145,6 +166,7 @@ pub(super) fn guess_inner_command(
     run: usize,
     state: &ShellState,
 ) {
+    // Rules that deny a command are tried on all words, see `Run::any_word_may_start`.
     const MAX_CANDIDATES: usize = 3;
     const MAX_WORDS: usize = 64;
     const MAX_DEPTH: usize = 2;

@@ -1,0 +1,404 @@
+//! Other commands that mean the same as a given one. `twins.txt` lists them; its header explains the format.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use super::commands::basename;
+use super::names::{self, NameGroup};
+use super::state::normalize;
+use super::{Run, ShellContext, Word, WordRole, programs};
+
+/// Maximum number of twins of one command.
+const MAX_TWINS: usize = 40;
+/// Commands with more words than this have no twins except for their first words.
+const MAX_WORDS: usize = 128;
+
+static TWINS: LazyLock<TwinTable> = LazyLock::new(|| TwinTable::parse(include_str!("twins.txt")));
+
+type Words = Vec<(String, WordRole)>;
+
+/// Adds the twins of each command of a script.
+pub(super) fn add(runs: &mut [Run], context: &ShellContext) {
+    for run in runs {
+        if !run.any_word_may_start {
+            run.twins = of(run, &context.cwd);
+        }
+    }
+}
+
+fn of(run: &Run, cwd: &str) -> Vec<Words> {
+    let words = run.words.iter().zip(&run.roles).take(MAX_WORDS);
+    let given: Words = words.map(|(word, role)| (word.shown().to_string(), *role)).collect();
+    let mut found = Found { seen: HashSet::from([given.clone()]), list: vec![given] };
+    for path in &run.code_paths {
+        found.add_paths(path.word, &path.paths, cwd);
+    }
+    let mut next = 0;
+    while next < found.list.len() && found.list.len() < MAX_TWINS {
+        let words = found.list[next].clone();
+        next += 1;
+        found.add_names(&words);
+        for twin in TWINS.of_command(&words) {
+            found.push(twin);
+        }
+    }
+    let mut flags: Vec<&[String]> = Vec::new();
+    for words in &found.list {
+        flags.extend(TWINS.flags_of(words));
+    }
+    if !flags.is_empty() {
+        for at in 0..found.list.len() {
+            let words = found.list[at].clone();
+            found.push(with_flags(&words, run, &flags, Spelling::Long));
+            found.push(with_flags(&words, run, &flags, Spelling::Short));
+        }
+    }
+    found.add_abbreviations(run);
+    found.add_goals();
+    found.list.split_off(1)
+}
+
+/// The commands that were found, the given one first.
+struct Found {
+    seen: HashSet<Words>,
+    list: Vec<Words>,
+}
+
+impl Found {
+    fn push(&mut self, words: Words) {
+        if self.list.len() < MAX_TWINS * 4 && self.seen.insert(words.clone()) {
+            self.list.push(words);
+        }
+    }
+
+    /// Adds the names of the program without directory and version.
+    fn add_names(&mut self, words: &Words) {
+        let Some((program, _)) = words.first() else { return };
+        let base = basename(program);
+        let is_version = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
+        let without_version = base.trim_end_matches(is_version);
+        for name in [base, without_version] {
+            if !name.is_empty() && name != program {
+                let mut twin = words.clone();
+                twin[0].0 = name.to_string();
+                self.push(twin);
+            }
+        }
+    }
+
+    /// Adds the other ways to write the path of a program or script.
+    fn add_paths(&mut self, at: usize, paths: &[String], cwd: &str) {
+        for path in paths {
+            let absolute = normalize("/", path);
+            let relative = absolute.strip_prefix(cwd.trim_end_matches('/'));
+            let relative = relative.and_then(|it| it.strip_prefix('/')).map(str::to_string);
+            let dotted = relative.as_ref().map(|it| format!("./{it}"));
+            for spelling in [Some(absolute), relative, dotted].into_iter().flatten() {
+                let mut twin = self.list[0].clone();
+                if let Some(word) = twin.get_mut(at) {
+                    word.0 = spelling;
+                    self.push(twin);
+                }
+            }
+        }
+    }
+
+    /// Adds the command with abbreviated flags written out.
+    fn add_abbreviations(&mut self, run: &Run) {
+        let Some(spec) = spec_of(run) else { return };
+        let given = self.list[0].clone();
+        for (at, (word, role)) in given.iter().enumerate() {
+            let name = word.split('=').next().unwrap_or(word);
+            if *role != WordRole::Flag || spec.flag(name).is_some() {
+                continue;
+            }
+            for flag in spec.abbreviated(name) {
+                let mut twin = given.clone();
+                twin[at].0 = format!("{flag}{}", &word[name.len()..]);
+                self.push(twin);
+            }
+        }
+    }
+
+    /// Adds a command for each of several targets.
+    fn add_goals(&mut self) {
+        let given = self.list[0].clone();
+        let Some((program, _)) = given.first() else { return };
+        let name = basename(program).trim_end_matches(".bat");
+        if !names::contains(NameGroup::GoalRunner, name) {
+            return;
+        }
+        let programs: Vec<(String, WordRole)> =
+            self.list.iter().filter_map(|words| words.first().cloned()).collect();
+        let is_goal = |(word, role): &&(String, WordRole)| {
+            matches!(role, WordRole::Operand | WordRole::Subcommand) && !word.contains('=')
+        };
+        let flags: Words =
+            given[1..].iter().filter(|(_, role)| *role == WordRole::Flag).cloned().collect();
+        for goal in given[1..].iter().filter(is_goal) {
+            for program in &programs {
+                let first = vec![program.clone(), goal.clone()];
+                self.push([first, flags.clone()].concat());
+            }
+        }
+    }
+}
+
+/// Returns the spec of the subcommand that a command selects.
+fn spec_of(run: &Run) -> Option<&'static programs::ProgramSpec> {
+    let name = programs::table_name(basename(run.words.first().map_or("", Word::shown)))?;
+    let selectors = run.words.iter().zip(&run.roles);
+    let selectors = selectors.filter(|(_, role)| **role == WordRole::Subcommand);
+    let mut full = name.to_string();
+    let mut spec = programs::spec(name)?;
+    for (word, _) in selectors {
+        full = format!("{full} {}", word.shown());
+        spec = programs::spec(&full).unwrap_or(spec);
+    }
+    Some(spec)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    Short,
+    Long,
+}
+
+/// Returns a command with every flag in its short or long spelling.
+fn with_flags(words: &Words, run: &Run, flags: &[&[String]], spelling: Spelling) -> Words {
+    let is_long = |flag: &str| flag.starts_with("--");
+    let wanted = |class: &[String]| -> Option<String> {
+        class.iter().find(|it| is_long(it) == (spelling == Spelling::Long)).cloned()
+    };
+    let respell = |flag: &str| -> String {
+        let is_meant =
+            |it: &String| it == flag || flag.len() > 4 && is_long(flag) && it.starts_with(flag);
+        let class = flags.iter().find(|class| class.iter().any(is_meant));
+        class.and_then(|class| wanted(class)).unwrap_or_else(|| flag.to_string())
+    };
+    // Letters of unknown programs are taken for flags if there are few.
+    let is_cluster = |word: &str| {
+        let letters = word.strip_prefix('-').unwrap_or("");
+        let is_listed = run.flag_clusters.iter().any(|at| run.words[*at].shown() == word);
+        let may_be = !run.is_known && letters.len() <= 4;
+        (is_listed || may_be)
+            && letters.len() > 1
+            && letters.bytes().all(|c| c.is_ascii_alphabetic())
+    };
+    let mut twin = Words::new();
+    for (word, role) in words {
+        match word.split_once('=') {
+            _ if *role != WordRole::Flag => twin.push((word.clone(), *role)),
+            _ if is_cluster(word) => {
+                let letters = word.chars().skip(1).map(|letter| respell(&format!("-{letter}")));
+                twin.extend(letters.map(|flag| (flag, WordRole::Flag)));
+            }
+            Some((flag, value)) if is_long(flag) => {
+                let flag = respell(flag);
+                if is_long(&flag) {
+                    twin.push((format!("{flag}={value}"), WordRole::Flag));
+                } else {
+                    twin.push((flag, WordRole::Flag));
+                    twin.push((value.to_string(), WordRole::Value));
+                }
+            }
+            Some(_) | None => twin.push((respell(word), WordRole::Flag)),
+        }
+    }
+    twin
+}
+
+#[derive(Default)]
+struct TwinTable {
+    /// Commands that mean the same.
+    classes: Vec<Vec<Vec<String>>>,
+    /// Index in `classes` by the name of the program.
+    by_program: HashMap<String, Vec<usize>>,
+    /// Commands by the name of the program, each with its flags that mean the same.
+    flags: HashMap<String, Vec<CommandFlags>>,
+    /// Lines that could not be parsed. A test checks that there are none.
+    problems: Vec<&'static str>,
+}
+
+struct CommandFlags {
+    command: Vec<String>,
+    classes: Vec<Vec<String>>,
+}
+
+impl TwinTable {
+    fn parse(text: &'static str) -> Self {
+        let mut table = Self::default();
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            if table.parse_line(line).is_none() {
+                table.problems.push(line);
+            }
+        }
+        table
+    }
+
+    fn parse_line(&mut self, line: &'static str) -> Option<()> {
+        let (keyword, rest) = line.split_once(' ')?;
+        match keyword {
+            "same" => self.add_class(rest),
+            "each" => {
+                let (words, rest) = rest.split_once(": ")?;
+                words.split(' ').try_for_each(|word| self.add_class(&rest.replace('@', word)))
+            }
+            "flags" => {
+                let (command, rest) = rest.split_once(": ")?;
+                let words = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
+                for command in alternatives(command) {
+                    let classes = rest.split(", ").map(words).collect();
+                    let program = command.first()?.clone();
+                    self.flags.entry(program).or_default().push(CommandFlags { command, classes });
+                }
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn add_class(&mut self, text: &str) -> Option<()> {
+        let class: Vec<Vec<String>> = text.split(" = ").flat_map(alternatives).collect();
+        let at = self.classes.len();
+        for command in &class {
+            let classes = self.by_program.entry(command.first()?.clone()).or_default();
+            if !classes.contains(&at) {
+                classes.push(at);
+            }
+        }
+        let has_twin = class.len() > 1;
+        self.classes.push(class);
+        has_twin.then_some(())
+    }
+
+    /// Returns the commands that mean the same, with the remaining words unchanged.
+    fn of_command(&self, words: &Words) -> Vec<Words> {
+        let program = program_name(words);
+        let mut twins = Vec::new();
+        for at in self.by_program.get(&program).into_iter().flatten() {
+            let class = &self.classes[*at];
+            for command in class.iter().filter(|it| it.first() == Some(&program)) {
+                let Some(matched) = match_start(words, command) else { continue };
+                let rest = words.iter().enumerate().filter(|(at, _)| !matched.contains(at));
+                let rest: Words = rest.map(|(_, word)| word.clone()).collect();
+                for other in class.iter().filter(|it| *it != command) {
+                    let start =
+                        other.iter().enumerate().map(|(n, word)| (word.clone(), role(n, word)));
+                    twins.push(start.chain(rest.iter().cloned()).collect());
+                }
+            }
+        }
+        twins
+    }
+
+    /// Returns the flags of a command that mean the same.
+    fn flags_of(&self, words: &Words) -> Vec<&[String]> {
+        let lists = self.flags.get(&program_name(words)).into_iter().flatten();
+        let matching = lists.filter(|it| match_start(words, &it.command).is_some());
+        matching.flat_map(|it| it.classes.iter().map(Vec::as_slice)).collect()
+    }
+}
+
+fn program_name(words: &Words) -> String {
+    words.first().map_or_else(String::new, |(word, _)| basename(word).to_ascii_lowercase())
+}
+
+fn role(n: usize, word: &str) -> WordRole {
+    match n {
+        0 => WordRole::Program,
+        _ if word.starts_with('-') => WordRole::Flag,
+        _ => WordRole::Subcommand,
+    }
+}
+
+/// Expands `a b|c` to `a b` and `a c`.
+fn alternatives(text: &str) -> Vec<Vec<String>> {
+    let mut all: Vec<Vec<String>> = vec![Vec::new()];
+    for word in text.split(' ') {
+        let one_of = |start: &Vec<String>| {
+            let start = start.clone();
+            word.split('|').map(move |it| [start.clone(), vec![it.to_string()]].concat())
+        };
+        all = all.iter().flat_map(one_of).collect();
+    }
+    all
+}
+
+/// Returns the indices of the words that start a command, if it starts with these. Flags before a word are skipped, and
+/// so is a word after a flag, which may be the flag's value.
+fn match_start(words: &Words, start: &[String]) -> Option<Vec<usize>> {
+    let mut matched = vec![0];
+    let mut at = 1;
+    for wanted in &start[1..] {
+        let follows_flag = matched.last().is_some_and(|at| words[*at].0.starts_with('-'));
+        loop {
+            let (word, role) = words.get(at)?;
+            at += 1;
+            let is_flag = matches!(role, WordRole::Flag | WordRole::Value);
+            if word == wanted {
+                break matched.push(at - 1);
+            }
+            let is_value = at > 1 && words[at - 2].1 == WordRole::Flag;
+            if follows_flag || !is_flag && !is_value {
+                return None;
+            }
+        }
+    }
+    Some(matched)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ShellContext, analyze};
+    use super::TWINS;
+
+    #[test]
+    fn every_line_is_parsed() {
+        assert_eq!(TWINS.problems, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn commands_have_twins() {
+        let context = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
+        let check = |script: &str, twin: &str| {
+            let run = &analyze(script, &context).runs[0];
+            let shown = |words: &Vec<(String, _)>| {
+                words.iter().map(|(word, _)| word.as_str()).collect::<Vec<_>>().join(" ")
+            };
+            let twins: Vec<String> = run.twins.iter().map(shown).collect();
+            assert!(twins.iter().any(|it| it == twin), "{script}: {twins:#?}");
+        };
+        for (script, twin) in [
+            ("git commit -n -m x", "git commit --no-verify --message x"),
+            ("git commit -anm x", "git commit --all --no-verify --message x"),
+            ("git commit --no-verif", "git commit --no-verify"),
+            ("git push --force", "git push -f"),
+            ("npm i x", "npm install x"),
+            ("npm --prefix d add x", "npm install --prefix d x"),
+            ("npm t", "npm run test"),
+            ("npm run-script deploy", "npm run deploy"),
+            ("cargo r", "cargo run"),
+            ("git stage x", "git add x"),
+            ("python3.12 x.py", "python x.py"),
+            ("python x.py", "python3 x.py"),
+            ("/usr/bin/pip3.11 install x", "pip install x"),
+            ("python3 -m pip install x", "pip install x"),
+            ("pip install x", "python3 -m pip install x"),
+            ("python3 -u -m pytest -q", "pytest -u -q"),
+            ("nodejs x.js", "node x.js"),
+            ("gmake deploy", "make deploy"),
+            ("docker container rm -f x", "docker rm -f x"),
+            ("docker rm -f x", "docker container rm --force x"),
+            ("docker --context c container rm x", "docker rm --context c x"),
+            ("make x deploy", "make deploy"),
+            ("./gradlew clean publish", "gradle publish"),
+            ("sh scripts/../x.sh", "sh ./x.sh"),
+            ("./x.sh a", "/w/x.sh a"),
+            ("hub push", "git push"),
+            ("npx x", "npm exec x"),
+        ] {
+            check(script, twin);
+        }
+    }
+}
