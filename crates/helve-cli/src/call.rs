@@ -80,7 +80,7 @@ fn exit_status(result: &ToolResult) -> Exit {
         Ok(_) => Exit::Done,
         Err(err) => match err.kind {
             ErrorKind::UnknownTool | ErrorKind::InvalidArgs => Exit::BadUsage,
-            ErrorKind::Denied => Exit::Refused,
+            ErrorKind::Denied | ErrorKind::Rejected | ErrorKind::Unanswered => Exit::Refused,
             ErrorKind::Cancelled => Exit::Interrupted,
             ErrorKind::NotFound
             | ErrorKind::Stale

@@ -111,7 +111,12 @@ pub enum ErrorKind {
     NotFound,
     /// A file does not have the content that the call expected.
     Stale,
+    /// A rule denies it, or a person said no and told the model why.
     Denied,
+    /// A person said no.
+    Rejected,
+    /// It needs permission, and nobody could be asked.
+    Unanswered,
     Cancelled,
     TimedOut,
     Failed,

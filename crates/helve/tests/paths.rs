@@ -108,7 +108,7 @@ async fn nothing_outside_the_workspace_is_read_or_written_without_asking() {
     ] {
         for (tool, input) in calls_on(path) {
             let (kind, message) = folders.call(tool, input).await.expect_err(path);
-            assert_eq!(kind, ErrorKind::Denied, "{tool} {path}: {message}");
+            assert_eq!(kind, ErrorKind::Unanswered, "{tool} {path}: {message}");
             assert!(!message.contains("SECRET"), "{tool} {path}: {message}");
         }
     }
@@ -148,7 +148,7 @@ async fn protected_files_are_asked_about_in_any_letter_case() {
     for path in [".OpenCode/opencode.json", ".HELVE/helve.json", "src/.Git/config", ".ENVRC"] {
         let input = json!({"filePath": path, "content": "x"});
         let (kind, message) = folders.call("write", input).await.expect_err(path);
-        assert_eq!(kind, ErrorKind::Denied, "{message}");
+        assert_eq!(kind, ErrorKind::Unanswered, "{message}");
         assert!(!folders.path("app").join(path).exists());
     }
 }
@@ -201,7 +201,11 @@ async fn devices_and_process_files_are_refused_even_if_everything_is_allowed() {
     for path in ["/dev/zero", "/dev/urandom", "/proc/self/environ", "/proc/1/mem"] {
         for (tool, input) in calls_on(path).into_iter().take(5) {
             let outcome = toolbox.call(tool, input).await.outcome;
-            assert_eq!(outcome.map_err(|err| err.kind).unwrap_err(), ErrorKind::Denied, "{path}");
+            assert_eq!(
+                outcome.map_err(|err| err.kind).unwrap_err(),
+                ErrorKind::Denied,
+                "{path}"
+            );
         }
     }
     toolbox.close().await;
@@ -248,10 +252,10 @@ async fn every_path_of_a_call_is_judged() {
     let folders = TestFolders::new();
     let patch = "*** Begin Patch\n*** Update File: victim.txt\n*** Move to: ../x\n-victim\n+v\n*** End Patch";
     let (kind, _) = folders.call("apply_patch", json!({"patchText": patch})).await.unwrap_err();
-    assert_eq!(kind, ErrorKind::Denied);
+    assert_eq!(kind, ErrorKind::Unanswered);
     let patch = "*** Begin Patch\n*** Update File: victim.txt\n-victim\n+v\n*** Add File: ../x\n+x\n*** End Patch";
     let (kind, _) = folders.call("apply_patch", json!({"patchText": patch})).await.unwrap_err();
-    assert_eq!(kind, ErrorKind::Denied);
+    assert_eq!(kind, ErrorKind::Unanswered);
     assert_eq!(fs::read_to_string(folders.path("app/victim.txt")).unwrap(), "victim\n");
     assert!(!folders.path("x").exists());
 }
@@ -317,5 +321,5 @@ async fn the_outputs_of_another_session_cannot_be_read() {
     fs::write(&other, "SECRET\n").unwrap();
     let read = json!({"filePath": other.display().to_string()});
     let (kind, _) = folders.call("read", read).await.unwrap_err();
-    assert_eq!(kind, ErrorKind::Denied);
+    assert_eq!(kind, ErrorKind::Unanswered);
 }

@@ -116,7 +116,9 @@ async fn an_untrusted_project_can_deny_but_not_allow() {
     let stage = builder.build();
     let forbidden = "Denied: A rule forbids this: read a.txt (rule read \"a.txt\": deny, set by the program). It cannot be approved.";
     assert_eq!(stage.read("a.txt").await, forbidden);
-    assert!(outcome_text(&stage.call("plain", json!({})).await).starts_with("Denied: This needs"));
+    assert!(
+        outcome_text(&stage.call("plain", json!({})).await).starts_with("Unanswered: This needs")
+    );
 }
 
 #[tokio::test]
@@ -146,7 +148,7 @@ async fn an_answer_counts_only_for_its_own_ask() {
     };
     assert_eq!(outcome_text(&call_with_answer(key).await), "ok: done");
     let other = helve_core::Ask::to_use("other").key();
-    assert!(outcome_text(&call_with_answer(other).await).starts_with("Denied"));
+    assert!(outcome_text(&call_with_answer(other).await).starts_with("Unanswered"));
 }
 
 #[tokio::test]

@@ -268,7 +268,7 @@ one
                 +x
                 \ No newline at end of file
                 -> Unanswered
-                !! Denied
+                !! Unanswered
                 This needs permission, and nobody can be asked here: edit .git/hooks/pre-commit (built-in rule edit ".git/*": ask).
                 No rule can allow it in advance: a person must approve it, or use --yes.
                 edit sub/.GIT/config by write [lasting approval: exactly this]
@@ -278,7 +278,7 @@ one
                 +x
                 \ No newline at end of file
                 -> Unanswered
-                !! Denied
+                !! Unanswered
                 This needs permission, and nobody can be asked here: edit sub/.GIT/config (built-in rule edit "*/.git/*": ask).
                 No rule can allow it in advance: a person must approve it, or use --yes.
                 !! Denied
@@ -310,7 +310,7 @@ TOKEN=1
                 +x
                 \ No newline at end of file
                 -> Unanswered
-                !! Denied
+                !! Unanswered
                 This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
                 To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
                 edit .env by write [lasting approval: exactly this]
@@ -321,7 +321,7 @@ TOKEN=1
                 @@ -0,0 +1 @@
                 +TOKEN=1
                 -> Unanswered
-                !! Denied
+                !! Unanswered
                 This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
                 To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
             "#]],

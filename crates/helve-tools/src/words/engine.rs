@@ -118,8 +118,10 @@ impl Words for EngineWords {
             ))
             .hint("Continue without it, or tell the user which rule blocks it."),
             Refusal::Unanswered { parts } => unanswered(parts),
-            Refusal::Rejected { note: None } => denied("The user rejected this call.".into())
-                .hint("Do not retry it in another form; ask the user what they want instead."),
+            Refusal::Rejected { note: None } => {
+                ToolError::new(ErrorKind::Rejected, "The user rejected this call.")
+                    .hint("Do not retry it in another form; ask the user what they want instead.")
+            }
             Refusal::Rejected { note: Some(note) } => {
                 denied(format!("The user rejected this call: {note}"))
             }
@@ -311,7 +313,7 @@ fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
     // A rule can only help if the user's own wall decides; the other walls ask in any case.
     let is_user_wall = |verdict: &Verdict| verdict.wall == "user";
     if !parts.iter().all(|(part, verdict)| is_user_wall(verdict) && part.unclear().is_none()) {
-        return denied(text)
+        return ToolError::new(ErrorKind::Unanswered, text)
             .hint("No rule can allow it in advance: a person must approve it, or use --yes.");
     }
     let allowed: Vec<(&str, &str)> = parts
@@ -326,7 +328,7 @@ fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
             format!("\"{permission}\": {{{}: \"allow\"}}", Value::from(*name))
         })
         .collect();
-    denied(text).hint(format!(
+    ToolError::new(ErrorKind::Unanswered, text).hint(format!(
         "To allow it: {}, or \"permission\": {{{}}} in the user's helve.json; --yes approves every such request.",
         flags.join(" "),
         rules.join(", ")

@@ -177,7 +177,7 @@ KEY
             </file>
             read .env [lasting approval: exactly this]
             -> Unanswered
-            !! Denied
+            !! Unanswered
             This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
             To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
         "#]],
@@ -201,12 +201,12 @@ x
             external_directory /etc/* [lasting approval: /etc/*]
             read /etc/secret = inside.txt [lasting approval: exactly this]
             -> Unanswered
-            !! Denied
+            !! Unanswered
             This needs permission, and nobody can be asked here: external_directory /etc/* (built-in rule * "*": ask).
             To allow it: --allow 'external_directory:/etc/*', or "permission": {"external_directory": {"/etc/*": "allow"}} in the user's helve.json; --yes approves every such request.
             read safe.txt = .env [lasting approval: exactly this]
             -> Unanswered
-            !! Denied
+            !! Unanswered
             This needs permission, and nobody can be asked here: read safe.txt (built-in rule read "*.env": ask).
             To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
         "#]],
