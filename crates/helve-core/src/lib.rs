@@ -37,6 +37,7 @@ pub mod shell;
 pub mod spec;
 pub mod store;
 pub mod tool;
+pub mod transcript;
 pub mod validate;
 pub mod workspace;
 

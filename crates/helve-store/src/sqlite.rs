@@ -11,6 +11,7 @@ mod queue;
 mod rules;
 mod schema;
 mod slots;
+mod transcripts;
 mod trust;
 mod worker;
 
@@ -22,6 +23,7 @@ use helve_core::BoxFuture;
 use helve_core::Rule;
 use helve_core::event::{CallState, Event};
 use helve_core::store::{ApprovalTarget, Store, StoreError};
+use helve_core::transcript::{StoredItem, TranscriptInfo, Transcripts};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -208,6 +210,52 @@ impl Store for SqliteStore {
         let queue = self.queue.clone();
         let warning = self.query(move |worker| Ok(worker.pending_warning(queue.dropped())));
         Box::pin(async { warning.await.unwrap_or_else(|error| Some(error.to_string())) })
+    }
+}
+
+impl Transcripts for SqliteStore {
+    fn open<'a>(
+        &'a self,
+        session: &'a str,
+        root: &'a Path,
+        title: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (session, root, title) = (session.to_owned(), root.to_owned(), title.to_owned());
+        self.query(move |worker| {
+            worker.attempt(|database| transcripts::open(database, &session, &root, &title))
+        })
+    }
+
+    fn load<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<Vec<StoredItem>, StoreError>> {
+        let session = session.to_owned();
+        self.query(move |worker| worker.attempt(|database| transcripts::load(database, &session)))
+    }
+
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        items: Vec<StoredItem>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let session = session.to_owned();
+        self.query(move |worker| {
+            worker.attempt(|database| transcripts::append(database, &session, &items))
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        root: Option<&'a Path>,
+        max: usize,
+    ) -> BoxFuture<'a, Result<Vec<TranscriptInfo>, StoreError>> {
+        let root = root.map(Path::to_owned);
+        self.query(move |worker| {
+            worker.attempt(|database| transcripts::list(database, root.as_deref(), max))
+        })
+    }
+
+    fn delete<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let session = session.to_owned();
+        self.query(move |worker| worker.attempt(|database| transcripts::delete(database, &session)))
     }
 }
 

@@ -120,6 +120,24 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE journal_files ADD COLUMN meant BLOB;
     ALTER TABLE journal_files ADD COLUMN left_mode INTEGER;
 ",
+    "
+    CREATE TABLE transcripts (
+        session TEXT PRIMARY KEY,
+        root    BLOB NOT NULL,
+        title   TEXT NOT NULL,
+        created INTEGER NOT NULL,
+        updated INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX transcripts_of_root ON transcripts (root, updated);
+
+    CREATE TABLE transcript_items (
+        session TEXT NOT NULL,
+        seq     INTEGER NOT NULL,
+        at      INTEGER NOT NULL,
+        json    TEXT NOT NULL,
+        PRIMARY KEY (session, seq)
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,9 +150,11 @@ pub(crate) enum Table {
     JournalFiles,
     JournalImages,
     Sweeps,
+    Transcripts,
+    TranscriptItems,
 }
 
-pub(crate) const TABLES: [Table; 8] = [
+pub(crate) const TABLES: [Table; 10] = [
     Table::Slots,
     Table::Calls,
     Table::Rules,
@@ -143,6 +163,8 @@ pub(crate) const TABLES: [Table; 8] = [
     Table::JournalFiles,
     Table::JournalImages,
     Table::Sweeps,
+    Table::Transcripts,
+    Table::TranscriptItems,
 ];
 
 impl Table {
@@ -156,6 +178,8 @@ impl Table {
             Table::JournalFiles => "journal_files",
             Table::JournalImages => "journal_images",
             Table::Sweeps => "sweeps",
+            Table::Transcripts => "transcripts",
+            Table::TranscriptItems => "transcript_items",
         }
     }
 
@@ -171,6 +195,8 @@ impl Table {
             Table::JournalFiles => "entry position path before mode after meant left_mode",
             Table::JournalImages => "number hash length kept form seal bytes",
             Table::Sweeps => "what at",
+            Table::Transcripts => "session root title created updated",
+            Table::TranscriptItems => "session seq at json",
         }
     }
 

@@ -102,7 +102,7 @@ fn a_newer_file_is_read_but_not_written() {
               edit unfinished /p/b - > intended: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
-            warning: The store DATA/store.db was written by a newer Helve (version 7; this one supports 3) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
+            warning: The store DATA/store.db was written by a newer Helve (version 7; this one supports 4) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
         "#]],
     );
 }
@@ -113,7 +113,7 @@ fn an_old_journal_is_migrated() {
     run_script(folder.path(), "edit whole /p/a 1 2\nbegin half /p/a 2");
     // Version 2 did not record the intended result of an interrupted call.
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
-    let older = "ALTER TABLE journal_files DROP COLUMN meant; ALTER TABLE journal_files DROP COLUMN left_mode; PRAGMA user_version = 2";
+    let older = "DROP TABLE transcripts; DROP TABLE transcript_items; ALTER TABLE journal_files DROP COLUMN meant; ALTER TABLE journal_files DROP COLUMN left_mode; PRAGMA user_version = 2";
     connection.execute_batch(older).unwrap();
     drop(connection);
     expect![[r#"
@@ -133,7 +133,7 @@ fn an_old_file_is_migrated() {
     let folder = tempfile::tempdir().unwrap();
     run_script(folder.path(), BEFORE);
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
-    let older = "DROP TABLE journal; DROP TABLE journal_files; DROP TABLE journal_images; DROP TABLE sweeps; PRAGMA user_version = 1";
+    let older = "DROP TABLE transcripts; DROP TABLE transcript_items; DROP TABLE journal; DROP TABLE journal_files; DROP TABLE journal_images; DROP TABLE sweeps; PRAGMA user_version = 1";
     connection.execute_batch(older).unwrap();
     drop(connection);
     expect![[r#"
