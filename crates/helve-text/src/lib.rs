@@ -14,6 +14,7 @@ pub mod patch;
 pub mod redact;
 pub mod secrets;
 pub mod shell;
+pub mod sse;
 pub mod syntax;
 pub mod terminal;
 pub mod view;
