@@ -51,6 +51,11 @@ pub(crate) struct GlobalArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum CliCommand {
+    /// Let a model work in this folder until it answers
+    #[command(
+        after_help = "Examples:\n  helve run --base-url http://127.0.0.1:8080/v1 --model qwen \"fix the failing test\"\n  git diff | helve run --base-url URL --model NAME \"review this\"\n\nExit codes: 0 answered, 1 the provider failed, 2 bad usage, 3 a call was refused, 4 a limit was reached, 5 no answer, 130 interrupted."
+    )]
+    Run(RunArgs),
     /// Call a tool
     ///
     /// Arguments are one JSON object, `-` to read JSON from standard input, or pairs: `key=text` and `key:=json`.
@@ -126,6 +131,57 @@ pub(crate) enum CliCommand {
     Install(InstallArgs),
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
+}
+
+#[derive(clap::Args)]
+pub(crate) struct RunArgs {
+    /// What to do; `-` or nothing reads it from standard input
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+    /// Continue the newest session of this folder
+    #[arg(short = 'c', long = "continue")]
+    pub(crate) continue_last: bool,
+    /// Model, as the provider calls it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Address of the provider, without the path of the protocol
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Protocol of the provider
+    #[arg(long, value_enum, default_value_t = RunProtocol::Chat)]
+    pub(crate) protocol: RunProtocol,
+    /// Environment variable with the provider's key
+    #[arg(long, value_name = "NAME")]
+    pub(crate) api_key_env: Option<String>,
+    /// With --json: also print text while it arrives
+    #[arg(long)]
+    pub(crate) stream: bool,
+    /// Stop after this many requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+    /// Stop after this many tokens
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
+    /// JSON schema that the answer must follow
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
+    /// Write the model's last message to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) last_message: Option<PathBuf>,
+}
+
+/// How a provider is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunProtocol {
+    /// OpenAI's Chat Completions, which most servers understand
+    Chat,
+    /// OpenAI's Responses
+    Responses,
+    /// Anthropic's Messages
+    Messages,
 }
 
 /// Options for serving MCP clients.

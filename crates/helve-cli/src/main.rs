@@ -9,6 +9,7 @@ mod install;
 mod mcp;
 mod output;
 mod prompt;
+mod run;
 mod serve;
 mod servers;
 mod tools;
@@ -28,6 +29,10 @@ enum Exit {
     Failed,
     BadUsage,
     Refused,
+    /// `helve run`: a limit was reached.
+    OverBudget,
+    /// `helve run`: the model did not answer.
+    NoAnswer,
     Interrupted,
 }
 
@@ -38,6 +43,8 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::BadUsage => 2,
             Exit::Refused => 3,
+            Exit::OverBudget => 4,
+            Exit::NoAnswer => 5,
             Exit::Interrupted => 130,
         })
     }
@@ -75,6 +82,7 @@ fn main() -> ExitCode {
 
 async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Exit> {
     match command {
+        CliCommand::Run(args) => run::run(&common, &args).await,
         CliCommand::Call { tool, input } => call::run(&common, &tool, &input).await,
         CliCommand::Tools { provider } => tools::run(&common, provider).await,
         CliCommand::Why { tool, input } => why::run(&common, &tool, &input).await,

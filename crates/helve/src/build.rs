@@ -232,7 +232,7 @@ impl Builder {
         let allow_rules: Vec<Rule> =
             self.allow.iter().map(|text| allow_rule(text)).collect::<Result<_, _>>()?;
         let sqlite = Arc::new(SqliteStore::at(data.clone()));
-        let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite);
+        let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite.clone());
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
         let paths = ConfigPaths::standard(&Disk, root.clone(), self.configs);
         let gathered = gather(&Disk, &paths);
@@ -281,6 +281,7 @@ impl Builder {
             switches,
             caller,
             store,
+            transcripts: sqlite,
             outputs,
             data,
             config,

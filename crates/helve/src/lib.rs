@@ -27,6 +27,7 @@ mod build;
 mod error;
 #[cfg(not(feature = "servers"))]
 mod no_servers;
+mod run;
 mod serve;
 mod shell;
 mod toolbox;
@@ -34,10 +35,12 @@ mod trust;
 
 pub use build::Builder;
 pub use error::BuildError;
+pub use run::{AgentError, AgentSession, TurnOptions, TurnReport};
 pub use shell::{KEEPER, TOKEN_VARIABLE};
 pub use toolbox::{Explanation, Toolbox};
 pub use trust::TrustState;
 
+pub use helve_agent as agent_loop;
 pub use helve_core::confine::Sandbox;
 pub use helve_core::event::{EventDelivery, EventKind};
 pub use helve_core::hook::PlannedCommand;

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use helve_core::journal::RecordedChange;
 use helve_core::process::SandboxSupport;
 use helve_core::store::{Outputs, Store};
+use helve_core::transcript::Transcripts;
 use helve_core::{
     Action, Caller, Dialect, Engine, ErrorKind, Gate, Input, Nobody, Part, Person, Policy,
     Registry, Session, Subscription, ToolCall, ToolResult, ToolSet, ToolSwitch, Verdict, Workspace,
@@ -37,6 +38,7 @@ pub struct Toolbox {
     pub(crate) dialect: &'static Dialect,
     pub(crate) limits: Limits,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) transcripts: Arc<dyn Transcripts>,
     pub(crate) outputs: Arc<dyn Outputs>,
     pub(crate) data: PathBuf,
     pub(crate) config: Config,
@@ -201,6 +203,7 @@ impl Toolbox {
             dialect: self.dialect,
             limits: self.limits,
             store: self.store.clone(),
+            transcripts: self.transcripts.clone(),
             outputs: self.outputs.clone(),
             data: self.data.clone(),
             config: self.config.clone(),

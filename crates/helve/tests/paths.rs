@@ -201,11 +201,7 @@ async fn devices_and_process_files_are_refused_even_if_everything_is_allowed() {
     for path in ["/dev/zero", "/dev/urandom", "/proc/self/environ", "/proc/1/mem"] {
         for (tool, input) in calls_on(path).into_iter().take(5) {
             let outcome = toolbox.call(tool, input).await.outcome;
-            assert_eq!(
-                outcome.map_err(|err| err.kind).unwrap_err(),
-                ErrorKind::Denied,
-                "{path}"
-            );
+            assert_eq!(outcome.map_err(|err| err.kind).unwrap_err(), ErrorKind::Denied, "{path}");
         }
     }
     toolbox.close().await;

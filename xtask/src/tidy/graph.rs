@@ -18,6 +18,7 @@ const LAYERS: &[(&str, Allowed)] = &[
     ("helve-policy", Allowed::Only(&["helve-text"])),
     ("helve-core", Allowed::Only(&["helve-policy", "helve-text"])),
     ("helve-machine", MIDDLE),
+    ("helve-agent", MIDDLE),
     ("helve-store", MIDDLE),
     ("helve-tools", MIDDLE),
     ("helve-ext", MIDDLE),
@@ -32,7 +33,6 @@ const LAYERS: &[(&str, Allowed)] = &[
     ("helve-lsp", MIDDLE),
     ("helve-web", MIDDLE),
     ("helve-script", MIDDLE),
-    ("helve-agent", MIDDLE),
 ];
 
 /// Packages that only certain crates may depend on.

@@ -78,7 +78,8 @@ async fn a_nested_call_needs_permission_like_any_other() {
     });
     let stage = StageBuilder::default().tool(tool).build();
     assert!(
-        outcome_text(&stage.call("indirect", json!({})).await).starts_with("Unanswered: This needs")
+        outcome_text(&stage.call("indirect", json!({})).await)
+            .starts_with("Unanswered: This needs")
     );
 }
 

@@ -1,0 +1,204 @@
+//! Making a transcript smaller when it no longer fits into the context window.
+//!
+//! There are two stages. The first leaves out old outputs of tools, all at once, because every change of the prefix
+//! costs the provider's cache. The second replaces the older part by a summary that the model writes.
+
+use crate::compose;
+use crate::item::{Block, Entry, Item, MessagePart};
+use crate::model::estimate_tokens;
+
+/// How many of the newest user turns keep their outputs in the first stage.
+const TURNS_WITH_OUTPUTS: usize = 2;
+/// The most tokens that stay verbatim behind a summary.
+const MAX_TAIL_TOKENS: u64 = 15_000;
+/// The most characters of one result that the summarizing model sees.
+const MAX_RESULT_CHARS: usize = 2_000;
+/// Estimated tokens of an image.
+const IMAGE_TOKENS: u64 = 1_500;
+
+/// What the model is asked to write.
+pub const INSTRUCTION: &str = "\
+Summarize the conversation above for another agent that will continue the work without seeing it. Write only the \
+summary, in this order: the user's goal and their constraints, in their own words where they matter; decisions and \
+why; what is done, what is in progress, what is blocked; exact paths, names, commands and error messages that are \
+still needed; the next step. Keep facts of an earlier summary unless they are outdated.";
+
+/// Estimates the tokens of an item.
+pub fn item_tokens(item: &Item) -> u64 {
+    let part = |part: &MessagePart| match part {
+        MessagePart::Text(text) => estimate_tokens(text),
+        MessagePart::Media { .. } => IMAGE_TOKENS,
+    };
+    let block = |block: &Block| match block {
+        Block::Text(text) => estimate_tokens(text),
+        Block::Reasoning { text, raw } => {
+            raw.as_deref().map_or(estimate_tokens(text), |raw| estimate_tokens(raw.get()))
+        }
+        Block::Call(call) => estimate_tokens(&call.name) + estimate_tokens(&call.arguments) + 10,
+        Block::Other(raw) => estimate_tokens(raw.get()),
+    };
+    match item {
+        Item::User { content } => content.iter().map(part).sum(),
+        Item::Assistant(message) => message.blocks.iter().map(block).sum(),
+        Item::Result(result) => result.content.iter().map(part).sum::<u64>() + 10,
+        Item::Note { text, .. } | Item::Summary { text, .. } => estimate_tokens(text),
+        Item::OutputsCleared { .. } | Item::Undone { .. } | Item::Redone { .. } => 0,
+    }
+}
+
+/// Plans the first stage: the item to append, and the tokens that it saves. `None` if nothing would be saved.
+pub fn clear_outputs(entries: &[Entry]) -> Option<(Item, u64)> {
+    let visible = compose::visible(entries);
+    let is_user = |entry: &&&Entry| matches!(entry.item, Item::User { .. });
+    let before = visible.iter().rev().filter(is_user).nth(TURNS_WITH_OUTPUTS - 1)?.seq;
+    let cleared_already = visible.iter().filter_map(|entry| match &entry.item {
+        Item::OutputsCleared { before } => Some(*before),
+        _ => None,
+    });
+    let cleared_already = cleared_already.max().unwrap_or(0);
+    let outputs = visible.iter().filter(|entry| {
+        matches!(entry.item, Item::Result(_)) && (cleared_already..before).contains(&entry.seq)
+    });
+    let saved: u64 = outputs.map(|entry| item_tokens(&entry.item).saturating_sub(20)).sum();
+    (saved > 0).then_some((Item::OutputsCleared { before }, saved))
+}
+
+/// What a summary replaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryPlan {
+    /// The part to be summarized, as text.
+    pub text: String,
+    /// The user's messages of the current turn, which stay as they are.
+    pub kept: Vec<u64>,
+    /// The first item that stays as it is.
+    pub tail: u64,
+}
+
+/// Plans the second stage. `None` if there is nothing to summarize.
+pub fn plan_summary(entries: &[Entry], with_tail: bool) -> Option<SummaryPlan> {
+    let visible = compose::visible(entries);
+    let end = entries.last().map_or(0, |entry| entry.seq + 1);
+    let mut tail = end;
+    if with_tail {
+        let mut tokens = 0;
+        for entry in visible.iter().rev() {
+            tokens += item_tokens(&entry.item);
+            if tokens > MAX_TAIL_TOKENS {
+                break;
+            }
+            // Results stay with their calls.
+            if matches!(entry.item, Item::Assistant(_)) {
+                tail = entry.seq;
+            }
+        }
+    }
+    let is_user = |entry: &&&Entry| matches!(entry.item, Item::User { .. });
+    let newest_prompt = visible.iter().rev().find(is_user).map_or(end, |entry| entry.seq);
+    let old: Vec<&&Entry> = visible.iter().filter(|entry| entry.seq < tail).collect();
+    let text: String = old.iter().map(|entry| transcribed(&entry.item)).collect();
+    let kept = old.iter().filter(|entry| is_user(entry) && entry.seq >= newest_prompt);
+    let kept: Vec<u64> = kept.map(|entry| entry.seq).collect();
+    let is_worth_it = old.iter().any(|entry| matches!(entry.item, Item::Assistant(_)));
+    is_worth_it.then_some(SummaryPlan { text, kept, tail })
+}
+
+/// An item as the summarizing model reads it.
+fn transcribed(item: &Item) -> String {
+    let joined = |parts: &[MessagePart]| -> String {
+        let part = |part: &MessagePart| match part {
+            MessagePart::Text(text) => text.clone(),
+            MessagePart::Media { mime, .. } => format!("({mime})"),
+        };
+        parts.iter().map(part).collect::<Vec<_>>().join("\n")
+    };
+    match item {
+        Item::User { content } => format!("[User]: {}\n\n", joined(content)),
+        Item::Assistant(message) => {
+            let block = |block: &Block| match block {
+                Block::Text(text) => format!("[Assistant]: {text}\n\n"),
+                Block::Call(call) => format!("[Call]: {} {}\n\n", call.name, call.arguments),
+                Block::Reasoning { .. } | Block::Other(_) => String::new(),
+            };
+            message.blocks.iter().map(block).collect()
+        }
+        Item::Result(result) => {
+            let text = joined(&result.content);
+            let cut: String = text.chars().take(MAX_RESULT_CHARS).collect();
+            let mark = if cut.len() < text.len() { " …" } else { "" };
+            format!("[Result]: {cut}{mark}\n\n")
+        }
+        Item::Note { text, .. } => format!("[Note]: {text}\n\n"),
+        Item::Summary { text, .. } => format!("[Earlier summary]: {text}\n\n"),
+        Item::OutputsCleared { .. } | Item::Undone { .. } | Item::Redone { .. } => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::StopReason;
+    use crate::item::{AssistantMessage, CallBlock, CallForm, CallResult, ModelRef, Protocol};
+
+    /// `u` a user message, `a` an assistant message with a call and its result of `size` characters.
+    fn entries(kinds: &str, size: usize) -> Vec<Entry> {
+        let mut items = Vec::new();
+        for (at, kind) in kinds.chars().enumerate() {
+            let id = format!("c{at}");
+            match kind {
+                'u' => {
+                    items.push(Item::User { content: vec![MessagePart::Text(format!("u{at}"))] })
+                }
+                _ => {
+                    let call = CallBlock {
+                        id: id.clone(),
+                        name: "read".into(),
+                        arguments: "{}".into(),
+                        form: CallForm::Json,
+                    };
+                    items.push(Item::Assistant(AssistantMessage {
+                        blocks: vec![Block::Call(call)],
+                        origin: ModelRef {
+                            provider: "p".into(),
+                            model: "m".into(),
+                            protocol: Protocol::Chat,
+                        },
+                        stop: StopReason::ToolUse,
+                        is_partial: false,
+                    }));
+                    items.push(Item::Result(CallResult {
+                        call: id,
+                        title: "a".into(),
+                        content: vec![MessagePart::Text("x".repeat(size))],
+                        is_error: false,
+                        saved: None,
+                    }));
+                }
+            }
+        }
+        (1..).zip(items).map(|(seq, item)| Entry { seq, item }).collect()
+    }
+
+    #[test]
+    fn old_outputs_are_cleared_once() {
+        assert!(clear_outputs(&entries("ua", 4_000)).is_none());
+        let mut all = entries("uauaua", 4_000);
+        let Some((Item::OutputsCleared { before }, saved)) = clear_outputs(&all) else {
+            panic!("nothing to clear")
+        };
+        assert_eq!((before, saved), (4, 990));
+        all.push(Entry { seq: 20, item: Item::OutputsCleared { before } });
+        assert!(clear_outputs(&all).is_none());
+    }
+
+    #[test]
+    fn the_tail_begins_at_an_assistant_message() {
+        let all = entries("uaaaa", 20_000);
+        let plan = plan_summary(&all, true).unwrap();
+        assert!(matches!(all[plan.tail as usize - 1].item, Item::Assistant(_)), "{}", plan.tail);
+        assert_eq!((plan.kept, plan.tail), (vec![1], 6));
+        let plan = plan_summary(&all, false).unwrap();
+        assert_eq!((plan.kept, plan.tail), (vec![1], 10));
+        assert!(plan.text.starts_with("[User]: u0\n\n[Call]: read {}\n\n[Result]: xxx"));
+        assert!(plan_summary(&entries("u", 1), true).is_none());
+    }
+}

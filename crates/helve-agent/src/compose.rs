@@ -1,0 +1,353 @@
+//! Builds a request from a transcript. Whatever interrupted a session, the request is one that its protocol accepts:
+//! every call has exactly one result, and nothing is sent that the model cannot take.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::item::StopReason;
+use crate::item::{
+    AssistantMessage, Block, CallBlock, CallForm, CallResult, Entry, Item, MessagePart, ModelRef,
+    Protocol,
+};
+use crate::request::{
+    AssistantPart, CallPart, InputPart, Message, Quirks, ResultPart, ToolDefinition, ToolInput,
+};
+
+/// The most images in one request. Older ones are left out.
+const MAX_IMAGES: usize = 20;
+/// The longest name of a tool that every protocol accepts.
+const MAX_NAME: usize = 64;
+
+const INTERRUPTED: &str = "interrupted: the program ended before this call finished";
+const NO_OUTPUT: &str = "(no output)";
+
+/// What a transcript is composed for.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    pub model: &'a ModelRef,
+    pub quirks: &'a Quirks,
+    pub tools: &'a [ToolDefinition],
+    /// What is known about calls without a result, by their ids: for example which files they had changed.
+    pub interrupted: &'a BTreeMap<String, String>,
+}
+
+/// Returns the messages of a request. Pure: the same entries give the same messages.
+pub fn messages<'a>(entries: &'a [Entry], target: &Target<'a>) -> Vec<Message<'a>> {
+    let view = TranscriptView::new(entries);
+    let mut composer = Composer { target: *target, view: &view, messages: Vec::new() };
+    for entry in &view.entries {
+        composer.add(entry);
+    }
+    let mut messages = composer.messages;
+    if let Some(Message::Assistant(_)) = messages.first() {
+        let text = InputPart::Text(Cow::Borrowed("(The conversation continues.)"));
+        messages.insert(0, Message::User(vec![text]));
+    }
+    limit_images(&mut messages);
+    messages
+}
+
+/// The entries that count, after undoing and summarizing.
+struct TranscriptView<'a> {
+    entries: Vec<&'a Entry>,
+    /// Results by call and position: the result of a call is the first one after it.
+    results: BTreeMap<(&'a str, u64), &'a CallResult>,
+    /// Outputs before this position are replaced by one line.
+    cleared_before: u64,
+}
+
+impl<'a> TranscriptView<'a> {
+    fn new(entries: &'a [Entry]) -> Self {
+        let hidden = hidden(entries);
+        let visible = || entries.iter().filter(|entry| !hidden.contains(&entry.seq));
+        let summary = visible().rev().find_map(|entry| match &entry.item {
+            Item::Summary { kept, tail, .. } => Some((entry, kept, *tail)),
+            _ => None,
+        });
+        let counted: Vec<&Entry> = match summary {
+            Some((summary, kept, tail)) => {
+                let kept = visible().filter(|entry| kept.contains(&entry.seq) && entry.seq < tail);
+                let after = visible().filter(|entry| entry.seq >= tail && entry.seq != summary.seq);
+                std::iter::once(summary).chain(kept).chain(after).collect()
+            }
+            None => visible().collect(),
+        };
+        let mut results = BTreeMap::new();
+        let mut cleared_before = 0;
+        for entry in visible() {
+            match &entry.item {
+                Item::Result(result) => {
+                    results.insert((result.call.as_str(), entry.seq), result);
+                }
+                Item::OutputsCleared { before } => cleared_before = cleared_before.max(*before),
+                _ => {}
+            }
+        }
+        Self { entries: counted, results, cleared_before }
+    }
+
+    /// The result of a call made at a position.
+    fn result(&self, call: &CallBlock, seq: u64) -> Option<(u64, &'a CallResult)> {
+        let after = self.results.range((call.id.as_str(), seq)..);
+        let mut same = after.take_while(|((id, _), _)| *id == call.id);
+        same.next().map(|((_, at), result)| (*at, *result))
+    }
+}
+
+/// The entries that count, after undoing and summarizing.
+pub(crate) fn visible(entries: &[Entry]) -> Vec<&Entry> {
+    TranscriptView::new(entries).entries
+}
+
+/// The positions that a person took back and did not restore.
+fn hidden(entries: &[Entry]) -> BTreeSet<u64> {
+    let mut undone: Vec<(u64, u64)> = Vec::new();
+    for entry in entries {
+        match &entry.item {
+            Item::Undone { from } => undone.push((*from, entry.seq)),
+            Item::Redone { undone: at } => undone.retain(|(_, seq)| seq != at),
+            _ => {}
+        }
+    }
+    let is_hidden = |seq: u64| undone.iter().any(|(from, to)| (*from..*to).contains(&seq));
+    entries.iter().map(|entry| entry.seq).filter(|seq| is_hidden(*seq)).collect()
+}
+
+struct Composer<'a, 'v> {
+    target: Target<'a>,
+    view: &'v TranscriptView<'a>,
+    messages: Vec<Message<'a>>,
+}
+
+impl<'a> Composer<'a, '_> {
+    fn add(&mut self, entry: &'a Entry) {
+        match &entry.item {
+            Item::User { content } => {
+                let parts = content.iter().map(|part| self.input(part)).collect();
+                self.add_user(parts);
+            }
+            Item::Note { text, .. } | Item::Summary { text, .. } => {
+                self.add_user(vec![InputPart::Text(Cow::Borrowed(text))]);
+            }
+            Item::Assistant(message) => self.add_assistant(message, entry.seq),
+            // Results are added with their calls.
+            Item::Result(_)
+            | Item::OutputsCleared { .. }
+            | Item::Undone { .. }
+            | Item::Redone { .. } => {}
+        }
+    }
+
+    fn add_user(&mut self, mut parts: Vec<InputPart<'a>>) {
+        parts.retain(|part| !matches!(part, InputPart::Text(text) if text.trim().is_empty()));
+        if parts.is_empty() {
+            return;
+        }
+        match self.messages.last_mut() {
+            Some(Message::User(last)) => last.extend(parts),
+            Some(Message::Assistant(_) | Message::Results(_)) | None => {
+                self.messages.push(Message::User(parts))
+            }
+        }
+    }
+
+    fn add_assistant(&mut self, message: &'a AssistantMessage, seq: u64) {
+        // A refusal would be refused again.
+        if message.stop == StopReason::Refused {
+            return;
+        }
+        let is_same_model = message.origin == *self.target.model && !message.is_partial;
+        let mut parts: Vec<AssistantPart<'a>> =
+            message.blocks.iter().filter_map(|block| self.output(block, is_same_model)).collect();
+        if message.is_partial {
+            parts.retain(|part| matches!(part, AssistantPart::Text(_)));
+        }
+        // Reasoning must be followed by what it led to.
+        while let Some(AssistantPart::Reasoning(_)) = parts.last() {
+            parts.pop();
+        }
+        if parts.is_empty() {
+            return;
+        }
+        match self.messages.last_mut() {
+            Some(Message::Assistant(last)) => last.extend(parts),
+            Some(Message::User(_) | Message::Results(_)) | None => {
+                self.messages.push(Message::Assistant(parts))
+            }
+        }
+        let results: Vec<ResultPart<'a>> =
+            message.calls().map(|call| self.result(call, seq)).collect();
+        if !results.is_empty() {
+            self.messages.push(Message::Results(results));
+        }
+    }
+
+    fn output(&self, block: &'a Block, is_same_model: bool) -> Option<AssistantPart<'a>> {
+        match block {
+            Block::Text(text) if text.trim().is_empty() => None,
+            Block::Text(text) => Some(AssistantPart::Text(text)),
+            Block::Reasoning { raw: Some(raw), .. } if is_same_model => {
+                Some(AssistantPart::Reasoning(raw))
+            }
+            Block::Other(raw) if is_same_model => Some(AssistantPart::Other(raw)),
+            // Reasoning as text would be imitated.
+            Block::Reasoning { .. } | Block::Other(_) => None,
+            Block::Call(call) => Some(AssistantPart::Call(CallPart {
+                id: wire_id(self.target.model.protocol, &call.id),
+                name: wire_name(&call.name),
+                arguments: self.arguments(call),
+                form: self.form(call),
+            })),
+        }
+    }
+
+    /// Only one protocol has calls with text.
+    fn form(&self, call: &CallBlock) -> CallForm {
+        match self.target.model.protocol {
+            Protocol::Responses => call.form,
+            Protocol::Chat | Protocol::Messages => CallForm::Json,
+        }
+    }
+
+    /// The arguments as a JSON object, which every protocol requires, or as text where the call takes text.
+    fn arguments(&self, call: &'a CallBlock) -> Cow<'a, str> {
+        let text = call.arguments.trim();
+        let field = match self.form(call) {
+            CallForm::Text => return Cow::Borrowed(&call.arguments),
+            CallForm::Json if call.form == CallForm::Text => self.text_field(&call.name),
+            CallForm::Json if text.is_empty() => return Cow::Borrowed("{}"),
+            CallForm::Json if text.starts_with('{') && is_json(text) => return Cow::Borrowed(text),
+            CallForm::Json => "_raw",
+        };
+        let object = BTreeMap::from([(field, &call.arguments)]);
+        Cow::Owned(serde_json::to_string(&object).unwrap_or_default())
+    }
+
+    /// The field in which a tool takes its text where only objects are possible.
+    fn text_field(&self, name: &str) -> &'a str {
+        let tool = self.target.tools.iter().find(|tool| tool.name == name);
+        match tool.map(|tool| &tool.input) {
+            Some(ToolInput::Text { field, .. }) => field,
+            Some(ToolInput::Json(_)) | None => "input",
+        }
+    }
+
+    fn result(&self, call: &'a CallBlock, seq: u64) -> ResultPart<'a> {
+        let found = self.view.result(call, seq);
+        let content = match found {
+            Some((at, result)) if at < self.view.cleared_before => vec![cleared(result)],
+            Some((_, result)) => result.content.iter().map(|part| self.input(part)).collect(),
+            None => {
+                let known =
+                    self.target.interrupted.get(&call.id).map_or(INTERRUPTED, String::as_str);
+                vec![InputPart::Text(Cow::Borrowed(known))]
+            }
+        };
+        let is_blank =
+            |part: &InputPart<'_>| matches!(part, InputPart::Text(text) if text.trim().is_empty());
+        let content = match content.iter().all(is_blank) {
+            true => vec![InputPart::Text(Cow::Borrowed(NO_OUTPUT))],
+            false => content.into_iter().filter(|part| !is_blank(part)).collect(),
+        };
+        ResultPart {
+            call: wire_id(self.target.model.protocol, &call.id),
+            form: self.form(call),
+            content,
+            is_error: found.is_none_or(|(_, result)| result.is_error),
+        }
+    }
+
+    /// Media that the model cannot take become a sentence.
+    fn input(&self, part: &'a MessagePart) -> InputPart<'a> {
+        let quirks = self.target.quirks;
+        match part {
+            MessagePart::Text(text) => InputPart::Text(Cow::Borrowed(text)),
+            MessagePart::Media { mime, data, name } => {
+                let is_image = mime.starts_with("image/");
+                let is_taken = if is_image { quirks.takes_images } else { quirks.takes_documents };
+                match is_taken {
+                    true => InputPart::Media { mime, data, name: name.as_deref() },
+                    false => InputPart::Text(Cow::Owned(format!(
+                        "[{} ({mime}) is left out: this model cannot read it]",
+                        name.as_deref().unwrap_or("an attachment")
+                    ))),
+                }
+            }
+        }
+    }
+}
+
+/// One line instead of an old output.
+fn cleared(result: &CallResult) -> InputPart<'_> {
+    let line_count = |part: &MessagePart| match part {
+        MessagePart::Text(text) => text.lines().count(),
+        MessagePart::Media { .. } => 0,
+    };
+    let lines: usize = result.content.iter().map(line_count).sum();
+    let saved = match &result.saved {
+        Some(path) => format!(", saved at {path}"),
+        None => String::new(),
+    };
+    InputPart::Text(Cow::Owned(format!("[{}: {lines} lines, left out{saved}]", result.title)))
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// An id that the protocol accepts: the same one for a call and its result, in every request.
+fn wire_id(protocol: Protocol, id: &str) -> Cow<'_, str> {
+    let limit = match protocol {
+        Protocol::Chat => 40,
+        Protocol::Responses | Protocol::Messages => 64,
+    };
+    if !id.is_empty() && id.len() <= limit && id.bytes().all(is_plain) {
+        return Cow::Borrowed(id);
+    }
+    let hash = blake3::hash(id.as_bytes()).to_hex();
+    let plain = id.chars().filter(|c| c.is_ascii() && is_plain(*c as u8)).take(limit - 17);
+    Cow::Owned(format!("{}_{}", plain.collect::<String>(), &hash[..16]))
+}
+
+fn wire_name(name: &str) -> Cow<'_, str> {
+    if !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_plain) {
+        return Cow::Borrowed(name);
+    }
+    let plain = |c: char| if c.is_ascii() && is_plain(c as u8) { c } else { '_' };
+    let name: String = name.chars().map(plain).take(MAX_NAME).collect();
+    Cow::Owned(if name.is_empty() { "unknown".into() } else { name })
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+/// Replaces all but the newest images by a sentence.
+fn limit_images(messages: &mut [Message<'_>]) {
+    let mut left = MAX_IMAGES;
+    for message in messages.iter_mut().rev() {
+        let parts: Vec<&mut InputPart<'_>> = match message {
+            Message::User(parts) => parts.iter_mut().rev().collect(),
+            Message::Results(results) => results
+                .iter_mut()
+                .rev()
+                .flat_map(|result| result.content.iter_mut().rev())
+                .collect(),
+            Message::Assistant(_) => Vec::new(),
+        };
+        for part in parts {
+            let is_image =
+                matches!(part, InputPart::Media { mime, .. } if mime.starts_with("image/"));
+            match (is_image, left) {
+                (false, _) => {}
+                (true, 0) => {
+                    *part = InputPart::Text(Cow::Borrowed("[an older image is left out]"));
+                }
+                (true, _) => left -= 1,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! Tests of requests built from interrupted, undone and summarized transcripts.
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::item::NoteKind;
+use crate::request::{ModelRequest, ModelSettings, ToolChoice};
+use crate::wire;
+
+fn model(protocol: Protocol) -> ModelRef {
+    ModelRef { provider: "p".into(), model: "m".into(), protocol }
+}
+
+fn call(id: &str, arguments: &str) -> Block {
+    Block::Call(CallBlock {
+        id: id.into(),
+        name: "read".into(),
+        arguments: arguments.into(),
+        form: CallForm::Json,
+    })
+}
+
+fn assistant(blocks: Vec<Block>, protocol: Protocol) -> Item {
+    let stop = StopReason::ToolUse;
+    Item::Assistant(AssistantMessage { blocks, origin: model(protocol), stop, is_partial: false })
+}
+
+fn result(call: &str, text: &str) -> Item {
+    Item::Result(CallResult {
+        call: call.into(),
+        title: "a.txt".into(),
+        content: vec![MessagePart::Text(text.into())],
+        is_error: false,
+        saved: None,
+    })
+}
+
+fn user(text: &str) -> Item {
+    Item::User { content: vec![MessagePart::Text(text.into())] }
+}
+
+fn entries(items: Vec<Item>) -> Vec<Entry> {
+    (1..).zip(items).map(|(seq, item)| Entry { seq, item }).collect()
+}
+
+fn body(entries: &[Entry], protocol: Protocol) -> Value {
+    let (model, settings, interrupted) =
+        (model(protocol), ModelSettings::default(), BTreeMap::new());
+    let target =
+        Target { model: &model, quirks: &settings.quirks, tools: &[], interrupted: &interrupted };
+    let request = ModelRequest {
+        model: &model,
+        system: &[],
+        tools: &[],
+        messages: messages(entries, &target),
+        tool_choice: ToolChoice::Auto,
+        settings: &settings,
+        output_schema: None,
+        cache_key: "s",
+    };
+    serde_json::from_slice(&wire::body(&request)).unwrap()
+}
+
+/// Shows the messages of a chat request, one line each.
+#[track_caller]
+fn check(items: Vec<Item>, expected: expect_test::Expect) {
+    let body = body(&entries(items), Protocol::Chat);
+    let mut text = String::new();
+    for message in body["messages"].as_array().unwrap() {
+        text.push_str(&message.to_string());
+        text.push('\n');
+    }
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn missing_results_are_inserted_and_lost_ones_dropped() {
+    use expect_test::expect;
+    check(
+        vec![
+            user("go"),
+            assistant(vec![call("a", "{}"), call("b", r#"{"x":1}"#)], Protocol::Chat),
+            result("b", "two"),
+            result("nobody", "lost"),
+            user("next"),
+        ],
+        expect![[r#"
+            {"role":"user","content":"go"}
+            {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"read","arguments":"{\"x\":1}"}}]}
+            {"role":"tool","tool_call_id":"a","content":"interrupted: the program ended before this call finished"}
+            {"role":"tool","tool_call_id":"b","content":"two"}
+            {"role":"user","content":"next"}
+        "#]],
+    );
+    check(
+        vec![
+            result("a", "before its call"),
+            assistant(vec![call("a", "not json"), call("+|", "")], Protocol::Chat),
+            result("a", ""),
+            Item::Note { note: NoteKind::Aborted, text: "aborted".into() },
+            user("next"),
+        ],
+        expect![[r#"
+            {"role":"user","content":"(The conversation continues.)"}
+            {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"_raw\":\"not json\"}"}},{"id":"_f1c320fb65ce4336","type":"function","function":{"name":"read","arguments":"{}"}}]}
+            {"role":"tool","tool_call_id":"a","content":"(no output)"}
+            {"role":"tool","tool_call_id":"_f1c320fb65ce4336","content":"interrupted: the program ended before this call finished"}
+            {"role":"user","content":[{"type":"text","text":"aborted"},{"type":"text","text":"next"}]}
+        "#]],
+    );
+}
+
+#[test]
+fn undone_items_and_summarized_items_are_left_out() {
+    use expect_test::expect;
+    let undone = || {
+        vec![
+            user("one"),
+            assistant(vec![call("a", "{}")], Protocol::Chat),
+            result("a", "out"),
+            user("two"),
+            Item::Undone { from: 2 },
+        ]
+    };
+    check(
+        [undone(), vec![user("three")]].concat(),
+        expect![[r#"
+        {"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"three"}]}
+    "#]],
+    );
+    check(
+        [undone(), vec![Item::Redone { undone: 5 }]].concat(),
+        expect![[r#"
+        {"role":"user","content":"one"}
+        {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{}"}}]}
+        {"role":"tool","tool_call_id":"a","content":"out"}
+        {"role":"user","content":"two"}
+    "#]],
+    );
+    check(
+        vec![
+            user("old"),
+            user("kept"),
+            assistant(vec![call("a", "{}")], Protocol::Chat),
+            result("a", "out"),
+            assistant(vec![call("b", "{}")], Protocol::Chat),
+            result("b", "x\ny"),
+            Item::OutputsCleared { before: 7 },
+            user("during"),
+            Item::Summary { text: "so far".into(), kept: vec![2], tail: 5 },
+            user("after"),
+        ],
+        expect![[r#"
+            {"role":"user","content":[{"type":"text","text":"so far"},{"type":"text","text":"kept"}]}
+            {"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"read","arguments":"{}"}}]}
+            {"role":"tool","tool_call_id":"b","content":"[a.txt: 2 lines, left out]"}
+            {"role":"user","content":[{"type":"text","text":"during"},{"type":"text","text":"after"}]}
+        "#]],
+    );
+}
+
+/// Checks what each protocol requires of calls and results, as a provider would.
+fn assert_paired(body: &Value, protocol: Protocol) {
+    let mut open: Vec<String> = Vec::new();
+    let mut answered = 0;
+    let mut step = |kind: &str, id: &str| match kind {
+        "call" => {
+            assert_eq!(answered, 0, "a call between results: {body}");
+            assert!(!open.contains(&id.to_string()), "an id twice: {body}");
+            open.push(id.into());
+        }
+        "result" => {
+            assert_eq!(open.get(answered).map(String::as_str), Some(id), "out of order: {body}");
+            answered += 1;
+            if answered == open.len() {
+                open.clear();
+                answered = 0;
+            }
+        }
+        _ => assert!(open.is_empty(), "unanswered calls before {kind}: {body}"),
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    match protocol {
+        Protocol::Chat => {
+            for message in body["messages"].as_array().unwrap() {
+                match message["role"].as_str().unwrap() {
+                    "tool" => step("result", &text(&message["tool_call_id"])),
+                    "assistant" => {
+                        step("message", "");
+                        for call in message["tool_calls"].as_array().into_iter().flatten() {
+                            step("call", &text(&call["id"]));
+                            let arguments = text(&call["function"]["arguments"]);
+                            let arguments: Value = serde_json::from_str(&arguments).unwrap();
+                            assert!(arguments.is_object());
+                        }
+                    }
+                    _ => step("message", ""),
+                }
+            }
+        }
+        Protocol::Responses => {
+            for item in body["input"].as_array().unwrap() {
+                match item["type"].as_str().unwrap() {
+                    "function_call" => step("call", &text(&item["call_id"])),
+                    "function_call_output" => step("result", &text(&item["call_id"])),
+                    "message" if item["role"] == "user" => step("message", ""),
+                    // Text and reasoning may stand between the calls of one response.
+                    _ => {}
+                }
+            }
+        }
+        Protocol::Messages => {
+            let mut last_role = "assistant".to_string();
+            for message in body["messages"].as_array().unwrap() {
+                let role = text(&message["role"]);
+                assert_ne!(role, last_role, "roles must alternate: {body}");
+                last_role = role;
+                let content = message["content"].as_array().unwrap();
+                assert!(!content.is_empty());
+                for block in content {
+                    match block["type"].as_str().unwrap() {
+                        "tool_use" => step("call", &text(&block["id"])),
+                        "tool_result" => step("result", &text(&block["tool_use_id"])),
+                        "text" => assert!(!text(&block["text"]).trim().is_empty()),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    assert!(open.is_empty(), "unanswered calls at the end: {body}");
+}
+
+fn any_item() -> impl Strategy<Value = Item> {
+    let id = "[ab+]{1,2}";
+    let protocol =
+        prop::sample::select(vec![Protocol::Chat, Protocol::Responses, Protocol::Messages]);
+    let block = prop_oneof![
+        "[ x]{0,2}".prop_map(Block::Text),
+        (id, prop::sample::select(vec!["{}", "", "{\"a\":1}", "[1]", "{cut"]))
+            .prop_map(|(id, arguments)| call(&id, arguments)),
+        any::<bool>().prop_map(|has_raw| Block::Reasoning {
+            text: "hm".into(),
+            raw: has_raw.then(|| serde_json::value::to_raw_value(
+                &serde_json::json!({"type": "reasoning"})
+            )
+            .unwrap()),
+        }),
+    ];
+    let message = (prop::collection::vec(block, 0..4), protocol, any::<bool>()).prop_map(
+        |(mut blocks, protocol, is_partial)| {
+            // Ids that occur twice are renamed before a message is stored.
+            let mut ids = BTreeSet::new();
+            blocks.retain(|block| match block {
+                Block::Call(call) => ids.insert(call.id.clone()),
+                Block::Text(_) | Block::Reasoning { .. } | Block::Other(_) => true,
+            });
+            let stop = StopReason::ToolUse;
+            let origin = model(protocol);
+            Item::Assistant(AssistantMessage { blocks, origin, stop, is_partial })
+        },
+    );
+    prop_oneof![
+        3 => message,
+        2 => (id, "[ x]{0,2}").prop_map(|(id, text)| result(&id, &text)),
+        1 => "[ x]{0,2}".prop_map(|text| user(&text)),
+        1 => (0u64..12, 0u64..12)
+            .prop_map(|(kept, tail)| Item::Summary { text: "so far".into(), kept: vec![kept], tail }),
+        1 => (0u64..12).prop_map(|from| Item::Undone { from }),
+        1 => (0u64..12).prop_map(|undone| Item::Redone { undone }),
+        1 => (0u64..12).prop_map(|before| Item::OutputsCleared { before }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #[test]
+    fn every_request_is_accepted(items in prop::collection::vec(any_item(), 0..12)) {
+        let entries = entries(items);
+        for protocol in [Protocol::Chat, Protocol::Responses, Protocol::Messages] {
+            assert_paired(&body(&entries, protocol), protocol);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What happens during a run, for whoever watches.
+
+use std::time::Duration;
+
+use helve_core::output::ErrorKind;
+
+use crate::reply::Usage;
+
+/// An event of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentEvent {
+    /// A request is sent. `attempt` counts from 1 for each request.
+    Request {
+        step: u32,
+        attempt: u32,
+    },
+    /// A piece of the answer. If an attempt fails, its pieces are void.
+    Text(String),
+    Reasoning(String),
+    /// A request failed and is sent again after a wait.
+    Retry {
+        attempt: u32,
+        wait: Duration,
+        reason: String,
+    },
+    /// A call begins.
+    Call {
+        id: String,
+        name: String,
+        arguments: String,
+    },
+    /// A call ended.
+    Result {
+        id: String,
+        title: String,
+        error: Option<(ErrorKind, String)>,
+    },
+    Usage(Usage),
+    /// Something a person should know.
+    Notice(String),
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TurnEnd {
+    /// The model answered.
+    Answered,
+    /// The provider failed, or the session could not be stored.
+    Failed(String),
+    /// A person said no, or nobody could be asked, and the work is not complete.
+    NotAllowed,
+    /// A limit was reached.
+    OverBudget(BudgetKind),
+    /// The model refused to answer.
+    Refused,
+    /// The model answered with nothing, twice.
+    NoAnswer,
+    /// The model made the same call again and again.
+    Loop,
+    Aborted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetKind {
+    Steps,
+    Tokens,
+    Time,
+    /// Calls were cut at the output limit too often.
+    OutputLength,
+}

@@ -1,0 +1,321 @@
+//! Sends requests to providers and reads their streams, with a deadline for every wait.
+
+use std::fmt;
+use std::future::Future;
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
+
+use helve_text::sse::{SseError, SseParser};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use reqwest::{Client, Response, Url};
+use tokio::time::{Instant, timeout};
+
+use crate::failure::{Failure, FailureKind, HttpResponse, page_title};
+use crate::item::Protocol;
+use crate::reply::{Delta, ModelReply};
+use crate::wire::{self, ReplyDecoder};
+
+/// Maximum size of an error's body in bytes.
+const MAX_ERROR_BODY: usize = 16 << 10;
+/// Maximum size of a reply that is not streamed, in bytes.
+const MAX_DOCUMENT: usize = 16 << 20;
+
+/// Where a model is reached.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    pub base_url: String,
+    pub protocol: Protocol,
+    pub key: Option<ApiKey>,
+    /// Further headers from the configuration.
+    pub headers: Vec<(String, String)>,
+    pub deadlines: Deadlines,
+}
+
+/// A key. It is never shown.
+#[derive(Clone)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into().trim().to_string())
+    }
+
+    /// Removes the key from a text.
+    fn redact(&self, text: &str) -> String {
+        if self.0.len() < 8 { text.into() } else { text.replace(&self.0, "[redacted]") }
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey")
+    }
+}
+
+/// How long each step of a request may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    pub connect: Duration,
+    /// Until the response begins. A local server reads the whole prompt first.
+    pub headers: Duration,
+    /// Between two chunks of the response.
+    pub idle: Duration,
+    /// Between two events that carry a piece of the reply.
+    pub content: Duration,
+}
+
+impl Deadlines {
+    /// The deadlines for a provider at this URL.
+    pub fn for_url(base_url: &str) -> Self {
+        let is_local = Url::parse(base_url).is_ok_and(|url| is_local(&url));
+        Self {
+            connect: Duration::from_secs(15),
+            headers: Duration::from_secs(if is_local { 600 } else { 300 }),
+            idle: Duration::from_secs(120),
+            content: Duration::from_secs(600),
+        }
+    }
+}
+
+/// Whether a URL names this machine or its network.
+fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    match address {
+        Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_private(),
+        Ok(IpAddr::V6(address)) => address.is_loopback() || address.is_unique_local(),
+        Err(_) => host == "localhost" || host.ends_with(".local"),
+    }
+}
+
+/// A client for all providers.
+#[derive(Clone, Debug)]
+pub struct ModelClient {
+    http: Client,
+}
+
+impl ModelClient {
+    pub fn new() -> Result<Self, Failure> {
+        // Fails if another part of the program has installed a provider, which is fine too.
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let http = Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(Duration::from_secs(15))
+            .user_agent(concat!("helve/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let http = http.map_err(|err| Failure::new(FailureKind::Transport, explain(err)))?;
+        Ok(Self { http })
+    }
+
+    /// Sends a request and reads the reply. `show` is given each piece of it as it arrives.
+    pub async fn send(
+        &self,
+        endpoint: &Endpoint,
+        body: Vec<u8>,
+        max_output: Option<u64>,
+        mut show: impl FnMut(Delta),
+    ) -> Result<ModelReply, Failure> {
+        let outcome = async {
+            let response = self.request(endpoint, body).await?;
+            let decoder = ReplyDecoder::new(endpoint.protocol, max_output);
+            read_reply(response, decoder, endpoint.deadlines, &mut show).await
+        };
+        outcome.await.map_err(|failure| match &endpoint.key {
+            Some(key) => Failure { message: key.redact(&failure.message), ..failure },
+            None => failure,
+        })
+    }
+
+    async fn request(&self, endpoint: &Endpoint, body: Vec<u8>) -> Result<Response, Failure> {
+        let url =
+            format!("{}{}", endpoint.base_url.trim_end_matches('/'), wire::path(endpoint.protocol));
+        let mut request = self
+            .http
+            .post(&url)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream, application/json")
+            .header(ACCEPT_ENCODING, "identity");
+        if endpoint.protocol == Protocol::Messages {
+            request = request.header("anthropic-version", "2023-06-01");
+        }
+        if let Some(ApiKey(key)) = &endpoint.key {
+            request = match endpoint.protocol {
+                Protocol::Messages => request.header("x-api-key", key),
+                Protocol::Chat | Protocol::Responses => request.bearer_auth(key),
+            };
+        }
+        for (name, value) in &endpoint.headers {
+            request = request.header(name, value);
+        }
+        let waiting = request.body(body).send();
+        let response =
+            within(endpoint.deadlines.headers, FailureKind::Idle, "an answer", waiting).await?;
+        let response =
+            response.map_err(|err| Failure::new(FailureKind::Transport, explain(err)))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(read_failure(response, endpoint.deadlines).await)
+    }
+}
+
+async fn within<T>(
+    limit: Duration,
+    kind: FailureKind,
+    what: &str,
+    waiting: impl Future<Output = T>,
+) -> Result<T, Failure> {
+    timeout(limit, waiting).await.map_err(|_| {
+        let seconds = limit.as_secs_f64();
+        Failure::new(kind, format!("the provider did not send {what} within {seconds} seconds"))
+    })
+}
+
+async fn read_failure(mut response: Response, deadlines: Deadlines) -> Failure {
+    let mut body = Vec::new();
+    while body.len() < MAX_ERROR_BODY {
+        match timeout(deadlines.idle, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+            Ok(Ok(None) | Err(_)) | Err(_) => break,
+        }
+    }
+    body.truncate(MAX_ERROR_BODY);
+    let headers = response.headers();
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    Failure::from_response(&HttpResponse {
+        status: response.status().as_u16(),
+        retry_after: header("retry-after"),
+        retry_after_ms: header("retry-after-ms"),
+        should_retry: header("x-should-retry").and_then(|value| value.parse().ok()),
+        body: &String::from_utf8_lossy(&body),
+        now: SystemTime::now(),
+    })
+}
+
+/// The form of a successful response.
+enum ReplyForm {
+    Stream,
+    Document,
+}
+
+async fn read_reply(
+    response: Response,
+    decoder: ReplyDecoder,
+    deadlines: Deadlines,
+    show: &mut impl FnMut(Delta),
+) -> Result<ModelReply, Failure> {
+    if let Some(encoding) = header(response.headers(), CONTENT_ENCODING.as_str())
+        && !encoding.eq_ignore_ascii_case("identity")
+    {
+        let message =
+            format!("the provider compressed its answer ({encoding}) although it was asked not to");
+        return Err(Failure::new(FailureKind::Protocol, message));
+    }
+    let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
+    let kind = kind.to_ascii_lowercase();
+    let form = match kind.split(';').next().unwrap_or_default().trim() {
+        "application/json" => ReplyForm::Document,
+        _ => ReplyForm::Stream,
+    };
+    if kind.starts_with("text/html") {
+        return Err(page_failure(read_document(response, deadlines).await?));
+    }
+    match form {
+        ReplyForm::Document => {
+            let mut decoder = decoder;
+            decoder.document(&read_document(response, deadlines).await?)?;
+            decoder.finish()
+        }
+        ReplyForm::Stream => read_stream(response, decoder, deadlines, show).await,
+    }
+}
+
+/// A web page instead of a reply: the address is wrong, or a gateway wants a login.
+fn page_failure(page: String) -> Failure {
+    let title = page_title(&page).unwrap_or_default();
+    let message = format!(
+        "the provider answered with a web page titled \"{title}\"; check the base URL and the key"
+    );
+    Failure::new(FailureKind::Auth, message)
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+async fn read_document(mut response: Response, deadlines: Deadlines) -> Result<String, Failure> {
+    let mut body = Vec::new();
+    loop {
+        let waiting = response.chunk();
+        match within(deadlines.idle, FailureKind::Idle, "the rest of its answer", waiting).await? {
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) => return Ok(String::from_utf8_lossy(&body).into_owned()),
+            Err(err) => return Err(Failure::new(FailureKind::Cut, explain(err))),
+        }
+        if body.len() > MAX_DOCUMENT {
+            let message = format!("the provider's answer is larger than {MAX_DOCUMENT} bytes");
+            return Err(Failure::new(FailureKind::Protocol, message));
+        }
+    }
+}
+
+async fn read_stream(
+    mut response: Response,
+    mut decoder: ReplyDecoder,
+    deadlines: Deadlines,
+    show: &mut impl FnMut(Delta),
+) -> Result<ModelReply, Failure> {
+    let mut parser = SseParser::default();
+    let (mut events, mut deltas) = (Vec::new(), Vec::new());
+    let mut last_content = Instant::now();
+    loop {
+        let left = deadlines.content.saturating_sub(last_content.elapsed());
+        let (limit, kind) = match left < deadlines.idle {
+            true => (left, FailureKind::Stalled),
+            false => (deadlines.idle, FailureKind::Idle),
+        };
+        let chunk =
+            match within(limit, kind, "the next part of its reply", response.chunk()).await? {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                Err(err) => return Err(Failure::new(FailureKind::Cut, explain(err))),
+            };
+        parser.push(&chunk, &mut events).map_err(too_long)?;
+        for event in events.drain(..) {
+            decoder.event(&event, &mut deltas)?;
+        }
+        if !deltas.is_empty() {
+            last_content = Instant::now();
+        }
+        deltas.drain(..).for_each(&mut *show);
+        if decoder.is_complete() {
+            return decoder.finish();
+        }
+    }
+    if let Some(event) = parser.finish() {
+        decoder.event(&event, &mut deltas)?;
+        deltas.drain(..).for_each(show);
+    }
+    decoder.finish()
+}
+
+fn too_long(error: SseError) -> Failure {
+    let what = match error {
+        SseError::LineTooLong => "a line",
+        SseError::EventTooLong => "an event",
+        SseError::ResponseTooLong => "a response",
+    };
+    Failure::new(FailureKind::Protocol, format!("the provider sent {what} that is too long"))
+}
+
+/// An error with its causes, without the URL, which may contain a key.
+fn explain(err: reqwest::Error) -> String {
+    let err = err.without_url();
+    let mut text = err.to_string();
+    let mut cause = std::error::Error::source(&err);
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    format!("the provider cannot be reached: {text}")
+}

@@ -1,0 +1,171 @@
+//! The transcript: a list of items to which a session only ever appends.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// An item with its position in the transcript.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    pub seq: u64,
+    pub item: Item,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Item {
+    /// A person's message.
+    User { content: Vec<MessagePart> },
+    /// A message of the model that ended properly, or that a person cut short.
+    Assistant(AssistantMessage),
+    /// The result of one call of the preceding assistant message.
+    Result(CallResult),
+    /// Something the model should know. It is added to the end of the next user message.
+    Note { note: NoteKind, text: String },
+    /// Replaces every item before `tail`, except those at the positions `kept`.
+    Summary { text: String, kept: Vec<u64>, tail: u64 },
+    /// The outputs of calls before this position are replaced by one line each.
+    OutputsCleared { before: u64 },
+    /// A person took back every item from this position on.
+    Undone { from: u64 },
+    /// A person restored what the `Undone` item at this position took back.
+    Redone { undone: u64 },
+}
+
+/// A piece of a user's message or of a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessagePart {
+    Text(String),
+    /// An image or a document, in base64.
+    Media {
+        mime: String,
+        data: String,
+        name: Option<String>,
+    },
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AssistantMessage {
+    pub blocks: Vec<Block>,
+    pub origin: ModelRef,
+    pub stop: StopReason,
+    /// A person stopped the stream: only the text is sent back.
+    pub is_partial: bool,
+}
+
+impl AssistantMessage {
+    /// The calls that must be answered.
+    pub fn calls(&self) -> impl Iterator<Item = &CallBlock> {
+        self.blocks.iter().filter(|_| !self.is_partial).filter_map(|block| match block {
+            Block::Call(call) => Some(call),
+            Block::Text(_) | Block::Reasoning { .. } | Block::Other(_) => None,
+        })
+    }
+
+    pub fn text(&self) -> String {
+        let texts = self.blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.as_str()),
+            Block::Call(_) | Block::Reasoning { .. } | Block::Other(_) => None,
+        });
+        texts.collect()
+    }
+}
+
+/// Why a reply ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    EndTurn,
+    ToolUse,
+    /// The limit of output tokens was reached.
+    Length,
+    /// The context window was full.
+    ContextFull,
+    Refused,
+    /// The provider paused; the same transcript must be sent again.
+    Paused,
+    Other(String),
+}
+
+/// A model at a provider, reached by a protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ModelRef {
+    pub provider: String,
+    pub model: String,
+    pub protocol: Protocol,
+}
+
+/// How a provider is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// OpenAI's Chat Completions, which most servers understand.
+    Chat,
+    /// OpenAI's Responses.
+    Responses,
+    /// Anthropic's Messages.
+    Messages,
+}
+
+/// A block of a model's message.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Block {
+    Text(String),
+    /// What the model thought. `raw` is sent back unchanged to the same model, and never to another one.
+    Reasoning {
+        text: String,
+        raw: Option<Box<RawValue>>,
+    },
+    Call(CallBlock),
+    /// A block that Helve does not know. It is sent back unchanged to the same model.
+    Other(Box<RawValue>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallBlock {
+    pub id: String,
+    pub name: String,
+    /// The arguments as received: JSON for [`CallForm::Json`], any text for [`CallForm::Text`].
+    pub arguments: String,
+    pub form: CallForm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallForm {
+    Json,
+    /// The input is raw text, not JSON.
+    Text,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// The id of the call.
+    pub call: String,
+    /// A short title for a person, such as the path.
+    pub title: String,
+    pub content: Vec<MessagePart>,
+    pub is_error: bool,
+    /// Where the full output was saved.
+    pub saved: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteKind {
+    /// The working folder, the platform and the date.
+    Environment,
+    /// The person aborted the previous turn.
+    Aborted,
+    /// How much of a budget is left.
+    Budget,
+    /// Another agent, or another mode, takes over.
+    AgentSwitched,
+    /// A file that was shown has changed since.
+    FilesChanged,
+    /// A process or a sub-agent finished.
+    Finished,
+    /// The previous answer cannot be used as it is.
+    Correction,
+}

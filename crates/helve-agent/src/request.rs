@@ -1,0 +1,127 @@
+//! What a model is asked, independent of the protocol. Built from a transcript by [`crate::compose`].
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::item::{CallForm, ModelRef};
+
+/// One request to a model. The same request always gives the same bytes.
+#[derive(Clone, Debug)]
+pub struct ModelRequest<'a> {
+    pub model: &'a ModelRef,
+    /// The system prompt, in blocks.
+    pub system: &'a [String],
+    /// Sorted by name.
+    pub tools: &'a [ToolDefinition],
+    pub messages: Vec<Message<'a>>,
+    pub tool_choice: ToolChoice,
+    pub settings: &'a ModelSettings,
+    /// The form of the final answer, if it must be JSON.
+    pub output_schema: Option<&'a RawValue>,
+    /// Identifies the session, so that a provider can reuse its cache.
+    pub cache_key: &'a str,
+}
+
+/// A tool as a model sees it.
+#[derive(Clone, Debug)]
+pub struct ToolDefinition {
+    pub name: String,
+    pub about: String,
+    pub input: ToolInput,
+}
+
+#[derive(Clone, Debug)]
+pub enum ToolInput {
+    /// An object with this JSON schema.
+    Json(Box<RawValue>),
+    /// Text that follows a grammar in Lark's notation. Where only objects are possible, the text is put into `field`.
+    Text { grammar: String, field: String, about: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    Auto,
+    /// Tools stay listed but must not be called.
+    None,
+}
+
+/// Settings of a model that are the same for every request of a session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelSettings {
+    pub max_output: Option<u64>,
+    /// How much the model should think, in the provider's words: `low`, `medium`, `high`.
+    pub effort: Option<String>,
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub quirks: Quirks,
+}
+
+/// What a server understands beyond or below its protocol.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quirks {
+    /// Whether this is OpenAI itself, which accepts fields that other servers reject.
+    pub is_openai: bool,
+    /// Fields that the server rejected before.
+    pub without_fields: Vec<String>,
+    /// Whether every assistant message with calls must carry `reasoning_content`, even an empty one.
+    pub requires_reasoning: bool,
+    /// Whether an assistant message without text must have an empty string instead of `null`.
+    pub requires_content: bool,
+    /// Whether the model can see images.
+    pub takes_images: bool,
+    /// Whether the model can read PDF documents.
+    pub takes_documents: bool,
+    /// Whether the prompt is cached where it is marked, as Claude does behind a proxy.
+    pub takes_cache_marks: bool,
+}
+
+impl Quirks {
+    pub fn allows(&self, field: &str) -> bool {
+        !self.without_fields.iter().any(|without| without == field)
+    }
+}
+
+/// A message of a request. Messages of the same role never follow one another, and results directly follow their calls.
+#[derive(Clone, Debug)]
+pub enum Message<'a> {
+    User(Vec<InputPart<'a>>),
+    Assistant(Vec<AssistantPart<'a>>),
+    /// The results of all calls of the preceding message, in the order of the calls.
+    Results(Vec<ResultPart<'a>>),
+}
+
+#[derive(Clone, Debug)]
+pub enum InputPart<'a> {
+    Text(Cow<'a, str>),
+    Media { mime: &'a str, data: &'a str, name: Option<&'a str> },
+}
+
+#[derive(Clone, Debug)]
+pub enum AssistantPart<'a> {
+    Text(&'a str),
+    /// Reasoning of the same model, in the provider's own form.
+    Reasoning(&'a RawValue),
+    Call(CallPart<'a>),
+    /// A block of the same model that Helve does not know.
+    Other(&'a RawValue),
+}
+
+#[derive(Clone, Debug)]
+pub struct CallPart<'a> {
+    /// An id that the protocol accepts.
+    pub id: Cow<'a, str>,
+    pub name: Cow<'a, str>,
+    /// A JSON object, unless the call takes text.
+    pub arguments: Cow<'a, str>,
+    /// [`CallForm::Text`] only in [`Protocol::Responses`](crate::item::Protocol::Responses).
+    pub form: CallForm,
+}
+
+#[derive(Clone, Debug)]
+pub struct ResultPart<'a> {
+    pub call: Cow<'a, str>,
+    pub form: CallForm,
+    pub content: Vec<InputPart<'a>>,
+    pub is_error: bool,
+}

@@ -1,0 +1,63 @@
+//! How long to wait before a request is sent again.
+
+use std::time::Duration;
+
+use crate::failure::{Failure, FailureKind};
+
+/// How often a request is sent again.
+pub const MAX_RETRIES: u32 = 5;
+/// How long all waits of one turn may take.
+pub const MAX_TURN_WAIT: Duration = Duration::from_secs(15 * 60);
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// The longest wait that a server may ask for.
+const MAX_SERVER_WAIT: Duration = Duration::from_secs(120);
+
+/// Returns how long to wait before attempt number `retry` (from 1), or `None` if it would not help.
+///
+/// `jitter` is between 0 and 1 and spreads the requests of many clients.
+pub fn wait_before(retry: u32, failure: &Failure, jitter: f64) -> Option<Duration> {
+    if !failure.kind.is_retriable() || retry > MAX_RETRIES {
+        return None;
+    }
+    if let Some(asked) = failure.retry_after {
+        return (asked <= MAX_SERVER_WAIT).then_some(asked);
+    }
+    let doubled = FIRST_WAIT.saturating_mul(1 << retry.saturating_sub(1).min(16)).min(MAX_WAIT);
+    Some(doubled.mul_f64(0.8 + 0.4 * jitter.clamp(0.0, 1.0)))
+}
+
+/// Whether a failure says how long to wait, but longer than is reasonable.
+pub fn waits_too_long(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Quota
+        || failure.retry_after.is_some_and(|asked| asked > MAX_SERVER_WAIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: FailureKind, retry_after: Option<u64>, expected: [Option<f64>; 6]) {
+        let retry_after = retry_after.map(Duration::from_secs);
+        let failure = Failure { retry_after, ..Failure::new(kind, "") };
+        let waits = [1, 2, 3, 4, 5, 6].map(|retry| wait_before(retry, &failure, 0.5));
+        assert_eq!(waits.map(|wait| wait.map(|wait| wait.as_secs_f64())), expected);
+    }
+
+    #[test]
+    fn waits_double_up_to_a_limit() {
+        check(
+            FailureKind::Server,
+            None,
+            [Some(1.0), Some(2.0), Some(4.0), Some(8.0), Some(16.0), None],
+        );
+        check(
+            FailureKind::Cut,
+            Some(3),
+            [Some(3.0), Some(3.0), Some(3.0), Some(3.0), Some(3.0), None],
+        );
+        check(FailureKind::RateLimited, Some(121), [None; 6]);
+        check(FailureKind::Auth, None, [None; 6]);
+    }
+}

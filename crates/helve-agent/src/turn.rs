@@ -1,0 +1,428 @@
+//! One turn: from a person's message to the model's answer, with every call in between.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::BoxFuture;
+use helve_core::call::ToolCall;
+use helve_core::engine::Engine;
+use helve_core::input::Input;
+use helve_core::output::{Content, ErrorKind, ToolError};
+use helve_core::registry::ToolSet;
+use helve_core::session::Session;
+use helve_core::store::StoreError;
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::calls::{RepeatDetector, ensure_unique_ids};
+use crate::event::{AgentEvent, BudgetKind, TurnEnd};
+use crate::http::ModelClient;
+use crate::item::StopReason;
+use crate::item::{
+    AssistantMessage, Block, CallBlock, CallForm, CallResult, Item, MessagePart, NoteKind,
+};
+use crate::model::ActiveModel;
+use crate::reply::{ModelReply, Usage};
+use crate::transcript::Transcript;
+
+mod exchange;
+
+/// How often a paused reply is continued.
+const MAX_PAUSES: u32 = 5;
+/// How many replies in a row may be cut in the middle of a call.
+const MAX_CUT_CALLS: u32 = 3;
+
+/// What a turn needs.
+pub struct Turn<'a> {
+    pub engine: &'a Arc<Engine>,
+    pub session: &'a Arc<Session>,
+    pub tools: ToolSet,
+    pub model: &'a mut ActiveModel,
+    pub client: &'a ModelClient,
+    pub system: &'a [String],
+    pub transcript: &'a mut Transcript,
+    pub limits: TurnLimits,
+    pub inbox: &'a Inbox,
+    /// Whether the transcript may be summarized when it does not fit.
+    pub compaction: Compaction,
+    /// Describes what a summary must not lose: the list of things to do, changed files, running programs.
+    pub state: &'a dyn SessionState,
+    /// The form that the answer must have.
+    pub output_schema: Option<&'a RawValue>,
+    pub emit: &'a (dyn Fn(AgentEvent) + Send + Sync),
+    pub cancel: CancellationToken,
+}
+
+/// What a turn may use up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TurnLimits {
+    pub steps: Option<u32>,
+    pub tokens: Option<u64>,
+    pub time: Option<Duration>,
+}
+
+/// Whether a transcript may be made smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compaction {
+    Automatic,
+    Off,
+}
+
+/// What is known about a session besides its transcript.
+pub trait SessionState: Send + Sync {
+    /// A text for the model. It follows the summary of a transcript.
+    fn describe(&self) -> BoxFuture<'_, String>;
+}
+
+/// Messages that a person sends during a turn.
+#[derive(Debug, Default)]
+pub struct Inbox(Mutex<Vec<String>>);
+
+impl Inbox {
+    /// Adds a message, which the model sees before its next reply.
+    pub fn steer(&self, text: impl Into<String>) {
+        self.0.lock().push(text.into());
+    }
+
+    /// Takes all messages.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
+/// What happened so far in a turn.
+struct Progress {
+    step: u32,
+    usage: Usage,
+    started: Instant,
+    waited: Duration,
+    /// The size of the transcript at this position, as the provider counted it.
+    counted: Option<(u64, u64)>,
+    /// The step before which the transcript was last made smaller.
+    compacted_before: Option<u32>,
+    repeats: RepeatDetector,
+    was_warned_of_loop: bool,
+    cut_calls: u32,
+    pauses: u32,
+    was_asked_to_go_on: bool,
+    was_asked_to_answer: bool,
+    /// Calls that were refused because nobody could be asked, or because a person said no.
+    refused_calls: u32,
+}
+
+/// What follows a reply.
+enum Next {
+    Continue,
+    End(TurnEnd),
+}
+
+impl Turn<'_> {
+    /// Runs the turn. Everything that happened is in the transcript, however it ends.
+    pub async fn run(mut self, prompt: Vec<MessagePart>) -> (TurnEnd, Usage) {
+        let mut progress = Progress {
+            step: 0,
+            usage: Usage::default(),
+            started: Instant::now(),
+            waited: Duration::ZERO,
+            counted: None,
+            compacted_before: None,
+            repeats: RepeatDetector::default(),
+            was_warned_of_loop: false,
+            cut_calls: 0,
+            pauses: 0,
+            was_asked_to_go_on: false,
+            was_asked_to_answer: false,
+            refused_calls: 0,
+        };
+        let end = match self.steps(prompt, &mut progress).await {
+            Ok(end) => end,
+            Err(err) => TurnEnd::Failed(format!("the session cannot be stored: {err}")),
+        };
+        (end, progress.usage)
+    }
+
+    async fn steps(
+        &mut self,
+        prompt: Vec<MessagePart>,
+        progress: &mut Progress,
+    ) -> Result<TurnEnd, StoreError> {
+        self.transcript.append(vec![Item::User { content: prompt }]).await?;
+        loop {
+            let steering = self.inbox.take();
+            if !steering.is_empty() {
+                progress.step = 0;
+                let message = |text| Item::User { content: vec![MessagePart::Text(text)] };
+                self.transcript.append(steering.into_iter().map(message).collect()).await?;
+            }
+            if let Some(kind) = self.exhausted(progress) {
+                return Ok(TurnEnd::OverBudget(kind));
+            }
+            progress.step += 1;
+            let is_last = self.limits.steps == Some(progress.step);
+            if is_last {
+                self.note(NoteKind::Budget, "This is the last step. Answer now, without calls.")
+                    .await?;
+            }
+            let reply = match self.ask_model(progress, is_last).await? {
+                Ok(reply) => reply,
+                Err(end) => return Ok(end),
+            };
+            match self.handle(reply, progress, is_last).await? {
+                Next::Continue => {}
+                Next::End(end) => return Ok(end),
+            }
+        }
+    }
+
+    fn exhausted(&self, progress: &Progress) -> Option<BudgetKind> {
+        let is_over = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
+        if self.limits.steps.is_some_and(|limit| progress.step >= limit) {
+            return Some(BudgetKind::Steps);
+        }
+        if is_over(self.limits.tokens, progress.usage.total()) {
+            return Some(BudgetKind::Tokens);
+        }
+        self.limits
+            .time
+            .filter(|limit| progress.started.elapsed() >= *limit)
+            .map(|_| BudgetKind::Time)
+    }
+
+    async fn note(&mut self, note: NoteKind, text: &str) -> Result<(), StoreError> {
+        self.transcript.append(vec![Item::Note { note, text: text.into() }]).await
+    }
+
+    /// Stores the text that had arrived when the person aborted.
+    async fn store_partial(&mut self, text: String) -> Result<(), StoreError> {
+        let mut items = Vec::new();
+        if !text.trim().is_empty() {
+            items.push(self.assistant(vec![Block::Text(text)], StopReason::EndTurn, true));
+        }
+        let text = "The user aborted the previous turn.".into();
+        items.push(Item::Note { note: NoteKind::Aborted, text });
+        self.transcript.append(items).await
+    }
+
+    fn assistant(&self, blocks: Vec<Block>, stop: StopReason, is_partial: bool) -> Item {
+        let origin = self.model.model.clone();
+        Item::Assistant(AssistantMessage { blocks, origin, stop, is_partial })
+    }
+
+    async fn handle(
+        &mut self,
+        mut reply: ModelReply,
+        progress: &mut Progress,
+        is_last: bool,
+    ) -> Result<Next, StoreError> {
+        if let Some(usage) = reply.usage {
+            progress.usage = progress.usage.plus(&usage);
+            (self.emit)(AgentEvent::Usage(usage));
+        }
+        ensure_unique_ids(&mut reply.blocks);
+        if let Some(usage) = reply.usage {
+            let last = self.transcript.entries().last().map_or(0, |entry| entry.seq);
+            progress.counted = Some((usage.total(), last));
+        }
+        let stop = reply.stop.clone();
+        let calls: Vec<CallBlock> = reply.calls().cloned().collect();
+        let has_text = reply.has_text();
+        if stop == StopReason::EndTurn && !has_text && calls.is_empty() {
+            return self.handle_silence(progress).await;
+        }
+        self.transcript.append(vec![self.assistant(reply.blocks, stop.clone(), false)]).await?;
+        match stop {
+            StopReason::Refused => Ok(Next::End(TurnEnd::Refused)),
+            StopReason::Paused => {
+                progress.pauses += 1;
+                let is_over = progress.pauses > MAX_PAUSES;
+                Ok(if is_over { Next::End(TurnEnd::NoAnswer) } else { Next::Continue })
+            }
+            StopReason::Length | StopReason::ContextFull => self.handle_cut(calls, progress).await,
+            StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_)
+                if calls.is_empty() =>
+            {
+                Ok(self.handle_answer(progress, is_last))
+            }
+            StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_) => {
+                self.run_calls(calls, progress, is_last).await
+            }
+        }
+    }
+
+    /// The model sent neither text nor a call.
+    async fn handle_silence(&mut self, progress: &mut Progress) -> Result<Next, StoreError> {
+        if std::mem::replace(&mut progress.was_asked_to_answer, true) {
+            return Ok(Next::End(TurnEnd::NoAnswer));
+        }
+        let text = "Your previous reply was empty. Answer, or make a call.";
+        self.note(NoteKind::Correction, text).await?;
+        Ok(Next::Continue)
+    }
+
+    fn handle_answer(&self, progress: &Progress, is_last: bool) -> Next {
+        if !self.inbox.0.lock().is_empty() {
+            return Next::Continue;
+        }
+        Next::End(match (progress.refused_calls > 0, is_last) {
+            (true, _) => TurnEnd::NotAllowed,
+            (false, true) => TurnEnd::OverBudget(BudgetKind::Steps),
+            (false, false) => TurnEnd::Answered,
+        })
+    }
+
+    /// The reply was cut at the output limit. None of its calls is run.
+    async fn handle_cut(
+        &mut self,
+        calls: Vec<CallBlock>,
+        progress: &mut Progress,
+    ) -> Result<Next, StoreError> {
+        if calls.is_empty() {
+            if std::mem::replace(&mut progress.was_asked_to_go_on, true) {
+                return Ok(Next::End(TurnEnd::OverBudget(BudgetKind::OutputLength)));
+            }
+            let text = "Your reply was cut at the output limit. Go on where it stopped.";
+            self.note(NoteKind::Correction, text).await?;
+            return Ok(Next::Continue);
+        }
+        progress.cut_calls += 1;
+        let text = "Not run: the reply was cut at the output limit, so the arguments may be incomplete. \
+                    Make the change in smaller pieces.";
+        let results = calls.iter().map(|call| Item::Result(error_result(call, text))).collect();
+        self.transcript.append(results).await?;
+        Ok(match progress.cut_calls >= MAX_CUT_CALLS {
+            true => Next::End(TurnEnd::OverBudget(BudgetKind::OutputLength)),
+            false => Next::Continue,
+        })
+    }
+
+    async fn run_calls(
+        &mut self,
+        calls: Vec<CallBlock>,
+        progress: &mut Progress,
+        is_last: bool,
+    ) -> Result<Next, StoreError> {
+        if is_last {
+            let text = "Not run: no more calls are possible in this turn.";
+            let results = calls.iter().map(|call| Item::Result(error_result(call, text))).collect();
+            self.transcript.append(results).await?;
+            return Ok(Next::End(TurnEnd::OverBudget(BudgetKind::Steps)));
+        }
+        let repeated = calls.iter().filter(|call| progress.repeats.is_repeated(call)).count();
+        if repeated > 0 {
+            return self.handle_repeats(&calls, progress).await;
+        }
+        for call in &calls {
+            (self.emit)(AgentEvent::Call {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+            });
+        }
+        let tool_calls = calls.iter().map(tool_call).collect();
+        let cancel = self.cancel.child_token();
+        let results = self.engine.call_all(self.session, &self.tools, tool_calls, cancel).await;
+        let mut items = Vec::new();
+        let mut was_rejected = false;
+        for (call, result) in calls.iter().zip(results) {
+            let error = result.outcome.as_ref().err();
+            was_rejected |= error.is_some_and(|error| error.kind == ErrorKind::Rejected);
+            let is_refused = |error: &ToolError| {
+                matches!(error.kind, ErrorKind::Rejected | ErrorKind::Unanswered)
+            };
+            progress.refused_calls += u32::from(error.is_some_and(is_refused));
+            let item = call_result(call, result.outcome);
+            (self.emit)(AgentEvent::Result {
+                id: call.id.clone(),
+                title: item.title.clone(),
+                error: item.error.clone(),
+            });
+            items.push(Item::Result(item.result));
+        }
+        self.transcript.append(items).await?;
+        if self.cancel.is_cancelled() {
+            self.note(NoteKind::Aborted, "The user aborted the previous turn.").await?;
+            return Ok(Next::End(TurnEnd::Aborted));
+        }
+        Ok(if was_rejected { Next::End(TurnEnd::NotAllowed) } else { Next::Continue })
+    }
+
+    /// The model repeats a call. It is told so once; the second time the turn ends.
+    async fn handle_repeats(
+        &mut self,
+        calls: &[CallBlock],
+        progress: &mut Progress,
+    ) -> Result<Next, StoreError> {
+        let text = "Not run: this call was already made several times with the same arguments. \
+                    Use the earlier results, or try something else.";
+        let results = calls.iter().map(|call| Item::Result(error_result(call, text))).collect();
+        self.transcript.append(results).await?;
+        let was_warned = std::mem::replace(&mut progress.was_warned_of_loop, true);
+        Ok(if was_warned { Next::End(TurnEnd::Loop) } else { Next::Continue })
+    }
+}
+
+fn tool_call(call: &CallBlock) -> ToolCall {
+    let input = match call.form {
+        CallForm::Json if call.arguments.trim().is_empty() => Input::Raw("{}".into()),
+        CallForm::Json => Input::Raw(call.arguments.clone()),
+        CallForm::Text => Input::Text(call.arguments.clone()),
+    };
+    ToolCall { id: call.id.clone(), ..ToolCall::new(call.name.clone(), input) }
+}
+
+fn error_result(call: &CallBlock, text: &str) -> CallResult {
+    CallResult {
+        call: call.id.clone(),
+        title: call.name.clone(),
+        content: vec![MessagePart::Text(text.into())],
+        is_error: true,
+        saved: None,
+    }
+}
+
+/// A result, and what is shown of it.
+struct ShownResult {
+    result: CallResult,
+    title: String,
+    error: Option<(ErrorKind, String)>,
+}
+
+fn call_result(
+    call: &CallBlock,
+    outcome: Result<helve_core::output::ToolOutput, ToolError>,
+) -> ShownResult {
+    match outcome {
+        Ok(output) => {
+            let title = if output.title.is_empty() { call.name.clone() } else { output.title };
+            let saved = output.saved.map(|saved| saved.path.to_string_lossy().into_owned());
+            let content = output.content.into_iter().map(message_part).collect();
+            let result = CallResult {
+                call: call.id.clone(),
+                title: title.clone(),
+                content,
+                is_error: false,
+                saved,
+            };
+            ShownResult { result, title, error: None }
+        }
+        Err(error) => {
+            let text = error.full_message();
+            let result = error_result(call, &text);
+            ShownResult { result, title: call.name.clone(), error: Some((error.kind, text)) }
+        }
+    }
+}
+
+fn message_part(content: Content) -> MessagePart {
+    match content {
+        Content::Text(text) => MessagePart::Text(text),
+        Content::Media { mime, data } => MessagePart::Media {
+            mime,
+            data: base64::Engine::encode(&base64::engine::general_purpose::STANDARD, data),
+            name: None,
+        },
+        Content::Link { uri, name } => MessagePart::Text(format!("{name}: {uri}")),
+    }
+}

@@ -1,0 +1,287 @@
+//! One exchange with the model: a request, its retries, and what is done when the transcript does not fit.
+
+use std::collections::BTreeMap;
+
+use helve_core::store::StoreError;
+use parking_lot::Mutex;
+
+use super::{Compaction, Progress, Turn};
+use crate::compact;
+use crate::compose::{self, Target};
+use crate::event::{AgentEvent, TurnEnd};
+use crate::failure::{Failure, FailureKind};
+use crate::item::Item;
+use crate::item::StopReason;
+use crate::model::{estimate_tokens, tool_definitions};
+use crate::reply::{Delta, ModelReply};
+use crate::request::{InputPart, Message, ModelRequest, ToolChoice};
+use crate::retry;
+use crate::wire;
+
+/// Fields of a request that it also works without. A server that rejects one gets no more of it.
+const OPTIONAL_FIELDS: [&str; 11] = [
+    "stream_options",
+    "reasoning_effort",
+    "reasoning",
+    "include",
+    "prompt_cache_key",
+    "parallel_tool_calls",
+    "temperature",
+    "top_p",
+    "response_format",
+    "thinking",
+    "effort",
+];
+/// How often a transcript is made smaller for one request.
+const MAX_COMPACTIONS: u32 = 2;
+/// The share of the context window that is kept free at least.
+const FREE_SHARE: f64 = 0.08;
+/// If clearing outputs frees less than this share of the window, a summary follows.
+const CLEARING_IS_ENOUGH: f64 = 0.25;
+/// Tokens that are kept free for the end of the output when its limit is lowered.
+const OUTPUT_MARGIN: u64 = 1_024;
+
+/// What is done after an attempt failed.
+enum Remedy {
+    /// Send the next attempt at once.
+    Again,
+    End(TurnEnd),
+}
+
+impl Turn<'_> {
+    /// Sends a request until it succeeds, cannot succeed, or the person aborts.
+    pub(super) async fn ask_model(
+        &mut self,
+        progress: &mut Progress,
+        is_last: bool,
+    ) -> Result<Result<ModelReply, TurnEnd>, StoreError> {
+        if self.compaction == Compaction::Automatic
+            && self.context_tokens(progress) >= self.context_limit()
+            && progress.compacted_before.is_none_or(|step| step < progress.step)
+            && let Err(end) = self.compact(progress, true).await?
+        {
+            return Ok(Err(end));
+        }
+        let (mut attempt, mut compactions) = (1, 0);
+        loop {
+            (self.emit)(AgentEvent::Request { step: progress.step, attempt });
+            let failure = match self.attempt(is_last).await? {
+                Some(Ok(reply)) => return Ok(Ok(reply)),
+                Some(Err(failure)) => failure,
+                None => return Ok(Err(TurnEnd::Aborted)),
+            };
+            if self.drop_rejected_field(&failure) {
+                continue;
+            }
+            if matches!(failure.kind, FailureKind::Overflow | FailureKind::TooLarge) {
+                compactions += 1;
+                match self.make_room(&failure, compactions, progress).await? {
+                    Remedy::Again => continue,
+                    Remedy::End(end) => return Ok(Err(end)),
+                }
+            }
+            match self.wait_for_retry(attempt, &failure, progress).await {
+                Some(true) => attempt += 1,
+                Some(false) => return Ok(Err(TurnEnd::Aborted)),
+                None => return Ok(Err(TurnEnd::Failed(failure.message))),
+            }
+        }
+    }
+
+    /// Sends one request. `None` if the person aborted; the text so far is stored then.
+    async fn attempt(
+        &mut self,
+        is_last: bool,
+    ) -> Result<Option<Result<ModelReply, Failure>>, StoreError> {
+        let body = self.body(is_last);
+        let text = Mutex::new(String::new());
+        let show = |delta: Delta| match delta {
+            Delta::Text(more) => {
+                text.lock().push_str(&more);
+                (self.emit)(AgentEvent::Text(more));
+            }
+            Delta::Reasoning(more) => (self.emit)(AgentEvent::Reasoning(more)),
+            Delta::Call { .. } | Delta::Arguments(_) | Delta::Alive => {}
+        };
+        let max_output = self.model.settings.max_output;
+        let sending = self.client.send(&self.model.endpoint, body, max_output, show);
+        tokio::select! {
+            outcome = sending => Ok(Some(outcome)),
+            () = self.cancel.cancelled() => {
+                self.store_partial(text.into_inner()).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Waits before the next attempt. Returns false if the person aborted, `None` if there is no next attempt.
+    async fn wait_for_retry(
+        &self,
+        attempt: u32,
+        failure: &Failure,
+        progress: &mut Progress,
+    ) -> Option<bool> {
+        let wait = retry::wait_before(attempt, failure, fastrand::f64())?;
+        progress.waited += wait;
+        if progress.waited > retry::MAX_TURN_WAIT {
+            return None;
+        }
+        let reason = failure.message.clone();
+        (self.emit)(AgentEvent::Retry { attempt: attempt + 1, wait, reason });
+        tokio::select! {
+            () = tokio::time::sleep(wait) => Some(true),
+            () = self.cancel.cancelled() => Some(false),
+        }
+    }
+
+    /// If the server rejects an optional field by name, it is left out from now on.
+    fn drop_rejected_field(&mut self, failure: &Failure) -> bool {
+        if failure.kind != FailureKind::BadRequest {
+            return false;
+        }
+        let quirks = &mut self.model.settings.quirks;
+        let is_named = |field: &&&str| failure.message.contains(**field) && quirks.allows(field);
+        let Some(field) = OPTIONAL_FIELDS.iter().find(is_named) else { return false };
+        quirks.without_fields.push(field.to_string());
+        true
+    }
+
+    fn body(&self, is_last: bool) -> Vec<u8> {
+        let tools = tool_definitions(&self.tools);
+        let interrupted = BTreeMap::new();
+        let target = Target {
+            model: &self.model.model,
+            quirks: &self.model.settings.quirks,
+            tools: &tools,
+            interrupted: &interrupted,
+        };
+        wire::body(&ModelRequest {
+            model: &self.model.model,
+            system: self.system,
+            tools: &tools,
+            messages: compose::messages(self.transcript.entries(), &target),
+            tool_choice: if is_last { ToolChoice::None } else { ToolChoice::Auto },
+            settings: &self.model.settings,
+            output_schema: self.output_schema,
+            cache_key: &self.session.id,
+        })
+    }
+
+    /// The size of the next request: what the provider counted last, and an estimate of what was added since.
+    fn context_tokens(&self, progress: &Progress) -> u64 {
+        let entries = self.transcript.entries();
+        let (counted, up_to) = progress.counted.unwrap_or_else(|| {
+            let system: u64 = self.system.iter().map(|text| estimate_tokens(text)).sum();
+            (system, 0)
+        });
+        let visible = compose::visible(entries);
+        let newer = visible.iter().filter(|entry| entry.seq > up_to);
+        newer.fold(counted, |sum, entry| sum.saturating_add(compact::item_tokens(&entry.item)))
+    }
+
+    fn context_limit(&self) -> u64 {
+        let window = self.model.window;
+        let free = (window as f64 * FREE_SHARE) as u64;
+        window.saturating_sub(self.model.settings.max_output.unwrap_or(0).max(free))
+    }
+
+    /// The provider says that the request is too large.
+    async fn make_room(
+        &mut self,
+        failure: &Failure,
+        compactions: u32,
+        progress: &mut Progress,
+    ) -> Result<Remedy, StoreError> {
+        let hint = failure.overflow;
+        if let Some(window) = hint.and_then(|hint| hint.window) {
+            self.model.window = window;
+        }
+        if let Some(input) = hint.and_then(|hint| hint.input_that_fits) {
+            let room = self.model.window.saturating_sub(input + OUTPUT_MARGIN);
+            if room >= OUTPUT_MARGIN && Some(room) < self.model.settings.max_output {
+                self.model.settings.max_output = Some(room);
+                return Ok(Remedy::Again);
+            }
+        }
+        if self.compaction == Compaction::Off || compactions > MAX_COMPACTIONS {
+            let message = format!(
+                "the conversation does not fit into the model's context window: {}; begin a new session, or use a \
+                 model with a larger window",
+                failure.message
+            );
+            return Ok(Remedy::End(TurnEnd::Failed(message)));
+        }
+        Ok(match self.compact(progress, compactions == 1).await? {
+            Ok(()) => Remedy::Again,
+            Err(end) => Remedy::End(end),
+        })
+    }
+
+    /// Makes the transcript smaller.
+    async fn compact(
+        &mut self,
+        progress: &mut Progress,
+        with_tail: bool,
+    ) -> Result<Result<(), TurnEnd>, StoreError> {
+        progress.compacted_before = Some(progress.step);
+        progress.counted = None;
+        if with_tail && let Some((item, saved)) = compact::clear_outputs(self.transcript.entries())
+        {
+            self.transcript.append(vec![item]).await?;
+            let is_enough = saved as f64 >= self.model.window as f64 * CLEARING_IS_ENOUGH;
+            if is_enough {
+                (self.emit)(AgentEvent::Notice("Old outputs are left out from now on.".into()));
+                return Ok(Ok(()));
+            }
+        }
+        let Some(plan) = compact::plan_summary(self.transcript.entries(), with_tail) else {
+            let message = "the prompt alone does not fit into the model's context window";
+            return Ok(Err(TurnEnd::Failed(message.into())));
+        };
+        (self.emit)(AgentEvent::Notice("The conversation is being summarized.".into()));
+        let summary = match self.summarize(&plan.text).await {
+            Some(Ok(summary)) => summary,
+            Some(Err(message)) => return Ok(Err(TurnEnd::Failed(message))),
+            None => return Ok(Err(TurnEnd::Aborted)),
+        };
+        let state = self.state.describe().await;
+        let text = format!("Summary of the conversation so far:\n{summary}\n\n{state}");
+        let text = text.trim_end().to_string();
+        self.transcript
+            .append(vec![Item::Summary { text, kept: plan.kept, tail: plan.tail }])
+            .await?;
+        Ok(Ok(()))
+    }
+
+    /// Has the model write a summary, with one more try. `None` if the person aborted.
+    async fn summarize(&self, conversation: &str) -> Option<Result<String, String>> {
+        let text = format!("{conversation}\n{}", compact::INSTRUCTION);
+        let body = wire::body(&ModelRequest {
+            model: &self.model.model,
+            system: self.system,
+            tools: &[],
+            messages: vec![Message::User(vec![InputPart::Text(text.into())])],
+            tool_choice: ToolChoice::None,
+            settings: &self.model.settings,
+            output_schema: None,
+            cache_key: &self.session.id,
+        });
+        let mut last = String::new();
+        for _ in 0..2 {
+            let max_output = self.model.settings.max_output;
+            let sending = self.client.send(&self.model.endpoint, body.clone(), max_output, |_| {});
+            let outcome = tokio::select! {
+                outcome = sending => outcome,
+                () = self.cancel.cancelled() => return None,
+            };
+            match outcome {
+                Ok(reply) if reply.stop == StopReason::EndTurn && reply.has_text() => {
+                    return Some(Ok(reply.text()));
+                }
+                Ok(_) => last = "the model did not write a summary".into(),
+                Err(failure) => last = failure.message,
+            }
+        }
+        Some(Err(format!("the conversation is too long, and summarizing it failed: {last}")))
+    }
+}

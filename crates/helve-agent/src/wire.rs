@@ -1,0 +1,90 @@
+//! The protocols by which models are reached. Pure: a request becomes bytes, events become a reply.
+
+use helve_text::sse::SseEvent;
+
+use crate::failure::Failure;
+use crate::item::Protocol;
+use crate::reply::{Delta, ModelReply};
+use crate::request::ModelRequest;
+
+mod chat;
+mod json;
+mod messages;
+mod responses;
+#[cfg(test)]
+mod tests;
+
+/// The path below a provider's base URL.
+pub fn path(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Chat => "/chat/completions",
+        Protocol::Responses => "/responses",
+        Protocol::Messages => "/v1/messages",
+    }
+}
+
+/// The body of a request, as JSON.
+pub fn body(request: &ModelRequest<'_>) -> Vec<u8> {
+    let body = match request.model.protocol {
+        Protocol::Chat => serde_json::to_vec(&chat::body(request)),
+        Protocol::Responses => serde_json::to_vec(&responses::body(request)),
+        Protocol::Messages => serde_json::to_vec(&messages::body(request)),
+    };
+    // Bodies consist of text, numbers and valid JSON.
+    body.unwrap_or_default()
+}
+
+/// Reads the events of one response.
+#[derive(Debug)]
+pub enum ReplyDecoder {
+    Chat(chat::ChatDecoder),
+    Responses(responses::ResponsesDecoder),
+    Messages(messages::MessagesDecoder),
+}
+
+impl ReplyDecoder {
+    /// `max_output` is the limit that the request set; some servers do not say that it was reached.
+    pub fn new(protocol: Protocol, max_output: Option<u64>) -> Self {
+        match protocol {
+            Protocol::Chat => ReplyDecoder::Chat(chat::ChatDecoder::new(max_output)),
+            Protocol::Responses => ReplyDecoder::Responses(responses::ResponsesDecoder::default()),
+            Protocol::Messages => ReplyDecoder::Messages(messages::MessagesDecoder::default()),
+        }
+    }
+
+    /// Reads an event. Unknown kinds of events are ignored.
+    pub fn event(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), Failure> {
+        match self {
+            ReplyDecoder::Chat(decoder) => decoder.event(&event.data, deltas),
+            ReplyDecoder::Responses(decoder) => decoder.event(&event.data, deltas),
+            ReplyDecoder::Messages(decoder) => decoder.event(&event.data, deltas),
+        }
+    }
+
+    /// Reads a response that came as one JSON document instead of a stream.
+    pub fn document(&mut self, body: &str) -> Result<(), Failure> {
+        match self {
+            ReplyDecoder::Chat(decoder) => decoder.document(body),
+            ReplyDecoder::Responses(decoder) => decoder.document(body),
+            ReplyDecoder::Messages(decoder) => decoder.document(body),
+        }
+    }
+
+    /// Whether the reply is complete, whatever may still arrive.
+    pub fn is_complete(&self) -> bool {
+        match self {
+            ReplyDecoder::Chat(decoder) => decoder.is_complete(),
+            ReplyDecoder::Responses(decoder) => decoder.is_complete(),
+            ReplyDecoder::Messages(decoder) => decoder.is_complete(),
+        }
+    }
+
+    /// Returns the reply, or [`FailureKind::Cut`](crate::failure::FailureKind::Cut) if it is not complete.
+    pub fn finish(self) -> Result<ModelReply, Failure> {
+        match self {
+            ReplyDecoder::Chat(decoder) => decoder.finish(),
+            ReplyDecoder::Responses(decoder) => decoder.finish(),
+            ReplyDecoder::Messages(decoder) => decoder.finish(),
+        }
+    }
+}
