@@ -32,8 +32,8 @@ pub struct Command {
     /// The command with the paths that its program and scripts lead to. An allow rule must match one text of each
     /// list.
     resolved: Vec<Vec<String>>,
-    /// Whether any word may be the start of a command that is run.
-    any_word_may_start: bool,
+    /// Words of which any may be the start of a command that is run.
+    possible_commands: Vec<String>,
     /// Name of another program whose rules also apply.
     alias: Option<String>,
     /// Names of programs that appear in the arguments and that the command may start.
@@ -91,7 +91,7 @@ impl Command {
             twins: run.twins.clone(),
             first_words: Vec::new(),
             resolved: resolved_texts(run, &lightly_quoted),
-            any_word_may_start: run.any_word_may_start,
+            possible_commands: run.possible_commands.clone(),
             alias: run.rule_alias(),
             mentioned_programs: run.mentioned_programs(),
             risks,
@@ -187,9 +187,7 @@ impl Command {
             Action::Allow => self.is_allowed_by(&rule.pattern),
             Action::Ask | Action::Deny => {
                 self.is_meant_by(&rule.pattern)
-                    || rule.action == Action::Deny
-                        && self.any_word_may_start
-                        && self.may_contain(&rule.pattern)
+                    || rule.action == Action::Deny && self.may_contain(&rule.pattern)
             }
         }
     }
@@ -218,20 +216,25 @@ impl Command {
         words
     }
 
-    /// Whether a command that starts at one of the words is about the pattern.
+    /// Whether a rule with this pattern is about a command that starts at one of the possible words.
     fn may_contain(&self, pattern: &Pattern) -> bool {
         const MAX_STARTS: usize = 1_000;
         const MAX_WORDS: usize = 256;
         let first = pattern.as_str().split(' ').next().unwrap_or("");
-        let is_start = |(_, (word, _)): &(usize, &(String, WordRole))| {
+        let is_start = |(_, word): &(usize, &String)| {
             let base = word.rsplit('/').next().unwrap_or(word).to_ascii_lowercase();
             wildcard::matches(&first.to_ascii_lowercase(), &base)
         };
+        let all = &self.possible_commands;
         let starts: Vec<usize> =
-            self.words.iter().enumerate().filter(is_start).map(|(at, _)| at).collect();
+            all.iter().enumerate().filter(is_start).map(|(at, _)| at).collect();
+        let with_role = |word: &String| match word.starts_with('-') {
+            true => (word.clone(), WordRole::Flag),
+            false => (word.clone(), WordRole::Operand),
+        };
         let is_match = |at: &usize| {
             let mut words: Vec<(String, WordRole)> =
-                self.words[*at..].iter().take(MAX_WORDS).cloned().collect();
+                all[*at..].iter().take(MAX_WORDS).map(with_role).collect();
             words[0] = (first.to_string(), WordRole::Program);
             let bare: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
             pattern.matches(&bare.join(" ")) || self.matches_words(pattern, &words)

@@ -53,7 +53,10 @@ pub fn analyze_again(
     });
     let expanded = first.accesses.iter().filter(|access| access.kind == AccessKind::Expand);
     let matches = expanded.filter_map(|access| match &access.target {
-        FileTarget::Glob(pattern) => Some((pattern.clone(), glob::expand(pattern, facts)?.paths)),
+        FileTarget::Glob(pattern) => {
+            let expanded = glob::expand(pattern, facts).filter(|it| it.is_complete)?;
+            Some((pattern.clone(), expanded.paths))
+        }
         FileTarget::Path(_) | FileTarget::Unknown(_) => None,
     });
     let context = ShellContext {
@@ -204,10 +207,12 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if access.kind == AccessKind::ExpandAgain && target.has_splittable_names {
             self.add_unclear(access.kind, shown, Unclear::WordSplitting);
         }
-        match &target.resolved {
-            _ if matches!(access.kind, AccessKind::Expand | AccessKind::ExpandAgain) => {}
-            Some(resolved) => resolved.iter().for_each(|path| self.add_path(access, path)),
-            None => self.add_unclear(access.kind, shown, Unclear::Target),
+        if matches!(access.kind, AccessKind::Expand | AccessKind::ExpandAgain) {
+            return;
+        }
+        target.resolved.iter().for_each(|path| self.add_path(access, path));
+        if !target.is_complete {
+            self.add_unclear(access.kind, shown, Unclear::Target);
         }
     }
 
@@ -271,6 +276,13 @@ impl<F: FileFacts> PartCollector<'_, F> {
         self.push(Part::new(permission, shown).matched_by(MatchBy::Unclear(why)));
     }
 
+    fn is_folder_at(&self, target: &FileTarget) -> bool {
+        match target {
+            FileTarget::Path(path) => self.facts.list(path).is_some_and(|it| !it.is_empty()),
+            FileTarget::Glob(_) | FileTarget::Unknown(_) => false,
+        }
+    }
+
     /// Returns how rules match a file that a command reaches without naming it.
     fn beneath(&self, run: Option<usize>) -> MatchBy {
         match run.and_then(|run| self.runs.get(run)) {
@@ -317,6 +329,13 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::Expand
             | AccessKind::ExpandAgain => return,
         };
+        if access.kind == AccessKind::PassedToUnknown && self.is_folder_at(&access.target) {
+            // An unknown program may read everything in a folder that it is given.
+            let subjects = path.subjects.iter().map(|it| format!("{}/", it.trim_end_matches('/')));
+            let mut part = Part::new("read", "").matched_by(self.beneath(access.run));
+            part.subjects = subjects.collect();
+            self.push(part.remember_exactly());
+        }
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&path.subjects);
         if access.kind == AccessKind::MaybeWriteTree {

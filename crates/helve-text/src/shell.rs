@@ -171,9 +171,9 @@ pub struct Run {
     /// Whether the program, called with these arguments, only reads. The files that it reads are in
     /// [`Script::accesses`].
     pub only_reads: bool,
-    /// Whether any word may be the start of a command that is run. If so, rules that deny a command apply to the
-    /// words from any index on.
-    pub any_word_may_start: bool,
+    /// Words of which any may be the start of a command that is run. Rules that deny a command apply to these words from
+    /// any index on. Empty if all commands are listed as runs.
+    pub possible_commands: Vec<String>,
     /// The program and its scripts, where they are given as paths.
     pub code_paths: Vec<CodePath>,
     /// The command with its redirects: as written, and with one blank around each operator. Empty without redirects.

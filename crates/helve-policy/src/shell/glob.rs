@@ -15,8 +15,10 @@ const MAX_DEPTH: usize = 24;
 pub(super) struct ExpandedTarget {
     /// The paths as named, without links followed.
     pub(super) paths: Vec<String>,
-    /// Facts about the paths; `None` if one of them cannot be looked up.
-    pub(super) resolved: Option<Vec<PathFacts>>,
+    /// Facts about the paths.
+    pub(super) resolved: Vec<PathFacts>,
+    /// Whether these are all paths and facts. They are not if a limit was exceeded or something cannot be looked up.
+    pub(super) is_complete: bool,
     /// Whether a name starts with a dash.
     pub(super) has_flag_like_names: bool,
     /// Whether an expanded name contains spaces or wildcards.
@@ -30,7 +32,8 @@ impl ExpandedTarget {
     pub(super) fn single(path: &str, facts: PathFacts) -> Self {
         Self {
             paths: vec![path.to_string()],
-            resolved: Some(vec![facts]),
+            resolved: vec![facts],
+            is_complete: true,
             has_flag_like_names: false,
             has_splittable_names: false,
             listed_outside: Vec::new(),
@@ -38,7 +41,7 @@ impl ExpandedTarget {
     }
 }
 
-/// Expands an absolute glob. `None` if the result is unknown.
+/// Expands an absolute glob. `None` if nothing is known about the result.
 pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTarget> {
     // In zsh, `***` descends into links.
     if pattern.contains("***") {
@@ -55,7 +58,7 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
     };
     let folder: Vec<String> = names[..first_wildcard].iter().map(|name| unescape(name)).collect();
     let folder = folder.join("/");
-    search.descend(&folder, &names[first_wildcard..], 0)?;
+    let is_searched = search.descend(&folder, &names[first_wildcard..], 0).is_some();
     let parent = |path: &String| {
         path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| or_slash(folder))
     };
@@ -72,13 +75,16 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
         // Without a match the program receives the pattern itself.
         paths.push(unescape(pattern));
     }
-    let mut resolved: Option<Vec<PathFacts>> =
+    let facts_of_paths: Vec<Option<PathFacts>> =
         paths.iter().map(|path| facts.resolve(path)).collect();
     // The folder before the first wildcard is always accessed.
-    let start = facts.resolve(&or_slash(&folder));
-    let listed: Option<Vec<PathFacts>> = listed.into_iter().collect();
-    let (start, outside) = (start?, listed?.into_iter().filter_map(|it| it.outside));
-    if let (Some(resolved), true) = (&mut resolved, start.outside.is_some()) {
+    let start = facts.resolve(&or_slash(&folder))?;
+    let is_known = |facts: &Option<PathFacts>| facts.is_some();
+    let is_complete =
+        is_searched && listed.iter().all(is_known) && facts_of_paths.iter().all(is_known);
+    let outside = listed.into_iter().flatten().filter_map(|it| it.outside);
+    let mut resolved: Vec<PathFacts> = facts_of_paths.into_iter().flatten().collect();
+    if start.outside.is_some() {
         // The folder is not a match of the glob. `exists` is false so that the folder does not count as a file that the
         // command could destroy.
         resolved.push(PathFacts { exists: false, ..start });
@@ -86,6 +92,7 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
     Some(ExpandedTarget {
         paths,
         resolved,
+        is_complete,
         has_flag_like_names: search.has_flag_like_names,
         has_splittable_names,
         listed_outside: outside.collect(),

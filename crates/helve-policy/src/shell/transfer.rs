@@ -47,7 +47,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let Some(into_folder) = self.is_folder(to) else {
             return self.add_unclear(AccessKind::Write, to, Unclear::Target);
         };
-        let Some(mut paths) = self.expand(from).map(|target| target.paths.clone()) else {
+        let expanded = self.expand(from).filter(|target| target.is_complete);
+        let Some(mut paths) = expanded.map(|target| target.paths.clone()) else {
             // The access to the source is judged separately. Only the name of the new file in the folder is unknown here.
             if into_folder {
                 self.add_unclear(AccessKind::Write, to, Unclear::Target);

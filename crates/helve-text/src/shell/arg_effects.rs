@@ -262,6 +262,11 @@ fn record_revision(
     value: &Word,
     state: &mut ShellState,
 ) {
+    let is_revision = is_revision_word(value);
+    if call.args.spec.traits.read_tree && !is_revision {
+        let access = (AccessKind::ReadTree, &tree_filter::of(call.args));
+        walker.record_filtered(value, access, state, Some(call.run));
+    }
     if call.args.has_any(&call.args.spec.read_tree) {
         let filter = tree_filter::of(call.args);
         let access = (AccessKind::ReadTree, &filter);
@@ -270,9 +275,19 @@ fn record_revision(
     for file in value.literal().map_or_else(Vec::new, file_patterns::files_in_git_argument) {
         walker.record_access(&file, AccessKind::Read, state, Some(call.run));
     }
-    let is_revision = |kind| matches!(kind, DynamicKind::Commit | DynamicKind::Revision);
-    if !matches!(value, Word::Dynamic(dynamic) if is_revision(dynamic.kind)) {
+    if !matches!(value, Word::Dynamic(_)) || !is_revision {
         walker.record_access(value, AccessKind::MaybeRead, state, Some(call.run));
+    }
+}
+
+/// Whether a word is a git revision rather than a path.
+fn is_revision_word(word: &Word) -> bool {
+    match word {
+        Word::Literal(text) => safe_values::is_plain_revision(text),
+        Word::Glob(_) => false,
+        Word::Dynamic(dynamic) => {
+            matches!(dynamic.kind, DynamicKind::Commit | DynamicKind::Revision)
+        }
     }
 }
 
@@ -367,6 +382,9 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     if let Some(file) = args.spec.default_output.filter(|_| !has_output_name) {
         downloads::record_default_output(walker, call, file, state);
     }
+    if args.spec.traits.names_from_input && has_input(call) {
+        walker.record_search(AccessKind::Read, false, Some(call.run));
+    }
     record_working_dir(walker, call, state);
     record_changed_operands(walker, call, state);
     record_risky_words(walker, call, state);
@@ -389,14 +407,27 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     if runs_input && !has_code && !args.has_any(&args.spec.harmless_with) {
         record_code_from_input(walker, call.run);
     }
+    if let (true, StdinSource::Text(Some(code))) = (runs_input, call.stdin) {
+        let code = Word::Literal(code.clone());
+        path_args::record_paths_in_code(walker, &code, state, call.run);
+    }
+}
+
+fn has_input(call: &Invocation<'_>) -> bool {
+    !matches!(call.stdin, StdinSource::Nothing)
 }
 
 /// Records a recursive read of the working directory by a program that was given no file.
 fn record_working_dir(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
     let args = call.args;
-    let reads_input = args.spec.traits.prefers_stdin && !matches!(call.stdin, StdinSource::Nothing);
+    let reads_input = args.spec.traits.prefers_stdin && has_input(call);
     let is_file = |it: &Argument| {
-        it.flag.is_none() && matches!(it.role, ArgRole::Read | ArgRole::Revision | ArgRole::Stat)
+        let is_path = match it.role {
+            ArgRole::Read | ArgRole::Stat => true,
+            ArgRole::Revision => !is_revision_word(&it.value),
+            _ => false,
+        };
+        it.flag.is_none() && is_path
     };
     if args.spec.traits.reads_working_dir
         && args.reads_tree()
@@ -439,6 +470,12 @@ fn record_risky_words(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Sh
                 if !matches!(role, Some(WordRole::Program | WordRole::Subcommand)) =>
             {
                 path_args::record_paths(walker, word, state, call.run);
+                let names_input = |it: &str| matches!(it, "-" | "-@" | "/dev/stdin");
+                let value = word.shown().split_once('=').map_or(word.shown(), |(_, value)| value);
+                let next_word = call.words.get(risk.word + 1).map_or("", Word::shown);
+                if has_input(call) && (names_input(value) || names_input(next_word)) {
+                    walker.record_search(AccessKind::Read, false, Some(call.run));
+                }
                 let next = call.words.get(risk.word + 1).and_then(Word::literal);
                 if let Some(next) =
                     next.filter(|it| role == Some(&WordRole::Flag) && !it.starts_with('-'))

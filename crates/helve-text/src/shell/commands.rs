@@ -2,12 +2,13 @@
 
 use super::arg_role::ArgRole;
 use super::args::{self, Argument, ParsedArgs};
+use super::find::FindOutput;
 use super::names::{self, NameGroup};
 use super::state::ShellState;
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
     AccessKind, Approval, DoubtKind, Risk, RiskKind, ShellLanguage, Word, arg_effects, builtins,
-    find, path_args, programs, shells, transfer, wrappers,
+    find, path_args, programs, rough_scan, shells, transfer, wrappers,
 };
 
 /// A command of a known program while its effects are recorded.
@@ -85,6 +86,14 @@ impl Walker<'_> {
             Some(parsed) if parsed.spec.traits.opaque_wrapper => {
                 self.add_doubt(DoubtKind::Wrapper, &name);
                 let run = self.record_run(line.words.clone(), line.assignments, Some(&parsed));
+                let arguments: Vec<&str> = line.words[1..].iter().map(Word::shown).collect();
+                self.script.runs[run].possible_commands = rough_scan::words(&arguments.join(" "));
+                for word in &line.words[1..] {
+                    path_args::record_paths(self, word, state, run);
+                }
+                if !matches!(stdin, StdinSource::Nothing) {
+                    self.record_search(AccessKind::PassedToUnknown, false, Some(run));
+                }
                 wrappers::guess_inner_command(self, &line.words, run, state);
             }
             Some(parsed) => self.record_known_program(&name, line, &parsed, state, stdin),
@@ -114,8 +123,10 @@ impl Walker<'_> {
         let words = &line.words;
         let base = basename(name);
         let run = self.record_run(words.clone(), line.assignments, Some(args));
-        let lists_paths = matches!(base, "find" | "fd" | "fdfind");
-        self.find_output = lists_paths.then(|| find::output(words, args, state));
+        self.find_output = args.spec.traits.lists_paths.then(|| find::output(words, args, state));
+        if args.spec.traits.prints_operands {
+            self.find_output = Some(FindOutput::mentioning(words));
+        }
         let has_no_arguments = words.len() == 1 && name == base;
         if has_no_arguments && self.is_exempt_alone(run, args, stdin) {
             self.script.runs[run].approval = Approval::Exempt;

@@ -167,8 +167,11 @@ impl Walker<'_> {
             self.uncertain_depth -= has_redirect;
         }
         self.redirects = outer_redirects;
-        // An assignment keeps the paths that `find` printed for later commands.
-        if !simple.words.is_empty() {
+        // A variable keeps the paths that `find` printed for later commands.
+        let assigns = |word: &RawWord| {
+            word.unquoted_text().is_some_and(|it| matches!(it, "mapfile" | "readarray" | "read"))
+        };
+        if simple.words.first().is_some_and(|word| !assigns(word)) {
             self.search = outer_search;
         }
         if simple.redirects.iter().all(Redirect::cannot_fail) {

@@ -27,10 +27,26 @@ pub(super) struct FindOutput {
     pub(super) nul_separated: bool,
     /// Files that the tests of the command select by name.
     pub(super) selected_files: Vec<Word>,
+    /// Words that may be names of files.
+    pub(super) mentioned: Vec<Word>,
     pub(super) search: FindSearch,
 }
 
 impl FindOutput {
+    /// Describes the output of a program that prints its words.
+    pub(super) fn mentioning(words: &[Word]) -> Self {
+        const MAX_WORDS: usize = 64;
+        let texts = words.iter().skip(1).filter_map(Word::literal);
+        let names = texts.flat_map(str::split_whitespace).take(MAX_WORDS);
+        Self {
+            excludes_links: false,
+            nul_separated: false,
+            selected_files: Vec::new(),
+            mentioned: names.map(|it| Word::Literal(it.to_string())).collect(),
+            search: FindSearch::default(),
+        }
+    }
+
     /// Describes the output after it passed through another program.
     pub(super) fn filtered(&self) -> Self {
         Self { excludes_links: false, nul_separated: false, ..self.clone() }
@@ -55,10 +71,19 @@ impl FindSearch {
         let is_root = |it: &&Argument| it.flag.is_none() && it.role == ArgRole::Stat;
         let mut roots: Vec<Word> =
             args.arguments.iter().filter(is_root).map(|it| it.value.clone()).collect();
+        // To git, a quoted glob selects files below the working directory.
+        let globs: Vec<String> = roots.iter().filter_map(glob_in).collect();
+        if !globs.is_empty() {
+            roots.retain(|it| glob_in(it).is_none());
+        }
+        let selects_by_glob = roots.is_empty() && !globs.is_empty();
         if roots.is_empty() {
             roots.push(Word::Literal(".".into()));
         }
-        let names = names_selected(words, args.spec).unwrap_or_default();
+        let names = match selects_by_glob {
+            true => globs,
+            false => names_selected(words, args.spec).unwrap_or_default(),
+        };
         let filter = TreeFilter { names, links: LinkHandling::Opened, ..tree_filter::of(args) };
         Self { dirs: state.dirs.clone(), root_dirs: state.dirs.clone(), roots, filter }
     }
@@ -98,6 +123,12 @@ impl Walker<'_> {
             self.record_filtered(root, (kind, &filter), &state, run);
         }
     }
+}
+
+/// Returns the glob that a word contains, if it is only about the name of a file.
+fn glob_in(word: &Word) -> Option<String> {
+    let text = word.literal().filter(|it| it.contains(['*', '?']))?;
+    tree_filter::certain_glob(text)
 }
 
 /// Returns globs of which the name of each selected file matches one; `None` if that is not certain.
@@ -190,6 +221,7 @@ pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> F
         excludes_links: excludes_links(words, print_at.unwrap_or(0)),
         nul_separated: args.has_any(&["-print0"]) && !args.has_any(PRINTING_FLAGS),
         selected_files: file_patterns::files_in_find(words),
+        mentioned: Vec::new(),
         search: FindSearch::new(words, args, state),
     }
 }

@@ -56,6 +56,14 @@ pub(super) fn record_paths_in_code(
     for text in strings.into_iter().filter(is_path).take(MAX_STRINGS) {
         record_path(walker, text, state, run);
     }
+    // Other languages have further ways to quote, so every word that looks like a file of the workspace counts.
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+    let words = code.split(|c: char| !is_name(c)).filter(is_path);
+    let is_inside =
+        |it: &&str| it.contains(['.', '/']) && !it.starts_with('/') && !it.starts_with("..");
+    for text in words.filter(is_inside).take(MAX_STRINGS) {
+        record_path(walker, text, state, run);
+    }
 }
 
 /// Records the file that a filter rule of `rsync` names: `merge FILE`, `. FILE`.

@@ -68,11 +68,18 @@ fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| super::grammar::is_name(name))
 }
 
-/// Returns everything in a text that may be a word, however it is quoted.
-pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
-    const SEPARATORS: &[char] = &[';', '&', '|', '(', ')', '`', '<', '>', '{', '}', '"', '\'', '$'];
-    let pieces = text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(&c));
-    pieces.map(|it| it.replace('\\', "")).filter(|it| !it.is_empty())
+/// Returns everything in a text that may be a word, with quotes as separators, and then again with quotes removed.
+pub(super) fn words(text: &str) -> Vec<String> {
+    const QUOTES: &[char] = &['"', '\'', '\\'];
+    const SEPARATORS: &[char] = &[';', '&', '|', '(', ')', '`', '<', '>', '{', '}', '$', '!'];
+    let is_separator = |c: char| c.is_whitespace() || SEPARATORS.contains(&c);
+    let split = text.split(|c: char| is_separator(c) || QUOTES.contains(&c));
+    let mut words: Vec<String> = split.filter(|it| !it.is_empty()).map(str::to_string).collect();
+    if text.contains(QUOTES) {
+        let joined = text.replace(QUOTES, "");
+        words.extend(joined.split(is_separator).filter(|it| !it.is_empty()).map(str::to_string));
+    }
+    words
 }
 
 /// Replaces the quotes in the source of a word with spaces.

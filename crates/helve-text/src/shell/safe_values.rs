@@ -127,6 +127,13 @@ pub(super) fn is_remote_name(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.contains([':', '/', '.', '@']))
 }
 
+/// Whether a word is a git revision rather than a path: `HEAD~2`, a commit hash.
+pub(super) fn is_plain_revision(text: &str) -> bool {
+    let is_hash = text.len() >= 7 && text.bytes().all(|c| c.is_ascii_hexdigit());
+    let is_head = text == "HEAD" || text == "@" || text.ends_with("_HEAD");
+    is_hash || is_head || text.contains(['~', '^', '@']) || text.contains("..")
+}
+
 /// Whether a refspec neither forces an update nor deletes a branch.
 pub(super) fn is_nondestructive_refspec(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.starts_with(['+', ':']))

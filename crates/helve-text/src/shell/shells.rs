@@ -5,8 +5,8 @@ use super::names::{self, NameGroup};
 use super::state::{ShellState, Value};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
-    DoubtKind, RiskKind, ShellLanguage, Word, WordRole, arg_effects, path_args, rough_scan,
-    without_version,
+    AccessKind, DoubtKind, RiskKind, ShellLanguage, Word, WordRole, arg_effects, path_args,
+    rough_scan, without_version,
 };
 
 /// Long flags of shells that do not change what a script does.
@@ -140,6 +140,7 @@ pub(super) fn record_dynamic_text(
     state: &ShellState,
 ) {
     walker.add_doubt(DoubtKind::Wrapper, word.shown());
+    walker.record_search(AccessKind::PassedToUnknown, false, Some(run));
     walker.with_parent(run, |walker| {
         for words in rough_scan::commands(&rough_scan::replace_quotes(word.shown())) {
             let line = CommandLine::new(words.into_iter().map(Word::Literal).collect());

@@ -617,6 +617,9 @@ fn wrappers_are_unwrapped() {
               run rm x
             run sudo -u me rm x
               run rm x
+            passed /w/app/t
+            passed /w/app/rm
+            passed /w/app/x
             passed /w/app/rm
             passed /w/app/x
             write /w/app/x

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::commands::basename;
 use super::names::{self, NameGroup};
+use super::programs::FlagValue;
 use super::state::normalize;
 use super::{Run, ShellContext, Word, WordRole, programs};
 
@@ -20,9 +21,7 @@ type Words = Vec<(String, WordRole)>;
 /// Adds the twins of each command of a script.
 pub(super) fn add(runs: &mut [Run], context: &ShellContext) {
     for run in runs {
-        if !run.any_word_may_start {
-            run.twins = of(run, &context.cwd);
-        }
+        run.twins = of(run, &context.cwd);
     }
 }
 
@@ -52,6 +51,9 @@ fn of(run: &Run, cwd: &str) -> Vec<Words> {
             found.push(with_flags(&words, run, &flags, Spelling::Long));
             found.push(with_flags(&words, run, &flags, Spelling::Short));
         }
+    }
+    for path in &run.code_paths {
+        found.add_scripts(path.word);
     }
     found.add_abbreviations(run);
     found.add_goals();
@@ -95,10 +97,20 @@ impl Found {
             let dotted = relative.as_ref().map(|it| format!("./{it}"));
             for spelling in [Some(absolute), relative, dotted].into_iter().flatten() {
                 let mut twin = self.list[0].clone();
-                if let Some(word) = twin.get_mut(at) {
-                    word.0 = spelling;
-                    self.push(twin);
-                }
+                let Some(word) = twin.get_mut(at) else { continue };
+                word.0 = spelling;
+                self.push(twin);
+            }
+        }
+    }
+
+    /// Adds the command that runs a script without naming its interpreter.
+    fn add_scripts(&mut self, at: usize) {
+        for words in self.list.clone() {
+            let mut script = words.get(at..).unwrap_or(&[]).to_vec();
+            if at > 0 && script.first().is_some_and(|(path, _)| path.contains('/')) {
+                script[0].1 = WordRole::Program;
+                self.push(script);
             }
         }
     }
@@ -176,12 +188,16 @@ fn with_flags(words: &Words, run: &Run, flags: &[&[String]], spelling: Spelling)
         let class = flags.iter().find(|class| class.iter().any(is_meant));
         class.and_then(|class| wanted(class)).unwrap_or_else(|| flag.to_string())
     };
+    let spec = spec_of(run).filter(|_| run.is_known);
+    let is_flag = |letter: char| match spec.map(|it| it.flag(&format!("-{letter}"))) {
+        Some(value) => matches!(value, Some(FlagValue::Nothing | FlagValue::Risk(_))),
+        None => true,
+    };
     // Letters of unknown programs are taken for flags if there are few.
     let is_cluster = |word: &str| {
         let letters = word.strip_prefix('-').unwrap_or("");
         let is_listed = run.flag_clusters.iter().any(|at| run.words[*at].shown() == word);
-        let may_be = !run.is_known && letters.len() <= 4;
-        (is_listed || may_be)
+        (is_listed || letters.len() <= 4 && letters.chars().all(is_flag))
             && letters.len() > 1
             && letters.bytes().all(|c| c.is_ascii_alphabetic())
     };
@@ -397,6 +413,9 @@ mod tests {
             ("./x.sh a", "/w/x.sh a"),
             ("hub push", "git push"),
             ("npx x", "npm exec x"),
+            ("rm -rf x", "rm --recursive --force x"),
+            ("bash scripts/x.sh a", "./scripts/x.sh a"),
+            ("docker container remove x", "docker rm x"),
         ] {
             check(script, twin);
         }

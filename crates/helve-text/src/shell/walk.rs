@@ -162,16 +162,16 @@ impl<'a> Walker<'a> {
         self.text_depth -= 1;
     }
 
-    /// If a limit was reached, records all words of the script as one run, any of which may start a command. So rules
+    /// If a limit was reached, records a run with all words of the script, any of which may start a command. So rules
     /// that deny a command still apply to those that are not listed.
     pub(super) fn record_unlisted_words(&mut self, text: &str) {
         if !self.is_incomplete {
             return;
         }
-        let words: Vec<Word> = rough_scan::words(text).map(Word::Literal).collect();
-        if !words.is_empty() {
-            let run = self.record_run(words, Vec::new(), None);
-            self.script.runs[run].any_word_may_start = true;
+        let words = rough_scan::words(text);
+        if let Some(first) = words.first() {
+            let run = self.record_run(vec![Word::Literal(first.clone())], Vec::new(), None);
+            self.script.runs[run].possible_commands = words;
         }
     }
 
@@ -414,7 +414,7 @@ impl<'a> Walker<'a> {
                 is_interpreter: false,
                 is_known: true,
                 only_reads: true,
-                any_word_may_start: false,
+                possible_commands: Vec::new(),
                 code_paths: Vec::new(),
                 with_redirects: Vec::new(),
                 twins: Vec::new(),
@@ -445,7 +445,7 @@ impl<'a> Walker<'a> {
             is_interpreter: parsed.is_some_and(|it| it.spec.traits.runs_stdin),
             is_known: parsed.is_some_and(|it| !it.spec.traits.runs_operands),
             only_reads: false,
-            any_word_may_start: parsed.is_some_and(|it| it.spec.traits.opaque_wrapper),
+            possible_commands: Vec::new(),
             code_paths: Vec::new(),
             with_redirects,
             twins: Vec::new(),

@@ -39,7 +39,16 @@ pub(super) fn record_inner_command(
                 for file in &found.selected_files {
                     walker.record_access(file, AccessKind::Read, state, Some(call.run));
                 }
+                for file in &found.mentioned {
+                    walker.record_access(file, AccessKind::PassedToUnknown, state, Some(call.run));
+                }
                 search.clone_from(&found.search);
+            }
+            if let StdinSource::Text(Some(text)) = call.stdin {
+                let words = [Word::Literal(String::new()), Word::Literal(text.clone())];
+                for file in FindOutput::mentioning(&words).mentioned {
+                    walker.record_access(&file, AccessKind::PassedToUnknown, state, Some(call.run));
+                }
             }
             add_xargs_input(&mut line.words, call.args, call.stdin);
         }
