@@ -450,8 +450,14 @@ fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state
     }
     let operands =
         args.roles.iter().zip(call.words).filter(|(role, _)| **role == WordRole::Operand);
-    for (_, word) in operands {
-        walker.record_access(word, AccessKind::MaybeWriteTree, state, Some(call.run));
+    let mut words: Vec<&Word> = operands.map(|(_, word)| word).collect();
+    let working_dir = Word::Literal(".".into());
+    if words.is_empty() && spec.traits.changes_working_dir {
+        words.push(&working_dir);
+    }
+    let access = (AccessKind::MaybeWriteTree, &tree_filter::of(args));
+    for word in words {
+        walker.record_filtered(word, access, state, Some(call.run));
     }
 }
 

@@ -217,7 +217,7 @@ impl ArgParser<'_> {
             let letters = text.chars().skip(1).take_while(char::is_ascii_alphabetic);
             self.parsed.flags.extend(letters.map(|letter| format!("-{letter}")));
         }
-        if spec.more_operands == Some(ArgRole::Argument) {
+        if matches!(spec.more_operands, Some(ArgRole::Argument | ArgRole::Script | ArgRole::Read)) {
             self.push_operand(ArgRole::Argument, at);
         }
     }

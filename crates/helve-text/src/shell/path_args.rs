@@ -106,6 +106,7 @@ pub(super) fn paths_in(text: &str) -> Vec<&str> {
         text.split(is_mark).filter(|it| !it.starts_with(['/', '~']) && !it.starts_with(".."));
     paths.extend(pieces.filter(|it| !is_flag || !it.starts_with('-')));
     paths.extend(relative_path_in_address(text));
+    paths.extend(text.strip_prefix(['+', '%']).map(|it| it.trim_start_matches(['+', '%'])));
     if is_flag {
         paths.extend(glued_values(text));
     }
@@ -120,8 +121,8 @@ const SEPARATORS: [char; 4] = ['=', ':', ',', '@'];
 
 /// Whether a path may end or begin at this character.
 fn is_mark(c: char) -> bool {
-    SEPARATORS.contains(&c)
-        || matches!(c, '|' | '#' | ';' | '<' | '>' | '"' | '\'' | '(' | ')' | '[' | ']')
+    const MARKS: &str = "|#;<>\"'()[]{}?";
+    SEPARATORS.contains(&c) || MARKS.contains(c)
 }
 
 /// Returns what may be the value of a flag in the same word, like `.env` in `-include.env`.

@@ -113,6 +113,62 @@ fn the_name_of_a_shell_tells_its_language() {
 }
 
 #[test]
+fn recursive_accesses_are_recorded() {
+    let check = |script: &str, expected: &str| {
+        let rendered = render(&analyze(script, &context()));
+        let kinds = ["read tree", "write", "maybe write tree"];
+        let is_tree = |line: &&str| kinds.iter().any(|kind| line.starts_with(kind));
+        let accesses: Vec<&str> = rendered.lines().filter(is_tree).collect();
+        assert_eq!(accesses.join(", ").replace("/w/app/", ""), expected, "{script}");
+    };
+    for (script, expected) in [
+        ("rm a", "write a"),
+        ("rm -rf d", "write tree d"),
+        ("rm --recursive d", "write tree d"),
+        ("rmdir d", "write d"),
+        ("mv d e", "read tree d, write tree d, write e"),
+        ("mv -t e d", "write e, read tree d, write tree d"),
+        ("chmod 600 a", "write a"),
+        ("chmod -R 777 d", "write tree d"),
+        ("chown -R me d", "write tree d"),
+        ("cp a b", "write b"),
+        ("cp -r d e", "read tree d, write e"),
+        ("cp -at e d", "write e, read tree d"),
+        ("rsync -a d/ e", "read tree d/, write e"),
+        ("git rm -r d", "write tree d"),
+        ("git mv d e", "read tree d, write tree d, write e"),
+        ("git checkout -- d", "maybe write tree d"),
+        ("git restore d", "maybe write tree d"),
+        ("git restore --staged d", ""),
+        ("git clean -fd d", "maybe write tree d"),
+        ("git clean -fd", "maybe write tree ."),
+        ("git clean -n d", ""),
+        ("prettier --write d", "maybe write tree d"),
+        ("prettier --check d", ""),
+        ("ruff format", "maybe write tree ."),
+        ("git clone http://h/x", "write tree x"),
+        ("git clone . d", "read tree ., write tree d"),
+        ("git worktree add d", "write tree d, read tree ."),
+        ("git add d", "read tree d"),
+        ("git add -A", "read tree ."),
+        ("tar cf x.tar d", "write x.tar, read tree d"),
+        ("tar tf x.tar d", ""),
+        ("zip -r x.zip d", "write x.zip, read tree d"),
+        ("ls -R; find .; fd x; tree; du -a", ""),
+        ("rg --files", ""),
+        ("ls | rg x", ""),
+        ("rg x", "read tree ."),
+        ("find d -type f -exec cat {} +", "read tree d"),
+        ("find d -exec rm {} +", "write tree d, write ?({})"),
+        ("find d e | xargs cat", "read tree d, read tree e"),
+        ("cat $(find d)", "read tree d"),
+        ("find d | while read f; do cat \"$f\"; done", "read tree d"),
+    ] {
+        check(script, expected);
+    }
+}
+
+#[test]
 fn reopened_streams_are_doubts() {
     check(
         "ls 2<a.txt > /dev/fd/2",

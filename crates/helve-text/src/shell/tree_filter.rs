@@ -30,9 +30,13 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
         } else {
             LinkHandling::Followed
         },
-        excluded_files: certain_globs(&values(&spec.skipped_files)),
-        excluded_dirs: certain_globs(&values(&spec.skipped_dirs)),
+        excluded_files: excluded_globs(args, &spec.skipped_files),
+        excluded_dirs: excluded_globs(args, &spec.skipped_dirs),
     };
+    if selects {
+        // Of two globs that match a file, the last decides.
+        filter.excluded_files.clear();
+    }
     // A later glob may include again what an earlier one excludes.
     if included.is_empty() {
         let excluded: Vec<String> = excluded
@@ -59,8 +63,21 @@ fn included_names(globs: &[&Word], types: &[&Word]) -> Vec<String> {
     names.filter(|it| it.len() <= MAX_GLOBS).unwrap_or_default()
 }
 
-fn certain_globs(words: &[&Word]) -> Vec<String> {
-    words.iter().filter_map(|it| certain_glob(it.known_pattern()?)).take(MAX_GLOBS).collect()
+/// Returns the globs for names that these flags exclude, where that is certain.
+fn excluded_globs(args: &ParsedArgs, flags: &[&'static str]) -> Vec<String> {
+    let spec = args.spec;
+    if args.has_any(&spec.included_with) {
+        return Vec::new();
+    }
+    let first_operand =
+        args.arguments.iter().filter(|it| it.flag.is_none()).map(|it| it.word).min();
+    let is_counted = |it: &&Argument| {
+        let is_late = first_operand.is_some_and(|first| it.word > first);
+        it.flag.as_deref().is_some_and(|it| flags.contains(&it))
+            && !(is_late && spec.traits.exclusions_first)
+    };
+    let values = args.arguments.iter().filter(is_counted).map(|it| &it.value);
+    values.filter_map(|it| certain_glob(it.known_pattern()?)).take(MAX_GLOBS).collect()
 }
 
 impl Word {
@@ -78,4 +95,98 @@ pub(super) fn certain_glob(text: &str) -> Option<String> {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '*' | '?' | '+');
     let is_certain = !text.is_empty() && text.chars().all(is_plain) && !text.contains("**");
     is_certain.then(|| text.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::shell::{AccessKind, LinkHandling, ShellContext, TreeFilter, analyze};
+
+    fn filter(script: &str) -> TreeFilter {
+        let context = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
+        let script = analyze(script, &context);
+        let mut trees = script.accesses.into_iter().filter(|it| it.kind == AccessKind::ReadTree);
+        trees.next().map(|it| it.filter).unwrap_or_else(|| panic!("reads no directory"))
+    }
+
+    #[test]
+    fn names_narrow_a_recursive_read_where_that_is_certain() {
+        for (script, names) in [
+            ("grep -r x .", &[][..]),
+            ("grep -r --include='*.rs' --include=*.md x", &["*.rs", "*.md"]),
+            ("grep -r --include='[ab].rs' x", &[]),
+            ("grep -r --include='src/*.rs' x", &[]),
+            ("rg -g '*.rs' x", &["*.rs"]),
+            ("rg -t rust x", &["*.rs"]),
+            ("rg -t other x", &[]),
+            ("rg -g '*.rs' -g 'a/*' x", &[]),
+            ("find . -name '*.rs' -exec cat {} +", &["*.rs"]),
+            ("find . -type f -name 'a*' -print0 | xargs -0 cat", &["a*"]),
+            ("find . '(' -name a -o -name b ')' -exec cat {} +", &["a", "b"]),
+            ("find . -name a -o -name b -exec cat {} +", &["a", "b"]),
+            ("find . -name a -o -type f -exec cat {} +", &[]),
+            ("find . -not -name a -exec cat {} +", &[]),
+            ("find . ! '(' -name a ')' -exec cat {} +", &[]),
+            ("find . -path ./x -prune -o -name a -exec cat {} +", &["a"]),
+            ("find . -name a , -exec cat {} +", &[]),
+            ("find . -iname a -exec cat {} +", &[]),
+            ("git ls-files '*.rs' | xargs cat", &["*.rs"]),
+            ("git ls-files src '*.rs' | xargs cat", &[]),
+        ] {
+            assert_eq!(filter(script).names, names, "{script}");
+        }
+    }
+
+    #[test]
+    fn flags_say_which_files_are_skipped() {
+        for (script, hidden, ignored) in [
+            ("rg x", true, true),
+            ("rg --hidden x", false, true),
+            ("rg --no-ignore x", true, false),
+            ("rg -u x", true, false),
+            ("rg -uu x", false, false),
+            ("rg -u -u x", false, false),
+            ("rg -g '.e*' x", false, false),
+            ("rg -g '!a' x", true, true),
+            ("grep -r x", false, false),
+            ("git grep x", false, true),
+            ("git grep --no-index x", false, false),
+            ("git add .", false, true),
+            ("git add -f .", false, false),
+            ("fd x -x cat", true, true),
+            ("fd -HI x -x cat", false, false),
+        ] {
+            let filter = filter(script);
+            assert_eq!((filter.skips_hidden, filter.skips_ignored), (hidden, ignored), "{script}");
+        }
+        for (script, links) in [
+            ("grep -r x", LinkHandling::Skipped),
+            ("grep -R x", LinkHandling::Followed),
+            ("diff -r a b", LinkHandling::Followed),
+            ("cp -r a b", LinkHandling::Skipped),
+            ("cp -rL a b", LinkHandling::Followed),
+            ("find . -exec cat {} +", LinkHandling::Opened),
+            ("find . -type f -exec cat {} +", LinkHandling::Skipped),
+        ] {
+            assert_eq!(filter(script).links, links, "{script}");
+        }
+    }
+
+    #[test]
+    fn names_are_excluded_where_that_is_certain() {
+        for (script, files, dirs) in [
+            ("grep -r --exclude=a --exclude-dir=b x", &["a"][..], &["b"][..]),
+            ("grep -r --exclude=a --include=a x", &[], &[]),
+            ("rg -g '!a' x", &["a"], &["a"]),
+            ("rg -g '!a' -g a x", &[], &[]),
+            ("rg -g '!a/b' x", &[], &[]),
+            ("tar c --exclude=a .", &["a"], &["a"]),
+            ("tar c . --exclude=a", &[], &[]),
+            ("rsync -a --exclude=a . h:", &["a"], &["a"]),
+            ("rsync -a --include=a --exclude=a . h:", &[], &[]),
+        ] {
+            let filter = filter(script);
+            assert_eq!(filter.excluded_files, files, "{script}");
+            assert_eq!(filter.excluded_dirs, dirs, "{script}");
+        }
+    }
 }
