@@ -44,7 +44,7 @@ pub mod workspace;
 pub use helve_policy::builtin;
 pub use helve_policy::{
     Act, Action, Ask, AskKey, Part, Pattern, Policy, Readable, Refusal, Reply, Request, Rule,
-    Scope, Source, Unclear, Verdict, Wall, decide,
+    Scope, Source, TreeRules, TreeScope, Unclear, Verdict, Wall, decide,
 };
 
 pub use after::{AfterWrite, Diagnostic, WrittenFile};

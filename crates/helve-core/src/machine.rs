@@ -18,8 +18,8 @@ mod tree;
 pub use tree::{
     BadPattern, CaseMode, FileCount, FileTree, FindFlow, FindOrder, FindRequest, FoundFile,
     HiddenFiles, IgnoredMatches, IgnoredMode, LineCut, LineRole, MatchedFile, MatchedLine,
-    Multiline, PatternSyntax, ResultShape, SearchCounts, SearchError, SearchFlow, SearchRequest,
-    SkippedFiles, WalkEnd,
+    Multiline, PatternSyntax, RestrictedFiles, RestrictedRequest, ResultShape, SearchCounts,
+    SearchError, SearchFlow, SearchRequest, SkippedFiles, WalkEnd,
 };
 
 /// Operations on files. They are coarse, one round trip each. Dropping a returned future cancels the operation.
@@ -60,6 +60,12 @@ pub trait Machine: Send + Sync {
 
     /// Searches the lines of files, in a deterministic order.
     fn search(&self, request: SearchRequest) -> SearchFlow;
+
+    /// Finds what rules restrict below a folder. Fails if there is no folder.
+    fn find_restricted(
+        &self,
+        request: RestrictedRequest,
+    ) -> BoxFuture<'static, Result<RestrictedFiles, MachineError>>;
 
     /// Returns the operations on this machine's processes; `None` if it cannot start any.
     ///

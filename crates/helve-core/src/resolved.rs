@@ -146,7 +146,7 @@ impl Resolved {
 }
 
 /// Returns the text of a path that rules match: relative to the root if inside it.
-fn subject(root: &Path, path: &Path) -> String {
+pub(crate) fn subject(root: &Path, path: &Path) -> String {
     match path.strip_prefix(root) {
         Ok(beneath) if beneath.as_os_str().is_empty() => ".".into(),
         Ok(beneath) => beneath.to_string_lossy().into_owned(),

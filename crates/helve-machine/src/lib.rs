@@ -16,6 +16,7 @@ mod locate;
 mod open;
 mod process;
 mod read;
+mod restricted;
 mod search;
 mod walk;
 mod window;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::machine::{
-    DirListing, FileContent, FindFlow, FindRequest, LocatedPath, SearchFlow, SearchRequest,
-    WindowLines, WindowRequest,
+    DirListing, FileContent, FindFlow, FindRequest, LocatedPath, RestrictedFiles,
+    RestrictedRequest, SearchFlow, SearchRequest, WindowLines, WindowRequest,
 };
 use helve_core::process::Processes;
 use helve_core::{BoxFuture, Machine, MachineError, Place};
@@ -19,7 +19,7 @@ use crate::commit::{
 };
 use crate::errors::machine_error;
 use crate::process::LocalProcesses;
-use crate::{find, list, locate, read, search, window};
+use crate::{find, list, locate, read, restricted, search, window};
 
 /// How long a commit waits for other writers to release the lock of a file.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -157,5 +157,12 @@ impl Machine for LocalMachine {
 
     fn search(&self, request: SearchRequest) -> SearchFlow {
         search::search(request)
+    }
+
+    fn find_restricted(
+        &self,
+        request: RestrictedRequest,
+    ) -> BoxFuture<'static, Result<RestrictedFiles, MachineError>> {
+        restricted::find(request)
     }
 }

@@ -60,6 +60,9 @@ pub(crate) trait Visitor: Send + 'static {
     /// Visits a folder that will be walked.
     fn folder(&mut self, _folder: &WalkEntry<'_>) {}
 
+    /// Visits a symbolic link.
+    fn link(&mut self, _link: &WalkEntry<'_>) {}
+
     /// Returns the section that the entries of a folder belong to, given the section of the folder itself.
     fn section(&self, _path: &[u8], section: usize) -> usize {
         section
@@ -139,6 +142,11 @@ impl PreparedTree {
             folder,
             globs,
         })
+    }
+
+    /// Enters `.git` folders too.
+    pub(crate) fn with_git_folders(self) -> Self {
+        Self { enters_git: true, ..self }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use helve_policy::Part;
-use helve_policy::shell::{DirEntry, FileFacts, PathFacts};
+use helve_policy::shell::{DirEntry, FileFacts, PathFacts, TreeFiles, TreeQuery};
 use helve_text::shell::{ShellContext, ShellLanguage};
 
 #[path = "../../helve-policy/src/shell/tests/tree.rs"]
@@ -95,5 +95,9 @@ impl FileFacts for SampleFiles {
 
     fn list(&self, folder: &str) -> Option<Vec<DirEntry>> {
         self.0.list(folder)
+    }
+
+    fn tree(&self, query: &TreeQuery) -> Option<TreeFiles> {
+        self.0.tree(query)
     }
 }

@@ -33,8 +33,8 @@ pub enum MatchBy {
     Subjects,
     /// By the words of this shell command.
     Command(Box<Command>),
-    /// By its subjects. The part is a file below a directory that this command reads recursively. If a rule that a
-    /// person wrote allows the command, built-in rules that ask about single files do not apply.
+    /// By its subjects. The part is a file that this command reaches without naming it, for example below a folder. If a
+    /// rule that a person wrote allows the command, built-in rules that ask do not apply.
     Beneath(Box<Command>),
     /// By its subjects, but no rule can allow the part, because it is not fully understood. A rule can still deny it.
     Unclear(Unclear),
@@ -50,6 +50,8 @@ pub enum Unclear {
     Flag,
     /// A file name from an expansion would be split into several words.
     WordSplitting,
+    /// The files below a folder could not all be checked in time.
+    Tree,
 }
 
 impl Part {
@@ -61,6 +63,12 @@ impl Part {
             remember_as: None,
             matched_by: MatchBy::Subjects,
         }
+    }
+
+    /// The part for a command of a script.
+    pub fn for_command(command: &Command) -> Self {
+        let part = Self::new("bash", command.text()).remember_as(command.approval_pattern());
+        part.matched_by(MatchBy::Command(Box::new(command.clone())))
     }
 
     /// Makes a lasting approval remember exactly the subject that is shown.

@@ -6,7 +6,7 @@ use std::path::Path;
 use helve_text::wildcard;
 use memchr::memmem;
 
-use crate::rule::{Action, Pattern, Rule};
+use crate::rule::{Action, Pattern, Rule, Source};
 use crate::wall::{Policy, Wall};
 
 /// Decides which files below a base path may be read without asking. The rules are compiled once, for many lookups.
@@ -31,10 +31,11 @@ struct ReadWall {
 
 /// A rule compiled for many lookups.
 #[derive(Clone, Debug)]
-struct CompiledRule {
+pub(crate) struct CompiledRule {
     matcher: Matcher,
     case: CaseForm,
-    action: Action,
+    pub(crate) action: Action,
+    pub(crate) is_builtin: bool,
 }
 
 /// A compiled pattern.
@@ -125,13 +126,13 @@ fn last_match(rules: &[CompiledRule], subject: &PathText<'_>) -> Option<Action> 
 }
 
 /// A path as written and in lower case.
-struct PathText<'a> {
+pub(crate) struct PathText<'a> {
     text: &'a str,
     lower_case: Cow<'a, str>,
 }
 
 impl<'a> PathText<'a> {
-    fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         let is_lower_case = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
         let lower_case = if is_lower_case { text.into() } else { text.to_lowercase().into() };
         Self { text, lower_case }
@@ -139,20 +140,38 @@ impl<'a> PathText<'a> {
 }
 
 impl CompiledRule {
-    fn new(rule: &Rule) -> Self {
+    pub(crate) fn new(rule: &Rule) -> Self {
         let (matcher, case) = match &rule.pattern {
             Pattern::Exact(text) => (Matcher::Equal(text.clone()), CaseForm::AsWritten),
             Pattern::Wild(pattern) => (Matcher::new(pattern), CaseForm::AsWritten),
             Pattern::CaseInsensitive(pattern) => (Matcher::new(pattern), CaseForm::LowerCase),
         };
-        Self { matcher, case, action: rule.action }
+        let is_builtin = rule.source == Source::Builtin;
+        Self { matcher, case, action: rule.action, is_builtin }
     }
 
-    fn matches(&self, subject: &PathText<'_>) -> bool {
+    pub(crate) fn matches(&self, subject: &PathText<'_>) -> bool {
         match self.case {
             CaseForm::AsWritten => self.matcher.matches(subject.text),
             CaseForm::LowerCase => self.matcher.matches(&subject.lower_case),
         }
+    }
+
+    pub(crate) fn matches_everything(&self) -> bool {
+        matches!(&self.matcher, Matcher::Wild { pattern, .. } if pattern == "*")
+    }
+
+    /// Whether the pattern may match a path below a folder, which is empty for the root of the workspace.
+    pub(crate) fn may_match_beneath(&self, folder: &str) -> bool {
+        let (Matcher::Equal(start) | Matcher::Wild { start, .. }) = &self.matcher;
+        // A person may write a path of the workspace as an absolute one.
+        let may_be_normalized = !self.is_builtin && start.starts_with(['/', '~', '.']);
+        let folder = match (folder, self.case) {
+            ("", _) => return may_be_normalized || !start.starts_with('/'),
+            (_, CaseForm::AsWritten) => format!("{folder}/"),
+            (_, CaseForm::LowerCase) => format!("{}/", folder.to_lowercase()),
+        };
+        may_be_normalized || start.starts_with(&folder) || folder.starts_with(start.as_str())
     }
 }
 

@@ -119,3 +119,10 @@ pub struct Verdict {
     pub rule: Option<Rule>,
     pub wall: Cow<'static, str>,
 }
+
+impl Verdict {
+    /// Whether no rule of a person decided.
+    pub fn is_builtin(&self) -> bool {
+        self.rule.as_ref().is_none_or(|rule| rule.source == Source::Builtin)
+    }
+}

@@ -21,11 +21,14 @@ mod glob;
 #[cfg(test)]
 mod tests;
 mod transfer;
-mod tree_read;
+mod tree_access;
 
 use glob::ExpandedTarget;
 
-pub use facts::{DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts};
+pub use facts::{
+    DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts, TreeFiles, TreeQuery,
+};
+pub(crate) use glob::matches as may_match_glob;
 
 /// Maximum number of folders, and of globs, looked up for the second analysis.
 const MAX_LOOKUPS: usize = 16;
@@ -92,28 +95,25 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
         seen: HashSet::new(),
         extra_risks: Vec::new(),
         comparisons_left: transfer::MAX_COMPARISONS,
+        copied_folders: Vec::new(),
     };
     let relocations = collector.relocations(&script.transfers);
     for access in &script.accesses {
         collector.add_access(access);
         collector.add_origins(access, &relocations);
-        if access.kind == AccessKind::ReadTree {
-            collector.add_tree(access, &relocations);
-        }
     }
+    let commands = collector.commands(script);
+    for access in &script.accesses {
+        let command = access.run.and_then(|run| commands.get(run));
+        collector.add_tree(access, &relocations, command);
+    }
+    collector.add_copied_folders();
     let file_parts = std::mem::take(&mut collector.parts);
     collector.seen.clear();
     // Commands come first in the ask, then the files.
-    let mut commands: HashSet<Command> = HashSet::new();
-    for (index, run) in script.runs.iter().enumerate() {
-        let extra = collector.extra_risks.iter().filter(|(run, _)| *run == index);
-        let extra = extra.map(|(_, risk)| risk.clone()).chain(link_risks(run, facts));
-        let command = Command::new(run, extra.collect());
-        if commands.insert(command.clone()) {
-            let part = Part::new("bash", command.text()).remember_as(command.approval_pattern());
-            collector.parts.push(part.matched_by(MatchBy::Command(Box::new(command))));
-        }
-    }
+    let mut seen: HashSet<&Command> = HashSet::new();
+    let different = commands.iter().filter(|command| seen.insert(command));
+    collector.parts.extend(different.map(Part::for_command));
     for part in file_parts {
         collector.push(part);
     }
@@ -163,25 +163,39 @@ struct PartCollector<'f, F> {
     /// Cache of expanded targets. Many commands access the same files.
     expanded: HashMap<FileTarget, Option<Rc<ExpandedTarget>>>,
     parts: Vec<Part>,
-    /// Permission and subjects of the parts that match by subjects, to skip repeated ones.
-    seen: HashSet<(Cow<'static, str>, Vec<String>)>,
+    /// Permission, subjects and command of the parts that match by subjects, to skip repeated ones.
+    seen: HashSet<(Cow<'static, str>, Vec<String>, Option<Box<Command>>)>,
     /// Risks that follow from facts about files, each with the index of its run.
     extra_risks: Vec<(usize, Risk)>,
     /// How many more comparisons of paths with the destinations of copies, moves and links are allowed.
     comparisons_left: usize,
+    /// Paths that are copied or moved with everything below them, and their new paths.
+    copied_folders: Vec<(String, String)>,
 }
 
 impl<F: FileFacts> PartCollector<'_, F> {
     /// Adds a part, unless it was added before.
     fn push(&mut self, part: Part) {
+        let key = |command| (part.permission.clone(), part.subjects.clone(), command);
         let is_new = match &part.matched_by {
-            MatchBy::Subjects => self.seen.insert((part.permission.clone(), part.subjects.clone())),
-            MatchBy::Beneath(_) | MatchBy::Unclear(_) => !self.parts.contains(&part),
+            MatchBy::Subjects => self.seen.insert(key(None)),
+            MatchBy::Beneath(command) => self.seen.insert(key(Some(command.clone()))),
+            MatchBy::Unclear(_) => !self.parts.contains(&part),
             MatchBy::Command(_) => false,
         };
         if is_new {
             self.parts.push(part);
         }
+    }
+
+    /// Returns the commands of the script, with the risks that follow from facts about files.
+    fn commands(&self, script: &Script) -> Vec<Command> {
+        let command = |(index, run)| {
+            let extra = self.extra_risks.iter().filter(|(run, _)| *run == index);
+            let extra = extra.map(|(_, risk)| risk.clone()).chain(link_risks(run, self.facts));
+            Command::new(run, extra.collect())
+        };
+        script.runs.iter().enumerate().map(command).collect()
     }
 
     /// Adds the parts for one access.

@@ -143,21 +143,7 @@ impl Policy {
         let verdict = match &part.matched_by {
             MatchBy::Subjects | MatchBy::Unclear(_) => self.judge_subjects(agent_walls, part),
             MatchBy::Command(command) => self.judge_command(agent_walls, command),
-            MatchBy::Beneath(command) => {
-                let verdict = self.judge_subjects(agent_walls, part);
-                let is_builtin = |verdict: &Verdict| {
-                    verdict.rule.as_ref().is_none_or(|rule| rule.source == Source::Builtin)
-                };
-                let mut reader = self.judge_command(agent_walls, command);
-                if reader.action == Action::Ask {
-                    reader = self.remembered_command(command).unwrap_or(reader);
-                }
-                let is_allowed = reader.action == Action::Allow && !is_builtin(&reader);
-                if is_allowed && verdict.action == Action::Ask && is_builtin(&verdict) {
-                    return reader;
-                }
-                verdict
-            }
+            MatchBy::Beneath(command) => self.judge_beneath(agent_walls, part, command),
         };
         match (verdict.action, &part.matched_by) {
             (Action::Allow, MatchBy::Unclear(_)) => {
@@ -177,6 +163,21 @@ impl Policy {
         strictest(
             walls.flat_map(|wall| part.subjects.iter().map(move |text| wall.judge(part, text))),
         )
+    }
+
+    /// Judges a file below a folder that a command accesses recursively.
+    fn judge_beneath(&self, agent_walls: &[Wall], part: &Part, command: &Command) -> Verdict {
+        let command = self.judge(agent_walls, &Part::for_command(command));
+        let is_command_allowed = command.action == Action::Allow && !command.is_builtin();
+        let judge = |wall: &Wall, text: &String| {
+            let verdict = wall.judge(part, text);
+            match verdict.action {
+                Action::Ask if verdict.is_builtin() && is_command_allowed => command.clone(),
+                Action::Allow | Action::Ask | Action::Deny => verdict,
+            }
+        };
+        let walls = self.walls.iter().chain(agent_walls);
+        strictest(walls.flat_map(|wall| part.subjects.iter().map(move |text| judge(wall, text))))
     }
 
     fn judge_command(&self, agent_walls: &[Wall], command: &Command) -> Verdict {

@@ -11,8 +11,8 @@ use helve_core::commit::{
 };
 use helve_core::machine::{
     ContentFingerprint, DirListing, FileContent, FileKind, FindFlow, FindRequest, LineSpan,
-    ListedEntry, LocatedPath, Machine, MachineError, Place, SearchFlow, SearchRequest, WindowLines,
-    WindowRequest,
+    ListedEntry, LocatedPath, Machine, MachineError, Place, RestrictedFiles, RestrictedRequest,
+    SearchFlow, SearchRequest, WindowLines, WindowRequest,
 };
 use helve_text::view::{Encoding, View};
 use parking_lot::Mutex;
@@ -181,6 +181,14 @@ impl Machine for MemoryMachine {
 
     fn search(&self, request: SearchRequest) -> SearchFlow {
         tree::search(&self.0.lock(), &request)
+    }
+
+    fn find_restricted(
+        &self,
+        request: RestrictedRequest,
+    ) -> BoxFuture<'static, Result<RestrictedFiles, MachineError>> {
+        let found = tree::find_restricted(&self.0.lock(), &request);
+        Box::pin(async { Ok(found) })
     }
 }
 

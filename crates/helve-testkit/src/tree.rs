@@ -11,8 +11,8 @@ use helve_core::Flow;
 use helve_core::machine::{
     BadPattern, CaseMode, FileCount, FileKind, FileTree, FindFlow, FindOrder, FindRequest,
     FoundFile, HiddenFiles, IgnoredMatches, IgnoredMode, LineRole, MachineError, MatchedFile,
-    MatchedLine, Multiline, PatternSyntax, ResultShape, SearchCounts, SearchError, SearchFlow,
-    SearchRequest, SkippedFiles,
+    MatchedLine, Multiline, PatternSyntax, RestrictedFiles, RestrictedRequest, ResultShape,
+    SearchCounts, SearchError, SearchFlow, SearchRequest, SkippedFiles,
 };
 use helve_text::{lines, near};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -36,6 +36,39 @@ pub(crate) fn find(nodes: &Nodes, request: &FindRequest) -> FindFlow {
 
 pub(crate) fn search(nodes: &Nodes, request: &SearchRequest) -> SearchFlow {
     into_flow(search_files(nodes, request))
+}
+
+/// Ignore rules and globs are not applied: the result may contain more files than a program reads.
+pub(crate) fn find_restricted(nodes: &Nodes, request: &RestrictedRequest) -> RestrictedFiles {
+    let at = request.tree.at.path();
+    let (mut paths, mut links, mut folders) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for (path, node) in nodes.iter().filter(|(path, _)| path.starts_with(&at)) {
+        let Ok(relative) = path.strip_prefix(&at) else { continue };
+        let is_hidden = relative.iter().any(|name| name.to_string_lossy().starts_with('.'));
+        if is_hidden && request.tree.hidden == HiddenFiles::Skip {
+            continue;
+        }
+        if let Some(action) = request.rules.restricts_file(relative) {
+            paths.push((std::cmp::Reverse(action), relative.to_path_buf()));
+        }
+        if matches!(node, MemoryNode::Link(_)) {
+            links.push(relative.to_path_buf());
+        }
+        let parents = relative.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+        folders.extend(parents.map(Path::to_path_buf));
+    }
+    for folder in folders {
+        if let Some(action) = request.rules.restricts_folder(&folder) {
+            paths.push((std::cmp::Reverse(action), folder));
+        }
+    }
+    paths.sort();
+    paths.truncate(request.max_results);
+    let has_more_links = links.len() > request.max_results;
+    links.truncate(request.max_results);
+    let paths = paths.into_iter().map(|(_, path)| path).collect();
+    let compared = nodes.len();
+    RestrictedFiles { paths, links, has_more_links, compared, ..RestrictedFiles::default() }
 }
 
 fn into_flow<T: Send + 'static>(

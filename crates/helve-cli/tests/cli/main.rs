@@ -21,4 +21,5 @@ mod servers;
 mod shell;
 mod stage;
 mod terminal;
+mod trees;
 mod why;

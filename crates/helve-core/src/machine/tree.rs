@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use helve_policy::Readable;
+use helve_policy::{Readable, TreeRules};
 
 use super::{FileKind, MachineError, Place};
 use crate::flow::Flow;
@@ -70,6 +70,31 @@ pub struct FoundFile {
     pub modified: Option<SystemTime>,
     /// Files and folders below this folder that are not in the results. Only for [`FindOrder::BreadthFirst`].
     pub not_listed: FileCount,
+}
+
+/// A request to find what rules restrict below a folder, `.git` included.
+#[derive(Clone, Debug)]
+pub struct RestrictedRequest {
+    pub tree: FileTree,
+    pub rules: TreeRules,
+    /// Maximum number of results, and of links.
+    pub max_results: usize,
+    /// How many files, folders and links are compared with the rules before the walk ends.
+    pub max_entries: usize,
+}
+
+/// What rules restrict below a folder. Paths are relative to the folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RestrictedFiles {
+    /// Files, folders and links, those with the strictest rules first; then by path.
+    pub paths: Vec<PathBuf>,
+    /// All symbolic links. They are not followed.
+    pub links: Vec<PathBuf>,
+    /// Whether there are more links than the request allows.
+    pub has_more_links: bool,
+    /// Number of files, folders and links that were compared with the rules.
+    pub compared: usize,
+    pub ended: WalkEnd,
 }
 
 /// A request to search the content of files.
@@ -176,7 +201,7 @@ pub struct SearchCounts {
 pub enum WalkEnd {
     #[default]
     Complete,
-    /// The deadline passed first.
+    /// The deadline passed first, or another limit was reached.
     Deadline,
 }
 

@@ -8,6 +8,7 @@ use helve_policy::shell::{self, DirEntry, FactAnswer, FactQuery, GatheredFacts, 
 use helve_policy::{Act, MatchBy, Part, ProcessId, Request, Unclear};
 use helve_text::shell::{self as script, Doubt, DoubtKind, Script, ShellContext};
 
+use super::trees::TreeBudget;
 use super::{Programs, repository};
 use crate::files;
 use crate::hook::{self, PlannedCommand};
@@ -122,6 +123,7 @@ impl Programs {
         let mut facts = GatheredFacts::default();
         let mut looked_up = 0;
         let mut rounds = 0;
+        let mut budget = TreeBudget::default();
         loop {
             let refined = shell::analyze_again(&initial, source, context, &facts);
             let parts = shell::parts(source, refined.as_ref().unwrap_or(&initial), &facts);
@@ -134,27 +136,34 @@ impl Programs {
             }
             looked_up += missing.len();
             for query in missing {
-                let answer = self.answer(&query).await;
+                let answer = self.answer(&query, &mut budget).await;
                 facts.insert(query, answer);
             }
         }
     }
 
-    /// Looks up one fact about a file.
-    async fn answer(&self, query: &FactQuery) -> FactAnswer {
+    /// Looks up one fact about files. `budget` is what is left for walking folders.
+    async fn answer(&self, query: &FactQuery, budget: &mut TreeBudget) -> FactAnswer {
         match query {
             FactQuery::Resolve(path) => {
-                let resolved = files::look_up(&self.session, Path::new(path)).await;
-                FactAnswer::Resolved(resolved.ok().map(|path| PathFacts {
-                    subjects: path.part("read").subjects,
-                    outside: path.outside_part(),
-                    exists: path.kind().is_some(),
-                }))
+                FactAnswer::Resolved(self.path_facts(Path::new(path)).await)
             }
+            FactQuery::Tree(query) => FactAnswer::Tree(self.restricted_files(query, budget).await),
             FactQuery::List(folder) => {
                 FactAnswer::Listed(self.dir_entries(Path::new(folder)).await)
             }
         }
+    }
+
+    /// Looks up where a path leads; `None` if that is unknown.
+    pub(super) async fn path_facts(&self, path: &Path) -> Option<PathFacts> {
+        let path = files::look_up(&self.session, path).await.ok()?;
+        Some(PathFacts {
+            subjects: path.part("read").subjects,
+            outside: path.outside_part(),
+            exists: path.kind().is_some(),
+            is_folder: path.kind() == Some(FileKind::Folder),
+        })
     }
 
     /// Lists a folder; `None` if it has too many entries or cannot be listed.

@@ -197,6 +197,11 @@ impl<V: Visitor> Walker<V> {
                         is_ignored,
                     });
                 }
+                Decision::Skip if entry.kind == FileType::Symlink && !self.is_hidden(name) => {
+                    let (parent, name) = (opened.as_fd(), names.name(*entry));
+                    let path = &self.path[self.tree.base.len() + 1..];
+                    self.visitor.link(&WalkEntry { parent, name, path, section });
+                }
                 Decision::Skip => {}
             }
         }
@@ -215,7 +220,7 @@ impl<V: Visitor> Walker<V> {
         if name == b".git" && !self.tree.enters_git {
             return Decision::Skip;
         }
-        if self.tree.hidden == machine::HiddenFiles::Skip && name.starts_with(b".") {
+        if self.is_hidden(name) {
             return self.skip(kind, |skipped| &mut skipped.hidden);
         }
         let glob_match = match kind {
@@ -255,6 +260,11 @@ impl<V: Visitor> Walker<V> {
             }
             (_, _) => Decision::Enter { is_ignored },
         }
+    }
+
+    /// Whether a name is skipped because it starts with a dot.
+    fn is_hidden(&self, name: &[u8]) -> bool {
+        self.tree.hidden == machine::HiddenFiles::Skip && name.starts_with(b".")
     }
 
     fn record_ignored(&mut self, kind: EntryKind) {

@@ -3,7 +3,10 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use helve_text::shell::TreeFilter;
+
 use crate::ask::Part;
+use crate::command::Command;
 
 /// Answers queries about files. `None` means unknown, and never leads to permission.
 pub trait FileFacts {
@@ -12,6 +15,31 @@ pub trait FileFacts {
 
     /// Lists a folder; empty if there is no such folder.
     fn list(&self, folder: &str) -> Option<Vec<DirEntry>>;
+
+    /// Returns the files below a folder that a rule may restrict. The result may contain more files, never fewer.
+    fn tree(&self, query: &TreeQuery) -> Option<TreeFiles>;
+}
+
+/// The result of [`FileFacts::tree`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TreeFiles {
+    pub files: Vec<PathFacts>,
+    /// Whether there was not enough time to look at all files.
+    pub is_partial: bool,
+}
+
+/// A folder that a command accesses with everything below it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TreeQuery {
+    /// Absolute path, in which `..` and links are not resolved yet.
+    pub folder: String,
+    /// The path to which the folder is copied or moved. The files are judged as if they were below it.
+    pub destination: Option<String>,
+    pub filter: TreeFilter,
+    /// `read` or `edit`.
+    pub permission: &'static str,
+    /// The command; `None` for a redirect.
+    pub command: Option<Box<Command>>,
 }
 
 /// Where a path leads.
@@ -22,6 +50,7 @@ pub struct PathFacts {
     /// The `external_directory` part, if the path lies outside the root.
     pub outside: Option<Part>,
     pub exists: bool,
+    pub is_folder: bool,
 }
 
 impl PathFacts {
@@ -41,12 +70,14 @@ pub struct DirEntry {
 pub enum FactQuery {
     Resolve(String),
     List(String),
+    Tree(TreeQuery),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum FactAnswer {
     Resolved(Option<PathFacts>),
     Listed(Option<Vec<DirEntry>>),
+    Tree(Option<TreeFiles>),
 }
 
 /// Facts that the caller gathers in rounds. A query without an answer is recorded as missing: the caller judges,
@@ -83,14 +114,21 @@ impl FileFacts for GatheredFacts {
     fn resolve(&self, path: &str) -> Option<PathFacts> {
         match self.look_up(FactQuery::Resolve(path.to_string())) {
             Some(FactAnswer::Resolved(facts)) => facts.clone(),
-            Some(FactAnswer::Listed(_)) | None => None,
+            Some(FactAnswer::Listed(_) | FactAnswer::Tree(_)) | None => None,
         }
     }
 
     fn list(&self, folder: &str) -> Option<Vec<DirEntry>> {
         match self.look_up(FactQuery::List(folder.to_string())) {
             Some(FactAnswer::Listed(entries)) => entries.clone(),
-            Some(FactAnswer::Resolved(_)) | None => None,
+            Some(FactAnswer::Resolved(_) | FactAnswer::Tree(_)) | None => None,
+        }
+    }
+
+    fn tree(&self, query: &TreeQuery) -> Option<TreeFiles> {
+        match self.look_up(FactQuery::Tree(query.clone())) {
+            Some(FactAnswer::Tree(files)) => files.clone(),
+            Some(FactAnswer::Resolved(_) | FactAnswer::Listed(_)) | None => None,
         }
     }
 }

@@ -206,7 +206,7 @@ enum Token {
 }
 
 /// Whether a name may match a pattern. A bracket expression matches any one character.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let mut tokens = Vec::new();
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {

@@ -4,7 +4,10 @@ use expect_test::{Expect, expect};
 use helve_text::shell::{Script, ShellContext, ShellLanguage};
 use proptest::prelude::*;
 
-use super::{DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts, parts};
+use super::{
+    DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts, TreeFiles, TreeQuery,
+    parts,
+};
 use crate::ask::{MatchBy, Part};
 use crate::builtin::{WrittenRules, policy};
 use crate::rule::{Action, Rule, Scope, Source};
@@ -289,7 +292,7 @@ fn a_remembered_approval_allows_only_what_its_patterns_cover() {
         "echo b",
         "git reset --hard",
     ] {
-        assert_eq!(decide(&policy, script), Action::Allow, "{script}");
+        assert_eq!(decide(&policy, script), Action::Allow, "{script} {}", explain(&policy, script));
     }
     for script in [
         "git log --output=x",
@@ -420,6 +423,7 @@ fn facts_can_be_gathered_in_rounds() {
                 let answer = match &query {
                     FactQuery::Resolve(path) => FactAnswer::Resolved(tree.resolve(path)),
                     FactQuery::List(folder) => FactAnswer::Listed(tree.list(folder)),
+                    FactQuery::Tree(query) => FactAnswer::Tree(tree.tree(query)),
                 };
                 facts.insert(query, answer);
             }

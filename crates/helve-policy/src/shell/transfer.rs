@@ -69,16 +69,15 @@ impl<F: FileFacts> PartCollector<'_, F> {
         for from in paths {
             relocations.push(Relocation { from: from.clone(), to: normalize(to), is_link: false });
             let name = file_name(&from);
+            if transfer.is_recursive && !into_folder {
+                self.copied_folders.push((from.clone(), to.clone()));
+            }
             if into_folder && !name.is_empty() {
                 let inside = format!("{}/{name}", to.trim_end_matches('/'));
-                self.add_access(&FileAccess {
-                    kind: if transfer.is_recursive {
-                        AccessKind::WriteTree
-                    } else {
-                        AccessKind::Write
-                    },
-                    ..write_access(&inside)
-                });
+                self.add_access(&write_access(&inside));
+                if transfer.is_recursive {
+                    self.copied_folders.push((from.clone(), inside.clone()));
+                }
                 relocations.push(Relocation { from, to: normalize(&inside), is_link: false });
             }
         }
@@ -110,14 +109,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
     fn is_folder(&self, path: &str) -> Option<bool> {
         let looks_like_folder =
             path.ends_with('/') || matches!(path.rsplit('/').next(), Some("." | ".."));
-        if looks_like_folder || !self.facts.list(path)?.is_empty() {
-            return Some(true);
-        }
-        // An empty folder is found in the list of its parent.
-        let path = normalize(path);
-        let (parent, name) = path.rsplit_once('/')?;
-        let entries = self.facts.list(if parent.is_empty() { "/" } else { parent })?;
-        Some(entries.iter().any(|entry| entry.name == name && entry.is_folder))
+        Some(looks_like_folder || self.facts.resolve(path)?.is_folder)
     }
 
     fn entry_paths(&self, folder: &str) -> Option<Vec<String>> {
@@ -129,6 +121,26 @@ impl<F: FileFacts> PartCollector<'_, F> {
     /// Adds the parts for the origins of an accessed path that the script copied, moved or linked.
     pub(super) fn add_origins(&mut self, access: &FileAccess, relocations: &[Relocation]) {
         let (FileTarget::Path(path) | FileTarget::Glob(path)) = &access.target else { return };
+        let Some(origins) = self.origins(path, relocations, Relocation::origin) else {
+            return self.add_unclear(access.kind, path, Unclear::Target);
+        };
+        for path in origins {
+            let target = match &access.target {
+                FileTarget::Glob(_) => FileTarget::Glob(path),
+                FileTarget::Path(_) | FileTarget::Unknown(_) => FileTarget::Path(path),
+            };
+            self.add_access(&FileAccess { target, run: None, ..access.clone() });
+        }
+    }
+
+    /// Returns where the content at a path, or below it, comes from; `None` if there are too many origins. `find` returns
+    /// the origin of a path by one relocation.
+    pub(super) fn origins(
+        &mut self,
+        path: &str,
+        relocations: &[Relocation],
+        find: fn(&Relocation, &str) -> Option<String>,
+    ) -> Option<Vec<String>> {
         let mut paths = vec![normalize(path)];
         let mut known: HashSet<String> = paths.iter().cloned().collect();
         let mut next = 0;
@@ -137,45 +149,38 @@ impl<F: FileFacts> PartCollector<'_, F> {
             if relocations.is_empty() || next == end {
                 break;
             }
-            let comparisons = relocations.len() * (end - next);
-            let Some(left) = self.comparisons_left.checked_sub(comparisons) else {
-                return self.add_unclear(access.kind, path, Unclear::Target);
-            };
-            self.comparisons_left = left;
+            self.comparisons_left =
+                self.comparisons_left.checked_sub(relocations.len() * (end - next))?;
             for at in next..end {
-                let origins = relocations.iter().filter_map(|it| it.origin(&paths[at]));
+                let origins = relocations.iter().filter_map(|it| find(it, &paths[at]));
                 let new: Vec<String> = origins.filter(|it| known.insert(it.clone())).collect();
                 paths.extend(new);
             }
             next = end;
             if paths.len() > MAX_NAMES || step == MAX_STEPS && paths.len() > end {
-                return self.add_unclear(access.kind, path, Unclear::Target);
+                return None;
             }
         }
-        for path in paths.drain(1..) {
-            let target = match &access.target {
-                FileTarget::Glob(_) => FileTarget::Glob(path),
-                FileTarget::Path(_) | FileTarget::Unknown(_) => FileTarget::Path(path),
-            };
-            self.add_access(&FileAccess { target, run: None, ..access.clone() });
-        }
+        paths.remove(0);
+        Some(paths)
     }
 }
 
 impl Relocation {
-    /// Whether the relocation puts something from elsewhere at a path, or above or below it.
-    pub(super) fn changes(&self, path: &str) -> bool {
-        let path = normalize(path);
-        is_within(&self.to, &path) && !is_within(&normalize(&self.from), &path)
-            || is_within(&path, &self.to)
-    }
-
     /// Returns the old path of the content at `path`. A path below `to` was below `from`; `to` itself leads to `from` only
     /// if it is a link.
     fn origin(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix(&self.to)?;
         (rest.starts_with('/') || rest.is_empty() && self.is_link)
             .then(|| format!("{}{rest}", self.from.trim_end_matches('/')))
+    }
+
+    /// Returns the old path of content at or below `path`, if this relocation put it there from elsewhere.
+    pub(super) fn origin_in_tree(&self, path: &str) -> Option<String> {
+        if !is_within(&self.to, path) {
+            return self.origin(path);
+        }
+        (!is_within(&normalize(&self.from), path)).then(|| self.from.clone())
     }
 }
 

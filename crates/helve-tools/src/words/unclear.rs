@@ -9,6 +9,7 @@ pub fn unclear(why: &Unclear) -> &'static str {
         Unclear::Doubt(doubt) => doubt_phrase(doubt.kind),
         Unclear::Target => "a file that is only known when the command runs",
         Unclear::Flag => "a file name that would act as a flag",
+        Unclear::Tree => "a folder with too many files to check each of them against the rules",
         Unclear::WordSplitting => "a file name that would be split into words; quote the variable",
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{DirEntry, FileFacts, Part, PathFacts};
+use helve_text::shell::{LinkHandling, TreeFilter};
+use helve_text::wildcard;
+
+use super::{DirEntry, FileFacts, Part, PathFacts, TreeFiles, TreeQuery};
 
 pub(super) const ROOT: &str = "/w/app";
 
@@ -92,7 +95,8 @@ impl FileFacts for Tree {
         let mut subjects = vec![subject(&real), subject(path)];
         subjects.dedup();
         let exists = self.nodes.contains_key(&real) || real == "/";
-        Some(PathFacts { subjects, outside, exists })
+        let is_folder = matches!(self.nodes.get(&real), Some(Node::Folder)) || real == "/";
+        Some(PathFacts { subjects, outside, exists, is_folder })
     }
 
     fn list(&self, folder: &str) -> Option<Vec<DirEntry>> {
@@ -108,4 +112,56 @@ impl FileFacts for Tree {
         });
         Some(entries.collect())
     }
+
+    /// Lists all files that the filter lets pass, as if each of them were restricted.
+    fn tree(&self, query: &TreeQuery) -> Option<TreeFiles> {
+        let follows_links =
+            query.permission == "read" && query.filter.links == LinkHandling::Followed;
+        let opens_links = query.permission == "edit" || query.filter.links != LinkHandling::Skipped;
+        let start = query.folder.trim_end_matches('/');
+        let mut pending = vec![start.to_string()];
+        let mut files = Vec::new();
+        while let Some(folder) = pending.pop() {
+            if self.resolve(&folder)?.outside.is_some() {
+                continue;
+            }
+            for entry in self.list(&folder)? {
+                let path = format!("{folder}/{}", entry.name);
+                let Some(facts) = self.resolve(&path) else { continue };
+                if (entry.is_folder || entry.is_link && follows_links && facts.is_folder)
+                    && enters(&entry, &query.filter)
+                    // A loop of links.
+                    && path.len() < 200
+                {
+                    pending.push(path.clone());
+                }
+                if (!entry.is_link || opens_links) && reads(&entry, &query.filter) {
+                    files.push(match &query.destination {
+                        Some(to) => self.resolve(&format!("{to}{}", &path[start.len()..]))?,
+                        None => facts,
+                    });
+                }
+            }
+        }
+        Some(TreeFiles { files, is_partial: false })
+    }
+}
+
+/// Whether a recursive access enters a folder.
+fn enters(entry: &DirEntry, filter: &TreeFilter) -> bool {
+    !is_hidden(entry, filter) && !matches_any(&filter.excluded_dirs, &entry.name)
+}
+
+/// Whether a recursive access reaches a file.
+fn reads(entry: &DirEntry, filter: &TreeFilter) -> bool {
+    let has_name = filter.names.is_empty() || matches_any(&filter.names, &entry.name);
+    has_name && !is_hidden(entry, filter) && !matches_any(&filter.excluded_files, &entry.name)
+}
+
+fn is_hidden(entry: &DirEntry, filter: &TreeFilter) -> bool {
+    filter.skips_hidden && entry.name.starts_with('.')
+}
+
+fn matches_any(globs: &[String], name: &str) -> bool {
+    globs.iter().any(|glob| wildcard::matches(glob, name))
 }

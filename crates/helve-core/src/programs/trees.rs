@@ -1,0 +1,184 @@
+//! Finds the files below a folder that rules restrict, for commands that access the whole folder.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use helve_policy::shell::{TreeFiles, TreeQuery};
+use helve_policy::{Action, Part, Policy, TreeRules, TreeScope, Wall, is_simple_glob};
+use helve_text::shell::{LinkHandling, TreeFilter};
+
+use super::Programs;
+use crate::files;
+use crate::machine::{
+    FileKind, FileTree, HiddenFiles, IgnoredMode, RestrictedFiles, RestrictedRequest, WalkEnd,
+};
+use crate::resolved::{Resolved, normalize, subject};
+
+/// How long the folders of one script may be walked. After that, the script is asked about.
+const MAX_TIME: Duration = Duration::from_millis(50);
+/// How many entries of folders are compared with the rules in any case, so that the answer for small folders does not
+/// depend on how busy the machine is.
+const MIN_ENTRIES: usize = 2_000;
+/// How long this may take.
+const MAX_TIME_FOR_MIN: Duration = Duration::from_secs(2);
+/// Maximum number of files that one walk returns. All of them would get the same answer.
+const MAX_FILES: usize = 50;
+/// Maximum number of files and folders that links lead to.
+const MAX_LINK_TARGETS: usize = 50;
+
+/// What is left for walking the folders of one script.
+pub(super) struct TreeBudget {
+    time: Duration,
+    /// How many more entries are compared even if the time is over.
+    entries: usize,
+}
+
+impl Default for TreeBudget {
+    fn default() -> Self {
+        Self { time: MAX_TIME, entries: MIN_ENTRIES }
+    }
+}
+
+/// A folder that is walked.
+struct WalkedFolder {
+    /// Absolute path as given, through links.
+    given: PathBuf,
+    real: Resolved,
+    /// The path to which it is copied or moved. Files are judged as if they were below it.
+    destination: Option<PathBuf>,
+}
+
+impl Programs {
+    /// Returns the files below a folder that a rule may restrict.
+    pub(super) async fn restricted_files(
+        &self,
+        query: &TreeQuery,
+        budget: &mut TreeBudget,
+    ) -> Option<TreeFiles> {
+        let given = PathBuf::from(&query.folder);
+        let real = files::look_up(&self.session, &given).await.ok()?;
+        let (policy, walls) = self.session.gate.policy_and_walls().await;
+        let counts_builtin_asks = counts_builtin_asks(&policy, &walls, query);
+        let is_read = query.permission == "read";
+        let follows_links = is_read && query.filter.links != LinkHandling::Skipped;
+        let mut known = vec![real.real()];
+        let destination = query.destination.as_ref().map(PathBuf::from);
+        let mut pending = vec![WalkedFolder { given, real, destination }];
+        let mut found = TreeFiles::default();
+        while let Some(folder) = pending.pop() {
+            if folder.real.kind() != Some(FileKind::Folder) {
+                continue;
+            }
+            let scope = TreeScope {
+                permission: query.permission,
+                bases: self.bases(&folder).await?,
+                filter: &query.filter,
+                counts_builtin_asks,
+            };
+            let rules = TreeRules::new(&policy, &walls, scope);
+            // A folder outside the root is asked about as a whole.
+            let enters_links = follows_links && folder.real.outside_part().is_none();
+            if !rules.may_restrict() && !enters_links {
+                continue;
+            }
+            let files = walk(&folder.real, &query.filter, rules, budget).await;
+            found.is_partial |=
+                files.ended == WalkEnd::Deadline || enters_links && files.has_more_links;
+            for path in files.paths {
+                if is_read && !enters_links && files.links.contains(&path) {
+                    continue;
+                }
+                let judged = folder.destination.as_ref().unwrap_or(&folder.given).join(path);
+                found.files.push(self.path_facts(&judged).await?);
+            }
+            for link in files.links.iter().filter(|_| enters_links) {
+                let given = folder.given.join(link);
+                // A link that leads nowhere is not read.
+                let Ok(real) = files::look_up(&self.session, &given).await else { continue };
+                if known.contains(&real.real()) || real.kind().is_none() {
+                    continue;
+                }
+                if known.len() > MAX_LINK_TARGETS {
+                    found.is_partial = true;
+                    break;
+                }
+                known.push(real.real());
+                found.files.push(self.path_facts(&given).await?);
+                if query.filter.links == LinkHandling::Followed {
+                    pending.push(WalkedFolder { given, real, destination: None });
+                }
+            }
+        }
+        Some(found)
+    }
+
+    /// Returns the texts by which rules match a folder: with links followed, and as given.
+    async fn bases(&self, folder: &WalkedFolder) -> Option<Vec<String>> {
+        let text = |path: &Path| match subject(self.session.workspace.root(), path) {
+            root if root == "." => String::new(),
+            path => path,
+        };
+        let (real, given) = match &folder.destination {
+            Some(to) => (files::look_up(&self.session, to).await.ok()?.real(), to),
+            None => (folder.real.real(), &folder.given),
+        };
+        let mut bases = vec![text(&real), text(&normalize(given))];
+        bases.dedup();
+        Some(bases)
+    }
+}
+
+/// Whether built-in rules that ask count: not if a person allowed the command, or is asked about it anyway.
+fn counts_builtin_asks(policy: &Policy, walls: &[Wall], query: &TreeQuery) -> bool {
+    let Some(command) = &query.command else { return true };
+    let verdict = policy.judge(walls, &Part::for_command(command));
+    verdict.action == Action::Allow && verdict.is_builtin()
+}
+
+/// Walks a folder as far as the budget suffices.
+async fn walk(
+    folder: &Resolved,
+    filter: &TreeFilter,
+    rules: TreeRules,
+    budget: &mut TreeBudget,
+) -> RestrictedFiles {
+    let started = Instant::now();
+    let mut request = RestrictedRequest {
+        tree: file_tree(folder, filter, budget.time),
+        rules,
+        max_results: MAX_FILES,
+        max_entries: usize::MAX,
+    };
+    let found = folder.machine.find_restricted(request.clone()).await;
+    budget.time = budget.time.saturating_sub(started.elapsed());
+    let is_finished = found.as_ref().is_ok_and(|files| files.ended == WalkEnd::Complete);
+    if !is_finished && budget.entries > 0 {
+        request.tree.deadline = MAX_TIME_FOR_MIN;
+        request.max_entries = budget.entries;
+        let again = folder.machine.find_restricted(request).await;
+        let compared = again.as_ref().map_or(usize::MAX, |files| files.compared);
+        budget.entries = budget.entries.saturating_sub(compared);
+        if let Ok(files) = again
+            && files.ended == WalkEnd::Complete
+        {
+            return files;
+        }
+    }
+    // A folder that cannot be opened may become accessible before the command runs.
+    let nothing = || RestrictedFiles { ended: WalkEnd::Deadline, ..RestrictedFiles::default() };
+    found.unwrap_or_else(|_| nothing())
+}
+
+fn file_tree(folder: &Resolved, filter: &TreeFilter, deadline: Duration) -> FileTree {
+    let excluded = filter.excluded_dirs.iter().filter(|glob| is_simple_glob(glob));
+    FileTree {
+        at: folder.place.clone(),
+        globs: excluded.map(|glob| format!("!{glob}/")).collect(),
+        ignored: match filter.skips_ignored {
+            true => IgnoredMode::Skip { hint_timeout: Duration::ZERO },
+            false => IgnoredMode::Include,
+        },
+        hidden: if filter.skips_hidden { HiddenFiles::Skip } else { HiddenFiles::Include },
+        deadline,
+    }
+}

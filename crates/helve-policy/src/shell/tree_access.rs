@@ -1,0 +1,112 @@
+//! Recursive accesses: adds a part for each file below a folder that a rule may restrict.
+
+use helve_text::shell::{AccessKind, FileAccess, FileTarget, TreeFilter};
+
+use super::transfer::Relocation;
+use super::{FileFacts, PartCollector, TreeFiles, TreeQuery, Unclear};
+use crate::ask::{MatchBy, Part};
+use crate::command::Command;
+
+impl<F: FileFacts> PartCollector<'_, F> {
+    /// Adds the parts for the files below the folders that a command reads or changes recursively.
+    pub(super) fn add_tree(
+        &mut self,
+        access: &FileAccess,
+        relocations: &[Relocation],
+        command: Option<&Command>,
+    ) {
+        let Some(permission) = tree_permission(access.kind) else { return };
+        // Protected files are asked about even if a person allowed a command that certainly changes them.
+        let command = command.filter(|_| access.kind != AccessKind::WriteTree);
+        let (FileTarget::Path(shown) | FileTarget::Glob(shown) | FileTarget::Unknown(shown)) =
+            &access.target;
+        // An unknown target is unclear already.
+        let Some(target) = self.expand(&access.target) else { return };
+        let unfinished = Part::new(permission, shown).matched_by(MatchBy::Unclear(Unclear::Tree));
+        let mut folders = target.paths.clone();
+        for path in &target.paths {
+            // What the script itself copies, moves or links into the folder is not there yet.
+            match self.origins(path, relocations, Relocation::origin_in_tree) {
+                Some(origins) => {
+                    for origin in &origins {
+                        let target = FileTarget::Path(origin.clone());
+                        self.add_access(&FileAccess { target, run: None, ..access.clone() });
+                    }
+                    folders.extend(origins);
+                }
+                None => return self.push(unfinished),
+            }
+        }
+        let mut is_partial = false;
+        for folder in folders {
+            let files = self.facts.tree(&TreeQuery {
+                folder,
+                destination: None,
+                filter: access.filter.clone(),
+                permission,
+                command: command.cloned().map(Box::new),
+            });
+            // The search continues after a missing fact, so that facts are gathered in few rounds.
+            is_partial |= files.as_ref().is_none_or(|files| files.is_partial);
+            self.add_tree_files(files.unwrap_or_default(), permission, command);
+        }
+        if is_partial {
+            self.push(unfinished);
+        }
+    }
+
+    fn add_tree_files(
+        &mut self,
+        files: TreeFiles,
+        permission: &'static str,
+        command: Option<&Command>,
+    ) {
+        for file in files.files {
+            // What changes a folder does not follow the links in it.
+            if let Some(outside) = file.outside.filter(|_| permission == "read") {
+                self.push(outside);
+            }
+            let part = Part { subjects: file.subjects, ..Part::new(permission, "") };
+            let part = part.remember_exactly();
+            self.push(match command {
+                Some(command) => part.matched_by(MatchBy::Beneath(Box::new(command.clone()))),
+                None => part,
+            });
+        }
+    }
+
+    /// Adds the parts for the files that are created or replaced when folders are copied or moved.
+    pub(super) fn add_copied_folders(&mut self) {
+        for (from, to) in std::mem::take(&mut self.copied_folders) {
+            // Files that are at the destination already are replaced or removed, others are created.
+            for (folder, destination) in [(from, Some(to.clone())), (to.clone(), None)] {
+                let (filter, command) = (TreeFilter::default(), None);
+                let permission = "edit";
+                let query = TreeQuery { folder, destination, filter, permission, command };
+                let files = self.facts.tree(&query);
+                if files.as_ref().is_none_or(|files| files.is_partial) {
+                    let why = MatchBy::Unclear(Unclear::Tree);
+                    self.push(Part::new(permission, &to).matched_by(why));
+                }
+                self.add_tree_files(files.unwrap_or_default(), permission, None);
+            }
+        }
+    }
+}
+
+/// Returns the permission that a recursive access needs; `None` for other accesses.
+fn tree_permission(kind: AccessKind) -> Option<&'static str> {
+    match kind {
+        AccessKind::ReadTree => Some("read"),
+        AccessKind::WriteTree | AccessKind::MaybeWriteTree => Some("edit"),
+        AccessKind::Stat
+        | AccessKind::Read
+        | AccessKind::MaybeRead
+        | AccessKind::PassedToUnknown
+        | AccessKind::Write
+        | AccessKind::Enter
+        | AccessKind::NameOnly
+        | AccessKind::Expand
+        | AccessKind::ExpandAgain => None,
+    }
+}

@@ -1,0 +1,310 @@
+//! Decides which of the files below a folder a rule restricts, for commands that access the whole folder.
+
+use std::path::Path;
+
+use helve_text::shell::TreeFilter;
+use helve_text::wildcard;
+
+use crate::readable::{CompiledRule, PathText};
+use crate::rule::{Action, Rule, Source};
+use crate::shell::may_match_glob;
+use crate::wall::{Policy, Wall};
+
+/// A recursive access to a folder.
+#[derive(Clone, Debug)]
+pub struct TreeScope<'a> {
+    /// `read` or `edit`.
+    pub permission: &'static str,
+    /// The folder in the form that rules match, with links followed and as given; empty for the root of the workspace.
+    pub bases: Vec<String>,
+    pub filter: &'a TreeFilter,
+    /// Whether built-in rules that ask count. Where a person allowed the command, they do not.
+    pub counts_builtin_asks: bool,
+}
+
+/// The rules that may restrict files below a folder, compiled for many lookups.
+#[derive(Clone, Debug)]
+pub struct TreeRules {
+    bases: Vec<String>,
+    walls: Vec<TreeWall>,
+    remembered: Vec<CompiledRule>,
+    /// The action for the folder itself. Only files with a stricter one are restricted.
+    base_action: Action,
+    names: NameFilter,
+    lists_folders: bool,
+}
+
+/// The rules of one wall.
+#[derive(Clone, Debug)]
+struct TreeWall {
+    rules: Vec<CompiledRule>,
+    /// See [`Wall::overrides`].
+    overrides: Vec<CompiledRule>,
+    default_action: Action,
+    ignores_builtin_asks: bool,
+}
+
+impl TreeRules {
+    pub fn new(policy: &Policy, agent_walls: &[Wall], scope: TreeScope<'_>) -> Self {
+        let compile = |rules: &[Rule]| compile(rules, scope.permission);
+        let compile_wall = |wall: &Wall| TreeWall {
+            rules: compile(&wall.rules),
+            overrides: compile(&wall.overrides),
+            default_action: wall.default_action,
+            ignores_builtin_asks: !scope.counts_builtin_asks,
+        };
+        let mut rules = Self {
+            walls: policy.walls.iter().chain(agent_walls).map(compile_wall).collect(),
+            remembered: compile(&policy.remembered),
+            base_action: Action::Allow,
+            names: NameFilter::new(scope.filter),
+            lists_folders: scope.permission == "edit" || scope.filter.names.is_empty(),
+            bases: scope.bases,
+        };
+        let root = |base: &String| if base.is_empty() { ".".to_string() } else { base.clone() };
+        let actions = rules.bases.iter().map(|base| rules.judge(&root(base)));
+        rules.base_action = actions.max().unwrap_or(Action::Allow);
+        rules
+    }
+
+    /// Whether there may be a restricted file below the folder.
+    pub fn may_restrict(&self) -> bool {
+        self.walls.iter().any(|wall| {
+            let default = wall.effective_action(wall.default_action, true);
+            let has_default = !wall.rules.iter().any(CompiledRule::matches_everything);
+            let mut rules = up_to_last_blanket(&wall.rules).chain(&wall.overrides);
+            has_default && default > self.base_action
+                || rules.any(|rule| {
+                    wall.effective_action(rule.action, rule.is_builtin) > self.base_action
+                        && self.bases.iter().any(|base| rule.may_match_beneath(base))
+                })
+        })
+    }
+
+    /// Returns how strictly a file is restricted; `None` if it is not. `beneath` is its path relative to the folder.
+    pub fn restricts_file(&self, beneath: &Path) -> Option<Action> {
+        let name = beneath.file_name().unwrap_or_default().to_string_lossy();
+        if self.names.passes(&name) { self.restricts(beneath) } else { None }
+    }
+
+    /// Returns how strictly a folder is restricted; `None` if it is not. `beneath` is its path relative to the folder.
+    pub fn restricts_folder(&self, beneath: &Path) -> Option<Action> {
+        if self.lists_folders { self.restricts(beneath) } else { None }
+    }
+
+    fn restricts(&self, beneath: &Path) -> Option<Action> {
+        let beneath = beneath.to_string_lossy();
+        let actions = self.bases.iter().map(|base| match base.as_str() {
+            "" => self.judge(&beneath),
+            base => self.judge(&format!("{}/{beneath}", base.trim_end_matches('/'))),
+        });
+        actions.max().filter(|action| *action > self.base_action)
+    }
+
+    fn judge(&self, text: &str) -> Action {
+        let subject = PathText::new(text);
+        let strictest = self.walls.iter().map(|wall| wall.judge(&subject)).max();
+        match strictest.unwrap_or(Action::Ask) {
+            Action::Ask => {
+                let approval = last_match(&self.remembered, &subject).map(|rule| rule.action);
+                if approval == Some(Action::Allow) { Action::Allow } else { Action::Ask }
+            }
+            action => action,
+        }
+    }
+}
+
+impl TreeWall {
+    fn judge(&self, subject: &PathText<'_>) -> Action {
+        let base = last_match(&self.rules, subject);
+        let action = |rule: Option<&CompiledRule>| match rule {
+            Some(rule) => self.effective_action(rule.action, rule.is_builtin),
+            None => self.effective_action(self.default_action, true),
+        };
+        match action(base) {
+            Action::Deny => Action::Deny,
+            Action::Allow | Action::Ask => action(last_match(&self.overrides, subject).or(base)),
+        }
+    }
+
+    /// Returns the action of a rule, or of the lack of rules, which counts as built-in.
+    fn effective_action(&self, action: Action, is_builtin: bool) -> Action {
+        match action {
+            Action::Ask if is_builtin && self.ignores_builtin_asks => Action::Allow,
+            Action::Allow | Action::Ask | Action::Deny => action,
+        }
+    }
+}
+
+fn compile(rules: &[Rule], permission: &str) -> Vec<CompiledRule> {
+    // Packages and nested projects bring settings of their own, so below a folder only the protected names of the
+    // workspace itself count.
+    let is_nested = |rule: &Rule| {
+        permission == "edit"
+            && rule.source == Source::Builtin
+            && rule.pattern.as_str().starts_with("*/")
+    };
+    let about_files = rules.iter().filter(|rule| wildcard::matches(&rule.permission, permission));
+    about_files.filter(|rule| !is_nested(rule)).map(CompiledRule::new).collect()
+}
+
+/// Returns the rules that can decide: those after the last one that matches everything, and that one.
+fn up_to_last_blanket(rules: &[CompiledRule]) -> impl Iterator<Item = &CompiledRule> {
+    let start = rules.iter().rposition(CompiledRule::matches_everything).unwrap_or(0);
+    rules[start..].iter()
+}
+
+fn last_match<'r>(rules: &'r [CompiledRule], subject: &PathText<'_>) -> Option<&'r CompiledRule> {
+    rules.iter().rev().find(|rule| rule.matches(subject))
+}
+
+/// Which file names a recursive access reaches. It may let more names pass than the command does.
+#[derive(Clone, Debug)]
+struct NameFilter {
+    /// Globs in lower case, of which a name must match one; empty for any name.
+    names: Vec<String>,
+    excluded: Vec<String>,
+}
+
+impl NameFilter {
+    fn new(filter: &TreeFilter) -> Self {
+        let excluded = filter.excluded_files.iter().filter(|glob| is_simple_glob(glob)).cloned();
+        Self {
+            names: filter.names.iter().map(|glob| glob.to_lowercase()).collect(),
+            excluded: excluded.collect(),
+        }
+    }
+
+    fn passes(&self, name: &str) -> bool {
+        let lower_case = name.to_lowercase();
+        let is_included = self.names.is_empty()
+            || self.names.iter().any(|glob| may_match_glob(glob, &lower_case));
+        is_included && !self.excluded.iter().any(|glob| may_match_glob(glob, name))
+    }
+}
+
+/// Whether all programs agree on what a glob matches.
+pub fn is_simple_glob(glob: &str) -> bool {
+    let is_simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '*' | '?');
+    !glob.is_empty() && !glob.contains("**") && glob.chars().all(is_simple)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::{WrittenRules, policy};
+
+    fn rules(list: &[(&str, &str, Action)], scope: TreeScope<'_>) -> TreeRules {
+        let rule = |(permission, pattern, action): &(&str, &str, Action)| {
+            Rule::new(permission, pattern, *action, Source::Program)
+        };
+        let written =
+            WrittenRules { user: list.iter().map(rule).collect(), ..WrittenRules::default() };
+        TreeRules::new(&policy(written, &[Path::new("/data/helve")]), &[], scope)
+    }
+
+    #[track_caller]
+    fn check(
+        list: &[(&str, &str, Action)],
+        (permission, base, counts_builtin_asks): (&'static str, &str, bool),
+        expected: &[(&str, Option<Action>)],
+    ) {
+        let filter = TreeFilter::default();
+        let bases = vec![base.to_string()];
+        let rules =
+            rules(list, TreeScope { permission, bases, filter: &filter, counts_builtin_asks });
+        for (path, action) in expected {
+            assert_eq!(rules.restricts_file(Path::new(path)), *action, "{list:?} {base} {path}");
+            assert!(action.is_none() || rules.may_restrict(), "{list:?} {base} {path}");
+        }
+    }
+
+    #[test]
+    fn files_are_restricted_by_rules_that_are_stricter_than_for_the_folder() {
+        use Action::{Allow, Ask, Deny};
+        let secrets = [("read", "secrets/*", Deny), ("read", "*.key", Ask)];
+        check(
+            &secrets,
+            ("read", "", false),
+            &[
+                ("secrets/a", Some(Deny)),
+                ("a/x.key", Some(Ask)),
+                ("a/.env", None),
+                ("src/a.rs", None),
+            ],
+        );
+        check(&secrets, ("read", "", true), &[("a/.env", Some(Ask)), ("src/a.rs", None)]);
+        check(&secrets, ("read", "secrets", false), &[("a", Some(Deny)), ("b/c", Some(Deny))]);
+        check(&[("read", "*", Ask)], ("read", "src", false), &[("a.rs", None), (".env", None)]);
+        check(
+            &[("read", "*", Deny), ("read", "src", Allow)],
+            ("read", "src", false),
+            &[("a.rs", Some(Deny))],
+        );
+        check(&[("edit", "infra/*", Deny)], ("edit", "", false), &[("infra/a.tf", Some(Deny))]);
+        check(
+            &[("edit", "*", Allow)],
+            ("edit", "", true),
+            &[(".git/config", Some(Ask)), ("sub/.git/config", None), (".mcp.json", Some(Ask))],
+        );
+        check(&[("edit", "*", Allow)], ("edit", "/data", false), &[("helve/a", Some(Deny))]);
+    }
+
+    #[test]
+    fn no_walk_is_needed_where_no_rule_can_match() {
+        use Action::{Allow, Deny};
+        let filter = TreeFilter::default();
+        let scope = |permission, base: &str, counts_builtin_asks| TreeScope {
+            permission,
+            bases: vec![base.into()],
+            filter: &filter,
+            counts_builtin_asks,
+        };
+        let edit_all = [("edit", "*", Allow), ("edit", "infra/*", Deny)];
+        for (list, scope, expected) in [
+            (&[][..], scope("read", "", false), false),
+            (&[][..], scope("read", "src", true), true),
+            (&[("read", "secrets/*", Deny)][..], scope("read", "src", false), false),
+            (&[("read", "secrets/*", Deny)][..], scope("read", "sec", false), false),
+            (&[("read", "secrets/*", Deny)][..], scope("read", "secrets", false), true),
+            // The folder itself is denied already.
+            (&[("read", "secrets/*", Deny)][..], scope("read", "secrets/a", false), false),
+            (&[("read", "secrets/*", Deny)][..], scope("read", "", false), true),
+            (&[("read", "*.pem", Deny)][..], scope("read", "src", false), true),
+            (&[("read", "/w/app/x", Deny)][..], scope("read", "src", false), true),
+            (&[("read", "*", Deny)][..], scope("read", "src", false), false),
+            (&edit_all[..], scope("edit", "node_modules", true), false),
+            (&edit_all[..], scope("edit", "", true), true),
+            (&[][..], scope("edit", "dist", true), false),
+        ] {
+            let described = format!("{list:?} {scope:?}");
+            assert_eq!(rules(list, scope).may_restrict(), expected, "{described}");
+        }
+    }
+
+    #[test]
+    fn the_filter_lets_every_name_pass_that_the_command_may_read() {
+        let globs = |list: &[&str]| list.iter().map(|glob| glob.to_string()).collect::<Vec<_>>();
+        let filter = |names: &[&str], excluded: &[&str]| {
+            NameFilter::new(&TreeFilter {
+                names: globs(names),
+                excluded_files: globs(excluded),
+                ..TreeFilter::default()
+            })
+        };
+        for (names, excluded, name, expected) in [
+            (&[][..], &[][..], ".env", true),
+            (&["*.rs"][..], &[][..], ".env", false),
+            (&["*.rs"][..], &[][..], "A.RS", true),
+            (&["*.r[sx]"][..], &[][..], "a.ry", true),
+            (&["*.rs", ".e*"][..], &[][..], ".env", true),
+            (&[][..], &["*.env"][..], ".env", false),
+            (&[][..], &["*.ENV"][..], ".env", true),
+            (&[][..], &["*.{env,x}"][..], ".env", true),
+            (&[][..], &["*.en[v]"][..], ".env", true),
+        ] {
+            let passes = filter(names, excluded).passes(name);
+            assert_eq!(passes, expected, "{names:?} {excluded:?} {name}");
+        }
+    }
+}
