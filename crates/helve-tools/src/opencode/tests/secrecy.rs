@@ -15,7 +15,7 @@ const STATES: &[(&str, &str)] = &[
     ("equal", "--- file .env\nTOKEN=9\n"),
     ("empty", "--- file .env\n"),
     ("not text", "--- bytes .env\n00 ff 00 ff\n"),
-    ("unreadable", "--- locked .env\n"),
+    ("unreadable", "--- unreadable .env\n"),
     ("a fifo", "--- fifo .env\n"),
     ("a folder", "--- file .env/x\nTOKEN=1\n"),
 ];
