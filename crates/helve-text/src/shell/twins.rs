@@ -22,6 +22,7 @@ type Words = Vec<(String, WordRole)>;
 pub(super) fn add(runs: &mut [Run], context: &ShellContext) {
     for run in runs {
         run.twins = of(run, &context.cwd);
+        run.possible_commands.extend(of_possible(&run.possible_commands));
     }
 }
 
@@ -58,6 +59,24 @@ fn of(run: &Run, cwd: &str) -> Vec<Words> {
     found.add_abbreviations(run);
     found.add_goals();
     found.list.split_off(1)
+}
+
+/// Returns the words of twins of the commands that may start at any of these words.
+fn of_possible(words: &[String]) -> Vec<String> {
+    const MAX_STARTS: usize = 64;
+    const MAX_WORDS: usize = 32;
+    let is_start = |at: &usize| {
+        let name = basename(&words[*at]).to_ascii_lowercase();
+        let is_known = TWINS.by_program.contains_key(&name) || TWINS.flags.contains_key(&name);
+        is_known && words.get(at + 1) != Some(&words[*at])
+    };
+    let mut found = Vec::new();
+    for at in (0..words.len()).filter(is_start).take(MAX_STARTS) {
+        let words = words[at..].iter().take(MAX_WORDS);
+        let twins = of(&Run::unknown(words.cloned().map(Word::Literal).collect()), "");
+        found.extend(twins.into_iter().flatten().map(|(word, _)| word));
+    }
+    found
 }
 
 /// The commands that were found, the given one first.

@@ -503,6 +503,29 @@ fn leads_back(path: &str) -> bool {
     names.skip_while(|name| !starts_at_root && *name == "..").any(|name| name == "..")
 }
 
+impl Run {
+    /// Returns a run of a program about which nothing is known.
+    pub(super) fn unknown(words: Vec<Word>) -> Self {
+        Self {
+            roles: roles_by_dash(&words),
+            words,
+            flag_clusters: Vec::new(),
+            assignments: Vec::new(),
+            harmless_assignments: Vec::new(),
+            parent: None,
+            approval: Approval::Required,
+            risks: Vec::new(),
+            is_interpreter: false,
+            is_known: false,
+            only_reads: false,
+            possible_commands: Vec::new(),
+            code_paths: Vec::new(),
+            with_redirects: Vec::new(),
+            twins: Vec::new(),
+        }
+    }
+}
+
 /// Returns the roles of the words of a program that is not in the table.
 fn roles_by_dash(words: &[Word]) -> Vec<WordRole> {
     let role = |(n, word): (usize, &Word)| match n {
