@@ -9,8 +9,9 @@ use crate::model::estimate_tokens;
 
 /// How many of the newest user turns keep their outputs in the first stage.
 const TURNS_WITH_OUTPUTS: usize = 2;
-/// The most tokens that stay verbatim behind a summary.
+/// The most tokens that stay verbatim behind a summary, and the share of the context window that they may take.
 const MAX_TAIL_TOKENS: u64 = 15_000;
+const MAX_TAIL_SHARE: u64 = 4;
 /// The most characters of one result that the summarizing model sees.
 const MAX_RESULT_CHARS: usize = 2_000;
 /// Estimated tokens of an image.
@@ -74,22 +75,25 @@ pub struct SummaryPlan {
     pub tail: u64,
 }
 
-/// Plans the second stage. `None` if there is nothing to summarize.
-pub fn plan_summary(entries: &[Entry], with_tail: bool) -> Option<SummaryPlan> {
+/// The tokens that may stay verbatim in a context window of this size.
+pub fn max_tail(window: u64) -> u64 {
+    MAX_TAIL_TOKENS.min(window / MAX_TAIL_SHARE)
+}
+
+/// Plans the second stage. `max_tail` are the tokens that may stay verbatim. `None` if there is nothing to summarize.
+pub fn plan_summary(entries: &[Entry], max_tail: u64) -> Option<SummaryPlan> {
     let visible = compose::visible(entries);
     let end = entries.last().map_or(0, |entry| entry.seq + 1);
     let mut tail = end;
-    if with_tail {
-        let mut tokens = 0;
-        for entry in visible.iter().rev() {
-            tokens += item_tokens(&entry.item);
-            if tokens > MAX_TAIL_TOKENS {
-                break;
-            }
-            // Results stay with their calls.
-            if matches!(entry.item, Item::Assistant(_)) {
-                tail = entry.seq;
-            }
+    let mut tokens = 0;
+    for entry in visible.iter().rev() {
+        tokens += item_tokens(&entry.item);
+        if tokens > max_tail {
+            break;
+        }
+        // Results stay with their calls.
+        if matches!(entry.item, Item::Assistant(_)) {
+            tail = entry.seq;
         }
     }
     let is_user = |entry: &&&Entry| matches!(entry.item, Item::User { .. });
@@ -193,12 +197,12 @@ mod tests {
     #[test]
     fn the_tail_begins_at_an_assistant_message() {
         let all = entries("uaaaa", 20_000);
-        let plan = plan_summary(&all, true).unwrap();
+        let plan = plan_summary(&all, 15_000).unwrap();
         assert!(matches!(all[plan.tail as usize - 1].item, Item::Assistant(_)), "{}", plan.tail);
         assert_eq!((plan.kept, plan.tail), (vec![1], 6));
-        let plan = plan_summary(&all, false).unwrap();
+        let plan = plan_summary(&all, 0).unwrap();
         assert_eq!((plan.kept, plan.tail), (vec![1], 10));
         assert!(plan.text.starts_with("[User]: u0\n\n[Call]: read {}\n\n[Result]: xxx"));
-        assert!(plan_summary(&entries("u", 1), true).is_none());
+        assert!(plan_summary(&entries("u", 1), 15_000).is_none());
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum CliCommand {
     /// Let a model work in this folder until it answers
     #[command(
-        after_help = "Examples:\n  helve run --base-url http://127.0.0.1:8080/v1 --model qwen \"fix the failing test\"\n  git diff | helve run --base-url URL --model NAME \"review this\"\n\nExit codes: 0 answered, 1 the provider failed, 2 bad usage, 3 a call was refused, 4 a limit was reached, 5 no answer, 130 interrupted."
+        after_help = "Examples:\n  helve run --model openai/gpt-5 \"fix the failing test\"\n  git diff | helve run \"review this\"\n  helve run --base-url http://127.0.0.1:8080/v1 --model qwen \"explain src/main.rs\"\n\nExit codes: 0 answered, 1 the provider failed, 2 bad usage, 3 a call was refused, 4 a limit was reached, 5 no answer, 130 interrupted."
     )]
     Run(RunArgs),
     /// Call a tool
@@ -141,16 +141,16 @@ pub(crate) struct RunArgs {
     /// Continue the newest session of this folder
     #[arg(short = 'c', long = "continue")]
     pub(crate) continue_last: bool,
-    /// Model, as the provider calls it
+    /// Model, as PROVIDER/MODEL; with --base-url, as the provider calls it
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// Address of the provider, without the path of the protocol
+    /// Address of a provider that is not configured, without the path of the protocol
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// Protocol of the provider
+    /// With --base-url: protocol of the provider
     #[arg(long, value_enum, default_value_t = RunProtocol::Chat)]
     pub(crate) protocol: RunProtocol,
-    /// Environment variable with the provider's key
+    /// With --base-url: environment variable with the key
     #[arg(long, value_name = "NAME")]
     pub(crate) api_key_env: Option<String>,
     /// With --json: also print text while it arrives

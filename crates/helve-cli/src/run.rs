@@ -15,7 +15,7 @@ use helve::agent_loop::model::ActiveModel;
 use helve::agent_loop::reply::Usage;
 use helve::agent_loop::request::{ModelSettings, Quirks};
 use helve::agent_loop::turn::{Compaction, TurnLimits};
-use helve::{Toolbox, TurnOptions, TurnReport, visible};
+use helve::{Toolbox, TurnOptions, TurnReport, UNKNOWN_OUTPUT, UNKNOWN_WINDOW, visible};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -24,17 +24,13 @@ use crate::args::{GlobalArgs, RunArgs, RunProtocol};
 use crate::call::on_ctrl_c;
 use crate::output::{self, BOLD, DIM, PLAIN, RED};
 
-/// The context window of a model about which nothing is known.
-const UNKNOWN_WINDOW: u64 = 32_768;
-/// The output limit of a model about which nothing is known.
-const UNKNOWN_OUTPUT: u64 = 4_096;
 /// How much is read from standard input.
 const MAX_STDIN: u64 = 4 << 20;
 
 pub(crate) async fn run(common: &GlobalArgs, run: &RunArgs) -> anyhow::Result<Exit> {
-    let model = model(run)?;
     let prompt = prompt(run)?;
     let toolbox = common.toolbox().await?;
+    let model = model(run, &toolbox)?;
     let toolbox = toolbox.with_session(session_id(&toolbox, common, run).await?);
     let options = TurnOptions {
         limits: run.limits(),
@@ -97,10 +93,21 @@ fn new_id() -> String {
     format!("{:x}-{:x}", now.as_micros(), std::process::id())
 }
 
-fn model(run: &RunArgs) -> anyhow::Result<ActiveModel> {
-    let Some(base_url) = &run.base_url else {
-        bail!("no provider is configured; pass --base-url URL and --model NAME");
+/// The model at the given address, or a configured one.
+fn model(run: &RunArgs, toolbox: &Toolbox) -> anyhow::Result<ActiveModel> {
+    let mut model = match &run.base_url {
+        Some(base_url) => model_at(base_url, run)?,
+        None => toolbox.model(run.model.as_deref())?,
     };
+    if let Some(idle) = idle_from_environment() {
+        let deadlines = model.endpoint.deadlines;
+        model.endpoint.deadlines =
+            Deadlines { headers: idle, idle, content: idle * 2, ..deadlines };
+    }
+    Ok(model)
+}
+
+fn model_at(base_url: &str, run: &RunArgs) -> anyhow::Result<ActiveModel> {
     let Some(model) = &run.model else { bail!("pass --model NAME, as the provider calls it") };
     let protocol = match run.protocol {
         RunProtocol::Chat => Protocol::Chat,
@@ -116,21 +123,18 @@ fn model(run: &RunArgs) -> anyhow::Result<ActiveModel> {
         },
         None => None,
     };
-    let mut deadlines = Deadlines::for_url(base_url);
-    if let Some(idle) = idle_from_environment() {
-        deadlines = Deadlines { headers: idle, idle, content: idle * 2, ..deadlines };
-    }
     let quirks = Quirks { takes_images: true, takes_documents: true, ..Quirks::default() };
     let settings =
         ModelSettings { max_output: Some(UNKNOWN_OUTPUT), quirks, ..ModelSettings::default() };
+    let base_url = base_url.to_string();
     Ok(ActiveModel {
         model: ModelRef { provider: base_url.clone(), model: model.clone(), protocol },
         endpoint: Endpoint {
-            base_url: base_url.clone(),
+            deadlines: Deadlines::for_url(&base_url),
+            base_url,
             protocol,
             key,
             headers: Vec::new(),
-            deadlines,
         },
         settings,
         window: UNKNOWN_WINDOW,

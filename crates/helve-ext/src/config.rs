@@ -30,6 +30,7 @@ mod load;
 mod mcp;
 mod mcp_json;
 mod messages;
+mod models;
 mod problem;
 mod programs;
 mod rules;
@@ -53,6 +54,7 @@ pub use load::{
     MAX_MARKDOWN_FILES, MarkdownFiles,
 };
 pub use mcp::{ServerConfig, ServerTransport};
+pub use models::{ModelConfig, ModelSection, ProviderConfig};
 pub use problem::{ConfigProblem, ProblemExcerpt, Severity};
 pub use programs::{BashSection, EnvironmentSection, SandboxSection};
 pub use tree::Position;
@@ -71,6 +73,7 @@ pub struct Config {
     pub agents: Vec<Agent>,
     pub tool_output: ToolOutputLimits,
     pub edit: EditSection,
+    pub models: ModelSection,
     pub servers: Vec<ServerConfig>,
     /// Name of one of `agents` that a person may start.
     pub default_agent: Option<WithSource<String>>,

@@ -14,6 +14,7 @@ use helve_agent::turn::{Compaction, Inbox, SessionState, Turn, TurnLimits};
 use helve_core::BoxFuture;
 use helve_core::store::StoreError;
 use helve_core::transcript::TranscriptInfo;
+use helve_ext::config;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
@@ -67,7 +68,9 @@ impl Toolbox {
         let client = ModelClient::new()?;
         let transcript =
             Transcript::load(self.id.as_str().into(), self.transcripts.clone()).await?;
-        let system = vec![prompt::BASE.trim_end().to_string()];
+        let prompt = self.agent_config().and_then(|agent| agent.prompt.as_ref());
+        let prompt = prompt.map_or(prompt::BASE, |prompt| prompt.value.as_str());
+        let system = vec![prompt.trim_end().to_string()];
         Ok(AgentSession {
             toolbox: self,
             model,
@@ -81,6 +84,11 @@ impl Toolbox {
     /// Returns the sessions with a transcript in this folder, newest first.
     pub async fn sessions(&self, max: usize) -> Result<Vec<TranscriptInfo>, StoreError> {
         self.transcripts.list(Some(self.root()), max).await
+    }
+
+    /// The configuration of this toolbox's agent.
+    pub(crate) fn agent_config(&self) -> Option<&config::Agent> {
+        self.config.agents.iter().find(|agent| agent.name == self.caller.agent)
     }
 
     /// The id of this toolbox's session.
@@ -99,6 +107,7 @@ impl AgentSession<'_> {
         cancel: CancellationToken,
     ) -> Result<TurnReport, AgentError> {
         self.begin(&prompt).await?;
+        let limits = self.limits(options.limits);
         let turn = Turn {
             engine: &self.toolbox.engine,
             session: self.toolbox.session(),
@@ -107,7 +116,7 @@ impl AgentSession<'_> {
             client: &self.client,
             system: &self.system,
             transcript: &mut self.transcript,
-            limits: options.limits,
+            limits,
             inbox: &self.inbox,
             compaction: options.compaction,
             state: &State(self.toolbox),
@@ -117,6 +126,13 @@ impl AgentSession<'_> {
         };
         let (end, usage) = turn.run(prompt).await;
         Ok(TurnReport { end, usage, text: last_text(self.transcript.entries()) })
+    }
+
+    /// The given limits, and those of the agent where none is given.
+    fn limits(&self, given: TurnLimits) -> TurnLimits {
+        let steps = self.toolbox.agent_config().and_then(|agent| agent.steps.as_ref());
+        let steps = steps.map(|steps| u32::try_from(steps.value).unwrap_or(u32::MAX));
+        TurnLimits { steps: given.steps.or(steps), ..given }
     }
 
     /// Lists a new session, and says where it works.

@@ -234,7 +234,10 @@ impl Turn<'_> {
                 return Ok(Ok(()));
             }
         }
-        let Some(plan) = compact::plan_summary(self.transcript.entries(), with_tail) else {
+        let max_tail = if with_tail { compact::max_tail(self.model.window) } else { 0 };
+        let plan = compact::plan_summary(self.transcript.entries(), max_tail)
+            .or_else(|| compact::plan_summary(self.transcript.entries(), 0));
+        let Some(plan) = plan else {
             let message = "the prompt alone does not fit into the model's context window";
             return Ok(Err(TurnEnd::Failed(message.into())));
         };

@@ -27,7 +27,7 @@ pub enum SettingState {
 }
 
 impl SettingLine {
-    fn new(key: &[&str], value: impl Into<String>, source: &Source) -> Self {
+    pub(super) fn new(key: &[&str], value: impl Into<String>, source: &Source) -> Self {
         let (key, value) = (messages::key_path(key), messages::display_text(&value.into()));
         Self { key, value, source: source.clone(), state: SettingState::Active }
     }
@@ -76,6 +76,7 @@ impl Config {
                     .into_iter()
                     .map(|(key, name)| SettingLine::new(&key, name.value, &name.source)),
             )
+            .chain(self.models.lines())
             .chain(self.agents.iter().flat_map(list_agent))
             .chain(self.servers.iter().flat_map(list_server))
             .chain(self.needs_trust.iter().cloned())

@@ -14,8 +14,8 @@ use super::rules::RuleList;
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, PositionTracker, repeated};
 use super::yaml::{self, FrontMatter};
 use super::{
-    Config, ConfigLayer, EditSection, ServerConfig, SourceFile, ToolOutputLimits, Trust,
-    WithSource, keys, mcp, mcp_json, messages,
+    Config, ConfigLayer, EditSection, ModelSection, ServerConfig, SourceFile, ToolOutputLimits,
+    Trust, WithSource, keys, mcp, mcp_json, messages,
 };
 
 /// Maximum values of `tool_output`.
@@ -38,6 +38,7 @@ struct ConfigDraft {
     agents: Agents,
     tool_output: ToolOutputLimits,
     edit: EditSection,
+    models: ModelSection,
     servers: Vec<ServerConfig>,
     default_agent: Option<WithSource<String>>,
     shell: Vec<WithSource<String>>,
@@ -58,6 +59,7 @@ impl ConfigDraft {
             agents: Agents::builtin(),
             tool_output: ToolOutputLimits::default(),
             edit: EditSection::default(),
+            models: ModelSection::default(),
             servers: Vec::new(),
             default_agent: None,
             shell: Vec::new(),
@@ -202,7 +204,8 @@ impl ConfigDraft {
                 let section = &mut self.environment;
                 programs::read_environment(file, node, section, &mut self.needs_trust);
             }
-            "shell" | "bash" | "default_agent" | "tool_output" | "edit" | "files" => {
+            "shell" | "bash" | "default_agent" | "tool_output" | "edit" | "files" | "model"
+            | "small_model" | "provider" | "enabled_providers" | "disabled_providers" => {
                 match file.authority {
                     Authority::Full => self.read_setting(file, key, node),
                     Authority::RestrictOnly => {
@@ -223,6 +226,9 @@ impl ConfigDraft {
             "files" => self.edit.read_files(file, node),
             "shell" => programs::read_shell(file, node, &mut self.shell),
             "bash" => programs::read_bash(file, node, &mut self.bash),
+            "model" | "small_model" | "provider" | "enabled_providers" | "disabled_providers" => {
+                self.models.read(file, key, node);
+            }
             _ => {
                 let agent = file.text(key, node, ExpandMode::Lenient);
                 self.default_agent = agent.or(self.default_agent.take());
@@ -290,6 +296,7 @@ impl ConfigDraft {
             agents,
             tool_output: self.tool_output,
             edit: self.edit,
+            models: self.models,
             servers: self.servers,
             default_agent,
             shell: self.shell,

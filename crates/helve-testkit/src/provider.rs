@@ -1,0 +1,141 @@
+//! A provider of models that plays a script over HTTP on loopback: one answer per request.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a real server: the client under test opens real connections"
+)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+/// One answer of the script.
+#[derive(Clone, Debug)]
+pub struct ScriptedAnswer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    chunks: Vec<Vec<u8>>,
+    /// Whether the response ends properly. If not, the connection is closed in the middle of it.
+    is_complete: bool,
+}
+
+impl ScriptedAnswer {
+    /// A stream of events, one `data:` line each.
+    pub fn events(events: &[&str]) -> Self {
+        let bytes: String = events.iter().map(|data| format!("data: {data}\n\n")).collect();
+        Self::stream(&[bytes.as_bytes()])
+    }
+
+    /// A stream in chunks that are cut as given.
+    pub fn stream(chunks: &[&[u8]]) -> Self {
+        Self {
+            status: 200,
+            headers: vec![("content-type".into(), "text/event-stream".into())],
+            chunks: chunks.iter().map(|chunk| chunk.to_vec()).collect(),
+            is_complete: true,
+        }
+    }
+
+    /// A response that is not a stream.
+    pub fn document(status: u16, kind: &str, body: &str) -> Self {
+        Self {
+            status,
+            headers: vec![("content-type".into(), kind.into())],
+            chunks: vec![body.into()],
+            is_complete: true,
+        }
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Closes the connection before the response has ended.
+    pub fn cut(mut self) -> Self {
+        self.is_complete = false;
+        self
+    }
+}
+
+/// A provider that answers each request with the next answer of its script, and repeats the last one.
+pub struct ScriptedProvider {
+    /// Base URL, without the path of a protocol.
+    pub url: String,
+    requests: Arc<Mutex<Vec<Value>>>,
+}
+
+impl ScriptedProvider {
+    /// Starts a provider. Its threads end with the process.
+    pub fn start(script: Vec<ScriptedAnswer>) -> std::io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let received = requests.clone();
+        std::thread::spawn(move || {
+            for connection in listener.incoming().map_while(Result::ok) {
+                let (script, received) = (script.clone(), received.clone());
+                // A client that goes away ends only its own connection.
+                std::thread::spawn(move || serve(connection, &script, &received).ok());
+            }
+        });
+        Ok(Self { url: format!("http://{address}"), requests })
+    }
+
+    /// The bodies of all requests so far.
+    pub fn requests(&self) -> Vec<Value> {
+        self.requests.lock().clone()
+    }
+}
+
+/// Answers one request. Every response ends with the connection.
+fn serve(
+    connection: TcpStream,
+    script: &[ScriptedAnswer],
+    received: &Mutex<Vec<Value>>,
+) -> std::io::Result<()> {
+    let body = read_body(&connection)?;
+    let number = {
+        let mut received = received.lock();
+        received.push(serde_json::from_slice(&body).unwrap_or(Value::Null));
+        received.len() - 1
+    };
+    let Some(answer) = script.get(number).or(script.last()) else { return Ok(()) };
+    let mut out = &connection;
+    write!(out, "HTTP/1.1 {} Scripted\r\nconnection: close\r\n", answer.status)?;
+    for (name, value) in &answer.headers {
+        write!(out, "{name}: {value}\r\n")?;
+    }
+    write!(out, "transfer-encoding: chunked\r\n\r\n")?;
+    for chunk in answer.chunks.iter().filter(|chunk| !chunk.is_empty()) {
+        write!(out, "{:x}\r\n", chunk.len())?;
+        out.write_all(chunk)?;
+        write!(out, "\r\n")?;
+        out.flush()?;
+    }
+    if answer.is_complete {
+        write!(out, "0\r\n\r\n")?;
+    }
+    out.flush()
+}
+
+fn read_body(connection: &TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut reader = BufReader::new(connection);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(body)
+}
