@@ -37,10 +37,12 @@ fn question(ask: &Ask) -> String {
         let subjects: Vec<_> =
             part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
         let is_allowed = ask.actions.get(index) == Some(&Action::Allow);
-        let remark = match part.unclear().map(helve::unclear) {
-            Some(why) => format!(" {DIM}({why}){PLAIN}"),
-            None if is_allowed => format!(" {DIM}(allowed by a rule){PLAIN}"),
-            None => String::new(),
+        let remark = match ask.reasons.get(index) {
+            _ if is_allowed => format!(" {DIM}(allowed by a rule){PLAIN}"),
+            Some(reason) if !reason.is_empty() => {
+                format!(" {DIM}({}){PLAIN}", visible::escape_line(reason))
+            }
+            Some(_) | None => String::new(),
         };
         text.push_str(&format!(
             "  {CYAN}{}{PLAIN} {}{remark}\n",

@@ -1,6 +1,6 @@
 //! `helve why`: shows whether a call would be allowed, and which rule decides.
 
-use helve::{Action, Explanation, Part, Pattern, Verdict, visible};
+use helve::{Action, Explanation, Part, Pattern, Reason, Verdict, visible};
 use serde_json::{Value, json};
 
 use crate::Exit;
@@ -43,17 +43,25 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 }
 
 fn because(part: &Part, verdict: &Verdict) -> String {
-    match (&verdict.rule, part.unclear().map(helve::unclear)) {
-        (None, Some(why)) => format!("no rule can allow {why}"),
-        (None, None) => format!("no rule of {} matches", verdict.wall),
-        (Some(rule), _) => format!(
+    let rule = verdict.rule.as_ref().map(|rule| {
+        format!(
             "{}: {} \"{}\": {} ({})",
             verdict.wall,
             rule.permission,
             visible::escape_line(rule.pattern.as_str()),
             output::action_name(rule.action),
             output::describe_source(&rule.source)
-        ),
+        )
+    });
+    match (rule, &verdict.reason) {
+        (Some(rule), Reason::Rule) => rule,
+        (None, Reason::Rule) if verdict.action == Action::Allow => {
+            format!("no rule of {} is against it", verdict.wall)
+        }
+        (None, _) => visible::escape_line(&helve::reason(part, verdict)).into_owned(),
+        (Some(rule), _) => {
+            format!("{}; {rule}", visible::escape_line(&helve::reason(part, verdict)))
+        }
     }
 }
 
@@ -98,7 +106,7 @@ fn part_json(part: &Part, verdict: &Verdict) -> Value {
         "subjects": part.subjects,
         "action": output::action_name(verdict.action),
         "wall": verdict.wall,
-        "unclear": part.unclear().map(helve::unclear),
+        "reason": helve::reason(part, verdict),
         "rule": rule,
         "always": part.remember_as.as_ref().map(Pattern::as_str),
     })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_policy::{Action, Ask, Part, Refusal, Rule};
+use helve_policy::{Action, Ask, Part, Refusal, Rule, Verdict};
 use helve_text::cut::Limits;
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +41,9 @@ pub(crate) trait NestedCalls: Send + Sync {
 impl ToolContext {
     /// Asks once for everything that the call needs. The returned grant covers exactly that.
     pub async fn ask(&self, ask: Ask) -> Result<Grant<'_>, ToolError> {
-        let asking = self.session.gate.ask(ask, &self.call, |kind| self.emit(kind));
+        let words = self.words();
+        let explain = |part: &Part, verdict: &Verdict| words.reason(part, verdict);
+        let asking = self.session.gate.ask(ask, &self.call, explain, |kind| self.emit(kind));
         let refusal = tokio::select! {
             answer = asking => match answer {
                 Ok(grant) => return Ok(grant),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use helve_policy::Refusal;
+use helve_policy::{Part, Refusal, Verdict};
 use helve_text::cut::{CutText, Limits};
 
 use crate::input::BadInput;
@@ -40,6 +40,8 @@ pub trait Words: Send + Sync {
     /// Reports parameters that the tool does not have. The message is appended to the tool's answer.
     fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String;
     fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String;
+    /// Says in one clause why a part is asked about or denied.
+    fn reason(&self, part: &Part, verdict: &Verdict) -> String;
     fn refused(&self, refusal: &Refusal) -> ToolError;
     /// `display_path` belongs to the file that the operation failed on.
     fn machine_error(&self, display_path: &str, error: &MachineError) -> ToolError;

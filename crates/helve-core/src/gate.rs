@@ -166,21 +166,32 @@ impl Gate {
         (self.shared.policy.borrow().clone(), self.subagent_walls.clone())
     }
 
-    /// Judges all parts of an ask, asks the person if necessary, and returns the grant. `emit` receives the events: a person
-    /// is asked, and has answered.
+    /// Judges all parts of an ask, asks the person if necessary, and returns the grant. `explain` words the reason of a
+    /// verdict. `emit` receives the events: a person is asked, and has answered.
     pub(crate) async fn ask<'call>(
         &self,
         mut ask: Ask,
         call: &'call CallRef,
+        explain: impl Fn(&Part, &Verdict) -> String,
         emit: impl Fn(EventKind),
     ) -> Result<Grant<'call>, Refusal> {
         ask.from.clone_from(&self.agent_chain);
         let mut pending = Vec::new();
         let mut judged = Vec::new();
-        for part in &ask.parts {
-            judged.push((part.clone(), self.judge(part).await));
+        for part in std::mem::take(&mut ask.parts) {
+            let verdict = self.judge(&part).await;
+            // Commands like `cd` are not worth mentioning unless a rule is about them.
+            if !part.is_exempt() || verdict.action != Action::Allow {
+                ask.parts.push(part.clone());
+                judged.push((part, verdict));
+            }
         }
         ask.actions = judged.iter().map(|(_, verdict)| verdict.action).collect();
+        let explain = |(part, verdict): &(Part, Verdict)| match verdict.action {
+            Action::Allow => String::new(),
+            Action::Ask | Action::Deny => explain(part, verdict),
+        };
+        ask.reasons = judged.iter().map(explain).collect();
         if let Mode::Explain(explained) = &self.shared.mode {
             explained.lock().extend(judged);
             return Err(Refusal::ExplainOnly);

@@ -43,8 +43,8 @@ pub mod workspace;
 
 pub use helve_policy::builtin;
 pub use helve_policy::{
-    Act, Action, Ask, AskKey, Part, Pattern, Policy, Readable, Refusal, Reply, Request, Rule,
-    Scope, Source, TreeRules, TreeScope, Unclear, Verdict, Wall, decide,
+    Act, Action, Ask, AskKey, Part, Pattern, Policy, Readable, Reason, Refusal, Reply, Request,
+    Rule, Scope, Source, TreeRules, TreeScope, Unclear, Verdict, Wall, decide,
 };
 
 pub use after::{AfterWrite, Diagnostic, WrittenFile};

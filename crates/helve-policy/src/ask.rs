@@ -23,6 +23,9 @@ pub struct Part {
     pub remember_as: Option<Pattern>,
     #[serde(skip)]
     pub matched_by: MatchBy,
+    /// Whether a shell command does this, and not a tool that was made for it.
+    #[serde(skip)]
+    pub via_shell: bool,
 }
 
 /// How rules match a part.
@@ -62,6 +65,7 @@ impl Part {
             subjects: vec![subject.into()],
             remember_as: None,
             matched_by: MatchBy::Subjects,
+            via_shell: false,
         }
     }
 
@@ -98,6 +102,14 @@ impl Part {
         match &self.matched_by {
             MatchBy::Unclear(why) => Some(why),
             MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_) => None,
+        }
+    }
+
+    /// Whether the part is a command that needs no rule, like `cd`. It is not shown unless a rule names it.
+    pub fn is_exempt(&self) -> bool {
+        match &self.matched_by {
+            MatchBy::Command(command) => command.is_exempt(),
+            MatchBy::Subjects | MatchBy::Beneath(_) | MatchBy::Unclear(_) => false,
         }
     }
 
@@ -162,6 +174,9 @@ pub struct Ask {
     /// What the policy decided about each part. The gate fills this in.
     #[serde(skip)]
     pub actions: Vec<Action>,
+    /// Why, in one clause for each part; empty for parts that are allowed. The gate fills this in.
+    #[serde(skip)]
+    pub reasons: Vec<String>,
 }
 
 impl Ask {

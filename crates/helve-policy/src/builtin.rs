@@ -1,7 +1,7 @@
 //! Built-in rules: the first rules of the user's wall, which later rules override, and two walls of their own.
 
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use helve_text::secrets::{HARMLESS_FILES, SECRET_FILES};
 
@@ -105,6 +105,8 @@ pub fn denied_wall(own_folders: &[&Path]) -> Wall {
 /// Rules that people wrote, by where they wrote them.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenRules {
+    /// Absolute path of the workspace, which patterns may name; empty if it is unknown.
+    pub root: PathBuf,
     pub user: Vec<Rule>,
     pub project: Vec<Rule>,
     /// Whether a person trusted the folder. If so, the project's rules can allow what the user's rules ask about.
@@ -113,35 +115,36 @@ pub struct WrittenRules {
     pub allow_rules: Vec<Rule>,
     /// Names and rules of agents. These rules can only make a decision stricter.
     pub agents: Vec<(String, Vec<Rule>)>,
+    /// Those rules of the agent in use that allow something and were written by the user or in a trusted project. They
+    /// override built-in rules that ask, but no other rule.
+    pub agent_allows: Vec<Rule>,
 }
 
 /// Builds a policy from the built-in rules and those that people wrote. ARCHITECTURE.md lists its walls.
 pub fn policy(written: WrittenRules, own_folders: &[&Path]) -> Policy {
     let mut user = rules();
+    user.extend(written.agent_allows.into_iter().filter(|rule| rule.action == Action::Allow));
     user.extend(written.user);
     let mut walls = Vec::new();
-    let mut overrides = Vec::new();
+    let mut overrides: Vec<Arc<[Rule]>> = Vec::new();
     if written.is_project_trusted {
-        overrides.extend(written.project);
+        overrides.push(written.project.into());
     } else if !written.project.is_empty() {
         walls.push(Wall::restricting("untrusted project", written.project));
     }
-    overrides.extend(written.allow_rules);
+    overrides.push(written.allow_rules.into());
+    overrides.retain(|rules| !rules.is_empty());
     walls.insert(
         0,
-        Wall {
-            name: "user".into(),
-            rules: user.into(),
-            overrides: overrides.into(),
-            default_action: Action::Ask,
-        },
+        Wall { name: "user".into(), rules: user.into(), overrides, default_action: Action::Ask },
     );
     walls.push(protected_wall());
     walls.push(denied_wall(own_folders));
     for (name, rules) in written.agents {
         walls.push(Wall::restricting(format!("agent {name}"), rules));
     }
-    Policy { walls, remembered: Vec::new() }
+    let root = written.root.to_string_lossy().into_owned();
+    Policy { walls, remembered: Vec::new(), root }
 }
 
 /// Returns patterns that match a name in the root and in any folder.

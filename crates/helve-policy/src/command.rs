@@ -1,39 +1,35 @@
 //! Matches rules against one command of a script.
 
-use helve_text::shell::{Approval, Risk, RiskKind, Run, Word, WordRole};
+use helve_text::shell::{self, Approval, Risk, RiskKind, Run, Word, WordRole};
 use helve_text::wildcard;
 
-use crate::rule::{Action, Pattern, Rule, Source};
+use crate::rule::{Action, Pattern, Reason, Rule};
 
 mod arity;
+mod operands;
+mod reorder;
+
+use reorder::WideForm;
 
 /// A command of a script, in every spelling that a rule may match.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Command {
     /// Assignments and words, fully quoted. This text is shown and remembered, and no two commands share it.
     text: String,
-    /// Like `text`, but only words with spaces or quotes are quoted, as in the rules that people write.
-    lightly_quoted: String,
-    /// The command without harmless flags before the subcommand: `git --no-pager log` becomes `git log`.
-    without_global_flags: Option<String>,
-    /// The command with clustered flags split: `sed -nE` becomes `sed -n -E`.
-    with_split_flags: Option<String>,
-    /// The command with its harmless assignments, for rules that spell them out.
-    with_assignments: Option<String>,
-    /// Further spellings that ask and deny rules may match.
-    spellings: Vec<String>,
-    /// The command with its redirects, which ask and deny rules may match.
+    /// The spellings that an allow rule may match.
+    forms: Vec<Form>,
+    /// The command with the paths that its program and scripts lead to. An allow rule must match one form of each list,
+    /// instead of the command as written.
+    resolved: Vec<Vec<Form>>,
+    /// Further spellings that rules may match that ask about or deny the command.
+    wide_forms: Vec<WideForm>,
+    /// The command with its redirects, which rules may match that ask about or deny the command.
     with_redirects: Vec<String>,
-    words: Vec<(String, WordRole)>,
-    /// Other commands that mean the same. Ask and deny rules about them apply.
-    twins: Vec<Vec<(String, WordRole)>>,
-    /// The first words of all spellings. A pattern with another first word cannot match.
-    first_words: Vec<String>,
-    /// The command with the paths that its program and scripts lead to. An allow rule must match one text of each
-    /// list.
-    resolved: Vec<Vec<String>>,
     /// Words of which any may be the start of a command that is run.
     possible_commands: Vec<String>,
+    words: Vec<(String, WordRole)>,
+    /// Whether the command has flags before its subcommand that `forms` also leave out.
+    has_global_flags: bool,
     /// Name of another program whose rules also apply.
     alias: Option<String>,
     /// Names of programs that appear in the arguments and that the command may start.
@@ -42,73 +38,92 @@ pub struct Command {
     /// Assignments that an allow rule must spell out.
     assignments: Vec<String>,
     approval: Approval,
-    /// Whether the program is in the table of known programs.
-    is_known: bool,
     is_interpreter: bool,
-    /// Whether some words are only known when the command runs.
-    is_dynamic: bool,
+    /// Indices of the words that are only known when the command runs.
+    dynamic_words: Vec<usize>,
+    only_reads: bool,
+}
+
+/// One spelling of a command. In the text, words with special characters are quoted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Form {
+    text: String,
+    words: Vec<(String, WordRole)>,
+}
+
+impl Form {
+    fn new(words: Vec<(String, WordRole)>) -> Self {
+        let texts: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
+        Self { text: texts.join(" "), words }
+    }
 }
 
 /// What one list of rules says about a command.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decision<'r> {
     /// `None` if no rule matches.
     pub action: Option<Action>,
     pub rule: Option<&'r Rule>,
+    pub reason: Reason,
+}
+
+/// Whether a pattern of an allow rule covers a command.
+enum Coverage {
+    Full,
+    /// It would, but for one thing.
+    Except(Reason),
+    None,
 }
 
 impl Command {
     /// `extra_risks` follow from facts about files. They are attributed to the subcommand.
     pub(crate) fn new(run: &Run, extra_risks: Vec<Risk>) -> Self {
-        let words: Vec<(String, WordRole)> = run
-            .words
-            .iter()
-            .zip(&run.roles)
-            .map(|(word, role)| (word.shown().to_string(), *role))
-            .collect();
-        let quoted: Vec<String> = run.words.iter().map(|word| quote(word, SHELL_SPECIAL)).collect();
-        let lightly_quoted: Vec<String> =
-            run.words.iter().map(|word| quote(word, WORD_BREAKING)).collect();
+        let shown = run.words.iter().map(|word| word.shown().to_string());
+        let words: Vec<(String, WordRole)> = shown.zip(run.roles.iter().copied()).collect();
         let subcommand = run.roles.iter().rposition(|role| *role == WordRole::Subcommand);
         let risky_word = subcommand.unwrap_or(0);
         let attribute =
             |risk: Risk| Risk { word: risky_word, spelled: words[risky_word].0.clone(), ..risk };
         let risks =
             run.risks.iter().cloned().chain(extra_risks.into_iter().map(attribute)).collect();
-        let assignments: String = run.assignments.iter().map(|it| format!("{it} ")).collect();
-        let has_no_assignments = assignments.is_empty();
+        let forms = forms(run);
         let mut command = Self {
-            text: format!("{assignments}{}", quoted.join(" ")),
-            lightly_quoted: format!("{assignments}{}", lightly_quoted.join(" ")),
-            without_global_flags: without_global_flags(run, &lightly_quoted)
-                .filter(|_| has_no_assignments),
-            with_split_flags: split_clusters(run, &lightly_quoted).filter(|_| has_no_assignments),
-            with_assignments: with_harmless_assignments(run, &lightly_quoted)
-                .filter(|_| has_no_assignments),
-            spellings: Vec::new(),
+            text: forms[0].text.clone(),
+            resolved: resolved_forms(run, &forms[1].words),
+            wide_forms: Vec::new(),
             with_redirects: run.with_redirects.clone(),
-            words,
-            twins: run.twins.clone(),
-            first_words: Vec::new(),
-            resolved: resolved_texts(run, &lightly_quoted),
             possible_commands: run.possible_commands.clone(),
+            has_global_flags: without_global_flags(run).is_some(),
+            forms,
+            words,
             alias: run.rule_alias(),
             mentioned_programs: run.mentioned_programs(),
             risks,
             assignments: run.assignments.clone(),
             approval: run.approval,
-            is_known: run.is_known,
             is_interpreter: run.is_interpreter,
-            is_dynamic: run.words.iter().any(|word| word.literal().is_none()),
+            dynamic_words: (0..run.words.len())
+                .filter(|at| run.words[*at].literal().is_none())
+                .collect(),
+            only_reads: run.only_reads,
         };
-        command.spellings = command.other_spellings(&lightly_quoted);
-        command.first_words = command.first_words();
+        command.wide_forms = command.other_forms(run);
         command
     }
 
     /// Returns the command as it is shown to the person.
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether the command needs no rule.
+    pub(crate) fn is_exempt(&self) -> bool {
+        self.approval == Approval::Exempt
+    }
+
+    /// Whether the program only reads, and nothing is set for it.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.only_reads && self.assignments.is_empty()
     }
 
     /// Returns the pattern that a lasting approval remembers: the words that name the operation (`git checkout *`), or
@@ -119,7 +134,7 @@ impl Command {
             return exact;
         }
         let subcommand = self.words.iter().position(|(_, role)| *role == WordRole::Subcommand);
-        let first_kept = subcommand.filter(|_| self.without_global_flags.is_some()).unwrap_or(1);
+        let first_kept = subcommand.filter(|_| self.has_global_flags).unwrap_or(1);
         let words: Vec<&str> = self
             .words
             .iter()
@@ -140,10 +155,11 @@ impl Command {
             return exact;
         }
         let pattern = Pattern::Wild(format!("{prefix} *"));
-        let (permission, action, source) = ("bash".into(), Action::Allow, Source::Program);
-        let allow = Rule { permission, pattern: pattern.clone(), action, source };
         // The remembered rule must allow the same command the next time.
-        if self.is_matched_by(&allow) { pattern } else { exact }
+        match self.coverage(&pattern) {
+            Coverage::Full => pattern,
+            Coverage::Except(_) | Coverage::None => exact,
+        }
     }
 
     /// Returns the action if no rule matches.
@@ -154,66 +170,68 @@ impl Command {
         }
     }
 
-    /// Decides by the last matching rule of one list.
+    /// Decides by the last rule of a list that matches the command as written. Rules after it that ask or deny are read
+    /// more widely, which can only make the decision stricter.
     pub fn decide<'r>(
         &self,
         rules: impl DoubleEndedIterator<Item = &'r Rule> + Clone,
     ) -> Decision<'r> {
         let is_for_bash = |rule: &&'r Rule| wildcard::matches(&rule.permission, "bash");
-        let rule = rules.clone().rev().filter(is_for_bash).find(|rule| self.is_matched_by(rule));
-        let mut action = rule.map(|rule| rule.action);
+        let is_applicable = |rule: &&'r Rule| !self.is_exempt() || self.applies_to_exempt(rule);
+        let (mut decisive, mut strictest): (Option<&Rule>, Option<&Rule>) = (None, None);
+        let mut obstacle = None;
+        for rule in rules.clone().rev().filter(is_for_bash).filter(is_applicable) {
+            let is_decisive = match rule.action {
+                Action::Allow => match self.coverage(&rule.pattern) {
+                    Coverage::Full => true,
+                    Coverage::Except(reason) => {
+                        obstacle.get_or_insert(reason);
+                        false
+                    }
+                    Coverage::None => false,
+                },
+                Action::Ask | Action::Deny => self.is_written_in(&rule.pattern),
+            };
+            if is_decisive {
+                decisive = Some(rule);
+                break;
+            }
+            let is_stricter = strictest.is_none_or(|it| rule.action > it.action);
+            if rule.action != Action::Allow && is_stricter && self.is_meant_by(rule) {
+                strictest = Some(rule);
+            }
+        }
+        let is_raised = |it: &&Rule| decisive.is_none_or(|rule| it.action > rule.action);
+        if let Some(rule) = strictest.filter(is_raised) {
+            return Decision { action: Some(rule.action), rule: Some(rule), reason: Reason::Rule };
+        }
+        let action = decisive.map(|rule| rule.action);
         if action == Some(Action::Allow) {
             // The command may start a program that is denied under its own name.
-            let denied = rules.rev().filter(is_for_bash).find(|rule| self.may_start_denied(rule));
-            if let Some(deny) = denied {
-                return Decision { action: Some(Action::Ask), rule: Some(deny) };
+            let denied = rules
+                .rev()
+                .filter(is_for_bash)
+                .find_map(|rule| Some((rule, self.denied_program(rule)?)));
+            if let Some((rule, program)) = denied {
+                let reason = Reason::MayStart(program.to_string());
+                return Decision { action: Some(Action::Ask), rule: Some(rule), reason };
             }
         }
-        if rule.is_none() && self.approval == Approval::Exempt {
-            action = None;
-        }
-        Decision { action, rule }
+        let is_asked = action.is_none_or(|action| action == Action::Ask);
+        let reason = obstacle.filter(|_| is_asked).unwrap_or_default();
+        Decision { action, rule: decisive, reason }
     }
 
-    /// Whether a rule applies to the command. Allow rules are matched more strictly than others.
-    fn is_matched_by(&self, rule: &Rule) -> bool {
-        if self.approval == Approval::Exempt && !self.is_named_in(&rule.pattern) {
-            // A rule may be about the redirects.
-            return rule.action != Action::Allow
-                && !rule.pattern.matches(&self.lightly_quoted)
-                && self.with_redirects.iter().any(|text| rule.pattern.matches(text));
-        }
-        match rule.action {
-            Action::Allow => self.is_allowed_by(&rule.pattern),
-            Action::Ask | Action::Deny => {
-                self.is_meant_by(&rule.pattern)
-                    || rule.action == Action::Deny && self.may_contain(&rule.pattern)
-            }
-        }
+    /// Whether the pattern of a rule that asks or denies matches the command as written.
+    fn is_written_in(&self, pattern: &Pattern) -> bool {
+        pattern.matches(&self.text) || pattern.matches(&self.forms[1].text)
     }
 
-    /// Whether an ask or deny rule with this pattern is about the command, in any of its spellings.
-    fn is_meant_by(&self, pattern: &Pattern) -> bool {
-        let first = pattern.as_str().split(' ').next().unwrap_or("");
-        let is_first = |word: &String| word.eq_ignore_ascii_case(first);
-        if !first.contains(['*', '?']) && !self.first_words.iter().any(is_first) {
-            return false;
-        }
-        pattern.matches(&self.text)
-            || pattern.matches(&self.lightly_quoted)
-            || self.spellings.iter().any(|spelling| pattern.matches(spelling))
-            || self.with_redirects.iter().any(|text| pattern.matches(text))
-            || self.matches_reordered(pattern)
-    }
-
-    fn first_words(&self) -> Vec<String> {
-        let texts = [&self.text, &self.lightly_quoted].into_iter().chain(&self.spellings);
-        let texts = texts.chain(&self.with_redirects);
-        let mut words: Vec<String> =
-            texts.map(|text| text.split(' ').next().unwrap_or("").to_string()).collect();
-        words.sort();
-        words.dedup();
-        words
+    /// Whether a rule that asks or denies is about the command in another spelling, or about its redirects.
+    fn is_meant_by(&self, rule: &Rule) -> bool {
+        self.wide_forms.iter().any(|form| form.is_meant_by(&rule.pattern))
+            || self.with_redirects.iter().any(|text| rule.pattern.matches(text))
+            || rule.action == Action::Deny && self.may_contain(&rule.pattern)
     }
 
     /// Whether a rule with this pattern is about a command that starts at one of the possible words.
@@ -221,61 +239,90 @@ impl Command {
         const MAX_STARTS: usize = 1_000;
         const MAX_WORDS: usize = 256;
         let first = pattern.as_str().split(' ').next().unwrap_or("");
-        let is_start = |(_, word): &(usize, &String)| {
+        let all = &self.possible_commands;
+        let is_start = |at: &usize| {
+            let word = &all[*at];
             let base = word.rsplit('/').next().unwrap_or(word).to_ascii_lowercase();
             wildcard::matches(&first.to_ascii_lowercase(), &base)
         };
-        let all = &self.possible_commands;
-        let starts: Vec<usize> =
-            all.iter().enumerate().filter(is_start).map(|(at, _)| at).collect();
-        let with_role = |word: &String| match word.starts_with('-') {
-            true => (word.clone(), WordRole::Flag),
-            false => (word.clone(), WordRole::Operand),
-        };
+        let starts: Vec<usize> = (0..all.len()).filter(is_start).collect();
         let is_match = |at: &usize| {
-            let mut words: Vec<(String, WordRole)> =
-                all[*at..].iter().take(MAX_WORDS).map(with_role).collect();
-            words[0] = (first.to_string(), WordRole::Program);
-            let bare: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
-            pattern.matches(&bare.join(" ")) || self.matches_words(pattern, &words)
+            let words = all[*at + 1..].iter().take(MAX_WORDS);
+            WideForm::of_possible_command(first, words).is_meant_by(pattern)
         };
         starts.len() > MAX_STARTS || starts.iter().any(is_match)
     }
 
+    /// Whether a rule applies although the command needs none: if it names the command, or is about its redirects.
+    fn applies_to_exempt(&self, rule: &Rule) -> bool {
+        let is_about_redirects = || {
+            rule.action != Action::Allow
+                && !rule.pattern.matches(&self.forms[1].text)
+                && self.with_redirects.iter().any(|text| rule.pattern.matches(text))
+        };
+        self.is_named_in(&rule.pattern) || is_about_redirects()
+    }
+
     /// Whether an allow rule with this pattern covers the command. The pattern must match the command as written, and
     /// must spell out every risky word, not match it by a wildcard.
-    fn is_allowed_by(&self, pattern: &Pattern) -> bool {
+    fn coverage(&self, pattern: &Pattern) -> Coverage {
         let wild_text = match pattern {
-            Pattern::Exact(exact) => return *exact == self.text,
+            Pattern::Exact(exact) if *exact == self.text => return Coverage::Full,
+            Pattern::Exact(_) => return Coverage::None,
             Pattern::Wild(text) | Pattern::CaseInsensitive(text) => text,
         };
         if !wild_text.contains(['*', '?'])
-            && (*wild_text == self.text || *wild_text == self.lightly_quoted && !self.is_dynamic)
+            && (*wild_text == self.text
+                || *wild_text == self.forms[1].text && self.dynamic_words.is_empty())
             && self.resolved.is_empty()
         {
-            return true;
+            return Coverage::Full;
         }
-        let others = self.without_global_flags.iter().chain(&self.with_split_flags);
-        let others = others.chain(&self.with_assignments);
-        let matches = |text: &String| pattern.matches(text);
-        if self.resolved.is_empty()
-            && ![&self.text, &self.lightly_quoted].into_iter().chain(others).any(matches)
-            || !self.resolved.iter().all(|texts| texts.iter().any(matches))
-        {
-            return false;
+        let groups = match self.resolved.as_slice() {
+            [] => std::slice::from_ref(&self.forms),
+            resolved => resolved,
+        };
+        for forms in groups {
+            match form_coverage(pattern, wild_text, forms) {
+                Coverage::Full => {}
+                Coverage::None if !self.resolved.is_empty() && pattern.matches(&self.text) => {
+                    let path = forms.first().map_or_else(String::new, |form| form.text.clone());
+                    return Coverage::Except(Reason::Path(path));
+                }
+                other @ (Coverage::Except(_) | Coverage::None) => return other,
+            }
         }
+        match self.first_obstacle(pattern, wild_text) {
+            None => Coverage::Full,
+            Some(reason) => Coverage::Except(reason),
+        }
+    }
+
+    /// Returns the first risky word or assignment that a matching pattern does not cover.
+    fn first_obstacle(&self, pattern: &Pattern, wild_text: &str) -> Option<Reason> {
         let tokens: Vec<&str> = wild_text.split(' ').collect();
         let is_spelled =
             |word: &str, prefix: &str| tokens.iter().any(|token| spells(token, word, prefix));
-        let is_risk_spelled = |risk: &Risk| match risk.kind {
+        let word = |risk: &Risk| self.words.get(risk.word).map_or("", |(word, _)| word);
+        let is_covered = |risk: &&Risk| match risk.kind {
             RiskKind::Code => false,
-            RiskKind::Unlisted | RiskKind::Writes | RiskKind::Destroys | RiskKind::Runs => {
-                let word = self.words.get(risk.word).map_or("", |(word, _)| word);
-                is_spelled(word, &risk.spelled)
+            RiskKind::Runs | RiskKind::Writes => is_spelled(word(risk), &risk.spelled),
+            RiskKind::Unlisted | RiskKind::Destroys => {
+                let is_flag = risk.kind == RiskKind::Destroys || word(risk).starts_with('-');
+                let is_known = !self.dynamic_words.contains(&risk.word);
+                pattern.is_any() && is_flag && is_known || is_spelled(word(risk), &risk.spelled)
             }
         };
-        self.risks.iter().all(is_risk_spelled)
-            && self.assignments.iter().all(|it| is_spelled(it, it))
+        if let Some(risk) = self.risks.iter().find(|risk| !is_covered(risk)) {
+            let shown = if risk.spelled.is_empty() { word(risk) } else { &risk.spelled };
+            return Some(Reason::Risk { word: shown.to_string(), kind: risk.kind });
+        }
+        let is_assignment_covered = |assignment: &&String| {
+            pattern.is_any() && !shell::may_load_code(assignment)
+                || is_spelled(assignment, assignment)
+        };
+        let assignment = self.assignments.iter().find(|it| !is_assignment_covered(it));
+        assignment.map(|it| Reason::Assignment(it.clone()))
     }
 
     /// Whether the first word of the pattern names the program literally.
@@ -293,151 +340,131 @@ impl Command {
         names.into_iter().chain(self.alias.as_deref())
     }
 
-    /// Whether the rule denies a program that the command may start.
-    fn may_start_denied(&self, rule: &Rule) -> bool {
+    /// Returns the program that the command may start and the rule denies.
+    fn denied_program<'r>(&self, rule: &'r Rule) -> Option<&'r str> {
         let first = rule.pattern.as_str().split(' ').next().unwrap_or("");
         let is_first = |name: &String| name.eq_ignore_ascii_case(first);
-        rule.action == Action::Deny
+        let is_denied = rule.action == Action::Deny
             && !first.is_empty()
             && !first.contains(['*', '?'])
-            && self.mentioned_programs.iter().any(is_first)
+            && self.mentioned_programs.iter().any(is_first);
+        is_denied.then_some(first)
     }
 
     /// Returns the spellings with other names of the program, also in lower case, because some file systems ignore
     /// case.
-    fn other_spellings(&self, quoted: &[String]) -> Vec<String> {
-        let mut spellings = Vec::new();
-        let bare: Vec<&str> = self.words.iter().map(|(word, _)| word.as_str()).collect();
+    fn other_forms(&self, run: &Run) -> Vec<WideForm> {
         let lower = self.program_names().map(str::to_ascii_lowercase);
-        for name in self.program_names().map(str::to_string).chain(lower) {
-            for words in [&bare, &quoted.iter().map(String::as_str).collect()] {
-                let rest = words.get(1..).unwrap_or(&[]);
-                spellings.push([&[name.as_str()], rest].concat().join(" "));
+        let mut names: Vec<String> =
+            self.program_names().map(str::to_string).chain(lower).collect();
+        names.sort();
+        names.dedup();
+        let mut forms = Vec::new();
+        for name in names {
+            let mut words = self.words.clone();
+            if let Some((program, _)) = words.first_mut() {
+                *program = name;
             }
+            forms.push(WideForm::new(words, run));
         }
-        spellings.extend(self.without_global_flags.iter().chain(&self.with_assignments).cloned());
-        for twin in &self.twins {
-            let words: Vec<&str> = twin.iter().map(|(word, _)| word.as_str()).collect();
-            spellings.push(words.join(" "));
+        forms.extend(run.twins.iter().map(|words| WideForm::of_twin(words.clone(), run)));
+        let others = self.forms.iter().skip(2).map(|form| form.text.clone());
+        if let Some(form) = forms.first_mut() {
+            form.add_texts(others);
         }
-        spellings.sort();
-        spellings.dedup();
-        spellings
-    }
-
-    /// Whether an ask or deny rule matches with its words in another order: operands in the same order, flags
-    /// anywhere, alone or in a cluster.
-    fn matches_reordered(&self, pattern: &Pattern) -> bool {
-        let text = match pattern {
-            Pattern::Wild(text) | Pattern::CaseInsensitive(text) => text,
-            Pattern::Exact(_) => return false,
-        };
-        let Some(first) = text.split_whitespace().next() else { return false };
-        if first.contains(['*', '?']) {
-            return false;
-        }
-        let is_named = self.program_names().any(|name| name.eq_ignore_ascii_case(first));
-        let has_name = |words: &[(String, WordRole)]| {
-            words.first().is_some_and(|(name, _)| name.eq_ignore_ascii_case(first))
-        };
-        is_named && self.matches_words(pattern, &self.words)
-            || self.twins.iter().any(|twin| has_name(twin) && self.matches_words(pattern, twin))
-    }
-
-    /// Whether the words after the program match those of a pattern, in any order of the flags.
-    fn matches_words(&self, pattern: &Pattern, words: &[(String, WordRole)]) -> bool {
-        let tokens = pattern.as_str().split_whitespace().skip(1);
-        let tokens: Vec<&str> = tokens.take_while(|token| *token != "*").collect();
-        let (flags, operands): (Vec<&str>, Vec<&str>) =
-            tokens.into_iter().partition(|token| token.starts_with('-'));
-        flags.iter().all(|flag| has_flag(words, flag)) && self.has_operands(words, &operands)
-    }
-
-    /// Whether the command's first operands match the given ones. A word after an unknown flag may be the flag's value
-    /// and is then skipped.
-    fn has_operands(&self, words: &[(String, WordRole)], operands: &[&str]) -> bool {
-        let is_given = std::ptr::eq(words, self.words.as_slice());
-        let is_risky = |at: usize| self.risks.iter().any(|risk| risk.word == at || !is_given);
-        let mut wanted = operands.iter().peekable();
-        let mut may_be_value = false;
-        for (at, (word, role)) in words.iter().enumerate().skip(1) {
-            let Some(operand) = wanted.peek() else { return true };
-            match role {
-                WordRole::Flag => may_be_value = !self.is_known || is_risky(at),
-                WordRole::Value => {}
-                WordRole::Program | WordRole::Subcommand | WordRole::Operand | WordRole::Script => {
-                    if wildcard::matches(operand, word) {
-                        wanted.next();
-                    } else if !may_be_value {
-                        return false;
-                    }
-                    may_be_value = false;
-                }
-            }
-        }
-        wanted.peek().is_none()
+        forms
     }
 }
 
-/// Whether a command has a flag, or all letters of a cluster of flags, in any form.
-fn has_flag(words: &[(String, WordRole)], wanted: &str) -> bool {
-    let given = words.iter().filter(|(_, role)| *role == WordRole::Flag);
-    let given: Vec<&str> = given.map(|(word, _)| word.as_str()).collect();
-    let is_cluster = |flag: &str| flag.starts_with('-') && !flag.starts_with("--");
-    if !is_cluster(wanted) {
-        return given
-            .iter()
-            .any(|flag| wildcard::matches(wanted, flag) || flag.split('=').next() == Some(wanted));
+/// Whether a pattern matches one of several spellings of a command, and fits it word by word.
+fn form_coverage(pattern: &Pattern, wild_text: &str, forms: &[Form]) -> Coverage {
+    let mut matching = forms.iter().filter(|form| pattern.matches(&form.text)).peekable();
+    if matching.peek().is_none() {
+        return Coverage::None;
     }
-    wanted.chars().skip(1).all(|letter| {
-        given.iter().any(|flag| is_cluster(flag) && flag.contains(letter))
-            || given.iter().any(|flag| flag.starts_with("--") && flag[2..].starts_with(letter))
-    })
+    let mut unmatched = None;
+    let fits = |form: &Form| match operands::first_unmatched(wild_text, &form.words) {
+        None => true,
+        Some(word) => {
+            unmatched.get_or_insert(word);
+            false
+        }
+    };
+    match matching.any(fits) {
+        true => Coverage::Full,
+        false => Coverage::Except(Reason::Operand(unmatched.unwrap_or_default())),
+    }
 }
 
 /// Returns the command with each path that its program or a script leads to, where that differs from the word: a list
-/// of texts for each path, of which an allow rule must match one.
-fn resolved_texts(run: &Run, words: &[String]) -> Vec<Vec<String>> {
+/// of forms for each path, of which an allow rule must match one.
+fn resolved_forms(run: &Run, words: &[(String, WordRole)]) -> Vec<Vec<Form>> {
     let mut resolved = Vec::new();
     for code in &run.code_paths {
         for path in &code.leads_to {
-            let forms = match path.starts_with('/') || path.is_empty() {
+            let names = match path.starts_with('/') || path.is_empty() {
                 true => vec![path.clone()],
                 false => vec![path.clone(), format!("./{path}")],
             };
-            let with_path = |form: String| {
+            let with_name = |name: String| {
                 let mut words = words.to_vec();
-                if let Some(word) = words.get_mut(code.word) {
-                    *word = form;
+                if let Some((word, _)) = words.get_mut(code.word) {
+                    *word = name;
                 }
-                words.join(" ")
+                Form::new(words)
             };
-            let known = forms.into_iter().filter(|form| !form.is_empty());
-            resolved.push(known.map(with_path).collect());
+            let known = names.into_iter().filter(|name| !name.is_empty());
+            resolved.push(known.map(with_name).collect());
         }
     }
     resolved
 }
 
-/// Returns the command with `-abc` written as `-a -b -c`; `None` if it has no such cluster.
-fn split_clusters(run: &Run, words: &[String]) -> Option<String> {
-    let letters = |at: usize| {
-        let letters = words[at].strip_prefix('-').filter(|_| run.flag_clusters.contains(&at))?;
-        let is_plain = letters.bytes().all(|c| c.is_ascii_alphabetic());
-        is_plain.then(|| letters.chars().map(|letter| format!("-{letter}")).collect::<Vec<_>>())
+/// Returns the spellings that an allow rule may match. The first is fully quoted, the second as people write it.
+fn forms(run: &Run) -> Vec<Form> {
+    let quoted = |special: &str| -> Vec<(String, WordRole)> {
+        let quoted = run.words.iter().map(|word| quote(word, special));
+        quoted.zip(run.roles.iter().copied()).collect()
     };
-    let split = |at: usize| letters(at).unwrap_or_else(|| vec![words[at].clone()]);
-    let all: Vec<String> = (0..words.len()).flat_map(split).collect();
-    (run.is_known && all.len() > words.len()).then(|| all.join(" "))
+    let with_assignments = |assignments: &[String], words: &[(String, WordRole)]| {
+        let assignments = assignments.iter().map(|it| (it.clone(), WordRole::Value));
+        Form::new(assignments.chain(words.iter().cloned()).collect())
+    };
+    let lightly_quoted = quoted(WORD_BREAKING);
+    let mut forms = vec![
+        with_assignments(&run.assignments, &quoted(SHELL_SPECIAL)),
+        with_assignments(&run.assignments, &lightly_quoted),
+    ];
+    if run.assignments.is_empty() {
+        let kept = without_global_flags(run).into_iter();
+        forms.extend(kept.map(|kept| {
+            Form::new(kept.into_iter().map(|at| lightly_quoted[at].clone()).collect())
+        }));
+        forms.extend(split_clusters(run, &lightly_quoted).map(Form::new));
+        if has_one_word_assignments(run) {
+            forms.push(with_assignments(&run.harmless_assignments, &lightly_quoted));
+        }
+    }
+    forms
 }
 
-/// Returns the command with its harmless assignments. `None` if there are none, or if a value contains spaces or other
-/// special characters, which a pattern could mistake for words of the command.
-fn with_harmless_assignments(run: &Run, words: &[String]) -> Option<String> {
-    let harmless = &run.harmless_assignments;
+/// Returns the command with `-abc` written as `-a -b -c`; `None` if it has no such cluster.
+fn split_clusters(run: &Run, words: &[(String, WordRole)]) -> Option<Vec<(String, WordRole)>> {
+    let letters = |at: usize| {
+        let letters = words[at].0.strip_prefix('-').filter(|_| run.flag_clusters.contains(&at))?;
+        let is_plain = letters.bytes().all(|c| c.is_ascii_alphabetic());
+        let flag = |letter: char| (format!("-{letter}"), WordRole::Flag);
+        is_plain.then(|| letters.chars().map(flag).collect::<Vec<_>>())
+    };
+    let split = |at: usize| letters(at).unwrap_or_else(|| vec![words[at].clone()]);
+    let all: Vec<(String, WordRole)> = (0..words.len()).flat_map(split).collect();
+    (run.is_known && all.len() > words.len()).then_some(all)
+}
+
+/// Whether the command has harmless assignments, and a pattern cannot mistake their values for words of the command.
+fn has_one_word_assignments(run: &Run) -> bool {
     let is_one_word = |text: &String| !text.contains(|c| SHELL_SPECIAL.contains(c));
-    (!harmless.is_empty() && harmless.iter().all(is_one_word))
-        .then(|| harmless.iter().chain(words).cloned().collect::<Vec<_>>().join(" "))
+    !run.harmless_assignments.is_empty() && run.harmless_assignments.iter().all(is_one_word)
 }
 
 /// Whether a token of a rule spells out a word, or at least the required prefix of it before any wildcard.
@@ -448,9 +475,9 @@ fn spells(token: &str, word: &str, required_prefix: &str) -> bool {
     }
 }
 
-/// Returns the command without the flags before its subcommand; `None` if there are none or one of them is not
-/// harmless.
-fn without_global_flags(run: &Run, words: &[String]) -> Option<String> {
+/// Returns the indices of the words without the flags before the subcommand, as in `git --no-pager log`; `None` if there
+/// are none or one of them is not harmless.
+fn without_global_flags(run: &Run) -> Option<Vec<usize>> {
     let subcommand = run.roles.iter().position(|role| *role == WordRole::Subcommand)?;
     let is_risky = |at: &usize| run.risks.iter().any(|risk| risk.word == *at);
     let between = 1..subcommand;
@@ -462,8 +489,7 @@ fn without_global_flags(run: &Run, words: &[String]) -> Option<String> {
     if between.is_empty() || !between.clone().all(is_harmless) {
         return None;
     }
-    let kept = std::iter::once(0).chain(subcommand..run.words.len());
-    Some(kept.map(|at| words[at].as_str()).collect::<Vec<_>>().join(" "))
+    Some(std::iter::once(0).chain(subcommand..run.words.len()).collect())
 }
 
 /// Characters that have a meaning to a shell.
@@ -475,8 +501,12 @@ const WORD_BREAKING: &str = " \t\n'\"";
 fn quote(word: &Word, special: &str) -> String {
     match word {
         Word::Literal(text) if text.is_empty() || text.contains(|c| special.contains(c)) => {
-            format!("'{}'", text.replace('\'', "'\\''"))
+            quote_text(text)
         }
         Word::Literal(_) | Word::Glob(_) | Word::Dynamic(_) => word.shown().to_string(),
     }
+}
+
+fn quote_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -18,6 +18,6 @@ pub mod wall;
 pub use ask::{Act, Ask, AskKey, MatchBy, Part, ProcessId, Refusal, Reply, Request, Unclear};
 pub use command::{Command, Decision};
 pub use readable::Readable;
-pub use rule::{Action, Pattern, Rule, Scope, Source, Verdict, decide};
+pub use rule::{Action, Pattern, Reason, Rule, Scope, Source, Verdict, decide};
 pub use tree_rules::{TreeRules, TreeScope, is_simple_glob};
 pub use wall::{Policy, Wall};

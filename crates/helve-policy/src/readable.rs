@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use helve_text::path_pattern::{PathPattern, RequiredText};
 use helve_text::wildcard;
 use memchr::memmem;
 
@@ -23,9 +24,8 @@ pub struct Readable {
 /// The rules of one wall about reading.
 #[derive(Clone, Debug)]
 struct ReadWall {
-    rules: Vec<CompiledRule>,
-    /// See [`Wall::overrides`].
-    overrides: Vec<CompiledRule>,
+    /// The rules, then each list of [`Wall::overrides`].
+    lists: Vec<Vec<CompiledRule>>,
     default_action: Action,
 }
 
@@ -44,10 +44,15 @@ enum Matcher {
     Equal(String),
     /// A wildcard pattern. Every matching text has this start and end, and contains `middle`.
     Wild {
-        pattern: String,
+        pattern: PathPattern<'static>,
         start: String,
         middle: Option<Box<memmem::Finder<'static>>>,
         end: String,
+    },
+    /// A pattern that also matches the absolute names of files below the root.
+    Absolute {
+        pattern: PathPattern<'static>,
+        root: String,
     },
 }
 
@@ -64,16 +69,19 @@ impl Readable {
             Ok(beneath) => beneath.to_path_buf(),
             Err(_) => folder.to_path_buf(),
         };
-        let compile_wall = |wall: &Wall| ReadWall {
-            rules: compile(&wall.rules),
-            overrides: compile(&wall.overrides),
-            default_action: wall.default_action,
+        let written = |rule: &Rule| CompiledRule::new(rule, &policy.root);
+        let compile_wall = |wall: &Wall| {
+            let lists = [&wall.rules].into_iter().chain(&wall.overrides);
+            ReadWall {
+                lists: lists.map(|rules| compile(rules, written)).collect(),
+                default_action: wall.default_action,
+            }
         };
         Self {
             base: base.to_string_lossy().into_owned(),
             is_base_granted: false,
             walls: policy.walls.iter().chain(agent_walls).map(compile_wall).collect(),
-            remembered: compile(&policy.remembered),
+            remembered: compile(&policy.remembered, CompiledRule::of_approval),
         }
     }
 
@@ -108,17 +116,20 @@ impl Readable {
 
 impl ReadWall {
     fn judge(&self, subject: &PathText<'_>) -> Action {
-        let base = last_match(&self.rules, subject).unwrap_or(self.default_action);
-        match base {
-            Action::Deny => base,
-            Action::Allow | Action::Ask => last_match(&self.overrides, subject).unwrap_or(base),
+        let mut action = self.default_action;
+        for rules in &self.lists {
+            action = last_match(rules, subject).unwrap_or(action);
+            if action == Action::Deny {
+                break;
+            }
         }
+        action
     }
 }
 
-fn compile(rules: &[Rule]) -> Vec<CompiledRule> {
+fn compile(rules: &[Rule], compile: impl Fn(&Rule) -> CompiledRule) -> Vec<CompiledRule> {
     let about_reading = rules.iter().filter(|rule| wildcard::matches(&rule.permission, "read"));
-    about_reading.map(CompiledRule::new).collect()
+    about_reading.map(compile).collect()
 }
 
 fn last_match(rules: &[CompiledRule], subject: &PathText<'_>) -> Option<Action> {
@@ -140,14 +151,37 @@ impl<'a> PathText<'a> {
 }
 
 impl CompiledRule {
-    pub(crate) fn new(rule: &Rule) -> Self {
+    pub(crate) fn new(rule: &Rule, root: &str) -> Self {
         let (matcher, case) = match &rule.pattern {
             Pattern::Exact(text) => (Matcher::Equal(text.clone()), CaseForm::AsWritten),
-            Pattern::Wild(pattern) => (Matcher::new(pattern), CaseForm::AsWritten),
-            Pattern::CaseInsensitive(pattern) => (Matcher::new(pattern), CaseForm::LowerCase),
+            Pattern::Wild(pattern) => {
+                let pattern = PathPattern::new(pattern, root);
+                let is_wide = rule.action != Action::Allow && pattern.may_reach_into(root);
+                let matcher = match is_wide {
+                    true => {
+                        Matcher::Absolute { pattern: pattern.into_owned(), root: root.to_string() }
+                    }
+                    false => Matcher::new(pattern),
+                };
+                (matcher, CaseForm::AsWritten)
+            }
+            Pattern::CaseInsensitive(pattern) => {
+                (Matcher::new(PathPattern::verbatim(pattern)), CaseForm::LowerCase)
+            }
         };
         let is_builtin = rule.source == Source::Builtin;
         Self { matcher, case, action: rule.action, is_builtin }
+    }
+
+    /// Compiles a remembered approval, whose pattern is matched as plain text.
+    pub(crate) fn of_approval(rule: &Rule) -> Self {
+        match &rule.pattern {
+            Pattern::Wild(pattern) => {
+                let matcher = Matcher::new(PathPattern::verbatim(pattern));
+                Self { matcher, case: CaseForm::AsWritten, action: rule.action, is_builtin: false }
+            }
+            Pattern::Exact(_) | Pattern::CaseInsensitive(_) => Self::new(rule, ""),
+        }
     }
 
     pub(crate) fn matches(&self, subject: &PathText<'_>) -> bool {
@@ -158,44 +192,31 @@ impl CompiledRule {
     }
 
     pub(crate) fn matches_everything(&self) -> bool {
-        matches!(&self.matcher, Matcher::Wild { pattern, .. } if pattern == "*")
+        matches!(&self.matcher, Matcher::Wild { pattern, .. } if pattern.is_any())
     }
 
     /// Whether the pattern may match a path below a folder, which is empty for the root of the workspace.
     pub(crate) fn may_match_beneath(&self, folder: &str) -> bool {
-        let (Matcher::Equal(start) | Matcher::Wild { start, .. }) = &self.matcher;
-        // A person may write a path of the workspace as an absolute one.
-        let may_be_normalized = !self.is_builtin && start.starts_with(['/', '~', '.']);
+        let start = match &self.matcher {
+            Matcher::Equal(start) | Matcher::Wild { start, .. } => start.as_str(),
+            Matcher::Absolute { .. } if !folder.starts_with('/') => return true,
+            Matcher::Absolute { pattern, .. } => pattern.required_text().start,
+        };
         let folder = match (folder, self.case) {
-            ("", _) => return may_be_normalized || !start.starts_with('/'),
+            ("", _) => return !start.starts_with('/'),
             (_, CaseForm::AsWritten) => format!("{folder}/"),
             (_, CaseForm::LowerCase) => format!("{}/", folder.to_lowercase()),
         };
-        may_be_normalized || start.starts_with(&folder) || folder.starts_with(start.as_str())
+        start.starts_with(&folder) || folder.starts_with(start)
     }
 }
 
 impl Matcher {
-    fn new(pattern: &str) -> Self {
-        if !pattern.contains(['*', '?']) {
-            return Matcher::Equal(pattern.into());
-        }
-        // A trailing ` *` also matches the empty text.
-        let without_optional_end = pattern.strip_suffix(" *");
-        let literals: Vec<&str> =
-            without_optional_end.unwrap_or(pattern).split(['*', '?']).collect();
-        let (start, inner, end) = match literals.as_slice() {
-            [] | [_] => ("", &[][..], ""),
-            [start, inner @ .., end] => (*start, inner, *end),
-        };
-        let longest = inner.iter().copied().max_by_key(|literal| literal.len());
-        let middle = longest.filter(|literal| !literal.is_empty());
-        Matcher::Wild {
-            pattern: pattern.into(),
-            start: start.into(),
-            middle: middle.map(|literal| Box::new(memmem::Finder::new(literal).into_owned())),
-            end: if without_optional_end.is_some() { String::new() } else { end.into() },
-        }
+    fn new(pattern: PathPattern<'_>) -> Self {
+        let RequiredText { start, middle, end } = pattern.required_text();
+        let middle = (!middle.is_empty()).then(|| memmem::Finder::new(middle).into_owned());
+        let (start, middle, end) = (start.to_string(), middle.map(Box::new), end.to_string());
+        Matcher::Wild { pattern: pattern.into_owned(), start, middle, end }
     }
 
     fn matches(&self, text: &str) -> bool {
@@ -204,8 +225,9 @@ impl Matcher {
             Matcher::Wild { pattern, start, middle, end } => {
                 has_ends(text.as_bytes(), start.as_bytes(), end.as_bytes())
                     && middle.as_ref().is_none_or(|it| it.find(text.as_bytes()).is_some())
-                    && wildcard::matches(pattern, text)
+                    && pattern.matches(text)
             }
+            Matcher::Absolute { pattern, root } => pattern.matches_widely(text, root),
         }
     }
 }
@@ -264,6 +286,7 @@ mod tests {
         let key = prop_oneof![Just("read"), Just("*"), Just("edit")];
         let pattern = prop_oneof![
             "[ab*? ]{0,6}".prop_map(Pattern::Wild),
+            "(\\./|/w/|\\*\\*/|/|)[ab*/]{0,5}".prop_map(Pattern::Wild),
             "[ab*? é]{0,6}".prop_map(Pattern::CaseInsensitive),
             "[abAB]{0,3}".prop_map(Pattern::Exact),
         ];
@@ -286,11 +309,12 @@ mod tests {
         #[test]
         fn readable_agrees_with_judging_each_file(
             rules in any_rules(), overrides in any_rules(), restricting in any_rules(), remembered in any_rules(),
-            path in "[abABéÉ ]{1,4}",
+            more_overrides in any_rules(), path in "([abABéÉ ]{1,4}|[ab]{1,2}(/[ab]){0,3})",
         ) {
-            let wall = Wall { name: "user".into(), rules: rules.into(), overrides: overrides.into(), default_action: Action::Ask };
+            let overrides = vec![overrides.into(), more_overrides.into()];
+            let wall = Wall { name: "user".into(), rules: rules.into(), overrides, default_action: Action::Ask };
             let agent_walls = [Wall::restricting("agent", restricting)];
-            let policy = Policy { walls: vec![wall], remembered };
+            let policy = Policy { walls: vec![wall], remembered, root: "/w".into() };
             let judged = policy.judge(&agent_walls, &Part::new("read", path.clone())).action;
             let readable = Readable::new(&policy, &agent_walls, Path::new("/w"), Path::new("/w"));
             prop_assert_eq!(readable.allows(Path::new(&path)), judged == Action::Allow);

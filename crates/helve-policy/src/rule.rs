@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
+use helve_text::path_pattern::PathPattern;
+use helve_text::shell::RiskKind;
 use helve_text::wildcard;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +56,28 @@ impl Pattern {
     }
 
     pub(crate) fn is_any(&self) -> bool {
-        matches!(self, Pattern::Wild(text) | Pattern::CaseInsensitive(text) if text == "*")
+        let is_any = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte == b'*');
+        matches!(self, Pattern::Wild(text) | Pattern::CaseInsensitive(text) if is_any(text))
+    }
+}
+
+/// What the subjects of a part are, which decides how patterns are compared with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SubjectKind {
+    Text,
+    /// A file or folder, with the name that [`PathPattern`] expects.
+    Path,
+    /// A folder outside the workspace and everything in it, as `/folder/*`.
+    OutsideFolder,
+}
+
+impl SubjectKind {
+    pub(crate) fn of(permission: &str) -> Self {
+        match permission {
+            "read" | "edit" | "list" => SubjectKind::Path,
+            "external_directory" => SubjectKind::OutsideFolder,
+            _ => SubjectKind::Text,
+        }
     }
 }
 
@@ -101,6 +124,37 @@ impl Rule {
         Self { permission: permission.into(), pattern, action, source }
     }
 
+    /// Whether the rule's pattern matches the subject of a part. Rules that ask or deny match more widely than rules that
+    /// allow. `root` is the absolute path of the workspace.
+    pub(crate) fn matches(&self, kind: SubjectKind, subject: &str, root: &str) -> bool {
+        let matches = |path: &str| match (&self.pattern, self.action) {
+            (Pattern::Exact(exact), _) => exact == path,
+            (Pattern::Wild(pattern), Action::Allow) => {
+                PathPattern::new(pattern, root).matches(path)
+            }
+            (Pattern::Wild(pattern), Action::Ask | Action::Deny) => {
+                PathPattern::new(pattern, root).matches_widely(path, root)
+            }
+            // Only built-in rules ignore case, and they are written in the form of the paths.
+            (Pattern::CaseInsensitive(_), _) => self.pattern.matches(path),
+        };
+        match (kind, self.action) {
+            (SubjectKind::Text, _) => self.pattern.matches(subject),
+            (SubjectKind::Path, _) | (SubjectKind::OutsideFolder, Action::Allow) => {
+                matches(subject)
+            }
+            // A rule about a folder is also about what is in it.
+            (SubjectKind::OutsideFolder, Action::Ask | Action::Deny) => {
+                matches(subject) || subject.strip_suffix("/*").is_some_and(matches)
+            }
+        }
+    }
+
+    /// Whether the rule is the built-in one that asks about everything.
+    pub(crate) fn is_builtin_default(&self) -> bool {
+        self.source == Source::Builtin && self.permission == "*" && self.pattern.is_any()
+    }
+
     /// Whether the rule applies to a permission key.
     pub(crate) fn covers_key(&self, permission: &str) -> bool {
         wildcard::matches(&self.permission, permission)
@@ -112,12 +166,35 @@ pub fn decide<'a>(rules: &'a [Rule], permission: &str, text: &str) -> Option<&'a
     rules.iter().rev().find(|rule| rule.covers_key(permission) && rule.pattern.matches(text))
 }
 
-/// The answer for one part: the action, the rule that decided, and the wall it belongs to.
+/// The answer for one part: the action, the rule that decided, the wall it belongs to, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub action: Action,
     pub rule: Option<Rule>,
     pub wall: Cow<'static, str>,
+    pub reason: Reason,
+}
+
+/// Why a verdict is what it is, if the rule alone does not explain it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Reason {
+    /// The rule, or that there is none.
+    #[default]
+    Rule,
+    /// The part is not fully understood; see [`crate::Part::unclear`].
+    Unclear,
+    /// A rule allows the command, but only with this word spelled out.
+    Risk { word: String, kind: RiskKind },
+    /// A rule allows the command, but not with this assignment before it.
+    Assignment(String),
+    /// A rule allows the command, but its last word does not match this operand.
+    Operand(String),
+    /// The path of the program or script leads elsewhere.
+    Path(String),
+    /// The command may start this program, which the rule denies.
+    MayStart(String),
+    /// The command only reads files inside the workspace.
+    OnlyReads,
 }
 
 impl Verdict {

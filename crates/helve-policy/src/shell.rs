@@ -122,6 +122,7 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
         let match_by = MatchBy::Unclear(Unclear::Doubt(doubt.clone()));
         collector.push(Part::new("bash", shown).matched_by(match_by));
     }
+    collector.parts.iter_mut().for_each(|part| part.via_shell = true);
     collector.parts
 }
 

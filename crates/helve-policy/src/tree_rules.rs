@@ -37,25 +37,26 @@ pub struct TreeRules {
 /// The rules of one wall.
 #[derive(Clone, Debug)]
 struct TreeWall {
-    rules: Vec<CompiledRule>,
-    /// See [`Wall::overrides`].
-    overrides: Vec<CompiledRule>,
+    /// The rules, then each list of [`Wall::overrides`].
+    lists: Vec<Vec<CompiledRule>>,
     default_action: Action,
     ignores_builtin_asks: bool,
 }
 
 impl TreeRules {
     pub fn new(policy: &Policy, agent_walls: &[Wall], scope: TreeScope<'_>) -> Self {
-        let compile = |rules: &[Rule]| compile(rules, scope.permission);
-        let compile_wall = |wall: &Wall| TreeWall {
-            rules: compile(&wall.rules),
-            overrides: compile(&wall.overrides),
-            default_action: wall.default_action,
-            ignores_builtin_asks: !scope.counts_builtin_asks,
+        let written = |rule: &Rule| CompiledRule::new(rule, &policy.root);
+        let compile_wall = |wall: &Wall| {
+            let lists = [&wall.rules].into_iter().chain(&wall.overrides);
+            TreeWall {
+                lists: lists.map(|rules| compile(rules, scope.permission, written)).collect(),
+                default_action: wall.default_action,
+                ignores_builtin_asks: !scope.counts_builtin_asks,
+            }
         };
         let mut rules = Self {
             walls: policy.walls.iter().chain(agent_walls).map(compile_wall).collect(),
-            remembered: compile(&policy.remembered),
+            remembered: compile(&policy.remembered, scope.permission, CompiledRule::of_approval),
             base_action: Action::Allow,
             names: NameFilter::new(scope.filter),
             lists_folders: scope.permission == "edit" || scope.filter.names.is_empty(),
@@ -71,8 +72,12 @@ impl TreeRules {
     pub fn may_restrict(&self) -> bool {
         self.walls.iter().any(|wall| {
             let default = wall.effective_action(wall.default_action, true);
-            let has_default = !wall.rules.iter().any(CompiledRule::matches_everything);
-            let mut rules = up_to_last_blanket(&wall.rules).chain(&wall.overrides);
+            let (first, overrides) = match wall.lists.split_first() {
+                Some((first, overrides)) => (first.as_slice(), overrides),
+                None => (&[][..], &[][..]),
+            };
+            let has_default = !first.iter().any(CompiledRule::matches_everything);
+            let mut rules = up_to_last_blanket(first).chain(overrides.iter().flatten());
             has_default && default > self.base_action
                 || rules.any(|rule| {
                     wall.effective_action(rule.action, rule.is_builtin) > self.base_action
@@ -116,15 +121,16 @@ impl TreeRules {
 
 impl TreeWall {
     fn judge(&self, subject: &PathText<'_>) -> Action {
-        let base = last_match(&self.rules, subject);
-        let action = |rule: Option<&CompiledRule>| match rule {
-            Some(rule) => self.effective_action(rule.action, rule.is_builtin),
-            None => self.effective_action(self.default_action, true),
-        };
-        match action(base) {
-            Action::Deny => Action::Deny,
-            Action::Allow | Action::Ask => action(last_match(&self.overrides, subject).or(base)),
+        let mut action = self.effective_action(self.default_action, true);
+        for rules in &self.lists {
+            if let Some(rule) = last_match(rules, subject) {
+                action = self.effective_action(rule.action, rule.is_builtin);
+            }
+            if action == Action::Deny {
+                break;
+            }
         }
+        action
     }
 
     /// Returns the action of a rule, or of the lack of rules, which counts as built-in.
@@ -136,7 +142,11 @@ impl TreeWall {
     }
 }
 
-fn compile(rules: &[Rule], permission: &str) -> Vec<CompiledRule> {
+fn compile(
+    rules: &[Rule],
+    permission: &str,
+    compile: impl Fn(&Rule) -> CompiledRule,
+) -> Vec<CompiledRule> {
     // Packages and nested projects bring settings of their own, so below a folder only the protected names of the
     // workspace itself count.
     let is_nested = |rule: &Rule| {
@@ -145,7 +155,7 @@ fn compile(rules: &[Rule], permission: &str) -> Vec<CompiledRule> {
             && rule.pattern.as_str().starts_with("*/")
     };
     let about_files = rules.iter().filter(|rule| wildcard::matches(&rule.permission, permission));
-    about_files.filter(|rule| !is_nested(rule)).map(CompiledRule::new).collect()
+    about_files.filter(|rule| !is_nested(rule)).map(compile).collect()
 }
 
 /// Returns the rules that can decide: those after the last one that matches everything, and that one.
@@ -198,8 +208,8 @@ mod tests {
         let rule = |(permission, pattern, action): &(&str, &str, Action)| {
             Rule::new(permission, pattern, *action, Source::Program)
         };
-        let written =
-            WrittenRules { user: list.iter().map(rule).collect(), ..WrittenRules::default() };
+        let (user, root) = (list.iter().map(rule).collect(), "/w/app".into());
+        let written = WrittenRules { user, root, ..WrittenRules::default() };
         TreeRules::new(&policy(written, &[Path::new("/data/helve")]), &[], scope)
     }
 
@@ -271,7 +281,11 @@ mod tests {
             (&[("read", "secrets/*", Deny)][..], scope("read", "secrets/a", false), false),
             (&[("read", "secrets/*", Deny)][..], scope("read", "", false), true),
             (&[("read", "*.pem", Deny)][..], scope("read", "src", false), true),
-            (&[("read", "/w/app/x", Deny)][..], scope("read", "src", false), true),
+            (&[("read", "/w/app/src/x", Deny)][..], scope("read", "src", false), true),
+            (&[("read", "/w/app/x", Deny)][..], scope("read", "src", false), false),
+            (&[("read", "/w/**/x", Deny)][..], scope("read", "src", false), true),
+            (&[("read", "**/x", Deny)][..], scope("read", "src", false), true),
+            (&[("read", "./src/", Deny)][..], scope("read", "", false), true),
             (&[("read", "*", Deny)][..], scope("read", "src", false), false),
             (&edit_all[..], scope("edit", "node_modules", true), false),
             (&edit_all[..], scope("edit", "", true), true),

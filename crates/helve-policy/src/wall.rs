@@ -1,11 +1,12 @@
 //! Walls: independent lists of rules. Each judges every part, and the strictest decision wins.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use crate::ask::{MatchBy, Part};
 use crate::command::{Command, Decision};
-use crate::rule::{Action, Rule, Source, Verdict, decide};
+use crate::rule::{Action, Reason, Rule, Source, SubjectKind, Verdict, decide};
 
 /// One list of rules. The strictest wall decides, so another wall can only make a decision stricter.
 #[derive(Clone, Debug)]
@@ -13,8 +14,9 @@ pub struct Wall {
     /// Name shown in explanations: `user`, `agent plan`, …
     pub name: Cow<'static, str>,
     pub rules: Arc<[Rule]>,
-    /// Rules of a trusted project and of `--allow`. They override rules in `rules` that ask, but not those that deny.
-    pub overrides: Arc<[Rule]>,
+    /// Further lists: the rules of a trusted project, then those of `--allow`. Each overrides rules before it that ask,
+    /// but not those that deny.
+    pub overrides: Vec<Arc<[Rule]>>,
     /// The action if no rule matches.
     pub default_action: Action,
 }
@@ -25,63 +27,145 @@ impl Wall {
         Self {
             name: name.into(),
             rules: rules.into(),
-            overrides: Arc::default(),
+            overrides: Vec::new(),
             default_action: Action::Allow,
         }
     }
 
-    fn judge(&self, part: &Part, text: &str) -> Verdict {
-        let verdict = |rules: RuleList<'_>| {
-            self.verdict(deciding_rule(part, |key| rules.last_match(key, text)))
-        };
-        let base = verdict(RuleList(&self.rules, &[]));
-        if base.action == Action::Deny || self.overrides.is_empty() {
-            return base;
+    /// Judges with the rules, then with one more list of overrides at a time. A deny is final.
+    fn judge_lists(&self, judge: impl Fn(RuleList<'_>) -> Verdict) -> Verdict {
+        for count in 0..self.overrides.len() {
+            let verdict = judge(RuleList { wall: self, overrides: count });
+            if verdict.action == Action::Deny {
+                return verdict;
+            }
         }
-        verdict(RuleList(&self.rules, &self.overrides))
+        judge(self.all_rules())
     }
 
-    fn judge_command(&self, command: &Command) -> Verdict {
-        let verdict = |decision: Decision<'_>| Verdict {
-            action: decision.action.unwrap_or_else(|| command.default_action(self.default_action)),
-            rule: decision.rule.cloned(),
-            wall: self.name.clone(),
-        };
-        let base = verdict(command.decide(self.rules.iter()));
-        if base.action == Action::Deny || self.overrides.is_empty() {
-            return base;
-        }
-        verdict(command.decide(self.rules.iter().chain(self.overrides.iter())))
+    fn all_rules(&self) -> RuleList<'_> {
+        RuleList { wall: self, overrides: self.overrides.len() }
     }
 
-    fn verdict(&self, rule: Option<&Rule>) -> Verdict {
-        let action = rule.map_or(self.default_action, |rule| rule.action);
-        Verdict { action, rule: rule.cloned(), wall: self.name.clone() }
+    fn judge(&self, part: &Part, text: &str, case: &Case<'_>) -> Verdict {
+        let kind = SubjectKind::of(&part.permission);
+        let verdict = self.judge_lists(|list| {
+            let rule = deciding_rule(part, |key| list.last_match(key, kind, text, case.root()));
+            Verdict {
+                action: rule.map_or(self.default_action, |rule| rule.action),
+                rule: rule.cloned(),
+                wall: self.name.clone(),
+                reason: Reason::Rule,
+            }
+        });
+        // Commands that need no approval may write files, unless someone wrote a rule about these.
+        let is_default = verdict.rule.as_ref().is_none_or(Rule::is_builtin_default);
+        let is_free = part.via_shell && part.permission == "edit" && is_default;
+        if verdict.action == Action::Ask
+            && is_free
+            && let Some(rule) = case.blanket_allow()
+        {
+            return Verdict { action: Action::Allow, rule: Some(rule.clone()), ..verdict };
+        }
+        verdict
+    }
+
+    fn judge_command(&self, command: &Command, case: &Case<'_>) -> Verdict {
+        let verdict = self.judge_lists(|list| {
+            let Decision { action, rule, reason } = command.decide(list.first_to_last());
+            let default = || command.default_action(self.default_action);
+            let action = action.unwrap_or_else(default);
+            Verdict { action, rule: rule.cloned(), wall: self.name.clone(), reason }
+        });
+        if verdict.action != Action::Ask {
+            return verdict;
+        }
+        if command.only_reads() && verdict.is_builtin() {
+            return Verdict { action: Action::Allow, reason: Reason::OnlyReads, ..verdict };
+        }
+        match case.blanket_allow() {
+            Some(rule) => allowed_by(rule, verdict),
+            None => verdict,
+        }
     }
 
     /// Whether the wall denies a tool for all arguments. `part` has the tool's permission keys.
     fn forbids(&self, part: &Part) -> bool {
-        let rules = RuleList(&self.rules, &[]);
+        let rules = RuleList { wall: self, overrides: 0 };
         match deciding_rule(part, |key| rules.last_except_partial_denies(key)) {
             Some(rule) => rule.action == Action::Deny && rule.pattern.is_any(),
             None => self.default_action == Action::Deny,
         }
     }
+
+    /// What the wall says about all commands together.
+    fn stance_on_commands(&self) -> Stance<'_> {
+        let lists =
+            (0..=self.overrides.len()).map(|count| RuleList { wall: self, overrides: count });
+        for list in lists {
+            let is_complete = list.overrides == self.overrides.len();
+            let mut last_to_first =
+                list.last_to_first().map(|(_, rule)| rule).filter(|rule| rule.covers_key("bash"));
+            let decisive = last_to_first.find(|rule| {
+                rule.pattern.is_any()
+                    || rule.action == Action::Deny
+                    || rule.action == Action::Ask && is_complete
+            });
+            match decisive.map_or(self.default_action, |rule| rule.action) {
+                Action::Deny => return Stance::Restricts,
+                Action::Ask if is_complete => return Stance::Restricts,
+                Action::Allow if is_complete => {
+                    let written = decisive.filter(|rule| rule.source != Source::Builtin);
+                    return written.map_or(Stance::Neutral, Stance::Allows);
+                }
+                Action::Ask | Action::Allow => {}
+            }
+        }
+        Stance::Restricts
+    }
 }
 
-/// Two lists of rules, one after the other.
+/// What a wall says about all commands together.
+enum Stance<'r> {
+    /// Some commands are asked about or denied.
+    Restricts,
+    /// It has no rules about commands, except perhaps built-in ones that allow them.
+    Neutral,
+    /// This rule, which a person wrote, allows every command, and no rule asks about or denies any.
+    Allows(&'r Rule),
+}
+
+/// The rules of a wall, with the first lists of its overrides.
 #[derive(Clone, Copy)]
-struct RuleList<'a>(&'a [Rule], &'a [Rule]);
+struct RuleList<'a> {
+    wall: &'a Wall,
+    overrides: usize,
+}
 
 impl<'a> RuleList<'a> {
+    fn first_to_last(self) -> impl DoubleEndedIterator<Item = &'a Rule> + Clone {
+        let overrides =
+            self.wall.overrides.iter().take(self.overrides).flat_map(|rules| rules.iter());
+        self.wall.rules.iter().chain(overrides)
+    }
+
+    /// Returns the rules, each with its index. The last rule comes first.
     fn last_to_first(self) -> impl Iterator<Item = (usize, &'a Rule)> {
-        let second = self.1.iter().enumerate().rev().map(|(at, rule)| (self.0.len() + at, rule));
-        second.chain(self.0.iter().enumerate().rev())
+        let overrides = self.wall.overrides.iter().take(self.overrides);
+        let count = self.wall.rules.len() + overrides.map(|rules| rules.len()).sum::<usize>();
+        (0..count).rev().zip(self.first_to_last().rev())
     }
 
     /// Returns the last rule that matches, and its index.
-    fn last_match(self, key: &str, text: &str) -> Option<(usize, &'a Rule)> {
-        self.last_to_first().find(|(_, rule)| rule.covers_key(key) && rule.pattern.matches(text))
+    fn last_match(
+        self,
+        key: &str,
+        kind: SubjectKind,
+        text: &str,
+        root: &str,
+    ) -> Option<(usize, &'a Rule)> {
+        self.last_to_first()
+            .find(|(_, rule)| rule.covers_key(key) && rule.matches(kind, text, root))
     }
 
     /// Returns the last rule for a key, and its index, ignoring rules that deny only some texts.
@@ -126,8 +210,26 @@ fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     let stricter = |so_far: Verdict, next: Verdict| {
         if next.action > so_far.action { next } else { so_far }
     };
-    let no_walls = Verdict { action: Action::Ask, rule: None, wall: Cow::Borrowed("built-in") };
+    let no_walls = Verdict {
+        action: Action::Ask,
+        rule: None,
+        wall: Cow::Borrowed("built-in"),
+        reason: Reason::Rule,
+    };
     verdicts.reduce(stricter).unwrap_or(no_walls)
+}
+
+fn allowed_by(rule: &Rule, verdict: Verdict) -> Verdict {
+    Verdict { action: Action::Allow, rule: Some(rule.clone()), reason: Reason::Rule, ..verdict }
+}
+
+fn approved_by(rule: &Rule) -> Verdict {
+    Verdict {
+        action: Action::Allow,
+        rule: Some(rule.clone()),
+        wall: Cow::Borrowed("approved"),
+        reason: Reason::Rule,
+    }
 }
 
 /// All walls, and the approvals that a person gave. A remembered approval overrides an ask, but not a deny.
@@ -135,61 +237,113 @@ fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
 pub struct Policy {
     pub walls: Vec<Wall>,
     pub remembered: Vec<Rule>,
+    /// Absolute path of the workspace, which patterns may name; empty if it is unknown.
+    pub root: String,
 }
 
-impl Policy {
-    /// Judges one part. `agent_walls` are the walls of sub-agents, which apply besides those of the policy.
-    pub fn judge(&self, agent_walls: &[Wall], part: &Part) -> Verdict {
-        let verdict = match &part.matched_by {
-            MatchBy::Subjects | MatchBy::Unclear(_) => self.judge_subjects(agent_walls, part),
-            MatchBy::Command(command) => self.judge_command(agent_walls, command),
-            MatchBy::Beneath(command) => self.judge_beneath(agent_walls, part, command),
+/// The walls that judge a part, and what they have in common.
+struct Case<'p> {
+    policy: &'p Policy,
+    agent_walls: &'p [Wall],
+    blanket_allow: OnceCell<Option<&'p Rule>>,
+}
+
+impl<'p> Case<'p> {
+    fn walls(&self) -> impl Iterator<Item = &'p Wall> + use<'p> {
+        self.policy.walls.iter().chain(self.agent_walls)
+    }
+
+    fn root(&self) -> &'p str {
+        &self.policy.root
+    }
+
+    /// Returns the rule that allows every command, if no wall asks about or denies any.
+    fn blanket_allow(&self) -> Option<&'p Rule> {
+        *self.blanket_allow.get_or_init(|| {
+            let mut allow = None;
+            for wall in self.walls() {
+                match wall.stance_on_commands() {
+                    Stance::Restricts => return None,
+                    Stance::Neutral => {}
+                    Stance::Allows(rule) => allow = allow.or(Some(rule)),
+                }
+            }
+            allow
+        })
+    }
+
+    fn judge_subjects(&self, part: &Part) -> Verdict {
+        let judge = |wall: &'p Wall| {
+            let verdicts = part.subjects.iter().map(|text| wall.judge(part, text, self));
+            verdicts.collect::<Vec<_>>()
         };
-        match (verdict.action, &part.matched_by) {
-            (Action::Allow, MatchBy::Unclear(_)) => {
-                Verdict { action: Action::Ask, rule: None, ..verdict }
-            }
-            (Action::Ask, MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_)) => {
-                self.remembered_approval(part).unwrap_or(verdict)
-            }
-            (Action::Allow, MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_))
-            | (Action::Ask, MatchBy::Unclear(_))
-            | (Action::Deny, _) => verdict,
-        }
+        strictest(self.walls().flat_map(judge))
     }
 
-    fn judge_subjects(&self, agent_walls: &[Wall], part: &Part) -> Verdict {
-        let walls = self.walls.iter().chain(agent_walls);
-        strictest(
-            walls.flat_map(|wall| part.subjects.iter().map(move |text| wall.judge(part, text))),
-        )
+    fn judge_command(&self, command: &Command) -> Verdict {
+        strictest(self.walls().map(|wall| wall.judge_command(command, self)))
     }
 
-    /// Judges a file below a folder that a command accesses recursively.
-    fn judge_beneath(&self, agent_walls: &[Wall], part: &Part, command: &Command) -> Verdict {
-        let command = self.judge(agent_walls, &Part::for_command(command));
+    /// Judges a file that a command reaches without naming it.
+    fn judge_beneath(&self, part: &Part, command: &Command) -> Verdict {
+        let command = self.policy.judge(self.agent_walls, &Part::for_command(command));
         let is_command_allowed = command.action == Action::Allow && !command.is_builtin();
-        let judge = |wall: &Wall, text: &String| {
-            let verdict = wall.judge(part, text);
+        let judge = |wall: &'p Wall, text: &String| {
+            let verdict = wall.judge(part, text, self);
             match verdict.action {
                 Action::Ask if verdict.is_builtin() && is_command_allowed => command.clone(),
                 Action::Allow | Action::Ask | Action::Deny => verdict,
             }
         };
-        let walls = self.walls.iter().chain(agent_walls);
-        strictest(walls.flat_map(|wall| part.subjects.iter().map(move |text| judge(wall, text))))
+        strictest(
+            self.walls().flat_map(|wall| part.subjects.iter().map(move |text| judge(wall, text))),
+        )
     }
 
-    fn judge_command(&self, agent_walls: &[Wall], command: &Command) -> Verdict {
-        strictest(self.walls.iter().chain(agent_walls).map(|wall| wall.judge_command(command)))
+    /// Judges a part that is not fully understood. Only a rule that allows every command can allow it.
+    fn judge_unclear(&self, part: &Part) -> Verdict {
+        let verdict = self.judge_subjects(part);
+        let is_default = verdict.rule.as_ref().is_none_or(Rule::is_builtin_default);
+        let is_written = verdict.action == Action::Ask && !is_default;
+        if verdict.action == Action::Deny || is_written {
+            return verdict;
+        }
+        match self.blanket_allow() {
+            Some(rule) if !self.names_sensitive_file(part) => allowed_by(rule, verdict),
+            Some(_) | None => {
+                Verdict { action: Action::Ask, rule: None, reason: Reason::Unclear, ..verdict }
+            }
+        }
+    }
+
+    /// Whether a built-in rule asks about reading a file with the visible part of the name.
+    fn names_sensitive_file(&self, part: &Part) -> bool {
+        let read = Part { permission: "read".into(), tool: None, ..part.clone() };
+        part.permission != "bash" && self.judge_subjects(&read).action != Action::Allow
+    }
+}
+
+impl Policy {
+    /// Judges one part. `agent_walls` are the walls of sub-agents, which apply besides those of the policy.
+    pub fn judge(&self, agent_walls: &[Wall], part: &Part) -> Verdict {
+        let case = Case { policy: self, agent_walls, blanket_allow: OnceCell::new() };
+        let verdict = match &part.matched_by {
+            MatchBy::Subjects => case.judge_subjects(part),
+            MatchBy::Command(command) => case.judge_command(command),
+            MatchBy::Beneath(command) => case.judge_beneath(part, command),
+            MatchBy::Unclear(_) => return case.judge_unclear(part),
+        };
+        match verdict.action {
+            Action::Ask => self.remembered_approval(part).unwrap_or(verdict),
+            Action::Allow | Action::Deny => verdict,
+        }
     }
 
     /// Returns a verdict that allows a command, if remembered approvals cover it.
     fn remembered_command(&self, command: &Command) -> Option<Verdict> {
         let decision = command.decide(self.remembered.iter());
         let rule = decision.rule.filter(|_| decision.action == Some(Action::Allow))?;
-        let wall = Cow::Borrowed("approved");
-        Some(Verdict { action: Action::Allow, rule: Some(rule.clone()), wall })
+        Some(approved_by(rule))
     }
 
     /// Returns the strictest action of several parts.
@@ -211,11 +365,7 @@ impl Policy {
             }
             MatchBy::Command(command) => return self.remembered_command(command),
         }
-        approval.map(|rule| Verdict {
-            action: Action::Allow,
-            rule: Some(rule.clone()),
-            wall: Cow::Borrowed("approved"),
-        })
+        approval.map(approved_by)
     }
 
     /// Whether a tool is denied for all arguments. The part has the tool's permission keys.

@@ -76,6 +76,8 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
         is_project_trusted: sections_named("trusted").next().is_some(),
         allow_rules: rules("allow"),
         agents: vec![("tester".into(), rules("agent"))],
+        root: ROOT.into(),
+        ..WrittenRules::default()
     };
     let store = Arc::new(MemoryStore::default());
     let policy = policy(written, &[Path::new("/data")]);

@@ -11,6 +11,7 @@ pub mod merge;
 pub mod names;
 pub mod near;
 pub mod patch;
+pub mod path_pattern;
 pub mod redact;
 pub mod secrets;
 pub mod shell;

@@ -60,6 +60,7 @@ mod wrappers;
 mod written_code;
 
 pub(crate) use mask::mask_non_ascii;
+pub use variables::may_load_code;
 
 /// Maximum length of a script that is analyzed. Linux does not allow a longer argument of a program.
 pub const MAX_SCRIPT_BYTES: usize = 128 * 1024;

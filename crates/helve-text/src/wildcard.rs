@@ -55,7 +55,7 @@ fn glob(pattern: &str, text: &str) -> bool {
 }
 
 /// Returns the start of the character after the one at `at`.
-fn next_char(text: &[u8], at: usize) -> usize {
+pub(crate) fn next_char(text: &[u8], at: usize) -> usize {
     let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     at + 1 + text[at + 1..].iter().take_while(continues).count()
 }

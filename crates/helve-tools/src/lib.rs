@@ -13,7 +13,7 @@ use std::sync::Arc;
 use helve_core::{AnyTool, Dialect, Media};
 
 pub use ops::change::{EditSettings, SyntaxPolicy};
-pub use words::unclear::unclear;
+pub use words::reason::reason;
 
 /// Makes the tools of a dialect.
 pub type MakeTools = fn(Arc<dyn Media>, EditSettings) -> Vec<Arc<dyn AnyTool>>;

@@ -4,10 +4,10 @@ pub(crate) mod change;
 pub(crate) mod engine;
 pub(crate) mod patch;
 pub(crate) mod read;
+pub(crate) mod reason;
 pub(crate) mod search;
 pub(crate) mod server;
 pub(crate) mod shell;
-pub(crate) mod unclear;
 
 use helve_core::{ErrorKind, ToolError};
 use helve_text::{lines, visible};

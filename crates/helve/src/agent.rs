@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use helve_core::builtin::{WrittenRules, policy};
-use helve_core::{Policy, Rule, ToolSwitch};
+use helve_core::{Policy, Rule, Source, ToolSwitch};
 use helve_ext::config::{Agent, Config};
 use helve_text::near;
 
@@ -17,6 +17,8 @@ pub(crate) struct PolicyInputs {
     pub(crate) allow_rules: Vec<Rule>,
     /// Helve's own data and configuration folders.
     pub(crate) helve_folders: Vec<PathBuf>,
+    /// The folder to work in.
+    pub(crate) root: PathBuf,
 }
 
 /// Returns the policy and the tool switches of an agent.
@@ -26,15 +28,20 @@ pub(crate) fn policy_and_switches(
     inputs: &PolicyInputs,
     agent: &Agent,
 ) -> (Policy, Vec<ToolSwitch>) {
+    let is_trusted = trust == TrustState::Trusted;
+    let from_file = |rule: &&Rule| matches!(rule.source, Source::File { .. });
+    let project_rules = agent.project_rules.iter().filter(|_| is_trusted);
     let written = WrittenRules {
+        root: inputs.root.clone(),
         user: config.user.clone(),
         project: config.project.clone(),
-        is_project_trusted: trust == TrustState::Trusted,
+        is_project_trusted: is_trusted,
         allow_rules: inputs.allow_rules.clone(),
         agents: vec![
             (agent.name.clone(), agent.rules.clone()),
             (format!("{} (project)", agent.name), agent.project_rules.clone()),
         ],
+        agent_allows: agent.rules.iter().filter(from_file).chain(project_rules).cloned().collect(),
     };
     let helve_folders: Vec<&Path> = inputs.helve_folders.iter().map(PathBuf::as_path).collect();
     let policy = policy(written, &helve_folders);

@@ -245,7 +245,7 @@ impl Builder {
         };
         let agent = find_agent(&config, self.agent)?;
         let helve_folders = [data.clone()].into_iter().chain(user_config).collect();
-        let policy_inputs = PolicyInputs { allow_rules, helve_folders };
+        let policy_inputs = PolicyInputs { allow_rules, helve_folders, root: root.clone() };
         let (policy, switches) = policy_and_switches(&config, trust, &policy_inputs, &agent);
         let extensions = Extensions { hooks: self.hooks, after_write: Vec::new() };
         let can_run = host.processes().is_some();

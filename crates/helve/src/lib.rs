@@ -51,8 +51,8 @@ pub use helve_core::paths;
 pub use helve_core::process::{SandboxSupport, Support};
 pub use helve_core::{
     Act, Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallRef, CallState, CallStatus, Content,
-    ErrorKind, Event, Flavour, Hook, Host, Input, Machine, Nobody, Part, Pattern, Person, Reply,
-    Rule, Scope, ServerError, Source, Subscription, Tool, ToolCall, ToolContext, ToolError,
+    ErrorKind, Event, Flavour, Hook, Host, Input, Machine, Nobody, Part, Pattern, Person, Reason,
+    Reply, Rule, Scope, ServerError, Source, Subscription, Tool, ToolCall, ToolContext, ToolError,
     ToolOutput, ToolResult, ToolSet, ToolSpec, Traits, Verdict, adapt_schema,
 };
 pub use helve_ext::config;
@@ -61,7 +61,7 @@ pub use helve_ext::servers;
 pub use helve_mcp::{BadToken, HttpServer, Metadata, ServeError, Token};
 pub use helve_store::{SavedToken, TokenOrigin, load_or_create_token, read_token};
 pub use helve_text::visible;
-pub use helve_tools::unclear;
+pub use helve_tools::reason;
 
 /// Compiles the Rust snippets of the README and the guide.
 #[cfg(doctest)]

@@ -89,8 +89,11 @@ fn message(ask: &Ask) -> String {
         let from = ask.from.join(" › ");
         append(&mut text, format_args!(" (asked by {})", visible::escape_line(&from)));
     }
-    for part in &ask.parts {
+    for (index, part) in ask.parts.iter().enumerate() {
         append(&mut text, format_args!("\n{}", describe_part(part)));
+        if let Some(reason) = ask.reasons.get(index).filter(|reason| !reason.is_empty()) {
+            append(&mut text, format_args!(" ({})", visible::escape_line(reason)));
+        }
         if let Some(remembered_pattern) = &part.remember_as
             && remembered_pattern.as_str() != part.subject()
         {

@@ -50,8 +50,8 @@ fn a_call_waits_for_its_answer_between_requests() {
             &format!(r#"{{"arguments":{{"times":2}},{YES}}}"#),
         ],
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":2,"truncated":false}}}}
             opened for new 1
             touch Completed; Ok(()) 0 ms after the input ended
@@ -75,11 +75,11 @@ fn an_answer_counts_only_for_its_question() {
             r#"{"arguments":{"times":1},"requestState":"STATE"}"#,
         ],
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":1,"truncated":false}}}}
-            {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
             opened for new 1
             touch Error; touch Completed; touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
@@ -93,12 +93,12 @@ fn an_answer_counts_only_once() {
     check_newest(
         &[r#"{"arguments":{"times":1}}"#, &yes, &yes],
         expect![[r#"
-        {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-        {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":1,"truncated":false}}}}
-        {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-        opened for new 1
-        touch Completed; touch Error; Ok(()) 0 ms after the input ended
-    "#]],
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":1,"truncated":false}}}}
+            {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            opened for new 1
+            touch Completed; touch Error; Ok(()) 0 ms after the input ended
+        "#]],
     );
 }
 
@@ -114,10 +114,10 @@ fn a_question_that_nobody_answers_ends_the_call() {
             r#"{"arguments":{"times":1},"requestState":"x.y"}"#,
         ],
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
-            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             opened for new 1
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],
@@ -132,15 +132,15 @@ fn too_many_questions_end_in_a_refusal() {
     check_newest(
         &calls,
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a3\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a4\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a5\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a6\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":6,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a7\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a8\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":8,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a9\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a3 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a4 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a5 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a6 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":6,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a7 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a8 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":8,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a9 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":9,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answered the question about edit a10"}],"isError":true}}
             opened for new 1
             touch Error; Ok(()) 0 ms after the input ended
@@ -170,7 +170,7 @@ fn a_yes_lets_the_call_continue() {
             ? 1"#
         ),
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":1,"truncated":false}}}}
             opened for lab 7
             touch Completed; Ok(()) 0 ms after the input ended
@@ -186,7 +186,7 @@ fn a_lasting_yes_is_remembered() {
         + {"jsonrpc":"2.0","id":0,"result":{"action":"accept","content":{"decision":"session"}}}
         ? 1"#,
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":2,"truncated":false}}}}
             opened for lab 7
             touch Completed; Ok(()) 0 ms after the input ended
@@ -212,11 +212,11 @@ fn a_no_refuses_and_its_note_reaches_the_model() {
             ? 1"#
         ),
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: None }"}],"isError":true}}
-            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: None }"}],"isError":true}}
-            {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: Some(\"not today\") }"}],"isError":true}}
             opened for lab 7
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
@@ -242,11 +242,11 @@ fn an_invalid_answer_is_a_refusal() {
             ? 1"#
         ),
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
-            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
-            {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
             opened for lab 7
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
@@ -271,9 +271,9 @@ fn a_cancelled_call_withdraws_its_question_and_ignores_a_late_answer() {
             ? 1"#
         ),
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"The question is no longer open."}}
-            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: None }"}],"isError":true}}
             opened for lab 7
             touch Error; touch Error; Ok(()) 0 ms after the input ended
@@ -286,7 +286,7 @@ fn a_client_that_vanishes_ends_its_question() {
     check_with_forms(
         &format!("+ {CALL}\n? 1"),
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
             opened for lab 7
             touch Error; Ok(()) 250 ms after the input ended

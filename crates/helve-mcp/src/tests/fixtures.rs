@@ -12,7 +12,7 @@ use helve_core::workspace::Extensions;
 use helve_core::{
     AnyTool, Ask, BadInput, Caller, Content, Dialect, Engine, ErrorKind, Gate, Host, Layer,
     OutputCut, Part, Pattern, Policy, Refusal, Registry, Session, Tool, ToolContext, ToolError,
-    ToolOutput, Traits, Words, Workspace,
+    ToolOutput, Traits, Verdict, Words, Workspace,
 };
 use helve_testkit::{MemoryJournal, MemoryMachine, MemoryOutputs, MemoryStore};
 use helve_text::cut::{Keep, Limits};
@@ -274,6 +274,10 @@ impl Words for PlainWords {
 
     fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String {
         format!("no tool {tool}; near: {near:?}; all: {all:?}")
+    }
+
+    fn reason(&self, _part: &Part, _verdict: &Verdict) -> String {
+        "no rule allows it".into()
     }
 
     fn refused(&self, refusal: &Refusal) -> ToolError {

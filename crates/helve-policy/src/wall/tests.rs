@@ -12,13 +12,14 @@ use crate::rule::Scope;
 /// Parses walls from lines like `edit src/* deny`. A leading `!` marks a built-in rule. The first lines are the user's
 /// wall, `-- overrides` starts the overrides of the current wall, and `-- NAME` starts the next wall.
 fn walls(text: &str) -> Vec<Wall> {
-    let mut walls = vec![(String::from("user"), Vec::new(), Vec::new())];
+    let mut walls = vec![(String::from("user"), Vec::new(), Vec::<Vec<Rule>>::new())];
     let mut in_overrides = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Some(name) = line.strip_prefix("-- ") {
             in_overrides = name == "overrides";
-            if !in_overrides {
-                walls.push((name.into(), Vec::new(), Vec::new()));
+            match walls.last_mut() {
+                Some(wall) if in_overrides => wall.2.push(Vec::new()),
+                _ => walls.push((name.into(), Vec::new(), Vec::new())),
             }
             continue;
         }
@@ -32,14 +33,15 @@ fn walls(text: &str) -> Vec<Wall> {
         };
         let rule = Rule::new(key, &pattern.join(" "), parse_action(action), source);
         let wall = walls.last_mut().unwrap();
-        if in_overrides { wall.2.push(rule) } else { wall.1.push(rule) }
+        if in_overrides { wall.2.last_mut().unwrap().push(rule) } else { wall.1.push(rule) }
     }
-    let build = |(index, (name, rules, overrides)): (usize, (String, Vec<Rule>, Vec<Rule>))| Wall {
-        name: name.into(),
-        rules: rules.into(),
-        overrides: overrides.into(),
-        default_action: if index == 0 { Action::Ask } else { Action::Allow },
-    };
+    let build =
+        |(index, (name, rules, overrides)): (usize, (String, Vec<Rule>, Vec<Vec<Rule>>))| Wall {
+            name: name.into(),
+            rules: rules.into(),
+            overrides: overrides.into_iter().map(Into::into).collect(),
+            default_action: if index == 0 { Action::Ask } else { Action::Allow },
+        };
     walls.into_iter().enumerate().map(build).collect()
 }
 
@@ -54,7 +56,7 @@ fn parse_action(action: &str) -> Action {
 
 /// Checks the verdicts on parts, which are written as `permission subject` or `tool:permission subject`.
 fn check(rules: &str, parts: &[&str], expected: Expect) {
-    let policy = Policy { walls: walls(rules), remembered: Vec::new() };
+    let policy = Policy { walls: walls(rules), ..Policy::default() };
     let mut verdicts = String::new();
     for text in parts {
         let (key, subject) = text.split_once(' ').unwrap();
@@ -151,7 +153,7 @@ fn overrides_change_an_ask_but_never_a_deny() {
 
 #[test]
 fn every_subject_of_a_part_must_be_allowed() {
-    let policy = Policy { walls: walls("read * allow\n read *.env deny"), remembered: Vec::new() };
+    let policy = Policy { walls: walls("read * allow\n read *.env deny"), ..Policy::default() };
     let mut part = Part::new("read", "safe.txt");
     part.subjects.push("link.env".into());
     assert_eq!(policy.judge(&[], &part).action, Action::Deny);
@@ -162,7 +164,7 @@ fn a_tool_is_forbidden_if_all_its_uses_are_denied() {
     let forbids = |rules: &str, tool: &str, group: &str| {
         let mut part = Part::new(group.to_string(), "*");
         part.tool = (tool != group).then(|| tool.to_string().into());
-        Policy { walls: walls(rules), remembered: Vec::new() }.forbids(&[], &part)
+        Policy { walls: walls(rules), ..Policy::default() }.forbids(&[], &part)
     };
     assert!(forbids("bash * deny", "bash", "bash"));
     assert!(!forbids("bash * deny\n bash git * allow", "bash", "bash"));
@@ -183,7 +185,8 @@ fn approving_a_file_named_like_a_wildcard_approves_only_that_file() {
         action: Action::Allow,
         source: Source::Approved(Scope::Session),
     };
-    let policy = Policy { walls: walls("edit * ask"), remembered: vec![approved] };
+    let policy =
+        Policy { walls: walls("edit * ask"), remembered: vec![approved], ..Policy::default() };
     assert_eq!(policy.judge(&[], &part).action, Action::Allow);
     assert_eq!(policy.judge(&[], &Part::new("edit", "other")).action, Action::Ask);
 }
@@ -224,14 +227,14 @@ fn slow_judge(policy: &Policy, part: &Part) -> Action {
     let mut strictest = None;
     for wall in &policy.walls {
         for subject in &part.subjects {
-            let rules: Vec<&Rule> = wall.rules.iter().collect();
-            let with_overrides: Vec<&Rule> =
-                wall.rules.iter().chain(wall.overrides.iter()).collect();
-            let base = slow_last_match(&rules, part, subject).unwrap_or(wall.default_action);
-            let action = match base {
-                Action::Deny => Action::Deny,
-                _ => slow_last_match(&with_overrides, part, subject).unwrap_or(wall.default_action),
-            };
+            let mut rules: Vec<&Rule> = wall.rules.iter().collect();
+            let mut action = slow_last_match(&rules, part, subject).unwrap_or(wall.default_action);
+            for list in &wall.overrides {
+                rules.extend(list.iter());
+                if action != Action::Deny {
+                    action = slow_last_match(&rules, part, subject).unwrap_or(wall.default_action);
+                }
+            }
             strictest = strictest.max(Some(action));
         }
     }
@@ -302,16 +305,20 @@ fn any_rule() -> impl Strategy<Value = Rule> {
 fn any_policy() -> impl Strategy<Value = Policy> {
     let rules = || prop::collection::vec(any_rule(), 0..6);
     let default_action = prop::sample::select(vec![Action::Allow, Action::Ask]);
-    let wall =
-        (rules(), rules(), default_action).prop_map(|(rules, overrides, default_action)| Wall {
+    let wall = (rules(), rules(), rules(), default_action).prop_map(
+        |(rules, project, flags, default_action)| Wall {
             name: "wall".into(),
             rules: rules.into(),
-            overrides: overrides.into(),
+            overrides: vec![project.into(), flags.into()],
             default_action,
-        });
+        },
+    );
     let remembered = prop::collection::vec(any_rule(), 0..3);
-    (prop::collection::vec(wall, 0..3), remembered)
-        .prop_map(|(walls, remembered)| Policy { walls, remembered })
+    (prop::collection::vec(wall, 0..3), remembered).prop_map(|(walls, remembered)| Policy {
+        walls,
+        remembered,
+        root: String::new(),
+    })
 }
 
 fn any_part() -> impl Strategy<Value = Part> {
@@ -325,6 +332,7 @@ fn any_part() -> impl Strategy<Value = Part> {
         subjects: subjects.into_iter().map(String::from).collect(),
         remember_as: None,
         matched_by: MatchBy::Subjects,
+        via_shell: false,
     })
 }
 

@@ -200,6 +200,12 @@ impl Walker<'_> {
         let shown = |all: Vec<&Assignment>| all.into_iter().map(|it| it.shown.clone()).collect();
         let (harmless, harmful): (Vec<&Assignment>, Vec<&Assignment>) =
             simple.assignments.iter().partition(is_harmless);
+        if SPECIAL_BUILTINS.contains(&name) {
+            // In some shells, assignments before these builtins remain.
+            for assignment in &simple.assignments {
+                state.maybe_set(&assignment.name, &assignment.value_after(state));
+            }
+        }
         let run = self.script.runs.len();
         self.record_command(CommandLine { words, assignments: shown(harmful) }, state, stdin);
         if let Some(run) = self.script.runs.get_mut(run) {
@@ -223,6 +229,12 @@ impl Walker<'_> {
         }
     }
 }
+
+/// The special builtins of POSIX.
+const SPECIAL_BUILTINS: &[&str] = &[
+    ":", ".", "break", "continue", "eval", "exec", "exit", "export", "readonly", "return", "set",
+    "shift", "times", "trap", "unset",
+];
 
 impl Assignment {
     /// Returns the value of the variable after the assignment.

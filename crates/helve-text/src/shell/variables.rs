@@ -191,6 +191,27 @@ pub(super) fn is_harmless_prefix_assignment(
         || (program == "read" && name == "IFS")
 }
 
+/// Ends of the names of variables that make programs load code, run other programs or read other configuration.
+const CODE_SUFFIXES: &[&str] = &[
+    "PATH", "LIB", "OPT", "OPTS", "OPTIONS", "FLAGS", "ARGS", "COMMAND", "CMD", "PRELOAD",
+    "STARTUP", "INIT", "RC", "ENV", "SHELL", "EDITOR", "PAGER", "BROWSER", "HOME", "DIR", "ROOT",
+    "WRAPPER", "PROXY", "CONFIG", "FILE", "FILES", "PLUGINS", "LOADER", "PROGRAM", "EXEC", "EXE",
+    "LINKER", "RUNNER", "COMPILER", "RUSTC", "CC", "CXX", "LD", "AR", "AS", "HOOK", "HOST", "URL",
+    "REGISTRY", "INDEX", "SERVER", "PYTHON", "NODE", "PERL", "RUBY", "MAKE", "JAVA",
+];
+
+/// Whether an assignment, as written, may make a program load code or run another program. Names are judged by their
+/// endings, because every program has variables of its own.
+pub fn may_load_code(assignment: &str) -> bool {
+    let name = assignment.split(['=', '+', '[']).next().unwrap_or("");
+    let upper = name.to_ascii_uppercase();
+    let is_harmless_with_values = HARMLESS_VALUES.iter().any(|(known, _)| *known == name);
+    let has_suffix = CODE_SUFFIXES.iter().any(|suffix| upper.ends_with(suffix));
+    let is_any_special =
+        is_special(name, ShellLanguage::Zsh) || is_special(name, ShellLanguage::Bash);
+    is_any_special || upper.starts_with("NPM_CONFIG_") || has_suffix && !is_harmless_with_values
+}
+
 /// Whether the shell itself sets this variable, possibly to text from the script.
 pub(super) fn is_set_by_shell(name: &str, language: ShellLanguage) -> bool {
     const SET_BY_SHELL: &[&str] =

@@ -4,14 +4,13 @@ use helve_core::commit::CommitError;
 use helve_core::dialect::{BadPath, CommitFailure, HookFault};
 use helve_core::validate::{ArgumentProblem, Expected, FoundValue, UnknownParameter};
 use helve_core::{
-    BadInput, ErrorKind, FileKind, MachineError, OutputCut, Scope, ServerError, ToolError, Words,
-    paths,
+    BadInput, ErrorKind, FileKind, MachineError, OutputCut, ServerError, ToolError, Words, paths,
 };
-use helve_core::{Part, Refusal, Source, Verdict};
+use helve_core::{Part, Reason, Refusal, Verdict};
 use helve_text::visible;
 use serde_json::Value;
 
-use super::unclear::unclear;
+use super::reason::reason;
 use super::{clip, server};
 
 /// The messages of the engine. The fields mention tools and parameters of a dialect.
@@ -108,6 +107,10 @@ impl Words for EngineWords {
             }
             (near, _) => format!("There is no tool \"{tool}\". Did you mean {}?", near.join(", ")),
         }
+    }
+
+    fn reason(&self, part: &Part, verdict: &Verdict) -> String {
+        reason(part, verdict)
     }
 
     fn refused(&self, refusal: &Refusal) -> ToolError {
@@ -311,8 +314,8 @@ fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
     let text =
         format!("This needs permission, and nobody can be asked here: {}.", requests.join("; "));
     // A rule can only help if the user's own wall decides; the other walls ask in any case.
-    let is_user_wall = |verdict: &Verdict| verdict.wall == "user";
-    if !parts.iter().all(|(part, verdict)| is_user_wall(verdict) && part.unclear().is_none()) {
+    let by_rule = |verdict: &Verdict| verdict.wall == "user" && verdict.reason != Reason::Unclear;
+    if !parts.iter().all(|(_, verdict)| by_rule(verdict)) {
         return ToolError::new(ErrorKind::Unanswered, text)
             .hint("No rule can allow it in advance: a person must approve it, or use --yes.");
     }
@@ -344,46 +347,7 @@ fn deciding_subject<'a>(part: &'a Part, verdict: &Verdict) -> &'a str {
 
 fn part_text(part: &Part, verdict: &Verdict) -> String {
     let what = format!("{} {}", part.permission, visible::escape_line(part.subject()));
-    if let Some(why) = part.unclear().map(unclear)
-        && verdict.action != helve_core::Action::Deny
-    {
-        return format!("{what} ({why})");
-    }
-    match &verdict.rule {
-        None => format!("{what} (no rule allows it)"),
-        Some(rule) => {
-            let text = format!(
-                "rule {} \"{}\": {}",
-                rule.permission,
-                visible::escape_line(rule.pattern.as_str()),
-                match rule.action {
-                    helve_core::Action::Allow => "allow",
-                    helve_core::Action::Ask => "ask",
-                    helve_core::Action::Deny => "deny",
-                }
-            );
-            match &rule.source {
-                Source::Builtin => format!("{what} (built-in {text})"),
-                Source::File { path, line, .. } => {
-                    format!("{what} ({text}, {}:{line})", path.display())
-                }
-                Source::Flag(flag) => format!("{what} ({text}, {flag})"),
-                Source::Approved(scope) => {
-                    format!("{what} ({text}, approved {})", scope_name(*scope))
-                }
-                Source::Program => format!("{what} ({text}, set by the program)"),
-            }
-        }
-    }
-}
-
-fn scope_name(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Once => "once",
-        Scope::Session => "for this session",
-        Scope::Project => "for this project",
-        Scope::Everywhere => "everywhere",
-    }
+    format!("{what} ({})", reason(part, verdict))
 }
 
 fn kind_name(kind: FileKind) -> &'static str {

@@ -202,7 +202,7 @@ x
             read /etc/secret = inside.txt [lasting approval: exactly this]
             -> Unanswered
             !! Unanswered
-            This needs permission, and nobody can be asked here: external_directory /etc/* (built-in rule * "*": ask).
+            This needs permission, and nobody can be asked here: external_directory /etc/* (it is outside the folder, and no rule allows it).
             To allow it: --allow 'external_directory:/etc/*', or "permission": {"external_directory": {"/etc/*": "allow"}} in the user's helve.json; --yes approves every such request.
             read safe.txt = .env [lasting approval: exactly this]
             -> Unanswered

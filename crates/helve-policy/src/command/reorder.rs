@@ -1,0 +1,226 @@
+//! Reads rules that ask or deny as people mean them: the words that they name, in another order or spelling.
+
+use helve_text::shell::{RiskKind, Run, WordRole};
+use helve_text::wildcard;
+
+use super::quote_text;
+use crate::rule::Pattern;
+
+/// A spelling of a command that rules may match that ask about it or deny it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct WideForm {
+    words: Vec<(String, WordRole)>,
+    /// The command as texts, with and without quotes.
+    texts: Vec<String>,
+    /// Letters of the one-letter flags, alone or in clusters.
+    letters: String,
+    /// Whether the analysis knows what the words mean.
+    is_known: bool,
+    /// Indices of flags that are not known. They may be abbreviations, and the next word may be their value.
+    unknown_flags: Vec<usize>,
+}
+
+impl WideForm {
+    /// `words` are another spelling of the words of `run`.
+    pub(super) fn new(words: Vec<(String, WordRole)>, run: &Run) -> Self {
+        let bare: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
+        let quote =
+            |word: &&str| match word.is_empty() || word.contains([' ', '\t', '\n', '\'', '"']) {
+                true => quote_text(word),
+                false => word.to_string(),
+            };
+        let quoted: Vec<String> = bare.iter().map(quote).collect();
+        let mut texts = vec![bare.join(" "), quoted.join(" ")];
+        texts.dedup();
+        let mut form = Self {
+            words,
+            texts,
+            letters: String::new(),
+            is_known: run.is_known,
+            unknown_flags: Vec::new(),
+        };
+        let unlisted = run.risks.iter().filter(|risk| risk.kind == RiskKind::Unlisted);
+        form.unknown_flags = unlisted.map(|risk| risk.word).collect();
+        let clusters = run.flag_clusters.iter().filter_map(|at| run.words.get(*at));
+        let clusters = clusters.flat_map(|word| word.shown().chars().skip(1));
+        form.letters = clusters.chain(form.own_letters()).collect();
+        form
+    }
+
+    /// `words` are another command with the same meaning, whose words may be in other places.
+    pub(super) fn of_twin(words: Vec<(String, WordRole)>, run: &Run) -> Self {
+        let mut form = Self::new(words, run);
+        if !form.unknown_flags.is_empty() {
+            form.unknown_flags = (0..form.words.len()).collect();
+        }
+        form
+    }
+
+    /// A command of which nothing is known but its words.
+    pub(super) fn of_possible_command<'w>(
+        program: &str,
+        arguments: impl Iterator<Item = &'w String>,
+    ) -> Self {
+        let with_role = |word: &String| match word.starts_with('-') {
+            true => (word.clone(), WordRole::Flag),
+            false => (word.clone(), WordRole::Operand),
+        };
+        let mut words = vec![(program.to_string(), WordRole::Program)];
+        words.extend(arguments.map(with_role));
+        let bare: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
+        let texts = vec![bare.join(" ")];
+        let (letters, unknown_flags) = (String::new(), Vec::new());
+        let mut form = Self { words, texts, letters, is_known: false, unknown_flags };
+        form.letters = form.own_letters().collect();
+        form
+    }
+
+    pub(super) fn add_texts(&mut self, texts: impl Iterator<Item = String>) {
+        self.texts.extend(texts);
+    }
+
+    /// Returns the letters of all words that are one-letter flags. Where flags are whole words, as in `find -delete`,
+    /// these are not clusters.
+    fn own_letters(&self) -> impl Iterator<Item = char> {
+        let own = self.words.iter().filter(|(_, role)| *role == WordRole::Flag);
+        let is_cluster = |word: &&str| {
+            word.starts_with('-') && !word.starts_with("--") && (word.len() == 2 || !self.is_known)
+        };
+        let own = own.map(|(word, _)| word.as_str()).filter(is_cluster);
+        own.flat_map(|word| word.chars().skip(1)).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Whether a rule that asks or denies, with this pattern, is about this spelling.
+    pub(super) fn is_meant_by(&self, pattern: &Pattern) -> bool {
+        self.texts.iter().any(|text| pattern.matches(text)) || self.has_words_of(pattern)
+    }
+
+    /// Whether the command has the words of a pattern: the program, its flags anywhere and in any form, and its operands
+    /// in their order. More words may follow.
+    fn has_words_of(&self, pattern: &Pattern) -> bool {
+        let text = match pattern {
+            Pattern::Wild(text) | Pattern::CaseInsensitive(text) => text,
+            Pattern::Exact(_) => return false,
+        };
+        let mut tokens = text.split_whitespace();
+        let Some(program) = tokens.next() else { return false };
+        let name = self.words.first().map_or("", |(word, _)| word);
+        let is_named = match program.contains(['*', '?']) {
+            true => wildcard::matches(&program.to_ascii_lowercase(), &name.to_ascii_lowercase()),
+            false => program.eq_ignore_ascii_case(name),
+        };
+        if !is_named {
+            return false;
+        }
+        let tokens: Vec<&str> = tokens.collect();
+        let is_flag = |token: &str| token.len() > 1 && token.starts_with('-');
+        let (flags, operands): (Vec<&str>, Vec<&str>) =
+            tokens.iter().partition(|token| is_flag(token));
+        if !flags.iter().all(|flag| self.has_flag(flag)) {
+            return false;
+        }
+        if self.has_operands(&operands) {
+            return true;
+        }
+        // Perhaps the words after flags are their values: `kubectl -n prod delete`.
+        let is_value = |at: usize| at > 0 && is_flag(tokens[at - 1]) && !is_flag(tokens[at]);
+        let (values, others): (Vec<usize>, Vec<usize>) =
+            (0..tokens.len()).filter(|at| !is_flag(tokens[*at])).partition(|at| is_value(*at));
+        let has_value = |at: &usize| self.has_flag_value(tokens[*at - 1], tokens[*at]);
+        let others: Vec<&str> = others.into_iter().map(|at| tokens[at]).collect();
+        !values.is_empty() && values.iter().all(has_value) && self.has_operands(&others)
+    }
+
+    fn flags(&self) -> impl Iterator<Item = (usize, &str)> {
+        let is_flag = |role: WordRole| role == WordRole::Flag;
+        let words = self.words.iter().enumerate().filter(move |(_, (_, role))| is_flag(*role));
+        words.map(|(at, (word, _))| (at, word.as_str()))
+    }
+
+    /// Whether the command has a flag, or all letters of a cluster of flags, in any form.
+    fn has_flag(&self, wanted: &str) -> bool {
+        if self.flags().any(|(at, flag)| self.is_flag(at, flag, wanted)) {
+            return true;
+        }
+        if let Some((name, value)) = wanted.split_once('=') {
+            return self.has_flag_value(name, value);
+        }
+        let letters = wanted.strip_prefix('-').unwrap_or("");
+        let is_cluster = letters.bytes().all(|c| c.is_ascii_alphanumeric()) && !letters.is_empty();
+        let has_letter = |letter: char| {
+            let is_long = |flag: &str| flag.starts_with("--") && flag[2..].starts_with(letter);
+            self.letters.contains(letter) || self.flags().any(|(_, flag)| is_long(flag))
+        };
+        is_cluster && letters.chars().all(has_letter)
+    }
+
+    /// Whether a word is the wanted flag: the same, with a value, or an abbreviation of it.
+    fn is_flag(&self, at: usize, flag: &str, wanted: &str) -> bool {
+        let name = flag.split('=').next().unwrap_or(flag);
+        let is_abbreviation =
+            || flag.len() > 2 && flag.starts_with("--") && self.unknown_flags.contains(&at);
+        wildcard::matches(wanted, flag)
+            || name == wanted
+            || is_abbreviation() && !wanted.contains(['*', '?']) && wanted.starts_with(name)
+    }
+
+    /// Whether the command has a flag with a value, in one word or in two.
+    fn has_flag_value(&self, flag: &str, value: &str) -> bool {
+        self.flags().any(|(at, word)| {
+            let next = self.words.get(at + 1).map_or("", |(word, _)| word);
+            let glued = word.strip_prefix(flag).map(|it| it.strip_prefix('=').unwrap_or(it));
+            word == flag && wildcard::matches(value, next)
+                || glued.is_some_and(|it| !it.is_empty() && wildcard::matches(value, it))
+        })
+    }
+
+    /// Whether the command has these operands in this order. The subcommand must be the same; other operands may be
+    /// between them.
+    fn has_operands(&self, operands: &[&str]) -> bool {
+        // `reached[n]` says whether the patterns so far match words before the n-th.
+        let mut reached = vec![false; self.words.len() + 1];
+        reached[1.min(self.words.len())] = true;
+        let (mut is_free, mut matched) = (false, 0);
+        for pattern in operands {
+            // A lone `*` stands for any number of words.
+            if pattern.bytes().all(|byte| byte == b'*') {
+                is_free = true;
+                continue;
+            }
+            let mut next = vec![false; reached.len()];
+            let mut is_open = false;
+            for (at, (word, role)) in self.words.iter().enumerate().skip(1) {
+                is_open |= reached[at];
+                let is_operand = match role {
+                    WordRole::Flag | WordRole::Value => false,
+                    WordRole::Program
+                    | WordRole::Subcommand
+                    | WordRole::Operand
+                    | WordRole::Script => true,
+                };
+                next[at + 1] = is_open && is_operand && wildcard::matches(pattern, word);
+                is_open &= is_free || !is_operand || self.can_skip(at, *role, matched);
+            }
+            reached = next;
+            is_free = false;
+            matched += 1;
+        }
+        reached.iter().any(|yes| *yes)
+    }
+
+    /// Whether an operand may be between those that a rule names. `matched` of these were found before it.
+    fn can_skip(&self, at: usize, role: WordRole, matched: usize) -> bool {
+        let is_after_unknown_flag = self.words.get(at - 1).is_some_and(|(_, role)| {
+            *role == WordRole::Flag && (!self.is_known || self.unknown_flags.contains(&(at - 1)))
+        });
+        let is_plain_operand = match role {
+            WordRole::Operand => self.is_known || matched > 0,
+            WordRole::Program
+            | WordRole::Subcommand
+            | WordRole::Flag
+            | WordRole::Value
+            | WordRole::Script => false,
+        };
+        is_plain_operand || is_after_unknown_flag
+    }
+}

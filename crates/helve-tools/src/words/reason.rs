@@ -1,0 +1,110 @@
+//! Why a part of a call must be asked about or is denied, in one clause.
+
+use helve_core::{Action, Part, Reason, Rule, Scope, Source, Unclear, Verdict};
+use helve_text::shell::{DoubtKind, RiskKind};
+use helve_text::visible;
+
+/// Returns the clause that explains a verdict.
+pub fn reason(part: &Part, verdict: &Verdict) -> String {
+    match (&verdict.reason, part.unclear()) {
+        (Reason::Unclear, Some(why)) => unclear(why).into(),
+        (Reason::Rule | Reason::Unclear, _) => by_rule(part, verdict),
+        (Reason::Risk { word, kind }, _) => risk(&code(word), *kind),
+        (Reason::Assignment(assignment), _) => format!("{} is set for a program", code(assignment)),
+        (Reason::Operand(word), _) => {
+            format!("the rule for this command does not cover {}", code(word))
+        }
+        (Reason::Path(path), _) => format!("the path leads to {}", code(path)),
+        (Reason::MayStart(program), _) => {
+            format!("it may start {}, which a rule denies", code(program))
+        }
+        (Reason::OnlyReads, _) => "it only reads files in the folder".into(),
+    }
+}
+
+fn code(text: &str) -> String {
+    format!("`{}`", visible::escape_line(text))
+}
+
+fn by_rule(part: &Part, verdict: &Verdict) -> String {
+    let is_default = |rule: &Rule| {
+        rule.source == Source::Builtin && rule.permission == "*" && rule.action == Action::Ask
+    };
+    match &verdict.rule {
+        Some(rule) if !is_default(rule) => rule_text(rule),
+        None | Some(_) if part.permission == "external_directory" => {
+            "it is outside the folder, and no rule allows it".into()
+        }
+        None | Some(_) => "no rule allows it".into(),
+    }
+}
+
+/// Returns a rule and where it was written.
+fn rule_text(rule: &Rule) -> String {
+    let text = format!(
+        "rule {} \"{}\": {}",
+        rule.permission,
+        visible::escape_line(rule.pattern.as_str()),
+        match rule.action {
+            Action::Allow => "allow",
+            Action::Ask => "ask",
+            Action::Deny => "deny",
+        }
+    );
+    match &rule.source {
+        Source::Builtin => format!("built-in {text}"),
+        Source::File { path, line, .. } => format!("{text}, {}:{line}", path.display()),
+        Source::Flag(flag) => format!("{text}, {flag}"),
+        Source::Approved(scope) => format!("{text}, approved {}", scope_name(*scope)),
+        Source::Program => format!("{text}, set by the program"),
+    }
+}
+
+fn scope_name(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Once => "once",
+        Scope::Session => "for this session",
+        Scope::Project => "for this project",
+        Scope::Everywhere => "everywhere",
+    }
+}
+
+fn risk(word: &str, kind: RiskKind) -> String {
+    match kind {
+        RiskKind::Unlisted => format!("it is not known what {word} does"),
+        RiskKind::Writes => format!("{word} writes files"),
+        RiskKind::Destroys => format!("{word} can destroy work"),
+        RiskKind::Runs => format!("{word} runs a program"),
+        RiskKind::Code => format!("{word} runs code that is not analysed"),
+    }
+}
+
+fn unclear(why: &Unclear) -> &'static str {
+    match why {
+        Unclear::Doubt(doubt) => in_doubt(doubt.kind),
+        Unclear::Target => "the file is only known when the command runs",
+        Unclear::Flag => "a file name would act as a flag",
+        Unclear::Tree => "the folder has too many files to check each of them against the rules",
+        Unclear::WordSplitting => "a file name would be split into words; quote the variable",
+    }
+}
+
+fn in_doubt(kind: DoubtKind) -> &'static str {
+    match kind {
+        DoubtKind::TooLong => "the script is too long to analyse",
+        DoubtKind::TooDeep => "the script is nested too deeply to analyse",
+        DoubtKind::TooMany => "the script has too many commands to analyse",
+        DoubtKind::Syntax => "the syntax is not understood",
+        DoubtKind::Disagreement => "the script can be read in more than one way",
+        DoubtKind::Hidden => "it contains hidden characters",
+        DoubtKind::Program => "the command is built at run time",
+        DoubtKind::Indirect => "text is expanded a second time",
+        DoubtKind::Arithmetic => "a value in arithmetic may not be a number",
+        DoubtKind::Function => "a function may replace a program",
+        DoubtKind::Variable => "a variable changes how programs run",
+        DoubtKind::State => "it changes how the shell works",
+        DoubtKind::ExternalCode => "it runs code that comes in as data",
+        DoubtKind::Wrapper => "it runs another program in a way that is not analysed",
+        DoubtKind::Network => "it opens a network connection",
+    }
+}
