@@ -37,6 +37,7 @@ mod mask;
 mod mentions;
 mod mutations;
 mod names;
+mod only_reads;
 mod parser;
 mod path_args;
 mod process_env;

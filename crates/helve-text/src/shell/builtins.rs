@@ -7,7 +7,7 @@ use super::names::{self, NameGroup};
 use super::state::{AfterCd, PossibleDirs, ShellState, Value, normalize, union_dirs};
 use super::variables::{affects_programs, is_harmless, may_be_file_or_code, reaches_programs};
 use super::walk::{StdinSource, Walker, unknown};
-use super::{AccessKind, DoubtKind, Risk, RiskKind, ShellLanguage, Word, certain};
+use super::{AccessKind, Approval, DoubtKind, Risk, RiskKind, ShellLanguage, Word, certain};
 
 /// Values of `set -o` that do not change what later commands mean.
 const HARMLESS_SET_OPTIONS: &[&str] =
@@ -39,7 +39,13 @@ pub(super) fn apply(
         "export" | "declare" | "typeset" | "readonly" | "local" => {
             record_declaration(walker, words, run, state);
         }
-        "set" => record_set(walker, words, state),
+        "set" => {
+            if words.len() == 1 {
+                // It prints all variables, some of which may be secret.
+                walker.script.runs[run].approval = Approval::Required;
+            }
+            record_set(walker, words, state);
+        }
         "shift" => state.forget_positional(),
         "let" => {
             for word in &words[1..] {

@@ -1,6 +1,5 @@
 //! Facts that certainly hold at a point of a script, because nothing before it can have changed them.
 
-use super::names::{self, NameGroup};
 use super::state::PossibleDirs;
 use super::walk::Walker;
 use super::{Approval, Run, Word, builtins};
@@ -53,8 +52,5 @@ fn may_set_read_only(run: &Run) -> bool {
 }
 
 fn only_reads(run: &Run) -> bool {
-    let name = run.words.first().and_then(Word::literal);
-    run.approval == Approval::Exempt
-        || run.assignments.is_empty()
-            && name.is_some_and(|name| names::contains(NameGroup::OnlyReads, name))
+    run.approval == Approval::Exempt || run.only_reads
 }

@@ -8,7 +8,7 @@ use super::state::ShellState;
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
     AccessKind, Approval, DoubtKind, Risk, RiskKind, ShellLanguage, Word, arg_effects, builtins,
-    find, path_args, programs, rough_scan, shells, transfer, wrappers,
+    find, only_reads, path_args, programs, rough_scan, shells, transfer, wrappers,
 };
 
 /// A command of a known program while its effects are recorded.
@@ -151,6 +151,7 @@ impl Walker<'_> {
         }
         builtins::assign_defaults(name, args, state);
         builtins::apply(self, name, words, run, state);
+        only_reads::record(self, &call);
     }
 
     /// Whether a program without arguments needs no rule.

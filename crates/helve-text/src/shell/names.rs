@@ -23,7 +23,6 @@ pub(super) enum NameGroup {
     /// A shell with a language that is not analyzed, like `fish`.
     OtherShell,
     /// A program that leaves all directories as they are.
-    OnlyReads,
     /// A program that copies, moves or links files.
     Transfers,
     /// A program that reads code without running it.
@@ -69,7 +68,6 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("in-shell-wrapper", NameGroup::InShellWrapper),
     ("assigning-wrapper", NameGroup::AssigningWrapper),
     ("other-shell", NameGroup::OtherShell),
-    ("only-reads", NameGroup::OnlyReads),
     ("transfers", NameGroup::Transfers),
     ("reads-code", NameGroup::ReadsCode),
     ("code-extension", NameGroup::CodeExtension),

@@ -83,6 +83,11 @@ pub(super) struct ProgramSpec {
     /// Flags with which no directory is listed.
     pub(super) no_list: Vec<&'static str>,
     pub(super) other_dir: Vec<&'static str>,
+    /// Flags with which the program only reads.
+    pub(super) only_reads_with: Vec<&'static str>,
+    /// Flags with which the program does not only read.
+    pub(super) changes_with: Vec<&'static str>,
+    pub(super) secret_words: Vec<&'static str>,
     pub(super) forbidden: Vec<&'static str>,
     pub(super) literal_value: Vec<&'static str>,
     pub(super) default_command: Option<&'static str>,
@@ -114,6 +119,8 @@ pub(super) struct ProgramTraits {
     pub(super) exempt_alone: bool,
     /// The program needs no rule if it has no arguments and its input is text in the script.
     pub(super) exempt_with_text: bool,
+    pub(super) only_reads: bool,
+    pub(super) only_reads_alone: bool,
     pub(super) single_dash: bool,
     /// A number after a dash is a flag: `-5`.
     pub(super) number: bool,
@@ -308,6 +315,9 @@ impl ProgramSpec {
             "unshallow" => &mut self.unshallow,
             "no-list" => &mut self.no_list,
             "other-dir" => &mut self.other_dir,
+            "only-reads-with" => &mut self.only_reads_with,
+            "changes-with" => &mut self.changes_with,
+            "secret-words" => &mut self.secret_words,
             "forbidden" => &mut self.forbidden,
             "literal-value" => &mut self.literal_value,
             _ => return None,
@@ -381,6 +391,8 @@ impl ProgramTraits {
             "exempt" => &mut self.exempt,
             "exempt-alone" => &mut self.exempt_alone,
             "exempt-with-text" => &mut self.exempt_with_text,
+            "only-reads" => &mut self.only_reads,
+            "only-reads-alone" => &mut self.only_reads_alone,
             "single-dash" => &mut self.single_dash,
             "number" => &mut self.number,
             "any-flag" => &mut self.any_flag,

@@ -202,13 +202,13 @@ fn quotes_and_escapes_are_removed() {
     check(
         "echo \"it's\" 'say \"x\"' \\\" \\\\ \"\\a\"",
         expect![[r#"
-        run echo it's "say \"x\"" " \ \a
-    "#]],
+            exempt echo it's "say \"x\"" " \ \a
+        "#]],
     );
     check(
         "echo $\"hi\" a#b \\#c # comment; rm x",
         expect![[r#"
-            run echo hi a#b #c # comment
+            exempt echo hi a#b #c # comment
             run rm x
             write /w/app/x
             ? Syntax ["hi" a#b \#c # comment; rm x]
@@ -280,7 +280,7 @@ fn every_command_is_found() {
             run f
             run g
             run h
-            run echo ?($(a $(b))) ?(`c \`d\``) ?("$(e)") |(<(f)) ?(${x:-$(g)}) #($((`h`)))
+            exempt echo ?($(a $(b))) ?(`c \`d\``) ?("$(e)") |(<(f)) ?(${x:-$(g)}) #($((`h`)))
             passed ?($(b))
             passed ?(`d`)
             ? Arithmetic [$((`h`))]
@@ -401,43 +401,43 @@ fn known_values_are_expanded() {
     check(
         "x=a y=$x; echo $x \"$y\" ${x}b $HOME ~/c ~ ~bob $PWD",
         expect![[r#"
-        run echo a a ab /h /h/c /h ?(~bob) /w/app
-    "#]],
+            exempt echo a a ab /h /h/c /h ?(~bob) /w/app
+        "#]],
     );
     check(
         "x='a b'; echo $x \"$x\" $x'c'",
         expect![[r#"
-        run echo a b "a b" a bc
-    "#]],
+            exempt echo a b "a b" a bc
+        "#]],
     );
     check(
         "x=$(a); echo $x \"$x\" $1 \"$@\" $? ${#x} $((1+2)) \"a$x\"",
         expect![[r#"
-        run a
-        run echo ?($x) ?("$x") ?($1) ?("$@") #($?) #(${#x}) #($((1+2))) ?("a$x")
-    "#]],
+            run a
+            exempt echo ?($x) ?("$x") ?($1) ?("$@") #($?) #(${#x}) #($((1+2))) ?("a$x")
+        "#]],
     );
     check(
         "echo {a,b}c {1..3} {c..a} a{,b} '{a,b}' {a} {a,b",
         expect![[r#"
-        run echo ac bc 1 2 3 c b a a ab {a,b} {a} {a,b
-    "#]],
+            exempt echo ac bc 1 2 3 c b a a ab {a,b} {a} {a,b
+        "#]],
     );
     check(
         "if a; then x=1; fi; echo $x; y=1; y=2; echo $y",
         expect![[r#"
             run a
-            run echo ?($x)
-            run echo #($y)
+            exempt echo ?($x)
+            exempt echo #($y)
         "#]],
     );
     check(
         "for f in a b; do echo $f; done; echo $f",
         expect![[r#"
-        run echo a
-        run echo b
-        run echo ?($f)
-    "#]],
+            exempt echo a
+            exempt echo b
+            exempt echo ?($f)
+        "#]],
     );
     check(
         "for f in src/*.rs; do cat \"$f\" \"$f.bak\"; done",
@@ -455,13 +455,13 @@ fn known_values_are_expanded() {
         "i=0; while [ $i -lt 3 ]; do i=$((i+1)); echo $i; done",
         expect![[r#"
             exempt [ #($i) -lt 3 ]
-            run echo #($i)
+            exempt echo #($i)
         "#]],
     );
     check(
         "x='*.c'; echo $x \"$x\"; ls *.rs [ab] a\\*b '*'",
         expect![[r#"
-            run echo *(*.c) *.c
+            exempt echo *(*.c) *.c
             run ls *(*.rs) *([ab]) a*b *
             expand *(/w/app/*.c)
             expand *(/w/app/*.c)
@@ -591,7 +591,7 @@ fn wrappers_are_unwrapped() {
               run rm -f ?(…)  !unlisted: …
             run ls
             run xargs
-              run echo ?(…)
+              exempt echo ?(…)
             run ls
             run xargs -I% mv % b
               run mv ?(%) b  !unlisted: %
@@ -1046,7 +1046,7 @@ fn unknown_constructs_are_doubts() {
     check(
         "echo ${!x} ${x@P} ${a[$(b)]} $((a[1])) $[1] ",
         expect![[r#"
-            run echo ${!x} ${x@P} ${a[$
+            exempt echo ${!x} ${x@P} ${a[$
             run b
             run ]} $
             run a[1]
@@ -1058,7 +1058,7 @@ fn unknown_constructs_are_doubts() {
     check(
         "x='a[$(b)]'; echo $((x)); [[ $y -eq 0 ]]; let \"a[$(c)]\"",
         expect![[r#"
-            run echo #($((x)))
+            exempt echo #($((x)))
             run c
             run let ?("a[$(c)]")
             ? Arithmetic [$((x))]
@@ -1099,7 +1099,7 @@ fn unknown_constructs_are_doubts() {
     check(
         "echo \"unclosed; rm x",
         expect![[r#"
-            run echo
+            exempt echo
             run unclosed
             run rm x
             write /w/app/x
@@ -1141,8 +1141,8 @@ fn unknown_constructs_are_doubts() {
         "((touch x)); echo $~x; echo =(rm x)",
         expect![[r#"
             run touch x
-            run echo $~x
-            run echo =
+            exempt echo $~x
+            exempt echo =
             run rm x
             write /w/app/x
             write /w/app/x
@@ -1350,5 +1350,107 @@ fn non_ascii_text_does_not_crash_tree_sitter() {
         for script in [format!("echo {{{c}..3}}"), format!("{{{c}"), format!("echo {{1..{c}}}")] {
             analyze(&script, &context());
         }
+    }
+}
+
+/// Returns whether each command of a script that needs approval only reads.
+fn only_reads(script: &str) -> bool {
+    let script = analyze(script, &context());
+    script.runs.iter().all(|run| run.only_reads || run.approval == Approval::Exempt)
+}
+
+#[test]
+fn commands_that_only_read_are_recognized() {
+    for script in [
+        "cat a.txt | head -5",
+        "ls -la src; pwd; date +%F",
+        "grep -rn TODO src | sort | uniq -c | sort -rn",
+        "rg -n 'fn main' -g '*.rs'",
+        "find . -name '*.rs' -not -path './target/*'",
+        "find src -type f -exec wc -l {} +",
+        "sed -n '1,20p' a.txt",
+        "awk '{print $1}' a.txt",
+        "jq -r '.scripts | keys[]' package.json",
+        "jq '.env.name' package.json",
+        "diff a.txt b.txt; cmp a.txt b.txt; stat a.txt; file a.txt; du -sh src",
+        "git status --short && git diff --stat && git log --oneline -5",
+        "git show HEAD~1 --name-only; git blame a.txt; git grep -n main",
+        "git branch; git branch -a; git branch --show-current; git branch --list 'f*'",
+        "git tag; git tag -l 'v*'; git remote -v; git remote get-url origin",
+        "git config --get user.name; git stash list; git rev-parse HEAD; git ls-files",
+        "timeout 5 cat a.txt; xargs -n1 echo",
+        "for f in a.txt b.txt; do echo \"$f\"; wc -l \"$f\"; done",
+        "if [ -f a.txt ]; then head -1 a.txt; else echo none; fi",
+        "tar tf a.tar; tar -tzf a.tgz; unzip -l a.zip",
+        "node --version; python3 -V; npm -v; git --version",
+        "npm ls --depth=0; npm pkg get version",
+        "which node; command -v cargo; basename src/a.rs; realpath src",
+        "LC_ALL=C sort a.txt",
+        "echo \"$HOME $PATH\"",
+    ] {
+        assert!(only_reads(script), "{script}");
+    }
+    for script in [
+        "cat a.txt | tee b.txt",
+        "sort -o a.txt a.txt",
+        "find . -name x -delete",
+        "find . -exec rm {} +",
+        "find . -fprint x",
+        "sed -i s/a/b/ a.txt",
+        "sed -n 'w out' a.txt",
+        "sed 's/a/b/e' a.txt",
+        "awk '{print > \"f\"}' a.txt",
+        "awk 'BEGIN{system(\"x\")}'",
+        "awk 'BEGIN{print ENVIRON[\"A\"]}'",
+        "jq -n env",
+        "jq -n '$ENV.A'",
+        "env; printenv; printenv A",
+        "env",
+        "set",
+        "echo \"$API_TOKEN\"",
+        "printf '%s' \"${DB_PASSWORD}\"",
+        "./ls",
+        "bin/cat a.txt",
+        "./true",
+        "./echo a",
+        "FOO=1 ls",
+        "LD_PRELOAD=./x.so ls",
+        "git branch new",
+        "git branch -d old",
+        "git branch -u origin/main",
+        "git branch -m new",
+        "git branch --unset-upstream",
+        "git tag v1",
+        "git tag -a v1 -m x",
+        "git config user.name me",
+        "git config --list",
+        "git config --unset user.name",
+        "git remote add x y",
+        "git stash",
+        "git stash pop",
+        "git diff --output=x",
+        "git log --ext-diff",
+        "git add .",
+        "git fetch",
+        "git checkout main",
+        "rg --pre x y",
+        "uniq a.txt b.txt",
+        "tar xf a.tar",
+        "tar -cf a.tar src",
+        "unzip a.zip",
+        "npm ls -g",
+        "npm install",
+        "npm run build",
+        "node a.js",
+        "node -e 1",
+        "python3 a.py",
+        "make -n",
+        "cargo metadata",
+        "xargs rm",
+        "timeout 5 ./x",
+        "ls $flags",
+        "unknown-program",
+    ] {
+        assert!(!only_reads(script), "{script}");
     }
 }

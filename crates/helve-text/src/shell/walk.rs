@@ -429,8 +429,10 @@ impl<'a> Walker<'a> {
         assignments: Vec<String>,
         parsed: Option<&ParsedArgs>,
     ) -> usize {
+        let is_named = words.first().is_some_and(|word| !word.shown().contains('/'));
         let is_exempt = parsed.is_some_and(|it| it.spec.traits.exempt && it.risks.is_empty())
-            && assignments.is_empty();
+            && assignments.is_empty()
+            && is_named;
         let roles = parsed.map_or_else(|| roles_by_dash(&words), |it| it.roles.clone());
         let with_redirects = self.with_redirects(&words);
         self.script.runs.push(Run {

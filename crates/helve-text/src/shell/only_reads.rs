@@ -1,0 +1,59 @@
+//! Commands that only read: such a command needs no rule where the files that it reads need none.
+
+use super::args::{Argument, ParsedArgs};
+use super::commands::Invocation;
+use super::walk::Walker;
+use super::{Approval, Word};
+use crate::secrets::is_secret_variable;
+
+/// Records whether a command of a known program only reads. All its other effects must be recorded before.
+pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>) {
+    let shows_secret = call.words.iter().any(|word| shows_secret(word, call.args));
+    let writes = |it: &super::FileAccess| it.run == Some(call.run) && it.kind.writes();
+    let has_written = walker.script.accesses.iter().any(writes);
+    let Some(run) = walker.script.runs.get_mut(call.run) else { return };
+    if shows_secret {
+        run.approval = Approval::Required;
+    }
+    // A program that is given as a path may be any program.
+    let is_named = run.words.first().and_then(Word::literal).is_some_and(|it| !it.contains('/'));
+    run.only_reads = is_named
+        && is_listed(call.args)
+        && run.risks.is_empty()
+        && run.assignments.is_empty()
+        && !has_written
+        && !shows_secret;
+}
+
+/// Whether the table says that a program with these arguments only reads.
+fn is_listed(args: &ParsedArgs) -> bool {
+    let spec = args.spec;
+    let is_operand = |it: &Argument| it.flag.is_none();
+    let is_alone = args.operand_count == 0 && !args.arguments.iter().any(is_operand);
+    let is_listed = spec.traits.only_reads
+        || spec.traits.only_reads_alone && is_alone
+        || args.has_any(&spec.only_reads_with);
+    is_listed && !args.has_any(&spec.changes_with)
+}
+
+/// Whether a word contains a variable with a secret, or stands for the whole environment.
+fn shows_secret(word: &Word, args: &ParsedArgs) -> bool {
+    let text = word.shown();
+    let names = text.split('$').skip(1).map(|rest| {
+        let rest = rest.trim_start_matches(['{', '!', '#']);
+        rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("")
+    });
+    let is_dynamic = matches!(word, Word::Dynamic(_));
+    is_dynamic && names.into_iter().any(is_secret_variable)
+        || args.spec.secret_words.iter().any(|name| mentions(text, name))
+}
+
+/// Whether a program text contains a name, not as the field of an object.
+fn mentions(text: &str, name: &str) -> bool {
+    let is_name_char = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].chars().next();
+        !before.is_some_and(|c| is_name_char(c) || c == '.') && !after.is_some_and(is_name_char)
+    })
+}
