@@ -84,6 +84,7 @@ impl Command {
         let risky_word = subcommand.unwrap_or(0);
         let attribute =
             |risk: Risk| Risk { word: risky_word, spelled: words[risky_word].0.clone(), ..risk };
+        let has_extra_risks = !extra_risks.is_empty();
         let risks =
             run.risks.iter().cloned().chain(extra_risks.into_iter().map(attribute)).collect();
         let forms = forms(run);
@@ -100,7 +101,7 @@ impl Command {
             mentioned_programs: run.mentioned_programs(),
             risks,
             assignments: run.assignments.clone(),
-            approval: run.approval,
+            approval: if has_extra_risks { Approval::Required } else { run.approval },
             is_interpreter: run.is_interpreter,
             dynamic_words: (0..run.words.len())
                 .filter(|at| run.words[*at].literal().is_none())
@@ -123,7 +124,7 @@ impl Command {
 
     /// Whether the program only reads, and nothing is set for it.
     pub(crate) fn only_reads(&self) -> bool {
-        self.only_reads && self.assignments.is_empty()
+        self.only_reads && self.risks.is_empty() && self.assignments.is_empty()
     }
 
     /// Returns the pattern that a lasting approval remembers: the words that name the operation (`git checkout *`), or
@@ -305,7 +306,10 @@ impl Command {
             |word: &str, prefix: &str| tokens.iter().any(|token| spells(token, word, prefix));
         let word = |risk: &Risk| self.words.get(risk.word).map_or("", |(word, _)| word);
         let is_covered = |risk: &&Risk| match risk.kind {
-            RiskKind::Code => false,
+            // The flag before the code must be spelled out. Code without a flag is only covered by the same text.
+            RiskKind::Code => {
+                risk.spelled.starts_with('-') && is_spelled(&risk.spelled, &risk.spelled)
+            }
             RiskKind::Runs | RiskKind::Writes => is_spelled(word(risk), &risk.spelled),
             RiskKind::Unlisted | RiskKind::Destroys => {
                 let is_flag = risk.kind == RiskKind::Destroys || word(risk).starts_with('-');

@@ -32,6 +32,8 @@ pub struct TreeRules {
     base_action: Action,
     names: NameFilter,
     lists_folders: bool,
+    /// See [`TreeFilter::splits_names`].
+    splits_names: bool,
 }
 
 /// The rules of one wall.
@@ -60,6 +62,7 @@ impl TreeRules {
             base_action: Action::Allow,
             names: NameFilter::new(scope.filter),
             lists_folders: scope.permission == "edit" || scope.filter.names.is_empty(),
+            splits_names: scope.filter.splits_names,
             bases: scope.bases,
         };
         let root = |base: &String| if base.is_empty() { ".".to_string() } else { base.clone() };
@@ -70,7 +73,7 @@ impl TreeRules {
 
     /// Whether there may be a restricted file below the folder.
     pub fn may_restrict(&self) -> bool {
-        self.walls.iter().any(|wall| {
+        self.splits_names || self.walls.iter().any(|wall| {
             let default = wall.effective_action(wall.default_action, true);
             let (first, overrides) = match wall.lists.split_first() {
                 Some((first, overrides)) => (first.as_slice(), overrides),
@@ -89,7 +92,11 @@ impl TreeRules {
     /// Returns how strictly a file is restricted; `None` if it is not. `beneath` is its path relative to the folder.
     pub fn restricts_file(&self, beneath: &Path) -> Option<Action> {
         let name = beneath.file_name().unwrap_or_default().to_string_lossy();
-        if self.names.passes(&name) { self.restricts(beneath) } else { None }
+        if !self.names.passes(&name) {
+            return None;
+        }
+        let is_split = self.splits_names && becomes_other_names(&beneath.to_string_lossy());
+        self.restricts(beneath).max(is_split.then_some(Action::Ask))
     }
 
     /// Returns how strictly a folder is restricted; `None` if it is not. `beneath` is its path relative to the folder.
@@ -117,6 +124,12 @@ impl TreeRules {
             action => action,
         }
     }
+}
+
+/// Whether a path becomes other words, or a flag, if a shell or `xargs` splits and expands it.
+pub(crate) fn becomes_other_names(path: &str) -> bool {
+    let is_special = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '*' | '?' | '[');
+    path.starts_with('-') || path.contains(is_special)
 }
 
 impl TreeWall {

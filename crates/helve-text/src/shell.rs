@@ -247,6 +247,9 @@ pub enum DynamicKind {
         /// Whether the path is certainly a regular file or a directory, not a symbolic link.
         is_not_a_link: bool,
     },
+    /// Names that a program like `git ls-files` printed for the files below a directory. The number identifies the
+    /// listing.
+    Listed(usize),
 }
 
 /// The role of a word in a command line.
@@ -309,6 +312,8 @@ pub struct TreeFilter {
     pub excluded_files: Vec<String>,
     /// Globs. Directories whose name matches one are skipped.
     pub excluded_dirs: Vec<String>,
+    /// The names pass through text that is split at blanks and expanded, so that an unusual name becomes other names.
+    pub splits_names: bool,
 }
 
 /// What a recursive access does with symbolic links.

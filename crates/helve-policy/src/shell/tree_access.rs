@@ -6,6 +6,7 @@ use super::transfer::Relocation;
 use super::{FileFacts, PartCollector, TreeFiles, TreeQuery, Unclear};
 use crate::ask::{MatchBy, Part};
 use crate::command::Command;
+use crate::tree_rules::becomes_other_names;
 
 impl<F: FileFacts> PartCollector<'_, F> {
     /// Adds the parts for the files below the folders that a command reads or changes recursively.
@@ -37,8 +38,9 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 None => return self.push(unfinished),
             }
         }
-        let mut is_partial = false;
+        let (mut is_partial, mut has_split_names) = (false, false);
         for folder in folders {
+            let base = folder.clone();
             let files = self.facts.tree(&TreeQuery {
                 folder,
                 destination: None,
@@ -48,11 +50,27 @@ impl<F: FileFacts> PartCollector<'_, F> {
             });
             // The search continues after a missing fact, so that facts are gathered in few rounds.
             is_partial |= files.as_ref().is_none_or(|files| files.is_partial);
+            has_split_names |= access.filter.splits_names
+                && files.as_ref().is_some_and(|files| self.has_split_names(&base, files));
             self.add_tree_files(files.unwrap_or_default(), permission, command);
         }
         if is_partial {
             self.push(unfinished);
         }
+        if has_split_names {
+            self.add_unclear(access.kind, shown, Unclear::WordSplitting);
+        }
+    }
+
+    /// Whether a file below a folder has a path that becomes other names when it is split.
+    fn has_split_names(&self, folder: &str, files: &TreeFiles) -> bool {
+        let bases = self.facts.resolve(folder).map(|it| it.subjects).unwrap_or_default();
+        let beneath = |subject: &str| {
+            let inside = bases.iter().find_map(|base| subject.strip_prefix(base.as_str()));
+            inside.unwrap_or(subject).trim_start_matches('/').to_string()
+        };
+        let subjects = files.files.iter().flat_map(|file| &file.subjects);
+        subjects.into_iter().any(|it| becomes_other_names(&beneath(it)))
     }
 
     fn add_tree_files(

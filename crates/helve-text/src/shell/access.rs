@@ -1,6 +1,6 @@
 //! Records the files that redirects and programs access.
 
-use super::ast::{Redirect, RedirectKind, RedirectTarget};
+use super::ast::{Piece, Redirect, RedirectKind, RedirectTarget};
 use super::state::{ShellState, Value, join_path};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
@@ -49,6 +49,10 @@ impl Walker<'_> {
                 }
                 RedirectTarget::Word(raw) => {
                     let words = self.expand(raw, state);
+                    let listed = match raw.pieces.as_slice() {
+                        [Piece::Process { .. }] => self.substituted.take(),
+                        _ => None,
+                    };
                     self.script.needs_facts |= matches!(words.as_slice(), [Word::Glob(_)]);
                     let word = match <[Word; 1]>::try_from(words) {
                         Ok([word @ (Word::Literal(_) | Word::Dynamic(_))]) => word,
@@ -58,7 +62,10 @@ impl Walker<'_> {
                     self.redirects.push(shown_redirect(redirect, &word));
                     self.streams.may_be_input |= may_open_input(redirect, &word);
                     if self.record_redirect(redirect.kind, &word, state) {
-                        stdin = StdinSource::File;
+                        stdin = match listed {
+                            Some(found) => StdinSource::Pipe(Some(found)),
+                            None => StdinSource::File,
+                        };
                     }
                 }
             }
@@ -192,6 +199,13 @@ impl Walker<'_> {
                     self.record_search(kind, is_not_a_link, run);
                 }
                 expands || is_same_dir && (kind == AccessKind::Stat || reads)
+            }
+            DynamicKind::Listed(listing) => {
+                let is_recorded = self.record_listed(listing, kind, state, run);
+                if !is_recorded {
+                    self.record_search(kind, false, run);
+                }
+                is_recorded
             }
             DynamicKind::Anything => {
                 self.record_search(kind, false, run);

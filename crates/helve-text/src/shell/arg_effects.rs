@@ -20,6 +20,7 @@ const MOVED: TreeFilter = TreeFilter {
     links: LinkHandling::Skipped,
     excluded_files: Vec::new(),
     excluded_dirs: Vec::new(),
+    splits_names: false,
 };
 
 /// A test that a harmless value passes.
@@ -54,6 +55,7 @@ const CHECKS: &[(ArgRole, ValueTest, RiskKind)] = &[
 const FLAG_CHECKS: &[(ArgRole, ValueTest)] = &[
     (ArgRole::PluginOff, |value| value.prefix().starts_with("no:")),
     (ArgRole::GitSetting, |value| value.literal().is_some_and(safe_values::is_harmless_setting)),
+    (ArgRole::LinkerFlags, |value| value.literal().is_some_and(safe_values::are_linker_flags)),
     (ArgRole::SshOption, |value| value.literal().is_some_and(safe_values::is_harmless_option)),
 ];
 
@@ -70,8 +72,10 @@ pub(super) fn apply(
         walker.record_access(value, AccessKind::Expand, state, run);
     }
     let failed = CHECKS.iter().find(|(role, test, _)| *role == argument.role && !test(value));
-    if let Some((_, _, kind)) = failed {
-        add_argument_risk(walker, call, argument, *kind);
+    match failed {
+        Some((_, _, RiskKind::Code)) => add_code_risk(walker, call, argument),
+        Some((_, _, kind)) => add_argument_risk(walker, call, argument, *kind),
+        None => {}
     }
     if FLAG_CHECKS.iter().any(|(role, test)| *role == argument.role && !test(value)) {
         add_flag_risk(walker, call, argument);
@@ -149,6 +153,7 @@ fn apply_role(
         | ArgRole::Refspec
         | ArgRole::GitSetting
         | ArgRole::SshOption
+        | ArgRole::LinkerFlags
         | ArgRole::MakeGoal
         | ArgRole::Literal
         | ArgRole::Keystrokes
@@ -164,6 +169,18 @@ fn add_argument_risk(
     kind: RiskKind,
 ) {
     walker.add_risk(call.run, argument.word, call.words[argument.word].shown(), kind);
+}
+
+/// Marks code in another language as risky. A rule must spell out the flag before it, if there is one.
+fn add_code_risk(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argument) {
+    let Some(flag) = &argument.flag else {
+        return add_argument_risk(walker, call, argument, RiskKind::Code);
+    };
+    // The flag may be the last of a cluster.
+    let previous = argument.word.checked_sub(1).map_or("", |at| call.words[at].shown());
+    let is_cluster = previous.starts_with('-') && previous.ends_with(flag.trim_start_matches('-'));
+    let spelled = if is_cluster { previous } else { flag };
+    walker.add_risk(call.run, argument.word, spelled, RiskKind::Code);
 }
 
 /// Marks the flag that a value belongs to as risky. Both may be in the same word.
@@ -190,6 +207,7 @@ fn record_list(
         DynamicKind::Anything
         | DynamicKind::Revision
         | DynamicKind::Pipe
+        | DynamicKind::Listed(_)
         | DynamicKind::FindResult { is_not_a_link: true } => false,
     };
     let value = &argument.value;

@@ -32,6 +32,8 @@ pub(super) enum ArgRole {
     Argument,
     /// A module with its own block in the table, like `pytest` in `python -m pytest`.
     Module,
+    /// Flags for the linker of Go.
+    LinkerFlags,
     Sed,
     Awk,
     Jq,
@@ -112,6 +114,7 @@ const ROLES: &[(&str, ArgRole)] = &[
     ("script", ArgRole::Script),
     ("argument", ArgRole::Argument),
     ("module", ArgRole::Module),
+    ("linker-flags", ArgRole::LinkerFlags),
     ("sed", ArgRole::Sed),
     ("awk", ArgRole::Awk),
     ("jq", ArgRole::Jq),

@@ -389,7 +389,10 @@ fn may_name_subcommand(word: &Word) -> bool {
     let may_be_any_text = match word {
         Word::Literal(_) | Word::Glob(_) => true,
         Word::Dynamic(dynamic) => {
-            matches!(dynamic.kind, DynamicKind::Anything | DynamicKind::Revision)
+            matches!(
+                dynamic.kind,
+                DynamicKind::Anything | DynamicKind::Revision | DynamicKind::Listed(_)
+            )
         }
     };
     may_be_any_text && !word.prefix().contains('/')

@@ -5,7 +5,7 @@ use super::ast::Piece;
 use super::grammar::is_name;
 use super::names::{self, NameGroup};
 use super::state::{AfterCd, PossibleDirs, ShellState, Value, normalize, union_dirs};
-use super::variables::{affects_programs, is_harmless, may_be_file_or_code, reaches_programs};
+use super::variables::{may_load_code, affects_programs, is_harmless, may_be_file_or_code, reaches_programs};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{AccessKind, Approval, DoubtKind, Risk, RiskKind, ShellLanguage, Word, certain};
 
@@ -216,7 +216,11 @@ impl Declaration<'_> {
             return walker.add_doubt(DoubtKind::Indirect, text);
         }
         let has_effect = affects_programs(name, walker.context, walker.language);
-        if has_effect || self.exports && !is_harmless(name) {
+        // Programs may evaluate the values of their variables, as `make` does.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:/@%+=- ".contains(c);
+        let is_plain_value = value.is_some_and(|it| it.chars().all(is_plain));
+        let may_load = may_load_code(text) || !is_plain_value;
+        if has_effect || self.exports && !is_harmless(name) && may_load {
             let risk = Risk { word: at, spelled: text.to_string(), kind: RiskKind::Code };
             walker.script.runs[self.run].risks.push(risk);
         }

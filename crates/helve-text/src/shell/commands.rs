@@ -2,7 +2,7 @@
 
 use super::arg_role::ArgRole;
 use super::args::{self, Argument, ParsedArgs};
-use super::find::FindOutput;
+use super::find::{FindOutput, LineFilter};
 use super::names::{self, NameGroup};
 use super::state::ShellState;
 use super::walk::{StdinSource, Walker, unknown};
@@ -77,7 +77,8 @@ impl Walker<'_> {
             self.add_doubt(DoubtKind::Indirect, &name);
         }
         if let Some(kind) = shells::shell_kind(base) {
-            return shells::record_shell(self, line, kind, state, stdin);
+            shells::record_shell(self, line, kind, state, stdin);
+            return self.forget_listing();
         }
         if names::contains(NameGroup::DirCommand, &name) {
             return self.record_dir_command(&name, line, state);
@@ -96,8 +97,19 @@ impl Walker<'_> {
                 }
                 wrappers::guess_inner_command(self, &line.words, run, state);
             }
-            Some(parsed) => self.record_known_program(&name, line, &parsed, state, stdin),
+            Some(parsed) => {
+                return self.record_known_program(&name, line, &parsed, state, stdin);
+            }
             None => self.record_unknown_program(&name, line, state, stdin),
+        }
+        self.forget_listing();
+    }
+
+    /// Forgets what the last command prints, because another command prints as well.
+    fn forget_listing(&mut self) {
+        self.line_filter = LineFilter::Other;
+        if let Some(output) = &mut self.find_output {
+            *output = output.filtered(LineFilter::Other);
         }
     }
 
@@ -123,9 +135,14 @@ impl Walker<'_> {
         let words = &line.words;
         let base = basename(name);
         let run = self.record_run(words.clone(), line.assignments, Some(args));
-        self.find_output = args.spec.traits.lists_paths.then(|| find::output(words, args, state));
+        let lists_paths =
+            args.spec.traits.lists_paths || args.has_any(&args.spec.lists_paths_with);
+        let mut output = lists_paths.then(|| find::output(words, args, state));
         if args.spec.traits.prints_operands {
-            self.find_output = Some(FindOutput::mentioning(words));
+            output = Some(FindOutput::mentioning(words));
+        }
+        if args.spec.traits.lists_packages {
+            output = Some(FindOutput::packages(state));
         }
         let has_no_arguments = words.len() == 1 && name == base;
         if has_no_arguments && self.is_exempt_alone(run, args, stdin) {
@@ -133,6 +150,8 @@ impl Walker<'_> {
         }
         let call = Invocation { run, words, args, stdin };
         let dirs = state.dirs.clone();
+        let runs_inner = args.arguments.iter().any(|it| it.role == ArgRole::Command);
+        self.find_output = None;
         for argument in &args.arguments {
             self.apply_argument(&call, argument, state);
         }
@@ -152,6 +171,13 @@ impl Walker<'_> {
         builtins::assign_defaults(name, args, state);
         builtins::apply(self, name, words, run, state);
         only_reads::record(self, &call);
+        if let Some(output) = output.as_mut().filter(|_| lists_paths || args.spec.traits.lists_packages) {
+            self.add_listing(output, &call);
+        }
+        self.line_filter = LineFilter::of(args, &self.script.runs[run]);
+        if output.is_some() || !runs_inner {
+            self.find_output = output;
+        }
     }
 
     /// Whether a program without arguments needs no rule.

@@ -1,10 +1,10 @@
 //! Side effects of expanding words and of assignments.
 
-use super::ast::{AssignValue, Assignment, Operator, Piece, RawWord, Redirect, SimpleCommand};
+use super::ast::{AssignValue, Assignment, Node, Operator, Piece, RawWord, Redirect, SimpleCommand};
 use super::commands::CommandLine;
 use super::state::{ShellState, Value};
 use super::walk::{StdinSource, Walker};
-use super::{AccessKind, DoubtKind, ShellLanguage, Word, arithmetic, expand, variables};
+use super::{AccessKind, DoubtKind, DynamicKind, ShellLanguage, Word, arithmetic, expand, variables};
 
 impl Walker<'_> {
     /// Records the effects of arithmetic.
@@ -41,9 +41,11 @@ impl Walker<'_> {
                     self.walk_node(body, &mut state.clone(), &stdin);
                     self.uncertain_depth -= 1;
                     // The words that the output becomes may be paths that `find` printed.
-                    if let Some(found) = self.find_output.take() {
-                        self.search = found.search;
+                    let found = self.find_output.take();
+                    if let Some(found) = &found {
+                        self.search = found.search.clone();
                     }
+                    self.substituted = found.filter(|_| is_single_pipeline(body));
                     (self.find_output, self.has_stdin) = (outer_find, has_stdin);
                 }
                 Piece::Arithmetic { inside, .. } => self.record_arithmetic(inside, shown, state),
@@ -93,6 +95,7 @@ impl Walker<'_> {
 
     /// Records the effects of expanding a word, and returns the words that it becomes.
     pub(super) fn expand(&mut self, raw: &RawWord, state: &mut ShellState) -> Vec<Word> {
+        self.substituted = None;
         self.walk_pieces(&raw.pieces, &raw.shown, state);
         if self.language == ShellLanguage::Posix && expand::has_braces(raw) {
             // Some shells with the name `sh` expand braces and others do not.
@@ -114,6 +117,7 @@ impl Walker<'_> {
             self.add_doubt(DoubtKind::TooMany, &raw.shown);
             Vec::new()
         });
+        let words = self.with_listing(words, &raw.pieces);
         for word in &words {
             let is_expanded = match word {
                 Word::Literal(_) => false,
@@ -123,6 +127,18 @@ impl Walker<'_> {
             if is_expanded {
                 self.record_access(word, AccessKind::Expand, state, None);
             }
+        }
+        words
+    }
+
+    /// Marks the word that a substitution becomes, if its command prints names of files.
+    fn with_listing(&self, mut words: Vec<Word>, pieces: &[Piece]) -> Vec<Word> {
+        let listing = self.substituted.as_ref().and_then(|it| it.listing);
+        if let (Some(listing), [Piece::Command { .. }], [Word::Dynamic(word)]) =
+            (listing, pieces, words.as_mut_slice())
+            && word.kind == DynamicKind::Anything
+        {
+            word.kind = DynamicKind::Listed(listing);
         }
         words
     }
@@ -235,6 +251,16 @@ const SPECIAL_BUILTINS: &[&str] = &[
     ":", ".", "break", "continue", "eval", "exec", "exit", "export", "readonly", "return", "set",
     "shift", "times", "trap", "unset",
 ];
+
+/// Whether a substitution consists of one command or pipeline, so that nothing else is printed.
+fn is_single_pipeline(body: &Node) -> bool {
+    let Node::Sequence(nodes) = body else { return false };
+    match nodes.as_slice() {
+        [Node::Simple(_)] => true,
+        [Node::Pipeline(nodes)] => nodes.iter().all(|node| matches!(node, Node::Simple(_))),
+        _ => false,
+    }
+}
 
 impl Assignment {
     /// Returns the value of the variable after the assignment.

@@ -193,6 +193,10 @@ fn parameter_fragment(parameter: &Parameter, quoted: bool, state: &ShellState) -
         (Operator::None, Value::CommitOrEmpty) => {
             possibly_empty_fragment(DynamicKind::Commit, !quoted)
         }
+        (Operator::None, Value::Listed(listing)) => {
+            let kind = DynamicKind::Listed(listing);
+            Fragment::Unknown { kind, splits: !quoted, empty: MayBeEmpty::No }
+        }
         (Operator::None, Value::Text(text)) => Fragment::Text { text, quoted },
         (Operator::None, Value::Glob(pattern)) => Fragment::Glob(pattern),
         (Operator::None, Value::NumberOrInherited | Value::Unknown | Value::UnknownGlob)

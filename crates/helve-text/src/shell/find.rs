@@ -2,16 +2,19 @@
 
 use super::arg_role::ArgRole;
 use super::args::{Argument, ParsedArgs};
+use super::commands::Invocation;
 use super::file_patterns;
 use super::flags::exec_end;
 use super::programs::{FlagValue, ProgramSpec};
 use super::state::{PossibleDirs, ShellState};
 use super::walk::Walker;
-use super::{AccessKind, DynamicKind, DynamicWord, LinkHandling, TreeFilter, Word, tree_filter};
+use super::{
+    AccessKind, DynamicKind, DynamicWord, LinkHandling, Run, TreeFilter, Word, tree_filter,
+};
 
-/// Flags with which `find` prints something other than paths that end with NUL.
+/// Flags with which `find` prints something other than paths.
 const PRINTING_FLAGS: &[&str] =
-    &["-print", "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-help", "--help"];
+    &[ "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-help", "--help"];
 
 /// Words that make a `-type` test unreliable. `-o` and others may skip the test, `-L` and others follow symbolic
 /// links. The empty text stands for a word that is only known at run time.
@@ -29,10 +32,18 @@ pub(super) struct FindOutput {
     pub(super) selected_files: Vec<Word>,
     /// Words that may be names of files.
     pub(super) mentioned: Vec<Word>,
+    /// The number of the listing, if the output consists of names of files below known directories.
+    pub(super) listing: Option<usize>,
     pub(super) search: FindSearch,
 }
 
 impl FindOutput {
+    /// Describes the output of a program that prints the names of packages.
+    pub(super) fn packages(state: &ShellState) -> Self {
+        let search = FindSearch { dirs: state.dirs.clone(), ..FindSearch::default() };
+        Self { search, ..Self::mentioning(&[]) }
+    }
+
     /// Describes the output of a program that prints its words.
     pub(super) fn mentioning(words: &[Word]) -> Self {
         const MAX_WORDS: usize = 64;
@@ -43,13 +54,40 @@ impl FindOutput {
             nul_separated: false,
             selected_files: Vec::new(),
             mentioned: names.map(|it| Word::Literal(it.to_string())).collect(),
+            listing: None,
             search: FindSearch::default(),
         }
     }
 
     /// Describes the output after it passed through another program.
-    pub(super) fn filtered(&self) -> Self {
-        Self { excludes_links: false, nul_separated: false, ..self.clone() }
+    pub(super) fn filtered(&self, filter: LineFilter) -> Self {
+        let listing = match filter {
+            LineFilter::PassesWholeLines => self.listing,
+            LineFilter::Other => None,
+        };
+        Self { excludes_links: false, nul_separated: false, listing, ..self.clone() }
+    }
+}
+
+/// What a program does with the lines of its input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum LineFilter {
+    /// It prints some of the lines unchanged, and nothing else.
+    PassesWholeLines,
+    #[default]
+    Other,
+}
+
+impl LineFilter {
+    pub(super) fn of(args: &ParsedArgs, run: &Run) -> Self {
+        let spec = args.spec;
+        let is_listed = |flag: &String| spec.passes_lines.contains(&flag.as_str());
+        let reads_file = |it: &Argument| it.flag.is_none() && it.role == ArgRole::Read;
+        let passes = !spec.passes_lines.is_empty()
+            && args.flags.iter().all(is_listed)
+            && run.risks.is_empty()
+            && !args.arguments.iter().any(reads_file);
+        if passes { Self::PassesWholeLines } else { Self::Other }
     }
 }
 
@@ -68,7 +106,9 @@ pub(super) struct FindSearch {
 impl FindSearch {
     /// Describes the search of a `find` or `fd` command.
     pub(super) fn new(words: &[Word], args: &ParsedArgs, state: &ShellState) -> Self {
-        let is_root = |it: &&Argument| it.flag.is_none() && it.role == ArgRole::Stat;
+        let is_root = |it: &&Argument| {
+            it.flag.is_none() && matches!(it.role, ArgRole::Stat | ArgRole::Read)
+        };
         let mut roots: Vec<Word> =
             args.arguments.iter().filter(is_root).map(|it| it.value.clone()).collect();
         // To git, a quoted glob selects files below the working directory.
@@ -80,16 +120,66 @@ impl FindSearch {
         if roots.is_empty() {
             roots.push(Word::Literal(".".into()));
         }
-        let names = match selects_by_glob {
-            true => globs,
-            false => names_selected(words, args.spec).unwrap_or_default(),
-        };
-        let filter = TreeFilter { names, links: LinkHandling::Opened, ..tree_filter::of(args) };
+        let mut filter = TreeFilter { links: LinkHandling::Opened, ..tree_filter::of(args) };
+        if selects_by_glob {
+            filter.names = globs;
+        } else if args.spec.traits.single_dash {
+            // Only the flags of `find` are tests that are combined.
+            filter.names = names_selected(words, args.spec).unwrap_or_default();
+        }
         Self { dirs: state.dirs.clone(), root_dirs: state.dirs.clone(), roots, filter }
     }
 }
 
 impl Walker<'_> {
+    /// Adds a listing if the output of a command certainly consists of names of files below known directories.
+    pub(super) fn add_listing(&mut self, output: &mut FindOutput, call: &Invocation<'_>) {
+        const MAX_LISTINGS: usize = 64;
+        let spec = call.args.spec;
+        let is_known = !output.search.roots.iter().any(|it| matches!(it, Word::Dynamic(_)));
+        let has_risk = !self.script.runs[call.run].risks.is_empty();
+        let prints_else = call.args.has_any(&spec.prints_else_with) || call.args.has_any(PRINTING_FLAGS);
+        if is_known && !has_risk && !prints_else && self.listings.len() < MAX_LISTINGS {
+            output.listing = Some(self.listings.len());
+            self.listings.push(output.search.clone());
+        }
+    }
+
+    /// Records that a command gets names from a listing. Returns whether this is all that it accesses.
+    pub(super) fn record_listed(
+        &mut self,
+        listing: usize,
+        kind: AccessKind,
+        state: &ShellState,
+        run: Option<usize>,
+    ) -> bool {
+        let is_read = match kind {
+            AccessKind::Read
+            | AccessKind::MaybeRead
+            | AccessKind::PassedToUnknown
+            | AccessKind::ReadTree => true,
+            AccessKind::Stat | AccessKind::Expand | AccessKind::ExpandAgain => false,
+            AccessKind::Write
+            | AccessKind::WriteTree
+            | AccessKind::MaybeWriteTree
+            | AccessKind::Enter
+            | AccessKind::NameOnly => return false,
+        };
+        let Some(search) = self.listings.get(listing).cloned() else { return false };
+        if search.dirs.is_none() || search.dirs != state.dirs {
+            return false;
+        }
+        if search.roots.is_empty() {
+            // The names are those of packages.
+            return !is_read;
+        }
+        let filter = TreeFilter { splits_names: true, ..search.filter };
+        for root in &search.roots {
+            self.record_filtered(root, (AccessKind::ReadTree, &filter), state, run);
+        }
+        true
+    }
+
     /// Records that a command accesses the files that `find` selects.
     pub(super) fn record_search(
         &mut self,
@@ -219,9 +309,10 @@ pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> F
     let print_at = words.iter().position(|word| word.literal() == Some("-print0"));
     FindOutput {
         excludes_links: excludes_links(words, print_at.unwrap_or(0)),
-        nul_separated: args.has_any(&["-print0"]) && !args.has_any(PRINTING_FLAGS),
+        nul_separated: args.has_any(&["-print0"]) && !args.has_any(PRINTING_FLAGS) && !args.has_any(&["-print"]),
         selected_files: file_patterns::files_in_find(words),
         mentioned: Vec::new(),
+        listing: None,
         search: FindSearch::new(words, args, state),
     }
 }
@@ -272,7 +363,7 @@ pub(super) fn substitute(word: &mut Word, placeholder: &str, kind: DynamicKind) 
 /// Forgets that a word is a path from `find`, because it is now used in another directory.
 pub(super) fn forget_origin(word: &mut Word) {
     if let Word::Dynamic(dynamic) = word
-        && let DynamicKind::FindResult { .. } = dynamic.kind
+        && matches!(dynamic.kind, DynamicKind::FindResult { .. } | DynamicKind::Listed(_))
     {
         dynamic.kind = DynamicKind::Anything;
     }

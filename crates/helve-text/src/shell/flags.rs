@@ -12,6 +12,7 @@ impl ArgParser<'_> {
             DynamicKind::Number
             | DynamicKind::Commit
             | DynamicKind::Pipe
+            | DynamicKind::Listed(_)
             | DynamicKind::FindResult { .. } => true,
             DynamicKind::Revision => self.operand_role(0) == Some(ArgRole::Revision),
             DynamicKind::Anything => false,
@@ -152,7 +153,11 @@ impl ArgParser<'_> {
         }
         if let Word::Dynamic(DynamicWord {
             may_split: true,
-            kind: DynamicKind::Anything | DynamicKind::Number | DynamicKind::Commit,
+            kind:
+                DynamicKind::Anything
+                | DynamicKind::Number
+                | DynamicKind::Commit
+                | DynamicKind::Listed(_),
             ..
         }) = word
         {

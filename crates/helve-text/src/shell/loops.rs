@@ -1,6 +1,8 @@
 //! Analyzes loops: once for each known value of the loop variable, or once with an unknown value.
 
 use super::ast::{Node, RawWord};
+use super::find::FindOutput;
+use super::grammar::is_name;
 use super::mutations::Mutations;
 use super::state::{ShellState, Value, join_path};
 use super::walk::{StdinSource, Walker};
@@ -25,7 +27,15 @@ impl Walker<'_> {
         self.record_uncertain(|walker| {
             // A `break` may end the condition or the body early.
             walker.walk_branch(condition, state, stdin);
-            walker.walk_branch(body, state, stdin);
+            let mut inner = state.clone();
+            if let (Some(name), StdinSource::Pipe(Some(FindOutput { listing: Some(listing), .. }))) =
+                (read_variable(condition), stdin)
+            {
+                // The body runs only if `read` has set the variable.
+                inner.replace(name, Value::Listed(*listing));
+            }
+            walker.walk_branch(body, &mut inner, stdin);
+            state.join(&inner);
         });
     }
 
@@ -46,10 +56,11 @@ impl Walker<'_> {
             .map(|word| match word {
                 Word::Literal(text) => Some(Value::Text(text.clone())),
                 Word::Glob(pattern) => Some(Value::Glob(pattern.clone())),
-                Word::Dynamic(dynamic) if dynamic.kind == DynamicKind::Number => {
-                    Some(Value::Number)
-                }
-                Word::Dynamic(_) => None,
+                Word::Dynamic(dynamic) => match dynamic.kind {
+                    DynamicKind::Number => Some(Value::Number),
+                    DynamicKind::Listed(listing) => Some(Value::Listed(listing)),
+                    _ => None,
+                },
             })
             .collect();
         let max = MAX_UNROLLED.min(self.bodies_left);
@@ -124,6 +135,28 @@ impl Walker<'_> {
         let expanded = expanded.map(|expanded| expanded.concat());
         let max = MAX_UNROLLED.min(self.bodies_left);
         expanded.filter(|expanded| expanded.len() <= max).unwrap_or(words)
+    }
+}
+
+/// Returns the variable that a condition like `IFS= read -r name` sets to a line of its input.
+fn read_variable(condition: &Node) -> Option<&str> {
+    let condition = match condition {
+        Node::Sequence(nodes) => match nodes.as_slice() {
+            [node] => node,
+            _ => return None,
+        },
+        node => node,
+    };
+    let Node::Simple(simple) = condition else { return None };
+    let words: Option<Vec<&str>> = simple.words.iter().map(RawWord::unquoted_text).collect();
+    let only_sets_ifs = simple.assignments.iter().all(|it| it.name == "IFS");
+    match words?.as_slice() {
+        ["read", name] | ["read", "-r", name]
+            if only_sets_ifs && simple.redirects.is_empty() && is_name(name) =>
+        {
+            Some(name)
+        }
+        _ => None,
     }
 }
 

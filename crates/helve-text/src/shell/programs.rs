@@ -87,6 +87,10 @@ pub(super) struct ProgramSpec {
     pub(super) only_reads_with: Vec<&'static str>,
     /// Flags with which the program does not only read.
     pub(super) changes_with: Vec<&'static str>,
+    /// The flags with which a program passes on lines of its input; empty if it does not.
+    pub(super) passes_lines: Vec<&'static str>,
+    pub(super) lists_paths_with: Vec<&'static str>,
+    pub(super) prints_else_with: Vec<&'static str>,
     pub(super) secret_words: Vec<&'static str>,
     pub(super) forbidden: Vec<&'static str>,
     pub(super) literal_value: Vec<&'static str>,
@@ -119,6 +123,7 @@ pub(super) struct ProgramTraits {
     pub(super) exempt_alone: bool,
     /// The program needs no rule if it has no arguments and its input is text in the script.
     pub(super) exempt_with_text: bool,
+    pub(super) lists_packages: bool,
     pub(super) only_reads: bool,
     pub(super) only_reads_alone: bool,
     pub(super) single_dash: bool,
@@ -317,6 +322,9 @@ impl ProgramSpec {
             "other-dir" => &mut self.other_dir,
             "only-reads-with" => &mut self.only_reads_with,
             "changes-with" => &mut self.changes_with,
+            "passes-lines" => &mut self.passes_lines,
+            "lists-paths-with" => &mut self.lists_paths_with,
+            "prints-else-with" => &mut self.prints_else_with,
             "secret-words" => &mut self.secret_words,
             "forbidden" => &mut self.forbidden,
             "literal-value" => &mut self.literal_value,
@@ -391,6 +399,7 @@ impl ProgramTraits {
             "exempt" => &mut self.exempt,
             "exempt-alone" => &mut self.exempt_alone,
             "exempt-with-text" => &mut self.exempt_with_text,
+            "lists-packages" => &mut self.lists_packages,
             "only-reads" => &mut self.only_reads,
             "only-reads-alone" => &mut self.only_reads_alone,
             "single-dash" => &mut self.single_dash,

@@ -127,6 +127,24 @@ pub(super) fn is_remote_name(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.contains([':', '/', '.', '@']))
 }
 
+/// Whether flags for the linker of Go only strip symbols or set a variable: `-s -w -X main.version=1`.
+pub(super) fn are_linker_flags(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    while let Some(word) = words.next() {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./=:+-".contains(c);
+        let is_variable = |it: &str| it.contains('=') && it.chars().all(is_plain);
+        let is_harmless = match word {
+            "-s" | "-w" => true,
+            "-X" => words.next().is_some_and(is_variable),
+            _ => false,
+        };
+        if !is_harmless {
+            return false;
+        }
+    }
+    true
+}
+
 /// Whether a word is a git revision rather than a path: `HEAD~2`, a commit hash.
 pub(super) fn is_plain_revision(text: &str) -> bool {
     let is_hash = text.len() >= 7 && text.bytes().all(|c| c.is_ascii_hexdigit());

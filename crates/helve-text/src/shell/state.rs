@@ -22,6 +22,8 @@ pub(super) enum Value {
     NumberOrEmpty,
     /// A commit hash, or empty.
     CommitOrEmpty,
+    /// A name from a listing, see [`super::DynamicKind::Listed`].
+    Listed(usize),
     /// A number, or the value from before the script. Safe in arithmetic, but not as a file name.
     NumberOrInherited,
     Unknown,
@@ -199,6 +201,7 @@ impl Value {
             Value::Text(text) => !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()),
             Value::Glob(_)
             | Value::CommitOrEmpty
+            | Value::Listed(_)
             | Value::NumberOrInherited
             | Value::Unknown
             | Value::UnknownGlob => false,
@@ -213,6 +216,7 @@ impl Value {
             | Value::Number
             | Value::NumberOrEmpty
             | Value::CommitOrEmpty
+            | Value::Listed(_)
             | Value::NumberOrInherited
             | Value::Unknown
             | Value::UnknownGlob => None,
@@ -226,6 +230,7 @@ impl Value {
             Value::Number
             | Value::NumberOrEmpty
             | Value::CommitOrEmpty
+            | Value::Listed(_)
             | Value::NumberOrInherited
             | Value::Unknown => false,
         }

@@ -32,6 +32,7 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
         },
         excluded_files: excluded_globs(args, &spec.skipped_files),
         excluded_dirs: excluded_globs(args, &spec.skipped_dirs),
+        splits_names: false,
     };
     if selects {
         // Of two globs that match a file, the last decides.

@@ -25,6 +25,7 @@ const HARMLESS: &[&str] = &[
     "PORT",
     "DEBUG",
     "LOG_LEVEL",
+    "NODE_ENV",
 ];
 
 /// Variables that are harmless with these values only. Other values may name a program or a file to load.
@@ -33,7 +34,6 @@ const HARMLESS_VALUES: &[(&str, &[&str])] = &[
     ("GIT_PAGER", &["cat", ""]),
     ("GIT_EDITOR", &["true", ":"]),
     ("GIT_TERMINAL_PROMPT", &["0"]),
-    ("NODE_ENV", &["test", "development"]),
     ("RAILS_ENV", &["test", "development"]),
     ("RACK_ENV", &["test", "development"]),
     ("MIX_ENV", &["test", "dev"]),
@@ -189,6 +189,15 @@ pub(super) fn is_harmless_prefix_assignment(
     is_harmless(name) && !may_be_file_or_code(name, value)
         || HARMLESS_VALUES.iter().any(is_listed)
         || (program == "read" && name == "IFS")
+        || name == "CARGO_TARGET_DIR" && value.is_some_and(is_plain_folder)
+}
+
+/// Whether a value is a folder below the working directory, in none that is hidden.
+fn is_plain_folder(value: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let is_name =
+        |it: &str| !it.starts_with(['.', '-']) && !it.is_empty() && it.chars().all(is_plain);
+    value.split('/').all(is_name)
 }
 
 /// Ends of the names of variables that make programs load code, run other programs or read other configuration.

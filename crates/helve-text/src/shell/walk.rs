@@ -6,7 +6,7 @@ use super::access::StdStreams;
 use super::args::ParsedArgs;
 use super::ast::{Connector, Node, ParseError, RawWord};
 use super::commands::CommandLine;
-use super::find::{FindOutput, FindSearch};
+use super::find::{FindOutput, FindSearch, LineFilter};
 use super::loops::{self, forget_mutations};
 use super::parser::{Parser, parse_script};
 use super::state::{ShellState, join_path, normalize};
@@ -49,6 +49,12 @@ pub(super) struct Walker<'a> {
     pub(super) has_stdin: bool,
     /// The output of the last command, if it was `find`.
     pub(super) find_output: Option<FindOutput>,
+    /// What the last command does with the lines of its input.
+    pub(super) line_filter: LineFilter,
+    /// The searches whose results are words of later commands, see [`DynamicKind::Listed`].
+    pub(super) listings: Vec<FindSearch>,
+    /// The output of the last command substitution, if that is a single command or pipeline.
+    pub(super) substituted: Option<FindOutput>,
     /// The `find` whose results are among the current words.
     pub(super) search: FindSearch,
     /// The redirects that apply to the current command, each with its operator.
@@ -86,6 +92,9 @@ impl<'a> Walker<'a> {
             streams: StdStreams::default(),
             has_stdin: false,
             find_output: None,
+            line_filter: LineFilter::default(),
+            listings: Vec::new(),
+            substituted: None,
             search: FindSearch::default(),
             redirects: Vec::new(),
             is_incomplete: false,
@@ -353,13 +362,17 @@ impl<'a> Walker<'a> {
         self.uncertain_depth += 1;
         for (n, node) in nodes.iter().enumerate() {
             let mut inner = state.clone();
-            self.find_output = None;
+            (self.find_output, self.line_filter) = (None, LineFilter::Other);
             self.walk_node(node, &mut inner, &stdin);
             // In a compound command, other commands than `find` may print too.
             let find_output = self.find_output.take().filter(|_| matches!(node, Node::Simple(_)));
             // A filter may pass on the names that it gets.
+            let filter = match node {
+                Node::Simple(_) => self.line_filter,
+                _ => LineFilter::Other,
+            };
             let filtered = match &stdin {
-                StdinSource::Pipe(Some(found)) => Some(found.filtered()),
+                StdinSource::Pipe(Some(found)) => Some(found.filtered(filter)),
                 StdinSource::Pipe(None)
                 | StdinSource::Nothing
                 | StdinSource::Text(_)

@@ -131,6 +131,14 @@ fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
     assignments.iter().filter(is_harmful).map(|word| word.shown().to_string()).collect()
 }
 
+/// Whether `xargs` splits its input at another character than the end of a line.
+fn splits_elsewhere(args: &ParsedArgs) -> bool {
+    let is_delimiter =
+        |it: &&Argument| matches!(it.flag.as_deref(), Some("-d" | "--delimiter" | "-E" | "--eof"));
+    let mut delimiters = args.arguments.iter().filter(is_delimiter);
+    delimiters.any(|it| !matches!(it.value.literal(), Some("\\n" | "\n")))
+}
+
 /// Adds the words that `xargs` reads from its input. They may be anything unless `find` printed them.
 fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource) {
     let splits_at_nul = args.flags.iter().any(|flag| flag == "-0" || flag == "--null");
@@ -139,6 +147,11 @@ fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource
             if splits_at_nul && !args.has_any(&["-a", "--arg-file"]) =>
         {
             DynamicKind::FindResult { is_not_a_link: *excludes_links }
+        }
+        StdinSource::Pipe(Some(FindOutput { listing: Some(listing), .. }))
+            if !args.has_any(&["-a", "--arg-file"]) && !splits_elsewhere(args) =>
+        {
+            DynamicKind::Listed(*listing)
         }
         StdinSource::Nothing | StdinSource::Pipe(_) | StdinSource::Text(_) | StdinSource::File => {
             DynamicKind::Anything
@@ -156,7 +169,10 @@ fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource
         words.iter_mut().for_each(|word| find::substitute(word, placeholder, kind));
     }
     if placeholders.is_empty() || args.has_any(APPENDING_FLAGS) {
-        let prefix = if kind == DynamicKind::Anything { "" } else { "./" };
+        let prefix = match kind {
+            DynamicKind::FindResult { .. } => "./",
+            _ => "",
+        };
         // Stands for all words that `xargs` appends, of which there may be none.
         words.push(Word::Dynamic(DynamicWord {
             shown: "…".into(),
