@@ -73,20 +73,21 @@ impl TreeRules {
 
     /// Whether there may be a restricted file below the folder.
     pub fn may_restrict(&self) -> bool {
-        self.splits_names || self.walls.iter().any(|wall| {
-            let default = wall.effective_action(wall.default_action, true);
-            let (first, overrides) = match wall.lists.split_first() {
-                Some((first, overrides)) => (first.as_slice(), overrides),
-                None => (&[][..], &[][..]),
-            };
-            let has_default = !first.iter().any(CompiledRule::matches_everything);
-            let mut rules = up_to_last_blanket(first).chain(overrides.iter().flatten());
-            has_default && default > self.base_action
-                || rules.any(|rule| {
-                    wall.effective_action(rule.action, rule.is_builtin) > self.base_action
-                        && self.bases.iter().any(|base| rule.may_match_beneath(base))
-                })
-        })
+        self.splits_names
+            || self.walls.iter().any(|wall| {
+                let default = wall.effective_action(wall.default_action, true);
+                let (first, overrides) = match wall.lists.split_first() {
+                    Some((first, overrides)) => (first.as_slice(), overrides),
+                    None => (&[][..], &[][..]),
+                };
+                let has_default = !first.iter().any(CompiledRule::matches_everything);
+                let mut rules = up_to_last_blanket(first).chain(overrides.iter().flatten());
+                has_default && default > self.base_action
+                    || rules.any(|rule| {
+                        wall.effective_action(rule.action, rule.is_builtin) > self.base_action
+                            && self.bases.iter().any(|base| rule.may_match_beneath(base))
+                    })
+            })
     }
 
     /// Returns how strictly a file is restricted; `None` if it is not. `beneath` is its path relative to the folder.
@@ -128,7 +129,8 @@ impl TreeRules {
 
 /// Whether a path becomes other words, or a flag, if a shell or `xargs` splits and expands it.
 pub(crate) fn becomes_other_names(path: &str) -> bool {
-    let is_special = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '*' | '?' | '[');
+    let is_special =
+        |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '*' | '?' | '[');
     path.starts_with('-') || path.contains(is_special)
 }
 

@@ -5,7 +5,9 @@ use super::ast::Piece;
 use super::grammar::is_name;
 use super::names::{self, NameGroup};
 use super::state::{AfterCd, PossibleDirs, ShellState, Value, normalize, union_dirs};
-use super::variables::{may_load_code, affects_programs, is_harmless, may_be_file_or_code, reaches_programs};
+use super::variables::{
+    affects_programs, is_harmless, may_be_file_or_code, may_load_code, reaches_programs,
+};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{AccessKind, Approval, DoubtKind, Risk, RiskKind, ShellLanguage, Word, certain};
 

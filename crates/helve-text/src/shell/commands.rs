@@ -135,8 +135,7 @@ impl Walker<'_> {
         let words = &line.words;
         let base = basename(name);
         let run = self.record_run(words.clone(), line.assignments, Some(args));
-        let lists_paths =
-            args.spec.traits.lists_paths || args.has_any(&args.spec.lists_paths_with);
+        let lists_paths = args.spec.traits.lists_paths || args.has_any(&args.spec.lists_paths_with);
         let mut output = lists_paths.then(|| find::output(words, args, state));
         if args.spec.traits.prints_operands {
             output = Some(FindOutput::mentioning(words));
@@ -171,7 +170,9 @@ impl Walker<'_> {
         builtins::assign_defaults(name, args, state);
         builtins::apply(self, name, words, run, state);
         only_reads::record(self, &call);
-        if let Some(output) = output.as_mut().filter(|_| lists_paths || args.spec.traits.lists_packages) {
+        if let Some(output) =
+            output.as_mut().filter(|_| lists_paths || args.spec.traits.lists_packages)
+        {
             self.add_listing(output, &call);
         }
         self.line_filter = LineFilter::of(args, &self.script.runs[run]);

@@ -1,10 +1,14 @@
 //! Side effects of expanding words and of assignments.
 
-use super::ast::{AssignValue, Assignment, Node, Operator, Piece, RawWord, Redirect, SimpleCommand};
+use super::ast::{
+    AssignValue, Assignment, Node, Operator, Piece, RawWord, Redirect, SimpleCommand,
+};
 use super::commands::CommandLine;
 use super::state::{ShellState, Value};
 use super::walk::{StdinSource, Walker};
-use super::{AccessKind, DoubtKind, DynamicKind, ShellLanguage, Word, arithmetic, expand, variables};
+use super::{
+    AccessKind, DoubtKind, DynamicKind, ShellLanguage, Word, arithmetic, expand, variables,
+};
 
 impl Walker<'_> {
     /// Records the effects of arithmetic.

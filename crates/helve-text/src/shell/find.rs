@@ -14,7 +14,7 @@ use super::{
 
 /// Flags with which `find` prints something other than paths.
 const PRINTING_FLAGS: &[&str] =
-    &[ "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-help", "--help"];
+    &["-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-help", "--help"];
 
 /// Words that make a `-type` test unreliable. `-o` and others may skip the test, `-L` and others follow symbolic
 /// links. The empty text stands for a word that is only known at run time.
@@ -106,9 +106,8 @@ pub(super) struct FindSearch {
 impl FindSearch {
     /// Describes the search of a `find` or `fd` command.
     pub(super) fn new(words: &[Word], args: &ParsedArgs, state: &ShellState) -> Self {
-        let is_root = |it: &&Argument| {
-            it.flag.is_none() && matches!(it.role, ArgRole::Stat | ArgRole::Read)
-        };
+        let is_root =
+            |it: &&Argument| it.flag.is_none() && matches!(it.role, ArgRole::Stat | ArgRole::Read);
         let mut roots: Vec<Word> =
             args.arguments.iter().filter(is_root).map(|it| it.value.clone()).collect();
         // To git, a quoted glob selects files below the working directory.
@@ -138,7 +137,8 @@ impl Walker<'_> {
         let spec = call.args.spec;
         let is_known = !output.search.roots.iter().any(|it| matches!(it, Word::Dynamic(_)));
         let has_risk = !self.script.runs[call.run].risks.is_empty();
-        let prints_else = call.args.has_any(&spec.prints_else_with) || call.args.has_any(PRINTING_FLAGS);
+        let prints_else =
+            call.args.has_any(&spec.prints_else_with) || call.args.has_any(PRINTING_FLAGS);
         if is_known && !has_risk && !prints_else && self.listings.len() < MAX_LISTINGS {
             output.listing = Some(self.listings.len());
             self.listings.push(output.search.clone());
@@ -309,7 +309,9 @@ pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> F
     let print_at = words.iter().position(|word| word.literal() == Some("-print0"));
     FindOutput {
         excludes_links: excludes_links(words, print_at.unwrap_or(0)),
-        nul_separated: args.has_any(&["-print0"]) && !args.has_any(PRINTING_FLAGS) && !args.has_any(&["-print"]),
+        nul_separated: args.has_any(&["-print0"])
+            && !args.has_any(PRINTING_FLAGS)
+            && !args.has_any(&["-print"]),
         selected_files: file_patterns::files_in_find(words),
         mentioned: Vec::new(),
         listing: None,

@@ -3,7 +3,7 @@
 use super::arg_role::ArgRole;
 use super::args::{ArgParser, Argument};
 use super::programs::{self, FlagValue};
-use super::{DynamicKind, DynamicWord, RiskKind, Word, WordRole};
+use super::{DynamicKind, DynamicWord, RiskKind, Word, WordRole, safe_values};
 
 impl ArgParser<'_> {
     /// Parses a word that is only known at run time. A word that may turn out to be a flag counts as an unlisted flag.
@@ -145,8 +145,12 @@ impl ArgParser<'_> {
         self.parsed.roles[at] = WordRole::Value;
         // If the table is wrong and the flag takes no value, the word may be a flag itself. It must not go unnoticed.
         let is_letter = |c: char| c == '-' || c.is_ascii_alphabetic();
-        let is_mode_value = role == ArgRole::Mode && word.literal().is_some_and(is_mode);
-        if !is_mode_value
+        let may_start_with_dash = match role {
+            ArgRole::Mode => word.literal().is_some_and(is_mode),
+            ArgRole::LinkerFlags => word.literal().is_some_and(safe_values::are_linker_flags),
+            _ => false,
+        };
+        if !may_start_with_dash
             && word.prefix().strip_prefix('-').is_some_and(|rest| rest.starts_with(is_letter))
         {
             self.add_risk(at, None, RiskKind::Unlisted);

@@ -28,8 +28,10 @@ impl Walker<'_> {
             // A `break` may end the condition or the body early.
             walker.walk_branch(condition, state, stdin);
             let mut inner = state.clone();
-            if let (Some(name), StdinSource::Pipe(Some(FindOutput { listing: Some(listing), .. }))) =
-                (read_variable(condition), stdin)
+            if let (
+                Some(name),
+                StdinSource::Pipe(Some(FindOutput { listing: Some(listing), .. })),
+            ) = (read_variable(condition), stdin)
             {
                 // The body runs only if `read` has set the variable.
                 inner.replace(name, Value::Listed(*listing));

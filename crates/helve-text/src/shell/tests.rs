@@ -91,6 +91,7 @@ fn show(word: &Word) -> String {
                 DynamicKind::Revision => "r",
                 DynamicKind::Pipe => "|",
                 DynamicKind::FindResult { .. } => "@",
+                DynamicKind::Listed(_) => "%",
             };
             format!("{mark}({})", dynamic.shown)
         }
@@ -925,7 +926,7 @@ fn dangerous_arguments_are_risks() {
     check(
         "python3 -c 1; python3 a.py -c 1; python3 -m pytest -p x; python3 -m venv v",
         expect![[r#"
-            run python3 -c 1  !code: 1
+            run python3 -c 1  !code: -c
             run python3 a.py -c 1
             run python3 -m pytest -p x  !runs: -p
             run python3 -m venv v
@@ -1006,7 +1007,7 @@ fn special_variables_are_doubts() {
     check(
         "export A=1; declare -n r=x; local y=2; readonly PATH=.; unset PATH",
         expect![[r#"
-            run export A=1  !code: A=1
+            run export A=1
             run declare -n r=x
             run local y=2
             run readonly PATH=.  !code: PATH=.

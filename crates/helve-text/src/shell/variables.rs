@@ -25,7 +25,6 @@ const HARMLESS: &[&str] = &[
     "PORT",
     "DEBUG",
     "LOG_LEVEL",
-    "NODE_ENV",
 ];
 
 /// Variables that are harmless with these values only. Other values may name a program or a file to load.
@@ -34,6 +33,7 @@ const HARMLESS_VALUES: &[(&str, &[&str])] = &[
     ("GIT_PAGER", &["cat", ""]),
     ("GIT_EDITOR", &["true", ":"]),
     ("GIT_TERMINAL_PROMPT", &["0"]),
+    ("NODE_ENV", &["test", "development", "production", "staging", "ci"]),
     ("RAILS_ENV", &["test", "development"]),
     ("RACK_ENV", &["test", "development"]),
     ("MIX_ENV", &["test", "dev"]),
