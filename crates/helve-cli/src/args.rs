@@ -56,6 +56,11 @@ pub(crate) enum CliCommand {
         after_help = "Examples:\n  helve run --model openai/gpt-5 \"fix the failing test\"\n  git diff | helve run \"review this\"\n  helve run --base-url http://127.0.0.1:8080/v1 --model qwen \"explain src/main.rs\"\n\nExit codes: 0 answered, 1 the provider failed, 2 bad usage, 3 a call was refused, 4 a limit was reached, 5 no answer, 130 interrupted."
     )]
     Run(RunArgs),
+    /// List, show or delete the sessions of `helve run` in this folder
+    Sessions {
+        #[command(subcommand)]
+        command: Option<SessionsCommand>,
+    },
     /// Call a tool
     ///
     /// Arguments are one JSON object, `-` to read JSON from standard input, or pairs: `key=text` and `key:=json`.
@@ -171,6 +176,23 @@ pub(crate) struct RunArgs {
     /// Write the model's last message to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) last_message: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List the sessions, newest first
+    List {
+        /// Maximum number of sessions to list
+        #[arg(long, default_value_t = 20, value_name = "N")]
+        limit: usize,
+    },
+    /// Show what was said and done in a session; with --json everything
+    Show {
+        /// The session; the default is the newest one
+        id: Option<String>,
+    },
+    /// Delete what was said in a session; changes of files stay in the journal
+    Delete { id: String },
 }
 
 /// How a provider is spoken to.

@@ -102,7 +102,7 @@ fn display_path(toolbox: &Toolbox, path: &Path) -> String {
 }
 
 /// Formats how long ago something was, in the largest unit that fits.
-fn ago(at: u64) -> String {
+pub(crate) fn ago(at: u64) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = now.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0));
     let seconds = now.saturating_sub(at) / 1000;

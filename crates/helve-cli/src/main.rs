@@ -12,6 +12,7 @@ mod prompt;
 mod run;
 mod serve;
 mod servers;
+mod sessions;
 mod tools;
 mod trust;
 mod why;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
 async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Exit> {
     match command {
         CliCommand::Run(args) => run::run(&common, &args).await,
+        CliCommand::Sessions { command } => sessions::run(&common, command.as_ref()).await,
         CliCommand::Call { tool, input } => call::run(&common, &tool, &input).await,
         CliCommand::Tools { provider } => tools::run(&common, provider).await,
         CliCommand::Why { tool, input } => why::run(&common, &tool, &input).await,

@@ -49,6 +49,7 @@ pub use helve_core::hook::PlannedCommand;
 pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::process::{SandboxSupport, Support};
+pub use helve_core::transcript::TranscriptInfo;
 pub use helve_core::{
     Act, Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallRef, CallState, CallStatus, Content,
     ErrorKind, Event, Flavour, Hook, Host, Input, Machine, Nobody, Part, Pattern, Person, Reason,

@@ -86,6 +86,17 @@ impl Toolbox {
         self.transcripts.list(Some(self.root()), max).await
     }
 
+    /// Returns what was said and done in a session; empty for an unknown one.
+    pub async fn transcript(&self, session: &str) -> Result<Vec<Entry>, StoreError> {
+        let transcript = Transcript::load(session.into(), self.transcripts.clone()).await?;
+        Ok(transcript.entries().to_vec())
+    }
+
+    /// Deletes a session's transcript. Returns whether there was one.
+    pub async fn delete_transcript(&self, session: &str) -> Result<bool, StoreError> {
+        self.transcripts.delete(session).await
+    }
+
     /// The configuration of this toolbox's agent.
     pub(crate) fn agent_config(&self) -> Option<&config::Agent> {
         self.config.agents.iter().find(|agent| agent.name == self.caller.agent)

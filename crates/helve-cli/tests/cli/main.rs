@@ -15,6 +15,7 @@ mod large;
 mod mcp;
 mod reading;
 mod repository;
+mod run;
 mod sandbox;
 mod serve;
 mod servers;

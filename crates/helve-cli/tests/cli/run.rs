@@ -1,0 +1,203 @@
+//! `helve run` and `helve sessions` against a scripted provider.
+
+use expect_test::{Expect, expect};
+use helve_testkit::{ScriptedAnswer, ScriptedProvider};
+use serde_json::{Value, json};
+
+use crate::stage::{RunOutput, Stage};
+
+/// A reply of the chat protocol: text, or a call of `read`.
+fn reply(text: &str, call: Option<Value>) -> ScriptedAnswer {
+    let delta = match call {
+        Some(arguments) => json!({"content": text, "tool_calls": [{
+            "index": 0, "id": "c1", "type": "function",
+            "function": {"name": "read", "arguments": arguments.to_string()},
+        }]}),
+        None => json!({"content": text}),
+    };
+    let chunk = json!({"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]});
+    ScriptedAnswer::events(&[&chunk.to_string(), "[DONE]"])
+}
+
+/// Runs `helve run` with a key in the environment.
+fn run(stage: &Stage, provider: &ScriptedProvider, args: &[&str]) -> RunOutput {
+    let mut command = stage.command();
+    command.args(["run", "--base-url", &provider.url, "--model", "m", "--api-key-env", "KEY"]);
+    command.args(args).env("KEY", "sk-very-secret");
+    stage.finish(&mut command)
+}
+
+#[track_caller]
+fn check(script: Vec<ScriptedAnswer>, args: &[&str], expected: Expect) {
+    let (stage, provider) = (Stage::new(), ScriptedProvider::start(script).unwrap());
+    expected.assert_eq(&run(&stage, &provider, args).transcript());
+}
+
+#[test]
+fn the_answer_is_printed_and_calls_are_noted() {
+    check(
+        vec![
+            reply("I look.", Some(json!({"filePath": "README.md"}))),
+            reply("It says hello.", None),
+        ],
+        &["what", "does", "it", "say?"],
+        expect![[r#"
+            0
+            It says hello.
+            → read {"filePath":"README.md"}
+              README.md
+        "#]],
+    );
+}
+
+#[test]
+fn errors_name_the_next_step_and_no_key() {
+    let failed =
+        |status, body: &str| vec![ScriptedAnswer::document(status, "application/json", body)];
+    check(
+        failed(401, r#"{"error":{"message":"the key sk-very-secret is not valid"}}"#),
+        &["hello"],
+        expect![[r#"
+            1
+            error: the provider answered with status 401: the key [redacted] is not valid
+        "#]],
+    );
+    check(
+        failed(404, r#"{"error":{"message":"no model m"}}"#),
+        &["hello"],
+        expect![[r#"
+        1
+        error: the provider answered with status 404: no model m
+    "#]],
+    );
+    check(
+        vec![reply("", None)],
+        &["hello"],
+        expect![[r#"
+        5
+        error: the model answered with nothing
+    "#]],
+    );
+    check(
+        vec![],
+        &[" "],
+        expect![[r#"
+        2
+        error: the prompt is empty; pass it as an argument or on standard input
+    "#]],
+    );
+    let stage = Stage::new();
+    expect![[r#"
+        2
+        error: no model is configured; pass --model PROVIDER/MODEL, or set "model": "PROVIDER/MODEL" in helve.json
+    "#]].assert_eq(&stage.run(&["run", "hello"]).transcript());
+    expect![[r#"
+        2
+        error: the provider "acme" is not known; known ones: anthropic, openai, openrouter, groq, deepseek, mistral, xai, google, ollama; others need a baseURL in the configuration
+    "#]].assert_eq(&stage.run(&["run", "--model", "acme/x", "hello"]).transcript());
+    expect![[r#"
+        2
+        error: there is no key for the provider "openai"; set OPENAI_API_KEY
+    "#]]
+    .assert_eq(&stage.run(&["run", "--model", "openai/x", "hello"]).transcript());
+    expect![[r#"
+        2
+        error: there is no session to continue in {base}/app
+    "#]]
+    .assert_eq(
+        &stage
+            .run(&["run", "-c", "--base-url", "http://127.0.0.1:1", "--model", "x", "hello"])
+            .transcript(),
+    );
+}
+
+#[test]
+fn a_model_is_configured_once() {
+    let (stage, provider) =
+        (Stage::new(), ScriptedProvider::start(vec![reply("configured", None)]).unwrap());
+    let config = json!({
+        "model": "local/small",
+        "provider": {"local": {
+            "options": {"baseURL": provider.url, "apiKey": "{env:KEY}"},
+            "models": {"small": {"id": "small-v2", "limit": {"context": 9000, "output": 700}}},
+        }},
+    });
+    stage.write("home/.config/helve/helve.json", &config.to_string());
+    let output = stage.finish(stage.command().args(["run", "hello"]).env("KEY", "sk-very-secret"));
+    assert_eq!(output.transcript(), "0\nconfigured\n");
+    let request = &provider.requests()[0];
+    assert_eq!((&request["model"], &request["max_tokens"]), (&json!("small-v2"), &json!(700)));
+}
+
+#[test]
+fn sessions_are_listed_shown_continued_and_deleted() {
+    let script = vec![
+        reply("I look.", Some(json!({"filePath": "README.md"}))),
+        reply("It says hello.", None),
+        reply("Yes.", None),
+    ];
+    let (stage, provider) = (Stage::new(), ScriptedProvider::start(script).unwrap());
+    run(&stage, &provider, &["what does it say?"]);
+    let second = run(&stage, &provider, &["-c", "really?"]);
+    assert_eq!(second.out, "Yes.\n");
+    let listed: Value = serde_json::from_str(&stage.run(&["--json", "sessions"]).out).unwrap();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1));
+    assert_eq!(listed[0]["title"], "what does it say?");
+    let shown = stage.run(&["sessions", "show"]).out;
+    let root = stage.path("app").display().to_string();
+    let shown: String = shown
+        .replace(&root, "ROOT")
+        .lines()
+        .filter(|line| !line.starts_with("Platform:") && !line.starts_with("Date:"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    expect![[r#"
+        note: Working folder: {base}/app
+        Git repository: no
+        you: what does it say?
+        model: I look.
+        → read {"filePath":"README.md"}
+          <file>
+          00001| # app
+          00002| 
+          00003| Hello.
+  
+          (End of file, 3 lines)
+          </file>
+        model: It says hello.
+        you: really?
+        model: Yes.
+    "#]]
+    .assert_eq(&shown);
+    let id = listed[0]["id"].as_str().unwrap();
+    let exported = stage.run(&["--json", "sessions", "show", id]).out;
+    assert!(!exported.contains("sk-very-secret"));
+    assert_eq!(stage.run(&["sessions", "delete", id]).code, 0);
+    expect![[r#"
+        1
+        error: There is no session gone; `helve sessions` lists them.
+    "#]]
+    .assert_eq(&stage.run(&["sessions", "delete", "gone"]).transcript());
+    expect![[r#"
+        0
+        There is no session in this folder yet; `helve run PROMPT` begins one.
+    "#]]
+    .assert_eq(&stage.run(&["sessions"]).transcript());
+}
+
+#[test]
+fn events_are_json_lines() {
+    let script = vec![
+        reply("I look.", Some(json!({"filePath": "README.md"}))),
+        reply("It says hello.", None),
+    ];
+    let (stage, provider) = (Stage::new(), ScriptedProvider::start(script).unwrap());
+    let output = run(&stage, &provider, &["--json", "--stream", "hello"]);
+    let events: Vec<Value> =
+        output.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+    expect!["session turn_start request text call result request text turn_end"]
+        .assert_eq(&kinds.join(" "));
+    let end = events.last().unwrap();
+    assert_eq!((&end["reason"], &end["text"]), (&json!("answered"), &json!("It says hello.")));
+}
