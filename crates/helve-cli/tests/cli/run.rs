@@ -149,7 +149,7 @@ fn sessions_are_listed_shown_continued_and_deleted() {
         .replace(&root, "ROOT")
         .lines()
         .filter(|line| !line.starts_with("Platform:") && !line.starts_with("Date:"))
-        .map(|line| format!("{line}\n"))
+        .map(|line| format!("{}\n", line.trim_end()))
         .collect();
     expect![[r#"
         note: Working folder: {base}/app
@@ -159,9 +159,9 @@ fn sessions_are_listed_shown_continued_and_deleted() {
         → read {"filePath":"README.md"}
           <file>
           00001| # app
-          00002| 
+          00002|
           00003| Hello.
-  
+
           (End of file, 3 lines)
           </file>
         model: It says hello.
