@@ -445,11 +445,26 @@ fn forms(run: &Run) -> Vec<Form> {
             Form::new(kept.into_iter().map(|at| lightly_quoted[at].clone()).collect())
         }));
         forms.extend(split_clusters(run, &lightly_quoted).map(Form::new));
+        // Both names mean the same to a shell.
+        if let Some((_, words)) = lightly_quoted.split_first()
+            && let Some(other) = other_name_of_source(&lightly_quoted[0].0)
+        {
+            let name = (other.to_string(), WordRole::Program);
+            forms.push(Form::new([&[name], words].concat()));
+        }
         if has_one_word_assignments(run) {
             forms.push(with_assignments(&run.harmless_assignments, &lightly_quoted));
         }
     }
     forms
+}
+
+fn other_name_of_source(name: &str) -> Option<&'static str> {
+    match name {
+        "." => Some("source"),
+        "source" => Some("."),
+        _ => None,
+    }
 }
 
 /// Returns the command with `-abc` written as `-a -b -c`; `None` if it has no such cluster.

@@ -130,6 +130,38 @@ fn daily_work_is_allowed_without_asking() {
     assert!(not_allowed.is_empty(), "{}", not_allowed.join("\n"));
 }
 
+/// Everyday commands need few questions: without rules because many of them only read, and under rules as people write
+/// them. `everyday.txt` has the expected verdicts.
+#[test]
+fn everyday_commands_need_few_questions() {
+    let builtin = policy_named("builtin");
+    let sign = |action: Action| if action == Action::Allow { '+' } else { '?' };
+    let (mut count, mut asked, mut asked_by_list, mut needless) = (0, 0, 0, 0);
+    let mut wrong = Vec::new();
+    for (name, line) in scripts(include_str!("tests/everyday.txt")) {
+        let signs: Vec<char> = line.chars().take(3).collect();
+        let script = line.get(4..).expect("a line starts with two signs");
+        let policy = policy_named(name);
+        let found = [sign(decide(&builtin, script)), sign(decide(&policy, script))];
+        let [before, _, under_list] = signs[..] else { panic!("{line}") };
+        count += 1;
+        asked += usize::from(before == '?');
+        asked_by_list += usize::from(under_list != '+');
+        needless += usize::from(under_list == '!');
+        let is_expected = found[0] == before && (found[1] == '+') == (under_list == '+');
+        if !is_expected {
+            let reasons = [explain(&builtin, script), explain(&policy, script)].concat();
+            wrong.push(format!("{} {} {script}\n{reasons}", found[0], found[1]));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    println!("{count} commands: {asked} asked, {asked_by_list} under rules, {needless} needless");
+    assert!(count >= 300, "{count}");
+    assert!(asked * 100 <= count * 35, "{asked} of {count} are asked about without rules");
+    assert!(asked_by_list * 100 <= count * 12, "{asked_by_list} of {count} are asked about");
+    assert!(needless * 100 <= count * 4, "{needless} of {count} are asked about needlessly");
+}
+
 /// Lists the parts of a script that are not allowed.
 fn explain(policy: &Policy, script: &str) -> String {
     let analysis = analyze(script, &context());

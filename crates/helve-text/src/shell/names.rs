@@ -22,7 +22,6 @@ pub(super) enum NameGroup {
     AssigningWrapper,
     /// A shell with a language that is not analyzed, like `fish`.
     OtherShell,
-    /// A program that leaves all directories as they are.
     /// A program that copies, moves or links files.
     Transfers,
     /// A program that reads code without running it.
@@ -58,6 +57,12 @@ pub(super) enum NameGroup {
     Launcher,
     /// An ssh option that only sets a timeout or what is printed.
     SshOption,
+    /// A command like `docker:exec`, whose arguments are about another machine or a container.
+    Elsewhere,
+    /// A flag of such commands whose value is a file of this machine.
+    HostFlag,
+    /// A flag of such commands whose value connects a file of this machine with one of the container.
+    MountFlag,
 }
 
 const GROUPS: &[(&str, NameGroup)] = &[
@@ -86,6 +91,9 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("git-setting-off", NameGroup::GitSettingOff),
     ("launcher", NameGroup::Launcher),
     ("ssh-option", NameGroup::SshOption),
+    ("elsewhere", NameGroup::Elsewhere),
+    ("host-flag", NameGroup::HostFlag),
+    ("mount-flag", NameGroup::MountFlag),
 ];
 
 /// Whether a group contains a name.

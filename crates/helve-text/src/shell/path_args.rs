@@ -1,12 +1,19 @@
 //! Paths in the arguments of programs that are not in the table.
 
+use super::commands::basename;
 use super::downloads::{self, percent_decode};
+use super::names::{self, NameGroup};
 use super::state::ShellState;
 use super::walk::{Walker, unknown};
 use super::{AccessKind, DynamicKind, Word};
 
 /// Records every path that a word may contain.
 pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellState, run: usize) {
+    if let Some(text) = word.literal()
+        && is_elsewhere(walker, run)
+    {
+        return record_host_paths(walker, text, state, run);
+    }
     match word {
         Word::Literal(text) => {
             let decoded = text.contains('%').then(|| percent_decode(text)).flatten();
@@ -29,6 +36,66 @@ pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellSt
             walker.record_access(word, AccessKind::PassedToUnknown, state, Some(run))
         }
     }
+}
+
+/// Whether the arguments of a run are about a container or another machine.
+fn is_elsewhere(walker: &Walker<'_>, run: usize) -> bool {
+    let Some(run) = walker.script.runs.get(run) else { return false };
+    // The word after a flag may be its value, and not a subcommand.
+    let mut names = run.words.iter().map(Word::shown).take_while(|it| !it.starts_with('-'));
+    let mut command = names.next().map_or("", basename).to_string();
+    for name in names.take(2) {
+        command = format!("{command}:{name}");
+        if names::contains(NameGroup::Elsewhere, &command) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Records the files of this machine that an argument about a container or another machine names: the first half of a
+/// mount, the values of some flags, addresses like `file://x`, and relative paths, because a container often sees the
+/// working directory.
+fn record_host_paths(walker: &mut Walker<'_>, text: &str, state: &ShellState, run: usize) {
+    let words = &walker.script.runs[run].words;
+    let shown: Vec<&str> = words.iter().map(Word::shown).collect();
+    let is_value_of = |group: NameGroup| {
+        shown.windows(2).any(|it| it[1] == text && names::contains(group, it[0]))
+    };
+    let (flag, attached) = match text.split_once('=') {
+        Some((flag, value)) if flag.starts_with('-') => (flag, Some(value)),
+        _ if text.starts_with("-v") => ("-v", Some(&text[2..])),
+        _ => (text, None),
+    };
+    let is_mount = attached.is_some() && names::contains(NameGroup::MountFlag, flag);
+    let is_host = attached.is_some() && names::contains(NameGroup::HostFlag, flag);
+    let lower = text.to_ascii_lowercase();
+    let paths: Vec<String> = if is_mount || is_value_of(NameGroup::MountFlag) {
+        mount_sources(attached.filter(|_| is_mount).unwrap_or(text)).map(str::to_string).collect()
+    } else {
+        let is_relative = |it: &&str| !it.starts_with(['/', '~']) && !it.starts_with("..");
+        let takes_all = is_host
+            || is_value_of(NameGroup::HostFlag)
+            || lower.contains("file:")
+            || lower.contains("fileb:");
+        let paths = paths_in(text).into_iter().filter(|it| takes_all || is_relative(it));
+        paths.map(str::to_string).collect()
+    };
+    for path in paths {
+        record_path(walker, &path, state, run);
+    }
+}
+
+/// Returns the files of this machine in `HOST:CONTAINER` or `type=bind,source=HOST,target=CONTAINER`.
+fn mount_sources(text: &str) -> impl Iterator<Item = &str> {
+    let has_keys =
+        text.contains("target=") || text.contains("dst=") || text.contains("destination=");
+    let fields = text.split(',').filter(move |_| has_keys);
+    let sources = fields.filter_map(|it| {
+        let (key, value) = it.split_once('=')?;
+        matches!(key, "source" | "src" | "volume-opt").then_some(value)
+    });
+    sources.chain(text.split(':').next().filter(|_| !has_keys))
 }
 
 fn record_path(walker: &mut Walker<'_>, path: &str, state: &ShellState, run: usize) {

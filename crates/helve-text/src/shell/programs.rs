@@ -124,6 +124,7 @@ pub(super) struct ProgramTraits {
     /// The program needs no rule if it has no arguments and its input is text in the script.
     pub(super) exempt_with_text: bool,
     pub(super) lists_packages: bool,
+    pub(super) runs_packages: bool,
     pub(super) only_reads: bool,
     pub(super) only_reads_alone: bool,
     pub(super) single_dash: bool,
@@ -399,6 +400,7 @@ impl ProgramTraits {
             "exempt" => &mut self.exempt,
             "exempt-alone" => &mut self.exempt_alone,
             "exempt-with-text" => &mut self.exempt_with_text,
+            "runs-packages" => &mut self.runs_packages,
             "lists-packages" => &mut self.lists_packages,
             "only-reads" => &mut self.only_reads,
             "only-reads-alone" => &mut self.only_reads_alone,

@@ -7,7 +7,8 @@ use super::names::{self, NameGroup};
 use super::state::ShellState;
 use super::walk::{StdinSource, Walker};
 use super::{
-    AccessKind, DoubtKind, DynamicKind, DynamicWord, Word, file_patterns, shells, variables,
+    AccessKind, Approval, DoubtKind, DynamicKind, DynamicWord, Run, Word, builtins, file_patterns,
+    shells, variables,
 };
 
 /// Flags of `xargs` whose value is a placeholder for its input.
@@ -80,9 +81,30 @@ pub(super) fn record_inner_command(
     walker.with_parent(call.run, |walker| {
         let runs_in_shell = names::contains(NameGroup::InShellWrapper, name);
         let state = if runs_in_shell { state } else { &mut inner_state };
+        let first = walker.script.runs.len();
         walker.record_command(line, state, call.stdin);
+        // A rule for a runner of packages is a rule for the programs of packages, of which nothing else is known.
+        if let Some(run) = walker.script.runs.get_mut(first)
+            && call.args.spec.traits.runs_packages
+            && run.is_from_package()
+        {
+            run.approval = Approval::Exempt;
+        }
     });
     walker.search = outer;
+}
+
+impl Run {
+    /// Whether a package can have brought the program: it is not one that the table describes as something else.
+    fn is_from_package(&self) -> bool {
+        let is_name = |it: &str| !it.contains('/') && !builtins::is_builtin(it);
+        !self.is_known
+            && !self.is_interpreter
+            && self.risks.is_empty()
+            && self.assignments.is_empty()
+            && self.possible_commands.is_empty()
+            && self.words.first().and_then(Word::literal).is_some_and(is_name)
+    }
 }
 
 /// Adds the paths that `fd -x` passes to a command: in place of `{}`, else at the end.
