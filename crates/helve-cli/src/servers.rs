@@ -119,7 +119,7 @@ fn advice(name: &str, error: &ServerError) -> String {
         ServerError::Unreachable(_) => "; check \"url\" and \"headers\"".into(),
         ServerError::Ended { .. }
         | ServerError::TooLarge { .. }
-        | ServerError::GaveUp { .. }
+        | ServerError::RestartLimitReached { .. }
         | ServerError::ErrorReply { .. }
         | ServerError::InvalidReply
         | ServerError::Changed { .. }

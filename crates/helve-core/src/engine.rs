@@ -332,7 +332,7 @@ impl RunningCall {
     async fn limit_output(&self, output: &mut ToolOutput) {
         for content in &mut output.content {
             if let Content::Text(text) = content
-                && let std::borrow::Cow::Owned(plain) = visible::strip(text)
+                && let std::borrow::Cow::Owned(plain) = visible::strip_invisible(text)
             {
                 *text = plain;
             }

@@ -32,7 +32,7 @@ pub enum ServerError {
     TooLarge { limit: usize },
     /// The server failed so often that it is not started again for a while.
     #[error("it failed {tries} times in a row; last error: {last}")]
-    GaveUp { tries: u32, last: Box<ServerError> },
+    RestartLimitReached { tries: u32, last: Box<ServerError> },
     /// The server answered with a protocol error.
     #[error("it answered with error {code}: {message}")]
     ErrorReply { code: i64, message: String },

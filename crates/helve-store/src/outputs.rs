@@ -20,7 +20,7 @@ use crate::private;
 /// How much is stored, and for how long.
 #[derive(Clone, Copy, Debug)]
 struct OutputLimits {
-    /// Maximum size of one output; a longer one is truncated.
+    /// Maximum size of one output. A longer output is truncated.
     max_output_bytes: usize,
     /// Maximum total size; the oldest outputs are removed first.
     max_total_bytes: u64,
@@ -64,7 +64,7 @@ struct SweepState {
 }
 
 impl OutputFiles {
-    /// Creates no folder until something is saved.
+    /// Creates the value for a data folder. Creates no folder on disk until something is saved.
     pub fn at(folder: PathBuf) -> Self {
         Self::with_limits(&folder, LIMITS)
     }
@@ -104,11 +104,12 @@ impl Outputs for OutputFiles {
     }
 
     fn scratch(&self, session: &str) -> Result<PathBuf, StoreError> {
-        // Short, because programs create sockets here, and socket paths are limited to about a hundred bytes.
+        // The name is short, because programs create sockets in this folder, and socket paths are limited to about a
+        // hundred bytes.
         let name = blake3::hash(session.as_bytes()).to_hex();
         let folder = self.0.scratch.join(&name[..SCRATCH_NAME_LENGTH]);
         private::create_folder(&folder)?;
-        // Using the folder again keeps it from being swept.
+        // A new modification time keeps the folder from being swept while a session uses it.
         File::open(&folder)?.set_modified(SystemTime::now())?;
         folder.canonicalize()
     }
@@ -118,7 +119,7 @@ impl Outputs for OutputFiles {
         session: &'a str,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        // Rejects anything that is not an id, because it could be a path into another folder.
+        // A text that is not an id is rejected, because it could be a path into another folder.
         let is_valid = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let path = self.folder(session).join(format!("{id}.txt"));
         Box::pin(async move {
@@ -139,7 +140,7 @@ impl Outputs for OutputFiles {
     }
 }
 
-/// Maximum number of bytes loaded; a spooled output may be longer.
+/// Maximum number of bytes loaded. An output that a program wrote to its file directly may be longer.
 const MAX_LOADED_BYTES: u64 = 8 << 20;
 
 /// Reads at most the first `MAX_LOADED_BYTES` of a file as text. Replaces invalid UTF-8, since programs may print any bytes.
@@ -156,7 +157,7 @@ fn read_start(file: &File) -> io::Result<String> {
     Ok(text)
 }
 
-/// Truncates a text that is too long, and appends a line that says so.
+/// Truncates a text of more than `max` bytes, and appends a line that says so.
 fn truncate(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
@@ -166,7 +167,7 @@ fn truncate(text: &str, max: usize) -> String {
     format!("{kept}{end}[Only the first {} of {} bytes were kept.]\n", kept.len(), text.len())
 }
 
-/// Returns a file name for a session: its id if that is safe on every file system, otherwise a hash of it.
+/// Returns a file name for a session: its id if the id is safe on every file system, otherwise a hash of the id.
 ///
 /// Upper case is not safe, because some file systems ignore case. Short names are not safe, because some, like `con` and
 /// `nul`, are devices on Windows.
@@ -216,7 +217,7 @@ impl OutputStore {
         sweep::sweep_scratch(&self.scratch, self.limits.max_age);
     }
 
-    /// Records added bytes. Returns whether a sweep is due; if so, claims it for this process.
+    /// Records added bytes. Returns whether a sweep is due. If so, other processes no longer consider it due.
     fn claim_due_sweep(&self, added: u64) -> bool {
         let now = SystemTime::now();
         let mut state = self.sweep_state.lock();
@@ -230,7 +231,7 @@ impl OutputStore {
             return false;
         }
         state.added = 0;
-        sweep::claim(&self.folder);
+        sweep::record_start(&self.folder);
         true
     }
 }

@@ -30,7 +30,7 @@ use tokio::sync::oneshot;
 use queue::{Queue, SlotWrite, WorkerState};
 use worker::StoreWorker;
 
-/// How long another process may lock the database before this one continues in memory.
+/// How long another process may lock the database before this process continues in memory.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long dropping the store waits for queued writes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -38,7 +38,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The store and the journal in `store.db` of a data folder.
 ///
 /// Nothing is created before the first query or write. A problem with the file never fails a call:
-/// the store continues in memory, or with a new file, and [`Store::pending_warning`] reports it.
+/// the store continues in memory, or with a new file, and [`Store::pending_warning`] reports the problem.
 pub struct SqliteStore {
     folder: PathBuf,
     timeout: Duration,
@@ -64,7 +64,7 @@ impl SqliteStore {
         Box::pin(async move {
             let (sender, receiver) = oneshot::channel();
             self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
-                // Fails if the caller no longer waits for the answer.
+                // Sending fails if the caller no longer waits for the answer.
                 sender.send(query(worker)).ok();
             })));
             let ended = |_| Err(StoreError::other("The store's worker thread has ended."));
@@ -156,7 +156,7 @@ impl Store for SqliteStore {
         target: ApprovalTarget<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (target, rule) = (rules::StoredTarget::of(target), rule.clone());
+        let (target, rule) = (rules::OwnedTarget::of(target), rule.clone());
         self.query(move |worker| {
             worker.attempt(|database| rules::remember(database, &target, &rule))
         })
@@ -172,7 +172,7 @@ impl Store for SqliteStore {
             ApprovalTarget::Project(root),
             ApprovalTarget::Session(session),
         ];
-        let targets = targets.map(rules::StoredTarget::of);
+        let targets = targets.map(rules::OwnedTarget::of);
         self.query(move |worker| worker.attempt(|database| rules::remembered(database, &targets)))
     }
 
@@ -265,7 +265,7 @@ fn now() -> i64 {
     i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Converts to SQLite's signed integers; our values do not need the upper half.
+/// Converts to SQLite's signed integers. Values above `i64::MAX` do not occur in practice and are reduced to it.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -24,7 +24,7 @@ pub enum TokenOrigin {
 /// Maximum size of a token file.
 const MAX_TOKEN_FILE_BYTES: u64 = 4096;
 
-/// Returns the token of a data folder. It is created at first use and readable by its owner only.
+/// Returns the token of a data folder. The token is created at first use, in a file that only its owner can read.
 pub fn load_or_create_token(data: &Path) -> io::Result<SavedToken> {
     let path = data.join("token");
     private::create_folder(data)?;
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_token_is_created_once_and_private() {
+    fn the_token_is_created_once_in_a_private_file() {
         let data = tempfile::tempdir().unwrap();
         let data = data.path().join("a/b");
         let first = load_or_create_token(&data).unwrap();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_readable_or_empty_file_is_refused() {
+    fn an_empty_file_or_one_that_others_can_read_is_refused() {
         let data = tempfile::tempdir().unwrap();
         let path = data.path().join("token");
         for (text, mode, expected) in [

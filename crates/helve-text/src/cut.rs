@@ -14,9 +14,9 @@ pub struct Limits {
 pub enum Keep {
     Head,
     Tail,
-    /// Both ends. The middle is removed.
+    /// Both ends of the text. The middle is removed.
     BothEnds,
-    /// Everything, for text that was limited elsewhere.
+    /// The whole text, which was limited elsewhere.
     All,
 }
 
@@ -42,7 +42,7 @@ pub struct CutText<'a> {
     pub removed_bytes: usize,
 }
 
-/// Cuts `text` to within `limits`, or returns `None` if it fits.
+/// Cuts `text` to within `limits`, or returns `None` if `text` is within them.
 ///
 /// Cuts between lines. Only a line that exceeds the byte limit by itself is cut inside, between characters.
 pub fn cut(text: &str, keep: Keep, limits: Limits) -> Option<CutText<'_>> {
@@ -101,7 +101,7 @@ fn tail(text: &str, limits: Limits) -> &str {
     let line = &text.as_bytes()[..start + first];
     let is_too_long =
         line.len() >= limits.bytes && memrchr(b'\n', &line[line.len() - limits.bytes..]).is_none();
-    // The end of an overlong line is kept, unless only its newline is within the window.
+    // The end of an overlong line is kept. If only its newline is within the window, the line is left out.
     if is_too_long && first > 0 { window } else { window.get(first + 1..).unwrap_or_default() }
 }
 

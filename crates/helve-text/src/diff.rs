@@ -21,7 +21,7 @@ pub struct DiffHunk {
 
 /// Up to this many items on both sides together, the shortest difference is computed.
 const MAX_SHORTEST: usize = 2_000;
-/// Up to this many items on both sides together, Myers' algorithm is used. With more, it could take seconds. Larger
+/// Up to this many items on both sides together, Myers' algorithm is used. With more items, it could take seconds. Larger
 /// sequences are aligned at the unchanged items of a short difference, or else at items that occur once on each side.
 const MAX_MYERS: usize = 200_000;
 
@@ -44,7 +44,7 @@ pub fn hunks<T: Hash + Eq>(old: &[T], new: &[T]) -> Vec<DiffHunk> {
     join_exchanges(list.hunks, &old, &new, head)
 }
 
-/// Maps items to numbers that are equal if the items are.
+/// Maps items to numbers. Equal items get equal numbers.
 fn intern<'a, T: Hash + Eq>(items: &'a [T], numbers: &mut HashMap<&'a T, usize>) -> Vec<usize> {
     let number = |item| {
         let next = numbers.len();
@@ -142,7 +142,7 @@ fn join_exchanges(
     joined
 }
 
-/// Whether one of two neighbours only deletes and the other only inserts.
+/// Whether one of two neighbouring hunks only deletes and the other only inserts.
 fn is_exchange(one: &DiffHunk, other: &DiffHunk) -> bool {
     let deletes = |hunk: &DiffHunk| hunk.new.is_empty();
     let inserts = |hunk: &DiffHunk| hunk.old.is_empty();

@@ -26,7 +26,7 @@ pub use self::nearest::{FirstDifference, Mismatch, NearestMatch};
 pub use self::placeholder::find_placeholder;
 use crate::view::{Encoding, LineEnding, View};
 
-/// Replaces `old` with `new`: the only occurrence, or every one if `all` is set.
+/// Replaces `old` with `new`: the only occurrence, or every occurrence if `all` is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edit<'a> {
     pub old: &'a str,
@@ -72,7 +72,7 @@ impl Tolerance {
     }
 }
 
-/// A set of tolerances. Empty for an exact match.
+/// A set of tolerances. The set is empty for an exact match.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tolerances(u8);
 
@@ -116,7 +116,7 @@ impl fmt::Debug for Tolerances {
 /// The result of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedEdit {
-    /// The whole file afterwards.
+    /// The bytes of the whole file after the edit.
     pub bytes: Vec<u8>,
     pub change: EditChange,
 }
@@ -158,17 +158,18 @@ pub enum EditRefusal {
     Ambiguous { lines: Vec<usize>, count: usize, tolerances: Tolerances },
     /// `new` changes only white space, and `old` does not match the file exactly.
     WhiteSpaceOnly { line: usize, tolerances: Tolerances },
-    /// The indentation of a line of `new` cannot be mapped to the file's.
-    Indentation { line: usize, text: String },
+    /// The indentation of a line of `new` cannot be converted to the indentation
+    /// of the file.
+    UnconvertibleIndentation { line: usize, text: String },
     /// `old` is indented differently from the file, but `new` is indented like the file. It is unclear whether the
     /// indentation of `new` is relative to `old` or literal.
     UnclearIndentation { line: usize },
     /// `old` starts after or inside a line's indentation. Later lines of `new` are indented less than that line, or the
-    /// edit would join the next line to it.
+    /// edit would join that line with the next one.
     PartialIndentation { line: usize },
     /// It is unclear how a character of `new` is spelled in the file: plain or typographic, as a tab or as spaces.
     AmbiguousCharacter { line: usize, character: char },
-    /// `old` has one level of escaping too many, and it is unclear whether `new` does too.
+    /// `old` has one level of escaping too many, and it is unclear whether `new` has it too.
     Escapes { line: usize },
     /// Lines of `old` start with line numbers, but only some lines of `new` do.
     LineNumbers { line: usize },
@@ -193,21 +194,21 @@ pub fn apply(
 /// The result of several edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedEdits {
-    /// The whole file after all edits.
+    /// The bytes of the whole file after all edits.
     pub bytes: Vec<u8>,
-    /// One per edit, in the same order.
+    /// The change of each edit, in the order of the edits.
     pub changes: Vec<EditChange>,
 }
 
-/// One edit of a list, and why it was refused.
+/// The index of a refused edit in a list, and why the edit was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedEdit {
-    /// Counted from 0.
+    /// The index of the edit, counted from 0.
     pub index: usize,
     pub refusal: EditRefusal,
 }
 
-/// Applies edits in sequence, each to the result of the one before: all of them or none.
+/// Applies edits in sequence, each to the result of the previous edit. Applies all edits or none.
 pub fn apply_all(
     bytes: &[u8],
     edits: &[Edit<'_>],

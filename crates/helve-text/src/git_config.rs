@@ -6,7 +6,7 @@ use std::str::Chars;
 /// One configuration variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitSetting {
-    /// Full name in lower case, except for the subsection: `filter.LFS.clean`.
+    /// The full name, like `filter.LFS.clean`. It is in lower case, except for the subsection.
     pub key: String,
     pub value: String,
 }
@@ -85,7 +85,7 @@ fn parse_value(rest: &mut Rest<'_>) -> Option<String> {
         Some(_) => return None,
     }
     let mut value = String::new();
-    // Length without trailing blanks.
+    // The length of the value without trailing blanks.
     let mut trimmed_len = 0;
     let mut is_quoted = false;
     loop {

@@ -56,7 +56,7 @@ impl Index<'_> {
             return None;
         }
         let mut found = IndexFolders::default();
-        // Offsets of the entries with a complete name. Only they can start a block that is read independently.
+        // The offsets of the entries with a complete name. Only such an entry can start a block that is read independently.
         let mut block_starts = Vec::new();
         let mut name: Vec<u8> = Vec::new();
         let mut at = HEADER_BYTES;
@@ -65,7 +65,7 @@ impl Index<'_> {
             let flags = self.u16_at(at + STAT_BYTES + self.hash_bytes)?;
             let extended_bytes = if flags & EXTENDED == 0 { 0 } else { 2 };
             let mut start = at + STAT_BYTES + self.hash_bytes + 2 + extended_bytes;
-            // Version 4 omits the prefix that a name shares with the previous one.
+            // Version 4 omits the prefix that a name shares with the previous name.
             let dropped = if version == 4 {
                 let (dropped, length) = varint(self.bytes.get(start..)?)?;
                 start += length;
@@ -155,7 +155,7 @@ impl Index<'_> {
     }
 }
 
-/// Decodes a variable-length number. Returns it with its length in bytes.
+/// Decodes a variable-length number. Returns the number and its length in bytes.
 fn varint(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut value = 0_usize;
     for (at, byte) in bytes.iter().enumerate().take(8) {
@@ -180,7 +180,7 @@ mod tests {
     const HASH: usize = 20;
     const FILE: u32 = 0o100_644;
 
-    /// Mode, number of bytes dropped from the previous name, rest of the name.
+    /// An entry: its mode, the number of bytes dropped from the previous name, and the rest of the name.
     type TestEntry = (u32, u8, &'static str);
 
     fn index(version: u8, entries: &[TestEntry], extensions: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Text processing for Helve: cuts, diffs, edits, patches, encodings and shell analysis. Pure: no async, no I/O.
+//! Text processing for Helve: cuts, diffs, edits, patches, encodings and shell analysis. This crate is pure: it does no I/O and has no async code.
 
 pub mod cut;
 pub mod diff;

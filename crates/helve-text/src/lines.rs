@@ -1,10 +1,10 @@
-//! Lines for display: numbered, clipped, and as a terminal would show them.
+//! Prepares lines for display: numbers them, clips them, and reduces overwritten lines to what a terminal shows.
 
 use std::ops::Range;
 
 mod collapse;
 
-pub use collapse::{LineCollapser, collapse};
+pub use collapse::{LineCollapser, collapse_overwritten};
 
 /// Returns the lines of `text` without their endings, numbered from `first`.
 pub fn numbered(text: &str, first: usize) -> impl Iterator<Item = (usize, &str)> {
@@ -29,7 +29,7 @@ pub struct ClippedLine<'a> {
 
 /// Returns at most `max` characters of `line`, with `found` (a byte range) in the middle.
 ///
-/// A longer `found` is shown from its start. Bounds inside a character move to its start.
+/// If `found` is longer than `max`, its start is shown. A bound inside a character moves to the start of the character.
 pub fn clip_around(line: &str, found: Range<usize>, max: usize) -> ClippedLine<'_> {
     let found_start = line.floor_char_boundary(found.start);
     let found_end = line.floor_char_boundary(found.end).max(found_start);

@@ -2,9 +2,9 @@
 
 use strsim::osa_distance;
 
-/// Names longer than this are compared only for equality and containment.
+/// Maximum length of names that are compared for typos. Longer names are compared only for equality and containment.
 const MAX_LENGTH: usize = 128;
-/// Maximum number of character comparisons per query. A list of 100,000 ordinary names stays below it.
+/// Maximum number of character comparisons per query. A list of 100,000 ordinary names stays below this limit.
 const MAX_COMPARISONS: usize = 50_000_000;
 /// Minimum length of a name that is matched by containment.
 const MIN_CONTAINED: usize = 3;
@@ -18,7 +18,7 @@ pub fn nearest<'a>(
     known: impl IntoIterator<Item = &'a str>,
     max: usize,
 ) -> Vec<&'a str> {
-    // Sorted, so that the budget is always spent on the same names.
+    // The names are sorted, so that the budget is always spent on the same names.
     let mut known: Vec<&str> = known.into_iter().collect();
     known.sort_unstable();
     known.dedup();
@@ -34,14 +34,14 @@ pub fn nearest<'a>(
     found.into_iter().take(max).map(|(_, name)| name).collect()
 }
 
-/// How a known name resembles the wanted one, most similar first.
+/// How a known name resembles the wanted name, most similar first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     SameButCase,
     SameButSeparators,
-    /// Characters inserted, omitted, replaced, or swapped with their neighbour.
+    /// The number of characters that are inserted, omitted, replaced, or swapped with their neighbour.
     Typos(usize),
-    /// The difference in length.
+    /// One name contains the other. The number is the difference in length.
     Contained(usize),
 }
 
@@ -92,7 +92,7 @@ fn typos(wanted: &NormalizedName, known: &NormalizedName, budget: &mut usize) ->
     }
     *budget = budget.checked_sub(wanted.length * known.length)?;
     let typos = osa_distance(&wanted.lower, &known.lower);
-    // Names of one or two characters would have nothing left in common.
+    // If every character differs, the names have nothing in common.
     (typos <= allowed && typos < wanted.length.max(known.length)).then_some(typos)
 }
 

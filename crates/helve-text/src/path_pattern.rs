@@ -18,11 +18,11 @@ pub struct PathPattern<'p> {
 /// Which paths a pattern can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
-    /// Relative and absolute ones.
+    /// Relative and absolute paths.
     All,
     /// Only paths below the root, because the pattern starts with `./` or with the name of the root.
     Inside,
-    /// Absolute ones. The pattern is absolute and does not lead into the root.
+    /// Absolute paths. The pattern is absolute and does not lead into the root.
     Outside,
     /// Any text, by [`wildcard`] only.
     Verbatim,
@@ -38,7 +38,7 @@ pub struct RequiredText<'p> {
 }
 
 impl<'p> PathPattern<'p> {
-    /// Converts a pattern. `root` is the absolute path of the workspace; empty if it is unknown.
+    /// Converts a pattern. `root` is the absolute path of the workspace, or empty if the path is unknown.
     pub fn new(pattern: &'p str, root: &str) -> Self {
         let glob = Cow::Borrowed(pattern);
         if !needs_conversion(pattern) {
@@ -55,7 +55,7 @@ impl<'p> PathPattern<'p> {
         Self { glob: Cow::Owned(converted.glob.into_owned()), scope: converted.scope }
     }
 
-    /// Takes a pattern without conversion. It is matched as by [`wildcard::matches`].
+    /// Uses a pattern as it is, without conversion. The pattern matches the same texts as [`wildcard::matches`] does.
     pub fn verbatim(pattern: &'p str) -> Self {
         Self { glob: Cow::Borrowed(pattern), scope: Scope::Verbatim }
     }
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn other_patterns_mean_what_they_meant() {
+    fn patterns_without_path_syntax_match_as_wildcards() {
         check("*.env", &[".env", "a/.env", "/x/.env"], &[".env.local"]);
         check("src/*", &["src/a", "src/a/b"], &["src", "/w/app/src/a", "a/src/b"]);
         check("*", &["", "a", "/etc/x"], &[]);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute_patterns_reach_into_the_root_only_if_read_widely() {
+    fn absolute_patterns_match_files_below_the_root_only_in_the_wide_reading() {
         let check = |pattern: &str, path: &str, expected: bool| {
             let converted = PathPattern::new(pattern, ROOT);
             assert_eq!(converted.matches_widely(path, ROOT), expected, "{pattern} {path}");
@@ -472,7 +472,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4_000))]
 
         #[test]
-        fn agrees_with_the_reference(
+        fn matching_agrees_with_the_reference(
             pattern in "(a|b|\\*|\\*\\*|\\?|ab\\*|\\*a|\\.)(/(a|b|\\*|\\*\\*|\\?|ab\\*|\\*b|\\.|)){0,4}/?",
             path in "[ab]{1,2}(/[ab]{1,2}){0,4}",
         ) {

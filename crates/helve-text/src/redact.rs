@@ -6,7 +6,7 @@ use aho_corasick::{AhoCorasick, Input, MatchKind as Kind};
 /// The replacement for a secret.
 pub const REDACTED: &[u8] = b"[redacted]";
 
-/// Replaces secrets with [`REDACTED`]. If several start at the same position, the longest is replaced.
+/// Replaces secrets with [`REDACTED`]. If several secrets start at the same position, the longest is replaced.
 ///
 /// The result does not depend on how the stream is split: a possible prefix of a secret is held back.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub fn redact_text(text: &str, secrets: &[impl AsRef<[u8]>]) -> String {
 enum Search {
     /// There are no secrets.
     Nothing,
-    /// SIMD search, for a few secrets on most processors.
+    /// There are few secrets, and the processor supports a SIMD search for them.
     Packed(Searcher),
     Automaton(AhoCorasick),
     /// There are too many secrets to search for, so all output is redacted.
@@ -63,7 +63,7 @@ enum Stream {
 }
 
 impl Redactor {
-    /// Ignores empty secrets.
+    /// Creates a redactor for these secrets. Empty secrets are ignored.
     pub fn new(secrets: &[impl AsRef<[u8]>]) -> Self {
         let secrets: Vec<_> = secrets
             .iter()
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_secret_wins() {
+    fn the_longest_secret_at_a_position_is_replaced() {
         check(&["abc", "abcdef"], &["abcdef abc", "d"], expect!["[redacted] [redacted]d 2"]);
         check(&["cde", "abcdefgh"], &["abcde", "fgh abcde"], expect!["[redacted] ab[redacted] 2"]);
         check(&["aab"], &["aaa", "ab"], expect!["aa[redacted] 1"]);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_prefix_is_held_back() {
+    fn only_a_prefix_of_a_secret_is_held_back() {
         let (mut redactor, mut out) = (Redactor::new(&["hunter22"]), Vec::new());
         redactor.push(b"the hunt", &mut out);
         assert_eq!(out, b"the ");
@@ -309,7 +309,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
         #[test]
-        fn agrees_with_the_reference(secrets in prop::collection::vec("[ab]{0,5}", 0..4), pieces in prop::collection::vec("[abc]{0,6}", 0..8)) {
+        fn redaction_agrees_with_the_reference(secrets in prop::collection::vec("[ab]{0,5}", 0..4), pieces in prop::collection::vec("[abc]{0,6}", 0..8)) {
             let secrets: Vec<_> = secrets.iter().map(String::as_str).collect();
             let redacted_output = redact(&secrets, pieces.iter().map(String::as_str));
             prop_assert_eq!(redacted_output, reference(&secrets, &pieces.concat()));

@@ -19,11 +19,11 @@ pub struct SseEvent {
 /// Why a response cannot be parsed any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SseError {
-    /// More than [`MAX_LINE`] bytes.
+    /// A line has more than [`MAX_LINE`] bytes.
     LineTooLong,
-    /// More than [`MAX_EVENT`] bytes.
+    /// The data of an event has more than [`MAX_EVENT`] bytes.
     EventTooLong,
-    /// More than [`MAX_RESPONSE`] bytes.
+    /// The response has more than [`MAX_RESPONSE`] bytes.
     ResponseTooLong,
 }
 
@@ -31,11 +31,11 @@ pub enum SseError {
 #[derive(Debug, Default)]
 pub struct SseParser {
     line: Vec<u8>,
-    /// The last line ended with a carriage return, so a line feed that follows belongs to it.
+    /// Whether the last line ended with a carriage return, so that a line feed right after it is skipped.
     ended_with_cr: bool,
     is_past_first_line: bool,
     name: String,
-    /// The data lines of the current event, joined by line feeds; `None` before the first one.
+    /// The data lines of the current event, joined by line feeds. `None` before the first data line.
     data: Option<String>,
     received: usize,
 }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_in_any_of_three_ways() {
+    fn lines_may_end_with_lf_crlf_or_cr() {
         let expected = [("a", "1"), ("", "2\n3")];
         check(&[b"event: a\ndata: 1\n\ndata: 2\ndata: 3\n\n"], &expected);
         check(&[b"event: a\r\ndata: 1\r\n\r\ndata: 2\r\ndata: 3\r\n\r\n"], &expected);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold() {
+    fn responses_over_a_limit_are_refused() {
         let long = vec![b'x'; MAX_LINE];
         assert_eq!(parse(&[b"data: ", &long]), Err(SseError::LineTooLong));
         let line = [b"data: ", &long[..MAX_LINE - 6], b"\n"].concat();
@@ -190,7 +190,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_do_not_matter(
+        fn events_do_not_depend_on_the_chunks(
             text in "(data: ?|event: |: |é|🦀|x|\r|\n|\r\n|:){0,40}",
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
         ) {

@@ -1,7 +1,7 @@
 //! A filter that turns the output of a program into what a person would read on a terminal.
 //!
-//! Like [`crate::visible::strip`], but for output that arrives in pieces and rewrites its lines. The result does not
-//! depend on how the stream is split.
+//! The filter works like [`crate::visible::strip_invisible`], but for output that arrives in pieces and rewrites its lines.
+//! The result does not depend on how the stream is split.
 
 mod line;
 mod scan;
@@ -25,7 +25,7 @@ pub struct TerminalFilter {
 
 pub use line::MAX_LINE;
 
-/// Maximum length of a control sequence. Its parameters are a few numbers.
+/// Maximum length of a control sequence. Longer sequences are invalid, because the parameters are only a few numbers.
 const MAX_CONTROL: usize = 128;
 /// Maximum length of a control string, such as a title, a link or clipboard contents.
 const MAX_STRING: usize = 64 * 1024;
@@ -184,7 +184,7 @@ impl TerminalFilter {
         }
     }
 
-    /// Handles a C1 control character, from 0x80 to 0x9f.
+    /// Handles a C1 control character, which is in the range from 0x80 to 0x9f.
     fn introduce(&mut self, control: u8, introducer: Introducer) {
         self.begin(match control {
             0x9b => State::Parameters(introducer),

@@ -10,7 +10,7 @@ pub use escape_sequence::{EscapeSequence, escape_sequence};
 ///
 /// Newlines and tabs are kept. Carriage returns before a newline or at the end are removed. Others become a newline, so
 /// that nothing is overwritten and no two words run together. An unterminated sequence loses only its introducer.
-pub fn strip(text: &str) -> Cow<'_, str> {
+pub fn strip_invisible(text: &str) -> Cow<'_, str> {
     let Some(first) = find_control(text) else { return Cow::Borrowed(text) };
     let mut clean = String::with_capacity(text.len());
     clean.push_str(&text[..first]);

@@ -269,7 +269,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
         #[test]
-        fn agrees_with_the_reference(pattern in "[aé *?]{0,8}", text in "[aéz \n]{0,12}") {
+        fn matching_agrees_with_the_reference(pattern in "[aé *?]{0,8}", text in "[aéz \n]{0,12}") {
             prop_assert_eq!(matches(&pattern, &text), reference(&pattern, &text));
         }
 

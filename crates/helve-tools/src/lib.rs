@@ -33,7 +33,7 @@ pub static DIALECTS: &[DialectTools] = &[DialectTools {
     needs_processes: &["bash", "process"],
 }];
 
-/// The unified diff of two states of a file; `None` stands for a file that does not exist.
+/// Returns the unified diff of two states of a file. `None` stands for a file that does not exist.
 pub fn difference(display_path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
     ops::change::diff::difference(display_path, before, after).text
 }

@@ -1,4 +1,5 @@
-//! `undo`: undoes the changes of a call. It belongs to no dialect: only people use it, through `helve undo` and the library.
+//! `undo`: undoes the changes of a call. The tool belongs to no dialect, because only people use it, through `helve undo`
+//! and the library.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ struct Undo {
     settings: EditSettings,
 }
 
-/// Returns the tool. It can be called but is never offered to a model.
+/// Returns the tool `undo`, which can be called but is never offered to a model.
 pub fn tool(settings: EditSettings) -> Arc<dyn AnyTool> {
     Arc::new(Undo { settings })
 }
@@ -101,18 +102,18 @@ fn error(error: UndoError) -> ToolError {
                 .hint("`helve history` lists what can be undone.")
         }
         UndoError::Overlap { display_path, later } => stale(format!(
-            "{display_path} has been changed since then, in the same lines. Nothing was written. Later changes:\n{}",
+            "{display_path} has been changed since the call, in the same lines. Nothing was written. Later changes:\n{}",
             later.text.trim_end()
         ))
         .hint("Undo the later change first, or edit the file by hand."),
         UndoError::Removed { display_path } => {
-            stale(format!("{display_path} has been removed since then. Nothing was written.")).hint(undo_later)
+            stale(format!("{display_path} has been removed since the call. Nothing was written.")).hint(undo_later)
         }
         UndoError::CreatedAgain { display_path } => {
-            stale(format!("{display_path} has been created again since then. Nothing was written.")).hint(undo_later)
+            stale(format!("{display_path} has been created again since the call. Nothing was written.")).hint(undo_later)
         }
         UndoError::Changed { display_path } => {
-            stale(format!("{display_path} has been changed since then. Nothing was written.")).hint(undo_later)
+            stale(format!("{display_path} has been changed since the call. Nothing was written.")).hint(undo_later)
         }
         UndoError::Interrupted { display_path, diff } => {
             let why = "The call was interrupted, and the file has been changed by others since then.";
@@ -125,7 +126,7 @@ fn error(error: UndoError) -> ToolError {
     }
 }
 
-/// Returns the error for a file in which the changes of the call cannot be separated from those of others.
+/// Returns the error for a file in which the changes of the call cannot be separated from changes by others.
 fn inseparable_changes_error(display_path: &str, why: &str, diff: &UnifiedDiff) -> ToolError {
     let message = format!(
         "{display_path}: {why} Nothing was written. Changes from before the call until now:\n{}",
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn undo_can_be_undone() {
+    fn an_undo_can_be_undone() {
         check(
             r#"
 --- rule edit * allow
@@ -207,7 +208,7 @@ one
     }
 
     #[test]
-    fn later_changes_to_other_lines_stay() {
+    fn undo_keeps_later_changes_to_other_lines() {
         check(
             r#"
 --- rule edit * allow
@@ -289,7 +290,7 @@ uno
                 >> a.txt
                 one
                 !! Stale
-                a.txt has been changed since then, in the same lines. Nothing was written. Later changes:
+                a.txt has been changed since the call, in the same lines. Nothing was written. Later changes:
                 --- a.txt
                 +++ a.txt
                 @@ -1 +1 @@

@@ -149,7 +149,7 @@ fn a_file_that_the_user_may_not_read_is_reported() {
     expect![[r#"
         1
         error: theirs.txt cannot be opened: the system denies access.
-        Ask the user to change its permissions, or continue without it.
+        Ask the user to change the permissions of the file, or continue without the file.
     "#]]
     .assert_eq(&output.transcript());
 }

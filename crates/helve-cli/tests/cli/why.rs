@@ -73,7 +73,7 @@ fn an_invalid_call_is_denied_with_its_error() {
         deny
           The call fails before it needs permission: Invalid arguments for read:
         - filePath: expected a string, found nothing
-        Correct them and call again.
+        Correct the arguments and call again.
     "#]]
     .assert_eq(&output.transcript());
 }

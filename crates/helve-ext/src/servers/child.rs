@@ -227,7 +227,7 @@ impl ProcessHandle {
     pub(super) fn last_stderr(&self) -> Option<String> {
         let bytes = self.stderr.lock().clone();
         let text = String::from_utf8_lossy(&bytes);
-        let text = visible::strip(&text);
+        let text = visible::strip_invisible(&text);
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let last = lines.get(lines.len().saturating_sub(3)..).unwrap_or_default().join(" | ");

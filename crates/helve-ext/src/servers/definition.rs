@@ -87,7 +87,7 @@ fn definition(server: &str, identity: &str, tool: Tool) -> Result<ToolDefinition
 
 /// Puts the server's name first, so that a model does not mistake the description for one of Helve's own.
 fn about(server: &str, description: &str) -> String {
-    let description = visible::strip(description);
+    let description = visible::strip_invisible(description);
     let mut about = format!("[MCP server {}] ", visible::escape_line(server));
     about.extend(description.chars().take(MAX_ABOUT));
     if description.chars().nth(MAX_ABOUT).is_some() {

@@ -202,7 +202,7 @@ impl ManagedServer {
             let will_retry = tries < MAX_TRIES && is_transient(&error);
             let error = match error {
                 error if tries < MAX_TRIES => error,
-                last => ServerError::GaveUp { tries, last: Box::new(last) },
+                last => ServerError::RestartLimitReached { tries, last: Box::new(last) },
             };
             let failure = Failure { error, tries, since: Instant::now(), will_retry };
             self.state.send_replace(RunState::Down(failure));
@@ -263,7 +263,7 @@ fn is_transient(error: &ServerError) -> bool {
         | ServerError::Off
         | ServerError::Untrusted
         | ServerError::Unknown { .. }
-        | ServerError::GaveUp { .. } => false,
+        | ServerError::RestartLimitReached { .. } => false,
         ServerError::Unreachable(_)
         | ServerError::NoAnswer { .. }
         | ServerError::Ended { .. }

@@ -10,21 +10,21 @@ use crate::private;
 /// The modification time of this file is the start of the last sweep.
 const SWEEP_MARKER: &str = ".swept";
 
-/// Whether the last sweep of any process is long enough ago.
+/// Whether no process has started a sweep within the last `interval`.
 pub(super) fn is_due(folder: &Path, interval: Duration) -> bool {
     let last = std::fs::metadata(folder.join(SWEEP_MARKER)).and_then(|mark| mark.modified());
-    // A time in the future was written with a wrong clock.
+    // A time in the future (from a wrong clock) is ignored: the sweep is due.
     !last.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < interval))
 }
 
-/// Records that a sweep begins.
-pub(super) fn claim(folder: &Path) {
+/// Records that a sweep starts now.
+pub(super) fn record_start(folder: &Path) {
     let mark = private::open_for_locking(&folder.join(SWEEP_MARKER));
-    // If this fails, the next sweep merely comes too early.
+    // If the time cannot be recorded, the next sweep merely comes too early.
     mark.and_then(|mark| mark.set_modified(SystemTime::now())).ok();
 }
 
-/// Removes expired outputs, then the oldest ones until the rest is within the limits. The newest one always stays.
+/// Removes expired outputs, then the oldest outputs until the rest is within the limits. The newest output always stays.
 pub(super) fn sweep(folder: &Path, limits: &OutputLimits) {
     let sessions = folders(folder);
     let mut outputs: Vec<SavedOutput> =
@@ -37,22 +37,22 @@ pub(super) fn sweep(folder: &Path, limits: &OutputLimits) {
         let is_old = now.duration_since(output.modified).is_ok_and(|age| age > limits.max_age);
         let is_over_limit = total > limits.max_total_bytes || position >= limits.max_files;
         if position > 0 && (is_old || is_over_limit) {
-            // Another process may have removed it already; a failure is retried by the next sweep.
+            // Another process may have removed the file already. If not, the next sweep tries again.
             std::fs::remove_file(&output.path).ok();
         }
     }
     for session in sessions {
-        // Fails, as intended, if the folder is not empty.
+        // Removing a folder that is not empty fails, as intended.
         std::fs::remove_dir(session).ok();
     }
 }
 
-/// Removes the temporary files of sessions that have not used them for a long time.
+/// Removes the scratch folders of sessions that have not been used for longer than `max_age`.
 pub(super) fn sweep_scratch(scratch: &Path, max_age: Duration) {
     for folder in folders(scratch) {
         let last_used = std::fs::metadata(&folder).and_then(|folder| folder.modified());
         if last_used.is_ok_and(|time| time.elapsed().is_ok_and(|unused| unused > max_age)) {
-            // A failure is retried by the next sweep.
+            // If the folder cannot be removed, the next sweep tries again.
             std::fs::remove_dir_all(folder).ok();
         }
     }
@@ -72,7 +72,7 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
 fn outputs(session: &Path) -> Vec<SavedOutput> {
     let output = |entry: DirEntry| {
         let path = entry.path();
-        // Does not follow links; outputs are never links.
+        // The metadata of a link is that of the link itself. Links are skipped, because outputs are never links.
         let metadata = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
         let is_output = path.extension().is_some_and(|extension| extension == "txt");
         is_output.then_some(())?;

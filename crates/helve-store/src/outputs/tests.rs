@@ -22,7 +22,7 @@ fn save(files: &OutputFiles, session: &str, text: &str) -> io::Result<Saved> {
 }
 
 #[test]
-fn an_output_is_saved_whole_for_its_session() {
+fn an_output_is_saved_completely_in_the_folder_of_its_session() {
     let data = tempfile::tempdir().unwrap();
     let files = OutputFiles::at(data.path().into());
     assert!(!data.path().join("outputs").exists());
@@ -82,7 +82,7 @@ fn outputs_are_private() {
 }
 
 #[test]
-fn session_names_are_safe() {
+fn sessions_get_file_names_that_are_safe() {
     let check = |session: &str, name: Expect| name.assert_eq(&safe_name(session));
     check("3f2a9c00-session_1", expect!["3f2a9c00-session_1"]);
     check("", expect!["=af1349b9f5f9a1a6a0404dea36dcc949"]);
@@ -133,7 +133,7 @@ fn a_long_output_is_truncated_with_a_note() {
     .assert_eq(&text[90..]);
 }
 
-/// Creates outputs with these sizes and ages in days, sweeps, and compares what is left.
+/// Creates outputs with these names, sizes and ages in days, sweeps, and compares the outputs that are left.
 fn check(outputs: &[(&str, usize, u64)], remaining: Expect) {
     let data = tempfile::tempdir().unwrap();
     let folder = data.path().join("outputs");
@@ -167,7 +167,7 @@ fn expired_outputs_and_their_folders_are_removed() {
 }
 
 #[test]
-fn the_oldest_are_removed_when_the_total_is_too_large() {
+fn the_oldest_outputs_are_removed_when_the_total_is_too_large() {
     check(
         &[("a/1.txt", 400, 3), ("a/2.txt", 400, 1), ("b/1.txt", 400, 2), ("b/2.txt", 10, 4)],
         expect!["a/ a/2.txt b/ b/1.txt"],
@@ -193,7 +193,7 @@ fn the_number_of_files_is_limited() {
 }
 
 #[test]
-fn other_files_are_left_alone() {
+fn a_sweep_leaves_other_files_alone() {
     check(
         &[("a/1.txt", 1, 0), ("a/notes.md", 1, 300), ("b/c/3.txt", 1, 300)],
         expect!["a/ a/1.txt a/notes.md b/ b/c"],
@@ -202,7 +202,7 @@ fn other_files_are_left_alone() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_not_followed() {
+fn a_sweep_does_not_follow_links() {
     let data = tempfile::tempdir().unwrap();
     let (folder, elsewhere) = (data.path().join("outputs"), data.path().join("elsewhere"));
     for path in [folder.join("a"), elsewhere.clone()] {

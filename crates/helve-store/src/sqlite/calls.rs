@@ -15,20 +15,20 @@ use super::{signed, unsigned};
 const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Maximum size of stored arguments or metadata, as JSON.
 const MAX_JSON_BYTES: usize = 256 << 10;
-/// Maximum size of each string in larger arguments or metadata.
+/// Maximum size of each string in arguments or metadata that exceed [`MAX_JSON_BYTES`].
 const MAX_JSON_STRING_BYTES: usize = 1 << 10;
 /// Maximum size of a title.
 const MAX_TITLE_BYTES: usize = 1 << 10;
 /// Maximum number of calls in the history.
 const MAX_CALLS: i64 = 10_000;
-/// Maximum number of calls in memory.
+/// Maximum number of calls in the history if the store is in memory.
 const MAX_CALLS_IN_MEMORY: i64 = 200;
 /// Maximum age of a call, in milliseconds.
 const MAX_AGE_MS: i64 = 30 * 24 * 3600 * 1000;
-/// How many calls are removed at a time, so that queries do not have to wait.
+/// How many calls are removed at a time. Queries run between two batches, so they do not wait for the whole cleanup.
 const BATCH_SIZE: i64 = 200;
 
-/// Reduces an event to what is stored about its call; `None` if nothing is.
+/// Reduces an event to the fields that are stored about its call. Returns `None` if nothing is stored.
 pub(crate) fn reduce(event: &Event) -> Option<Event> {
     let kind = match &event.kind {
         EventKind::Started { .. } | EventKind::Running { .. } => event.kind.clone(),
@@ -71,7 +71,7 @@ pub(crate) fn write(
         CallStatus::Pending | CallStatus::Running => Some(owner),
         CallStatus::Completed | CallStatus::Error => None,
     };
-    // Inserts the row again if it was removed.
+    // The statement also works if the row was removed in the meantime: it inserts the row again.
     let mut statement = connection.prepare_cached(
         "INSERT OR REPLACE INTO calls (number, owner, created, started, ended, id, session, parent,
              tool, status, title, input, metadata, error, output)
@@ -103,11 +103,11 @@ pub(crate) fn newest(
     max: usize,
 ) -> rusqlite::Result<Vec<CallState>> {
     let mut calls = read_calls(&database.main, session, max)?;
-    // After a switch to memory, earlier calls are in the fallback file.
+    // After a switch to memory, earlier calls are in the read-only file.
     let Some(fallback) = database.fallback(Table::Calls) else { return Ok(calls) };
     calls.extend(read_calls(fallback, session, max).unwrap_or_default());
     let mut seen = HashSet::new();
-    // A call that began before the switch to memory is in both databases; the one in memory is newer.
+    // A call that began before the switch to memory is in both databases. Its row in memory is newer, and is kept.
     calls.retain(|call| seen.insert((call.session.clone(), call.id.clone(), call.created)));
     calls.sort_by_key(|call| std::cmp::Reverse(call.created));
     calls.truncate(max);
@@ -119,18 +119,18 @@ fn read_calls(
     session: Option<&str>,
     max: usize,
 ) -> rusqlite::Result<Vec<CallState>> {
-    const OF_ALL_SESSIONS: &str =
+    const ALL_SESSIONS_SQL: &str =
         "SELECT id, session, parent, tool, status, title, input, metadata, error,
              output, created, started, ended FROM calls
          ORDER BY number DESC LIMIT ?1";
-    const OF_ONE_SESSION: &str =
+    const ONE_SESSION_SQL: &str =
         "SELECT id, session, parent, tool, status, title, input, metadata, error,
              output, created, started, ended FROM calls
          WHERE session = ?2 ORDER BY number DESC LIMIT ?1";
     let mut statement = connection.prepare_cached(if session.is_some() {
-        OF_ONE_SESSION
+        ONE_SESSION_SQL
     } else {
-        OF_ALL_SESSIONS
+        ALL_SESSIONS_SQL
     })?;
     let max = i64::try_from(max).unwrap_or(i64::MAX);
     let mut rows = match session {
@@ -217,7 +217,7 @@ pub(crate) fn prune(database: &Database) -> rusqlite::Result<PruneResult> {
     })
 }
 
-/// Converts a value to JSON. If it is too large, its strings are truncated.
+/// Converts a value to JSON. If the JSON is too large, strings are truncated; if that is not enough, only the size is kept.
 fn limited_json(value: &Value) -> String {
     let text = value.to_string();
     if text.len() <= MAX_JSON_BYTES {
@@ -242,7 +242,7 @@ fn truncate_strings(value: &mut Value) {
     }
 }
 
-/// Truncates a text and appends how much is missing.
+/// Truncates a text of more than `max` bytes, and appends the number of bytes that are missing.
 fn truncate(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

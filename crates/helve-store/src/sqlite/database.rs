@@ -15,7 +15,8 @@ pub(crate) struct Database {
     pub(crate) location: Location,
     /// The id of this process, to which running calls belong.
     pub(crate) owner: String,
-    /// Queried for what `main` does not have. Errors count as "not found".
+    /// The read-only file, if `main` is in memory. Rows that `main` does not have are read from this file. A read error
+    /// counts as "not found".
     fallback: Option<Fallback>,
 }
 
@@ -31,7 +32,7 @@ struct Fallback {
 }
 
 const STATEMENT_CACHE_SIZE: usize = 64;
-/// A write-ahead log up to this size is left to the next process.
+/// A write-ahead log up to this size is not checkpointed on exit; the next process reads it.
 const MAX_LEFTOVER_LOG_BYTES: u64 = 256 << 10;
 /// The write-ahead log is truncated to this size.
 const MAX_LOG_BYTES: i64 = 16 << 20;
@@ -46,7 +47,7 @@ impl Database {
         let mut main = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         main.busy_timeout(timeout)?;
         schema::check(schema::version(&main)?)?;
-        // If the file system does not support it, SQLite keeps its rollback journal, which works too.
+        // If the file system does not support a write-ahead log, SQLite keeps its rollback journal, which works too.
         main.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         main.pragma_update(None, "synchronous", "NORMAL")?;
         main.pragma_update_and_check(None, "journal_size_limit", MAX_LOG_BYTES, |_| Ok(()))?;
@@ -77,7 +78,8 @@ impl Database {
         Ok(Self { fallback, ..Self::memory()? })
     }
 
-    /// Whether the path now leads to another file. SQLite would keep writing to the old one.
+    /// Whether the path now leads to another file. If so, the database must be opened again, because SQLite would keep
+    /// writing to the old file.
     pub(crate) fn was_replaced(&self, data: &Path) -> bool {
         match self.location {
             Location::File(identity) => {
@@ -93,12 +95,12 @@ impl Database {
         let log = std::fs::metadata(open::log_in(data)).map_or(0, |log| log.len());
         if log <= MAX_LEFTOVER_LOG_BYTES {
             let no_checkpoint = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-            // If this fails, closing only takes longer.
+            // If the setting cannot be changed, closing only takes longer.
             self.main.set_db_config(no_checkpoint, true).ok();
         }
     }
 
-    /// Runs work that can be postponed: it fails at once if another process is writing.
+    /// Runs work that can be postponed. The work fails at once, without waiting, if another process is writing.
     pub(crate) fn without_busy_wait<T>(
         &self,
         timeout: Duration,
@@ -119,7 +121,7 @@ impl Database {
 
 impl Fallback {
     fn new(connection: Connection) -> Option<Self> {
-        // The fallback is optional, so never wait for it.
+        // The fallback is optional, so no query waits for a lock on it.
         connection.busy_timeout(Duration::ZERO).ok()?;
         let is_known = |table: &Table| table.matches(&connection).unwrap_or(false);
         let tables: Vec<_> = TABLES.into_iter().filter(is_known).collect();
@@ -135,12 +137,12 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(main)
 }
 
-/// Identifies a file, whatever its name.
+/// Identifies a file independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileIdentity(u64, u64);
 
 impl FileIdentity {
-    /// Does not open the file, because closing it again would release SQLite's locks on it.
+    /// Identifies the file at a path. Does not open the file, because closing it again would release SQLite's locks on it.
     #[cfg(unix)]
     pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
         use std::os::unix::fs::MetadataExt;

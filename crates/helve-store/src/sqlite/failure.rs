@@ -9,20 +9,20 @@ use rusqlite::ffi;
 /// A problem with the database file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseProblem {
-    /// Not a database, or a corrupt one.
+    /// The file is not a database, or it is corrupt.
     Damaged,
-    /// Replaced or rebuilt by another process since it was opened.
+    /// Another process replaced or rebuilt the file after we opened it.
     Changed,
-    /// Locked by another process for longer than the timeout.
+    /// Another process locked the file for longer than the timeout.
     Locked,
-    /// Cannot be created, opened or written: permissions, a full disk or a failing one.
+    /// The file cannot be created, opened or written: missing permissions, or a disk that is full or failing.
     Unwritable,
-    /// Written by a newer version.
+    /// Written by a newer version of Helve, in a store format that this version does not know.
     Newer { found: i64, known: i64 },
 }
 
 impl DatabaseProblem {
-    /// Classifies an error; `None` if it does not concern the file.
+    /// Classifies an error. Returns `None` if the error does not concern the file.
     pub(crate) fn of(error: &rusqlite::Error) -> Option<Self> {
         let (rusqlite::Error::SqliteFailure(failure, _)
         | rusqlite::Error::SqlInputError { error: failure, .. }) = error
@@ -42,7 +42,7 @@ impl DatabaseProblem {
             | ErrorCode::PermissionDenied
             | ErrorCode::FileLockingProtocolFailed
             | ErrorCode::NoLargeFileSupport => Some(DatabaseProblem::Unwritable),
-            // Our statements are correct, so the tables must be wrong.
+            // Our statements are valid, so another process must have changed the tables.
             ErrorCode::Unknown | ErrorCode::SchemaChanged | ErrorCode::InternalMalfunction => {
                 Some(DatabaseProblem::Changed)
             }
@@ -59,7 +59,7 @@ pub(crate) struct DatabaseFailure {
 }
 
 impl DatabaseFailure {
-    /// Classifies an error; `None` if it does not concern the file.
+    /// Classifies an error. Returns `None` if the error does not concern the file.
     pub(crate) fn of(error: &rusqlite::Error) -> Option<Self> {
         Some(Self { problem: DatabaseProblem::of(error)?, why: message(error) })
     }
@@ -72,7 +72,8 @@ impl From<io::Error> for DatabaseFailure {
 }
 
 impl From<rusqlite::Error> for DatabaseFailure {
-    /// Converts an error while opening a file: nobody else changes the file then, so an unexpected error means damage.
+    /// Converts an error that occurred while opening a file. No other process changes the file during opening, so an
+    /// unexpected error means damage.
     fn from(error: rusqlite::Error) -> Self {
         let problem = match DatabaseProblem::of(&error) {
             None | Some(DatabaseProblem::Changed) => DatabaseProblem::Damaged,
@@ -82,14 +83,14 @@ impl From<rusqlite::Error> for DatabaseFailure {
     }
 }
 
-/// Returns the warning for continuing in memory.
+/// Returns the warning that the store is kept in memory from now on.
 pub(crate) fn in_memory_warning(path: &Path, failure: &DatabaseFailure) -> String {
     let path = path.display();
     let why = failure.why.trim_end_matches('.');
     let (what, remedy) = match failure.problem {
         DatabaseProblem::Newer { found, known } => (
             format!(
-                "was written by a newer Helve (version {found}; this one supports {known}) and is read-only"
+                "was written by a newer Helve (store format {found}; this one supports up to {known}) and is read-only"
             ),
             "update Helve to write to it again",
         ),
@@ -110,7 +111,7 @@ pub(crate) fn in_memory_warning(path: &Path, failure: &DatabaseFailure) -> Strin
     )
 }
 
-/// Returns the warning for a file that was moved aside.
+/// Returns the warning that a damaged file was moved to another name.
 pub(crate) fn moved_aside_warning(path: &Path, aside: &Path, why: &str) -> String {
     let (path, aside) = (path.display(), aside.display());
     let why = why.trim_end_matches('.');
@@ -119,7 +120,7 @@ pub(crate) fn moved_aside_warning(path: &Path, aside: &Path, why: &str) -> Strin
     )
 }
 
-/// Converts an error for the caller.
+/// Converts the error of a query to the form that callers of the store get.
 pub(crate) fn query_error(error: &rusqlite::Error) -> io::Error {
     io::Error::other(format!("The store query failed: {}.", message(error)))
 }

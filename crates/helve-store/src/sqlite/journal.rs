@@ -66,7 +66,7 @@ impl Journal for SqliteStore {
         let folder = folder_in(&self.folder);
         self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
             worker.incomplete_entries.take(id);
-            // A failure is harmless: the entry still describes the files correctly, because nothing was committed.
+            // If the entry cannot be removed, it is harmless: nothing was committed, so it still describes the files correctly.
             worker.attempt(|database| entries::discard(database, &folder, id)).ok();
         })));
     }
@@ -104,11 +104,12 @@ fn begin(
     Ok(id)
 }
 
-/// Entries that are not completed yet. They are kept because the database may be replaced before they are completed.
+/// Entries that are not completed yet. If the database is replaced before an entry is completed, the copy here is
+/// written to the new database.
 #[derive(Default)]
 pub(super) struct IncompleteEntries(VecDeque<(EntryId, JournalEntry)>);
 
-/// Maximum number of incomplete entries; the oldest are dropped.
+/// Maximum number of incomplete entries. The oldest entries beyond it are dropped.
 const MAX_INCOMPLETE_ENTRIES: usize = 32;
 
 impl IncompleteEntries {

@@ -9,7 +9,7 @@ use super::failure::{self, DatabaseFailure, DatabaseProblem};
 use super::process_lock::{self, OpenLock, ProcessLock};
 use crate::private;
 
-/// A usable database, and a warning for the user.
+/// A usable database, and a warning for the user if a problem occurred.
 pub(crate) struct OpenedDatabase {
     pub(crate) database: Database,
     pub(crate) warning: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) fn log_in(data: &Path) -> PathBuf {
     with_suffix(&file_in(data), "-wal")
 }
 
-/// Opens the database file, or an in-memory database if that fails.
+/// Opens the database file. If the file cannot be used, opens an in-memory database.
 ///
 /// `lock` is created if it is `None`. `damaged` is a file already known to be damaged, with the reason.
 pub(crate) fn open(
@@ -58,7 +58,7 @@ fn open_on_disk(
     private::create_folder(data)?;
     private::create_folder(&process_lock::run_folder(data))?;
     let Some(_opening) = OpenLock::acquire(data, timeout)? else {
-        let why = "another process has been opening it for too long".to_owned();
+        let why = "another process has been opening the store for too long".to_owned();
         return Err(DatabaseFailure { problem: DatabaseProblem::Locked, why });
     };
     let path = file_in(data);
@@ -97,9 +97,9 @@ fn open_file(
 /// Makes sure that there is a private file to open.
 fn prepare(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path) {
-        // Not opened here: closing it again would release SQLite's locks on it.
+        // The file is not opened here, because closing it again would release SQLite's locks on it.
         Ok(found) if found.is_file() => private::restrict(path),
-        Ok(_) => Err(io::Error::other("it is not a file")),
+        Ok(_) => Err(io::Error::other("the path is not a file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => private::create(path).map(drop),
         Err(error) => Err(error),
     }
@@ -114,7 +114,7 @@ fn move_aside(path: &Path) -> io::Result<PathBuf> {
     let is_free = |at: &u64| !with_suffix(path, &format!(".corrupt-{at}")).exists();
     let at = (now..).find(is_free).unwrap_or(now);
     let aside = with_suffix(path, &format!(".corrupt-{at}"));
-    // The database comes last: a new database must not find the old log.
+    // The logs are renamed before the database, so that a new database never finds an old log.
     for part in ["-wal", "-shm", ""] {
         match std::fs::rename(with_suffix(path, part), with_suffix(&aside, part)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -141,7 +141,7 @@ fn remove_oldest_damaged(path: &Path) {
     times.reverse();
     for at in times.into_iter().skip(MAX_DAMAGED_FILES) {
         for log in ["", "-wal", "-shm"] {
-            // A failure is retried next time.
+            // If the file cannot be removed, the next call tries again.
             std::fs::remove_file(with_suffix(path, &format!(".corrupt-{at}{log}"))).ok();
         }
     }

@@ -1,4 +1,4 @@
-//! Pending writes: calls that have not ended or whose end is not written yet, and slots that were set.
+//! Pending writes: calls that still run, calls whose end is not written yet, and slots that were set.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use super::{calls, slots};
 #[derive(Default)]
 pub(crate) struct PendingWrites {
     live: HashMap<Key, LiveCall>,
-    /// By session and key; only the last value is written.
+    /// Values to write, by session and key. A later value replaces an earlier one, so only the last value is written.
     slots: HashMap<(String, String), String>,
     /// Number of calls that began so far.
     started: u64,
-    /// Number of calls that began while too many were running.
+    /// Number of calls that are not written, because they began while too many calls were running.
     pub(crate) untracked: u64,
 }
 
@@ -33,17 +33,18 @@ struct LiveCall {
     urgency: WriteUrgency,
 }
 
-/// How soon a call must be written.
+/// How soon a change of a call must be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WriteUrgency {
+    /// The call has not changed since it was written.
     None,
     /// Before the next read.
     Lazy,
-    /// With the next batch, because it must survive a crash.
-    Prompt,
+    /// With the current batch, because the change must survive a crash.
+    Immediate,
 }
 
-/// Maximum number of running calls that are tracked.
+/// Maximum number of calls tracked at a time. Further calls are not written.
 const MAX_LIVE_CALLS: usize = 4096;
 
 impl PendingWrites {
@@ -59,9 +60,9 @@ impl PendingWrites {
             self.live.insert(key, LiveCall { state, number, row: None, urgency });
         } else if let Some(live) = self.live.get_mut(&key) {
             live.state.fold(event);
-            let is_prompt =
+            let is_immediate =
                 matches!(event.kind, EventKind::Running { .. } | EventKind::Finished(_));
-            let urgency = if is_prompt { WriteUrgency::Prompt } else { WriteUrgency::Lazy };
+            let urgency = if is_immediate { WriteUrgency::Immediate } else { WriteUrgency::Lazy };
             live.urgency = live.urgency.max(urgency);
         }
     }
@@ -74,8 +75,8 @@ impl PendingWrites {
         !self.slots.is_empty()
     }
 
-    /// Whether there are slots, or calls of at least this urgency.
-    pub(crate) fn has(&self, min_urgency: WriteUrgency) -> bool {
+    /// Whether there are slots to write, or calls of at least this urgency.
+    pub(crate) fn has_writes_of(&self, min_urgency: WriteUrgency) -> bool {
         self.has_slots() || self.live.values().any(|live| live.urgency >= min_urgency)
     }
 
@@ -105,7 +106,7 @@ impl PendingWrites {
         Ok(WrittenRows { location: database.location, rows })
     }
 
-    /// Records what was written. Ended calls are no longer tracked.
+    /// Records that these rows and all slots were written. Ended calls are no longer tracked.
     pub(crate) fn mark_written(&mut self, written: WrittenRows) {
         self.slots.clear();
         for (key, row) in written.rows {
@@ -122,7 +123,7 @@ impl PendingWrites {
         }
     }
 
-    /// Discards what could not be written anywhere.
+    /// Discards the slots and the ended calls, because they could not be written anywhere.
     pub(crate) fn discard(&mut self) {
         self.slots.clear();
         self.live.retain(|_, live| match live.state.status {

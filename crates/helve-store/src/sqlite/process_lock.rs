@@ -27,7 +27,8 @@ pub(crate) struct ProcessLock {
 }
 
 impl ProcessLock {
-    /// Creates the lock. Call it while [`OpenLock`] is held: until the new file is locked, its process seems dead.
+    /// Creates the lock. Call this function while [`OpenLock`] is held: until the new file is locked, other processes would
+    /// consider this process dead.
     pub(crate) fn new(data: &Path) -> io::Result<Self> {
         let id = Uuid::new_v4().simple().to_string();
         let path = run_folder(data).join(format!("{id}.lock"));
@@ -36,7 +37,7 @@ impl ProcessLock {
         Ok(Self { id, path, _lock: lock })
     }
 
-    /// Whether other processes can still find the lock file; the folder may have been emptied.
+    /// Whether the lock file still exists. If somebody removed it, other processes consider this process dead.
     pub(crate) fn exists(&self) -> bool {
         self.path.exists()
     }
@@ -58,7 +59,7 @@ pub(crate) struct OpenLock {
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 impl OpenLock {
-    /// Takes the lock; `None` if another process holds it until the timeout.
+    /// Takes the lock. Returns `None` if another process holds the lock until the timeout.
     pub(crate) fn acquire(data: &Path, timeout: Duration) -> io::Result<Option<Self>> {
         let file = private::open_for_locking(&run_folder(data).join("opening"))?;
         let deadline = Instant::now() + timeout;
@@ -90,7 +91,7 @@ pub(crate) fn mark_interrupted(connection: &Connection, data: &Path) -> rusqlite
     Ok(())
 }
 
-/// Returns the ids of living processes, whose locks are held. Removes the lock files of dead ones.
+/// Returns the ids of living processes, whose locks are held. Removes the lock files of dead processes.
 fn living_processes(data: &Path) -> HashSet<String> {
     let mut living = HashSet::new();
     let Ok(entries) = std::fs::read_dir(run_folder(data)) else { return living };
@@ -100,7 +101,7 @@ fn living_processes(data: &Path) -> HashSet<String> {
             continue;
         }
         if is_dead(&path) {
-            // A failure is retried next time.
+            // If the file cannot be removed, the next process that opens the store tries again.
             std::fs::remove_file(&path).ok();
         } else {
             living.insert(id.to_owned());
@@ -109,7 +110,7 @@ fn living_processes(data: &Path) -> HashSet<String> {
     living
 }
 
-/// Whether the process of a lock file is dead. In doubt it counts as alive.
+/// Whether the process of a lock file is dead. If the file cannot be opened, the process counts as alive.
 fn is_dead(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }

@@ -23,12 +23,12 @@ pub(crate) struct SlotWrite {
 
 /// How long writes are collected before they are written together.
 const BATCH_TIME: Duration = Duration::from_millis(10);
-/// Maximum number of bytes that may wait.
+/// Maximum size of the queue in bytes. Writes beyond it are dropped.
 const MAX_QUEUE_BYTES: usize = 32 << 20;
 /// Above this number of waiting bytes, progress of running calls is dropped, because the end of a call replaces its
 /// progress anyway.
 const MAX_PROGRESS_BYTES: usize = MAX_QUEUE_BYTES / 2;
-/// Above this size a batch is written at once.
+/// Size in bytes above which a batch is written without waiting for more writes.
 const FULL_BATCH_BYTES: usize = 1 << 20;
 /// Estimated size of an item besides its text.
 const ITEM_BYTES: usize = 256;
@@ -47,9 +47,9 @@ struct QueueState {
     /// Estimated size of the items in bytes.
     weight: usize,
     /// Whether a caller waits for an answer.
-    urgent: bool,
+    has_query: bool,
     /// Whether the thread sleeps without a timeout, so that a write must wake it.
-    asleep: bool,
+    is_asleep: bool,
     dropped: DroppedEvents,
 }
 
@@ -58,14 +58,15 @@ enum QueueStage {
     /// The thread was not started yet.
     #[default]
     New,
+    /// The thread processes items.
     Open,
-    /// The store was dropped; the remaining items are still processed.
+    /// The store was dropped. The remaining items are still processed.
     Closing,
     /// The thread has ended.
     Ended,
 }
 
-/// Number of writes dropped because the queue was full.
+/// Number of writes dropped because the queue was full or the thread had ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DroppedEvents {
     pub(crate) progress: u64,
@@ -124,21 +125,21 @@ impl Queue {
         }
         state.items.push(item);
         state.weight += weight;
-        if std::mem::take(&mut state.asleep) || state.weight > FULL_BATCH_BYTES {
+        if std::mem::take(&mut state.is_asleep) || state.weight > FULL_BATCH_BYTES {
             self.wake.notify_one();
         }
         state.claim_thread_start()
     }
 
-    /// Queues a query. It is dropped unanswered if the thread has ended.
+    /// Queues a query. If the thread has ended, the query is dropped without an answer.
     pub(crate) fn query(&self, query: Box<dyn FnOnce(&mut StoreWorker) + Send>) -> WorkerState {
         let mut state = self.state.lock();
         if state.stage == QueueStage::Ended {
             return WorkerState::Started;
         }
         state.items.push(QueueItem::Query(query));
-        state.urgent = true;
-        state.asleep = false;
+        state.has_query = true;
+        state.is_asleep = false;
         self.wake.notify_one();
         state.claim_thread_start()
     }
@@ -153,17 +154,18 @@ impl Queue {
                 (QueueStage::New | QueueStage::Open, IdleWork::Pending) => return Some(Vec::new()),
                 (QueueStage::New | QueueStage::Open, IdleWork::None) => {}
             }
-            state.asleep = true;
+            state.is_asleep = true;
             self.wake.wait(&mut state);
-            state.asleep = false;
+            state.is_asleep = false;
         }
         let deadline = Instant::now() + BATCH_TIME;
-        while !state.urgent && state.stage == QueueStage::Open && state.weight < FULL_BATCH_BYTES {
+        while !state.has_query && state.stage == QueueStage::Open && state.weight < FULL_BATCH_BYTES
+        {
             if self.wake.wait_until(&mut state, deadline).timed_out() {
                 break;
             }
         }
-        state.urgent = false;
+        state.has_query = false;
         state.weight = 0;
         Some(std::mem::take(&mut state.items))
     }
@@ -172,7 +174,7 @@ impl Queue {
         self.state.lock().dropped
     }
 
-    /// Lets the thread finish the queue, up to a timeout.
+    /// Closes the queue, and waits until the thread has processed it or the timeout is over.
     pub(crate) fn close(&self, timeout: Duration) {
         let mut state = self.state.lock();
         if state.stage != QueueStage::Open {

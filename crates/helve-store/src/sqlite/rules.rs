@@ -8,26 +8,26 @@ use super::database::Database;
 use super::now;
 use super::schema::Table;
 
-/// Maximum number of approvals returned for one session, project or user; the newest are used.
+/// Maximum number of approvals returned for one session, for one project, or for everywhere. The newest are returned.
 const MAX_RULES: i64 = 10_000;
-/// How long approvals of a session are kept, in milliseconds; a session has no definite end.
+/// How long the approvals of a session are kept, in milliseconds. They expire because a session has no definite end.
 const SESSION_MAX_AGE_MS: i64 = 180 * 24 * 3600 * 1000;
 
 /// An owned form of [`ApprovalTarget`], which can be sent to another thread.
-pub(crate) struct StoredTarget {
+pub(crate) struct OwnedTarget {
     scope: Scope,
-    /// The session id or project root; empty for everywhere. The column `holder` of the table.
-    name: Vec<u8>,
+    /// The session id or the project root; empty for everywhere. Stored in the column of this name.
+    holder: Vec<u8>,
 }
 
-impl StoredTarget {
+impl OwnedTarget {
     pub(crate) fn of(target: ApprovalTarget<'_>) -> Self {
         match target {
-            ApprovalTarget::Session(id) => Self { scope: Scope::Session, name: id.into() },
+            ApprovalTarget::Session(id) => Self { scope: Scope::Session, holder: id.into() },
             ApprovalTarget::Project(root) => {
-                Self { scope: Scope::Project, name: root.as_os_str().as_encoded_bytes().into() }
+                Self { scope: Scope::Project, holder: root.as_os_str().as_encoded_bytes().into() }
             }
-            ApprovalTarget::Everywhere => Self { scope: Scope::Everywhere, name: Vec::new() },
+            ApprovalTarget::Everywhere => Self { scope: Scope::Everywhere, holder: Vec::new() },
         }
     }
 }
@@ -35,7 +35,7 @@ impl StoredTarget {
 /// Stores a rule. A rule that exists already moves to the end, where it takes precedence.
 pub(crate) fn remember(
     database: &Database,
-    target: &StoredTarget,
+    target: &OwnedTarget,
     rule: &Rule,
 ) -> rusqlite::Result<()> {
     let mut statement = database.main.prepare_cached(
@@ -47,14 +47,15 @@ pub(crate) fn remember(
     let action = action_name(rule.action);
     let permission = &rule.permission;
     statement
-        .execute(params![scope, target.name, permission, kind, pattern, action, now()])
+        .execute(params![scope, target.holder, permission, kind, pattern, action, now()])
         .map(drop)
 }
 
-/// Returns the rules, oldest first. Those of the fallback file count as older.
+/// Returns the rules, oldest first. If the main database is in memory, the rules of the read-only file come first,
+/// because they are older.
 pub(crate) fn remembered(
     database: &Database,
-    targets: &[StoredTarget],
+    targets: &[OwnedTarget],
 ) -> rusqlite::Result<Vec<Rule>> {
     let fallback = database.fallback(Table::Rules);
     let mut rules =
@@ -63,16 +64,16 @@ pub(crate) fn remembered(
     Ok(rules)
 }
 
-fn read_rules(connection: &Connection, targets: &[StoredTarget]) -> rusqlite::Result<Vec<Rule>> {
+fn read_rules(connection: &Connection, targets: &[OwnedTarget]) -> rusqlite::Result<Vec<Rule>> {
     let mut statement = connection.prepare_cached(
         "SELECT permission, kind, pattern, action, number FROM rules
          WHERE scope = ?1 AND holder = ?2 ORDER BY number DESC LIMIT ?3",
     )?;
     let mut rules: Vec<(i64, Rule)> = Vec::new();
-    for StoredTarget { scope, name } in targets {
-        let mut rows = statement.query(params![scope_name(*scope), name, MAX_RULES])?;
+    for OwnedTarget { scope, holder } in targets {
+        let mut rows = statement.query(params![scope_name(*scope), holder, MAX_RULES])?;
         while let Some(row) = rows.next()? {
-            // An unreadable rule is skipped: the person is asked again.
+            // An unreadable rule is skipped, so the person is asked again.
             rules.extend(decode(row, *scope).ok().flatten());
         }
     }

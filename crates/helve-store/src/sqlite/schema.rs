@@ -14,7 +14,7 @@ use super::failure::{DatabaseFailure, DatabaseProblem};
 /// - `journal_files.meant`: hash of the content that the commit intends to write; empty for a removal.
 /// - `journal_files.mode`, `left_mode`: permissions before and after the commit.
 /// - `journal_images.length`, `kept`: size of the content, and its size as stored.
-/// - `journal_images.form`: how it is compressed, `raw` or `lz4`.
+/// - `journal_images.form`: how the content is compressed, `raw` or `lz4`.
 /// - `journal_images.seal`: checksum over the other columns and the stored bytes.
 /// - `journal_images.bytes`: the stored bytes; null if they are in a file.
 ///
@@ -200,7 +200,8 @@ impl Table {
         }
     }
 
-    /// Whether a database has this table in exactly the known form; an additional column could change the meaning of a row.
+    /// Whether a database has this table in exactly the known form. A table with an additional column is rejected, because that column could change
+    /// the meaning of a row.
     pub(crate) fn matches(self, connection: &Connection) -> rusqlite::Result<bool> {
         let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
         let names = statement.query_map([self.name()], |row| row.get::<_, String>(0))?;
@@ -217,11 +218,11 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Checks that a version is supported. Older versions can be migrated.
+/// Returns an error if a version is negative or newer than this program supports. Older versions can be migrated.
 pub(crate) fn check(found: i64) -> Result<(), DatabaseFailure> {
     let known = current_version();
     let (problem, why) = match found {
-        ..0 => (DatabaseProblem::Damaged, format!("its version is {found}")),
+        ..0 => (DatabaseProblem::Damaged, format!("its store format is {found}")),
         _ if found > known => (DatabaseProblem::Newer { found, known }, String::new()),
         _ => return Ok(()),
     };

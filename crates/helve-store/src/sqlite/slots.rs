@@ -1,5 +1,5 @@
-//! Slots: values that sessions remember, with optimistic concurrency. A write names the version that it replaces, and fails
-//! if the slot has another version.
+//! Slots: values that sessions remember. A write with [`put`] names the version that it replaces, and fails if the slot
+//! has another version.
 
 use std::io;
 
@@ -12,14 +12,14 @@ use super::{now, signed, unsigned};
 
 /// Maximum size of a slot's value, as JSON.
 const MAX_VALUE_BYTES: usize = 16 << 20;
-/// Maximum nesting depth of a value; the parser accepts no more than 127.
+/// Maximum nesting depth of a value. `serde_json` parses at most 127 levels, so a deeper value could not be read back.
 const MAX_DEPTH: usize = 120;
-/// Maximum number of slots. A session has one for each file that it was shown.
+/// Maximum number of slots. A session has one slot for each file that was shown to it.
 const MAX_SLOTS: i64 = 50_000;
-/// Maximum time since the last change of a slot, in milliseconds.
+/// How long a slot is kept after its last change, in milliseconds.
 const MAX_AGE_MS: i64 = 180 * 24 * 3600 * 1000;
 
-/// Encodes a value, if it can be read back.
+/// Encodes a value. Fails if the value is nested too deeply or too large to be read back.
 pub(crate) fn encode(value: &Value) -> io::Result<String> {
     let invalid = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     if !is_nested_within(MAX_DEPTH, value) {
@@ -57,23 +57,24 @@ pub(crate) fn get(
     };
     match found {
         Some(SlotRow { version, text: Some(text) }) => match serde_json::from_str(&text) {
-            Ok(value) => Ok(Some((unsigned(version), value))),
-            Err(_) => delete_slot(database, session, key),
+            Ok(value) => return Ok(Some((unsigned(version), value))),
+            Err(_) => delete_slot(database, session, key)?,
         },
-        Some(SlotRow { text: None, .. }) => delete_slot(database, session, key),
-        None => Ok(None),
+        Some(SlotRow { text: None, .. }) => delete_slot(database, session, key)?,
+        None => {}
     }
-}
-
-/// Deletes an unreadable value, so that the slot can be written again.
-fn delete_slot<T>(database: &Database, session: &str, key: &str) -> rusqlite::Result<Option<T>> {
-    let mut statement =
-        database.main.prepare_cached("DELETE FROM slots WHERE session = ?1 AND key = ?2")?;
-    statement.execute([session, key])?;
     Ok(None)
 }
 
-/// Replaces a slot if its version is `expected_version`; 0 stands for a slot that does not exist. Returns whether it was replaced.
+/// Deletes a slot with an unreadable value, so that the slot can be written again.
+fn delete_slot(database: &Database, session: &str, key: &str) -> rusqlite::Result<()> {
+    let mut statement =
+        database.main.prepare_cached("DELETE FROM slots WHERE session = ?1 AND key = ?2")?;
+    statement.execute([session, key]).map(drop)
+}
+
+/// Checks the version, then replaces the slot: nothing is written unless its version is `expected_version`, where 0 stands
+/// for a slot that does not exist. Returns whether the slot was replaced.
 pub(crate) fn put(
     database: &Database,
     session: &str,
@@ -94,7 +95,7 @@ pub(crate) fn put(
     Ok(statement.execute(params![session, key, signed(expected_version), now(), value])? == 1)
 }
 
-/// Replaces a slot, whatever its version.
+/// Replaces a slot without checking its version, unlike [`put`].
 pub(crate) fn set(
     database: &Database,
     session: &str,
@@ -109,7 +110,7 @@ pub(crate) fn set(
     statement.execute(params![session, key, now(), value]).map(drop)
 }
 
-/// Copies a slot from the fallback file into memory, where it can be replaced.
+/// If the main database is in memory, copies a slot from the read-only file into it, where the slot can be replaced.
 fn copy_from_fallback(database: &Database, session: &str, key: &str) -> rusqlite::Result<()> {
     if database.fallback(Table::Slots).is_none() || find(&database.main, session, key)?.is_some() {
         return Ok(());
@@ -138,14 +139,14 @@ fn find(connection: &Connection, session: &str, key: &str) -> rusqlite::Result<O
     found.optional()
 }
 
-/// Returns a slot of the fallback file, if its value can be read.
+/// If the main database is in memory, returns a slot of the read-only file, provided that its value can be read.
 fn find_in_fallback(database: &Database, session: &str, key: &str) -> Option<SlotRow> {
     let found = find(database.fallback(Table::Slots)?, session, key).ok()??;
     let is_value = |text: &String| serde_json::from_str::<Value>(text).is_ok();
     found.text.as_ref().is_some_and(is_value).then_some(found)
 }
 
-/// Removes expired slots, then the oldest ones beyond the maximum.
+/// Removes expired slots, then the oldest slots beyond [`MAX_SLOTS`].
 pub(crate) fn prune(database: &Database) -> rusqlite::Result<()> {
     database.main.execute("DELETE FROM slots WHERE touched < ?1", [now() - MAX_AGE_MS])?;
     let sql = "DELETE FROM slots WHERE rowid IN (

@@ -10,6 +10,7 @@ use rusqlite::{OptionalExtension, params};
 use super::database::Database;
 use super::{now, signed, unsigned};
 
+/// Stores a new, empty transcript. Does nothing if the session has one already.
 pub(crate) fn open(
     database: &Database,
     session: &str,
@@ -24,6 +25,7 @@ pub(crate) fn open(
     Ok(())
 }
 
+/// Returns all items of a session, in order.
 pub(crate) fn load(database: &Database, session: &str) -> rusqlite::Result<Vec<StoredItem>> {
     let mut statement = database
         .main
@@ -34,7 +36,7 @@ pub(crate) fn load(database: &Database, session: &str) -> rusqlite::Result<Vec<S
     items.collect()
 }
 
-/// Appends all items or none. Fails if another process has appended to the same position.
+/// Appends all items or none. Fails if an item with the same sequence number exists, appended by another process.
 pub(crate) fn append(
     database: &Database,
     session: &str,
@@ -79,7 +81,7 @@ pub(crate) fn list(
     infos.collect()
 }
 
-/// Removes a session's transcript. Returns whether there was one.
+/// Removes a session's transcript. Returns whether the session had one.
 pub(crate) fn delete(database: &Database, session: &str) -> rusqlite::Result<bool> {
     let transaction = database.main.unchecked_transaction()?;
     transaction.execute("DELETE FROM transcript_items WHERE session = ?1", [session])?;

@@ -8,7 +8,7 @@ use super::database::Database;
 use super::now;
 use super::schema::Table;
 
-/// Returns the digest for which a folder is trusted; `None` if it is not trusted.
+/// Returns the digest for which a folder is trusted, or `None` if the folder is not trusted.
 pub(crate) fn trusted_digest(database: &Database, root: &Path) -> rusqlite::Result<Option<String>> {
     let found = match find(&database.main, root)? {
         Some(found) => Some(found),
@@ -17,7 +17,8 @@ pub(crate) fn trusted_digest(database: &Database, root: &Path) -> rusqlite::Resu
     Ok(found.flatten())
 }
 
-/// Stores or withdraws trust. Withdrawn trust is a row without a digest, so that it also overrides the fallback file.
+/// Stores or withdraws trust. Withdrawn trust is a row without a digest, so that the row also overrides trust
+/// in the read-only file.
 pub(crate) fn set_trusted_digest(
     database: &Database,
     root: &Path,
@@ -29,7 +30,7 @@ pub(crate) fn set_trusted_digest(
     statement.execute(params![root.as_os_str().as_encoded_bytes(), digest, now()]).map(drop)
 }
 
-/// Returns the digest of the row, if there is one. An unreadable digest counts as no trust.
+/// Returns the digest of the row, if the folder has a row. An unreadable digest counts as no trust.
 fn find(connection: &Connection, root: &Path) -> rusqlite::Result<Option<Option<String>>> {
     let mut statement = connection.prepare_cached("SELECT digest FROM trust WHERE root = ?1")?;
     let root = root.as_os_str().as_encoded_bytes();

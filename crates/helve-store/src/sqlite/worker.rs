@@ -28,12 +28,13 @@ pub(crate) struct StoreWorker {
     pub(super) incomplete_entries: journal::IncompleteEntries,
 }
 
-/// What has to be cleaned up.
+/// Which tables have to be cleaned up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cleanup {
-    /// Nothing; this many batches of calls were written since the last cleanup.
+    /// No table. The number counts the batches of calls written since the last cleanup.
     None(u32),
     Calls,
+    /// Calls, slots and rules.
     Everything,
 }
 
@@ -41,7 +42,7 @@ enum Cleanup {
 const MAX_ATTEMPTS: usize = 4;
 /// Number of batches of calls after which the history is pruned.
 const CLEANUP_INTERVAL: u32 = 64;
-/// Maximum number of warnings.
+/// Maximum number of warnings kept. Later warnings are dropped.
 const MAX_WARNINGS: usize = 4;
 
 impl StoreWorker {
@@ -75,7 +76,7 @@ impl StoreWorker {
                     }
                 }
             }
-            self.write(WriteUrgency::Prompt);
+            self.write(WriteUrgency::Immediate);
         }
         self.write_all();
         if let Some(database) = self.database {
@@ -83,7 +84,7 @@ impl StoreWorker {
         }
     }
 
-    /// Runs an operation on the database, and retries it after recovering from a failure.
+    /// Runs an operation on the database. After a failure of the database, recovers and runs the operation again.
     pub(crate) fn attempt<T>(
         &mut self,
         work: impl Fn(&Database) -> rusqlite::Result<T>,
@@ -100,7 +101,7 @@ impl StoreWorker {
             self.open().map_err(store_error)?;
             let Some(database) = &self.database else { continue };
             if database.was_replaced(&self.data) {
-                let why = "another process replaced it".to_owned();
+                let why = "another process replaced the file".to_owned();
                 self.recover(DatabaseFailure { problem: DatabaseProblem::Changed, why })
                     .map_err(store_error)?;
                 continue;
@@ -117,7 +118,7 @@ impl StoreWorker {
         Err(StoreError::other("The store failed repeatedly."))
     }
 
-    /// Returns a warning for the user about problems.
+    /// Returns a warning for the user if the store had a problem or lost events.
     pub(crate) fn pending_warning(&mut self, dropped: DroppedEvents) -> Option<String> {
         let mut warnings = match self.open() {
             Ok(()) => self.warnings.clone(),
@@ -127,7 +128,7 @@ impl StoreWorker {
         let missing = dropped.others + self.pending.untracked;
         if missing > 0 {
             warnings.push(format!(
-                "The history of calls lacks {missing} events, because they arrived faster than they could be written."
+                "The history of calls lacks {missing} events, because events arrived faster than they could be written."
             ));
         }
         (!warnings.is_empty()).then(|| warnings.join(" "))
@@ -148,12 +149,12 @@ impl StoreWorker {
     /// Writes the slots that were set, so that the next query sees them.
     fn write_slots(&mut self) {
         if self.pending.has_slots() {
-            self.write(WriteUrgency::Prompt);
+            self.write(WriteUrgency::Immediate);
         }
     }
 
     fn write(&mut self, min_urgency: WriteUrgency) {
-        if !self.pending.has(min_urgency) {
+        if !self.pending.has_writes_of(min_urgency) {
             return;
         }
         match self.attempt_with_pending(|database, pending| pending.write(database, min_urgency)) {
@@ -231,7 +232,7 @@ impl StoreWorker {
         let result = database.without_busy_wait(self.timeout, prune);
         match result {
             Ok(PruneResult::Partial) => {}
-            // A failed cleanup is not retried now, and the database stays in use.
+            // After an error, the cleanup is not repeated until it is due again, and the database stays in use.
             Ok(PruneResult::Complete) | Err(_) => self.cleanup = next,
         }
     }

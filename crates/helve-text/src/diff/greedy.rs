@@ -1,8 +1,8 @@
 //! Myers' greedy algorithm with limits: finds the shortest edit script between two long sequences if it is short.
 
-/// Maximum number of differing items.
+/// Maximum number of differing items. With more differences, the algorithm gives up.
 const MAX_DIFFERENCES: usize = 600;
-/// Maximum number of steps.
+/// Maximum number of steps. After them, the algorithm gives up.
 const MAX_STEPS: usize = 20_000_000;
 
 /// Returns the items that a shortest edit script leaves unchanged, as pairs of indices. Returns `None` if the script

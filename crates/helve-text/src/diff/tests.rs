@@ -1,4 +1,4 @@
-//! Printed diffs, and properties of all diffs.
+//! Tests of printed diffs, and of properties that all diffs have.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -193,7 +193,7 @@ fn files_in_other_encodings_are_compared() {
 }
 
 #[test]
-fn a_long_diff_is_cut() {
+fn a_diff_over_the_byte_limit_is_cut() {
     check(
         b"a\n",
         "é".repeat(200).as_bytes(),
@@ -208,7 +208,7 @@ fn a_long_diff_is_cut() {
 }
 
 #[test]
-fn large_files_are_compared() {
+fn large_sequences_are_compared() {
     let line = |index: usize| index % 7;
     let old: Vec<usize> = (0..300_000).map(line).collect();
     let mut new = old.clone();
@@ -225,11 +225,11 @@ fn large_files_are_compared() {
     assert_eq!(apply_hunks(&hunks(&old, &other), &old, &other), other);
 }
 
-fn few_values() -> impl Strategy<Value = Vec<u8>> {
+fn items_with_few_distinct_values() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0..4_u8, 0..60)
 }
 
-/// Rebuilds the new side from the old one and the hunks.
+/// Rebuilds the new side from the old side and the hunks.
 fn apply_hunks<T: Clone>(hunks: &[DiffHunk], old: &[T], new: &[T]) -> Vec<T> {
     let mut rebuilt = Vec::new();
     let mut at = 0;
@@ -265,15 +265,15 @@ proptest! {
         let (old, new) = (old.concat(), new.concat());
         let labels = DiffLabels { old: "f", new: "f" };
         let diff = unified(old.as_bytes(), new.as_bytes(), labels, DiffLimits::DEFAULT).unwrap();
-        let first = old.lines().zip(new.lines()).take_while(|(a, b)| a == b).count();
+        let common_prefix = old.lines().zip(new.lines()).take_while(|(a, b)| a == b).count();
         let head = diff.text.lines().find_map(|line| line.strip_prefix("@@ -")).unwrap();
         let number: usize = head.split([',', ' ']).next().unwrap().parse().unwrap();
-        prop_assert_eq!(number, first.saturating_sub(3) + 1);
+        prop_assert_eq!(number, common_prefix.saturating_sub(3) + 1);
         prop_assert_eq!(apply_patch(&old, &diff.text), new.into_bytes());
     }
 
     #[test]
-    fn hunks_turn_old_into_new(old in few_values(), new in few_values()) {
+    fn hunks_turn_old_into_new(old in items_with_few_distinct_values(), new in items_with_few_distinct_values()) {
         let hunks = hunks(&old, &new);
         prop_assert!(hunks.iter().all(|hunk| !hunk.old.is_empty() || !hunk.new.is_empty()));
         prop_assert!(hunks.windows(2).all(|pair| pair[0].old.end < pair[1].old.start));
@@ -291,7 +291,7 @@ proptest! {
     }
 
     #[test]
-    fn the_greedy_difference_is_shortest(old in prop::collection::vec(0..4_usize, 0..60), new in prop::collection::vec(0..4_usize, 0..60)) {
+    fn the_greedy_algorithm_changes_as_few_items_as_the_hunks(old in prop::collection::vec(0..4_usize, 0..60), new in prop::collection::vec(0..4_usize, 0..60)) {
         let common = greedy::common_items(&old, &new).expect("within the limits");
         prop_assert!(common.iter().all(|(at, new_at)| old[*at] == new[*new_at]));
         prop_assert!(common.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));

@@ -14,7 +14,7 @@ use crate::view::View;
 /// The hashes of the lines of a file. Lines that differ only in white space and typography have the same hash.
 pub(super) struct LineKeys {
     pub(super) hashes: Vec<u64>,
-    /// Computed on first use.
+    /// The indentation step of the file, computed on first use.
     indent_step: OnceCell<Option<usize>>,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn split_lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Counts the blank lines at the start and at the end.
+/// Counts the blank lines at the start and at the end of a list of lines.
 pub(super) fn blank_margins(lines: &[&str]) -> (usize, usize) {
     let head = lines.iter().take_while(|line| normalize::is_blank_line(line)).count();
     let tail = lines[head..].iter().rev().take_while(|line| normalize::is_blank_line(line)).count();
@@ -229,7 +229,8 @@ pub(super) fn plain_spaces(lead: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the tolerances under which two lines are equal, apart from indentation, or `None` if they are not.
+/// Returns the tolerances under which two lines are equal, apart from indentation, or `None` if they are not equal under
+/// any tolerance.
 fn required_tolerances(old: LineParts<'_>, actual: LineParts<'_>) -> Option<Tolerances> {
     let mut needed = Tolerances::NONE;
     if old.trail != actual.trail || old.body.is_empty() && old.lead != actual.lead {

@@ -1,14 +1,14 @@
-//! Maps the indentation of the quoted text to that of the file.
+//! Maps the indentation of the quoted text to the indentation of the file.
 
 use std::collections::HashMap;
 
-/// How quoted indentation maps to the file's.
+/// How the indentation of the quoted text maps to the indentation of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IndentMapping {
     rule: IndentRule,
-    /// The file's indentation for each quoted one. `None` if the file has several for it.
+    /// The file's indentation for each quoted indentation. `None` if the file has several indentations for it.
     known: HashMap<String, Option<String>>,
-    /// The file's indentation of a first line that was quoted without its own.
+    /// The file's indentation of the first line, if that line was quoted without its indentation.
     first_line: Option<String>,
 }
 
@@ -105,7 +105,7 @@ impl IndentMapping {
 
     /// Returns the file's indentation for a line of the new text.
     pub(super) fn map(&self, lead: &str) -> Result<String, Unmapped> {
-        // If the first line was quoted without its indentation, other lines may lack some of theirs too.
+        // If the first line was quoted without its indentation, other lines may lack some indentation too.
         if self.first_line.as_ref().is_some_and(|actual| {
             !lead.starts_with(actual.as_str()) && !self.known.contains_key(lead)
         }) {
@@ -143,7 +143,7 @@ impl IndentMapping {
         }
     }
 
-    /// Whether tabs and spaces would be mixed although no quoted line mixes them. The depth would be unknown.
+    /// Whether an indentation would mix tabs and spaces although no quoted line mixes them, so that its depth is unknown.
     fn mixes_tabs_and_spaces(&self, prefix: &str, lead: &str) -> bool {
         let is_quoted = |blank: char| self.known.keys().any(|lead| lead.contains(blank));
         let mixed = |one: char, other: char| {
@@ -156,7 +156,7 @@ impl IndentMapping {
     }
 }
 
-/// Returns the file's indentation for each quoted one, or `None` if it varies.
+/// Returns the file's indentation for each quoted indentation, or `None` if the file's indentation varies.
 fn known_indents(pairs: &[IndentPair<'_>]) -> HashMap<String, Option<String>> {
     let mut known: HashMap<String, Option<String>> = HashMap::new();
     for (quoted, actual) in pairs {
@@ -229,7 +229,7 @@ fn is_conclusive(pairs: &[IndentPair<'_>], width: usize, shift: isize) -> bool {
         && (depths.len() > 2 || depths.len() == 2 && depths[0].is_empty())
 }
 
-/// Returns the width of an indentation. `None` for a tab after spaces, which has no fixed width.
+/// Returns the width of an indentation, or `None` if it has a tab after spaces, which has no fixed width.
 fn columns(lead: &str, width: usize) -> Option<usize> {
     let tabs = lead.bytes().take_while(|byte| *byte == b'\t').count();
     lead[tabs..].bytes().all(|byte| byte == b' ').then_some(tabs * width + lead.len() - tabs)

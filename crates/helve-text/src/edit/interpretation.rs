@@ -35,7 +35,8 @@ pub(super) struct Interpretation<'a> {
     pub(super) only_line: Option<usize>,
 }
 
-/// Returns the interpretations of one kind. Empty if there is nothing to unescape or no line numbers to remove.
+/// Returns the interpretations of one kind. The list is empty if there is nothing to unescape and there are no line
+/// numbers to remove.
 pub(super) fn interpretations<'a>(
     kind: InterpretationKind,
     edit: &Edit<'a>,
@@ -84,7 +85,7 @@ fn without_escapes<'a>(sent: &Interpretation<'_>) -> Vec<Interpretation<'a>> {
     interpretations
 }
 
-/// Unescapes `new` like `old`. Returns `None` if either text also has the unescaped character,
+/// Unescapes `new` like `old`. Returns `None` if one of the texts also has the unescaped character,
 /// if `new` escapes quotes that `old` does not, or if a line would be broken inside a string.
 fn unescape_new(old: &str, new: &str, escapes: EscapeClass) -> Option<String> {
     let unescaped = unescape(new, escapes);
@@ -151,7 +152,7 @@ fn unescape(text: &str, escapes: EscapeClass) -> String {
 /// Separators between a line number and the line.
 const NUMBER_SEPARATORS: [&str; 6] = [": ", "| ", "|", "\t", "\u{2192}", ":"];
 
-/// Returns the interpretation without line numbers, if every line has one.
+/// Returns the interpretation without line numbers, if every line has a line number.
 fn without_line_numbers<'a>(sent: &Interpretation<'_>) -> Option<Interpretation<'a>> {
     let (separator, lines) = NUMBER_SEPARATORS
         .into_iter()
@@ -161,7 +162,7 @@ fn without_line_numbers<'a>(sent: &Interpretation<'_>) -> Option<Interpretation<
         return None;
     }
     let new = sent.new.as_ref().and_then(|new| unnumber_new(&lines, new, separator));
-    // A single number may be part of the line, unless it is the right line number.
+    // A single number may be part of the line. It is removed only if it is the right line number.
     let only_line = match lines.as_slice() {
         [(only, _)] => Some(*only),
         _ => sent.only_line,

@@ -309,7 +309,7 @@ impl LineMerge<'_> {
         } else {
             self.candidate.indent.map(&lead)
         };
-        mapped.map_err(|_| EditRefusal::Indentation {
+        mapped.map_err(|_| EditRefusal::UnconvertibleIndentation {
             line: self.candidate.lines.start + 1,
             text: format!("{}{}", line.lead, line.body),
         })

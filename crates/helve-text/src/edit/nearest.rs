@@ -18,7 +18,7 @@ use crate::view::View;
 pub struct NearestMatch {
     pub first_line: usize,
     pub last_line: usize,
-    /// The first of these lines, each clipped.
+    /// The first few of these lines. Long lines are clipped.
     pub excerpt: Vec<String>,
     pub difference: Option<FirstDifference>,
     pub mismatch: Mismatch,
@@ -46,7 +46,7 @@ pub enum Mismatch {
     /// The lines are not all shifted by the same indentation.
     Indentation,
     TabsAgainstSpaces,
-    /// White space within lines.
+    /// Only white space within lines differs.
     Spacing,
     BlankLines,
     LineEndings,
@@ -54,9 +54,9 @@ pub enum Mismatch {
     Escapes,
     LineNumbers,
     CaseOnly,
-    /// A letter of another script that looks the same.
+    /// A letter belongs to another script and looks the same.
     LookAlike,
-    /// An accented letter, composed on one side and decomposed on the other.
+    /// An accented letter is composed on one side and decomposed on the other.
     NormalForm,
     /// A number or string has another value.
     StaleValue,
@@ -73,7 +73,7 @@ pub enum Mismatch {
     Different,
 }
 
-/// Builds the refusal of an edit whose lines have probably changed since they were read. They start at `start`.
+/// Builds the refusal of an edit whose lines, which start at `start`, have probably changed since they were read.
 pub(super) fn changed_refusal(
     view: &View<'_>,
     keys: &LineKeys,
@@ -84,7 +84,7 @@ pub(super) fn changed_refusal(
     EditRefusal::NotFound(Some(Box::new(mismatch::diagnose(view, keys, &quoted, start))))
 }
 
-/// Builds the refusal of an edit in exact mode. The closest match is the one that tolerant mode would have found.
+/// Builds the refusal of an edit in exact mode. The closest match is the match that tolerant mode would have found.
 pub(super) fn exact_refusal(view: &View<'_>, edit: &Edit<'_>) -> EditRefusal {
     let keys = LineKeys::new(view);
     for kind in InterpretationKind::ALL {
@@ -138,8 +138,8 @@ pub(super) fn not_found_refusal(view: &View<'_>, edit: &Edit<'_>, keys: &LineKey
     )
 }
 
-/// Returns the start of the first range that begins with the first quoted line, ends with the last one, and has about
-/// the same length.
+/// Returns the start of the first range that begins with the first quoted line, ends with the last quoted line, and has
+/// about the length of the quoted text.
 fn range_between_anchors(keys: &LineKeys, quoted: &[&str]) -> Option<usize> {
     let ([first, .., last], true) = (quoted, quoted.len() > 2) else { return None };
     let (first, last) = (normalize::line_key(first), normalize::line_key(last));

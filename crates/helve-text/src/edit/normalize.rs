@@ -60,7 +60,7 @@ pub(super) fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\r') || typographic_kind(character) == Some(GlyphKind::Space)
 }
 
-/// Indentation, content and trailing white space of a line.
+/// The parts of a line: indentation, content and trailing white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LineParts<'a> {
     pub(super) lead: &'a str,

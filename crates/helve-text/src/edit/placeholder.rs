@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::normalize::split_line;
 
-/// Whether a line is a placeholder: an ellipsis alone, or one with words that say that code is omitted.
+/// Whether a line is a placeholder: an ellipsis alone, or an ellipsis with words that say that code is omitted.
 pub(super) fn is_placeholder(line: &str) -> bool {
     words_around_ellipsis(line).is_some_and(|words| words.is_empty() || mentions_omission(&words))
 }

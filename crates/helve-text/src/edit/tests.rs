@@ -10,7 +10,7 @@ use expect_test::{Expect, expect};
 
 use super::*;
 
-/// Applies one edit, and prints the tolerances and the file afterwards.
+/// Applies one edit, and compares the tolerances and the edited file with the expectation.
 fn check(file: &str, old: &str, new: &str, expect: Expect) {
     expect.assert_eq(&render(file, &Edit { old, new, all: false }, MatchPolicy::Safe));
 }
@@ -304,7 +304,7 @@ fn shifted_indentation_is_tolerated() {
 }
 
 #[test]
-fn tabs_match_spaces() {
+fn tabs_in_the_quote_match_spaces_in_the_file_and_vice_versa() {
     check(
         "f() {\n\tif a {\n\t\tb();\n\t}\n}\n",
         "    if a {\n        b();\n    }\n",
@@ -345,7 +345,7 @@ fn tabs_match_spaces() {
         →  c);
     "#]],
     );
-    // Two levels deep, quoted without indentation.
+    // The lines are two levels deep, and quoted without indentation.
     check(
         "\t\tif a {\n\t\t\tb();\n\t\t}\n",
         "if a {\n    b();\n}\n",
@@ -601,7 +601,7 @@ fn extra_escapes_are_tolerated() {
 }
 
 #[test]
-fn line_numbers_are_stripped() {
+fn line_numbers_in_the_quoted_text_are_ignored() {
     check(
         "a();\nb();\nc();\n",
         "00002| b();\n00003| c();\n",

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{AppliedEdit, ChangedLines, EditChange, EditRefusal, Tolerances};
 use crate::view::{Encoding, LineEnding, View};
 
-/// Lines of the file, and their replacement.
+/// A range of lines of the file, and the lines that replace them.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) lines: Range<usize>,
@@ -68,7 +68,7 @@ pub(super) fn write(
     Ok(AppliedEdit { bytes: writer.bytes, change })
 }
 
-/// Appends a range, or extends the last one if they are adjacent.
+/// Appends a range, or extends the last range if the two are adjacent.
 fn push_joined(changed_lines: &mut Vec<ChangedLines>, changed: ChangedLines) {
     match changed_lines.last_mut() {
         Some(last)
@@ -129,7 +129,7 @@ impl<'a> LineWriter<'a> {
             self.put_line(line, block, is_last)?;
         }
         if ends_file && block.replacement.is_empty() {
-            // The lines at the end are removed, and the line before them becomes the last one. The last line of a file
+            // The lines at the end are removed, and the line before them becomes the last line. The last line of a file
             // has no ending, so the ending that was just written is removed too.
             let ending =
                 self.ending.as_str().len() * self.view.encode("\n").map_or(1, |feed| feed.len());

@@ -2,13 +2,13 @@
 
 use crate::visible::{EscapeSequence, escape_sequence, find_control};
 
-/// Maximum number of characters of a line that can still be overwritten. Earlier ones are final.
+/// Maximum number of characters of a line that can still be overwritten. Earlier characters are final.
 const MAX_LINE: usize = 64 * 1024;
 /// Maximum length of an incomplete escape sequence that is held back until more output arrives.
 const MAX_INCOMPLETE: usize = 4 * 1024;
 
 /// Returns what a terminal would show of `text`, without control sequences.
-pub fn collapse(text: &str) -> String {
+pub fn collapse_overwritten(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut state = LineCollapser::default();
     state.push(text, &mut shown);
@@ -16,7 +16,7 @@ pub fn collapse(text: &str) -> String {
     shown
 }
 
-/// [`collapse`] for output that arrives in pieces. A newline makes its line final.
+/// Does the same as [`collapse_overwritten`], for output that arrives in pieces. A newline makes its line final.
 ///
 /// Supports carriage return, backspace, and the sequences that erase in a line or move along it. Every character counts
 /// as one column. Other sequences and control characters are dropped.
@@ -24,7 +24,7 @@ pub fn collapse(text: &str) -> String {
 pub struct LineCollapser {
     /// The current line.
     line: Vec<char>,
-    /// Where the next character goes.
+    /// The column that the next character is written to.
     column: usize,
     is_overwritten: bool,
     /// An incomplete escape sequence at the end of the last piece.
@@ -137,7 +137,7 @@ impl LineCollapser {
 
     fn finish_line(&mut self, shown: &mut String) {
         if self.is_overwritten {
-            // Spaces that erased text are not content.
+            // Trailing spaces of an overwritten line only erased text, so they are removed.
             let end = self.line.iter().rposition(|c| *c != ' ').map_or(0, |last| last + 1);
             self.line.truncate(end);
         }
@@ -169,12 +169,12 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::{LineCollapser, MAX_LINE, collapse};
-    use crate::visible::strip;
+    use super::{LineCollapser, MAX_LINE, collapse_overwritten};
+    use crate::visible::strip_invisible;
 
     #[track_caller]
     fn check(text: &str, expect: Expect) {
-        expect.assert_eq(&format!("{:?}", collapse(text)));
+        expect.assert_eq(&format!("{:?}", collapse_overwritten(text)));
     }
 
     #[test]
@@ -245,15 +245,15 @@ mod tests {
                 state.push(c.encode_utf8(&mut [0; 4]), &mut shown);
             }
             state.finish(&mut shown);
-            prop_assert_eq!(&shown, &collapse(&pieces.concat()));
-            prop_assert_eq!(strip(&shown), shown.as_str());
+            prop_assert_eq!(&shown, &collapse_overwritten(&pieces.concat()));
+            prop_assert_eq!(strip_invisible(&shown), shown.as_str());
             prop_assert_eq!(shown.matches('\n').count(), pieces.concat().matches('\n').count());
         }
 
         #[test]
         fn plain_text_is_unchanged(text in "[a-zé \n\t]{0,40}") {
-            prop_assert_eq!(collapse(&text), text.as_str());
-            prop_assert_eq!(collapse(&text.replace('\n', "\r\n")), text);
+            prop_assert_eq!(collapse_overwritten(&text), text.as_str());
+            prop_assert_eq!(collapse_overwritten(&text.replace('\n', "\r\n")), text);
         }
     }
 }

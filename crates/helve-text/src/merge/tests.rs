@@ -1,4 +1,4 @@
-//! Merges of small files, and properties of all merges.
+//! Tests of merges of small files, and of properties that all merges have.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -92,7 +92,7 @@ fn lines() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn a_change_of_one_side_is_taken(base in lines(), other in lines()) {
+    fn a_change_of_one_side_or_an_equal_change_of_both_is_the_result(base in lines(), other in lines()) {
         prop_assert_eq!(merge3(&base, &base, &other), Ok(other.clone()));
         prop_assert_eq!(merge3(&base, &other, &base), Ok(other.clone()));
         prop_assert_eq!(merge3(&base, &other, &other), Ok(other));

@@ -205,7 +205,7 @@ impl<'a> HunkBuilder<'a> {
             hunk.lines.iter().all(|line| line.kind == PatchLineKind::Keep && line.text.is_empty());
         match row.text().starts_with("@@") {
             true if is_blank => return Err(row.error(PatchProblem::EmptyHunk)),
-            // Only blank rows between a file header and the first `@@`.
+            // There are only blank rows between the file header and the first `@@`, so there is no hunk to keep.
             false if is_blank => {}
             true | false => self.finished.push(hunk),
         }

@@ -22,9 +22,9 @@ use crate::{
 pub struct Placement {
     /// The lines of the file that change. Empty if lines are only added.
     pub lines: Range<usize>,
-    /// The lines that replace them.
+    /// The lines that replace the changed lines.
     pub replacement: Vec<PatchedLine>,
-    /// The tolerances needed. Empty if the hunk quotes the file exactly.
+    /// The tolerances that the hunk needs. The set is empty if the hunk quotes the file exactly.
     pub tolerances: Vec<Tolerance>,
 }
 
@@ -65,7 +65,7 @@ pub struct AppliedPatch {
 /// The first hunk that cannot be placed, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementError {
-    /// Counted from 0.
+    /// The index of the hunk, counted from 0.
     pub hunk: usize,
     /// The row of the patch at which the hunk starts.
     pub row: usize,

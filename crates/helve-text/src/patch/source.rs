@@ -9,7 +9,7 @@ const MAX_QUOTED: usize = 200;
 /// One row of the patch text. It may end with a carriage return.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PatchRow<'a> {
-    /// From 1, in the original text.
+    /// The number of the row in the original text, counted from 1.
     pub(super) number: usize,
     pub(super) raw: &'a str,
 }

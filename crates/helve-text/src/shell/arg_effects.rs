@@ -368,7 +368,7 @@ fn record_printf_format(
     argument: &Argument,
     state: &mut ShellState,
 ) {
-    if argument.value.literal().is_none_or(command_output::sets_variables) {
+    if argument.value.literal().is_none_or(command_output::printf_format_sets_variable) {
         let may_name = |word: &&Word| word.literal().is_none_or(is_name);
         for name in call.words[argument.word + 1..].iter().filter(may_name) {
             builtins::assign_unknown(walker, name, state);

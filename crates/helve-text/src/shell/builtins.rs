@@ -4,7 +4,9 @@ use super::args::ParsedArgs;
 use super::ast::Piece;
 use super::grammar::is_name;
 use super::names::{self, NameGroup};
-use super::state::{AfterCd, PossibleDirs, ShellState, Value, normalize, union_dirs};
+use super::state::{
+    PossibleDirs, ShellState, StateAfterSuccessfulCd, Value, normalize, union_dirs,
+};
 use super::variables::{
     affects_programs, is_harmless, may_be_file_or_code, may_load_code, reaches_programs,
 };
@@ -16,11 +18,12 @@ const HARMLESS_SET_OPTIONS: &[&str] =
     &["pipefail", "errexit", "nounset", "xtrace", "verbose", "noclobber"];
 /// Flags of `set` that do not change what later commands mean.
 const HARMLESS_SET_LETTERS: &str = "euxvnCfb";
-/// Flags of `declare` that make no reference, index, export or case conversion.
+/// Flags of `declare` after which a variable still holds the assigned text. The others make a reference (`-n`), a number
+/// (`-i`), an associative array (`-A`) or an exported variable (`-x`), or convert the case (`-l`, `-u`).
 const HARMLESS_DECLARE_LETTERS: &str = "garpfFt";
 
 /// Whether a name is a builtin that is not in the table of programs.
-pub(super) fn is_builtin(name: &str) -> bool {
+pub(super) fn is_unlisted_builtin(name: &str) -> bool {
     names::contains(NameGroup::Builtin, name)
 }
 
@@ -74,7 +77,8 @@ pub(super) fn apply(
     }
 }
 
-/// Records `pushd`. If it fails, `popd` still returns to the same directory, provided that the stack was empty.
+/// Records `pushd`, which may fail. If the stack was empty before, a later `popd` ends in the same directory in both
+/// cases. Otherwise the stack is only known if `pushd` succeeds.
 fn push_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     if words.len() == 1 {
         // Without arguments, `pushd` swaps the top two directories.
@@ -89,8 +93,8 @@ fn push_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut She
     }
     change_dir(walker, words, run, state);
     state.stack = stack.clone().filter(|stack| stack.len() == 1);
-    if let Some(after_cd) = &mut state.after_cd {
-        after_cd.stack = stack;
+    if let Some(if_cd_succeeds) = &mut state.if_cd_succeeds {
+        if_cd_succeeds.stack = stack;
     }
 }
 
@@ -111,8 +115,11 @@ fn pop_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Shel
 fn change_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     let before = state.dirs.clone();
     let after = new_dir(walker, words, run, state);
-    state.after_cd =
-        Some(AfterCd { dirs: after.clone(), previous: before.clone(), stack: state.stack.clone() });
+    state.if_cd_succeeds = Some(StateAfterSuccessfulCd {
+        dirs: after.clone(),
+        previous: before.clone(),
+        stack: state.stack.clone(),
+    });
     if certain::cd_succeeds(walker, words, &before, &after) {
         state.previous = before;
         state.dirs = after;
@@ -174,7 +181,7 @@ struct Declaration<'w> {
     run: usize,
     words: &'w [Word],
     exports: bool,
-    /// Whether the variables certainly get their values.
+    /// Whether the command certainly sets its variables. If not, they may keep their old values.
     is_certain: bool,
 }
 
@@ -185,13 +192,13 @@ fn record_declaration(walker: &mut Walker<'_>, words: &[Word], run: usize, state
         let mut texts = words.iter().skip(1).filter_map(Word::literal);
         texts.any(|text| text.starts_with('-') && text.contains(flag))
     };
-    // `local` fails outside of functions, and not every shell knows the others.
-    let exists = match walker.language {
+    // `local` fails outside of functions. POSIX shells only have `export` and `readonly`.
+    let is_supported = match walker.language {
         ShellLanguage::Bash | ShellLanguage::Korn | ShellLanguage::Zsh => name != Some("local"),
         ShellLanguage::Posix => matches!(name, Some("export" | "readonly")),
     };
     let only_prints = ['p', 'f', 'F'].into_iter().any(has_flag);
-    let is_certain = exists && !only_prints && !walker.may_skip_rest;
+    let is_certain = is_supported && !only_prints && !walker.may_skip_rest;
     // A later assignment to a read-only variable fails, and the shell skips the rest of its line.
     walker.may_skip_rest |= name == Some("readonly") || has_flag('r');
     let declaration = Declaration { run, words, exports: name == Some("export"), is_certain };
@@ -217,22 +224,22 @@ impl Declaration<'_> {
         if !is_name(name) {
             return walker.add_doubt(DoubtKind::Indirect, text);
         }
-        let has_effect = affects_programs(name, walker.context, walker.language);
+        let changes_programs = affects_programs(name, walker.context, walker.language);
         // Programs may evaluate the values of their variables, as `make` does.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:/@%+=- ".contains(c);
         let is_plain_value = value.is_some_and(|it| it.chars().all(is_plain));
         let may_load = may_load_code(text) || !is_plain_value;
-        if has_effect || self.exports && !is_harmless(name) && may_load {
+        if changes_programs || self.exports && !is_harmless(name) && may_load {
             let risk = Risk { word: at, spelled: text.to_string(), kind: RiskKind::Code };
             walker.script.runs[self.run].risks.push(risk);
         }
-        if has_effect || value.is_some() && may_be_file_or_code(name, value) {
+        if changes_programs || value.is_some() && may_be_file_or_code(name, value) {
             walker.add_doubt(DoubtKind::Variable, text);
         }
         match value.map(|value| Value::Text(value.to_string())) {
             Some(value) if self.is_certain => state.set(name, value),
             Some(value) => state.maybe_set(name, &value),
-            // Without a value, the variable may become read-only as it is.
+            // The variable may become read-only. Later assignments to it then fail, so its value is unknown.
             None if walker.may_skip_rest => state.maybe_set(name, &Value::Unknown),
             None => {}
         }
@@ -284,8 +291,8 @@ fn record_set(walker: &mut Walker<'_>, words: &[Word], state: &mut ShellState) {
 pub(super) fn assign_unknown(walker: &mut Walker<'_>, word: &Word, state: &mut ShellState) {
     match word.literal() {
         Some(name) if is_name(name) => {
-            let is_default = matches!(name, "REPLY" | "MAPFILE");
-            if !is_default && reaches_programs(name, walker.context, walker.language) {
+            let is_default_target = matches!(name, "REPLY" | "MAPFILE");
+            if !is_default_target && reaches_programs(name, walker.context, walker.language) {
                 walker.add_doubt(DoubtKind::Variable, name);
             }
             state.set(name, Value::Unknown);

@@ -48,7 +48,7 @@ fn runs_alone(walker: &Walker<'_>) -> bool {
 /// Whether a run may make a variable read-only, so that a later assignment fails and the rest of its line is skipped.
 fn may_set_read_only(run: &Run) -> bool {
     run.approval == Approval::Required
-        && run.words.first().and_then(Word::literal).is_none_or(builtins::is_builtin)
+        && run.words.first().and_then(Word::literal).is_none_or(builtins::is_unlisted_builtin)
 }
 
 fn only_reads(run: &Run) -> bool {

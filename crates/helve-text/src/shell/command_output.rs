@@ -22,7 +22,7 @@ pub(super) fn prints_number(body: &Node) -> bool {
 }
 
 /// Whether a format of `printf` contains `%n`, which stores the number of printed characters in a variable.
-pub(super) fn sets_variables(format: &str) -> bool {
+pub(super) fn printf_format_sets_variable(format: &str) -> bool {
     let is_modifier = |c: char| c.is_ascii_digit() || " #+-.*'hljztLq".contains(c);
     let mut rest = format;
     while let Some(at) = rest.find('%') {

@@ -242,7 +242,7 @@ impl Walker<'_> {
     ) {
         let words = &line.words;
         let run = self.record_run(words.clone(), line.assignments, None);
-        self.script.runs[run].is_known = builtins::is_builtin(name);
+        self.script.runs[run].is_known = builtins::is_unlisted_builtin(name);
         // The program may start a shell and pass its own input on to it.
         let is_shell = |word: &Word| shells::shell_kind(basename(word.shown())).is_some();
         if !matches!(stdin, StdinSource::Nothing) && words[1..].iter().any(is_shell) {
@@ -258,7 +258,7 @@ impl Walker<'_> {
         if name.contains('/') {
             self.record_access(&words[0], AccessKind::Stat, state, Some(run));
         }
-        if !builtins::is_builtin(name) {
+        if !builtins::is_unlisted_builtin(name) {
             for word in &words[1..] {
                 path_args::record_paths(self, word, state, run);
             }

@@ -197,11 +197,11 @@ impl Walker<'_> {
         if simple.redirects.iter().all(Redirect::cannot_fail) {
             *state = after;
         } else {
-            // `join` clears `after_cd`, which only matters for a command after `&&`. That command does not run if a
+            // `join` clears `if_cd_succeeds`, which only matters for a command after `&&`. That command does not run if a
             // redirect fails.
-            let after_cd = after.after_cd.clone();
+            let if_cd_succeeds = after.if_cd_succeeds.clone();
             state.join(&after);
-            state.after_cd = after_cd;
+            state.if_cd_succeeds = if_cd_succeeds;
         }
     }
 

@@ -44,7 +44,7 @@ pub(super) struct ShellState {
     /// The directory stack of `pushd`, if known.
     pub(super) stack: Option<Vec<PossibleDirs>>,
     /// If the last command was a `cd`: the directories if it succeeded, which is certain after `&&`.
-    pub(super) after_cd: Option<AfterCd>,
+    pub(super) if_cd_succeeds: Option<StateAfterSuccessfulCd>,
     /// Whether a variable that is not in `variables` may have been set by the script.
     pub(super) has_untracked: bool,
     /// The language of the shell that has this state.
@@ -53,7 +53,7 @@ pub(super) struct ShellState {
 
 /// The working directory after a `cd` that succeeded.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct AfterCd {
+pub(super) struct StateAfterSuccessfulCd {
     pub(super) dirs: PossibleDirs,
     pub(super) previous: PossibleDirs,
     pub(super) stack: Option<Vec<PossibleDirs>>,
@@ -78,7 +78,7 @@ impl ShellState {
             dirs: Some(vec![context.cwd.clone()]),
             previous: None,
             stack: Some(Vec::new()),
-            after_cd: None,
+            if_cd_succeeds: None,
             has_untracked: false,
             language: context.language,
         }
@@ -172,7 +172,7 @@ impl ShellState {
 
     /// Merges the states of two branches.
     pub(super) fn join(&mut self, other: &ShellState) {
-        self.after_cd = None;
+        self.if_cd_succeeds = None;
         self.has_untracked |= other.has_untracked;
         self.dirs = union_dirs(&self.dirs, &other.dirs);
         if self.previous != other.previous {

@@ -240,7 +240,7 @@ impl<'a> Walker<'a> {
             return self.add_doubt(DoubtKind::TooMany, "");
         }
         self.nodes_left -= 1;
-        state.after_cd = None;
+        state.if_cd_succeeds = None;
         self.has_stdin = !matches!(stdin, StdinSource::Nothing);
         match node {
             Node::Simple(simple) => self.walk_simple_command(simple, state, stdin),
@@ -251,7 +251,7 @@ impl<'a> Walker<'a> {
             }
             Node::Negated(inner) => {
                 self.walk_node(inner, state, stdin);
-                state.after_cd = None;
+                state.if_cd_succeeds = None;
             }
             Node::AndOr { first, rest } => {
                 self.walk_node(first, state, stdin);
@@ -345,10 +345,10 @@ impl<'a> Walker<'a> {
         for (connector, node) in rest {
             only_and &= *connector == Connector::And;
             let mut branch = if only_and { before } else { state.clone() };
-            if let Some(after_cd) = branch.after_cd.take().filter(|_| only_and) {
-                branch.dirs = after_cd.dirs;
-                branch.previous = after_cd.previous;
-                branch.stack = after_cd.stack;
+            if let Some(if_cd_succeeds) = branch.if_cd_succeeds.take().filter(|_| only_and) {
+                branch.dirs = if_cd_succeeds.dirs;
+                branch.previous = if_cd_succeeds.previous;
+                branch.stack = if_cd_succeeds.stack;
             }
             self.walk_node(node, &mut branch, stdin);
             state.join(&branch);

@@ -97,7 +97,7 @@ pub(super) fn record_inner_command(
 impl Run {
     /// Whether a package can have brought the program: it is not one that the table describes as something else.
     fn is_from_package(&self) -> bool {
-        let is_name = |it: &str| !it.contains('/') && !builtins::is_builtin(it);
+        let is_name = |it: &str| !it.contains('/') && !builtins::is_unlisted_builtin(it);
         !self.is_known
             && !self.is_interpreter
             && self.risks.is_empty()

@@ -20,7 +20,7 @@ pub(super) fn of_edit(
     before: &str,
     after: &str,
 ) -> Vec<LocatedError> {
-    // The YAML parser stops at the first error, so a later one cannot be compared.
+    // The YAML parser stops at the first error, so later errors cannot be compared.
     if old_errors.len() > MAX_OLD_ERRORS || language == Language::Yaml && !old_errors.is_empty() {
         return Vec::new();
     }
@@ -49,7 +49,7 @@ enum LineOrigin<'a> {
 }
 
 impl EditSides<'_> {
-    /// Returns the new errors that do not correspond to an old one.
+    /// Returns the new errors that do not correspond to an old error.
     fn unmatched(
         &self,
         old_errors: &[LocatedError],
@@ -81,7 +81,8 @@ impl EditSides<'_> {
         new_errors
     }
 
-    /// Moves the error of a missing closing bracket to the change that removed it. Grammars report it far below.
+    /// Moves the error of a missing closing bracket to the change that removed the bracket. Grammars report the error far
+    /// below the change.
     fn point_at_change(&self, located: &mut LocatedError) {
         let SyntaxErrorKind::Missing(what) = &located.error.kind else { return };
         let pair = match what.as_str() {

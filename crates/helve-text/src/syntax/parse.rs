@@ -6,7 +6,7 @@ use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 use super::{Language, LocatedError, SyntaxError, SyntaxErrorKind};
 
-/// Counting stops here. A text with so many errors is not in a supported language.
+/// Maximum number of errors counted. A text with so many errors is not in a supported language.
 const MAX_COUNTED: usize = 100;
 
 /// The deadline is ignored for this many progress reports, so that small texts are checked even on a busy machine.

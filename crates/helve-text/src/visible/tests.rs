@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{escape, escape_line, find_control, is_control, strip};
+use super::{escape, escape_line, find_control, is_control, strip_invisible};
 
 #[track_caller]
 fn check_strip(text: &str, expect: Expect) {
-    expect.assert_eq(&format!("{:?}", strip(text)));
+    expect.assert_eq(&format!("{:?}", strip_invisible(text)));
 }
 
 #[track_caller]
@@ -20,7 +20,7 @@ fn check_escape(text: &str, expect: Expect) {
 #[test]
 fn plain_text_is_borrowed() {
     for text in ["", "plain\ttext\n", "naïve 日本 👍", r"C:\new [31m"] {
-        assert!(matches!(strip(text), Cow::Borrowed(same) if same == text));
+        assert!(matches!(strip_invisible(text), Cow::Borrowed(same) if same == text));
         assert!(matches!(escape(text), Cow::Borrowed(same) if same == text));
     }
 }
@@ -65,7 +65,7 @@ fn invalid_sequences_lose_no_text() {
     check_strip("end\x1b]", expect![[r#""end""#]]);
     check_strip("\x1b\x1b[1mx\x1b日", expect![[r#""x日""#]]);
     let too_long = format!("\x1b]0;{}\x07", "x".repeat(70_000));
-    assert_eq!(strip(&too_long).len(), 70_002);
+    assert_eq!(strip_invisible(&too_long).len(), 70_002);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn invisible_characters_are_escaped() {
 fn many_introducers_are_stripped() {
     for introducer in ["\x1b]", "\u{9d}", "\x1b[", "\x1b", "\r"] {
         let text = introducer.repeat(100_000);
-        assert!(strip(&text).len() < text.len());
+        assert!(strip_invisible(&text).len() < text.len());
     }
 }
 
@@ -116,24 +116,24 @@ proptest! {
 
     #[test]
     fn no_control_characters_are_left(text in terminal_text()) {
-        let clean = strip(&text);
+        let clean = strip_invisible(&text);
         prop_assert!(!clean.contains(is_control));
-        prop_assert_eq!(strip(&clean), clean.as_ref());
+        prop_assert_eq!(strip_invisible(&clean), clean.as_ref());
         prop_assert!(!escape_line(&text).contains(char::is_control));
     }
 
     #[test]
     fn printable_text_without_escapes_is_kept(text in "[a-zé\r\n\t\0]{0,30}") {
         let printable = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
-        prop_assert_eq!(printable(&strip(&text)), printable(&text));
-        prop_assert_eq!(strip(&text).matches('\t').count(), text.matches('\t').count());
+        prop_assert_eq!(printable(&strip_invisible(&text)), printable(&text));
+        prop_assert_eq!(strip_invisible(&text).matches('\t').count(), text.matches('\t').count());
     }
 
     #[test]
     fn whole_lines_survive_invalid_sequences(before in terminal_text(), line in "[a-z]{1,9}") {
         let text = format!("{before}\n{line}\n");
         let expected = format!("\n{line}\n");
-        prop_assert!(strip(&text).ends_with(&expected));
+        prop_assert!(strip_invisible(&text).ends_with(&expected));
     }
 
     #[test]

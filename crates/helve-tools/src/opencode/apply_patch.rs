@@ -1,4 +1,4 @@
-//! `apply_patch`: changes several files with one patch, all or none.
+//! `apply_patch`: changes several files with one patch. Changes all files or none.
 
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
@@ -65,7 +65,7 @@ mod tests {
 
     use crate::opencode::check;
 
-    /// A call with the patch as its argument.
+    /// Returns a call with the patch as its argument.
     fn patch(text: &str) -> String {
         format!("--- call apply_patch {}\n", serde_json::json!({"patchText": text}))
     }
@@ -148,8 +148,8 @@ mod tests {
             &format!("{files}{}", patch(text)),
             expect![[r#"
                 !! Stale
-                The hunk for b.txt (line 6 of the patch): its old text was not found in b.txt, and nothing in it is similar. Nothing was written.
-                Read the file; it may be a different one, or have changed.
+                The hunk for b.txt (line 6 of the patch): its old text was not found in b.txt, and nothing in the file is similar. Nothing was written.
+                Read the file: it may be another file than you think, or may have changed.
             "#]],
         );
     }
@@ -186,7 +186,7 @@ mod tests {
             expect![[r#"
                 !! Stale
                 a.txt exists but was not read in this conversation. Nothing was written.
-                Read it first if you want to replace it.
+                Read the file first if you want to replace it.
             "#]],
         );
     }
@@ -202,7 +202,7 @@ mod tests {
             expect![[r#"
                 !! Stale
                 a.txt exists but was not read in this conversation. Nothing was written.
-                Update it instead, or read it first if you want to replace it.
+                Update the file instead, or read the file first if you want to replace it.
                 == a.txt
                 <file>
                 00001| one
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn unified_diffs_work() {
+    fn unified_diffs_are_applied() {
         let text = "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n";
         check(
             &format!("--- rule edit * allow\n--- file a.txt\none\ntwo\n{}", patch(text)),
@@ -261,7 +261,7 @@ mod tests {
                 Send the complete patch again, from *** Begin Patch to *** End Patch.
                 !! Stale
                 The hunk for a.txt (line 3 of the patch): its old text occurs 2 times in the file, at lines 1, 2. Nothing was written.
-                Quote more lines around it, or name the function with @@.
+                Quote more lines around the old text, or name the function with @@.
                 !! NotFound
                 b.txt does not exist. Nothing was written.
                 Did you mean a.txt?

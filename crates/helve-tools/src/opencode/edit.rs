@@ -90,7 +90,7 @@ fn each_change(changes: &[EditChange]) -> String {
 pub(super) fn error(error: EditError) -> ToolError {
     let invalid = |message: String| ToolError::new(ErrorKind::InvalidArgs, message);
     match error {
-        EditError::Change(error) => change_error(error, "Read it first."),
+        EditError::Change(error) => change_error(error, "Read the file first."),
         EditError::OtherFile { index, named, display_path } => invalid(format!(
             "Edit {} names {named}, but the call is for {display_path}. Nothing was written.",
             index + 1
@@ -113,6 +113,6 @@ pub(super) fn error(error: EditError) -> ToolError {
             first + 1,
             second + 1
         ))
-        .hint("Merge them into one edit."),
+        .hint("Merge the two edits into one."),
     }
 }

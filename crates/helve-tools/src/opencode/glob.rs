@@ -152,7 +152,7 @@ dist/
                 !! InvalidArgs
                 Invalid arguments for glob:
                 - pattern: expected a length of at least 1, found 0
-                Correct them and call again.
+                Correct the arguments and call again.
             "#]],
         );
     }

@@ -105,7 +105,7 @@ fn answer(args: &Args, found: &Matches) -> ToolOutput {
         .with_metadata("truncated", is_cut)
 }
 
-/// The matching lines by file, and a note on those that are left out.
+/// Returns the matching lines by file, and a note on lines that are left out.
 fn content(hits: &[MatchedFile], searched: &SearchSummary) -> (String, Option<String>) {
     let counts = &searched.counts;
     let mut text = heading(counts, &count(counts.matches, "match", "matches"));

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_match_the_path() {
+    fn list_rules_match_the_path() {
         check(
             r#"
 --- rule list secret* deny

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helve_core::server::ResourceKind;
 use helve_core::{Resources, Tool, ToolContext, ToolError, ToolOutput, Traits};
 
-use super::list_mcp_resources::{Args, answer};
+use super::list_mcp_resources::{Args, json_output};
 use crate::ops::resources;
 
 pub(super) struct ListMcpResourceTemplates {
@@ -22,6 +22,6 @@ impl Tool for ListMcpResourceTemplates {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let (servers, what) = (&*self.servers, ResourceKind::Templates);
         let items = resources::list(ctx, servers, Self::NAME, what, args.server).await?;
-        Ok(answer(Self::NAME, "resourceTemplates", items))
+        Ok(json_output(Self::NAME, "resourceTemplates", items))
     }
 }

@@ -30,12 +30,12 @@ impl Tool for ListMcpResources {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let (servers, what) = (&*self.servers, ResourceKind::Resources);
         let items = resources::list(ctx, servers, Self::NAME, what, args.server).await?;
-        Ok(answer(Self::NAME, "resources", items))
+        Ok(json_output(Self::NAME, "resources", items))
     }
 }
 
-/// The items as JSON under `key`, each with the name of its server first.
-pub(super) fn answer(tool: &str, key: &str, items: Vec<ListedResource>) -> ToolOutput {
+/// Returns the items as JSON under `key`, each with the name of its server first.
+pub(super) fn json_output(tool: &str, key: &str, items: Vec<ListedResource>) -> ToolOutput {
     let items: Vec<Value> = items.into_iter().map(with_server).collect();
     let count = items.len();
     let text = serde_json::to_string_pretty(&json!({key: items})).unwrap_or_default();
@@ -44,6 +44,6 @@ pub(super) fn answer(tool: &str, key: &str, items: Vec<ListedResource>) -> ToolO
 
 fn with_server(item: ListedResource) -> Value {
     let mut object = Map::from_iter([("server".to_owned(), Value::from(item.server))]);
-    object.extend(item.description);
+    object.extend(item.fields);
     Value::Object(object)
 }

@@ -35,7 +35,7 @@ pub static DIALECT: Dialect =
 static WORDS: EngineWords = EngineWords {
     delegate_saved: "Have a sub-agent search it with grep and read (task tool), so that it does not fill this conversation.",
     search_saved: "Search it with grep, or read it with offset and limit.",
-    read_part: "Read it in parts with offset and limit.",
+    read_part: "Read the file in parts with offset and limit.",
 };
 const EDIT_TERMS: EditTerms =
     EditTerms { old: "oldString", new: "newString", all: Some("replaceAll") };

@@ -1,4 +1,4 @@
-//! `multiedit`: several replacements in one file, all or none.
+//! `multiedit`: makes several replacements in one file. Makes all replacements or none.
 
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
@@ -67,7 +67,7 @@ mod tests {
     use crate::opencode::check;
 
     #[test]
-    fn other_bytes_stay_unchanged() {
+    fn bytes_outside_the_edits_stay_unchanged() {
         check(
             "--- reply once\n--- file a.rs\nfn a() {\r\n    1\n}\n--- call edit {\"filePath\": \"a.rs\", \"oldString\": \"    1\", \"newString\": \"    2\"}\n",
             expect![[r#"
@@ -144,8 +144,8 @@ def area(w, h):
                 00002|     return w * h * 2
                 Quote these lines exactly, without the line numbers, and call again.
                 !! Stale
-                oldString was not found in a.py, and nothing in it is similar. Nothing was written.
-                Read the file; it may be a different one, or have changed.
+                oldString was not found in a.py, and nothing in the file is similar. Nothing was written.
+                Read the file: it may be another file than you think, or may have changed.
                 !! Stale
                 oldString occurs 2 times in a.py, at lines 1, 2. Nothing was written.
                 Quote more lines around the one you mean, or set replaceAll to replace every occurrence.
@@ -222,8 +222,8 @@ two
                 1
                 2
                 !! Stale
-                Edit 2 of 2: oldString was not found in a.txt, and nothing in it is similar. Nothing was written.
-                Read the file; it may be a different one, or have changed.
+                Edit 2 of 2: oldString was not found in a.txt, and nothing in the file is similar. Nothing was written.
+                Read the file: it may be another file than you think, or may have changed.
                 !! InvalidArgs
                 Edit 1 names b.txt, but the call is for a.txt. Nothing was written.
                 Make one call per file.

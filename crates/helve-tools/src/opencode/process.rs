@@ -80,10 +80,10 @@ impl Tool for ProcessTool {
             return Ok(list_text(&list(ctx).await?));
         };
         let Some(id) = args.id.as_deref() else {
-            return Err(missing(args.action, "id", "the handle; list shows them"));
+            return Err(missing_parameter(args.action, "id", "the handle; list shows them"));
         };
         let limits = ctx.limits();
-        // Half of the limits leaves room for the sentences after the output.
+        // The output gets half of the limits; the rest is for the sentences after it.
         let output_limits = Limits { lines: limits.lines / 2, bytes: limits.bytes / 2 };
         let waiting = match &request {
             ProcessRequest::Wait { until, timeout, .. } => Some((until.clone(), *timeout)),
@@ -107,7 +107,7 @@ impl Tool for ProcessTool {
     }
 }
 
-/// Builds the request for one program; `None` for a list.
+/// Builds the request for one program. Returns `None` for the action `list`, which is about all programs.
 fn request(args: &Args) -> Result<Option<ProcessRequest>, ToolError> {
     let cursor = args.cursor;
     Ok(Some(match args.action {
@@ -115,22 +115,24 @@ fn request(args: &Args) -> Result<Option<ProcessRequest>, ToolError> {
         Action::Read => ProcessRequest::Read { cursor },
         Action::Wait => {
             let timeout = args.timeout.map_or(DEFAULT_WAIT, Duration::from_millis).min(MAX_WAIT);
-            ProcessRequest::Wait { cursor, until: until(args)?, timeout }
+            ProcessRequest::Wait { cursor, until: wait_condition(args)?, timeout }
         }
         Action::Write => {
             let input = args.input.clone();
-            let input = input.ok_or_else(|| missing(args.action, "input", "what to type"))?;
+            let input =
+                input.ok_or_else(|| missing_parameter(args.action, "input", "what to type"))?;
             ProcessRequest::Type { cursor, input }
         }
         Action::Signal => {
-            let name = args.signal.ok_or_else(|| missing(args.action, "signal", SIGNALS))?;
+            let name =
+                args.signal.ok_or_else(|| missing_parameter(args.action, "signal", SIGNALS))?;
             ProcessRequest::Signal(signal(name))
         }
         Action::Kill => ProcessRequest::Kill,
     }))
 }
 
-fn until(args: &Args) -> Result<WaitCondition, ToolError> {
+fn wait_condition(args: &Args) -> Result<WaitCondition, ToolError> {
     match (&args.text, args.port) {
         (Some(_), Some(_)) => {
             Err(ToolError::new(ErrorKind::InvalidArgs, "Set text or port, not both."))
@@ -150,7 +152,8 @@ fn error(error: ProcessFailure) -> ToolError {
                 known => format!("Known handles: {}.", known.join(", ")),
             };
             let text = format!("There is no program with the handle {}. {others}", clip(&id));
-            ToolError::new(ErrorKind::NotFound, text).hint("List them with action \"list\".")
+            ToolError::new(ErrorKind::NotFound, text)
+                .hint("List the programs with action \"list\".")
         }
         ProcessFailure::Refused { id, error } => control_error(&error, &id, &SHELL_TERMS),
         ProcessFailure::OutputUnavailable(error) => output_unavailable(&error, &SHELL_TERMS),
@@ -250,13 +253,13 @@ fn list_text(all: &[Process]) -> ToolOutput {
     ToolOutput::text("processes", lines.join("\n")).with_metadata("count", all.len())
 }
 
-fn missing(action: Action, parameter: &str, meaning: &str) -> ToolError {
+fn missing_parameter(action: Action, parameter: &str, meaning: &str) -> ToolError {
     let action = format!("{action:?}").to_ascii_lowercase();
     ToolError::new(
         ErrorKind::InvalidArgs,
         format!("Action \"{action}\" needs {parameter}: {meaning}."),
     )
-    .hint("Set it and call again.")
+    .hint("Set the parameter and call again.")
 }
 
 fn signal(name: SignalName) -> Signal {

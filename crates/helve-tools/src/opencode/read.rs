@@ -102,7 +102,7 @@ fn lines(display_path: &str, page: LinePage) -> ToolOutput {
     output
 }
 
-/// Says where the page ends, and how to read on.
+/// Returns a sentence about where the page ends, and how to read on.
 fn ending(page: &LinePage) -> String {
     if !page.has_more {
         return format!("End of file, {}", count(page.total, "line", "lines"));
@@ -111,7 +111,7 @@ fn ending(page: &LinePage) -> String {
     format!("Showing lines {first}-{}; more follow. Use offset={next} to continue.", next - 1)
 }
 
-/// Says how to see the rest of the lines that are cut.
+/// Returns a sentence about how to see the rest of lines that are cut.
 fn cut_lines(page: &LinePage) -> Option<String> {
     let mut cut = (page.first..).zip(&page.lines).filter(|(_, line)| line.is_cut);
     let (first, _) = cut.next()?;

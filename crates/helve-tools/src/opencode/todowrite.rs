@@ -45,7 +45,7 @@ impl Tool for TodoWrite {
     }
 }
 
-/// The list as JSON: the answer of both todo tools.
+/// Returns the list as JSON, which is the answer of both todo tools.
 pub(super) fn answer(todos: &TodoList) -> ToolOutput {
     let value = serde_json::json!(todos);
     let title = count(todos.open_count() as u64, "open todo", "open todos");
@@ -117,7 +117,7 @@ mod tests {
                 - todos[1].priority: expected one of "high", "medium", "low", found the string "urgent"
                 - todos[2].content: expected a string, found nothing
                 - todos[2].status: expected one of "pending", "in_progress", "completed", "cancelled", found nothing
-                Correct them and call again.
+                Correct the arguments and call again.
                 == 0 open todos
                 []
             "#]],

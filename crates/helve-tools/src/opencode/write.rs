@@ -58,7 +58,7 @@ fn answer(outcome: WriteOutcome) -> ToolOutput {
 
 fn error(error: WriteError) -> ToolError {
     match error {
-        WriteError::Change(error) => change_error(error, "Read it first, then write it."),
+        WriteError::Change(error) => change_error(error, "Read the file first, then write it."),
         WriteError::Elided { display_path, line } => {
             let message = format!(
                 "content omits part of {display_path}: the line \"{}\" would be written literally. Nothing was written.",
@@ -119,7 +119,7 @@ somebody else's
             expect![[r#"
                 !! Stale
                 a.txt exists but was not read in this conversation. Nothing was written.
-                Read it first, then write it.
+                Read the file first, then write it.
                 == a.txt
                 <file>
                 00001| one
@@ -141,7 +141,7 @@ somebody else's
                 @@ -1 +1 @@
                 -three
                 +somebody else's
-                Read it again, then redo the change.
+                Read the file again, then redo the change.
             "#]],
         );
     }
@@ -172,7 +172,7 @@ theirs
                 </file>
                 !! Stale
                 a.txt changed since it was read. Nothing was written.
-                Read it again, then redo the change.
+                Read the file again, then redo the change.
                 == a.txt
                 <file>
                 00003| theirs

@@ -1,4 +1,4 @@
-//! What the operations that change files share.
+//! Settings and errors that the operations that change files share.
 
 pub(crate) mod diff;
 pub(crate) mod overwrite;
@@ -52,7 +52,7 @@ pub(crate) enum ChangeError {
     NotRead {
         display_path: String,
     },
-    /// The file changed after the session read it. The diff is there if the old content is still known.
+    /// The file changed after the session read it. `diff` is set if the old content is still known.
     ChangedSinceRead {
         display_path: String,
         diff: Option<UnifiedDiff>,

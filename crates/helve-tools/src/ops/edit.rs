@@ -1,4 +1,4 @@
-//! Replaces quoted text in one file: one replacement or several, all or none.
+//! Replaces quoted text in one file. Makes all replacements of a request or none.
 
 use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
@@ -13,7 +13,7 @@ use helve_text::edit::{
 use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::syntax::{self, Draft, IntroducedError};
 use super::change::{ChangeError, EditSettings};
-use super::missing::missing;
+use super::missing::describe_missing;
 
 /// Replacements in one file.
 pub(crate) struct EditRequest<'a> {
@@ -36,7 +36,7 @@ pub(crate) struct Replacement {
 /// The text in which each replacement is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EditOrder {
-    /// Each replacement sees the result of the one before. A first one with an empty `old` creates the file.
+    /// Each replacement sees the result of the previous one. A first replacement with an empty `old` creates the file.
     Sequential,
     /// Every replacement sees the original file, and no two may overlap.
     #[expect(dead_code, reason = "for dialects whose edits refer to the original file")]
@@ -85,7 +85,7 @@ pub(crate) enum EditError {
 /// One of the replacements of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WhichEdit {
-    /// Counted from 0.
+    /// The index of the replacement, counted from 0.
     pub(crate) index: usize,
     pub(crate) count: usize,
 }
@@ -120,7 +120,7 @@ pub(crate) async fn edit(
         None => false,
     };
     if base.is_none() && !may_be_new {
-        return Err(ChangeError::Missing(missing(ctx, &path).await).into());
+        return Err(ChangeError::Missing(describe_missing(ctx, &path).await).into());
     }
     let display_path = path.display().to_string();
     let old = base.as_ref().map(|base| base.bytes.clone());
@@ -151,7 +151,7 @@ pub(crate) async fn edit(
     Ok(Edited { display_path, created, had_changed, changes, diff, applied, errors })
 }
 
-/// What the person sees of the replacements before the file may be opened.
+/// Returns the preview of the replacements for a person who is asked before the file may be opened.
 fn requested_change(shown: &str, replacements: &[Replacement]) -> String {
     let diffs = replacements
         .iter()
@@ -207,7 +207,7 @@ impl EditPlan {
     }
 }
 
-/// The content of a new file, if the first replacement quotes nothing.
+/// Returns the content of a new file, if the first replacement has an empty `old`.
 fn created_content(replacements: &[Replacement], order: EditOrder) -> Option<&str> {
     let first = match order {
         EditOrder::Sequential => replacements.first(),

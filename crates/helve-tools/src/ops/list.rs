@@ -10,7 +10,7 @@ use super::search::{SearchFailure, SearchSummary, failure, resolve};
 
 /// A directory to list.
 pub(crate) struct ListRequest<'a> {
-    /// The workspace root if `None` or empty.
+    /// The directory to list. The workspace root if `None` or empty.
     pub(crate) path: Option<&'a str>,
     /// Globs of names to leave out, besides the built-in ones.
     pub(crate) ignore: &'a [String],

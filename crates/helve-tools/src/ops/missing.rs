@@ -15,8 +15,8 @@ pub(crate) struct MissingFile {
     pub(crate) similar: Vec<String>,
 }
 
-/// Looks for files with names similar to a missing one.
-pub(crate) async fn missing(ctx: &ToolContext, path: &Resolved) -> MissingFile {
+/// Describes a missing file, with the existing files that have similar names.
+pub(crate) async fn describe_missing(ctx: &ToolContext, path: &Resolved) -> MissingFile {
     let names = ctx.files.sibling_names(path, MAX_NAMES).await;
     let real = path.real();
     let missing_name = paths::display(real.file_name().unwrap_or_default().as_ref()).into_owned();

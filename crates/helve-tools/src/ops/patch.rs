@@ -1,4 +1,4 @@
-//! Applies a patch to several files, all or none.
+//! Applies a patch to several files. Changes all files or none.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::overwrite::{require_read, require_unchanged};
 use super::change::syntax::{self, Draft, IntroducedError};
 use super::change::{ChangeError, EditSettings};
-use super::missing::missing;
+use super::missing::describe_missing;
 
 /// A patch in the `apply_patch` format or as a unified diff.
 pub(crate) struct PatchRequest<'a> {
@@ -64,7 +64,7 @@ pub(crate) enum PatchError {
     ChangedDestination {
         display_path: String,
     },
-    /// A file would be moved onto one that the session has not read.
+    /// A file would be moved onto a file that the session has not read.
     DestinationNotRead {
         display_path: String,
     },
@@ -372,7 +372,7 @@ impl PendingFile {
         Draft { display_path: target.display().into(), old, new: self.content.clone() }
     }
 
-    /// What the person who is asked sees of this file.
+    /// Returns the preview of this file for the person who is asked.
     fn preview(&self, diff: &UnifiedDiff) -> String {
         let display_path = self.path.display();
         let first = match (&self.to, self.mode) {
@@ -409,7 +409,7 @@ impl PendingFile {
     }
 }
 
-/// The content after the hunks, and the tolerances they needed.
+/// Returns the content after the hunks, and the tolerances that the hunks needed.
 fn patched(
     display_path: &str,
     content: Bytes,
@@ -437,7 +437,7 @@ fn patched(
     }
 }
 
-/// Compares lines without their endings, which a patch cannot carry.
+/// Whether a content has the quoted lines. Line endings are not compared, because a patch does not contain them.
 fn same_lines(content: &[u8], quoted: &str) -> bool {
     let Ok(view) = View::new(content) else { return false };
     let plain = |text: &str| text.replace("\r\n", "\n").trim_end_matches('\n').to_string();
@@ -445,5 +445,5 @@ fn same_lines(content: &[u8], quoted: &str) -> bool {
 }
 
 async fn not_found(ctx: &ToolContext, path: &Resolved) -> PatchError {
-    ChangeError::Missing(missing(ctx, path).await).into()
+    ChangeError::Missing(describe_missing(ctx, path).await).into()
 }

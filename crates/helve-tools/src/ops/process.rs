@@ -47,9 +47,9 @@ pub(crate) struct NewOutput {
 pub(crate) enum ProcessFailure {
     /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
-    /// `known` holds the newest handles.
+    /// There is no program with this handle. `known` holds the newest handles.
     Unknown { id: String, known: Vec<String> },
-    /// The program is known, and the machine refused.
+    /// The program is known, but the machine could not type into, signal or end it.
     Refused { id: String, error: ProcessError },
     /// The program cannot be watched.
     OutputUnavailable(ProcessError),
@@ -64,7 +64,7 @@ impl From<ToolError> for ProcessFailure {
 const KEY: &str = "process";
 /// How long to wait for output after typing.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(300);
-/// Maximum number of handles suggested instead of an unknown one.
+/// Maximum number of handles suggested instead of an unknown handle.
 const MAX_SUGGESTIONS: usize = 5;
 
 /// Lists the programs of the workspace, oldest first.
@@ -126,23 +126,24 @@ async fn find(ctx: &ToolContext, id: &str) -> Result<Process, ProcessFailure> {
 }
 
 /// Builds the question for a request. Typing is judged like a command that cannot be analysed. The subject for a program
-/// of another session starts with `foreign`, so that rules can treat it differently.
+/// of another session starts with `foreign`, so that rules can treat such programs differently.
 fn ask(ctx: &ToolContext, process: &Process, request: &ProcessRequest) -> Ask {
-    let about = |verb: &str| format!("{verb} {}: {}", process.id.0, process.about.command);
+    let describe = |verb: &str| format!("{verb} {}: {}", process.id.0, process.about.command);
     let verb = match request {
         ProcessRequest::Read { .. } => "read",
         ProcessRequest::Wait { .. } => "wait",
         ProcessRequest::Signal(_) => "signal",
         ProcessRequest::Kill => "kill",
         ProcessRequest::Type { input, .. } => {
-            return Ask::for_request(input_request(&process.id, input)).preview(about("type into"));
+            return Ask::for_request(input_request(&process.id, input))
+                .preview(describe("type into"));
         }
     };
     let is_own = ctx.programs.is_own(process);
     if is_own {
-        return Ask::for_request(control_request(&process.id, about(verb)));
+        return Ask::for_request(control_request(&process.id, describe(verb)));
     }
-    let subject = format!("foreign {}", about(verb));
+    let subject = format!("foreign {}", describe(verb));
     Ask::for_request(control_request(&process.id, subject))
         .preview(format!("Another session started {}.", process.id.0))
 }
@@ -171,7 +172,7 @@ async fn watch(
     Ok(NewOutput { from, watched })
 }
 
-/// Cuts the output to whole lines within the limit. The next cursor moves back to what is left out.
+/// Cuts the output to whole lines within the limit. If newer output is cut off, the next cursor moves back to it.
 fn limit_lines(watched: &mut WatchResult, excerpt: Excerpt, max_lines: usize) {
     let bytes = watched.text.iter().enumerate();
     let ends: Vec<usize> =

@@ -11,7 +11,7 @@ use helve_core::machine::{DirListing, WindowLines, WindowRequest};
 use helve_core::media::{MediaContent, MediaError, MediaFormat, Picture};
 use helve_core::{Ask, FileKind, Grant, Media, Resolved, ToolContext, ToolError, paths};
 
-use super::missing::{MissingFile, missing};
+use super::missing::{MissingFile, describe_missing};
 use lines::{LinePage, PageNote};
 
 /// A file or directory to read.
@@ -24,15 +24,15 @@ pub(crate) struct ReadRequest<'a> {
 /// Lines of a file, or entries of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LineWindow {
-    /// Counted from 1.
+    /// The first line or entry, counted from 1.
     pub(crate) first: u64,
     pub(crate) count: u64,
 }
 
-/// What one result may contain.
+/// The maximum size of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadLimits {
-    /// Longer lines are cut.
+    /// Maximum number of characters of a line. Longer lines are cut.
     pub(crate) line_chars: usize,
     pub(crate) bytes: usize,
 }
@@ -49,7 +49,7 @@ pub(crate) enum ReadContent {
     Picture { format: MediaFormat, picture: Picture },
 }
 
-/// Some entries of a directory, by name.
+/// Some entries of a directory, sorted by name.
 pub(crate) struct FolderPage {
     pub(crate) first: u64,
     pub(crate) entries: Vec<FolderEntry>,
@@ -133,7 +133,7 @@ pub(crate) async fn read(
     let path = ctx.files.resolve(path).await?;
     let grant = ctx.ask(Ask::for_request(path.read_request())).await?;
     let content = match path.kind() {
-        None => return Err(ReadError::Missing(missing(ctx, &path).await)),
+        None => return Err(ReadError::Missing(describe_missing(ctx, &path).await)),
         Some(FileKind::Folder) => {
             let listing = ctx.files.list(&grant, &path, MAX_ENTRIES).await?;
             ReadContent::Folder(folder_page(&path, &listing, window)?)
@@ -181,7 +181,7 @@ struct OpenFile<'a> {
 impl OpenFile<'_> {
     async fn read(&self, media: &dyn Media) -> Result<ReadContent, ReadError> {
         let display_path = self.path.display();
-        // The content of a file counts more than its name.
+        // If the content and the name of a file suggest different formats, the content decides.
         let format = MediaFormat::of_content(&self.window_lines.sample)
             .or_else(|| MediaFormat::of_name(display_path));
         if let Some(format) = format {

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 /// One listed resource or template, as its server describes it.
 pub(crate) struct ListedResource {
     pub(crate) server: String,
-    pub(crate) description: Map<String, Value>,
+    /// The fields that the server sent, like `name` and `uri`.
+    pub(crate) fields: Map<String, Value>,
 }
 
 /// One piece of a resource.
@@ -54,9 +55,7 @@ pub(crate) async fn list(
     for name in &names {
         match servers.list(name, what).await {
             Ok(listed) => items.extend(
-                listed
-                    .into_iter()
-                    .map(|description| ListedResource { server: name.clone(), description }),
+                listed.into_iter().map(|fields| ListedResource { server: name.clone(), fields }),
             ),
             Err(error) => errors.push(ctx.words().server_error(name, &error)),
         }
@@ -67,9 +66,8 @@ pub(crate) async fn list(
         Some(_) | None => {}
     }
     items.sort_by_cached_key(|item| {
-        let text = |key: &str| {
-            item.description.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
+        let text =
+            |key: &str| item.fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         (item.server.clone(), text("name"), text("uri") + &text("uriTemplate"))
     });
     Ok(items)

@@ -14,7 +14,7 @@ pub(crate) struct GrepRequest<'a> {
     pub(crate) pattern: &'a str,
     /// A file or directory; the workspace root if `None` or empty.
     pub(crate) path: Option<&'a str>,
-    /// Globs of the files to search; empty for all.
+    /// Globs of the files to search. All files are searched if the list is empty.
     pub(crate) include: Vec<String>,
     pub(crate) syntax: PatternSyntax,
     pub(crate) case: CaseMode,
@@ -60,7 +60,7 @@ pub(crate) struct SearchSummary {
 }
 
 impl SearchSummary {
-    /// The absolute path of a file below the searched folder, escaped to one line.
+    /// Returns the absolute path of a file below the searched folder, escaped to one line.
     pub(crate) fn absolute(&self, below: &Path) -> String {
         let real = self.path.real();
         let path = if below.as_os_str().is_empty() { real } else { real.join(below) };

@@ -29,20 +29,20 @@ pub(crate) struct RunRequest<'a> {
 /// How long the call waits for the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunWait {
-    /// Until the command ends, or is ended after the timeout. `None` means the default timeout of the settings.
+    /// The call waits until the command ends, or is ended after the timeout. `None` means the default timeout of the settings.
     ToEnd { timeout: Option<Duration> },
-    /// At most this long. A command that still runs then stays in the background.
+    /// The call waits at most this long. A command that still runs afterwards stays in the background.
     Background { initial_wait: Duration },
 }
 
 /// A command that ended or stays in the background.
 pub(crate) struct RunResult {
-    /// The command as the hooks left it.
+    /// The command after hooks have changed it.
     pub(crate) command: String,
     pub(crate) process: Process,
     pub(crate) output: ProcessOutput,
     pub(crate) ending: RunEnding,
-    /// What the sandbox denied the command.
+    /// The accesses that the sandbox denied the command.
     pub(crate) denied: Vec<SandboxDenial>,
     pub(crate) missing_input: Option<MissingInput>,
 }
@@ -97,10 +97,10 @@ const PROGRESS_DELAY: Duration = Duration::from_millis(100);
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of bytes in the progress preview.
 const PREVIEW_BYTES: usize = 30_000;
-/// A process that waits for input is ended after it was silent and idle this long.
+/// How long a process may wait for input without output and CPU use before it is ended.
 const MAX_INPUT_WAIT: Duration = Duration::from_secs(1);
-/// A process that uses less CPU time than this counts as idle. An editor that waits still reads the clock and writes its
-/// swap file.
+/// A process that uses less CPU time than this counts as idle. The limit is not zero, because an
+/// editor that waits still reads the clock and writes its swap file.
 const IDLE_CPU: Duration = Duration::from_millis(50);
 const TERMINAL: Stdin = Stdin::Terminal { rows: 24, columns: 120 };
 
@@ -128,7 +128,7 @@ pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<Ru
 
 fn run_options(request: &RunRequest<'_>, ctx: &ToolContext) -> RunOptions {
     let lifetime = match (ctx.programs.leftovers(), request.wait) {
-        // Helve ends with the call, but a background command must outlive it.
+        // Helve ends with the call, but a background command must outlive Helve.
         (Leftovers::End, RunWait::Background { .. }) => Lifetime::Detached,
         (Leftovers::End | Leftovers::Keep, _) => Lifetime::Helve,
     };
@@ -184,7 +184,7 @@ async fn background(
     };
     let watched = running.watch(request).await?;
     let ending = match watched.outcome {
-        // Both mean that everything has ended.
+        // Both outcomes mean that everything has ended.
         WaitOutcome::Met | WaitOutcome::Impossible => RunEnding::Ended,
         WaitOutcome::Deadline => RunEnding::Background,
     };
@@ -208,6 +208,7 @@ async fn finished(
     Ok(RunResult { command, process, output, ending, denied, missing_input })
 }
 
+/// How waiting for a command in the foreground ended.
 enum Followed {
     Ended(Process),
     TimedOut(Process),

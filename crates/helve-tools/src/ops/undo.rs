@@ -82,12 +82,14 @@ pub(crate) enum UndoError {
     Changed {
         display_path: String,
     },
-    /// The call was interrupted and the file has changed. The diff is between the state before the call and the current one.
+    /// The call was interrupted and the file has changed. The diff is between the state before the call and the
+    /// current state.
     Interrupted {
         display_path: String,
         diff: UnifiedDiff,
     },
-    /// The content that the call wrote is no longer known. The diff is between the state before the call and the current one.
+    /// The content that the call wrote is no longer known. The diff is between the state before the call and the
+    /// current state.
     Forgotten {
         display_path: String,
         diff: UnifiedDiff,
@@ -120,7 +122,7 @@ pub(crate) async fn undo(
         UndoMode::Write => {
             let file = |path| FileToChange { path, may_be_new: false };
             let files: Vec<FileToChange<'_>> = paths.iter().map(file).collect();
-            ctx.permit_change(key, &files, || not_opened_yet(&change)).await?
+            ctx.permit_change(key, &files, || preview_without_content(&change)).await?
         }
     };
     let (mut changes, mut notes) = (Vec::new(), Vec::new());
@@ -160,8 +162,8 @@ pub(crate) async fn undo(
     Ok(Undone { change, notes, result: UndoResult::Written { diffs, applied } })
 }
 
-/// What the person sees of an undo before the files may be opened.
-fn not_opened_yet(change: &RecordedChange) -> String {
+/// Returns the preview of an undo for a person who is asked before the files may be opened.
+fn preview_without_content(change: &RecordedChange) -> String {
     format!(
         "The files are opened only if you agree. The call undoes what {} changed.\n",
         change.call
@@ -177,13 +179,13 @@ struct Revert<'a> {
 }
 
 impl Revert<'_> {
-    /// The change that reverts the file; `None` if it is reverted already.
+    /// Returns the change that reverts the file, or `None` if the file is reverted already.
     fn revert_change(&self) -> Result<Option<ChangeKind>, UndoError> {
         let (before, current) = (self.file.before.as_ref(), self.current);
         let is_reverted = current.map(|image| image.hash) == before.map(|image| image.hash);
         match &self.file.after {
             AfterImage::Known(after) => self.merge(after.as_ref()),
-            // Checked before `is_reverted`: a call that changed only the mode leaves equal content.
+            // This case comes before `is_reverted`, because a call that changed only the mode leaves equal content.
             AfterImage::Intended(intended) if *intended == current.map(|image| image.hash) => {
                 Ok(before
                     .map_or(current.map(|_| ChangeKind::Remove), |before| self.restore(before)))
@@ -235,7 +237,7 @@ impl Revert<'_> {
         }
     }
 
-    /// Writes an image unless the file has its content and mode.
+    /// Returns the change that writes an image, or `None` if the file has its content and mode already.
     fn restore(&self, image: &FileImage) -> Option<ChangeKind> {
         let has_mode = self.current.is_some_and(|now| now.mode == image.mode);
         if has_mode && self.current.is_some_and(|now| now.bytes == image.bytes) {

@@ -1,4 +1,4 @@
-//! Writes a whole file, new or in place of an existing one.
+//! Writes a whole file: creates it, or replaces its content.
 
 use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
@@ -107,7 +107,7 @@ pub(crate) async fn write(
     Ok(WriteOutcome::Written(FileWritten { display_path, created, diff, applied, errors }))
 }
 
-/// The bytes to write, and the diff to the current content.
+/// Returns the bytes to write, and the diff between the current content and these bytes.
 fn new_content(
     display_path: &str,
     old: Option<&[u8]>,
@@ -126,7 +126,7 @@ fn new_content(
     Ok((bytes.into(), diff))
 }
 
-/// The content in the encoding of the old file, with its byte order mark and line endings.
+/// Returns the content in the encoding of the old file, with its byte order mark and line endings.
 fn encoded_like(display_path: &str, old: &[u8], content: &str) -> Result<Vec<u8>, WriteError> {
     let Ok(view) = View::new(old) else { return Ok(content.as_bytes().to_vec()) };
     let content = match view.dominant_ending() {

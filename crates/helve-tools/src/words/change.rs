@@ -27,7 +27,7 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
         ChangeError::Context(error) => error,
         ChangeError::Folder { display_path } => {
             ToolError::new(ErrorKind::InvalidArgs, format!("{display_path} is a folder."))
-                .hint("Name a file in it.")
+                .hint("Name a file in the folder.")
         }
         ChangeError::Missing(missing) => missing_file(&missing),
         ChangeError::NotRead { display_path } => {
@@ -42,7 +42,8 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
             if let Some(diff) = diff {
                 message.push_str(&format!(" Changes since then:\n{}", diff.text.trim_end()));
             }
-            ToolError::new(ErrorKind::Stale, message).hint("Read it again, then redo the change.")
+            ToolError::new(ErrorKind::Stale, message)
+                .hint("Read the file again, then redo the change.")
         }
         ChangeError::Syntax(errors) => {
             let message = format!(
@@ -55,7 +56,7 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
     }
 }
 
-/// The answer to a change: the tool's first sentence, notes on the written files, and the diffs.
+/// Returns the answer to a change: the tool's first sentence, notes on the written files, and the diffs.
 pub(crate) fn change_summary(
     first: &str,
     applied: &AppliedChanges,
@@ -78,7 +79,7 @@ pub(crate) fn change_summary(
     text
 }
 
-/// Syntax errors that a change introduced, as the end of an answer.
+/// Returns the end of an answer that lists the syntax errors that a change introduced.
 pub(crate) fn introduced_errors_text(errors: &[IntroducedError]) -> String {
     if errors.is_empty() {
         return String::new();
@@ -123,7 +124,7 @@ fn file_notes(written: &WrittenFile) -> String {
     text
 }
 
-/// `3 lines added, 1 removed`
+/// Returns the number of changed lines, like `3 lines added, 1 removed`.
 pub(crate) fn line_counts(diffs: &[UnifiedDiff]) -> String {
     let added: usize = diffs.iter().map(|diff| diff.additions).sum();
     let removed: usize = diffs.iter().map(|diff| diff.deletions).sum();
@@ -131,7 +132,7 @@ pub(crate) fn line_counts(diffs: &[UnifiedDiff]) -> String {
     format!("{added} {lines} added, {removed} removed")
 }
 
-/// What differed between the quoted text and the file; `None` for an exact match.
+/// Returns a sentence about what differed between the quoted text and the file, or `None` for an exact match.
 pub(crate) fn tolerances_text(tolerances: impl Iterator<Item = Tolerance>) -> Option<String> {
     let differences: Vec<&str> = tolerances
         .map(|tolerance| match tolerance {
@@ -153,7 +154,7 @@ pub(crate) fn tolerances_text(tolerances: impl Iterator<Item = Tolerance>) -> Op
     ))
 }
 
-/// Why an edit was not made, and what to do. `which` is a prefix that names the edit if there are several.
+/// Returns the error that says why an edit was not made, and what to do. `which` is a prefix that names the edit if there are several.
 pub(crate) fn refused(
     display_path: &str,
     which: &str,
@@ -172,8 +173,8 @@ pub(crate) fn refused(
         }
         EditRefusal::Same => invalid(format!("{old} and {new} are identical.")),
         EditRefusal::NotFound(None) => {
-            stale(format!("{old} was not found in {display_path}, and nothing in it is similar."))
-                .hint("Read the file; it may be a different one, or have changed.")
+            stale(format!("{old} was not found in {display_path}, and nothing in the file is similar."))
+                .hint("Read the file: it may be another file than you think, or may have changed.")
         }
         EditRefusal::NotFound(Some(nearest)) => not_found(display_path, which, nearest, old),
         EditRefusal::Ambiguous { lines, count, .. } => ambiguous(display_path, which, (lines, *count), terms),
@@ -181,13 +182,13 @@ pub(crate) fn refused(
             "{new} changes only white space, and {old} does not match line {line} of {display_path} exactly."
         ))
         .hint("Read the lines again and quote them exactly."),
-        EditRefusal::Indentation { line, text } => stale(format!(
+        EditRefusal::UnconvertibleIndentation { line, text } => stale(format!(
             "no line near line {line} of {display_path} is indented like \"{}\" in {new}.",
             clip_line(text)
         ))
         .hint(format!("Quote {old} with the file's indentation, and use it in {new}.")),
         EditRefusal::UnclearIndentation { line } => stale(format!(
-            "{old} is indented differently from line {line} of {display_path}, but {new} is indented like the file: it is unclear which is meant."
+            "{old} is indented differently from line {line} of {display_path}, but {new} is indented like the file: it is unclear which indentation is meant."
         ))
         .hint("Read the lines again and quote them with their own indentation."),
         EditRefusal::Placeholder { text } => invalid(format!(
@@ -207,7 +208,7 @@ pub(crate) fn refused(
         EditRefusal::LineNumbers { line } => stale(format!(
             "{old} contains line numbers (see line {line}), but only some lines of {new} do."
         ))
-        .hint("Remove the line numbers from both."),
+        .hint("Remove the line numbers from both texts."),
         EditRefusal::CannotEncode { line, character, encoding } => {
             let (encoding, character) = (encoding.name(), character_name(*character));
             let place = format!("line {line} of {new}");
@@ -217,7 +218,7 @@ pub(crate) fn refused(
             stale(format!("{display_path} already has {new} at line {line}."))
         }
         EditRefusal::TooLarge => invalid(format!("the edit is too large to compare with {display_path}."))
-            .hint("Split it into smaller edits."),
+            .hint("Split the edit into smaller edits."),
     }
 }
 
@@ -347,7 +348,7 @@ fn line_numbers(lines: &[usize], count: usize) -> String {
     format!("{}{more}", listed.join(", "))
 }
 
-/// A character and its code point.
+/// Returns a character with its code point, for a message.
 fn character_name(character: char) -> String {
     let visible_form = visible::escape_line(character.encode_utf8(&mut [0; 4])).into_owned();
     match character {

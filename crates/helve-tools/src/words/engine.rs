@@ -74,7 +74,7 @@ impl Words for EngineWords {
                 "The arguments of {tool} are not valid JSON: {message} at line {line}, column {column}. Nothing was done.\nSend one JSON object."
             ),
             BadInput::DuplicateKey { field } => format!(
-                "The arguments of {tool} contain {field} twice. Nothing was done.\nSend it once."
+                "The arguments of {tool} contain {field} twice. Nothing was done.\nSend {field} once."
             ),
         }
     }
@@ -84,7 +84,7 @@ impl Words for EngineWords {
         for problem in problems {
             text.push_str(&format!("- {}\n", problem_text(problem)));
         }
-        text.push_str("Correct them and call again.");
+        text.push_str("Correct the arguments and call again.");
         text
     }
 
@@ -128,7 +128,9 @@ impl Words for EngineWords {
             Refusal::Rejected { note: Some(note) } => {
                 denied(format!("The user rejected this call: {note}"))
             }
-            Refusal::ExplainOnly => ToolError::new(ErrorKind::ExplainOnly, "Judged, not run."),
+            Refusal::ExplainOnly => {
+                ToolError::new(ErrorKind::ExplainOnly, "The call was judged, not run.")
+            }
         }
     }
 
@@ -141,7 +143,7 @@ impl Words for EngineWords {
             MachineError::NotPermitted => failed(format!(
                 "{display_path} cannot be opened: the system denies access."
             ))
-            .hint("Ask the user to change its permissions, or continue without it."),
+            .hint("Ask the user to change the permissions of the file, or continue without the file."),
             MachineError::NotAFile(FileKind::Folder) => failed(format!("{display_path} is a folder.")),
             MachineError::NotAFile(kind) => failed(format!(
                 "{display_path} is {}, not a regular file. Reading it could block forever.",
@@ -299,7 +301,7 @@ fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
                 "{display_path} could not be written: {why}. These files could not be restored: {}.",
                 files.join(", ")
             ))
-            .hint("`helve undo` restores them from the journal.")
+            .hint("`helve undo` restores these files from the journal.")
         }
     }
 }
@@ -313,9 +315,10 @@ fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
         parts.iter().map(|(part, verdict)| part_text(part, verdict)).collect();
     let text =
         format!("This needs permission, and nobody can be asked here: {}.", requests.join("; "));
-    // A rule can only help if the user's own wall decides; the other walls ask in any case.
-    let by_rule = |verdict: &Verdict| verdict.wall == "user" && verdict.reason != Reason::Unclear;
-    if !parts.iter().all(|(_, verdict)| by_rule(verdict)) {
+    // The hint about rules is only given if the user's own wall decides, because the other walls ask in any case.
+    let is_decided_by_rule =
+        |verdict: &Verdict| verdict.wall == "user" && verdict.reason != Reason::Unclear;
+    if !parts.iter().all(|(_, verdict)| is_decided_by_rule(verdict)) {
         return ToolError::new(ErrorKind::Unanswered, text)
             .hint("No rule can allow it in advance: a person must approve it, or use --yes.");
     }
@@ -338,7 +341,7 @@ fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
     ))
 }
 
-/// The subject that the deciding rule matched. This is the one to allow.
+/// Returns the subject that the deciding rule matched. A rule that allows this subject allows the part.
 fn deciding_subject<'a>(part: &'a Part, verdict: &Verdict) -> &'a str {
     let is_matched =
         |subject: &&String| verdict.rule.as_ref().is_some_and(|rule| rule.pattern.matches(subject));

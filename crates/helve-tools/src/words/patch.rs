@@ -12,13 +12,14 @@ use crate::ops::change::ChangeError;
 use crate::ops::patch::PatchError;
 
 /// What to do instead of adding a file that exists.
-const UPDATE_INSTEAD: &str = "Update it instead, or read it first if you want to replace it.";
-const READ_FIRST: &str = "Read it first if you want to replace it.";
-const TWO_PATCHES: &str = "Split it into two patches.";
+const UPDATE_INSTEAD: &str =
+    "Update the file instead, or read the file first if you want to replace it.";
+const READ_FIRST: &str = "Read the file first if you want to replace it.";
+const TWO_PATCHES: &str = "Split the patch into two patches.";
 const PATCH_TERMS: EditTerms = EditTerms { old: "the old text", new: "the new text", all: None };
 const HUNK_TERMS: EditTerms = EditTerms { old: "its old text", ..PATCH_TERMS };
 
-/// Why a patch was not applied, and what to do.
+/// Returns the error that says why a patch was not applied, and what to do.
 pub(crate) fn patch_error(error: PatchError) -> ToolError {
     let invalid = |message: String| ToolError::new(ErrorKind::InvalidArgs, message);
     let stale = |message: String| ToolError::new(ErrorKind::Stale, message);
@@ -36,7 +37,7 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
         }
         PatchError::Malformed(error) => malformed(&error),
         PatchError::TooManyFiles { count, max } => {
-            invalid(format!("The patch names {count} files; the limit is {max}.")).hint("Split it.")
+            invalid(format!("The patch names {count} files; the limit is {max}.")).hint("Split the patch.")
         }
         PatchError::NoEffect => {
             stale("The files already have the patched content. Nothing was written.".into())
@@ -44,7 +45,7 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
         PatchError::QuoteDiffers { display_path } => stale(format!(
             "{display_path} does not match the content quoted in the patch. Nothing was written."
         ))
-        .hint("Read it, then write the patch again."),
+        .hint("Read the file, then write the patch again."),
         PatchError::ChangedDestination { display_path } => invalid(format!(
             "The patch changes {display_path} and moves another file onto it. Nothing was written."
         ))
@@ -60,7 +61,7 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
         }
         PatchError::NotPlaced { display_path, hunks, error } => cannot_place(&display_path, hunks, &error),
         PatchError::Inexact { display_path } => stale(format!(
-            "The old text of the patch does not match {display_path} exactly, and the setting `edit.match` requires that. Nothing was written."
+            "The old text of the patch does not match {display_path} exactly, and the setting `edit.match` requires an exact match. Nothing was written."
         ))
         .hint("Read the lines again and quote them exactly."),
     }
@@ -103,7 +104,7 @@ fn cannot_place(display_path: &str, hunks: usize, err: &PlacementError) -> ToolE
                 "its old text occurs {count} times in the file, at lines {}.",
                 listed.join(", ")
             ))
-            .hint("Quote more lines around it, or name the function with @@.")
+            .hint("Quote more lines around the old text, or name the function with @@.")
         }
         PlacementProblem::OutOfOrder { line } => stale(format!(
             "it matches at line {line}, which is before the place of the previous hunk."
@@ -114,7 +115,7 @@ fn cannot_place(display_path: &str, hunks: usize, err: &PlacementError) -> ToolE
                 .hint("Remove *** End of File, or quote the last lines.")
         }
         PlacementProblem::NoContext => stale("it only adds lines and does not say where.".into())
-            .hint("Quote the line before them."),
+            .hint("Quote the line before the added lines."),
         PlacementProblem::Refused { refusal, .. } => {
             refused(display_path, &which, refusal, &PATCH_TERMS)
         }

@@ -7,7 +7,7 @@ use super::count;
 use crate::ops::read::ActualContent;
 use crate::ops::read::lines::PageNote;
 
-/// A note on a page of lines, without a full stop.
+/// Returns a note on a page of lines, without a full stop.
 pub(crate) fn page_note(note: &PageNote) -> String {
     match note {
         PageNote::Encoding(encoding) => format!("The encoding is {}", encoding.name()),
@@ -48,20 +48,20 @@ fn document_cut(read: usize, ended: PagesEnd) -> String {
     }
 }
 
-/// A file that is neither text nor a known picture or document.
+/// Returns the error for a file that is neither text nor a known picture or document.
 pub(crate) fn binary(display_path: &str, kind: &str, size: u64) -> ToolError {
     let message = format!("{display_path} is not text but {kind} ({size} bytes).");
     ToolError::new(ErrorKind::Failed, message).hint("Use a tool that understands its format.")
 }
 
-/// A file whose name promises a format that its content does not have.
+/// Returns the error for a file whose name promises a format that its content does not have.
 pub(crate) fn mislabelled(
     display_path: &str,
     format: MediaFormat,
     content: ActualContent,
 ) -> ToolError {
     let (finding, hint) = match content {
-        ActualContent::Nothing => ("it is empty", "Fetch or create it again."),
+        ActualContent::Nothing => ("it is empty", "Fetch or create the file again."),
         ActualContent::LfsPointer => {
             ("it is a Git LFS pointer", "Fetch the file itself with `git lfs pull`.")
         }
@@ -69,13 +69,15 @@ pub(crate) fn mislabelled(
             "its content is text",
             "To see the text, print it in a shell or copy it to another name.",
         ),
-        ActualContent::Other => ("its content is something else", "Run `file` on it in a shell."),
+        ActualContent::Other => {
+            ("its content is something else", "Run `file` on the path in a shell.")
+        }
     };
     let message = format!("{display_path} is named like a {}, but {finding}.", format_name(format));
     ToolError::new(ErrorKind::Failed, message).hint(hint)
 }
 
-/// A picture or document that cannot be decoded or shown.
+/// Returns the error for a picture or document that cannot be decoded or shown.
 pub(crate) fn undecodable(
     display_path: &str,
     format: MediaFormat,
@@ -89,18 +91,18 @@ pub(crate) fn undecodable(
                 "{display_path} claims to be a {name} but cannot be decoded: {}.",
                 why.trim_end_matches('.')
             ),
-            "It may be damaged or truncated. Fetch or create it again, or continue without it.",
+            "The file may be damaged or truncated. Fetch or create the file again, or continue without it.",
         ),
         MediaError::TooLarge { size, limit } => (
             format!("{display_path} is a {name} of {size} bytes; the limit is {limit}."),
-            "Make it smaller, or extract a part, with a program that understands its format.",
+            "Make the file smaller, or extract a part, with a program that understands its format.",
         ),
         MediaError::TooManyPixels { size, limit } => (
             format!(
                 "{display_path} is a {name} of {} × {} pixels; the limit is {limit} pixels in total.",
                 size.width, size.height
             ),
-            "Make it smaller with a program that understands its format.",
+            "Make the picture smaller with a program that understands its format.",
         ),
         MediaError::NotSmallEnough { size } => (
             format!(
@@ -111,7 +113,7 @@ pub(crate) fn undecodable(
         ),
         MediaError::TooMuchMemory => (
             format!("{display_path} is a {name} that needs too much memory to decode."),
-            "Make it smaller with a program that understands its format.",
+            "Make the picture smaller with a program that understands its format.",
         ),
         MediaError::Locked => (
             format!("{display_path} is protected with a password."),
@@ -122,7 +124,7 @@ pub(crate) fn undecodable(
                 "{display_path} could not be decoded within {}.",
                 count(time.as_secs(), "second", "seconds")
             ),
-            "Continue without it, or extract a part.",
+            "Continue without the file, or extract a part of it.",
         ),
         MediaError::Unsupported => (
             format!("{display_path} is a {name}, which this build of Helve cannot show."),

@@ -1,4 +1,4 @@
-//! Why a part of a call must be asked about or is denied, in one clause.
+//! Explains in one clause why a part of a call must be asked about or is denied.
 
 use helve_core::{Action, Part, Reason, Rule, Scope, Source, Unclear, Verdict};
 use helve_text::shell::{DoubtKind, RiskKind};

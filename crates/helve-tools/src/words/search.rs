@@ -27,7 +27,7 @@ pub(crate) enum SearchScope {
     Names,
 }
 
-/// `3 files and 1 folder`; empty for nothing.
+/// Returns the counts as text, like `3 files and 1 folder`. Returns an empty text if both counts are zero.
 pub(crate) fn amount(amount: FileCount) -> String {
     join_counts([(amount.files, "file", "files"), (amount.folders, "folder", "folders")])
 }
@@ -42,7 +42,7 @@ fn join_counts(parts: [(u64, &str, &str); 2]) -> String {
     texts.join(" and ")
 }
 
-/// What the result does not show and the reader should know, one sentence each.
+/// Returns sentences about what the result does not show and the reader should know.
 pub(crate) fn notes(
     searched: &SearchSummary,
     scope: SearchScope,
@@ -52,7 +52,7 @@ pub(crate) fn notes(
     let mut notes = Vec::new();
     if counts.ended == WalkEnd::Deadline {
         notes.push(format!(
-            "This is incomplete: the search stopped after {} seconds. Search a subfolder, or fewer files.",
+            "The result is incomplete: the search stopped after {} seconds. Search a subfolder, or fewer files.",
             searched.deadline.as_secs()
         ));
     }
@@ -63,7 +63,7 @@ pub(crate) fn notes(
     if skipped.not_permitted > 0 {
         let files = count(skipped.not_permitted, "file was", "files were");
         notes.push(format!(
-            "{files} skipped because reading needs permission. To ask for it, pass such a file as {}.",
+            "{files} skipped because reading needs permission. To ask for permission, pass such a file as {}.",
             terms.path
         ));
     }
@@ -93,7 +93,7 @@ fn nothing_found(searched: &SearchSummary, scope: SearchScope) -> Option<String>
     })
 }
 
-/// Says what ignored files contain. They are searched if nothing else matches.
+/// Returns a sentence about matches in ignored files, which are searched if nothing else matches.
 fn ignored_files(
     searched: &SearchSummary,
     scope: SearchScope,
@@ -136,7 +136,7 @@ fn ignored_files(
     })
 }
 
-/// The notes, each in parentheses, as the end of an answer.
+/// Returns the notes, each in parentheses, as the end of an answer.
 pub(crate) fn notes_text(notes: &[String]) -> String {
     let lines: Vec<String> = notes.iter().map(|note| format!("({note})")).collect();
     if lines.is_empty() { String::new() } else { format!("\n\n{}", lines.join("\n")) }
@@ -161,7 +161,7 @@ pub(crate) fn search_error(error: SearchFailure, terms: &SearchTerms) -> ToolErr
     }
 }
 
-/// Points at the error inside the pattern.
+/// Returns the error for an invalid pattern. Its message marks the place of the mistake in the pattern.
 fn bad_pattern(pattern: &str, bad: &BadPattern, terms: &SearchTerms) -> ToolError {
     let mut message = format!("The pattern is not a valid regular expression: {}.", bad.message);
     if bad.at != (0..pattern.len()) {
@@ -182,7 +182,7 @@ fn bad_pattern(pattern: &str, bad: &BadPattern, terms: &SearchTerms) -> ToolErro
     ToolError::new(ErrorKind::InvalidArgs, message).hint(hint.join(" "))
 }
 
-/// The pattern that matches exactly a text, if it is short enough to quote.
+/// Returns the regular expression that matches exactly `text`, if the expression is short enough to quote.
 fn escaped(text: &str) -> Option<String> {
     let mut escaped = String::new();
     for letter in text.chars() {

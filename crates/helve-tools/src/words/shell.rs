@@ -17,7 +17,7 @@ use crate::ops::shell::{RunEnding, RunError, RunResult};
 
 /// Part of the limits that is reserved for the sentences after an output.
 const RESERVED: Limits = Limits { lines: 40, bytes: 4 << 10 };
-/// Bytes of an aborted command's output that are quoted.
+/// Maximum number of bytes of an aborted command's output that are quoted.
 const ABORTED_BYTES: usize = 2_000;
 /// Maximum number of processes that are named.
 const MAX_NAMED: usize = 5;
@@ -41,7 +41,7 @@ pub(crate) struct ShellTerms {
     pub(crate) edit: &'static str,
 }
 
-/// The answer to a command that ended or stays in the background.
+/// Returns the answer to a command that ended or stays in the background.
 pub(crate) fn finished(run: &RunResult, ctx: &ToolContext, terms: &ShellTerms) -> ToolOutput {
     let limits = ctx.limits();
     let output_limits = Limits {
@@ -90,7 +90,7 @@ fn saved(output: &ProcessOutput) -> Option<Saved> {
     Some(Saved { id, path, bytes })
 }
 
-/// The whole output, or its beginning and end with a note between them. Also returns whether it was cut.
+/// Returns the whole output, or its beginning and end with a note between them, and whether the output was cut.
 fn output_text(
     output: &ProcessOutput,
     saved: Option<&Saved>,
@@ -215,7 +215,7 @@ fn timed_out(after: Duration, max: Duration, terms: &ShellTerms) -> String {
     )
 }
 
-/// The state of a program, in words.
+/// Returns the state of a program in words.
 pub(crate) fn state_text(state: ProcessState) -> String {
     match state {
         ProcessState::Running => "running".into(),
@@ -252,7 +252,7 @@ fn signal_name(number: i32) -> String {
     format!("{number} ({name})")
 }
 
-/// A rough duration, so that the same command usually has the same answer.
+/// Returns a rounded duration, so that the same command usually has the same answer.
 pub(crate) fn elapsed(time: Duration) -> String {
     match time.as_secs() {
         0 => "under 1 s".into(),
@@ -295,11 +295,11 @@ fn bad_script(bad: &BadScript) -> ToolError {
         BadScript::Nul => invalid(
             "The command contains a NUL character, which shells do not accept. Nothing was run.",
         )
-        .hint("Remove it; write \\0 in quotes if a program should print one."),
+        .hint("Remove the character; write \\0 in quotes if a program should print a NUL."),
         BadScript::TooLong { bytes, limit } => invalid(&format!(
             "The command has {bytes} bytes; the limit is {limit}. Nothing was run."
         ))
-        .hint("Write the long part to a file and run that."),
+        .hint("Write the long part to a file and run the file."),
         BadScript::NoShell => ToolError::new(ErrorKind::Failed, "Programs cannot be run here.")
             .hint("Continue without running programs."),
     }
@@ -337,7 +337,7 @@ fn not_started(error: &SpawnError, terms: &ShellTerms) -> ToolError {
         SpawnError::TooLong => failed(
             "The command and its environment are too long for the system. Nothing was run.".into(),
         )
-        .hint("Write the long part to a file and run that."),
+        .hint("Write the long part to a file and run the file."),
         SpawnError::TooManyOpenFiles => failed("Too many files are open. Nothing was run.".into())
             .hint("Wait for other calls to finish, then retry."),
         SpawnError::NoKeeper(why) => programs_cannot_run(why),
@@ -352,8 +352,9 @@ fn programs_cannot_run(why: &str) -> ToolError {
 
 /// Returns the error for a program that was started and cannot be reached now.
 pub(crate) fn output_unavailable(error: &ProcessError, terms: &ShellTerms) -> ToolError {
-    ToolError::new(ErrorKind::Failed, format!("The program cannot be reached: {error}."))
-        .hint(format!("List running programs with {}, then start it again.", terms.process))
+    ToolError::new(ErrorKind::Failed, format!("The program cannot be reached: {error}.")).hint(
+        format!("List running programs with {}, then start the program again.", terms.process),
+    )
 }
 
 /// Returns the error for a program that the machine could not type into, signal or end.
@@ -366,8 +367,8 @@ pub(crate) fn control_error(error: &ProcessError, id: &str, terms: &ShellTerms) 
         ProcessError::NoTerminal => failed(format!("{id} has no terminal, so it takes no input."))
             .hint(format!("Start it again with {run} and {terminal}.")),
         ProcessError::Foreign => {
-            failed(format!("{id} was started by another Helve process, and only that one can type into it."))
-                .hint("You can read, signal or end it here. To type into it, start it again in this session. Each `helve call` is a process of its own; with `helve mcp` or `helve serve`, later calls can type into a program.")
+            failed(format!("{id} was started by another Helve process, and only that process can type into it."))
+                .hint("You can read, signal or end the program here. To type into it, start it again in this session. Each `helve call` is a process of its own; with `helve mcp` or `helve serve`, later calls can type into a program.")
         }
         ProcessError::Unknown | ProcessError::Other(_) => output_unavailable(error, terms),
     }
@@ -380,7 +381,7 @@ fn aborted(ended: usize, output: &ProcessOutput) -> ToolError {
     let tail = String::from_utf8_lossy(tail);
     let from = tail.floor_char_boundary(tail.len().saturating_sub(ABORTED_BYTES));
     if !tail.is_empty() {
-        text.push_str(&format!(" Last output:\n{}", visible::strip(&tail[from..])));
+        text.push_str(&format!(" Last output:\n{}", visible::strip_invisible(&tail[from..])));
     }
     ToolError::new(ErrorKind::Cancelled, text)
 }

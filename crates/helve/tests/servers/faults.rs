@@ -32,8 +32,8 @@ async fn a_hanging_call_times_out() {
     let servers = json!({"odd": server_with(&["plain"], json!({"timeout": 8000}))});
     let toolbox = stage.toolbox(&servers).await;
     expect![[r#"
-        ! The MCP server "odd" could not do this: no answer to the call within 8 s.
-        It may still be working. Check before calling again; the user can raise "timeout" of mcp.odd."#]]
+        ! The MCP server "odd" could not complete the request: no answer to the call within 8 s.
+        The server may still be working on the request. Check the effects before calling again; the user can raise "timeout" of mcp.odd."#]]
     .assert_eq(&call(&toolbox, "odd_hang", json!({})).await);
     assert_eq!(call(&toolbox, "odd_echo", json!({"text": "still there"})).await, "still there");
     toolbox.close().await;
@@ -46,8 +46,8 @@ async fn a_crash_during_a_call_is_reported_and_the_server_restarted() {
         json!({"odd": server_with(&["plain"], json!({"environment": {"TOKEN": "sesame-open"}}))});
     let toolbox = stage.toolbox(&servers).await;
     expect![[r#"
-        ! The MCP server "odd" could not do this: it exited: exit status: 3; last output: Traceback: the token is (secret).
-        It is unknown what the call did before the server ended. The server is being restarted; retry if that is safe."#]]
+        ! The MCP server "odd" could not complete the request: it exited: exit status: 3; last output: Traceback: the token is (secret).
+        It is unknown what the call did before the server ended. The server is being restarted; retry the call if a second execution is safe."#]]
     .assert_eq(&call(&toolbox, "odd_die", json!({})).await);
     check_builtin_tools(&toolbox).await;
     assert_eq!(call(&toolbox, "odd_echo", json!({"text": "back"})).await, "back");
@@ -65,8 +65,9 @@ async fn a_server_that_always_crashes_is_not_restarted_forever() {
     let wait_until_given_up = async {
         loop {
             let server = toolbox.servers().list().remove(0);
-            if let helve::servers::ServerStatus::Down(helve::ServerError::GaveUp { .. }) =
-                server.status
+            if let helve::servers::ServerStatus::Down(helve::ServerError::RestartLimitReached {
+                ..
+            }) = server.status
             {
                 return server;
             }
@@ -103,7 +104,7 @@ async fn an_endless_message_closes_the_connection() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
     expect![[r#"
-        ! The MCP server "odd" could not do this: it sent a message larger than 16777216 bytes, and the connection was closed.
+        ! The MCP server "odd" could not complete the request: it sent a message larger than 16777216 bytes, and the connection was closed.
         Request less at a time. The server is being restarted."#]]
     .assert_eq(&call(&toolbox, "odd_giant", json!({})).await);
     check_builtin_tools(&toolbox).await;

@@ -14,7 +14,7 @@ async fn tools_are_called_and_their_failures_reported() {
     expect![[r#"
         ! Invalid arguments for my_odd_echo:
         - text: expected a string, found 7
-        Correct them and call again."#]]
+        Correct the arguments and call again."#]]
     .assert_eq(&call(&toolbox, "my_odd_echo", json!({"text": 7})).await);
     assert_eq!(call(&toolbox, "my_odd_fail", json!({})).await, "! it did not work");
     let structured = toolbox.call("my_odd_structured", json!({})).await.outcome.unwrap();
@@ -72,8 +72,8 @@ async fn resources_are_listed_and_read() {
         &call(&toolbox, "read_mcp_resource", json!({"server": "odd", "uri": "thing://1"})).await,
     );
     expect![[r#"
-        ! The MCP server "odd" could not do this: it answered with error -32002: no such thing.
-        Correct the arguments, or continue without it."#]]
+        ! The MCP server "odd" could not complete the request: it answered with error -32002: no such thing.
+        Correct the arguments, or continue without this server."#]]
     .assert_eq(
         &call(&toolbox, "read_mcp_resource", json!({"server": "odd", "uri": "thing://2"})).await,
     );

@@ -1,4 +1,4 @@
-//! Tests of what is stored of calls, and how much.
+//! Tests of the limits on stored calls: their number, their age and the size of their texts.
 
 use proptest::prelude::*;
 
@@ -66,7 +66,7 @@ fn history_is_limited_by_age_except_running_calls() {
 }
 
 #[test]
-fn history_in_memory_is_shorter() {
+fn the_history_in_memory_has_a_lower_limit() {
     let database = Database::memory().unwrap();
     let now = now();
     fill(&database, (0..300).map(|number| call(number, now, CallStatus::Completed)));

@@ -17,7 +17,7 @@ use super::entries::{DONE, decode_intended};
 use super::images::{self, ImageKey};
 use super::path_bytes;
 
-/// The content of a file before a call is lost.
+/// The path of a file whose content before a call is lost.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LostImage {
     pub(super) path: PathBuf,
@@ -49,7 +49,7 @@ pub(super) fn newest(
     let mut found = read_newest(&database.main, root, max)?;
     let in_fallback = fallback(database).and_then(|fallback| read_newest(fallback, root, max).ok());
     for (number, change) in in_fallback.unwrap_or_default() {
-        // A call that was running during the switch to memory is in both databases; the one in memory is newer.
+        // A call that was running during the switch to memory is in both databases. The change in memory is newer, and is kept.
         let is_same = |(_, other): &(i64, RecordedChange)| {
             (&other.session, &other.call) == (&change.session, &change.call)
         };
@@ -124,14 +124,14 @@ struct JournaledCall {
 
 struct JournaledFile {
     path: PathBuf,
-    /// Image row and mode; `None` if the file did not exist.
+    /// The image row and the mode. `None` if the file did not exist.
     before: Option<(i64, u32)>,
     after: AfterState,
 }
 
 /// A file after a call, with a row number instead of content.
 enum AfterState {
-    /// Image row and mode.
+    /// The image row and the mode.
     Image(i64, u32),
     Absent,
     /// The call was interrupted before the result was recorded. Contains the intended result, if it can be read.
@@ -178,7 +178,7 @@ impl JournaledCall {
         Ok((!call.files.is_empty()).then_some(call))
     }
 
-    /// Loads the contents.
+    /// Converts to a change with the contents, which are loaded from the images.
     fn change(
         self,
         connection: &Connection,
@@ -235,15 +235,16 @@ impl JournaledCall {
     }
 }
 
-/// An image without its content.
+/// Returns an image with a mode and no content.
 fn without_content(mode: u32) -> journal::FileImage {
     journal::FileImage::new(Bytes::new(), mode)
 }
 
-/// The mode of a file whose mode cannot be read; the content is still useful.
+/// The mode assumed if the recorded mode cannot be read, so that the content can still be used.
 const UNKNOWN_MODE: u32 = 0o600;
 
-/// Returns the fallback file, if it has all journal tables in the known form.
+/// If the main database is in memory, returns the read-only file, provided that it has all journal tables in the known
+/// form.
 fn fallback(database: &Database) -> Option<&Connection> {
     let tables = [Table::Journal, Table::JournalFiles, Table::JournalImages];
     tables.into_iter().map(|table| database.fallback(table)).reduce(Option::and).flatten()

@@ -16,7 +16,7 @@ pub(super) const BEGUN: &str = "begun";
 /// State of an entry that also records the files after the commit.
 pub(super) const DONE: &str = "done";
 
-/// Stores a new entry; `before_images` are its images, in order.
+/// Stores a new entry. `before_images` are the images of its files, in order.
 pub(super) fn begin(
     database: &Database,
     folder: &Path,
@@ -58,7 +58,7 @@ fn encode_intended(intended: Option<ContentHash>) -> Vec<u8> {
     intended.map_or_else(Vec::new, |hash| hash.0.to_vec())
 }
 
-/// Decodes the intended result; `None` if it was not recorded.
+/// Decodes the intended result. Returns `None` if no result was recorded.
 pub(super) fn decode_intended(bytes: Option<Vec<u8>>) -> Option<Option<ContentHash>> {
     let bytes = bytes?;
     if bytes.is_empty() {
@@ -87,7 +87,7 @@ pub(super) enum CompletionResult {
     NotFound,
 }
 
-/// Completes an entry with the current files, in order.
+/// Completes an entry with the images of its files after the commit, in order.
 pub(super) fn complete(
     database: &Database,
     folder: &Path,

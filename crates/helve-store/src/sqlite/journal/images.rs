@@ -17,16 +17,16 @@ use crate::private;
 
 /// An image with more packed bytes than this is stored in a file.
 const MIN_FILE_BYTES: usize = 1 << 20;
-/// Larger contents are not compressed, because the format has 32-bit lengths.
+/// Maximum size of a content that is compressed. The compression format has 32-bit lengths.
 const MAX_COMPRESSED_INPUT: usize = 1 << 30;
-/// The maximum compression ratio of the format.
+/// The maximum compression ratio of the format. A row that claims a higher ratio is damaged.
 const MAX_COMPRESSION_RATIO: usize = 255;
 
-/// Content to be stored.
+/// A content to be stored as an image.
 pub(super) struct NewImage {
     hash: blake3::Hash,
     bytes: Bytes,
-    /// The packed content. Not set as long as an intact copy may be stored already.
+    /// The packed content. Empty until it is needed, because packing is slow and an intact copy may be stored already.
     packed: OnceCell<PackedImage>,
     has_file: Cell<bool>,
 }
@@ -73,7 +73,7 @@ impl NewImage {
         let checksum = packed.checksum(&self.hash, length);
         let (hash, compression) = (self.hash.as_bytes(), packed.compression.name());
         let checksum = checksum.as_bytes();
-        // Numbers are never reused: an entry whose image was lost must not find another one.
+        // Numbers are never reused, so that an entry whose image was lost does not find the image of another entry.
         let values = params![
             hash,
             length,
@@ -131,7 +131,7 @@ struct PackedImage {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compression {
-    /// Not compressed, because that would not make it shorter.
+    /// The content is stored as it is, because compression would not make it shorter.
     Raw,
     Lz4,
 }
@@ -154,7 +154,7 @@ impl PackedImage {
         }
     }
 
-    /// Computes a checksum over everything that is stored. Damaged data must not reach the decompressor.
+    /// Computes a checksum over everything that is stored, so that damaged data does not reach the decompressor.
     /// The database columns `seal`, `form` and `kept` keep their old names, because existing files have them.
     fn checksum(&self, hash: &blake3::Hash, length: i64) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
@@ -191,14 +191,14 @@ impl Compression {
     }
 }
 
-/// Identifies an image.
+/// How an image is looked up.
 #[derive(Clone, Copy)]
 pub(super) enum ImageKey<'a> {
     Row(i64),
     Hash(&'a blake3::Hash),
 }
 
-/// Loads the content of an image; `None` if it is missing or damaged.
+/// Loads the content of an image. Returns `None` if the content is missing or damaged.
 pub(super) fn load(
     connection: &Connection,
     folder: &Path,

@@ -13,7 +13,7 @@ use super::{entries, images};
 /// How much is stored, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JournalLimits {
-    /// Maximum total size of images; the oldest entries are removed first.
+    /// Maximum total size of images. The oldest entries are removed first.
     pub(super) max_bytes: u64,
     pub(super) max_entries: u64,
     /// Maximum age in milliseconds.
@@ -43,7 +43,7 @@ impl JournalLimits {
     }
 }
 
-/// How many entries are checked at a time, so that queries do not have to wait.
+/// How many entries are checked at a time. Queries run between two batches, so they do not wait for the whole sweep.
 const BATCH_SIZE: i64 = 50;
 /// A file without a row is kept for this long, because its row may be about to be written.
 const STRAY_MIN_AGE: Duration = Duration::from_secs(3600);
@@ -62,9 +62,10 @@ pub(crate) struct SweepSchedule {
 enum SweepStage {
     #[default]
     Idle,
-    /// A sweep may be due, unless another process has done it.
+    /// A sweep is due, unless another process has done one recently.
     Due,
-    /// Ages are relative to the time of the previous sweep, so that a clock that jumps ahead expires nothing.
+    /// A sweep is in progress. Ages are relative to the time of the previous sweep, so that a clock that jumps ahead
+    /// expires nothing.
     Sweeping { previous: i64 },
 }
 
@@ -84,7 +85,7 @@ impl SweepSchedule {
         self.stage != SweepStage::Idle
     }
 
-    /// Does the next small part of a sweep. After an error the next addition triggers a retry.
+    /// Does the next small part of a sweep. After an error, the next [`SweepSchedule::record_added`] triggers a retry.
     pub(crate) fn advance(&mut self, database: &Database, folder: &Path) -> rusqlite::Result<()> {
         let limits = JournalLimits::of(database.location);
         let stage = std::mem::take(&mut self.stage);
@@ -93,7 +94,7 @@ impl SweepSchedule {
             SweepStage::Due => {
                 let interval =
                     if self.added >= limits.max_unswept_bytes { 0 } else { limits.interval };
-                if let Some(previous) = claim(database, interval)? {
+                if let Some(previous) = claim_sweep(database, interval)? {
                     self.stage = SweepStage::Sweeping { previous: previous.min(now()) };
                 }
                 (self.next, self.added) = (now().saturating_add(limits.interval), 0);
@@ -109,12 +110,13 @@ impl SweepSchedule {
     }
 }
 
-/// Claims a sweep unless another process has swept recently. Returns the time of the previous sweep.
-fn claim(database: &Database, interval: i64) -> rusqlite::Result<Option<i64>> {
+/// Claims a sweep for this process and returns the time of the previous sweep. Returns `None` if another process has
+/// swept within `interval`.
+fn claim_sweep(database: &Database, interval: i64) -> rusqlite::Result<Option<i64>> {
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     let sql = "SELECT at FROM sweeps WHERE what = 'journal'";
     let previous: Option<i64> = transaction.query_row(sql, [], |row| row.get(0)).optional()?;
-    // A time in the future was written with a wrong clock.
+    // A time in the future (from a wrong clock) is ignored: the sweep is due.
     let claimed = transaction.execute(
         "INSERT INTO sweeps (what, at) VALUES ('journal', ?1)
          ON CONFLICT (what) DO UPDATE SET at = ?1 WHERE at <= ?1 - ?2 OR at > ?1",
@@ -168,7 +170,7 @@ fn remove_strays(database: &Database, folder: &Path) -> rusqlite::Result<()> {
     let Ok(files) = std::fs::read_dir(folder) else { return Ok(()) };
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     for file in files.filter_map(Result::ok) {
-        // Does not follow links; the journal contains none.
+        // The metadata of a link is that of the link itself. The journal contains no links.
         let modified = file.metadata().and_then(|file| file.modified());
         let age = modified.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
         if !age.is_ok_and(|age| age >= STRAY_MIN_AGE) {
@@ -176,7 +178,7 @@ fn remove_strays(database: &Database, folder: &Path) -> rusqlite::Result<()> {
         }
         let name = file.file_name();
         if !images::is_needed(&transaction, name.to_str().unwrap_or_default())? {
-            // A failure is retried next time.
+            // If the file cannot be removed, the next sweep tries again.
             std::fs::remove_file(file.path()).ok();
         }
     }

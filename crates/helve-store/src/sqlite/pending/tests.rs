@@ -1,4 +1,4 @@
-//! Tests of when calls are written, and how many are tracked.
+//! Tests that calls are written in time, and that the number of tracked calls is limited.
 
 use helve_core::ErrorKind;
 use helve_core::event::{CallOutcome, Progress};
@@ -31,12 +31,12 @@ fn end(pending: &mut PendingWrites, call: &str) {
     );
 }
 
-/// Writes what is urgent, as the worker does after every batch. Returns the number of calls written.
+/// Writes the calls with immediate urgency, as the worker does after every batch. Returns the number of calls written.
 fn write(pending: &mut PendingWrites, database: &Database) -> usize {
-    if !pending.has(WriteUrgency::Prompt) {
+    if !pending.has_writes_of(WriteUrgency::Immediate) {
         return 0;
     }
-    let written = pending.write(database, WriteUrgency::Prompt).unwrap();
+    let written = pending.write(database, WriteUrgency::Immediate).unwrap();
     let count = written.rows.len();
     pending.mark_written(written);
     count
@@ -66,7 +66,7 @@ fn a_call_is_written_when_it_runs_and_when_it_ends() {
 }
 
 #[test]
-fn a_short_call_is_written_once_and_in_order() {
+fn short_calls_are_written_once_and_in_start_order() {
     let (mut pending, database) = (PendingWrites::default(), Database::memory().unwrap());
     for call in 0..50 {
         let id = call.to_string();

@@ -1,4 +1,4 @@
-//! Tests of what the queue accepts and drops, and that nobody waits forever.
+//! Tests that the queue drops writes above its limits, and that nobody waits forever.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ fn progress(bytes: usize) -> Event {
 }
 
 #[test]
-fn progress_is_dropped_first() {
+fn progress_is_dropped_before_other_events() {
     let queue = Queue::default();
     assert_eq!(queue.push_event(progress(10 << 20)), WorkerState::Missing);
     assert_eq!(queue.push_event(progress(10 << 20)), WorkerState::Started);
@@ -52,7 +52,7 @@ fn writes_are_batched_and_queries_do_not_wait() {
         assert!(queue.next_batch(IdleWork::Pending).unwrap().is_empty());
         time
     };
-    // One fast run is enough: a busy machine may delay some runs, but waiting for more writes would delay all.
+    // One fast query is enough: a busy machine may delay some queries, but waiting for a batch would delay all.
     assert!((0..50).any(|_| time_of_query() < BATCH_TIME));
 }
 
@@ -81,7 +81,7 @@ fn closing_waits_for_the_thread_up_to_the_timeout() {
 }
 
 #[test]
-fn after_the_end_everything_is_dropped() {
+fn writes_and_queries_are_dropped_after_the_thread_has_ended() {
     let queue = Queue::default();
     let (sender, receiver) = std::sync::mpsc::channel();
     let late_sender = sender.clone();

@@ -20,7 +20,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn slots_are_a_map_with_versions(steps in proptest::collection::vec(step(), 0..60)) {
+    fn slots_behave_like_a_map_with_versions(steps in proptest::collection::vec(step(), 0..60)) {
         let database = Database::memory().unwrap();
         let mut model: HashMap<u8, (u64, Value)> = HashMap::new();
         for step in steps {
@@ -79,7 +79,7 @@ fn the_oldest_slots_beyond_the_maximum_are_removed() {
 }
 
 #[test]
-fn a_damaged_value_frees_its_slot() {
+fn a_slot_with_a_damaged_value_can_be_written_again() {
     let database = Database::memory().unwrap();
     for damaged in ["'{\"half'", "CAST(x'ff' AS TEXT)", "''"] {
         assert!(put(&database, "s", "k", 0, "1").unwrap());

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::run_script;
 
-/// Fills a store with something of everything, enough for several levels of pages.
+/// Fills every table of a store with enough rows for several levels of pages.
 fn fill_store(folder: &Path) {
     let mut script = String::new();
     for number in 0..60 {
@@ -19,12 +19,12 @@ fn fill_store(folder: &Path) {
         script += &format!("edit {number} /p/{number} {number}{filler} {filler}{number}\n");
     }
     run_script(folder, &(script + "trust /p digest"));
-    // Otherwise SQLite would repair the damage from the log.
+    // The log is emptied, because SQLite would repair the damage from it.
     let connection = Connection::open(folder.join("store.db")).unwrap();
     connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
 }
 
-/// Operations that must work whatever the damage.
+/// Operations that must work after any damage.
 const OPERATIONS: &str = "
     get s slot7
     put s new 0 1
@@ -169,7 +169,7 @@ fn a_file_with_a_missing_table_is_set_aside() {
 }
 
 #[test]
-fn an_invalid_value_is_dropped_alone() {
+fn an_invalid_value_is_dropped_and_the_others_are_kept() {
     check(
         |file| {
             let file = Connection::open(file).unwrap();
@@ -258,14 +258,15 @@ fn damage_copies(rounds: usize, set_aside: usize, damage: impl Fn(usize, &mut Ve
 
 #[test]
 fn truncated_files_are_set_aside() {
-    // Within the header, at page boundaries, and in between. An empty file is a new store.
+    // The file is cut within the header, at page boundaries, and in between. It is not cut to nothing, because an empty
+    // file is a new store.
     let length =
         |round| if round < 10 { round * 11 } else { (round - 10) * 1024 + round % 3 * 512 };
     damage_copies(60, 59, |round, bytes| bytes.truncate(length(round)));
 }
 
 #[test]
-fn files_with_flipped_bits_are_handled() {
+fn a_store_with_flipped_bits_keeps_working_or_is_set_aside() {
     damage_copies(120, 30, |round, bytes| {
         let mut rng = Rng(round as u64);
         for _ in 0..=rng.next(200) {
@@ -276,7 +277,7 @@ fn files_with_flipped_bits_are_handled() {
 }
 
 #[test]
-fn overwritten_pages_are_handled() {
+fn a_store_with_overwritten_pages_keeps_working_or_is_set_aside() {
     damage_copies(100, 10, |round, bytes| {
         let page = round / 2 % (bytes.len() / 4096) * 4096;
         bytes[page..page + 4096].fill(if round % 2 == 0 { 0 } else { 255 });
@@ -284,18 +285,18 @@ fn overwritten_pages_are_handled() {
 }
 
 #[test]
-fn a_damaged_header_is_handled() {
+fn a_store_with_a_damaged_header_keeps_working_or_is_set_aside() {
     damage_copies(100, 20, |round, bytes| bytes[round] = bytes[round].wrapping_add(101));
 }
 
 #[test]
-fn a_damaged_log_loses_only_itself() {
+fn damage_to_the_log_loses_only_writes_in_the_log() {
     let mut rng = Rng(7);
     for round in 0..30 {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("store.db");
         fill_store(folder.path());
-        // Copy the log while it is in use, as a killed process leaves it.
+        // The log is copied while it is in use, so that it looks like the log of a killed process.
         let other = Connection::open(&file).unwrap();
         other.execute_batch("UPDATE slots SET touched = touched + 1").unwrap();
         let log = folder.path().join("store.db-wal");
@@ -329,7 +330,7 @@ fn damage_trust(file: &Path) {
 }
 
 #[test]
-fn damage_noticed_late_is_handled() {
+fn damage_noticed_by_a_later_query_sets_the_file_aside() {
     let folder = tempfile::tempdir().unwrap();
     fill_store(folder.path());
     damage_trust(&folder.path().join("store.db"));

@@ -102,7 +102,7 @@ fn a_newer_file_is_read_but_not_written() {
               edit unfinished /p/b - > intended: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
-            warning: The store DATA/store.db was written by a newer Helve (version 7; this one supports 4) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
+            warning: The store DATA/store.db was written by a newer Helve (store format 7; this one supports up to 4) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
         "#]],
     );
 }
@@ -154,7 +154,7 @@ fn an_old_file_is_migrated() {
 }
 
 #[test]
-fn a_newer_table_that_changed_is_not_read() {
+fn a_table_that_a_newer_version_changed_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     run_script(folder.path(), BEFORE);
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
@@ -263,7 +263,7 @@ fn a_process_stuck_while_opening_is_not_awaited() {
             history /p:
               edit unfinished /p/b - > intended: -
               edit during /p/a "" 644 > ""
-            warning: The store DATA/store.db is locked by another program (another process has been opening it for too long), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
+            warning: The store DATA/store.db is locked by another program (another process has been opening the store for too long), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
     );
 }
@@ -288,7 +288,7 @@ fn with_a_directory_in_its_place_the_store_is_in_memory() {
     expect![[r#"
         put s k 0 1: done
         get s k: 1 (version 1)
-        warning: The store DATA/store.db cannot be written (it is not a file), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
+        warning: The store DATA/store.db cannot be written (the path is not a file), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
     "#]].assert_eq(&answers);
 }
 

@@ -97,10 +97,10 @@ fn a_killed_process_loses_no_acknowledged_write() {
 
 #[test]
 fn concurrent_processes_lose_no_update() {
-    const EACH: u64 = 100;
+    const UPDATES_PER_PROCESS: u64 = 100;
     if let Some(folder) = std::env::var_os(FOLDER) {
         let store = SqliteStore::at(folder.into());
-        for _ in 0..EACH {
+        for _ in 0..UPDATES_PER_PROCESS {
             block_on(increment(&store));
         }
         return print(block_on(store.pending_warning()).unwrap_or_default());
@@ -113,7 +113,7 @@ fn concurrent_processes_lose_no_update() {
         assert!(child.wait().unwrap().success());
     }
     let count = block_on(super::store(folder.path()).get("s", "count")).unwrap();
-    assert_eq!(count, Some((3 * EACH, json!(3 * EACH))));
+    assert_eq!(count, Some((3 * UPDATES_PER_PROCESS, json!(3 * UPDATES_PER_PROCESS))));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn calls_of_dead_processes_are_interrupted() {
             block_on(run_line(&store, line));
         }
         print("running");
-        // Waits until it is killed.
+        // The process waits until it is killed.
         std::io::stdin().lines().for_each(drop);
         return;
     }
@@ -234,7 +234,7 @@ fn a_kill_before_the_result_is_recorded_leaves_the_intended_change() {
         block_on(run_line(&store, "begin half /p/a 2"));
         block_on(run_line(&store, "begin new /p/b -"));
         print("begun");
-        // Waits until it is killed.
+        // The process waits until it is killed.
         std::io::stdin().lines().for_each(drop);
         return;
     }
@@ -263,12 +263,12 @@ fn a_kill_before_the_result_is_recorded_leaves_the_intended_change() {
 
 #[test]
 fn processes_share_a_journal() {
-    const EACH: usize = 40;
+    const CALLS_PER_PROCESS: usize = 40;
     let large = |number: usize| Bytes::from(vec![u8::try_from(number % 5).unwrap(); 5 << 10]);
     if let Some(folder) = std::env::var_os(FOLDER) {
         let store = SqliteStore::at(folder.into());
         let process = std::process::id();
-        for number in 0..EACH {
+        for number in 0..CALLS_PER_PROCESS {
             let id = block_on(begin(&store, &format!("{process}/{number}"), large(number)));
             match number % 4 {
                 0 => store.discard(id),
@@ -288,7 +288,7 @@ fn processes_share_a_journal() {
         assert!(child.wait().unwrap().success());
         let [process, warning] = output.as_slice() else { panic!("{output:?}") };
         assert_eq!(warning, "");
-        for number in 0..EACH {
+        for number in 0..CALLS_PER_PROCESS {
             let change = block_on(store.change(&format!("{process}/{number}"))).unwrap();
             assert_eq!(change.is_some(), number % 4 != 0);
             let Some(change) = change else { continue };
@@ -308,7 +308,7 @@ fn processes_share_a_journal() {
 fn a_full_disk_keeps_before_images_in_memory() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         let store = SqliteStore::at(folder.into());
-        // One image that would be a file, one that would be a row.
+        // The first image would be stored in a file, the second in a row.
         let mut noise = [vec![0; 3 << 20], vec![0; 300 << 10]];
         for bytes in &mut noise {
             blake3::Hasher::new().finalize_xof().fill(bytes);
@@ -335,7 +335,7 @@ fn a_full_disk_keeps_before_images_in_memory() {
     assert_eq!(strays, 0);
 }
 
-/// Like the test above, for slots.
+/// The test runs itself with a file size limit, which acts like a full disk, and writes slots.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_keeps_slots_in_memory() {

@@ -11,7 +11,8 @@ use crate::{
 /// How typographic characters of the quoted text correspond to characters of the file.
 #[derive(Debug, Default)]
 pub(super) struct Spelling {
-    /// The file's character for each typographic character of the quoted text. `None` if it varies.
+    /// The file's character for each typographic character of the quoted text. `None` if the file's character
+    /// varies.
     actual: HashMap<char, Option<char>>,
     /// Kinds that are plain in both the quoted text and the file.
     plain: Vec<GlyphKind>,
@@ -104,7 +105,7 @@ pub(super) fn merge(
     if old.iter().zip(&actual).any(|(old, actual)| old.is_respelled(actual))
         && merged != sides.merge(&align_backwards(&old, &new))?
     {
-        // Equal words can be aligned in more than one way, so the spelling of each is unclear.
+        // Equal words can be aligned in more than one way, so the spelling of each word is unclear.
         return Err(first_typographic(&actual));
     }
     Ok(merged.split('\n').map(str::to_owned).collect())
@@ -126,7 +127,7 @@ pub(super) fn lost_typography(old: &str, actual: &str) -> Option<char> {
     if typography_differs(old, actual) { typographic_char(actual) } else { None }
 }
 
-/// Whether a line has a character of the same kind as a typographic one, plain or typographic.
+/// Whether a line has a character, plain or typographic, of the same kind as a given typographic character.
 pub(super) fn has_kind_of(line: &str, character: char) -> bool {
     normalize::typographic_kind(character).is_some_and(|wanted| {
         line.chars().filter_map(normalize::glyph_kind).any(|kind| kind.is_like(wanted))
@@ -219,8 +220,8 @@ impl MergeSides<'_> {
         Ok(merged)
     }
 
-    /// Returns the blanks before a new word. They are the file's if `old` has the same blanks before this word, or
-    /// after the previous one.
+    /// Returns the blanks before a new word. The file's blanks are kept if `old` has the same blanks before this word,
+    /// or after the previous word.
     fn gap(&self, aligned: &[Option<usize>], new_index: usize) -> Result<String, char> {
         let gap = self.new[new_index].gap;
         let own = aligned[new_index];

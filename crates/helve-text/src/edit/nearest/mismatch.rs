@@ -84,7 +84,7 @@ pub(super) fn diagnose(
     nearest_match(view, lines, difference, mismatch)
 }
 
-/// Returns the number of lines, without the empty one after a final newline.
+/// Returns the number of lines. The empty line after a final newline does not count.
 fn content_line_count(view: &View<'_>) -> usize {
     if view.ends_with_newline() { view.line_count() - 1 } else { view.line_count() }
 }
@@ -112,7 +112,7 @@ fn matching_range(
     Some(start.max(window.start)..end.min(window.end))
 }
 
-/// Compares the lines one by one, if no line is equal.
+/// Compares the lines one by one. Used if no line is equal.
 fn compare_lines(view: &View<'_>, quoted: &[&str], lines: &Range<usize>) -> NearestMatch {
     let actual: Vec<&str> = lines.clone().map(|index| view.line(index)).collect();
     let mut mismatch = line_mismatch(quoted, &actual).unwrap_or_else(|| {

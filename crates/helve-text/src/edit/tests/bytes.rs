@@ -23,7 +23,7 @@ fn a_byte_order_mark_is_kept() {
 }
 
 #[test]
-fn latin_1_is_kept() {
+fn the_encoding_latin_1_is_kept() {
     let file = b"# d\xe9j\xe0 vu\n  caf\xe9 = 1 \n  b = 2\n";
     check(file, "b = 2", "b = 3", expect![[r#"# d\xe9j\xe0 vu\n  caf\xe9 = 1 \n  b = 3\n"#]]);
     check(
@@ -43,7 +43,7 @@ fn latin_1_is_kept() {
 }
 
 #[test]
-fn utf16_is_kept() {
+fn the_encoding_utf_16_is_kept() {
     check(
         &utf16_bytes("\u{feff}a = 'é'\r\n  b\r\n"),
         "    b\n",

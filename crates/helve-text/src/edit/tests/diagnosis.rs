@@ -1,4 +1,4 @@
-//! Diagnoses of quoted text that was not found.
+//! Tests of the diagnoses of quoted text that was not found.
 
 use expect_test::{Expect, expect};
 

@@ -1,4 +1,4 @@
-//! Properties of any edit of any file.
+//! Tests of properties that every edit of every file has.
 
 use proptest::prelude::*;
 
@@ -104,7 +104,7 @@ fn check_unchanged_lines(before: &[u8], applied: &AppliedEdit) {
     assert_eq!(old.len(), new.len());
     for ((old, old_ending), (new, new_ending)) in old.into_iter().zip(new) {
         assert_eq!(old, new);
-        // The old last line may need an ending now, and the new last line may have lost its own.
+        // The old last line may need an ending now, and the new last line may have lost its ending.
         assert!(old_ending == new_ending || old_ending.is_empty() || new_ending.is_empty());
     }
     assert_ne!(before, applied.bytes);

@@ -1,4 +1,4 @@
-//! Edits that are refused because they are uncertain.
+//! Edits that are refused: the quoted text is blank, ambiguous or not in the file, or it is unclear what to write.
 
 use expect_test::expect;
 
@@ -6,7 +6,7 @@ use super::{check, check_all};
 use crate::edit::{Edit, EditRefusal, MatchPolicy, apply};
 
 #[test]
-fn edits_without_effect_are_refused() {
+fn blank_or_identical_edits_are_refused() {
     check(
         "a\n",
         "",
@@ -99,7 +99,7 @@ fn ambiguous_matches_are_refused() {
         Ambiguous { lines: [1, 3], count: 2, tolerances: {TrailingBlanks} }
     "#]],
     );
-    // Two matches need only the least tolerance. A third one would need a higher tolerance.
+    // Two matches need only the least tolerance. The third match needs more tolerance, so it is not counted.
     check(
         "a \nb\na  \nb\n  a\n  b\n",
         "a\nb\n",
@@ -181,7 +181,7 @@ fn unclear_indentation_is_refused() {
         "    a\n      b\n",
         "    a\n  x\n      b\n",
         expect![[r#"
-        Indentation { line: 1, text: "  x" }
+        UnconvertibleIndentation { line: 1, text: "  x" }
     "#]],
     );
     check(
@@ -189,10 +189,11 @@ fn unclear_indentation_is_refused() {
         "a\nb\n",
         "a\n    c\nb\n",
         expect![[r#"
-        Indentation { line: 1, text: "    c" }
+        UnconvertibleIndentation { line: 1, text: "    c" }
     "#]],
     );
-    // The new text is indented like the file, which may mean one level less than the quoted text.
+    // The quoted text has one level more than the file, the new text has none more. It is unclear whether the edit
+    // removes a level or only corrects the quote.
     check(
         "    a(1);\n    b();\n",
         "        a(1);\n        b();\n",
@@ -237,7 +238,7 @@ fn unclear_typography_is_refused() {
             NotFound(Some(NearestMatch { first_line: 1, last_line: 2, excerpt: ["café = 1", "b"], difference: Some(FirstDifference { line: 1, quoted_line: 1, column: 4, quoted: Some('e'), found: Some('é') }), mismatch: NormalForm }))
         "#]],
     );
-    // Moved, and rewritten with plain characters.
+    // The new text moves the line. It is unclear whether the line keeps its typographic quotes.
     check(
         "say(“a”);\nb();\nc();\n",
         "say(\"a\");\nb();\nc();\n",
@@ -360,13 +361,13 @@ fn an_escape_inside_a_string_is_ambiguous() {
 }
 
 #[test]
-fn one_depth_does_not_determine_the_tab_width() {
+fn deeper_new_lines_are_refused_if_one_depth_leaves_the_tab_width_open() {
     check(
         "def f():\n    if a:\n        foo()\n        bar()\n",
         "\tfoo()\n\tbar()",
         "\tfoo()\n\tif x:\n\t\tbaz()\n\tbar()",
         expect![[r#"
-            Indentation { line: 3, text: "\t\tbaz()" }
+            UnconvertibleIndentation { line: 3, text: "\t\tbaz()" }
         "#]],
     );
     check(
@@ -374,7 +375,7 @@ fn one_depth_does_not_determine_the_tab_width() {
         "    foo()\n    bar()",
         "    foo()\n    if x {\n        baz()\n    }\n    bar()",
         expect![[r#"
-            Indentation { line: 3, text: "        baz()" }
+            UnconvertibleIndentation { line: 3, text: "        baz()" }
         "#]],
     );
     check(
@@ -382,13 +383,13 @@ fn one_depth_does_not_determine_the_tab_width() {
         "\tc: 1\n\td: 2",
         "\tc: 1\n\te:\n\t\tf: 3\n\td: 2",
         expect![[r#"
-            Indentation { line: 3, text: "\t\tf: 3" }
+            UnconvertibleIndentation { line: 3, text: "\t\tf: 3" }
         "#]],
     );
 }
 
 #[test]
-fn new_lines_with_spaces_between_tab_separated_columns_are_refused() {
+fn changes_to_tab_separated_columns_are_refused_if_written_with_spaces() {
     let file = "a\tb\tc\n1\t2\t3\n4\t5\t6\n";
     for new in ["1 2 3\n7 8 9\n4 5 6", "1 2 3 4\n4 5 6", "4 5 6\n1 2 3"] {
         let edit = Edit { old: "1 2 3\n4 5 6", new, all: false };
@@ -448,11 +449,13 @@ fn line_numbers_are_not_written() {
 }
 
 #[test]
-fn numbers_that_are_data_are_kept() {
+fn numbers_are_data_only_if_an_unchanged_line_shows_it() {
     let file = "1\tzero\n2\tone\n3\ttwo\n";
+    // The new text repeats the line `3\ttwo` of the file, so its numbers are data.
     let edit = Edit { old: "     2\t2\tone\n     3\t3\ttwo", new: "2\tuno\n3\ttwo", all: false };
     let applied = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap();
     assert_eq!(applied.bytes, b"1\tzero\n2\tuno\n3\ttwo\n");
+    // No line of the new text is in the file, so its numbers may be data or line numbers.
     let edit = Edit { new: "2\tuno\n3\tdos", ..edit };
     let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
     assert!(matches!(refusal, EditRefusal::LineNumbers { .. }), "{refusal:?}");
@@ -476,7 +479,7 @@ fn replacing_typographic_text_with_an_unrelated_line_is_refused() {
 }
 
 #[test]
-fn a_first_line_without_indentation_leaves_the_rest_unclear() {
+fn added_lines_are_refused_if_the_quote_starts_without_indentation() {
     for (file, old, new) in [
         ("def f():\n    foo(1)  \n    z()\n", "foo(1)\n", "foo(1)\n    bar()\n"),
         ("\tfoo(1,  2)\n", "foo(1, 2)", "foo(1, 2)\n\tbar()"),
@@ -488,7 +491,7 @@ fn a_first_line_without_indentation_leaves_the_rest_unclear() {
 }
 
 #[test]
-fn partial_indentation_leaves_the_rest_unclear() {
+fn edits_that_would_misplace_partly_quoted_indentation_are_refused() {
     for (file, old, new) in [
         ("def f():\n    a()\n    b()\n", "a()\n", ""),
         ("    x = 1\n", "x = 1", "x = 1\ny = 2"),

@@ -15,7 +15,7 @@ pub(super) struct HunkCandidate {
     /// Lines of the file that change.
     pub(super) changes: Range<usize>,
     pub(super) tolerances: Vec<Tolerance>,
-    /// The new lines, if they differ from those of the hunk.
+    /// The new lines, if they differ from the new lines of the hunk.
     pub(super) new: Option<Vec<String>>,
 }
 
@@ -31,7 +31,7 @@ impl HunkCandidate {
         (self.tolerances.len(), self.tolerances.iter().map(order).collect())
     }
 
-    /// Computes the lines that replace the changed ones.
+    /// Computes the lines that replace the changed lines.
     pub(super) fn placement(self, hunk: &PatchHunk) -> Placement {
         let mut replacement = Vec::new();
         let mut at = self.lines.start;

@@ -23,7 +23,7 @@ pub(super) const MAX_LISTED: usize = 100;
 /// A file with an index of the lines that the patch quotes.
 pub(super) struct IndexedFile<'v, 'a> {
     pub(super) view: &'v View<'a>,
-    /// Number of lines, without the empty one after the last newline.
+    /// Number of lines. The empty line after the last newline does not count.
     pub(super) line_count: usize,
     /// The key of each line.
     keys: Vec<u64>,
@@ -79,7 +79,7 @@ impl<'v, 'a> IndexedFile<'v, 'a> {
 }
 
 /// Hashes a line. Lines that are equal under any tolerance have the same key, because blanks are ignored and all
-/// characters with typographic forms are hashed as the same one.
+/// characters with typographic forms are hashed as the same character.
 fn line_key(line: &str) -> u64 {
     const TYPOGRAPHIC: char = '-';
     let mut key: u64 = 0;
@@ -96,7 +96,7 @@ fn line_key(line: &str) -> u64 {
     key
 }
 
-/// Returns all candidates that need the least tolerance. There is at least one.
+/// Returns all candidates that need the least tolerance. The list has at least one candidate.
 pub(super) fn find_candidates(
     file: &IndexedFile<'_, '_>,
     hunk: &PatchHunk,
@@ -141,8 +141,8 @@ fn insertions(
         _ if hunk.at_end || file.line_count == 0 => vec![file.line_count],
         (Some(anchors), _) => anchors.into_iter().map(|anchor| anchor + 1).collect(),
         (None, None) => vec![file.line_count],
-        // Inserting before the first line is well defined. Any other number is unreliable, because the file may have
-        // changed.
+        // Inserting before the first line is well defined. Any other line number is unreliable, because the
+        // file may have changed.
         (None, Some(1)) => vec![0],
         (None, Some(_)) => return Err(PlacementProblem::NoContext),
     };
@@ -156,8 +156,8 @@ fn insertions(
     Ok(lines.into_iter().map(candidate).collect())
 }
 
-/// Returns the lines of a hunk without blank context lines at either end. Keeps one if there is nothing else to search
-/// for.
+/// Returns the lines of a hunk without blank context lines at either end. If the hunk has only
+/// such lines, one of them is kept to search for.
 fn core_lines(hunk: &PatchHunk) -> Range<usize> {
     let is_blank =
         |line: &&PatchLine| line.kind == PatchLineKind::Keep && line.text.trim().is_empty();

@@ -178,7 +178,7 @@ fn hunks_are_placed_in_the_order_of_the_patch() {
 }
 
 #[test]
-fn line_numbers_break_ties_only() {
+fn line_numbers_only_decide_between_equal_matches() {
     let file = "x\n1\nx\n2\nx\n";
     check(file, "--- f\n+++ f\n@@ -3 +3 @@\n-x\n+y\n", expect!["x|1|y|2|x|"]);
     check(
@@ -187,7 +187,7 @@ fn line_numbers_break_ties_only() {
         expect!["hunk 0: Ambiguous { lines: [1, 3, 5], count: 3 }"],
     );
     check(file, "--- f\n+++ f\n@@ -9 +9 @@\n-2\n+y\n", expect!["x|1|x|y|x|"]);
-    // The first hunk shows that the file has changed, so the number of the second is unreliable.
+    // The first hunk shows that the file has changed, so the line number of the second hunk is unreliable.
     check(
         file,
         "--- f\n+++ f\n@@ -1 +1 @@\n-1\n+y\n@@ -3 +3 @@\n-x\n+y\n",

@@ -5,8 +5,8 @@ use crate::edit::write::{LineWriter, SourceLines};
 use crate::edit::{ChangedLines, EditRefusal};
 use crate::view::{LineEnding, View};
 
-/// Writes the file with all hunks applied. They must be in order and must not overlap. An error contains the index of
-/// the hunk.
+/// Writes the file with all hunks applied. The hunks must be in order and must not overlap. An error contains the index
+/// of the hunk that cannot be written.
 pub(super) fn write(
     view: &View<'_>,
     placements: &[Placement],

@@ -53,7 +53,7 @@ fn two() {}
 }
 
 #[test]
-fn output_modes_context_and_multiline() {
+fn output_mode_context_and_multiline_change_the_result() {
     check(
         r#"
 --- file a
@@ -100,7 +100,7 @@ X
             !! InvalidArgs
             Invalid arguments for grep:
             - output: expected one of "content", "files", "counts", found the string "lines"
-            Correct them and call again.
+            Correct the arguments and call again.
         "#]],
     );
 }
@@ -177,7 +177,7 @@ foo(bar
             !! InvalidArgs
             Invalid arguments for grep:
             - pattern: expected a length of at least 1, found 0
-            Correct them and call again.
+            Correct the arguments and call again.
         "#]],
     );
 }
@@ -205,12 +205,12 @@ TOKEN=3
             /w/a:
               Line 1: TOKEN=2
 
-            (2 files were skipped because reading needs permission. To ask for it, pass such a file as path.)
+            (2 files were skipped because reading needs permission. To ask for permission, pass such a file as path.)
             == NOTHING
             No files found
 
             (2 files were searched.)
-            (2 files were skipped because reading needs permission. To ask for it, pass such a file as path.)
+            (2 files were skipped because reading needs permission. To ask for permission, pass such a file as path.)
             grep TOKEN [lasting approval: exactly this]
             read .env [lasting approval: exactly this]
             -> Yes(Session)
@@ -228,7 +228,7 @@ TOKEN=3
             /w/a:
               Line 1: TOKEN=2
 
-            (1 file was skipped because reading needs permission. To ask for it, pass such a file as path.)
+            (1 file was skipped because reading needs permission. To ask for permission, pass such a file as path.)
         "#]],
     );
 }
@@ -274,7 +274,7 @@ y
 }
 
 #[test]
-fn grep_rules_match_the_pattern_and_read_rules_the_files() {
+fn grep_rules_match_the_pattern_and_read_rules_match_the_files() {
     check(
         r#"
 --- rule grep password* deny
@@ -298,7 +298,7 @@ x
             No files found
 
             (1 file was searched.)
-            (1 file was skipped because reading needs permission. To ask for it, pass such a file as path.)
+            (1 file was skipped because reading needs permission. To ask for permission, pass such a file as path.)
             !! Denied
             A rule forbids this: read private/a (rule read "private/*": deny, set by the program). It cannot be approved.
             Continue without it, or tell the user which rule blocks it.

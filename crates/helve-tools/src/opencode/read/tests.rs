@@ -131,7 +131,7 @@ fn binary_special_and_unreadable_files_are_refused() {
             Name a regular file.
             !! Failed
             secret cannot be opened: the system denies access.
-            Ask the user to change its permissions, or continue without it.
+            Ask the user to change the permissions of the file, or continue without the file.
         "#]],
     );
 }
@@ -251,14 +251,14 @@ x
             - filePath: expected a string, found nothing (you gave file_path)
             - limit: expected an integer, found the string "many"
             - offset: expected at least 0, found -1
-            Correct them and call again.
+            Correct the arguments and call again.
             !! InvalidArgs
             The arguments of read are cut off at line 1, column 15: the JSON is incomplete. Nothing was done.
             Send the complete call again; if it was too long, split it.
             !! InvalidArgs
             Invalid arguments for read:
             - the arguments: expected an object, found an array of 1
-            Correct them and call again.
+            Correct the arguments and call again.
             == a
             <file>
             00001| x

@@ -1,4 +1,4 @@
-//! Nothing is learnt about a file that may not be read: the answer to a call is the same, whatever the file contains.
+//! Tests that a call reveals nothing about a file that it may not read: the answer is the same for any content.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use helve_core::NoMedia;
 
 use super::super::{DIALECT, tools};
 
-/// What may be at `.env`.
+/// Names of states, and the fixture that puts the file `.env` into each state.
 const STATES: &[(&str, &str)] = &[
     ("quoted", "--- file .env\nTOKEN=1\nDEBUG=0\n"),
     ("not quoted", "--- file .env\nTOKEN=2\n"),
@@ -21,7 +21,7 @@ const STATES: &[(&str, &str)] = &[
 ];
 const ABSENT: (&str, &str) = ("absent", "");
 
-/// Calls that need the file.
+/// Calls that need the file `.env`.
 const CHANGES: &[&str] = &[
     r#"edit {"filePath": ".env", "oldString": "TOKEN=1", "newString": "TOKEN=9"}"#,
     r#"edit {"filePath": ".env", "oldString": "T", "newString": "X", "replaceAll": true}"#,
@@ -32,7 +32,7 @@ const CHANGES: &[&str] = &[
     r#"apply_patch {"patchText": "--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-TOKEN=1\n+TOKEN=9\n"}"#,
 ];
 
-/// Calls that create the file if it does not exist.
+/// Calls that create the file `.env` if it does not exist.
 const CREATIONS: &[&str] = &[
     r#"write {"filePath": ".env", "content": "TOKEN=9\n"}"#,
     r#"write {"filePath": "x/../.env", "content": "TOKEN=1\nDEBUG=0\n"}"#,

@@ -113,7 +113,7 @@ fn exact_matching_refuses_inexact_quotations() {
             00003| 	}
             Quote these lines exactly, without the line numbers, and call again.
             !! Stale
-            The old text of the patch does not match a.go exactly, and the setting `edit.match` requires that. Nothing was written.
+            The old text of the patch does not match a.go exactly, and the setting `edit.match` requires an exact match. Nothing was written.
             Read the lines again and quote them exactly.
             == a.go
             Edited a.go: 1 line added, 1 removed.

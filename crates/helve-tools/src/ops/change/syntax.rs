@@ -1,4 +1,4 @@
-//! Syntax checks of changed files, before a change is written or concurrently.
+//! Checks the syntax of changed files, before a change is written or while it is written.
 
 use bytes::Bytes;
 use helve_core::ToolContext;
@@ -22,8 +22,8 @@ pub(crate) struct IntroducedError {
     pub(crate) error: SyntaxError,
 }
 
-/// Returns an error if the policy is [`SyntaxPolicy::Refuse`] and the drafts introduce syntax errors. Call it before
-/// asking.
+/// Returns an error if the policy is [`SyntaxPolicy::Refuse`] and the drafts introduce syntax errors. Call
+/// this function before asking.
 pub(crate) async fn refuse_errors(
     ctx: &ToolContext,
     policy: SyntaxPolicy,
@@ -39,7 +39,8 @@ pub(crate) async fn refuse_errors(
     }
 }
 
-/// Starts the check for introduced syntax errors and returns a future of them. Await it after the files are written.
+/// Starts the check for introduced syntax errors. Returns a future of the errors, to be awaited after the files are
+/// written.
 pub(crate) fn find_errors(
     ctx: &ToolContext,
     policy: SyntaxPolicy,
@@ -51,7 +52,7 @@ pub(crate) fn find_errors(
     };
     async move {
         match checking {
-            // The files are written: a failed check must not turn that into a failure.
+            // The files are written, so the call succeeds even if the check fails.
             Some(checking) => checking.await.unwrap_or_default(),
             None => Vec::new(),
         }

@@ -71,7 +71,7 @@ impl PageLine {
 }
 
 impl LinePage {
-    /// A window of a text that was made from a file.
+    /// Returns a window of a text that was rendered from a file.
     pub(super) fn of_text(text: &str, window: LineWindow, limits: ReadLimits) -> LinePage {
         let LineWindow { first, count } = window;
         let (mut total, mut bytes, mut lines) = (0, 0, Vec::new());
@@ -92,7 +92,7 @@ impl LinePage {
         LinePage { first, lines, has_more: is_full, total, notes, attachments }
     }
 
-    /// The number of the first line after the page.
+    /// Returns the number of the first line after the page.
     pub(crate) fn next(&self) -> u64 {
         self.first + self.lines.len() as u64
     }

@@ -12,7 +12,7 @@ const MAX_ATTACHED_BYTES: usize = 8 << 20;
 /// Number of bytes at the start of a file that are checked for being text.
 const SAMPLE_BYTES: usize = 4096;
 
-/// The text of a document, page by page. The first window also has the document as an attachment.
+/// Returns a window of the text of a document. The first window also has the document as an attachment.
 pub(super) fn document_page(
     bytes: &Bytes,
     document: &Document,
@@ -50,7 +50,7 @@ pub(super) fn attachment(picture: Picture) -> Attachment {
     Attachment { mime: picture.mime.into(), data: picture.bytes }
 }
 
-/// Distinguishes a mislabelled file from one that cannot be decoded.
+/// Returns the error for a file that is mislabelled, or that cannot be decoded.
 pub(super) fn error(
     display_path: &str,
     format: MediaFormat,

@@ -7,10 +7,11 @@ use helve_core::media::MediaFormat;
 use helve_text::visible;
 use serde_json::Value;
 
-/// Longer outputs of a cell are cut.
+/// Maximum number of lines shown of one output.
 const MAX_OUTPUT_LINES: usize = 60;
+/// Maximum number of bytes shown of one output. Its first line is always shown.
 const MAX_OUTPUT_BYTES: usize = 8 << 10;
-/// Maximum number of pictures.
+/// Maximum number of pictures shown. Further pictures are only mentioned.
 const MAX_PICTURES: usize = 4;
 /// Maximum size of a picture in its base64 form.
 const MAX_PICTURE_BYTES: usize = 8 << 20;
@@ -25,29 +26,29 @@ pub(super) struct RenderedNotebook {
 
 /// A picture in the output of a cell.
 pub(super) struct PictureOutput {
-    /// The line of the text that mentions it, counted from 1.
+    /// The line of the text that mentions the picture, counted from 1.
     pub(super) line: u64,
     pub(super) format: MediaFormat,
     pub(super) bytes: Bytes,
 }
 
-/// Renders a notebook. The error says why the bytes are not one.
+/// Renders a notebook. The error says why the bytes are not a notebook.
 pub(super) fn render(bytes: &[u8]) -> Result<RenderedNotebook, String> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let notebook: Value = serde_json::from_slice(bytes).map_err(|err| err.to_string())?;
-    let cells = cells(&notebook).ok_or("it has no cells")?;
+    let cells = cells(&notebook).ok_or("the file has no cells")?;
     let mut writer = NotebookWriter::default();
     for (number, cell) in (1..).zip(&cells) {
         writer.write_cell(number, cell);
     }
-    let language = ["/metadata/language_info/name", "/metadata/kernelspec/language"];
-    let language = language.iter().find_map(|at| notebook.pointer(at)?.as_str());
-    let language = language.map(|name| visible::strip(name).into_owned());
+    let pointers = ["/metadata/language_info/name", "/metadata/kernelspec/language"];
+    let language = pointers.iter().find_map(|pointer| notebook.pointer(pointer)?.as_str());
+    let language = language.map(|name| visible::strip_invisible(name).into_owned());
     let NotebookWriter { text, pictures, .. } = writer;
     Ok(RenderedNotebook { text, pictures, cells: cells.len(), language })
 }
 
-/// The cells of a notebook. Before format version 4 they were grouped in worksheets.
+/// Returns the cells of a notebook. Before format version 4 they were grouped in worksheets.
 fn cells(notebook: &Value) -> Option<Vec<&Value>> {
     if let Some(cells) = notebook.get("cells") {
         return Some(cells.as_array()?.iter().collect());
@@ -66,9 +67,13 @@ struct NotebookWriter {
 impl NotebookWriter {
     fn write_cell(&mut self, number: usize, cell: &Value) {
         let kind = cell.get("cell_type").and_then(Value::as_str).unwrap_or("unknown");
-        let run = cell.get("execution_count").or_else(|| cell.get("prompt_number"));
-        let run = run.and_then(Value::as_u64).map(|run| format!(", run {run}")).unwrap_or_default();
-        self.write_line(&format!("-- cell {number}, {kind}{run} --"));
+        // The key `prompt_number` is from before format version 4.
+        let execution_count = cell.get("execution_count").or_else(|| cell.get("prompt_number"));
+        let execution = match execution_count.and_then(Value::as_u64) {
+            Some(count) => format!(", execution {count}"),
+            None => String::new(),
+        };
+        self.write_line(&format!("-- cell {number}, {kind}{execution} --"));
         let source = cell.get("source").or_else(|| cell.get("input"));
         for line in source.map(joined).unwrap_or_default().lines() {
             self.write_line(line);
@@ -125,8 +130,13 @@ impl NotebookWriter {
     fn write_picture(&mut self, format: MediaFormat, encoded: &str) {
         let mime = format.mime();
         let compact: String = encoded.split_whitespace().collect();
-        let bytes = STANDARD.decode(&compact).ok().filter(|_| compact.len() <= MAX_PICTURE_BYTES);
-        match bytes {
+        if compact.len() > MAX_PICTURE_BYTES {
+            return self.write_line(&format!(
+                "-- output, {mime} of {} base64 characters, too large to show --",
+                compact.len()
+            ));
+        }
+        match STANDARD.decode(&compact).ok() {
             Some(bytes) if self.pictures.len() < MAX_PICTURES => {
                 self.write_line(&format!(
                     "-- output, {mime}, picture {} --",
@@ -146,7 +156,7 @@ impl NotebookWriter {
 
     fn write_part(&mut self, name: &str, text: &str) {
         self.write_line(&format!("-- {name} --"));
-        let text = helve_text::lines::collapse(text);
+        let text = helve_text::lines::collapse_overwritten(text);
         let mut bytes = 0;
         let fits = |line: &&str| {
             let is_first = bytes == 0;

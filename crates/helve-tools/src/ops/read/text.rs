@@ -58,7 +58,8 @@ pub(super) fn page(window: &WindowLines, limits: ReadLimits) -> LinePage {
     }
 }
 
-/// Guesses the encoding from the start of the file and the lines of the window. Either may be plain ASCII.
+/// Guesses the encoding from the start of the file and the lines of the window. Both are examined, because one of them
+/// may be plain ASCII.
 fn encoding(window: &WindowLines) -> Encoding {
     let sample = whole_characters(&window.sample, window.size);
     let start = View::new(sample).map_or(Encoding::Utf8, |view| view.encoding());
@@ -75,7 +76,7 @@ fn encoding(window: &WindowLines) -> Encoding {
     View::new(&evidence).map_or(start, |view| view.encoding())
 }
 
-/// The sample without an incomplete character at its end.
+/// Returns the sample without an incomplete character at its end.
 fn whole_characters(sample: &[u8], size: u64) -> &[u8] {
     match std::str::from_utf8(sample) {
         Err(err) if err.error_len().is_none() && (sample.len() as u64) < size => {

@@ -4,7 +4,7 @@ use helve_core::process::{ProcessOutput, ProcessState};
 
 /// The number of last lines searched for a message.
 const LAST_LINES: usize = 8;
-/// Longer lines are not messages.
+/// Maximum length of a message. Longer lines are not searched.
 const MAX_LINE_BYTES: usize = 500;
 
 /// Lowercase phrases that programs print when they get no terminal, editor, password or answer.
@@ -38,13 +38,13 @@ const PHRASES: [&str; 24] = [
 /// How a command seems to have lacked input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingInput {
-    /// It succeeded without output. Programs without arguments often read standard input, which is closed.
+    /// The command succeeded without output. Programs without arguments often read standard input, which is closed.
     ClosedStdin,
-    /// It failed after asking for something.
+    /// The command failed after it asked for input.
     Unanswered,
 }
 
-/// Returns how a command that ended seems to have lacked input; `None` if it does not seem so.
+/// Returns how a command that ended seems to have lacked input, or `None` if nothing suggests that.
 pub(crate) fn missing_input(
     command: &str,
     state: ProcessState,

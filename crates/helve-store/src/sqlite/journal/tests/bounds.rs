@@ -1,4 +1,4 @@
-//! Tests of how much is stored, for how long, and where.
+//! Tests of the limits on journal entries, and that large images are stored in files.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use super::*;
 
 const HOUR: i64 = 3600 * 1000;
 
-/// Creates a database with entries of these ages in hours and sizes; no two share content.
+/// Creates a database with entries of these ages in hours and these sizes. No two entries share content.
 fn database_with(folder: &Path, entries: &[(i64, usize)]) -> Database {
     let path = folder.join("store.db");
     std::fs::write(&path, "").unwrap();
@@ -43,7 +43,7 @@ fn remaining(database: &Database) -> String {
 fn check(entries: &[(i64, usize)], bytes: u64, count: u64, hours: i64, expected: Expect) {
     let folder = tempfile::tempdir().unwrap();
     let database = database_with(folder.path(), entries);
-    // Off by half an hour, so that the duration of the test does not matter.
+    // The maximum age is half an hour off the ages of the entries, so that the duration of the test does not matter.
     let age = hours * HOUR - HOUR / 2;
     let limits = JournalLimits {
         max_bytes: bytes,
@@ -59,7 +59,7 @@ fn check(entries: &[(i64, usize)], bytes: u64, count: u64, hours: i64, expected:
 }
 
 #[test]
-fn the_oldest_are_removed_until_the_rest_is_within_limits() {
+fn the_oldest_entries_are_removed_until_the_rest_is_within_limits() {
     let four = [(4, 1000), (3, 1000), (2, 1000), (1, 1000)];
     check(&four, 4000, 4, 5, expect!["0 1 2 3 (4 images)"]);
     check(&four, 3999, 4, 5, expect!["1 2 3 (3 images)"]);
@@ -135,7 +135,7 @@ fn one_process_sweeps_per_hour_unless_much_is_added() {
 }
 
 #[test]
-fn a_clock_that_jumps_expires_nothing() {
+fn a_clock_that_jumps_ahead_expires_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let years = 10 * 365 * 24;
     let database = database_with(folder.path(), &[(years + 1, 10), (years, 10), (0, 10)]);
@@ -192,7 +192,7 @@ fn a_large_image_is_a_private_file() {
 }
 
 #[test]
-fn unused_files_are_removed_after_a_while() {
+fn image_files_without_a_row_are_removed_after_an_hour() {
     let folder = tempfile::tempdir().unwrap();
     let database = database_with(folder.path(), &[(0, 2 << 20)]);
     let images = folder_in(folder.path());
@@ -219,7 +219,7 @@ fn unused_files_are_removed_after_a_while() {
 }
 
 #[test]
-fn in_memory_there_are_no_files_and_smaller_limits() {
+fn a_journal_in_memory_has_no_files_and_lower_limits() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("store.db")).unwrap();
     let store = SqliteStore::at(folder.path().into());

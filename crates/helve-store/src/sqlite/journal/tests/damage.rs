@@ -1,4 +1,4 @@
-//! Tests with damaged images: only their own entry is lost.
+//! Tests with damaged images: only the entry of the damaged image is lost.
 
 use expect_test::{Expect, expect};
 
@@ -6,7 +6,7 @@ use super::*;
 
 const LARGE: usize = (1 << 20) + 5;
 
-/// Records three calls, damages an image of the second, and returns how the second is then reported.
+/// Records three calls, damages an image of the second call, and returns the report of the second call.
 fn report_after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::at(folder.path().into());
@@ -37,7 +37,7 @@ fn report_after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> St
         Ok(None) => "nothing".into(),
         Err(error) => error.to_string(),
     };
-    // Writing the same content again must repair it.
+    // Writing the same content again must repair the damaged image.
     edit(&store, "again", before_image, after_image);
     let repaired = &change(&store, "again")[0];
     assert_eq!(repaired.before.as_ref().unwrap().bytes, before_image);
@@ -83,7 +83,7 @@ fn a_damaged_row_affects_only_its_entry() {
 }
 
 #[test]
-fn the_after_image_can_be_lost_alone() {
+fn a_damaged_after_image_does_not_affect_the_before_image() {
     check(
         "UPDATE journal_images SET bytes = x'00' WHERE AFTER",
         &expect!["before is known, after is lost"],

@@ -1,4 +1,4 @@
-//! Encodings, pictures, documents, notebooks and long lines.
+//! Tests of `read` on encodings, pictures, documents, notebooks and long lines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,22 +119,22 @@ GIF89a slow
             To see the text, print it in a shell or copy it to another name.
             !! Failed
             empty.jpg is named like a JPEG image, but it is empty.
-            Fetch or create it again.
+            Fetch or create the file again.
             !! Failed
             lfs.png is named like a PNG image, but it is a Git LFS pointer.
             Fetch the file itself with `git lfs pull`.
             !! Failed
             other.webp is named like a WebP image, but its content is something else.
-            Run `file` on it in a shell.
+            Run `file` on the path in a shell.
             !! Failed
             cut.gif claims to be a GIF image but cannot be decoded: unexpected end of file.
-            It may be damaged or truncated. Fetch or create it again, or continue without it.
+            The file may be damaged or truncated. Fetch or create the file again, or continue without it.
             !! Failed
             bomb.gif is a GIF image of 50000 × 50000 pixels; the limit is 64 pixels in total.
-            Make it smaller with a program that understands its format.
+            Make the picture smaller with a program that understands its format.
             !! Failed
             slow.gif could not be decoded within 20 seconds.
-            Continue without it, or extract a part.
+            Continue without the file, or extract a part of it.
         "#]],
     );
 }
@@ -261,7 +261,7 @@ fn notebooks_are_shown_by_cell() {
             00001| -- cell 1, markdown --
             00002| # Title
             00003| text
-            00004| -- cell 2, code, run 3 --
+            00004| -- cell 2, code, execution 3 --
             00005| print(1)
             00006| plot()
             00007| -- output, stdout --
@@ -296,7 +296,7 @@ fn notebooks_are_shown_by_cell() {
 }
 
 #[test]
-fn old_notebooks_have_worksheets() {
+fn cells_in_worksheets_of_old_notebooks_are_shown() {
     check(
         r#"
 --- file old.ipynb
@@ -306,7 +306,7 @@ fn old_notebooks_have_worksheets() {
         expect![[r#"
             == old.ipynb
             <file>
-            00001| -- cell 1, code, run 2 --
+            00001| -- cell 1, code, execution 2 --
             00002| 1 + 1
             00003| -- output --
             00004| 2
@@ -342,7 +342,7 @@ fn invalid_notebooks_are_shown_as_text() {
             00001| {"a": 1}
 
             (End of file, 1 line)
-            (Not a valid notebook, shown as text: it has no cells)
+            (Not a valid notebook, shown as text: the file has no cells)
             </file>
         "#]],
     );
