@@ -308,7 +308,7 @@ impl GlobalArgs {
             builder = builder.person(Terminal);
         }
         let toolbox = builder.build().await?;
-        output::print_problems(&toolbox);
+        output::summarize_problems(&toolbox);
         Ok(toolbox)
     }
 

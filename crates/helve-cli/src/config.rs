@@ -1,6 +1,6 @@
 //! `helve config`: prints the active configuration and the source of each value.
 
-use helve::config::{SettingState, Severity};
+use helve::config::{ConfigProblem, SettingState, Severity};
 use helve::visible;
 use serde_json::{Value, json};
 
@@ -9,11 +9,14 @@ use crate::args::GlobalArgs;
 use crate::output::{self, DIM, PLAIN};
 
 pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
-    // `toolbox` prints problems to standard error.
-    let toolbox = common.toolbox().await?;
+    let toolbox = common.builder().client("cli").build().await?;
     let config = toolbox.config();
+    let rule_warnings = config.warnings_about_rules();
+    let problems: Vec<&ConfigProblem> = config.problems.iter().chain(&rule_warnings).collect();
+    problems.iter().for_each(|problem| output::print_problem(problem));
+    output::print_trust(&toolbox);
     if common.json {
-        output::print_json(&as_json(config))?;
+        output::print_json(&as_json(config, &problems))?;
     } else {
         for file in &config.sources {
             output::print(&format!(
@@ -34,7 +37,7 @@ pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
             ))?;
         }
     }
-    let has_errors = config.problems.iter().any(|problem| problem.severity == Severity::Error);
+    let has_errors = problems.iter().any(|problem| problem.severity == Severity::Error);
     toolbox.close().await;
     Ok(if has_errors { Exit::Failed } else { Exit::Done })
 }
@@ -43,7 +46,7 @@ fn escape_path(path: &str) -> String {
     visible::escape_line(path).into_owned()
 }
 
-fn as_json(config: &helve::config::Config) -> Value {
+fn as_json(config: &helve::config::Config, problems: &[&ConfigProblem]) -> Value {
     let values: Vec<Value> = config
         .explain()
         .map(|line| {
@@ -55,8 +58,7 @@ fn as_json(config: &helve::config::Config) -> Value {
             })
         })
         .collect();
-    let problems: Vec<Value> = config
-        .problems
+    let problems: Vec<Value> = problems
         .iter()
         .map(|problem| {
             json!({

@@ -86,18 +86,16 @@ async fn store(toolbox: &helve::Toolbox) -> Finding {
 
 fn configuration(toolbox: &helve::Toolbox) -> Finding {
     let config = toolbox.config();
-    let errors =
-        config.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-    let warnings = config.problems.len() - errors;
+    let of = |severity| config.problems.iter().filter(move |it| it.severity == severity).count();
+    let errors = of(Severity::Error);
+    let warnings = of(Severity::Warning) + config.warnings_about_rules().len();
     let health = match (errors, warnings) {
         (0, 0) => Health::Good,
         (0, _) => Health::Note,
         (_, _) => Health::Bad,
     };
     let files = config.sources.len();
-    let count = |number: usize, noun: &str| {
-        format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-    };
+    let count = output::count;
     let mut message = format!(
         "{} read, {}, {}",
         count(files, "file"),

@@ -13,7 +13,7 @@ pub(crate) async fn run(common: &GlobalArgs, mcp: &McpArgs) -> anyhow::Result<Ex
         None => common.builder().new_session(),
     };
     let toolbox = builder.build().await?;
-    output::print_problems(&toolbox);
+    output::summarize_problems(&toolbox);
     let stop = CancellationToken::new();
     let ctrl_c_task = tokio::spawn(on_ctrl_c(stop.clone()));
     let served = toolbox.serve_stdio(mcp.metadata(), stop.clone()).await;

@@ -3,7 +3,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use helve::config::Severity;
+use helve::config::{ConfigProblem, Severity};
 use helve::{Action, Source, Toolbox, TrustState, visible};
 
 pub(crate) const BOLD: &str = "\x1b[1m";
@@ -76,19 +76,43 @@ pub(crate) fn error(text: &str) {
     note(&format!("{RED}{BOLD}error:{PLAIN} {}", visible::escape(text)));
 }
 
-/// Prints problems of the configuration, and whether the folder is untrusted.
-pub(crate) fn print_problems(toolbox: &Toolbox) {
-    for problem in &toolbox.config().problems {
-        let colour = match problem.severity {
-            Severity::Warning => YELLOW,
-            Severity::Error => RED,
+/// Prints a problem of the configuration.
+pub(crate) fn print_problem(problem: &ConfigProblem) {
+    let colour = match problem.severity {
+        Severity::Note => DIM,
+        Severity::Warning => YELLOW,
+        Severity::Error => RED,
+    };
+    note(&format!("{colour}{problem}{PLAIN}"));
+}
+
+/// Prints in one line whether the configuration has problems, and whether the folder is untrusted.
+pub(crate) fn summarize_problems(toolbox: &Toolbox) {
+    let problems = &toolbox.config().problems;
+    let of = |severity| problems.iter().filter(move |problem| problem.severity == severity);
+    let (errors, warnings) = (of(Severity::Error).count(), of(Severity::Warning).count());
+    if let Some(first) = of(Severity::Error).next() {
+        let more = match errors + warnings - 1 {
+            0 => String::new(),
+            more => format!(", and {}", count(more, "more problem")),
         };
-        let label = match problem.severity {
-            Severity::Warning => "warning:",
-            Severity::Error => "error:",
-        };
-        note(&format!("{colour}{BOLD}{label}{PLAIN} {problem}"));
+        let first = first.to_string();
+        let first = first.lines().next().unwrap_or_default();
+        note(&format!("{RED}{first}{PLAIN} (see `helve config`{more})"));
+    } else if warnings > 0 {
+        let warnings = count(warnings, "warning");
+        note(&format!("{YELLOW}{warnings} about the configuration{PLAIN} (see `helve config`)"));
     }
+    print_trust(toolbox);
+}
+
+/// Returns a number with a noun in the right form.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Prints whether the folder is untrusted.
+pub(crate) fn print_trust(toolbox: &Toolbox) {
     let is_interactive = std::io::stderr().is_terminal();
     match toolbox.trust() {
         TrustState::Untrusted if is_interactive => note(&format!(

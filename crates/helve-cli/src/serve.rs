@@ -22,7 +22,7 @@ pub(crate) async fn run(common: &GlobalArgs, args: &ServeArgs) -> anyhow::Result
     }
     let address = SocketAddr::new(host(&args.host)?, args.port);
     let toolbox = common.builder().new_session().build().await?;
-    output::print_problems(&toolbox);
+    output::summarize_problems(&toolbox);
     let token = load_token(args.token_file.as_deref(), toolbox.data())?;
     let http = HttpServer::bind(address).await?;
     let stop = CancellationToken::new();

@@ -26,6 +26,7 @@ mod gather;
 mod interpret;
 mod jsonc;
 mod keys;
+mod lint;
 mod load;
 mod mcp;
 mod mcp_json;
@@ -34,12 +35,11 @@ mod models;
 mod problem;
 mod programs;
 mod rules;
-mod shadow;
 mod tree;
 mod yaml;
 
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use helve_core::ToolSwitch;
@@ -89,6 +89,10 @@ pub struct Config {
     pub digest: String,
     /// Settings of an untrusted project that have no effect yet.
     needs_trust: Vec<SettingLine>,
+    /// Whether the project was trusted when its files were interpreted.
+    trust: Trust,
+    /// The root of the workspace.
+    root: PathBuf,
 }
 
 /// Limits on how much of an output a model is shown.

@@ -23,18 +23,26 @@ fn a_syntax_error_asks_and_is_reported_with_its_position() {
     assert!(output.err.contains("helve.json:"), "{}", output.err);
 }
 
+/// Comparing rules takes time, so it is left to `helve config`, and other commands print one line at most.
 #[test]
-fn a_shadowed_rule_is_reported_at_startup() {
+fn rules_without_effect_are_reported_by_config() {
     let stage = Stage::new();
-    let text = "{\"permission\": {\"bash\": {\n\"git log*\": \"allow\",\n\"*\": \"deny\"}}}";
-    stage.write("home/.config/helve/helve.json", text);
-    let output = stage.run(&["tools"]);
+    let rules: String = (0..60).map(|n| format!("\"tool{n} *\": \"allow\",\n")).collect();
+    let text = format!("{{\"permission\": {{\"bash\": {{\n{rules}\"*\": \"deny\"}}}}}}");
+    stage.write("home/.config/helve/helve.json", &text);
+    let output = stage.run(&["config"]);
     assert_eq!(output.code, 0);
-    assert!(
-        output.err.contains("warning:") && output.err.contains("helve.json:2:"),
-        "{}",
-        output.err
-    );
+    let warnings: Vec<&str> = output.err.lines().filter(|line| line.contains("warning")).collect();
+    assert_eq!(warnings.len(), 1, "{}", output.err);
+    assert!(warnings[0].contains("helve.json:2:1: warning: "), "{}", output.err);
+    assert_eq!(stage.run(&["tools"]).err, "");
+    stage.write("home/.config/helve/helve.json", "{\"permision\": {}, \"tols\": {}, \"x\": 1}");
+    for command in [&["tools"][..], &["call", "read", "filePath=README.md"], &["why", "list"]] {
+        let output = stage.run(command);
+        assert_eq!(output.err, "3 warnings about the configuration (see `helve config`)\n");
+    }
+    let output = stage.run(&["config"]);
+    assert_eq!(output.err.matches("warning").count(), 3, "{}", output.err);
 }
 
 #[test]

@@ -89,6 +89,10 @@ impl<'a> ConfigFile<'a> {
         self.add_problem(Severity::Warning, at, text);
     }
 
+    pub(super) fn note(&mut self, at: Position, text: impl FnOnce() -> ProblemText) {
+        self.add_problem(Severity::Note, at, text);
+    }
+
     fn add_problem(
         &mut self,
         severity: Severity,

@@ -28,12 +28,9 @@ impl ConfigFile<'_> {
         if expansion == ExpandMode::Verbatim || next_reference(text).is_none() {
             return Some(text.to_owned());
         }
-        match self.authority {
-            Authority::Full => {}
-            Authority::RestrictOnly => {
-                self.error(at, messages::reference_needs_trust);
-                return None;
-            }
+        if self.waits_for_trust(text) {
+            self.note(at, messages::reference_needs_trust);
+            return None;
         }
         let mut expanded = String::new();
         let mut rest = text;
@@ -53,6 +50,15 @@ impl ConfigFile<'_> {
         }
         expanded.push_str(rest);
         Some(expanded)
+    }
+
+    /// Whether a text refers to variables or files that are only looked up once the project is trusted.
+    pub(super) fn waits_for_trust(&self, text: &str) -> bool {
+        let has_reference = || next_reference(text).is_some();
+        match self.authority {
+            Authority::Full => false,
+            Authority::RestrictOnly => has_reference(),
+        }
     }
 
     fn variable(&mut self, at: Position, name: &str, expansion: ExpandMode) -> Option<String> {

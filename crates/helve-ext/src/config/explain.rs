@@ -2,12 +2,12 @@
 
 use helve_core::ToolSwitch;
 use helve_core::process::Network;
-use helve_core::{Rule, Source};
+use helve_core::{Action, Rule, Source};
 
 use super::agent::AgentMode;
 use super::config_file::ConfigFile;
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue};
-use super::{Agent, Config, ServerConfig, ServerTransport, WithSource, messages, rules};
+use super::{Agent, Config, ServerConfig, ServerTransport, Trust, WithSource, messages, rules};
 
 /// One line of the output of `helve config`.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,8 @@ impl Config {
     /// Returns the settings in effect, then those that have no effect until the project is trusted. Rules are in the order
     /// in which they are matched.
     pub fn explain(&self) -> impl Iterator<Item = SettingLine> + '_ {
-        let rules = list_rules(&[], &self.user).chain(list_rules(&[], &self.project));
+        let rules =
+            list_rules(&[], &self.user).chain(self.project_lines(list_rules(&[], &self.project)));
         let switches = self.switches.iter().chain(&self.project_switches);
         let text = |key: &'static str, given: &Option<WithSource<String>>| {
             given.as_ref().map(|given| SettingLine::new(&[key], given.as_written(), &given.source))
@@ -77,7 +78,7 @@ impl Config {
                     .map(|(key, name)| SettingLine::new(&key, name.value, &name.source)),
             )
             .chain(self.models.lines())
-            .chain(self.agents.iter().flat_map(list_agent))
+            .chain(self.agents.iter().flat_map(|agent| self.list_agent(agent)))
             .chain(self.servers.iter().flat_map(list_server))
             .chain(self.needs_trust.iter().cloned())
     }
@@ -141,6 +142,30 @@ fn list_switch(parent_keys: &[&str], switch: &ToolSwitch) -> SettingLine {
     SettingLine::new(&key, switch.on.to_string(), &switch.source)
 }
 
+impl Config {
+    /// Marks the rules of an untrusted project that allow something.
+    fn project_lines<'a>(
+        &self,
+        lines: impl Iterator<Item = SettingLine> + 'a,
+    ) -> impl Iterator<Item = SettingLine> + 'a {
+        let is_untrusted = self.trust == Trust::Untrusted;
+        let allow = rules::action_name(Action::Allow);
+        lines.map(move |line| match is_untrusted && line.value == allow {
+            true => SettingLine { state: SettingState::NeedsTrust, ..line },
+            false => line,
+        })
+    }
+
+    fn list_agent(&self, agent: &Agent) -> Vec<SettingLine> {
+        let mut all = list_agent(agent);
+        let parent_keys = ["agent", agent.name.as_str()];
+        all.extend(self.project_lines(list_rules(&parent_keys, &agent.project_rules)));
+        let switches = agent.switches.iter().chain(&agent.project_switches);
+        all.extend(switches.map(|switch| list_switch(&parent_keys, switch)));
+        all
+    }
+}
+
 fn list_agent(agent: &Agent) -> Vec<SettingLine> {
     let parent_keys = ["agent", agent.name.as_str()];
     let line = |key: &str, value: String, source: &Source| {
@@ -165,9 +190,6 @@ fn list_agent(agent: &Agent) -> Vec<SettingLine> {
         agent.steps.as_ref().map(|given| line("steps", given.value.to_string(), &given.source)),
     );
     all.extend(list_rules(&parent_keys, &agent.rules));
-    all.extend(list_rules(&parent_keys, &agent.project_rules));
-    let switches = agent.switches.iter().chain(&agent.project_switches);
-    all.extend(switches.map(|switch| list_switch(&parent_keys, switch)));
     all
 }
 

@@ -44,6 +44,7 @@ pub struct ConfigFiles {
     pub(super) items: Vec<GatheredFile>,
     pub(super) problems: Vec<ConfigProblem>,
     pub(super) home: Option<PathBuf>,
+    pub(super) root: PathBuf,
     digest: String,
 }
 
@@ -131,7 +132,7 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     gatherer.add_agents(&root.join(".helve"), AGENTS, project);
     let Gatherer { items, problems, .. } = gatherer;
     let digest = digest(root, &items);
-    ConfigFiles { items, problems, home: paths.home.clone(), digest }
+    ConfigFiles { items, problems, home: paths.home.clone(), root: root.clone(), digest }
 }
 
 struct Gatherer<'a> {

@@ -307,6 +307,8 @@ impl ConfigDraft {
             sources: self.sources,
             digest: files.digest().to_owned(),
             needs_trust: self.needs_trust,
+            trust: self.trust,
+            root: files.root.clone(),
         }
     }
 }

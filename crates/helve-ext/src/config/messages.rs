@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use helve_core::Rule;
+use helve_core::{Rule, Source};
 use helve_text::visible;
 use jsonc_parser::ParseStringErrorKind;
 use jsonc_parser::errors::ParseErrorKind;
@@ -229,8 +229,8 @@ pub(super) fn unset_in_rules(name: &str) -> ProblemText {
 }
 
 pub(super) fn reference_needs_trust() -> ProblemText {
-    problem("{env:…} and {file:…} in a project are expanded only after the project is trusted")
-        .hint("write the value directly, or trust the project")
+    problem("this waits until the project is trusted, because it has {env:…} or {file:…} in it")
+        .hint("run `helve trust`, or write the value directly")
 }
 
 pub(super) fn no_home() -> ProblemText {
@@ -301,14 +301,85 @@ pub(super) fn too_many_tools(max: usize) -> ProblemText {
     problem(format!("a tools section may have at most {max} entries")).hint(ASKS_UNTIL_FIXED)
 }
 
-pub(super) fn never_decides(rule: &Rule, later: &Rule, at: Position) -> ProblemText {
-    let (key, action) = rules::key_and_action(rule);
+/// `later` matches everything that `rules` match.
+pub(super) fn never_decide(rules: &[&Rule], later: &Rule, at: Position) -> Option<ProblemText> {
+    let (first, others) = rules.split_first()?;
+    let (key, action) = rules::key_and_action(first);
     let (later_key, later_action) = rules::key_and_action(later);
-    problem(format!(
-        "{key}: {action} never applies, because {later_key}: {later_action} on line {} matches everything it matches",
+    let (subject, verb, object) = match others.len() {
+        0 => (format!("{key}: {action}"), "applies", "it matches"),
+        1 => (format!("{key}: {action} and one more rule"), "apply", "they match"),
+        count => (format!("{key}: {action} and {count} more rules"), "apply", "they match"),
+    };
+    let text = problem(format!(
+        "{subject} never {verb}, because {later_key}: {later_action} on line {} matches everything {object}",
         at.line
-    ))
-    .hint("the last match decides: put this rule after the general one")
+    ));
+    Some(text.hint("the last match decides: put the general rule first"))
+}
+
+/// Why a pattern matches nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NeverMatches {
+    Empty,
+    Spaces,
+    SeveralCommands,
+    Redirect,
+    RelativeFolder,
+    FolderWithoutContents,
+    ParentFolder,
+}
+
+pub(super) fn never_matches(rule: &Rule, why: NeverMatches) -> ProblemText {
+    let (key, action) = rules::key_and_action(rule);
+    let (why, hint) = match why {
+        NeverMatches::Empty => ("the pattern is empty", "write \"*\" for everything"),
+        NeverMatches::Spaces => ("no text begins or ends with a space", "remove the space"),
+        NeverMatches::SeveralCommands => (
+            "each command of a script is judged by itself",
+            "write a rule for each of the commands",
+        ),
+        NeverMatches::Redirect => (
+            "an allow rule does not see redirects, which are judged under \"edit\" and \"read\"",
+            "remove the redirect, and allow the file under \"edit\"",
+        ),
+        NeverMatches::RelativeFolder => (
+            "it is about folders outside the project, whose paths are absolute",
+            "write the full path, or one that begins with ~/ or ../",
+        ),
+        NeverMatches::FolderWithoutContents => {
+            ("a folder is matched together with what is in it", "add /* at the end")
+        }
+        NeverMatches::ParentFolder => ("no path has .. in it", "write the path without .."),
+    };
+    problem(format!("{key}: {action} matches nothing: {why}")).hint(hint)
+}
+
+/// `overruling` asks about or denies everything that `rules` of an agent allow.
+pub(super) fn overruled_allows(
+    agent: &str,
+    rules: &[&Rule],
+    overruling: &Rule,
+) -> Option<ProblemText> {
+    let (first, others) = rules.split_first()?;
+    let (key, _) = rules::key_and_action(first);
+    let more = match others.len() {
+        0 => String::new(),
+        1 => " and one more rule".into(),
+        count => format!(" and {count} more rules"),
+    };
+    let (overruling_key, action) = rules::key_and_action(overruling);
+    let place = match &overruling.source {
+        Source::File { path, line, .. } => {
+            format!(" ({}:{line})", display_text(&path.to_string_lossy()))
+        }
+        Source::Builtin | Source::Flag(_) | Source::Approved(_) | Source::Program => String::new(),
+    };
+    let text = problem(format!(
+        "agent.{}.{key}: allow{more} cannot allow anything, because {overruling_key}: {action}{place} comes first",
+        display_text(agent)
+    ));
+    Some(text.hint("an agent's rules allow only what no rule outside of agents decides"))
 }
 
 // Agents

@@ -41,10 +41,22 @@ impl ConfigProblem {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
+    /// Everything is as it should be, but something waits for the project to be trusted.
+    Note,
     /// Everything is in effect, but something is probably a mistake.
     Warning,
     /// Something written is not in effect, or policy is stricter than written.
     Error,
+}
+
+impl Severity {
+    fn name(self) -> &'static str {
+        match self {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
 }
 
 /// The line of a problem, ready to print.
@@ -88,11 +100,7 @@ impl fmt::Display for ConfigProblem {
         if let Some(Position { line, column }) = self.at {
             write!(f, "{line}:{column}:")?;
         }
-        match self.severity {
-            Severity::Error => {}
-            Severity::Warning => write!(f, " warning:")?,
-        }
-        write!(f, " {}", visible::escape_line(&self.what))?;
+        write!(f, " {}: {}", self.severity.name(), visible::escape_line(&self.what))?;
         if let Some(ProblemExcerpt { line, caret }) = &self.excerpt {
             write!(f, "\n  {line}\n  {:caret$}^", "")?;
         }

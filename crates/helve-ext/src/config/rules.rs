@@ -7,7 +7,7 @@ use helve_core::{Action, Pattern, Rule, Source};
 
 use super::config_file::{ConfigFile, ExpandMode};
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, repeated};
-use super::{keys, messages, shadow};
+use super::{keys, messages};
 
 /// Maximum length of a permission key or pattern in bytes.
 const MAX_PATTERN: usize = 1_000;
@@ -64,6 +64,10 @@ impl RuleList {
             let mut occurrences = named(key);
             let Some(first) = occurrences.next() else { continue };
             for field in occurrences {
+                if field.value.is_same(&first.value) {
+                    file.warn(field.at, || messages::repeated(key, first.at));
+                    continue;
+                }
                 file.error(field.at, || messages::repeated(key, first.at));
                 self.mark_broken(file.source(field.at));
                 unique = false;
@@ -89,7 +93,7 @@ impl RuleList {
             ConfigValue::Text(_) => self.rule(file, ("*", "*"), node.at, node),
             ConfigValue::Map(entries) => {
                 unique &= self.check_unique(file, entries);
-                for entry in entries {
+                for entry in without_repetitions(entries) {
                     unique &= self.permission_key(file, entry);
                 }
             }
@@ -100,10 +104,7 @@ impl RuleList {
                 self.wrong_type(file, "permission", node);
             }
         }
-        let section: Vec<_> = self.rules.iter().skip(before).map(|entry| &entry.rule).collect();
-        if section.len() <= MAX_RULES {
-            shadow::warn_about_shadowed(file, &section);
-        } else {
+        if self.rules.len() - before > MAX_RULES {
             file.error(node.at, || messages::too_many_rules(MAX_RULES));
             self.mark_broken(file.source(node.at));
             self.keep_only_denies_after(before + MAX_RULES);
@@ -124,7 +125,7 @@ impl RuleList {
             ConfigValue::Text(_) => self.rule(file, (&key, "*"), entry.at, &entry.value),
             ConfigValue::Map(patterns) => {
                 let unique = self.check_unique(file, patterns);
-                for pattern_entry in patterns {
+                for pattern_entry in without_repetitions(patterns) {
                     if let Some(pattern) = self.expanded_key(file, pattern_entry)
                         && let Some(pattern) = self.expand_home(file, pattern_entry.at, pattern)
                     {
@@ -143,8 +144,13 @@ impl RuleList {
         true
     }
 
-    /// Returns a key with its references expanded.
+    /// Returns a key with its references expanded; `None` if it is invalid, or if the entry waits until the project is
+    /// trusted.
     fn expanded_key(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<String> {
+        if file.waits_for_trust(&entry.key) {
+            file.note(entry.at, messages::reference_needs_trust);
+            return None;
+        }
         let pattern = file.expand(entry.at, &entry.key, ExpandMode::Strict);
         let long = pattern.as_ref().is_some_and(|pattern| pattern.len() > MAX_PATTERN);
         if long {
@@ -185,6 +191,11 @@ impl RuleList {
         at: Position,
         value: &ConfigNode,
     ) {
+        if let ConfigValue::Text(text) = &value.data
+            && file.waits_for_trust(text)
+        {
+            return file.note(value.at, messages::reference_needs_trust);
+        }
         match action(file, value) {
             Some(action) => {
                 let rule = Rule::new(key, pattern, action, file.source(at));
@@ -236,14 +247,21 @@ impl RuleList {
         self.switches.push(ToolSwitch { pattern: name.to_owned(), on, source });
     }
 
-    /// Reports repeated keys as mistakes, since it is unclear which one was meant. Returns whether there are none.
+    /// Reports repeated keys. If their values differ, this is a mistake, since it is unclear which one was meant. Returns
+    /// whether there are no mistakes.
     fn check_unique(&mut self, file: &mut ConfigFile<'_>, entries: &[ConfigEntry]) -> bool {
         let repeated = repeated(entries);
+        let mut unique = true;
         for (again, first) in &repeated {
+            if again.value.is_same(&first.value) {
+                file.warn(again.at, || messages::repeated(&again.key, first.at));
+                continue;
+            }
             file.error(again.at, || messages::repeated(&again.key, first.at));
             self.mark_broken(file.source(again.at));
+            unique = false;
         }
-        repeated.is_empty()
+        unique
     }
 
     /// If a repeated key has both a deny and another action, every rule for it becomes a deny. `before` is the number of
@@ -273,6 +291,28 @@ impl RuleList {
             count += 1;
             count <= max || entry.rule.action == Action::Deny
         });
+    }
+}
+
+/// Returns the entries without those that repeat an earlier one. As in JavaScript, the first place counts; but a deny
+/// counts in every place.
+fn without_repetitions(entries: &[ConfigEntry]) -> impl Iterator<Item = &ConfigEntry> {
+    let repeated: HashSet<Position> = repeated(entries)
+        .into_iter()
+        .filter(|(again, first)| again.value.is_same(&first.value) && !has_deny(&again.value))
+        .map(|(again, _)| again.at)
+        .collect();
+    entries.iter().filter(move |entry| !repeated.contains(&entry.at))
+}
+
+fn has_deny(node: &ConfigNode) -> bool {
+    match &node.data {
+        ConfigValue::Text(text) => text == "deny",
+        ConfigValue::Map(entries) => entries.iter().any(|entry| has_deny(&entry.value)),
+        ConfigValue::Null
+        | ConfigValue::Bool(_)
+        | ConfigValue::Number(_)
+        | ConfigValue::List(_) => false,
     }
 }
 

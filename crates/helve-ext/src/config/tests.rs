@@ -139,7 +139,7 @@ fn render(config: &Config) -> String {
         };
         all += &format!("{}:{line}:{column} {key} = {value}{waits}\n", short(&path));
     }
-    for problem in &config.problems {
+    for problem in config.problems.iter().chain(&config.warnings_about_rules()) {
         let text = problem.to_string().replace(USER, "user").replace(PROJECT, "project");
         all += &format!("! {text}\n");
     }

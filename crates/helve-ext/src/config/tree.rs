@@ -1,7 +1,7 @@
 //! Parsed configuration values with their positions, independent of the syntax.
 
 /// A position in a file: line and column in characters, both starting at 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     pub line: u32,
     pub column: u32,
@@ -34,6 +34,24 @@ pub(super) struct ConfigEntry {
     pub(super) key: String,
     pub(super) at: Position,
     pub(super) value: ConfigNode,
+}
+
+impl ConfigNode {
+    /// Whether two values are equal, wherever they are written.
+    pub(super) fn is_same(&self, other: &ConfigNode) -> bool {
+        match (&self.data, &other.data) {
+            (ConfigValue::List(ours), ConfigValue::List(theirs)) => {
+                ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| a.is_same(b))
+            }
+            (ConfigValue::Map(ours), ConfigValue::Map(theirs)) => {
+                let is_same = |(a, b): (&ConfigEntry, &ConfigEntry)| {
+                    a.key == b.key && a.value.is_same(&b.value)
+                };
+                ours.len() == theirs.len() && ours.iter().zip(theirs).all(is_same)
+            }
+            (ours, theirs) => ours == theirs,
+        }
+    }
 }
 
 /// Converts increasing byte offsets to positions in a single pass over the text.

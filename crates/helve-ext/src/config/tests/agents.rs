@@ -121,28 +121,28 @@ fn invalid_fields_are_dropped_and_the_rest_is_kept() {
             user/helve.json:5:5 agent.plan.permission.edit.".opencode/plans/*.md" = ask
             user/helve.json:3:5 agent.a.mode = all
             user/helve.json:3:96 agent.a.prompt = p
-            ! user/helve.json:3:19: an agent's mode must be "primary", "subagent" or "all", not "boss"
+            ! user/helve.json:3:19: error: an agent's mode must be "primary", "subagent" or "all", not "boss"
               "a": {"mode": "boss", "temperature": "hot", "steps": 0, "hidden": 1, "model": 3, "prompt": "p"},
                             ^
-            ! user/helve.json:3:42: agent.a.temperature must be a number from 0 to 10, not "hot"
+            ! user/helve.json:3:42: error: agent.a.temperature must be a number from 0 to 10, not "hot"
               "a": {"mode": "boss", "temperature": "hot", "steps": 0, "hidden": 1, "model": 3, "prompt": "p"},
                                                    ^
-            ! user/helve.json:3:58: agent.a.steps must be a whole number from 1 to 1000000, not 0
+            ! user/helve.json:3:58: error: agent.a.steps must be a whole number from 1 to 1000000, not 0
               "a": {"mode": "boss", "temperature": "hot", "steps": 0, "hidden": 1, "model": 3, "prompt": "p"},
                                                                    ^
-            ! user/helve.json:3:71: agent.a.hidden must be true or false, not 1
+            ! user/helve.json:3:71: error: agent.a.hidden must be true or false, not 1
               …"mode": "boss", "temperature": "hot", "steps": 0, "hidden": 1, "model": 3, "prompt": "p"},
                                                                            ^
-            ! user/helve.json:3:83: agent.a.model must be a string, not 3
+            ! user/helve.json:3:83: error: agent.a.model must be a string, not 3
               …s", "temperature": "hot", "steps": 0, "hidden": 1, "model": 3, "prompt": "p"},
                                                                            ^
-            ! user/helve.json:4:10: agent.b must be an object, not "nothing"
+            ! user/helve.json:4:10: error: agent.b must be an object, not "nothing"
               "b": "nothing",
                    ^
-            ! user/helve.json:5:13: agent.plan must be an object, not 5
+            ! user/helve.json:5:13: error: agent.plan must be an object, not 5
               "plan": 5
                       ^
-            ! user/helve.json:7:11: mode must be an object, not a list
+            ! user/helve.json:7:11: error: mode must be an object, not a list
               "mode": []
                       ^
         "#]],
@@ -240,19 +240,19 @@ D.
             user/agents/d.md:4:9 agent.d.permission."*"."*" = ask
             user/agents/d.md:3:3 agent.d.permission.bash."*" = deny
             user/agents/d.md:4:9 agent.d.permission.read."*" = ask
-            ! user/agents/a.md:4:2: the front matter is not valid YAML: while parsing a block mapping, did not find expected key
+            ! user/agents/a.md:4:2: error: the front matter is not valid YAML: while parsing a block mapping, did not find expected key
               edit: [
               ^
               until this is fixed, the agent asks for everything
-            ! user/agents/b.md:1:1: the front matter is never closed
+            ! user/agents/b.md:1:1: error: the front matter is never closed
               ---
               ^
               end it with a line `---`
-            ! user/agents/c.md:2:1: settings must be an object, not a list
+            ! user/agents/c.md:2:1: error: settings must be an object, not a list
               - a list
               ^
               until this is fixed, this file allows nothing without asking; denies still apply
-            ! user/agents/d.md:4:9: an action must be "allow", "ask" or "deny", not "alow"
+            ! user/agents/d.md:4:9: error: an action must be "allow", "ask" or "deny", not "alow"
               edit: alow
                     ^
               did you mean "allow"? until this is fixed, this file allows nothing without asking; denies still apply
@@ -279,11 +279,11 @@ Be general.
     check(
         FIXTURE,
         expect![[r#"
-            project/opencode.json:4:29 agent.plan.permission.edit."*" = allow
+            project/opencode.json:4:29 agent.plan.permission.edit."*" = allow (needs trust)
             user/helve.json:1:12 agent.mine.mode = all
             user/helve.json:1:31 agent.mine.prompt = Mine.
             user/helve.json:1:55 agent.mine.permission.bash."*" = deny
-            project/opencode.json:3:67 agent.mine.permission.bash."*" = allow
+            project/opencode.json:3:67 agent.mine.permission.bash."*" = allow (needs trust)
             project/opencode.json:3:84 agent.mine.permission.edit."*" = deny
             project/opencode.json:5:5 agent.theirs.mode = all
             project/opencode.json:5:26 agent.theirs.prompt = Hello.

@@ -70,8 +70,8 @@ fn a_fifo_is_refused_without_blocking() {
             * * Ask
             project
             * * Ask
-            BASE/user/helve.json: this is a FIFO, not a file
-            BASE/project/opencode.json: this is a FIFO, not a file"#]],
+            BASE/user/helve.json: error: this is a FIFO, not a file
+            BASE/project/opencode.json: error: this is a FIFO, not a file"#]],
     );
 }
 
@@ -90,8 +90,8 @@ fn folders_and_devices_are_refused() {
             * * Ask
             project
             * * Ask
-            BASE/user/helve.json: this is a device, not a file
-            BASE/project/opencode.json: this is a folder, not a file"#]],
+            BASE/user/helve.json: error: this is a device, not a file
+            BASE/project/opencode.json: error: this is a folder, not a file"#]],
     );
 }
 
@@ -111,11 +111,11 @@ fn links_out_of_the_project_are_not_read() {
             user
             project
             * * Ask
-            BASE/project/opencode.json: this link leads out of the project, to BASE/outside.json, and is not read
+            BASE/project/opencode.json: error: this link leads out of the project, to BASE/outside.json, and is not read
               put the file into the project, or name it with --config
-            BASE/project/.helve/helve.json: this link leads out of the project, to BASE/elsewhere/helve.json, and is not read
+            BASE/project/.helve/helve.json: error: this link leads out of the project, to BASE/elsewhere/helve.json, and is not read
               put the file into the project, or name it with --config
-            BASE/project/.helve/agents: this link leads out of the project, to BASE/elsewhere/agents, and is not read
+            BASE/project/.helve/agents: error: this link leads out of the project, to BASE/elsewhere/agents, and is not read
               put the file into the project, or name it with --config"#]],
     );
 }
@@ -144,8 +144,8 @@ fn links_of_the_user_and_links_inside_the_project_are_followed() {
             project
             * * Ask
             edit * Ask
-            BASE/project/.helve/agents/linked: this is a link to a folder; links to folders in a project are not followed
-            BASE/project/helve.json: this is a broken link"#]],
+            BASE/project/.helve/agents/linked: error: this is a link to a folder; links to folders in a project are not followed
+            BASE/project/helve.json: error: this is a broken link"#]],
     );
     assert!(config.agents.iter().any(|agent| agent.name == "sub/mine"));
 }
@@ -159,7 +159,7 @@ fn oversized_files_are_refused() {
             user
             project
             * * Ask
-            BASE/project/opencode.json: this is larger than 1024 KiB"#]],
+            BASE/project/opencode.json: error: this is larger than 1024 KiB"#]],
     );
 }
 
@@ -177,7 +177,7 @@ fn unreadable_files_make_the_layer_ask() {
             * * Ask
             * * Ask
             project
-            BASE/user/helve.json: the file cannot be read: Too many levels of symbolic links (os error 40)"#]],
+            BASE/user/helve.json: error: the file cannot be read: Too many levels of symbolic links (os error 40)"#]],
     );
     if rustix::process::geteuid().is_root() {
         return;
@@ -204,10 +204,10 @@ fn a_file_must_not_include_itself() {
         expect![[r#"
             user
             project
-            BASE/user/helve.json:1:11: a file cannot include itself
+            BASE/user/helve.json:1:11: error: a file cannot include itself
               {"shell": "{file:link.json}"}
                         ^
-            BASE/project/opencode.json:1:11: BASE/project/fifo cannot be included: this is a FIFO, not a file
+            BASE/project/opencode.json:1:11: error: BASE/project/fifo cannot be included: this is a FIFO, not a file
               {"shell": "{file:fifo}"}
                         ^"#]],
     );
@@ -231,7 +231,7 @@ fn the_number_of_agent_files_is_limited() {
         expect![[r#"
             user
             project
-            BASE/project/.opencode/agent: not all files here are read: the limits are 200 files and 8 folder levels"#]],
+            BASE/project/.opencode/agent: error: not all files here are read: the limits are 200 files and 8 folder levels"#]],
     );
     assert_eq!(config.agents.len(), 4 + 200);
 }

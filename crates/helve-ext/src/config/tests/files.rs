@@ -12,7 +12,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "{\"a\": 1 \"b\": 2}",
             expect![[r#"
                 user/helve.json:1:8 permission."*"."*" = ask
-                ! user/helve.json:1:8: missing comma
+                ! user/helve.json:1:8: error: missing comma
                   {"a": 1 "b": 2}
                          ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -22,7 +22,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "{\n  \"a\": {\n",
             expect![[r#"
                 user/helve.json:2:8 permission."*"."*" = ask
-                ! user/helve.json:2:8: this { is never closed
+                ! user/helve.json:2:8: error: this { is never closed
                   "a": {
                        ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -32,7 +32,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "{'a': 1}",
             expect![[r#"
                 user/helve.json:1:2 permission."*"."*" = ask
-                ! user/helve.json:1:2: strings must be in double quotes, not single quotes
+                ! user/helve.json:1:2: error: strings must be in double quotes, not single quotes
                   {'a': 1}
                    ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -42,7 +42,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "{a: 1}",
             expect![[r#"
                 user/helve.json:1:2 permission."*"."*" = ask
-                ! user/helve.json:1:2: a key must be in double quotes
+                ! user/helve.json:1:2: error: a key must be in double quotes
                   {a: 1}
                    ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -52,7 +52,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "{\"a\": yes}",
             expect![[r#"
                 user/helve.json:1:7 permission."*"."*" = ask
-                ! user/helve.json:1:7: this is not a value; strings must be in double quotes
+                ! user/helve.json:1:7: error: this is not a value; strings must be in double quotes
                   {"a": yes}
                         ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -62,7 +62,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "{\"a\": \"b}",
             expect![[r#"
                 user/helve.json:1:7 permission."*"."*" = ask
-                ! user/helve.json:1:7: this string is never closed
+                ! user/helve.json:1:7: error: this string is never closed
                   {"a": "b}
                         ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -72,7 +72,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "{\"a\": }",
             expect![[r#"
                 user/helve.json:1:7 permission."*"."*" = ask
-                ! user/helve.json:1:7: expected a value before this
+                ! user/helve.json:1:7: error: expected a value before this
                   {"a": }
                         ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -82,7 +82,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "{\"a\"}",
             expect![[r#"
                 user/helve.json:1:5 permission."*"."*" = ask
-                ! user/helve.json:1:5: a key must be followed by a colon
+                ! user/helve.json:1:5: error: a key must be followed by a colon
                   {"a"}
                       ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -92,7 +92,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "{} {}",
             expect![[r#"
                 user/helve.json:1:4 permission."*"."*" = ask
-                ! user/helve.json:1:4: there is text after the end of the JSON value
+                ! user/helve.json:1:4: error: there is text after the end of the JSON value
                   {} {}
                      ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -102,7 +102,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "{\"é日\": \"\\q\"}",
             expect![[r#"
                 user/helve.json:1:9 permission."*"."*" = ask
-                ! user/helve.json:1:9: this is not valid JSON: invalid escape
+                ! user/helve.json:1:9: error: this is not valid JSON: invalid escape
                   {"é日": "\q"}
                           ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -112,7 +112,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "[]",
             expect![[r#"
                 user/helve.json:1:1 permission."*"."*" = ask
-                ! user/helve.json:1:1: settings must be an object, not a list
+                ! user/helve.json:1:1: error: settings must be an object, not a list
                   []
                   ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -122,7 +122,7 @@ fn syntax_errors_are_shown_with_their_position() {
             "/* open",
             expect![[r#"
                 user/helve.json:1:1 permission."*"."*" = ask
-                ! user/helve.json:1:1: this comment is never closed
+                ! user/helve.json:1:1: error: this comment is never closed
                   /* open
                   ^
                   until this is fixed, this file allows nothing without asking; denies still apply
@@ -143,7 +143,7 @@ fn a_byte_order_mark_is_skipped() {
     check(
         "-- user/helve.json\n\u{feff}{\"shell\": 1}",
         expect![[r#"
-            ! user/helve.json:1:11: shell must be a string, not 1
+            ! user/helve.json:1:11: error: shell must be a string, not 1
               {"shell": 1}
                         ^
         "#]],
@@ -167,7 +167,7 @@ fn long_lines_are_cut_around_the_position() {
     check(
         &format!("-- user/helve.json\n{{{pad}\"shell\": 1,{pad}\"a\u{202e}\\u001b[31m\": 2}}"),
         expect![[r#"
-            ! user/helve.json:1:311: shell must be a string, not 1
+            ! user/helve.json:1:311: error: shell must be a string, not 1
               …                                                   "shell": 1,                                      …
                                                                            ^
             ! user/helve.json:1:613: warning: unknown key "a\u{202e}\u{1b}[31m"; it has no effect
@@ -202,7 +202,7 @@ fn invalid_utf8_is_reported() {
         b"{\n \"shell\": \"\xff\"}",
         expect![[r#"
             user/helve.json:2:12 permission."*"."*" = ask
-            ! user/helve.json:2:12: invalid UTF-8 from here on
+            ! user/helve.json:2:12: error: invalid UTF-8 from here on
               "shell": "
                         ^
               save the file as UTF-8
@@ -212,7 +212,7 @@ fn invalid_utf8_is_reported() {
         "project/.helve/agents/a.md",
         b"---\n---\n\xff",
         expect![[r#"
-            ! project/.helve/agents/a.md:3:1: invalid UTF-8 from here on
+            ! project/.helve/agents/a.md:3:1: error: invalid UTF-8 from here on
               save the file as UTF-8
         "#]],
     );
@@ -224,7 +224,7 @@ fn a_file_named_on_the_command_line_must_exist() {
     let paths = ConfigPaths { named: vec!["/nowhere.json".into()], ..paths() };
     expect![[r#"
         /nowhere.json:1:1 permission."*"."*" = ask
-        ! /nowhere.json: the file does not exist
+        ! /nowhere.json: error: the file does not exist
     "#]]
     .assert_eq(&render(&gather(&host, &paths).interpret(&host, Trust::Untrusted)));
 }

@@ -63,15 +63,15 @@ $EMPTY=
             ! user/helve.json:2:12: warning: the variable NOPE is not set; an empty string is used instead
               "shell": "{env:NOPE}sh",
                        ^
-            ! user/helve.json:3:44: the variable EMPTY is not set, so this rule is invalid
+            ! user/helve.json:3:44: error: the variable EMPTY is not set, so this rule is invalid
               "permission": {"read": "allow", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOP…
                                                        ^
               until this is fixed, this file allows nothing without asking; denies still apply
-            ! user/helve.json:3:78: the variable NOPE is not set, so this rule is invalid
+            ! user/helve.json:3:78: error: the variable NOPE is not set, so this rule is invalid
               …"read": "allow", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOPE}*": "allow"}
                                                                            ^
               until this is fixed, this file allows nothing without asking; denies still apply
-            ! user/helve.json:3:92: the variable NOPE is not set, so this rule is invalid
+            ! user/helve.json:3:92: error: the variable NOPE is not set, so this rule is invalid
               …", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOPE}*": "allow"}
                                                                            ^
               until this is fixed, this file allows nothing without asking; denies still apply
@@ -94,21 +94,20 @@ root
     check(
         FIXTURE,
         expect![[r#"
-            project/opencode.json:3:44 permission."*"."*" = ask
-            project/opencode.json:3:44 permission.read."*" = ask
+            project/opencode.json:3:18 permission.read."*" = allow (needs trust)
             project/opencode.json:2:13 agent.a.mode = all
-            ! project/opencode.json:2:29: {env:…} and {file:…} in a project are expanded only after the project is trusted
+            ! project/opencode.json:2:29: note: this waits until the project is trusted, because it has {env:…} or {file:…} in it
               "agent": {"a": {"prompt": "{file:/etc/passwd}", "model": "{env:HOME_KEY}"}},
                                         ^
-              write the value directly, or trust the project
-            ! project/opencode.json:2:60: {env:…} and {file:…} in a project are expanded only after the project is trusted
+              run `helve trust`, or write the value directly
+            ! project/opencode.json:2:60: note: this waits until the project is trusted, because it has {env:…} or {file:…} in it
               "agent": {"a": {"prompt": "{file:/etc/passwd}", "model": "{env:HOME_KEY}"}},
                                                                        ^
-              write the value directly, or trust the project
-            ! project/opencode.json:3:44: {env:…} and {file:…} in a project are expanded only after the project is trusted
+              run `helve trust`, or write the value directly
+            ! project/opencode.json:3:44: note: this waits until the project is trusted, because it has {env:…} or {file:…} in it
               "permission": {"read": "allow", "bash": {"{env:HOME_KEY}": "deny"}}
                                                        ^
-              write the value directly, or trust the project
+              run `helve trust`, or write the value directly
         "#]],
     );
     check_trusted(
@@ -131,10 +130,10 @@ fn an_invalid_include_drops_the_value() {
 {"shell": "{file:helve.json}", "default_agent": "{file:../helve/missing.txt}"}
 "#,
         expect![[r#"
-            ! user/helve.json:1:11: a file cannot include itself
+            ! user/helve.json:1:11: error: a file cannot include itself
               {"shell": "{file:helve.json}", "default_agent": "{file:../helve/missing.txt}"}
                         ^
-            ! user/helve.json:1:49: user/../helve/missing.txt cannot be included: the file does not exist
+            ! user/helve.json:1:49: error: user/../helve/missing.txt cannot be included: the file does not exist
               {"shell": "{file:helve.json}", "default_agent": "{file:../helve/missing.txt}"}
                                                               ^
         "#]],

@@ -4,7 +4,7 @@ use expect_test::expect;
 use helve_core::Action;
 
 use super::{check, check_trusted, load, render_rules};
-use crate::config::Trust;
+use crate::config::{Severity, Trust};
 
 #[test]
 fn a_single_action_applies_to_everything() {
@@ -61,6 +61,12 @@ fn home_is_expanded_in_patterns() {
             user/helve.json:1:90 permission.external_directory.$HOMER = ask
             user/helve.json:1:107 permission.external_directory."a/~/b" = ask
             user/helve.json:1:123 permission.external_directory."~x" = ask
+            ! user/helve.json:1:90: warning: permission.external_directory.$HOMER: ask matches nothing: it is about folders outside the project, whose paths are absolute
+              write the full path, or one that begins with ~/ or ../
+            ! user/helve.json:1:107: warning: permission.external_directory."a/~/b": ask matches nothing: it is about folders outside the project, whose paths are absolute
+              write the full path, or one that begins with ~/ or ../
+            ! user/helve.json:1:123: warning: permission.external_directory."~x": ask matches nothing: it is about folders outside the project, whose paths are absolute
+              write the full path, or one that begins with ~/ or ../
         "#]],
     );
 }
@@ -139,12 +145,12 @@ fn an_invalid_action_makes_the_layer_ask() {
             user/helve.json:4:36 permission.bash."*" = ask
             user/helve.json:4:44 permission.bash."sudo *" = deny
             user/helve.json:4:36 permission.webfetch."*" = ask
-            project/opencode.json:1:17 permission.list."*" = allow
-            ! user/helve.json:4:36: an action must be "allow", "ask" or "deny", not "dney"
+            project/opencode.json:1:17 permission.list."*" = allow (needs trust)
+            ! user/helve.json:4:36: error: an action must be "allow", "ask" or "deny", not "dney"
               "bash": {"*": "allow", "rm *": "dney", "sudo *": "deny"},
                                              ^
               did you mean "deny"? until this is fixed, this file allows nothing without asking; denies still apply
-            ! user/helve.json:5:13: an action must be "allow", "ask" or "deny", not "Ask"
+            ! user/helve.json:5:13: error: an action must be "allow", "ask" or "deny", not "Ask"
               "edit": "Ask"
                       ^
               did you mean "ask"? until this is fixed, this file allows nothing without asking; denies still apply
@@ -169,19 +175,19 @@ fn wrong_types_make_the_layer_ask() {
         expect![[r#"
             project/opencode.json:4:13 permission."*"."*" = ask
             project/opencode.json:4:13 permission.read."*" = ask
-            ! project/opencode.json:4:13: permission.bash must be "allow", "ask", "deny" or an object of these, not true
+            ! project/opencode.json:4:13: error: permission.bash must be "allow", "ask", "deny" or an object of these, not true
               "bash": true,
                       ^
               until this is fixed, this file allows nothing without asking; denies still apply
-            ! project/opencode.json:5:19: an action must be "allow", "ask" or "deny", not null
+            ! project/opencode.json:5:19: error: an action must be "allow", "ask" or "deny", not null
               "edit": {"*": null, "a": ["deny"]},
                             ^
               until this is fixed, this file allows nothing without asking; denies still apply
-            ! project/opencode.json:5:30: an action must be "allow", "ask" or "deny", not a list
+            ! project/opencode.json:5:30: error: an action must be "allow", "ask" or "deny", not a list
               "edit": {"*": null, "a": ["deny"]},
                                        ^
               until this is fixed, this file allows nothing without asking; denies still apply
-            ! project/opencode.json:6:13: permission.list must be "allow", "ask", "deny" or an object of these, not 7
+            ! project/opencode.json:6:13: error: permission.list must be "allow", "ask", "deny" or an object of these, not 7
               "list": 7
                       ^
               until this is fixed, this file allows nothing without asking; denies still apply
@@ -194,11 +200,11 @@ fn wrong_types_make_the_layer_ask() {
             project/helve.json:1:20 permission."*"."*" = ask
             project/helve.json:1:29 permission.edit."*" = deny
             project/helve.json:1:29 tools.edit = false
-            ! user/helve.json:1:16: permission must be "allow", "ask", "deny" or an object of these, not a list
+            ! user/helve.json:1:16: error: permission must be "allow", "ask", "deny" or an object of these, not a list
               {"permission": ["allow"]}
                              ^
               until this is fixed, this file allows nothing without asking; denies still apply
-            ! project/helve.json:1:20: tools.bash must be true or false, not "false"
+            ! project/helve.json:1:20: error: tools.bash must be true or false, not "false"
               {"tools": {"bash": "false", "edit": false}}
                                  ^
         "#]],
@@ -224,15 +230,15 @@ fn repeated_rules_make_the_layer_ask() {
             user/helve.json:3:27 permission.edit.a = deny
             user/helve.json:3:41 permission.edit.a = deny
             user/helve.json:5:12 shell = bash
-            ! user/helve.json:2:34: "bash" is already set on line 2
+            ! user/helve.json:2:34: error: "bash" is already set on line 2
               "permission": {"bash": "deny", "bash": "allow"},
                                              ^
               remove one of them
-            ! user/helve.json:3:3: "permission" is already set on line 2
+            ! user/helve.json:3:3: error: "permission" is already set on line 2
               "permission": {"edit": {"a": "allow", "a": "deny"}},
               ^
               remove one of them
-            ! user/helve.json:3:41: "a" is already set on line 3
+            ! user/helve.json:3:41: error: "a" is already set on line 3
               "permission": {"edit": {"a": "allow", "a": "deny"}},
                                                     ^
               remove one of them
@@ -265,15 +271,15 @@ fn repeated_switches_and_sections_make_the_layer_ask_and_denies_win() {
             user/helve.json:4:51 agent.a.permission."*"."*" = ask
             user/helve.json:4:34 agent.a.permission.edit."*" = deny
             user/helve.json:4:66 agent.a.permission.edit."*" = deny
-            ! user/helve.json:2:28: "bash" is already set on line 2
+            ! user/helve.json:2:28: error: "bash" is already set on line 2
               "tools": {"bash": false, "bash": true},
                                        ^
               remove one of them
-            ! user/helve.json:3:3: "tools" is already set on line 2
+            ! user/helve.json:3:3: error: "tools" is already set on line 2
               "tools": {"edit": true, "bash": true},
               ^
               remove one of them
-            ! user/helve.json:4:51: "permission" is already set on line 4
+            ! user/helve.json:4:51: error: "permission" is already set on line 4
               "agent": {"a": {"permission": {"edit": "deny"}, "permission": {"edit": "allow"}, "prompt": "1", "p…
                                                               ^
               remove one of them
@@ -310,22 +316,8 @@ fn shadowed_rules_are_reported() {
             user/helve.json:7:7 permission.bash."*" = deny
             user/helve.json:9:5 permission.edit."*" = allow
             user/helve.json:10:5 permission."*"."*" = ask
-            ! user/helve.json:4:7: warning: permission.bash."git log*": allow never applies, because permission."*"."*": ask on line 10 matches everything it matches
-              "git log*": "allow",
-              ^
-              the last match decides: put this rule after the general one
-            ! user/helve.json:6:7: warning: permission.bash."ls *": deny never applies, because permission."*"."*": ask on line 10 matches everything it matches
-              "ls *": "deny",
-              ^
-              the last match decides: put this rule after the general one
-            ! user/helve.json:7:7: warning: permission.bash."*": deny never applies, because permission."*"."*": ask on line 10 matches everything it matches
-              "*": "deny"
-              ^
-              the last match decides: put this rule after the general one
-            ! user/helve.json:9:5: warning: permission.edit."*": allow never applies, because permission."*"."*": ask on line 10 matches everything it matches
-              "edit": "allow",
-              ^
-              the last match decides: put this rule after the general one
+            ! user/helve.json:4:7: warning: permission.bash."git log*": allow and 3 more rules never apply, because permission."*"."*": ask on line 10 matches everything they match
+              the last match decides: put the general rule first
         "#]],
     );
 }
@@ -394,7 +386,7 @@ fn denies_before_a_syntax_error_still_apply() {
             user/helve.json:6:12 permission.bash."*" = ask
             user/helve.json:4:28 permission.bash."rm *" = deny
             user/helve.json:5:5 permission.edit."*" = deny
-            ! user/helve.json:6:12: a key must be followed by a colon
+            ! user/helve.json:6:12: error: a key must be followed by a colon
               "read" "allow"
                      ^
               until this is fixed, this file allows nothing without asking; denies still apply
@@ -407,7 +399,7 @@ fn denies_before_a_syntax_error_still_apply() {
             user/helve.json:1:12 agent.build.permission."*"."*" = ask
             user/helve.json:1:37 agent.build.permission.bash."*" = deny
             user/helve.json:1:12 agent.build.permission.edit."*" = ask
-            ! user/helve.json:1:81: this string is never closed
+            ! user/helve.json:1:81: error: this string is never closed
               …{"permission": {"bash": "deny", "edit": "allow"}, "prompt": "x
                                                                            ^
               until this is fixed, this file allows nothing without asking; denies still apply
@@ -441,4 +433,180 @@ fn too_many_or_too_long_rules_make_the_layer_ask() {
         a * Ask
     "#]]
     .assert_eq(&render_rules(&load(&text, Trust::Untrusted).user));
+}
+
+/// Returns the messages about given rules, without their positions.
+fn messages_about(fixture: &str, trust: Trust) -> Vec<String> {
+    let config = load(fixture, trust);
+    let warnings = config.warnings_about_rules();
+    config.problems.iter().chain(&warnings).map(|problem| problem.what.clone()).collect()
+}
+
+#[test]
+fn equal_repetitions_are_only_a_warning() {
+    for (text, expected) in [
+        (
+            r#""bash": {"ls *": "allow", "pwd": "allow", "ls *": "allow"}"#,
+            "bash ls * Allow\nbash pwd Allow\n",
+        ),
+        (r#""bash": "allow", "edit": "ask", "bash": "allow""#, "bash * Allow\nedit * Ask\n"),
+        (r#""bash": {"a": "ask", "*": "deny", "a": "ask"}"#, "bash a Ask\nbash * Deny\n"),
+        (
+            r#""bash": {"rm *": "deny", "*": "allow", "rm *": "deny"}"#,
+            "bash rm * Deny\nbash * Allow\nbash rm * Deny\n",
+        ),
+        (r#""edit": {"a": "ask"}, "edit": {"a": "ask"}"#, "edit a Ask\n"),
+        (r#""read": "ask", "read": "ask", "read": "ask""#, "read * Ask\n"),
+    ] {
+        let fixture = format!("-- user/helve.json\n{{\"permission\": {{{text}}}}}\n");
+        let config = load(&fixture, Trust::Untrusted);
+        assert_eq!(render_rules(&config.user), expected, "{text}");
+        let severities: Vec<_> = config.problems.iter().map(|problem| problem.severity).collect();
+        assert!(severities.iter().all(|it| *it == Severity::Warning), "{text}");
+        assert!(!severities.is_empty(), "{text}");
+    }
+    for text in [
+        r#""bash": {"ls *": "allow", "ls *": "ask"}"#,
+        r#""bash": {"ls *": "deny", "ls *": "allow"}"#,
+        r#""bash": "allow", "bash": {"*": "allow"}"#,
+        r#""edit": {"a": "ask"}, "edit": {"a": "ask", "b": "ask"}"#,
+        r#""edit": {"a": "ask", "b": "ask"}, "edit": {"b": "ask", "a": "ask"}"#,
+    ] {
+        let fixture = format!("-- user/helve.json\n{{\"permission\": {{{text}}}}}\n");
+        let config = load(&fixture, Trust::Untrusted);
+        assert!(config.user.iter().all(|rule| rule.action != Action::Allow), "{text}");
+        assert!(config.problems.iter().any(|it| it.severity == Severity::Error), "{text}");
+    }
+}
+
+#[test]
+fn one_warning_names_all_rules_that_another_makes_useless() {
+    let check = |rules: &str, expected: &[&str]| {
+        let fixture = format!("-- user/helve.json\n{{\"permission\": {{{rules}}}}}\n");
+        assert_eq!(messages_about(&fixture, Trust::Untrusted), expected, "{rules}");
+    };
+    let many: String = (0..45).map(|n| format!("\"tool{n} *\": \"allow\", ")).collect();
+    check(
+        &format!("\"bash\": {{{many}\"*\": \"ask\"}}"),
+        &[
+            "permission.bash.\"tool0 *\": allow and 44 more rules never apply, because permission.bash.\"*\": ask on line 1 matches everything they match",
+        ],
+    );
+    check(
+        r#""bash": {"git log *": "deny", "git *": "allow", "ls": "ask", "l*": "allow"}"#,
+        &[
+            "permission.bash.\"git log *\": deny never applies, because permission.bash.\"git *\": allow on line 1 matches everything it matches",
+            "permission.bash.ls: ask never applies, because permission.bash.\"l*\": allow on line 1 matches everything it matches",
+        ],
+    );
+    check(
+        r#""read": {"src/.env": "deny", "/project/a/x": "deny", "**/b": "deny", "./": "allow"}"#,
+        &[
+            "permission.read.\"src/.env\": deny and one more rule never apply, because permission.read.\"./\": allow on line 1 matches everything they match",
+        ],
+    );
+    check(
+        r#""read": {"a/b": "deny", "**/b": "allow"}"#,
+        &[
+            "permission.read.a/b: deny never applies, because permission.read.\"**/b\": allow on line 1 matches everything it matches",
+        ],
+    );
+    for fine in [
+        r#""bash": {"*": "ask", "git *": "allow", "git push *": "deny"}"#,
+        r#""bash": {"git status": "allow", "git *": "allow"}"#,
+        r#""read": {"/etc/*": "deny", "./": "allow"}"#,
+        r#""read": {"a/*": "deny", "a/b": "allow", "a": "allow"}"#,
+        r#""bash": {"rm *": "deny"}, "edit": {"*": "allow"}"#,
+    ] {
+        check(fine, &[]);
+    }
+}
+
+#[test]
+fn rules_that_match_nothing_are_reported() {
+    for (rule, expected) in [
+        (r#""bash": {"cd src && make": "allow"}"#, "judged by itself"),
+        (r#""bash": {"cat x | sh": "deny"}"#, "judged by itself"),
+        (r#""bash": {"make; make install": "ask"}"#, "judged by itself"),
+        (r#""bash": {"echo * > *": "allow"}"#, "redirects"),
+        (r#""bash": {"make 2>/dev/null": "allow"}"#, "redirects"),
+        (r#""bash": {"": "deny"}"#, "the pattern is empty"),
+        (r#""bash": {" rm *": "deny"}"#, "begins or ends with a space"),
+        (r#""read": {"secret ": "deny"}"#, "begins or ends with a space"),
+        (r#""external_directory": {"notes/*": "allow"}"#, "paths are absolute"),
+        (r#""external_directory": {"~/notes": "allow"}"#, "together with what is in it"),
+        (r#""external_directory": {"/tmp": "allow"}"#, "together with what is in it"),
+        (r#""edit": {"*/../x": "deny"}"#, "no path has .. in it"),
+    ] {
+        let fixture = format!("-- user/helve.json\n{{\"permission\": {{{rule}}}}}\n");
+        let messages = messages_about(&fixture, Trust::Untrusted);
+        assert!(messages.len() == 1 && messages[0].contains(expected), "{rule}: {messages:?}");
+    }
+    for fine in [
+        r#""bash": {"echo * > *": "deny"}"#,
+        r#""bash": {"git log *": "allow", "ls": "ask", "[ *": "allow"}"#,
+        r#""external_directory": {"~/notes/*": "allow", "/tmp/": "allow", "../x/**": "ask", "/etc": "deny"}"#,
+        r#""read": {"../other/*": "deny", "a/../b": "deny", "**/x": "deny"}"#,
+    ] {
+        let fixture = format!("-- user/helve.json\n{{\"permission\": {{{fine}}}}}\n");
+        assert_eq!(messages_about(&fixture, Trust::Untrusted), Vec::<String>::new(), "{fine}");
+    }
+}
+
+#[test]
+fn a_rule_with_a_reference_waits_for_trust_and_the_others_apply() {
+    for (rules, untrusted) in [
+        (
+            r#""bash": {"ls *": "ask"}, "external_directory": {"{env:HOME}/notes/*": "allow"}"#,
+            "bash ls * Ask\n",
+        ),
+        (r#""bash": {"{env:NOPE}*": "deny", "rm *": "deny"}"#, "bash rm * Deny\n"),
+        (r#""edit": "deny", "bash": "{file:mode.txt}""#, "edit * Deny\n"),
+        (r#""{env:TOOL}": {"*": "allow"}, "edit": "ask""#, "edit * Ask\n"),
+        (r#""bash": {"a": "{env:MODE}", "b": "deny"}"#, "bash b Deny\n"),
+    ] {
+        let fixture = format!("-- project/opencode.json\n{{\"permission\": {{{rules}}}}}\n");
+        let config = load(&fixture, Trust::Untrusted);
+        assert_eq!(render_rules(&config.project), untrusted, "{rules}");
+        let severities: Vec<_> = config.problems.iter().map(|problem| problem.severity).collect();
+        assert_eq!(severities, [Severity::Note], "{rules}");
+    }
+}
+
+#[test]
+fn an_agents_allow_that_a_written_rule_overrules_is_reported() {
+    let check = |user: &str, agent: &str, trust: Trust, expected: &[&str]| {
+        let fixture = format!(
+            "-- user/helve.json\n{{\"permission\": {{{user}}}, \"agent\": {{\"build\": {{\"permission\": {{{agent}}}}}}}}}\n"
+        );
+        assert_eq!(messages_about(&fixture, trust), expected, "{user} {agent}");
+    };
+    let allow = r#""bash": {"git log *": "allow", "git status *": "allow"}"#;
+    check(
+        r#""bash": {"*": "ask"}"#,
+        allow,
+        Trust::Untrusted,
+        &[
+            "agent.build.permission.bash.\"git log *\": allow and one more rule cannot allow anything, because permission.bash.\"*\": ask (/home/user/.config/helve/helve.json:1) comes first",
+        ],
+    );
+    check(
+        r#""*": "ask""#,
+        r#""edit": "allow""#,
+        Trust::Untrusted,
+        &[
+            "agent.build.permission.edit.\"*\": allow cannot allow anything, because permission.\"*\".\"*\": ask (/home/user/.config/helve/helve.json:1) comes first",
+        ],
+    );
+    check(
+        r#""read": {"**/.env": "deny"}"#,
+        r#""read": {"a/.env": "allow"}"#,
+        Trust::Untrusted,
+        &[
+            "agent.build.permission.read.\"a/.env\": allow cannot allow anything, because permission.read.\"**/.env\": deny (/home/user/.config/helve/helve.json:1) comes first",
+        ],
+    );
+    check("", allow, Trust::Untrusted, &[]);
+    check(r#""bash": {"*": "ask", "git *": "allow"}"#, allow, Trust::Untrusted, &[]);
+    check(r#""bash": {"rm *": "deny"}"#, r#""bash": "allow""#, Trust::Untrusted, &[]);
 }

@@ -52,30 +52,30 @@ fn incomplete_servers_are_dropped() {
 "#,
         expect![[r#"
             user/helve.json:12:40 mcp.j.command = x
-            ! user/helve.json:3:5: the server "a" has no type
+            ! user/helve.json:3:5: error: the server "a" has no type
               "a": {"command": ["x"]},
               ^
               add "type": "local"
-            ! user/helve.json:4:5: the server "b" has no url
+            ! user/helve.json:4:5: error: the server "b" has no url
               "b": {"type": "remote"},
               ^
-            ! user/helve.json:5:39: a command must be a list of the program and its arguments
+            ! user/helve.json:5:39: error: a command must be a list of the program and its arguments
               "c": {"type": "local", "command": "npx -y files"},
                                                 ^
               write ["npx", "-y", "files"]
-            ! user/helve.json:6:39: the command of the server "d" is empty
+            ! user/helve.json:6:39: error: the command of the server "d" is empty
               "d": {"type": "local", "command": []},
                                                 ^
-            ! user/helve.json:7:36: "file:///etc/passwd" does not begin with https:// or http://
+            ! user/helve.json:7:36: error: "file:///etc/passwd" does not begin with https:// or http://
               "e": {"type": "remote", "url": "file:///etc/passwd"},
                                              ^
-            ! user/helve.json:8:19: a server's type must be "local" or "remote", not "stdio"
+            ! user/helve.json:8:19: error: a server's type must be "local" or "remote", not "stdio"
               "f": {"type": "stdio", "command": ["x"]},
                             ^
-            ! user/helve.json:9:45: mcp.g.command[1] must be a string, not 1
+            ! user/helve.json:9:45: error: mcp.g.command[1] must be a string, not 1
               "g": {"type": "local", "command": ["x", 1]},
                                                       ^
-            ! user/helve.json:10:57: mcp.h.timeout must be a whole number from 1 to 86400000, not -1
+            ! user/helve.json:10:57: error: mcp.h.timeout must be a whole number from 1 to 86400000, not -1
               "h": {"type": "local", "command": ["x"], "timeout": -1},
                                                                   ^
             ! user/helve.json:11:5: warning: no server "i" is configured, so "enabled" has no effect
@@ -143,17 +143,17 @@ $TOKEN=secret
             project/.mcp.json:3:34 mcp.web.url = https://example.com/mcp (needs trust)
             project/.mcp.json:3:90 mcp.web.headers.Authorization = (not shown) (needs trust)
             project/helve.json:1:29 mcp.web.enabled = false (needs trust)
-            ! project/.mcp.json:4:3: a server's type must be "stdio" or "http", not "sse"
+            ! project/.mcp.json:4:3: error: a server's type must be "stdio" or "http", not "sse"
               "old": {"type": "sse", "url": "https://example.com/sse"},
               ^
               try "http": the older SSE transport is not supported
-            ! project/.mcp.json:5:3: the server "odd" has no command
+            ! project/.mcp.json:5:3: error: the server "odd" has no command
               "odd": {"command": "x", "args": "-y"},
               ^
-            ! project/.mcp.json:5:35: args must be a list of strings, not "-y"
+            ! project/.mcp.json:5:35: error: args must be a list of strings, not "-y"
               "odd": {"command": "x", "args": "-y"},
                                               ^
-            ! project/.mcp.json:6:10: mcpServers.not must be an object, not 7
+            ! project/.mcp.json:6:10: error: mcpServers.not must be an object, not 7
               "not": 7
                      ^
         "#]],
@@ -166,17 +166,17 @@ $TOKEN=secret
             project/.mcp.json:3:34 mcp.web.url = https://example.com/mcp
             project/.mcp.json:3:90 mcp.web.headers.Authorization = Bearer {env:TOKEN}
             project/helve.json:1:29 mcp.web.enabled = false
-            ! project/.mcp.json:4:3: a server's type must be "stdio" or "http", not "sse"
+            ! project/.mcp.json:4:3: error: a server's type must be "stdio" or "http", not "sse"
               "old": {"type": "sse", "url": "https://example.com/sse"},
               ^
               try "http": the older SSE transport is not supported
-            ! project/.mcp.json:5:3: the server "odd" has no command
+            ! project/.mcp.json:5:3: error: the server "odd" has no command
               "odd": {"command": "x", "args": "-y"},
               ^
-            ! project/.mcp.json:5:35: args must be a list of strings, not "-y"
+            ! project/.mcp.json:5:35: error: args must be a list of strings, not "-y"
               "odd": {"command": "x", "args": "-y"},
                                               ^
-            ! project/.mcp.json:6:10: mcpServers.not must be an object, not 7
+            ! project/.mcp.json:6:10: error: mcpServers.not must be an object, not 7
               "not": 7
                      ^
         "#]],

@@ -100,27 +100,27 @@ fn invalid_settings_keep_the_earlier_ones() {
         expect![[r#"
             user/helve.json:1:11 shell = /bin/zsh
             user/helve.json:1:52 tool_output.max_lines = 100
-            ! user/helve.jsonc:1:11: the shell is empty
+            ! user/helve.jsonc:1:11: error: the shell is empty
               {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                         ^
               write "bash", or a list of the program and its arguments
-            ! user/helve.jsonc:1:44: tool_output.max_lines must be a whole number from 1 to 1000000, not 0
+            ! user/helve.jsonc:1:44: error: tool_output.max_lines must be a whole number from 1 to 1000000, not 0
               {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                                                          ^
-            ! user/helve.jsonc:1:60: tool_output.max_bytes must be a whole number from 1 to 16777216, not 1.5
+            ! user/helve.jsonc:1:60: error: tool_output.max_bytes must be a whole number from 1 to 16777216, not 1.5
               {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                                                                          ^
             ! user/helve.jsonc:1:65: warning: unknown key "max_line"; it has no effect
               …ell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                                                                            ^
               did you mean "max_lines"?
-            ! /named/extra.json:1:17: tool_output must be an object, not 7
+            ! /named/extra.json:1:17: error: tool_output must be an object, not 7
               {"tool_output": 7, "mcp": "x", "agent": null}
                               ^
-            ! /named/extra.json:1:27: mcp must be an object, not "x"
+            ! /named/extra.json:1:27: error: mcp must be an object, not "x"
               {"tool_output": 7, "mcp": "x", "agent": null}
                                         ^
-            ! /named/extra.json:1:41: agent must be an object, not null
+            ! /named/extra.json:1:41: error: agent must be an object, not null
               {"tool_output": 7, "mcp": "x", "agent": null}
                                                       ^
         "#]],
@@ -133,7 +133,7 @@ fn the_default_agent_must_exist_and_be_primary() {
         (
             "plna",
             expect![[r#"
-                ! user/helve.json:1:19: no such agent: "plna"
+                ! user/helve.json:1:19: error: no such agent: "plna"
                   {"default_agent": "plna"}
                                     ^
                   did you mean "plan"?
@@ -142,7 +142,7 @@ fn the_default_agent_must_exist_and_be_primary() {
         (
             "explore",
             expect![[r#"
-                ! user/helve.json:1:19: "explore" cannot be the default agent, because only other agents may start it
+                ! user/helve.json:1:19: error: "explore" cannot be the default agent, because only other agents may start it
                   {"default_agent": "explore"}
                                     ^
                   choose one of: build, plan
@@ -200,11 +200,11 @@ fn invalid_edit_settings_keep_the_earlier_ones() {
 "#,
         expect![[r#"
             user/helve.json:1:21 edit.syntax = refuse
-            ! user/helve.jsonc:2:22: edit.syntax must be "report" or "off" or "refuse", not "refus"
+            ! user/helve.jsonc:2:22: error: edit.syntax must be "report" or "off" or "refuse", not "refus"
               "edit": {"syntax": "refus", "match": true, "sintax": "off"},
                                  ^
               did you mean "refuse"?
-            ! user/helve.jsonc:2:40: edit.match must be a string, not true
+            ! user/helve.jsonc:2:40: error: edit.match must be a string, not true
               "edit": {"syntax": "refus", "match": true, "sintax": "off"},
                                                    ^
             ! user/helve.jsonc:2:46: warning: unknown key "sintax"; it has no effect
@@ -215,14 +215,14 @@ fn invalid_edit_settings_keep_the_earlier_ones() {
               "files": {"hardlink": "in-place", "hardlinks": "inplace"}
                         ^
               did you mean "hardlinks"?
-            ! user/helve.jsonc:3:50: files.hardlinks must be "replace" or "in-place", not "inplace"
+            ! user/helve.jsonc:3:50: error: files.hardlinks must be "replace" or "in-place", not "inplace"
               "files": {"hardlink": "in-place", "hardlinks": "inplace"}
                                                              ^
               did you mean "in-place"?
-            ! /named/extra.json:1:10: edit must be an object, not "exact"
+            ! /named/extra.json:1:10: error: edit must be an object, not "exact"
               {"edit": "exact", "files": {"hardlinks": "both"}}
                        ^
-            ! /named/extra.json:1:42: files.hardlinks must be "replace" or "in-place", not "both"
+            ! /named/extra.json:1:42: error: files.hardlinks must be "replace" or "in-place", not "both"
               {"edit": "exact", "files": {"hardlinks": "both"}}
                                                        ^
         "#]],
@@ -324,44 +324,44 @@ fn an_invalid_sandbox_falls_back_to_the_strictest() {
             /named/extra.json:1:13 sandbox = read-only
             user/helve.jsonc:1:39 sandbox.network = false
             user/helve.jsonc:1:120 environment.inherit = core
-            ! user/helve.json:1:13: the sandbox must be "off", "workspace-write" or "read-only", not "workspace-wirte"
+            ! user/helve.json:1:13: error: the sandbox must be "off", "workspace-write" or "read-only", not "workspace-wirte"
               {"sandbox": "workspace-wirte"}
                           ^
               until this is fixed, programs run read-only
-            ! user/helve.jsonc:1:22: the sandbox must be "off", "workspace-write" or "read-only", not true
+            ! user/helve.jsonc:1:22: error: the sandbox must be "off", "workspace-write" or "read-only", not true
               {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": …
                                    ^
               until this is fixed, programs run read-only
-            ! user/helve.jsonc:1:39: sandbox.network must be true or false, not "yes"
+            ! user/helve.jsonc:1:39: error: sandbox.network must be true or false, not "yes"
               {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": …
                                                     ^
             ! user/helve.jsonc:1:46: warning: unknown key "netwrok"; it has no effect
               {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": …
                                                            ^
               did you mean "network"?
-            ! user/helve.jsonc:1:70: the shell is empty
+            ! user/helve.jsonc:1:70: error: the shell is empty
               …": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": "some", "…
                                                                            ^
               write "bash", or a list of the program and its arguments
-            ! user/helve.jsonc:1:101: environment.inherit must be "all", "core" or "none", not "some"
+            ! user/helve.jsonc:1:101: error: environment.inherit must be "all", "core" or "none", not "some"
               …es", "netwrok": 1}, "shell": "", "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "…
                                                                            ^
               until this is fixed, only the variables that programs need to run are passed on
-            ! user/helve.jsonc:1:120: environment.exclude must be a list of strings, not "X"
+            ! user/helve.jsonc:1:120: error: environment.exclude must be a list of strings, not "X"
               … "shell": "", "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
                                                                            ^
-            ! user/helve.jsonc:1:132: "A=B" cannot be set: a name must not be empty or contain = or NUL
+            ! user/helve.jsonc:1:132: error: "A=B" cannot be set: a name must not be empty or contain = or NUL
               …, "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
                                                                            ^
             ! user/helve.jsonc:1:146: warning: unknown key "unset"; it has no effect
               …": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
                                                                            ^
               did you mean "set"?
-            ! /named/extra.json:1:13: the sandbox must be "off", "workspace-write" or "read-only", not false
+            ! /named/extra.json:1:13: error: the sandbox must be "off", "workspace-write" or "read-only", not false
               {"sandbox": false, "bash": {"timeout": "1m"}}
                           ^
               until this is fixed, programs run read-only
-            ! /named/extra.json:1:40: bash.timeout must be a whole number from 1 to 86400000, not "1m"
+            ! /named/extra.json:1:40: error: bash.timeout must be a whole number from 1 to 86400000, not "1m"
               {"sandbox": false, "bash": {"timeout": "1m"}}
                                                      ^
         "#]],

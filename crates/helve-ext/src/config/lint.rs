@@ -1,0 +1,277 @@
+//! Finds rules without effect: those that never decide, never match, or allow what they cannot allow.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use helve_core::{Action, Pattern, Rule, Source, ToolSwitch};
+use helve_text::path_pattern::PathPattern;
+use helve_text::wildcard;
+
+use super::messages::{self, ProblemText};
+use super::problem::{ConfigProblem, Severity};
+use super::tree::Position;
+use super::{Agent, Config, Trust};
+
+/// Limit on comparisons per list, in characters times characters. Typical lists need a few thousand.
+const BUDGET: usize = 20_000_000;
+
+impl Config {
+    /// Returns warnings about rules without effect. They are not part of [`Config::problems`], because comparing rules takes
+    /// time and changes nothing.
+    pub fn warnings_about_rules(&self) -> Vec<ConfigProblem> {
+        let root = self.root.to_string_lossy().into_owned();
+        let agents = self.agents.iter().flat_map(|agent| {
+            [(&agent.rules, &agent.switches), (&agent.project_rules, &agent.project_switches)]
+        });
+        let lists = [(&self.user, &self.switches), (&self.project, &self.project_switches)];
+        let mut warnings = Vec::new();
+        for (list, switches) in lists.into_iter().chain(agents) {
+            for rules in self.rules_by_file(list, switches) {
+                warnings.extend(rules.iter().filter_map(|rule| never_matches(rule)));
+                warnings.extend(shadowed(&rules, &root));
+            }
+        }
+        for agent in &self.agents {
+            warnings.extend(self.overruled_allows(agent, &root));
+        }
+        warnings.sort_by(|a, b| (&a.file, a.at).cmp(&(&b.file, b.at)));
+        warnings
+    }
+
+    /// Returns the rules of each file, in order, without those that stand for a switched-off tool. A file with errors is
+    /// left out, because its rules were changed.
+    fn rules_by_file<'r>(&self, list: &'r [Rule], switches: &[ToolSwitch]) -> Vec<Vec<&'r Rule>> {
+        let mut by_file: BTreeMap<&Arc<Path>, Vec<&Rule>> = BTreeMap::new();
+        for rule in list {
+            let is_switch = switches.iter().any(|switch| switch.source == rule.source);
+            if let Source::File { path, .. } = &rule.source
+                && !is_switch
+            {
+                by_file.entry(path).or_default().push(rule);
+            }
+        }
+        let has_errors = |path: &Arc<Path>| {
+            let mut problems = self.problems.iter().filter(|problem| problem.file == *path);
+            problems.any(|problem| problem.severity == Severity::Error)
+        };
+        by_file.into_iter().filter(|(path, _)| !has_errors(path)).map(|(_, rules)| rules).collect()
+    }
+
+    /// Warns about rules of an agent that allow what a rule of the user or the project asks about or denies.
+    fn overruled_allows(&self, agent: &Agent, root: &str) -> Vec<ConfigProblem> {
+        let trusted = self.trust == Trust::Trusted;
+        let project_rules = agent.project_rules.iter().filter(|_| trusted);
+        let allows = agent.rules.iter().chain(project_rules).filter(|rule| {
+            rule.action == Action::Allow && matches!(rule.source, Source::File { .. })
+        });
+        let written: Vec<WildRule<'_>> = {
+            let project = self.project.iter().filter(|_| trusted);
+            self.user.iter().chain(project).map(|rule| WildRule::new(rule, root)).collect()
+        };
+        let mut by_overruling: BTreeMap<usize, Vec<&Rule>> = BTreeMap::new();
+        let mut budget = BUDGET;
+        for rule in allows {
+            let allow = WildRule::new(rule, root);
+            let covering = written.iter().rposition(|wide| wide.covers(&allow, &mut budget));
+            if let Some(at) = covering.filter(|at| written[*at].rule.action != Action::Allow) {
+                by_overruling.entry(at).or_default().push(rule);
+            }
+        }
+        let warning = |(at, rules): (usize, Vec<&Rule>)| {
+            warning(rules[0], |_| messages::overruled_allows(&agent.name, &rules, written[at].rule))
+        };
+        by_overruling.into_iter().filter_map(warning).collect()
+    }
+}
+
+/// A rule with its pattern as plain wildcard patterns.
+struct WildRule<'r> {
+    rule: &'r Rule,
+    /// Empty if there would be too many. Then nothing is known about the rule.
+    patterns: Vec<String>,
+}
+
+impl<'r> WildRule<'r> {
+    fn new(rule: &'r Rule, root: &str) -> Self {
+        let patterns = match &rule.pattern {
+            Pattern::Wild(text) if is_about_paths(&rule.permission) => {
+                let mut patterns = PathPattern::new(text, root).as_wildcards().unwrap_or_default();
+                // A pattern that begins with a name is about files of the workspace.
+                let is_relative = |it: &&mut String| !it.starts_with(['/', '*', '?', '.']);
+                patterns.iter_mut().filter(is_relative).for_each(|it| it.insert_str(0, "./"));
+                patterns
+            }
+            Pattern::Wild(text) => vec![text.clone()],
+            Pattern::CaseInsensitive(_) | Pattern::Exact(_) => Vec::new(),
+        };
+        Self { rule, patterns }
+    }
+
+    /// Whether this rule certainly matches everything that another matches. `false` if the budget is used up.
+    fn covers(&self, narrow: &WildRule<'_>, budget: &mut usize) -> bool {
+        let mut includes = |wide: &String, narrow: &String| {
+            let literal = literal_start(wide);
+            if !narrow.starts_with(literal) && !literal.starts_with(narrow.trim_end_matches(" *")) {
+                return false;
+            }
+            let Some(rest) = budget.checked_sub(1 + wide.len() * narrow.len()) else {
+                return false;
+            };
+            *budget = rest;
+            wildcard::covers(wide, narrow)
+        };
+        wildcard::covers(&self.rule.permission, &narrow.rule.permission)
+            && !narrow.patterns.is_empty()
+            && narrow.patterns.iter().all(|narrow| {
+                // A pattern for files of the workspace is also covered as one for any file.
+                let inside = narrow.strip_prefix("./").map(String::from);
+                self.patterns.iter().any(|wide| {
+                    includes(wide, narrow)
+                        || inside.as_ref().is_some_and(|narrow| includes(wide, narrow))
+                })
+            })
+    }
+}
+
+fn is_about_paths(permission: &str) -> bool {
+    const PATHS: &[&str] =
+        &["read", "edit", "list", "external_directory", "write", "multiedit", "apply_patch"];
+    PATHS.contains(&permission)
+}
+
+/// Returns the text before the first wildcard.
+fn literal_start(pattern: &str) -> &str {
+    &pattern[..pattern.find(['*', '?']).unwrap_or(pattern.len())]
+}
+
+/// Warns about rules that a later one with another action covers, once for each such later rule.
+fn shadowed(rules: &[&Rule], root: &str) -> Vec<ConfigProblem> {
+    let mut budget = BUDGET;
+    let mut index = CoverIndex::default();
+    let mut by_covering: BTreeMap<usize, Vec<&Rule>> = BTreeMap::new();
+    let wild: Vec<WildRule<'_>> = rules.iter().map(|rule| WildRule::new(rule, root)).collect();
+    for (at, rule) in wild.iter().enumerate().rev() {
+        let candidates = index.candidates(rule);
+        let covering = candidates.into_iter().find(|at| wild[*at].covers(rule, &mut budget));
+        // The same key twice is reported as a repeated key.
+        let has_same_key = |other: &Rule| {
+            other.permission == rule.rule.permission && other.pattern == rule.rule.pattern
+        };
+        if let Some(covering) = covering
+            && rules[covering].action != rule.rule.action
+            && !has_same_key(rules[covering])
+        {
+            by_covering.entry(covering).or_default().insert(0, rule.rule);
+        }
+        index.insert(at, rule);
+    }
+    let warning = |(covering, shadowed): (usize, Vec<&Rule>)| {
+        let covering = rules[covering];
+        warning(shadowed[0], |_| messages::never_decide(&shadowed, covering, position(covering)?))
+    };
+    by_covering.into_iter().filter_map(warning).collect()
+}
+
+/// Finds the rules that may cover another: those whose literal start begins the other's.
+#[derive(Default)]
+struct CoverIndex {
+    /// Indices of rules by permission key and literal start.
+    rules: HashMap<String, HashMap<String, Vec<usize>>>,
+    /// The permission keys with wildcards.
+    wild_keys: Vec<String>,
+}
+
+impl CoverIndex {
+    fn insert(&mut self, at: usize, rule: &WildRule<'_>) {
+        let key = &rule.rule.permission;
+        if key.contains(['*', '?']) && !self.wild_keys.contains(key) {
+            self.wild_keys.push(key.clone());
+        }
+        let by_start = self.rules.entry(key.clone()).or_default();
+        for pattern in &rule.patterns {
+            // A trailing ` *` is optional, so the literal start may be longer than the text it covers.
+            let start = literal_start(pattern.strip_suffix(" *").unwrap_or(pattern));
+            by_start.entry(start.to_string()).or_default().push(at);
+        }
+    }
+
+    /// Returns the indices of possible rules, the last rule first.
+    fn candidates(&self, narrow: &WildRule<'_>) -> Vec<usize> {
+        let Some(pattern) = narrow.patterns.first() else { return Vec::new() };
+        let key = &narrow.rule.permission;
+        let is_other = |wild: &&String| *wild != key && wildcard::covers(wild, key);
+        let keys = self.wild_keys.iter().filter(is_other).chain([key]);
+        let mut found = Vec::new();
+        for by_start in keys.filter_map(|key| self.rules.get(key)) {
+            for text in [pattern.as_str(), pattern.strip_prefix("./").unwrap_or(pattern)] {
+                let start = literal_start(text);
+                let ends = start.char_indices().map(|(at, _)| at).chain([start.len()]);
+                found.extend(ends.filter_map(|end| by_start.get(&start[..end])).flatten().copied());
+            }
+        }
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found.dedup();
+        found
+    }
+}
+
+/// Warns about a rule that matches nothing.
+fn never_matches(rule: &Rule) -> Option<ConfigProblem> {
+    let text = rule.pattern.as_str();
+    let why = match rule.permission.as_str() {
+        _ if text.is_empty() => messages::NeverMatches::Empty,
+        _ if text.trim() != text => messages::NeverMatches::Spaces,
+        "bash" if OPERATORS.iter().any(|operator| text.contains(operator)) => {
+            messages::NeverMatches::SeveralCommands
+        }
+        "bash" if rule.action == Action::Allow && text.split(' ').any(is_redirect) => {
+            messages::NeverMatches::Redirect
+        }
+        "external_directory" if !text.starts_with(['/', '*', '?', '.']) => {
+            messages::NeverMatches::RelativeFolder
+        }
+        "external_directory" if rule.action == Action::Allow && !names_folder(text) => {
+            messages::NeverMatches::FolderWithoutContents
+        }
+        key if is_about_paths(key) && has_parent_after_wildcard(text) => {
+            messages::NeverMatches::ParentFolder
+        }
+        _ => return None,
+    };
+    warning(rule, |rule| Some(messages::never_matches(rule, why)))
+}
+
+/// What separates commands, which are judged one by one.
+const OPERATORS: &[&str] = &[" && ", " || ", " | ", "; ", " & "];
+
+fn is_redirect(word: &str) -> bool {
+    let operator = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
+    operator.starts_with(['<', '>'])
+}
+
+/// Whether a pattern for folders outside the workspace can match: folders are written with `/*` at the end.
+fn names_folder(pattern: &str) -> bool {
+    pattern.ends_with(['*', '?', '/'])
+}
+
+fn has_parent_after_wildcard(pattern: &str) -> bool {
+    let mut names = pattern.split('/').skip_while(|name| !name.contains(['*', '?']));
+    names.any(|name| name == "..")
+}
+
+fn warning<'r>(
+    rule: &'r Rule,
+    text: impl FnOnce(&'r Rule) -> Option<ProblemText>,
+) -> Option<ConfigProblem> {
+    let Source::File { path, .. } = &rule.source else { return None };
+    let problem = ConfigProblem::of_file(path.clone(), Severity::Warning, text(rule)?);
+    Some(ConfigProblem { at: position(rule), ..problem })
+}
+
+fn position(rule: &Rule) -> Option<Position> {
+    match rule.source {
+        Source::File { line, column, .. } => Some(Position { line, column }),
+        Source::Builtin | Source::Flag(_) | Source::Approved(_) | Source::Program => None,
+    }
+}
