@@ -154,6 +154,9 @@ impl CompiledRule {
     pub(crate) fn new(rule: &Rule, root: &str) -> Self {
         let (matcher, case) = match &rule.pattern {
             Pattern::Exact(text) => (Matcher::Equal(text.clone()), CaseForm::AsWritten),
+            Pattern::Wild(pattern) if rule.source == Source::Builtin => {
+                (Matcher::new(PathPattern::verbatim(pattern)), CaseForm::AsWritten)
+            }
             Pattern::Wild(pattern) => {
                 let pattern = PathPattern::new(pattern, root);
                 let is_wide = rule.action != Action::Allow && pattern.may_reach_into(root);

@@ -129,13 +129,14 @@ impl Rule {
     pub(crate) fn matches(&self, kind: SubjectKind, subject: &str, root: &str) -> bool {
         let matches = |path: &str| match (&self.pattern, self.action) {
             (Pattern::Exact(exact), _) => exact == path,
+            // Built-in rules are written in the form of the paths.
+            (_, _) if self.source == Source::Builtin => self.pattern.matches(path),
             (Pattern::Wild(pattern), Action::Allow) => {
                 PathPattern::new(pattern, root).matches(path)
             }
             (Pattern::Wild(pattern), Action::Ask | Action::Deny) => {
                 PathPattern::new(pattern, root).matches_widely(path, root)
             }
-            // Only built-in rules ignore case, and they are written in the form of the paths.
             (Pattern::CaseInsensitive(_), _) => self.pattern.matches(path),
         };
         match (kind, self.action) {

@@ -99,7 +99,7 @@ impl<'p> PathPattern<'p> {
 
     /// Whether the pattern is `*`.
     pub fn is_any(&self) -> bool {
-        self.glob == "*" && self.scope != Scope::Inside
+        self.glob == "*" && matches!(self.scope, Scope::All | Scope::Verbatim)
     }
 
     /// Whether the pattern is a text that matches only itself.

@@ -63,7 +63,7 @@ fn a_single_key_answers() {
         expect![[r#"
 
             Allow this?
-              read .env
+              read .env (built-in rule read "*.env": ask)
             [y] once  [s] this session  [p] this project  [e] everywhere  [n] no  [w] no, with a note: yes, once
             <file>
             00001| TOKEN=12345678
@@ -78,7 +78,7 @@ fn a_single_key_answers() {
         expect![[r#"
 
             Allow this?
-              read .env
+              read .env (built-in rule read "*.env": ask)
             [y] once  [s] this session  [p] this project  [e] everywhere  [n] no  [w] no, with a note: no
             error: The user rejected this call.
             Do not retry it in another form; ask the user what they want instead.
