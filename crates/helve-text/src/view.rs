@@ -38,7 +38,8 @@ struct LineStart {
 pub enum LineEnding {
     Lf,
     CrLf,
-    /// Only in a file without any line feed. In other files, a lone carriage return is an ordinary character.
+    /// A lone carriage return ends a line only in a file without any line feed. In other files, it is an ordinary
+    /// character.
     Cr,
     /// The last line has no ending.
     None,
@@ -91,7 +92,7 @@ impl<'a> View<'a> {
         self.encoding
     }
 
-    /// Whether some bytes are invalid in the encoding. The text has U+FFFD for them.
+    /// Whether some bytes are invalid in the encoding. The text has U+FFFD in place of such bytes.
     pub fn is_damaged(&self) -> bool {
         self.damaged
     }
@@ -101,7 +102,7 @@ impl<'a> View<'a> {
         self.lines.first().map_or(0, |line| line.byte)
     }
 
-    /// Returns the number of lines, including the one after the last ending. At least one.
+    /// Returns the number of lines, which is at least one. The text after the last ending counts as a line.
     pub fn line_count(&self) -> usize {
         self.lines.len()
     }
@@ -152,7 +153,7 @@ impl<'a> View<'a> {
             + encoding::encoded_len(self.encoding, &self.bytes[range], &self.line(index)[..column])
     }
 
-    /// Returns the most common ending, or `\n` if no line has one.
+    /// Returns the most common ending, or `\n` if no line has an ending.
     pub fn dominant_ending(&self) -> LineEnding {
         let count = |ending| self.lines.iter().filter(|line| line.ending == ending).count();
         let dominant = [LineEnding::Lf, LineEnding::CrLf, LineEnding::Cr]
@@ -162,7 +163,7 @@ impl<'a> View<'a> {
         dominant.unwrap_or(LineEnding::Lf)
     }
 
-    /// Encodes text in the file's encoding, or returns the first character that it cannot represent.
+    /// Encodes text in the file's encoding, or returns the first character that the encoding cannot represent.
     pub fn encode(&self, text: &str) -> Result<Vec<u8>, char> {
         if self.damaged && text.contains(char::REPLACEMENT_CHARACTER) {
             return Err(char::REPLACEMENT_CHARACTER);

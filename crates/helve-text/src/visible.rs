@@ -8,7 +8,7 @@ pub use escape_sequence::{EscapeSequence, escape_sequence};
 
 /// Removes escape sequences and control characters, for a model to read.
 ///
-/// Newlines and tabs are kept. Carriage returns before a newline or at the end are removed. Others become a newline, so
+/// Newlines and tabs are kept. Carriage returns before a newline or at the end are removed. Other carriage returns become a newline, so
 /// that nothing is overwritten and no two words run together. An unterminated sequence loses only its introducer.
 pub fn strip_invisible(text: &str) -> Cow<'_, str> {
     let Some(first) = find_control(text) else { return Cow::Borrowed(text) };
@@ -43,7 +43,7 @@ fn is_control(c: char) -> bool {
 /// Returns the position of the first control character other than newline and tab.
 pub(crate) fn find_control(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
-    // C1 control characters are encoded as this byte and one from 0x80 to 0x9f.
+    // C1 control characters are encoded as this byte and a second byte from 0x80 to 0x9f.
     let may_start_control =
         |byte: u8| byte < 0x20 && byte != b'\n' && byte != b'\t' || byte == 0x7f || byte == 0xc2;
     let is_control_at = |at: &usize| {
@@ -52,7 +52,7 @@ pub(crate) fn find_control(text: &str) -> Option<usize> {
     };
     let mut start = 0;
     for chunk in bytes.chunks(64) {
-        // No branch per byte, so that the loop can be vectorized.
+        // The loop has no branch per byte, so that it can be vectorized.
         if chunk.iter().fold(false, |any, byte| any | may_start_control(*byte))
             && let Some(found) = (start..start + chunk.len()).find(is_control_at)
         {
@@ -65,12 +65,12 @@ pub(crate) fn find_control(text: &str) -> Option<usize> {
 
 /// Escapes control, bidirectional, zero-width and other invisible characters as `\u{202e}`, for a person to read.
 ///
-/// Newlines and tabs are kept. Text that is already of the form `\u{202e}` is kept too, so this cannot be reversed.
+/// Newlines and tabs are kept. Text that is already of the form `\u{202e}` is kept too, so the escaping cannot be reversed.
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_matching(text, |c| is_control(c) || is_hidden(c))
 }
 
-/// Like [`escape`], but also shows newlines and tabs as `\n` and `\t`, for single-line text.
+/// Escapes like [`escape`], but also shows newlines and tabs as `\n` and `\t`. The result is a single line.
 pub fn escape_line(text: &str) -> Cow<'_, str> {
     escape_matching(text, is_invisible)
 }

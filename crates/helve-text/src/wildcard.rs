@@ -11,12 +11,12 @@ pub fn matches(pattern: &str, text: &str) -> bool {
 
 /// Whether `wide` certainly matches every text that `narrow` matches.
 ///
-/// `false` may also mean that this could not be determined.
+/// Returns `false` also if the answer could not be determined.
 pub fn covers(wide: &str, narrow: &str) -> bool {
     alternatives(narrow).all(|narrow| alternatives(wide).any(|wide| includes(wide, narrow)))
 }
 
-/// Returns the patterns that `pattern` stands for: itself, and without a trailing ` *`.
+/// Returns the patterns that `pattern` stands for: `pattern` itself, and `pattern` without a trailing ` *`.
 fn alternatives(pattern: &str) -> impl Iterator<Item = &str> {
     pattern.strip_suffix(" *").into_iter().chain([pattern])
 }
@@ -54,7 +54,7 @@ fn glob(pattern: &str, text: &str) -> bool {
     pattern[pattern_at..].iter().all(|byte| *byte == b'*')
 }
 
-/// Returns the start of the character after the one at `at`.
+/// Returns the start of the character that follows the character at `at`.
 pub(crate) fn next_char(text: &[u8], at: usize) -> usize {
     let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     at + 1 + text[at + 1..].iter().take_while(continues).count()
@@ -64,7 +64,7 @@ pub(crate) fn next_char(text: &[u8], at: usize) -> usize {
 enum PatternToken {
     Literal(char),
     AnyChar,
-    /// At least this many characters.
+    /// A gap that matches at least this many characters.
     Gap(usize),
 }
 
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// Reference implementation.
+    /// Reference implementation of matching.
     fn reference(pattern: &str, text: &str) -> bool {
         fn plain(pattern: &[char], text: &[char]) -> bool {
             match pattern {

@@ -78,8 +78,8 @@ struct LineMerge<'a> {
     spelling: Spelling,
     /// Whether the quoted text is indented with typographic spaces.
     has_typographic_indent: bool,
-    /// Whether every quoted line has trailing blanks and no line of the file does. Then trailing blanks in `new` are
-    /// dropped.
+    /// Whether every quoted line has trailing blanks and no line of the file has any. If so, trailing blanks in `new`
+    /// are dropped.
     drops_trailing: bool,
     replacement: Vec<BlockLine>,
     indent_votes: IndentVotes,
@@ -87,7 +87,8 @@ struct LineMerge<'a> {
     changes: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// The number of lines of `new` that are indented like the quoted text, and of those that are indented like the file.
+/// The number of lines of `new` that are indented like the quoted text, and the number of lines that are indented like
+/// the file.
 #[derive(Default)]
 struct IndentVotes {
     as_quoted: usize,
@@ -269,7 +270,8 @@ impl LineMerge<'_> {
         Ok(())
     }
 
-    /// Refuses a change that moves a line with typographic characters and spells it with plain ones.
+    /// Refuses a change that moves a line with typographic characters and spells it with plain
+    /// characters.
     fn check_moved_lines(&self) -> Result<(), EditRefusal> {
         let mut budget = MAX_COMPARISONS;
         for (change, (removed, added)) in self.changes.iter().enumerate() {
@@ -325,7 +327,7 @@ fn lead_of<'a>(line: &LineParts<'a>) -> Cow<'a, str> {
     if line.body.is_empty() { Cow::Borrowed("") } else { find::plain_spaces(line.lead) }
 }
 
-/// Three-way merge of trailing white space: takes the side that changed, or the file's if both did.
+/// Merges trailing white space three ways: takes the side that changed, or the file's white space if both sides changed.
 fn merge_trail<'a>(old: &str, actual: &'a str, new: &'a str) -> &'a str {
     if actual == old { new } else { actual }
 }
@@ -335,9 +337,9 @@ const MAX_COMPARISONS: usize = 100_000;
 /// Minimum similarity of a moved line.
 const MIN_MOVED_SIMILARITY: f64 = 0.6;
 
-/// Above this many lines on either side, lines are paired in order.
+/// Maximum number of lines on each side that are paired by similarity. More lines are paired in order.
 const MAX_PAIRED_LINES: usize = 40;
-/// Above this many bytes in total, lines are paired in order.
+/// Maximum number of bytes in total that are paired by similarity. Longer lines are paired in order.
 const MAX_PAIRED_BYTES: usize = 32 * 1024;
 
 /// Returns for each new line the old line that it replaces, if that is clear.

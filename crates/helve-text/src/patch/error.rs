@@ -5,10 +5,10 @@ use std::fmt;
 /// A syntax error in a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchParseError {
-    /// Line number of the patch, from 1.
+    /// The number of the row in the patch, counted from 1.
     pub row: usize,
     pub problem: PatchProblem,
-    /// The text of the row, clipped. Empty at the end of the patch.
+    /// The text of the row, clipped. The text is empty if the error is at the end of the patch.
     pub found: String,
 }
 
@@ -56,7 +56,7 @@ pub enum PatchProblem {
     WrongLineKindInOneSidedFile,
     /// Another line follows a line that is marked as the last of the file.
     LineAfterNoNewlineMarker,
-    /// The hunk changes only line endings. Patches do not preserve them reliably.
+    /// The hunk changes only line endings, which patches do not preserve reliably.
     OnlyLineEndingsDiffer,
     Binary,
     Unsupported(UnsupportedChange),
@@ -67,7 +67,7 @@ pub enum UnsupportedChange {
     Copy,
     Link,
     Submodule,
-    /// The diff of a merge, with several old sides.
+    /// The patch is the diff of a merge, which has several old sides.
     Merge,
 }
 

@@ -12,13 +12,13 @@ pub(super) struct PendingLine {
     cursor: Cursor,
 }
 
-/// The position at which the next text is written. Ignored if the line ends first.
+/// The position at which the next text is written. If the line ends first, the position has no effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Cursor {
     #[default]
     End,
     Start,
-    /// This many characters before the end.
+    /// The next text is written this many characters before the end.
     Back(u32),
 }
 

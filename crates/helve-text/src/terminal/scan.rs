@@ -20,7 +20,7 @@ fn ascii_prefix(bytes: &[u8]) -> usize {
     let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) | (byte == b'\n') | (byte == b'\t');
     let mut length = 0;
     for chunk in bytes.chunks(64) {
-        // No branch per byte, so that the loop can be vectorized.
+        // The loop has no branch per byte, so that it can be vectorized.
         if !chunk.iter().fold(true, |all, byte| all & is_plain(*byte)) {
             return length + chunk.iter().take_while(|byte| is_plain(**byte)).count();
         }
@@ -29,7 +29,7 @@ fn ascii_prefix(bytes: &[u8]) -> usize {
     length
 }
 
-/// Number of bytes decoded at once. Small, because text after a control character is decoded again.
+/// Number of bytes decoded at once. The number is small, because text after a control character is decoded again.
 const WINDOW: usize = 256;
 
 fn non_ascii_prefix(bytes: &[u8]) -> usize {

@@ -51,7 +51,7 @@ impl Encoding {
     }
 }
 
-/// The result of detection.
+/// The detected encoding of a file, and its byte-order mark.
 pub(super) struct Guess {
     pub(super) encoding: Encoding,
     /// Length of the byte-order mark.
@@ -109,8 +109,8 @@ fn detect_utf16(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// Whether most sequences are valid UTF-8. Text in other encodings contains a few by accident, but far more invalid
-/// ones.
+/// Whether most sequences are valid UTF-8. Text in other encodings contains a few valid sequences by accident, but
+/// far more invalid sequences.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut multibyte, mut broken) = (0usize, 0usize);
     for chunk in bytes.utf8_chunks() {
@@ -139,7 +139,7 @@ fn detect_legacy(bytes: &[u8]) -> Encoding {
             && high_bytes.letters == high_bytes.all
             && high_bytes.in_words * 2 >= high_bytes.all
         {
-            // Only a few accented letters inside words: not enough to detect a rarer encoding.
+            // There are only a few accented letters inside words, which is not enough to detect a rarer encoding.
             legacy = encoding_rs::WINDOWS_1252;
         }
         let is_other_encoding =
@@ -218,7 +218,7 @@ fn decode_wide(bytes: &[u8], unit: fn([u8; 2]) -> u16, text: &mut String) -> boo
     damaged || !odd_byte.is_empty()
 }
 
-/// Returns the number of bytes that encode `text`. `bytes` must start with it.
+/// Returns the number of bytes that encode `text`. `bytes` must start with the encoded text.
 pub(super) fn encoded_len(encoding: Encoding, bytes: &[u8], text: &str) -> usize {
     let width = match encoding {
         Encoding::Utf8 | Encoding::Unclear => utf8_encoded_len(bytes, text.len()),
@@ -245,7 +245,7 @@ fn utf8_encoded_len(bytes: &[u8], text_len: usize) -> usize {
     taken
 }
 
-/// Like [`utf8_encoded_len`], for multi-byte legacy encodings. They are stateless, so decoding byte by byte shows
+/// Does the same as [`utf8_encoded_len`] for multi-byte legacy encodings. These encodings are stateless, so decoding byte by byte shows
 /// where each character ends.
 fn legacy_encoded_len(
     legacy: &'static encoding_rs::Encoding,

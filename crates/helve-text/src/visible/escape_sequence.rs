@@ -1,6 +1,6 @@
 //! Finds the end of a terminal escape sequence.
 
-/// Maximum length of a control sequence. Its parameters are a few numbers.
+/// Maximum length of a control sequence. Longer sequences are invalid, because the parameters are only a few numbers.
 const MAX_CONTROL: usize = 128;
 /// Maximum length of a control string, such as a title, a link or clipboard contents.
 const MAX_STRING: usize = 64 * 1024;
@@ -8,7 +8,7 @@ const MAX_STRING: usize = 64 * 1024;
 /// The escape sequence at the start of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EscapeSequence {
-    /// There is none.
+    /// The text does not start with an escape sequence.
     None,
     /// A complete sequence with its length in bytes.
     Complete(usize),
