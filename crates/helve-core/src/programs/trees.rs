@@ -84,8 +84,14 @@ impl Programs {
             let files = walk(&folder.real, &query.filter, rules, budget).await;
             found.is_partial |=
                 files.ended == WalkEnd::Deadline || enters_links && files.has_more_links;
-            for path in files.paths {
-                if is_read && !enters_links && files.links.contains(&path) {
+            let mut folders: Vec<&Path> = Vec::new();
+            for path in &files.paths {
+                // A folder that is restricted stands for everything in it.
+                if folders.iter().any(|folder| path.starts_with(folder)) {
+                    continue;
+                }
+                folders.push(path);
+                if is_read && !enters_links && files.links.contains(path) {
                     continue;
                 }
                 let judged = folder.destination.as_ref().unwrap_or(&folder.given).join(path);

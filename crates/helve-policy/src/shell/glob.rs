@@ -157,6 +157,14 @@ impl<F: FileFacts> GlobSearch<'_, F> {
         if !matches(name, &entry.name) {
             return Some(());
         }
+        // Nothing is below a plain file.
+        let is_folder = || match entry.is_link {
+            true => self.facts.resolve(&next).is_none_or(|facts| facts.is_folder),
+            false => entry.is_folder,
+        };
+        if names.len() > 1 && !is_folder() {
+            return Some(());
+        }
         self.has_flag_like_names |= entry.name.starts_with('-');
         self.descend(&next, &names[1..], depth + 1)
     }

@@ -48,26 +48,33 @@ impl<F: FileFacts> PartCollector<'_, F> {
             return self.add_unclear(AccessKind::Write, to, Unclear::Target);
         };
         let expanded = self.expand(from).filter(|target| target.is_complete);
-        let Some(mut paths) = expanded.map(|target| target.paths.clone()) else {
+        let Some(paths) = expanded.map(|target| target.paths.clone()) else {
             // The access to the source is judged separately. Only the name of the new file in the folder is unknown here.
             if into_folder {
                 self.add_unclear(AccessKind::Write, to, Unclear::Target);
             }
             return;
         };
+        let mut entries: Vec<String> = Vec::new();
         if transfer.copies_entries {
             let lists: Option<Vec<Vec<String>>> =
                 paths.iter().map(|path| self.entry_paths(path)).collect();
             let Some(lists) = lists else {
                 return self.add_unclear(AccessKind::Write, to, Unclear::Target);
             };
-            paths.extend(lists.into_iter().flatten());
+            entries = lists.into_iter().flatten().collect();
         }
-        if paths.len() > MAX_NAMES {
+        if paths.len() + entries.len() > MAX_NAMES {
             return self.add_unclear(AccessKind::Write, to, Unclear::Target);
         }
-        for from in paths {
-            relocations.push(Relocation { from: from.clone(), to: normalize(to), is_link: false });
+        let relocate = |from: &str, to: &str| Relocation {
+            from: from.to_string(),
+            to: normalize(to),
+            is_link: false,
+        };
+        let folders = paths.iter().filter(|path| !self.is_plain_file(path));
+        relocations.extend(folders.map(|folder| relocate(folder, to)));
+        for from in paths.into_iter().chain(entries) {
             let name = file_name(&from);
             if transfer.is_recursive && !into_folder {
                 self.copied_folders.push((from.clone(), to.clone()));
@@ -78,7 +85,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 if transfer.is_recursive {
                     self.copied_folders.push((from.clone(), inside.clone()));
                 }
-                relocations.push(Relocation { from, to: normalize(&inside), is_link: false });
+                relocations.push(relocate(&from, &inside));
             }
         }
     }
@@ -112,6 +119,11 @@ impl<F: FileFacts> PartCollector<'_, F> {
         Some(looks_like_folder || self.facts.resolve(path)?.is_folder)
     }
 
+    /// Whether a path certainly is a file, so that nothing is below it.
+    fn is_plain_file(&self, path: &str) -> bool {
+        self.facts.resolve(path).is_some_and(|facts| facts.exists && !facts.is_folder)
+    }
+
     fn entry_paths(&self, folder: &str) -> Option<Vec<String>> {
         let entries = self.facts.list(folder)?;
         let folder = folder.trim_end_matches('/');
@@ -142,6 +154,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         find: fn(&Relocation, &str) -> Option<String>,
     ) -> Option<Vec<String>> {
         let mut paths = vec![normalize(path)];
+        // For each path that a copy or move led to, its destination. The same command does not copy its own result.
+        let mut copied_to: Vec<Option<&str>> = vec![None];
         let mut known: HashSet<String> = paths.iter().cloned().collect();
         let mut next = 0;
         for step in 0..=MAX_STEPS {
@@ -152,9 +166,17 @@ impl<F: FileFacts> PartCollector<'_, F> {
             self.comparisons_left =
                 self.comparisons_left.checked_sub(relocations.len() * (end - next))?;
             for at in next..end {
-                let origins = relocations.iter().filter_map(|it| find(it, &paths[at]));
-                let new: Vec<String> = origins.filter(|it| known.insert(it.clone())).collect();
-                paths.extend(new);
+                for relocation in relocations {
+                    let destination = Some(relocation.to.as_str()).filter(|_| !relocation.is_link);
+                    if destination.is_some() && destination == copied_to[at] {
+                        continue;
+                    }
+                    let origin = find(relocation, &paths[at]);
+                    if let Some(origin) = origin.filter(|it| known.insert(it.clone())) {
+                        paths.push(origin);
+                        copied_to.push(destination);
+                    }
+                }
             }
             next = end;
             if paths.len() > MAX_NAMES || step == MAX_STEPS && paths.len() > end {
@@ -170,6 +192,10 @@ impl Relocation {
     /// Returns the old path of the content at `path`. A path below `to` was below `from`; `to` itself leads to `from` only
     /// if it is a link.
     fn origin(&self, path: &str) -> Option<String> {
+        // A copy of a folder into itself.
+        if !self.is_link && is_within(path, &normalize(&self.from)) {
+            return None;
+        }
         let rest = path.strip_prefix(&self.to)?;
         (rest.starts_with('/') || rest.is_empty() && self.is_link)
             .then(|| format!("{}{rest}", self.from.trim_end_matches('/')))
