@@ -50,5 +50,71 @@ fn a_recursive_read_meets_the_rules_about_every_file_below() {
 
 #[test]
 fn sensitive_names_below_are_asked_about_only_if_no_person_allowed_the_command() {
-    check(&stage(), r#"{"bash": {"diff *": "allow"}}"#, &[("diff -r certs pub", "allow")]);
+    check(
+        &stage(),
+        r#"{"bash": {"diff *": "allow", "grep *": "allow"}}"#,
+        &[("diff -r certs pub", "allow"), ("grep -r x .", "allow"), ("grep -r x certs", "allow")],
+    );
+}
+
+const FILES: &str = r#""read": {"*": "allow", "*.env": "deny", "secrets/*": "deny"},
+    "edit": {"*": "allow", "infra/*": "deny"}"#;
+
+#[test]
+fn programs_that_read_folders_meet_denied_files() {
+    let programs = ["find", "grep", "cat", "tar", "rg", "cp", "mv", "zip", "xargs", "rsync", "ls"];
+    let programs: Vec<String> =
+        programs.iter().map(|program| format!("\"{program} *\": \"allow\"")).collect();
+    let rules = format!("{{{FILES}, \"bash\": {{\"*\": \"ask\", {}}}}}", programs.join(", "));
+    check(
+        &stage(),
+        &rules,
+        &[
+            ("find . -type f -exec cat {} \\;", "deny"),
+            ("find . -type f -print0 | xargs -0 cat", "deny"),
+            ("grep -r x .", "deny"),
+            ("rg --hidden x", "deny"),
+            ("tar c secrets", "deny"),
+            ("cp -r secrets pub", "deny"),
+            ("mv secrets pub", "deny"),
+            ("zip -r all.zip .", "deny"),
+            ("grep -rn x --include=*.rs .", "allow"),
+            ("grep -r x pub other", "allow"),
+            ("tar c pub other", "allow"),
+            // Listing names is not reading.
+            ("find . -name '*.txt'", "allow"),
+            ("ls -a secrets", "allow"),
+        ],
+    );
+}
+
+#[test]
+fn changes_to_a_folder_meet_the_rules_about_what_is_in_it() {
+    let stage = stage();
+    stage.write("app/infra/main.tf", "x\n");
+    stage.write("app/template/.vscode/settings.json", "{}\n");
+    std::fs::create_dir(stage.path("app/empty")).unwrap();
+    check(
+        &stage,
+        &format!(
+            "{{{FILES}, \"bash\": {{\"*\": \"ask\", \"rm -rf *\": \"allow\", \"mv *\": \"allow\", \
+            \"cp *\": \"allow\", \"chmod -R *\": \"allow\", \"chmod *\": \"allow\"}}}}"
+        ),
+        &[
+            ("rm -rf infra", "deny"),
+            ("rm -rf .", "deny"),
+            ("mv infra moved", "deny"),
+            ("mv pub infra", "deny"),
+            ("chmod -R 777 infra", "deny"),
+            ("cp -r pub infra", "deny"),
+            ("cp README.md infra", "deny"),
+            ("cp -r template/. .", "ask"),
+            ("rm -rf other", "allow"),
+            ("mv pub moved", "allow"),
+            ("cp README.md empty", "allow"),
+            ("cp pub/a.txt .", "allow"),
+            ("mv pub/a.txt .", "allow"),
+            ("cp */a.txt empty", "allow"),
+        ],
+    );
 }

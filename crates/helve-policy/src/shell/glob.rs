@@ -75,8 +75,14 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
         // Without a match the program receives the pattern itself.
         paths.push(unescape(pattern));
     }
-    let facts_of_paths: Vec<Option<PathFacts>> =
+    let mut facts_of_paths: Vec<Option<PathFacts>> =
         paths.iter().map(|path| facts.resolve(path)).collect();
+    // Names after the last wildcard were not looked up. If some of the paths exist, the others are no matches.
+    let exists = |facts: &Option<PathFacts>| facts.as_ref().is_none_or(|facts| facts.exists);
+    if facts_of_paths.iter().any(exists) {
+        (paths, facts_of_paths) =
+            paths.into_iter().zip(facts_of_paths).filter(|(_, facts)| exists(facts)).unzip();
+    }
     // The folder before the first wildcard is always accessed.
     let start = facts.resolve(&or_slash(&folder))?;
     let is_known = |facts: &Option<PathFacts>| facts.is_some();

@@ -206,7 +206,10 @@ impl Relocation {
         if !is_within(&self.to, path) {
             return self.origin(path);
         }
-        (!is_within(&normalize(&self.from), path)).then(|| self.from.clone())
+        let from = normalize(&self.from);
+        // With `..` the path may lead anywhere.
+        let is_certain = !from.split('/').any(|name| name == "..");
+        (!is_certain || !is_within(&from, path)).then(|| self.from.clone())
     }
 }
 
