@@ -23,6 +23,7 @@ mod edit;
 mod expand;
 mod explain;
 mod gather;
+mod includes;
 mod interpret;
 mod jsonc;
 mod keys;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use helve_core::Source;
 
+use super::includes::IncludedFiles;
 use super::load::ConfigHost;
 use super::messages::{self, ProblemText};
 use super::problem::{ConfigProblem, Severity};
@@ -33,6 +34,8 @@ pub(super) struct ConfigFile<'a> {
 pub(super) struct ReferenceContext<'a> {
     pub(super) host: &'a dyn ConfigHost,
     pub(super) home: Option<&'a Path>,
+    /// The files that a project includes, as they were when it was trusted.
+    pub(super) included: &'a IncludedFiles,
 }
 
 /// What a file may set.

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::config_file::{Authority, ConfigFile, ExpandMode};
-use super::load::LinkPolicy;
+use super::ConfigLayer;
+use super::load::{ConfigReadError, LinkPolicy};
 use super::messages;
 use super::tree::Position;
 
 /// Maximum number of files included by one configuration file.
-const MAX_FILES: usize = 64;
+pub(super) const MAX_FILES: usize = 64;
 /// Maximum size of one expanded value in bytes.
 const MAX_VALUE: usize = 1 << 20;
 
@@ -79,11 +80,19 @@ impl ConfigFile<'_> {
             return None;
         }
         self.included += 1;
-        let Some(path) = self.resolve(written) else {
+        let Some(path) = resolve_reference(&self.path, self.context.home, written) else {
             self.error(at, messages::no_home);
             return None;
         };
-        match self.context.host.read(&path, LinkPolicy::Anywhere) {
+        let content = match self.layer {
+            ConfigLayer::User => self.context.host.read(&path, LinkPolicy::Anywhere),
+            // Exactly the content that was trusted.
+            ConfigLayer::Project => {
+                let content = self.context.included.get(&path).cloned();
+                content.unwrap_or(Err(ConfigReadError::Missing))
+            }
+        };
+        match content {
             Err(why) => self.error(at, || messages::unreadable_include(&path, &why)),
             Ok(contents) if contents.real == self.real => self.error(at, messages::includes_itself),
             Ok(contents) => match std::str::from_utf8(&contents.bytes) {
@@ -93,14 +102,28 @@ impl ConfigFile<'_> {
         }
         None
     }
+}
 
-    /// Resolves the path of a reference, which may begin with `~/` and is otherwise relative to this file.
-    fn resolve(&self, written: &str) -> Option<PathBuf> {
-        if let Some(relative) = written.strip_prefix("~/") {
-            return self.context.home.map(|home| home.join(relative));
-        }
-        Some(self.path.parent().unwrap_or(Path::new("")).join(written))
+/// Resolves the path of a reference in a file. The path may begin with `~/` and is otherwise relative to the file.
+pub(super) fn resolve_reference(file: &Path, home: Option<&Path>, written: &str) -> Option<PathBuf> {
+    if let Some(relative) = written.strip_prefix("~/") {
+        return home.map(|home| home.join(relative));
     }
+    Some(file.parent().unwrap_or(Path::new("")).join(written))
+}
+
+/// Returns the files that a text includes, as written.
+pub(super) fn referenced_files(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let (_, reference, after) = next_reference(rest)?;
+            rest = after;
+            if let Reference::File(path) = reference {
+                return Some(path);
+            }
+        }
+    })
 }
 
 /// Returns the first reference and the text before and after it.

@@ -8,6 +8,7 @@ use super::load::{
     ConfigHost, ConfigReadError, FileContents, LinkPolicy, MAX_DEPTH, MAX_MARKDOWN_FILES,
     MarkdownFiles,
 };
+use super::includes::{IncludedFiles, read_includes};
 use super::messages::{self, ProblemText};
 use super::problem::{ConfigProblem, Severity};
 use super::{Config, ConfigLayer, Trust};
@@ -45,11 +46,13 @@ pub struct ConfigFiles {
     pub(super) problems: Vec<ConfigProblem>,
     pub(super) home: Option<PathBuf>,
     pub(super) root: PathBuf,
+    /// The files that the project's files include.
+    pub(super) included: IncludedFiles,
     digest: String,
 }
 
 impl ConfigFiles {
-    /// Returns a hash of the names and contents of the project's files.
+    /// Returns a hash of the names and contents of the project's files and of those that they include.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -131,8 +134,10 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     gatherer.add_json_files(&root.join(".helve"), &["helve.json", "helve.jsonc"], project);
     gatherer.add_agents(&root.join(".helve"), AGENTS, project);
     let Gatherer { items, problems, .. } = gatherer;
-    let digest = digest(root, &items);
-    ConfigFiles { items, problems, home: paths.home.clone(), root: root.clone(), digest }
+    let included = read_includes(host, &items, paths.home.as_deref());
+    let digest = digest(root, &items, &included);
+    let (home, root) = (paths.home.clone(), root.clone());
+    ConfigFiles { items, problems, home, root, included, digest }
 }
 
 struct Gatherer<'a> {
@@ -231,19 +236,35 @@ fn agent_name(file: &Path) -> Option<String> {
 }
 
 /// Hashes each part with its length, so that no content can pass for another file's name.
-fn digest(root: &Path, items: &[GatheredFile]) -> String {
+fn digest(root: &Path, items: &[GatheredFile], included: &IncludedFiles) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     };
-    for item in items.iter().filter(|item| item.layer == ConfigLayer::Project) {
-        let name = item.path.strip_prefix(root).unwrap_or(&item.path);
-        part(name.as_os_str().as_encoded_bytes());
-        match &item.content {
-            Ok(content) => part(&content.bytes),
-            Err(why) => part(messages::unreadable(why).what.as_bytes()),
+    let files = items.iter().filter(|item| item.layer == ConfigLayer::Project);
+    let files = files.map(|item| (&*item.path, &item.content));
+    for (path, content) in files.chain(included.iter().map(|(path, it)| (path.as_path(), it))) {
+        part(path.strip_prefix(root).unwrap_or(path).as_os_str().as_encoded_bytes());
+        match content {
+            Ok(content) => {
+                part(b"content");
+                part(&content.bytes);
+            }
+            Err(why) => part(error_name(why)),
         }
     }
     hasher.finalize().to_hex().to_string()
+}
+
+/// Returns a name for an error that does not change with its wording.
+fn error_name(error: &ConfigReadError) -> &'static [u8] {
+    match error {
+        ConfigReadError::Missing => b"missing",
+        ConfigReadError::DeadLink => b"dead link",
+        ConfigReadError::OutsideProject(_) => b"outside",
+        ConfigReadError::NotAFile(_) => b"not a file",
+        ConfigReadError::TooLarge => b"too large",
+        ConfigReadError::Failed(_) => b"failed",
+    }
 }

@@ -247,6 +247,51 @@ fn the_digest_covers_only_the_project() {
 }
 
 #[test]
+fn the_digest_covers_every_file_that_the_project_includes() {
+    let digest = |fixture: &str| load(fixture, Trust::Untrusted).digest;
+    for config in [
+        r#"-- project/helve.json
+{"permission": {"bash": "{file:./mode.txt}"}}"#,
+        r#"-- project/helve.json
+{"permission": {"bash": {"{file:mode.txt}": "allow"}}}"#,
+        r#"-- project/opencode.json
+{"mcp": {"x": {"type": "local", "command": ["sh", "-c", "{file:mode.txt}"]}}}"#,
+        r#"-- project/.mcp.json
+{"mcpServers": {"x": {"command": "{file:mode.txt}"}}}"#,
+        r#"-- project/opencode.jsonc
+{"agent": {"a": {"prompt": "Be kind. {env:X} {file:sub/../mode.txt}"}}}"#,
+        r#"-- project/.opencode/agent/a.md
+---
+description: "{file:../../mode.txt}"
+---"#,
+        r#"-- project/.helve/helve.json
+{"shell": "\u007bfile:../mode.txt}"}"#,
+        r#"-- project/helve.json
+{"shell": "{file:/project/mode.txt}"}"#,
+        r#"-- project/helve.json
+{"instructions": ["mode.txt", "docs/*.md"]}"#,
+    ] {
+        let with = |text: &str| digest(&format!("{config}\n-- project/mode.txt\n{text}\n"));
+        assert_eq!(with("ask"), with("ask"), "{config}");
+        assert_ne!(with("ask"), with("allow"), "{config}");
+        assert_ne!(with("ask"), digest(config), "{config}");
+    }
+    // Nothing else counts.
+    let other = "-- project/helve.json\n{\"shell\": \"mode.txt\"}\n";
+    assert_eq!(digest(other), digest(&format!("{other}-- project/mode.txt\nx\n")));
+}
+
+#[test]
+fn a_trusted_project_gets_the_included_content_that_was_hashed() {
+    let fixture = |text: &str| {
+        let config = "-- project/helve.json\n{\"shell\": \"{file:mode.txt}\"}\n";
+        MemoryHost::new(&format!("{config}-- project/mode.txt\n{text}\n"))
+    };
+    let files = gather(&fixture("bash"), &paths());
+    assert_eq!(files.interpret(&fixture("zsh"), Trust::Trusted).shell[0].value, "bash");
+}
+
+#[test]
 fn standard_paths_follow_xdg_variables() {
     let user = |fixture: &str| {
         ConfigPaths::standard(&MemoryHost::new(fixture), "/p".into(), Vec::new()).user
