@@ -1,6 +1,6 @@
 //! One call's view of the files. This is the only way from a string to a file.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +9,9 @@ use helve_policy::{Act, Action};
 use crate::call::CallRef;
 use crate::dialect::BadPath;
 use crate::gate::Grant;
-use crate::machine::{DirListing, FileKind, MachineError, Place, WindowLines, WindowRequest};
+use crate::machine::{
+    DirListing, FileKind, Machine, MachineError, Place, WindowLines, WindowRequest,
+};
 use crate::output::ToolError;
 use crate::paths;
 use crate::recorder::Recorder;
@@ -134,8 +136,31 @@ pub(crate) async fn look_up(session: &Session, path: &Path) -> Result<Resolved, 
     if path == root {
         return Ok(make_resolved(session, root, root.to_path_buf(), Some(FileKind::Folder)));
     }
-    let located = session.workspace.host().machine().locate(path).await?;
-    Ok(make_resolved(session, path, located.real, located.kind))
+    let machine = session.workspace.host().machine();
+    let located = machine.locate(path).await?;
+    let is_outside = !located.real.starts_with(root) && !path.starts_with(root);
+    let link = if is_outside { find_link(&**machine, path, &located.real).await } else { None };
+    Ok(make_resolved(session, path, located.real, located.kind).through_link(link))
+}
+
+/// Returns the first part of a path that ends in the last link on the way; `None` if no link is on the way, or if the path
+/// contains `..`.
+async fn find_link(machine: &dyn Machine, path: &Path, real: &Path) -> Option<PathBuf> {
+    let is_plain = !path.components().any(|part| matches!(part, Component::ParentDir));
+    if !is_plain || normalize(path) == real {
+        return None;
+    }
+    let (given, real): (Vec<_>, Vec<_>) =
+        (path.components().collect(), real.components().collect());
+    let same = given.iter().rev().zip(real.iter().rev()).take_while(|(a, b)| a == b).count();
+    for rest in (0..=same).rev() {
+        let start: PathBuf = given[..given.len() - rest].iter().collect();
+        let target: PathBuf = real[..real.len() - rest].iter().collect();
+        if machine.locate(&start).await.ok()?.real == target {
+            return Some(start);
+        }
+    }
+    None
 }
 
 /// Makes a path from a call absolute: relative to the root, or to the home folder after `~`.

@@ -22,8 +22,11 @@ pub struct Resolved {
     kind: Option<FileKind>,
     /// The texts that rules match: relative to the root if inside it, otherwise absolute.
     subjects: Vec<String>,
-    /// For a path outside the root: the folder for which permission `external_directory` is needed.
-    outside_folder: Option<PathBuf>,
+    /// For a path outside the root: the folder for which permission `external_directory` is needed, with links followed;
+    /// then as given, if that is another name outside the root.
+    outside_folders: Vec<PathBuf>,
+    /// The link through which a path outside the root was given.
+    link: Option<PathBuf>,
     /// The path as displayed: relative to the root if inside it.
     display_path: String,
 }
@@ -50,10 +53,10 @@ impl Resolved {
             _ => real.parent().unwrap_or(Path::new("/")).to_path_buf(),
         };
         let output_folder = roots.output_folders.iter().find(|folder| real.starts_with(folder));
-        let (anchor, outside_folder) = match output_folder {
-            _ if real.starts_with(root) => (root.to_path_buf(), None),
-            Some(output_folder) => (output_folder.clone(), None),
-            None => (folder.clone(), Some(folder)),
+        let (anchor, outside_folders) = match output_folder {
+            _ if real.starts_with(root) => (root.to_path_buf(), Vec::new()),
+            Some(output_folder) => (output_folder.clone(), Vec::new()),
+            None => (folder.clone(), outside_folders(root, folder, given, kind)),
         };
         let mut subjects = vec![subject(root, &real), subject(root, &normalize(given))];
         subjects.dedup();
@@ -66,9 +69,15 @@ impl Resolved {
             place: Place { anchor, beneath },
             kind,
             subjects,
-            outside_folder,
+            outside_folders,
+            link: None,
             display_path,
         }
+    }
+
+    /// Adds the link through which the path was given.
+    pub(crate) fn through_link(self, link: Option<PathBuf>) -> Self {
+        Self { link, ..self }
     }
 
     /// The absolute path with every link followed.
@@ -133,9 +142,15 @@ impl Resolved {
 
     /// Returns the `external_directory` part; `None` for a path inside the root.
     pub(crate) fn outside_part(&self) -> Option<Part> {
-        let folder = self.outside_folder.as_ref()?.display().to_string();
-        let pattern = if folder == "/" { "/*".into() } else { format!("{folder}/*") };
-        let part = Part::new("external_directory", pattern.clone());
+        let folder = self.outside_folders.first()?.display().to_string();
+        let to_pattern = |folder: &PathBuf| match folder.display().to_string() {
+            root if root == "/" => "/*".to_string(),
+            folder => format!("{folder}/*"),
+        };
+        let subjects: Vec<String> = self.outside_folders.iter().map(to_pattern).collect();
+        let pattern = subjects.first()?.clone();
+        let link = self.link.as_ref().map(|link| link.display().to_string());
+        let part = Part { subjects, link, ..Part::new("external_directory", "") };
         // If the folder's own name contains a wildcard character, a pattern would match too much.
         Some(if folder.contains(['*', '?']) {
             part.remember_exactly()
@@ -143,6 +158,23 @@ impl Resolved {
             part.remember_as(Pattern::Wild(pattern))
         })
     }
+}
+
+/// Returns the names of the folder of a path outside the root. `folder` has every link followed.
+fn outside_folders(
+    root: &Path,
+    folder: PathBuf,
+    given: &Path,
+    kind: Option<FileKind>,
+) -> Vec<PathBuf> {
+    let given = normalize(given);
+    let given_folder = match kind {
+        Some(FileKind::Folder) => given.clone(),
+        _ => given.parent().unwrap_or(Path::new("/")).to_path_buf(),
+    };
+    let is_other_name = given_folder != folder && !given.starts_with(root);
+    let given_folder = Some(given_folder).filter(|_| is_other_name);
+    [folder].into_iter().chain(given_folder).collect()
 }
 
 /// Returns the text of a path that rules match: relative to the root if inside it.

@@ -26,6 +26,10 @@ pub struct Part {
     /// Whether a shell command does this, and not a tool that was made for it.
     #[serde(skip)]
     pub via_shell: bool,
+    /// For an outside folder with two names: the link that the second name goes through. Only a rule that names the link
+    /// can allow the folder by that name.
+    #[serde(skip)]
+    pub link: Option<String>,
 }
 
 /// How rules match a part.
@@ -66,6 +70,7 @@ impl Part {
             remember_as: None,
             matched_by: MatchBy::Subjects,
             via_shell: false,
+            link: None,
         }
     }
 

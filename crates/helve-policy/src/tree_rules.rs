@@ -48,11 +48,13 @@ struct TreeWall {
 impl TreeRules {
     pub fn new(policy: &Policy, agent_walls: &[Wall], scope: TreeScope<'_>) -> Self {
         let written = |rule: &Rule| CompiledRule::new(rule, &policy.root);
+        let is_edit = scope.permission == "edit";
         let compile_wall = |wall: &Wall| {
             let lists = [&wall.rules].into_iter().chain(&wall.overrides);
             TreeWall {
                 lists: lists.map(|rules| compile(rules, scope.permission, written)).collect(),
-                default_action: wall.default_action,
+                // The built-in rule that asks about all edits is applied to the folder itself.
+                default_action: if is_edit { Action::Allow } else { wall.default_action },
                 ignores_builtin_asks: !scope.counts_builtin_asks,
             }
         };
@@ -169,8 +171,9 @@ fn compile(
             && rule.source == Source::Builtin
             && rule.pattern.as_str().starts_with("*/")
     };
+    let is_default = |rule: &Rule| permission == "edit" && rule.is_builtin_default();
     let about_files = rules.iter().filter(|rule| wildcard::matches(&rule.permission, permission));
-    about_files.filter(|rule| !is_nested(rule)).map(compile).collect()
+    about_files.filter(|rule| !is_nested(rule) && !is_default(rule)).map(compile).collect()
 }
 
 /// Returns the rules that can decide: those after the last one that matches everything, and that one.
@@ -305,6 +308,7 @@ mod tests {
             (&edit_all[..], scope("edit", "node_modules", true), false),
             (&edit_all[..], scope("edit", "", true), true),
             (&[][..], scope("edit", "dist", true), false),
+            (&[][..], scope("edit", "", true), true),
         ] {
             let described = format!("{list:?} {scope:?}");
             assert_eq!(rules(list, scope).may_restrict(), expected, "{described}");

@@ -8,6 +8,9 @@ use crate::ask::{MatchBy, Part};
 use crate::command::{Command, Decision};
 use crate::rule::{Action, Reason, Rule, Source, SubjectKind, Verdict, decide};
 
+/// The permission key for folders outside the workspace.
+const EXTERNAL: &str = "external_directory";
+
 /// One list of rules. The strictest wall decides, so another wall can only make a decision stricter.
 #[derive(Clone, Debug)]
 pub struct Wall {
@@ -219,6 +222,20 @@ fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     verdicts.reduce(stricter).unwrap_or(no_walls)
 }
 
+/// Whether a person allowed an outside folder by one of its names: with links followed, or through a link that the rule
+/// names. `verdicts` has one verdict for each name.
+fn is_allowed_by_a_name(part: &Part, verdicts: &[Verdict]) -> bool {
+    verdicts.iter().enumerate().any(|(at, verdict)| {
+        let names_link = |rule: &Rule| {
+            let pattern = rule.pattern.as_str();
+            let rest = part.link.as_deref().and_then(|link| pattern.strip_prefix(link));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_named = at == 0 || verdict.rule.as_ref().is_some_and(names_link);
+        verdict.action == Action::Allow && !verdict.is_builtin() && is_named
+    })
+}
+
 fn allowed_by(rule: &Rule, verdict: Verdict) -> Verdict {
     Verdict { action: Action::Allow, rule: Some(rule.clone()), reason: Reason::Rule, ..verdict }
 }
@@ -275,7 +292,11 @@ impl<'p> Case<'p> {
     fn judge_subjects(&self, part: &Part) -> Verdict {
         let judge = |wall: &'p Wall| {
             let verdicts = part.subjects.iter().map(|text| wall.judge(part, text, self));
-            verdicts.collect::<Vec<_>>()
+            let mut verdicts: Vec<Verdict> = verdicts.collect();
+            if part.permission == EXTERNAL && is_allowed_by_a_name(part, &verdicts) {
+                verdicts.retain(|verdict| verdict.action != Action::Ask || !verdict.is_builtin());
+            }
+            verdicts
         };
         strictest(self.walls().flat_map(judge))
     }
@@ -358,7 +379,9 @@ impl Policy {
         let mut approval = None;
         match &part.matched_by {
             MatchBy::Subjects | MatchBy::Beneath(_) | MatchBy::Unclear(_) => {
-                for text in &part.subjects {
+                // An approval of an outside folder is about the folder with links followed.
+                let count = if part.permission == EXTERNAL { 1 } else { part.subjects.len() };
+                for text in part.subjects.iter().take(count) {
                     let rule = decide(&self.remembered, &part.permission, text);
                     approval = Some(rule.filter(allows)?);
                 }

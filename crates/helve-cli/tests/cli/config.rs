@@ -66,6 +66,24 @@ fn an_untrusted_project_can_forbid_but_not_allow() {
 }
 
 #[test]
+fn trust_ends_when_an_included_file_changes() {
+    let stage = Stage::new();
+    let config = r#"{"permission": {"bash": "{file:./mode.txt}"}}"#;
+    stage.write("app/helve.json", config);
+    stage.write("app/mode.txt", "ask\n");
+    assert_eq!(stage.run(&["trust"]).code, 0);
+    let touch = ["call", "bash", "command=touch made"];
+    assert!(!stage.run(&touch).err.contains("changed since it was trusted"));
+    stage.write("app/mode.txt", "allow\n");
+    let changed = stage.run(&touch);
+    assert!(changed.err.contains("changed since it was trusted"), "{}", changed.transcript());
+    assert!(!stage.path("app/made").exists());
+    assert_eq!(stage.run(&["trust"]).code, 0);
+    assert_eq!(stage.run(&touch).code, 0);
+    assert!(stage.path("app/made").exists());
+}
+
+#[test]
 fn a_trusted_project_a_flag_or_an_agent_cannot_lift_a_users_deny() {
     let stage = Stage::new();
     let user = r#"{"permission": {"read": {"README.md": "deny"}}}"#;

@@ -13,6 +13,7 @@ mod data_folder;
 mod install;
 mod large;
 mod mcp;
+mod outside;
 mod reading;
 mod repository;
 mod run;

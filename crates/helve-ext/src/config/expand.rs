@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::config_file::{Authority, ConfigFile, ExpandMode};
 use super::ConfigLayer;
+use super::config_file::{Authority, ConfigFile, ExpandMode};
 use super::load::{ConfigReadError, LinkPolicy};
 use super::messages;
 use super::tree::Position;
@@ -105,7 +105,11 @@ impl ConfigFile<'_> {
 }
 
 /// Resolves the path of a reference in a file. The path may begin with `~/` and is otherwise relative to the file.
-pub(super) fn resolve_reference(file: &Path, home: Option<&Path>, written: &str) -> Option<PathBuf> {
+pub(super) fn resolve_reference(
+    file: &Path,
+    home: Option<&Path>,
+    written: &str,
+) -> Option<PathBuf> {
     if let Some(relative) = written.strip_prefix("~/") {
         return home.map(|home| home.join(relative));
     }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::includes::{IncludedFiles, read_includes};
 use super::interpret::interpret;
 use super::load::{
     ConfigHost, ConfigReadError, FileContents, LinkPolicy, MAX_DEPTH, MAX_MARKDOWN_FILES,
     MarkdownFiles,
 };
-use super::includes::{IncludedFiles, read_includes};
 use super::messages::{self, ProblemText};
 use super::problem::{ConfigProblem, Severity};
 use super::{Config, ConfigLayer, Trust};

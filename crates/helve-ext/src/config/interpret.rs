@@ -23,8 +23,7 @@ const MAX_LINES: u64 = 1_000_000;
 const MAX_BYTES: u64 = 16 << 20;
 
 pub(super) fn interpret(files: &ConfigFiles, host: &dyn ConfigHost, trust: Trust) -> Config {
-    let context =
-        ReferenceContext { host, home: files.home.as_deref(), included: &files.included };
+    let context = ReferenceContext { host, home: files.home.as_deref(), included: &files.included };
     let mut draft = ConfigDraft::new(trust, files.problems.clone());
     for item in &files.items {
         draft.read_item(item, &context);

@@ -333,6 +333,7 @@ fn any_part() -> impl Strategy<Value = Part> {
         remember_as: None,
         matched_by: MatchBy::Subjects,
         via_shell: false,
+        link: None,
     })
 }
 
