@@ -111,6 +111,12 @@ const NETWORK: &[&str] =
 const PRIVATE: &[&str] = &["/w/other/", "/w/app-two/", "/h/.ssh/"];
 
 impl ScriptDecision {
+    /// Whether the script is allowed because it is understood. A blanket allow also covers scripts that are not
+    /// understood; nothing is claimed about what those do.
+    pub(crate) fn is_understood_and_allowed(&self) -> bool {
+        self.action == Action::Allow && self.parts.iter().all(|part| part.unclear().is_none())
+    }
+
     /// Returns the names of the programs that the decision lists.
     pub(crate) fn programs(&self) -> BTreeSet<&str> {
         self.runs

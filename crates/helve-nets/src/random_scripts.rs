@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use helve_policy::Action;
-
 use crate::cases::ScriptCase;
 use crate::decision::judge;
 use crate::random::Random;
@@ -43,7 +41,7 @@ pub(crate) fn run(
             let script_seed = seed ^ (number as u64).wrapping_mul(0xD134_2543_DE82_EF95);
             let case = generate(&mut Random::new(script_seed));
             let decision = judge(&case.script, policies.get(&case.policy)?, &samples);
-            if decision.action == Action::Allow
+            if decision.is_understood_and_allowed()
                 && let Ok(mut allowed) = allowed.lock()
             {
                 allowed.push(AllowedScript { case, decision });

@@ -65,7 +65,7 @@ pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
         }
         for wrapped_text in wrapped_texts(text) {
             wrapped_count += 1;
-            if judge(&wrapped_text, policy, &samples).action == Action::Allow {
+            if judge(&wrapped_text, policy, &samples).is_understood_and_allowed() {
                 let action = decision.action;
                 failures.push(format!(
                     "{name}: {action:?} for {text:?}, but allowed: {wrapped_text:?}"

@@ -65,14 +65,16 @@ pub(crate) fn run(sample_folder: &Path, coverage: FlagCoverage) -> Result<Vec<St
     for case in distinct.into_iter().step_by(step) {
         flag_scripts += 1;
         let decision = judge(&case.script, policies.get(&case.policy)?, &samples);
-        if decision.action == Action::Allow {
+        if decision.is_understood_and_allowed() {
             allowed.push(AllowedScript { case, decision });
         } else {
             not_allowed += 1;
         }
     }
     let allowed_count = allowed.len();
-    allowed.retain(|it| it.decision.has_only_known_effects());
+    allowed.retain(|it| {
+        it.decision.is_understood_and_allowed() && it.decision.has_only_known_effects()
+    });
     println!(
         "{} scripts use programs with unknown effects and are skipped",
         allowed_count - allowed.len()
