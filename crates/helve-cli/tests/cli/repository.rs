@@ -77,6 +77,41 @@ fn programs_in_settings_are_asked_about_by_name() {
     }
 }
 
+#[test]
+fn settings_about_other_repositories_are_asked_about_by_commands_that_contact_them() {
+    for (key, value, command) in [
+        ("protocol.ext.allow", "always", "git fetch"),
+        ("protocol.allow", "always", "git fetch origin"),
+        ("branch.main.remote", "ext::./evil.sh", "git pull"),
+        ("remote.origin.url", "ext::./evil.sh", "git fetch"),
+        ("remote.origin.pushurl", "ext::./evil.sh", "git push"),
+        ("remote.origin.uploadpack", "./evil.sh", "timeout 5 git fetch"),
+        ("remote.origin.vcs", "evil", "git ls-remote origin"),
+        ("core.sshcommand", "./evil.sh", "git fetch"),
+        ("core.gitproxy", "./evil.sh", "cd src && git fetch"),
+        ("url.ext::./evil.sh .insteadof", "https://host/", "git remote update"),
+        ("submodule.lib.url", "ext::./evil.sh", "git submodule update"),
+    ] {
+        let stage = repository();
+        git(&stage, "app", &["config", key, value]);
+        check_asked(&stage, command, &format!(".git/config: {key} = {value}"));
+        for command in ["git status", "git diff", "git commit -qam two"] {
+            let output = bash(&stage, command, &[]);
+            assert_eq!(output.code, 0, "{key} {command}: {output:?}");
+        }
+    }
+    let stage = repository();
+    git(&stage, "app", &["config", "credential.helper", "!./evil.sh"]);
+    check_asked(&stage, "git push", ".git/config: credential.helper");
+    let stage = repository();
+    stage.write("app/.gitmodules", "[submodule \"a\"]\npath = a\nurl = ext::./evil.sh\n");
+    check_asked(&stage, "git submodule update --init", ".gitmodules: submodule.a.url");
+    let stage = repository();
+    git(&stage, "app", &["config", "remote.origin.url", "../elsewhere.git"]);
+    let output = bash(&stage, "git fetch", &[]);
+    assert!(!output.err.contains("permission"), "{output:?}");
+}
+
 /// The directory is taken byte by byte as git does, not one with a similar name.
 #[test]
 fn the_gitdir_file_is_read_as_git_reads_it() {

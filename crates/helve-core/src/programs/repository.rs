@@ -100,12 +100,16 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
 /// Returns the kind of a git command; `None` if the command is not git.
 fn command_kind(run: &Run) -> Option<GitCommandKind> {
     let program = run.words.first()?.literal()?;
-    if program.rsplit('/').next() != Some("git") {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    if let Some(subcommand) = name.strip_prefix("git-") {
+        return Some(GitCommandKind::of_subcommand(subcommand));
+    }
+    if name != "git" {
         return None;
     }
     let at = run.roles.iter().position(|role| *role == WordRole::Subcommand);
     let subcommand = at.and_then(|at| run.words.get(at)?.literal());
-    Some(subcommand.map_or(GitCommandKind::Writing, GitCommandKind::of_subcommand))
+    Some(subcommand.map_or(GitCommandKind::Remote, GitCommandKind::of_subcommand))
 }
 
 /// A repository, seen from one working tree.
@@ -196,6 +200,10 @@ impl RepositoryScan<'_> {
         let mut settings = self.check_config(&repository.common.join("config"), findings).await;
         settings
             .extend(self.check_config(&repository.git_dir.join("config.worktree"), findings).await);
+        // `git submodule` takes addresses from this file.
+        if self.kind == GitCommandKind::Remote {
+            self.check_config(&repository.tree.join(".gitmodules"), findings).await;
+        }
         for setting in settings.iter().filter(|setting| setting.key == "core.worktree") {
             // Even a read-only command reads files of the other working tree.
             if !self.is_inside(&repository.git_dir.join(&setting.value)).await {
@@ -226,7 +234,7 @@ impl RepositoryScan<'_> {
         let display_path = self.display_path(path).await;
         // In a partial clone even a read-only command fetches missing objects.
         let fetches = settings.iter().any(names::is_partial_clone);
-        let kind = if fetches { GitCommandKind::Writing } else { self.kind };
+        let kind = if fetches { GitCommandKind::Remote } else { self.kind };
         for setting in &settings {
             if names::kind_for_setting(setting).is_some_and(|needed| needed <= kind) {
                 findings.push(format!("{display_path}: {}", show_setting(setting)));

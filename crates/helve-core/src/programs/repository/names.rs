@@ -9,19 +9,52 @@ use helve_text::git_index::HashAlgorithm;
 pub(super) enum GitCommandKind {
     /// Commands that read, such as `git status` and `git diff`. Some of them update the index or branches.
     ReadOnly,
-    /// Commands that change or send something, and unknown commands.
+    /// Commands that change something, but contact no other repository.
     Writing,
+    /// Commands that contact other repositories, and unknown commands.
+    Remote,
 }
 
 impl GitCommandKind {
     /// Classifies a subcommand.
     pub(super) fn of_subcommand(subcommand: &str) -> GitCommandKind {
-        match READ_ONLY.contains(&subcommand) {
-            true => GitCommandKind::ReadOnly,
-            false => GitCommandKind::Writing,
+        if READ_ONLY.contains(&subcommand) {
+            GitCommandKind::ReadOnly
+        } else if WRITING.contains(&subcommand) {
+            GitCommandKind::Writing
+        } else {
+            GitCommandKind::Remote
         }
     }
 }
+
+/// Subcommands of kind [`GitCommandKind::Writing`].
+const WRITING: [&str; 24] = [
+    "add",
+    "am",
+    "apply",
+    "checkout",
+    "cherry-pick",
+    "clean",
+    "commit",
+    "commit-tree",
+    "format-patch",
+    "init",
+    "merge",
+    "mv",
+    "notes",
+    "rebase",
+    "reset",
+    "restore",
+    "revert",
+    "rm",
+    "stage",
+    "stash",
+    "switch",
+    "symbolic-ref",
+    "tag",
+    "update-ref",
+];
 
 /// Subcommands of kind [`GitCommandKind::ReadOnly`].
 const READ_ONLY: [&str; 31] = [
@@ -80,16 +113,27 @@ pub(super) fn kind_for_setting(setting: &GitSetting) -> Option<GitCommandKind> {
         ("status", "submodulesummary") => GitCommandKind::ReadOnly,
         // `git log` runs this program if its format shows signatures. The format can be set outside the repository too.
         ("gpg", "program") => GitCommandKind::ReadOnly,
-        ("core", "worktree" | "gitproxy" | "alternaterefscommand") => GitCommandKind::Writing,
+        ("core", "worktree") => GitCommandKind::Writing,
         ("gpg", "defaultkeycommand") => GitCommandKind::Writing,
-        ("credential", "helper") => GitCommandKind::Writing,
-        ("remote", "uploadpack" | "receivepack" | "vcs") => GitCommandKind::Writing,
-        ("remote" | "url" | "submodule", _) if rest.contains("::") || value.contains("::") => {
-            GitCommandKind::Writing
+        ("core", "gitproxy" | "alternaterefscommand" | "sshcommand") => GitCommandKind::Remote,
+        ("credential", "helper") => GitCommandKind::Remote,
+        ("remote", "uploadpack" | "receivepack" | "vcs") => GitCommandKind::Remote,
+        // A remote address under another name.
+        ("url", "insteadof" | "pushinsteadof") => GitCommandKind::Remote,
+        ("remote" | "branch" | "submodule" | "url", _)
+            if starts_helper(rest) || starts_helper(value) =>
+        {
+            GitCommandKind::Remote
+        }
+        ("protocol", "allow") if value != "never" && !is_plain_protocol(rest) => {
+            GitCommandKind::Remote
         }
         ("submodule", "update") | ("alias", _) if value.trim_start().starts_with('!') => {
-            GitCommandKind::Writing
+            GitCommandKind::Remote
         }
+        ("sendemail", "tocmd" | "cccmd" | "headercmd" | "sendmailcmd" | "smtpserver")
+        | ("imap", "tunnel")
+        | ("instaweb", "httpd" | "browser") => GitCommandKind::Remote,
         ("merge", "driver") | ("interactive", "difffilter") | ("tar", "command") => {
             GitCommandKind::Writing
         }
@@ -100,6 +144,22 @@ pub(super) fn kind_for_setting(setting: &GitSetting) -> Option<GitCommandKind> {
         _ => return None,
     };
     Some(kind)
+}
+
+/// The transports that git itself implements.
+const TRANSPORTS: [&str; 9] =
+    ["http", "https", "git", "ssh", "git+ssh", "ssh+git", "ftp", "ftps", "file"];
+
+/// Whether git starts a helper program for an address: `ext::command`, or `name://…` with a name that it does not know.
+fn starts_helper(address: &str) -> bool {
+    let scheme = address.split_once("://").map(|(scheme, _)| scheme);
+    address.contains("::")
+        || scheme.is_some_and(|it| !TRANSPORTS.contains(&it.to_ascii_lowercase().as_str()))
+}
+
+/// Whether a `protocol.NAME.allow` is about a transport that git itself implements. `rest` is the key without its section.
+fn is_plain_protocol(rest: &str) -> bool {
+    rest.strip_suffix(".allow").is_some_and(|name| TRANSPORTS.contains(&name))
 }
 
 /// Whether a setting makes the repository a partial clone, which fetches missing objects when they are needed.
@@ -188,20 +248,51 @@ mod tests {
         }
         for (key, value) in [
             ("core.worktree", "/home/user"),
-            ("credential.https://host.helper", "store"),
-            ("remote.origin.uploadpack", "./x"),
-            ("remote.origin.url", "ext::./x"),
-            ("url.ext::x.insteadof", "https://"),
-            ("alias.st", "!./x"),
             ("merge.x.driver", "./x"),
             ("gpg.ssh.defaultkeycommand", "./x"),
         ] {
             assert_eq!(kind(key, value), Some(GitCommandKind::Writing), "{key}");
         }
         for (key, value) in [
+            ("credential.helper", "!./x"),
+            ("credential.https://host.helper", "store"),
+            ("remote.origin.uploadpack", "./x"),
+            ("remote.origin.receivepack", "./x"),
+            ("remote.origin.vcs", "x"),
+            ("remote.origin.url", "ext::./x"),
+            ("remote.origin.pushurl", "ext::sh -c ./x"),
+            ("remote.origin.url", "strange://host/x"),
+            ("remote.pushdefault", "ext::./x"),
+            ("branch.main.remote", "ext::sh -c ./x"),
+            ("branch.main.pushremote", "fd::7"),
+            ("url.ext::x.insteadof", "https://"),
+            ("url.https://evil/.insteadof", "https://host/"),
+            ("url./tmp/x.pushinsteadof", "https://"),
+            ("protocol.allow", "always"),
+            ("protocol.ext.allow", "always"),
+            ("protocol.ext.allow", "user"),
+            ("core.sshcommand", "./x"),
+            ("core.gitproxy", "./x"),
+            ("submodule.lib.url", "ext::./x"),
+            ("submodule.lib.update", "!./x"),
+            ("alias.st", "!./x"),
+            ("sendemail.tocmd", "./x"),
+            ("imap.tunnel", "./x"),
+        ] {
+            assert_eq!(kind(key, value), Some(GitCommandKind::Remote), "{key}");
+        }
+        for (key, value) in [
             ("filter.lfs.clean", "git-lfs clean -- %f"),
             ("core.bare", "false"),
             ("remote.origin.url", "https://host/x.git"),
+            ("remote.origin.url", "git@host:x/y.git"),
+            ("remote.origin.url", "../x"),
+            ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
+            ("branch.main.remote", "origin"),
+            ("branch.main.merge", "refs/heads/main"),
+            ("protocol.ext.allow", "never"),
+            ("protocol.file.allow", "always"),
+            ("protocol.version", "2"),
             ("alias.st", "status"),
             ("diff.renames", "true"),
             ("submodule.x.url", "../x"),
@@ -212,5 +303,9 @@ mod tests {
             assert_eq!(kind(key, value), None, "{key}");
         }
         assert_eq!(kind_for_hook("pre-commit.sample"), None);
+        assert_eq!(GitCommandKind::of_subcommand("commit"), GitCommandKind::Writing);
+        for subcommand in ["fetch", "pull", "push", "ls-remote", "submodule", "new-command"] {
+            assert_eq!(GitCommandKind::of_subcommand(subcommand), GitCommandKind::Remote);
+        }
     }
 }
