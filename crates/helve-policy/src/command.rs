@@ -310,11 +310,10 @@ impl Command {
             RiskKind::Code => {
                 risk.spelled.starts_with('-') && is_spelled(&risk.spelled, &risk.spelled)
             }
-            RiskKind::Runs | RiskKind::Writes => is_spelled(word(risk), &risk.spelled),
-            RiskKind::Unlisted | RiskKind::Destroys => {
-                let is_flag = risk.kind == RiskKind::Destroys || word(risk).starts_with('-');
+            RiskKind::Runs => is_spelled(word(risk), &risk.spelled),
+            RiskKind::Unlisted | RiskKind::Writes | RiskKind::Destroys => {
                 let is_known = !self.dynamic_words.contains(&risk.word);
-                pattern.is_any() && is_flag && is_known || is_spelled(word(risk), &risk.spelled)
+                pattern.is_any() && is_known || is_spelled(word(risk), &risk.spelled)
             }
         };
         if let Some(risk) = self.risks.iter().find(|risk| !is_covered(risk)) {

@@ -149,7 +149,8 @@ impl WideForm {
         let is_cluster = letters.bytes().all(|c| c.is_ascii_alphanumeric()) && !letters.is_empty();
         let has_letter = |letter: char| {
             let is_long = |flag: &str| flag.starts_with("--") && flag[2..].starts_with(letter);
-            self.letters.contains(letter) || self.flags().any(|(_, flag)| is_long(flag))
+            self.letters.contains(letter)
+                || !self.is_known && self.flags().any(|(_, flag)| is_long(flag))
         };
         is_cluster && letters.chars().all(has_letter)
     }

@@ -13,6 +13,7 @@ use crate::builtin::{WrittenRules, policy};
 use crate::rule::{Action, Rule, Scope, Source};
 use crate::wall::Policy;
 
+mod documented;
 mod mutate;
 mod tree;
 
@@ -51,13 +52,7 @@ fn policy_named(name: &str) -> Policy {
         let (action, rest) = line.split_once(' ').expect("a line starts with an action");
         let (permission, pattern) =
             rest.split_once(": ").expect("an action is followed by PERMISSION: PATTERN");
-        let action = match action {
-            "allow" => Action::Allow,
-            "ask" => Action::Ask,
-            "deny" => Action::Deny,
-            other => panic!("unknown action {other}"),
-        };
-        user.extend(rules(permission, &[(pattern, action)]));
+        user.extend(rules(permission, &[(pattern, parse_action(action))]));
     }
     policy(WrittenRules { user, ..WrittenRules::default() }, &[])
 }
@@ -104,6 +99,51 @@ fn denied_commands_are_denied_in_every_spelling() {
         }
     }
     assert!(not_denied.is_empty(), "{not_denied:#?}");
+}
+
+/// Parses `PERMISSION PATTERN ACTION; …`.
+fn parse_rules(text: &str) -> Vec<Rule> {
+    let rule = |text: &str| {
+        let words: Vec<&str> = text.trim().split(' ').collect();
+        let [permission, pattern @ .., action] = words.as_slice() else {
+            panic!("no rule: {text}")
+        };
+        rules(permission, &[(&pattern.join(" "), parse_action(action))])
+    };
+    text.split(';').filter(|text| !text.trim().is_empty()).flat_map(rule).collect()
+}
+
+fn parse_action(text: &str) -> Action {
+    match text {
+        "allow" => Action::Allow,
+        "ask" => Action::Ask,
+        "deny" => Action::Deny,
+        other => panic!("unknown action {other}"),
+    }
+}
+
+#[test]
+fn listed_scripts_have_their_verdicts() {
+    let mut list = "";
+    let mut wrong = Vec::new();
+    for line in include_str!("tests/verdicts.txt").lines() {
+        if let Some(rules) = line.strip_prefix('=') {
+            list = rules.trim();
+        } else if !line.is_empty() && !line.starts_with('#') {
+            let (expected, script) = line.split_once(' ').expect("a verdict precedes the script");
+            let user = parse_rules(list);
+            let policy = policy(WrittenRules { user, ..WrittenRules::default() }, &[]);
+            let (script, expected) = (script.trim(), parse_action(expected));
+            let action = decide(&policy, script);
+            if action != expected {
+                let explained = explain(&policy, script);
+                wrong.push(format!(
+                    "{action:?}, not {expected:?}, by {list}: {script}\n{explained}"
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -52,8 +52,15 @@ pub(super) fn record(
         is_recursive: args.reads_tree()
             || args.arguments.iter().any(|it| it.role == ArgRole::Consume),
     };
+    let is_hard_link = base == "ln" && !args.has_any(&["-s", "--symbolic"])
+        || base == "cp" && args.has_any(&["-l", "--link"]);
     for from in operands {
         add_transfer(walker, from, to, state, mode);
+        if is_hard_link {
+            // Whoever writes to the new name later also changes the file.
+            let kind = if mode.is_recursive { AccessKind::WriteTree } else { AccessKind::Write };
+            walker.record_access(from, kind, state, Some(call.run));
+        }
     }
 }
 
