@@ -144,9 +144,11 @@ impl Rule {
             (SubjectKind::Path, _) | (SubjectKind::OutsideFolder, Action::Allow) => {
                 matches(subject)
             }
-            // A rule about a folder is also about what is in it.
+            // A rule about a folder is also about everything below it.
             (SubjectKind::OutsideFolder, Action::Ask | Action::Deny) => {
-                matches(subject) || subject.strip_suffix("/*").is_some_and(matches)
+                let folder = subject.strip_suffix("/*").unwrap_or(subject);
+                matches(subject)
+                    || Path::new(folder).ancestors().any(|it| it.to_str().is_some_and(matches))
             }
         }
     }

@@ -229,8 +229,11 @@ impl Builder {
             None => local_host(&data, self.keeper, home),
         };
         let root = root(&**host.machine(), self.dir.as_deref(), host.home()).await?;
-        let allow_rules: Vec<Rule> =
-            self.allow.iter().map(|text| allow_rule(text)).collect::<Result<_, _>>()?;
+        let allow_rules: Vec<Rule> = self
+            .allow
+            .iter()
+            .map(|text| allow_rule(text, host.home()))
+            .collect::<Result<_, _>>()?;
         let sqlite = Arc::new(SqliteStore::at(data.clone()));
         let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite.clone());
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
@@ -392,14 +395,19 @@ fn data_folder(home: Option<&Path>) -> Option<PathBuf> {
     Some(base.join("helve"))
 }
 
-/// Parses the argument of `Builder::allow`: `PERMISSION` or `PERMISSION:PATTERN`.
-fn allow_rule(text: &str) -> Result<Rule, BuildError> {
+/// Parses the argument of `Builder::allow`: `PERMISSION` or `PERMISSION:PATTERN`. A pattern may begin with `~/`.
+fn allow_rule(text: &str, home: Option<&Path>) -> Result<Rule, BuildError> {
     let (permission, pattern) = text.split_once(':').unwrap_or((text, "*"));
     if permission.is_empty() || pattern.is_empty() {
         return Err(BuildError::BadAllow(text.into()));
     }
     let source = Source::Flag(format!("--allow {text}"));
-    Ok(Rule::new(permission, pattern, Action::Allow, source))
+    let in_home = pattern.strip_prefix("~/").zip(home.and_then(Path::to_str));
+    let pattern = match in_home {
+        Some((beneath, home)) => format!("{}/{beneath}", home.trim_end_matches('/')),
+        None => pattern.into(),
+    };
+    Ok(Rule::new(permission, &pattern, Action::Allow, source))
 }
 
 /// Converts the configured edit settings.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ask::{Act, Ask};
+use crate::builtin::{self, WrittenRules};
 use crate::rule::Scope;
 
 /// Parses walls from lines like `edit src/* deny`. A leading `!` marks a built-in rule. The first lines are the user's
@@ -149,6 +150,140 @@ fn overrides_change_an_ask_but_never_a_deny() {
             edit secret/a: Deny by user, edit secret/*
         "#]],
     );
+}
+
+#[test]
+fn a_deny_of_any_list_is_final() {
+    check(
+        "edit * ask\n -- overrides\n edit secret/* deny\n edit docs/* allow\n -- overrides\n edit * allow",
+        &["edit a", "edit docs/a", "edit secret/a"],
+        expect![[r#"
+            edit a: Allow by user, edit *
+            edit docs/a: Allow by user, edit *
+            edit secret/a: Deny by user, edit secret/*
+        "#]],
+    );
+    // Within one list, the last match decides.
+    check(
+        "edit * ask\n -- overrides\n edit docs/* deny\n edit docs/a allow\n -- overrides\n edit docs/b allow",
+        &["edit docs/a", "edit docs/b", "edit docs/c"],
+        expect![[r#"
+            edit docs/a: Allow by user, edit docs/a
+            edit docs/b: Deny by user, edit docs/*
+            edit docs/c: Deny by user, edit docs/*
+        "#]],
+    );
+}
+
+/// Judges parts, written as `permission subject`, by built-in and written rules in a workspace `/w/app`.
+fn check_written(written: WrittenRules, expected: &[(&str, &str, Action)]) {
+    let policy = builtin::policy(WrittenRules { root: "/w/app".into(), ..written }, &[]);
+    for (permission, subject, action) in expected {
+        let part = Part::new(permission.to_string(), *subject);
+        assert_eq!(policy.judge(&[], &part).action, *action, "{permission} {subject}");
+    }
+}
+
+fn written(rules: &str) -> Vec<Rule> {
+    walls(rules)[0].rules.to_vec()
+}
+
+#[test]
+fn path_patterns_mean_what_people_mean() {
+    use Action::{Allow, Ask, Deny};
+    let check = |rules: &str, expected: &[(&str, &str, Action)]| {
+        check_written(WrittenRules { user: written(rules), ..WrittenRules::default() }, expected);
+    };
+    check(
+        "read * allow\n read **/*.env* deny\n edit * allow\n edit **/*.env* deny",
+        &[
+            ("read", ".env", Deny),
+            ("read", "a/.env.local", Deny),
+            ("edit", ".env", Deny),
+            ("edit", "a/b/.env", Deny),
+            ("read", "/h/.env", Deny),
+            ("read", "a.rs", Allow),
+        ],
+    );
+    for pattern in
+        ["./private/**", "private/", "/w/app/private/*", "./private/*", "../app/private/**"]
+    {
+        check(
+            &format!("read * allow\n read {pattern} deny\n edit {pattern} deny"),
+            &[
+                ("read", "private/a", Deny),
+                ("edit", "private/a/b", Deny),
+                ("read", "privates/a", Allow),
+                ("read", "/w/private/a", Allow),
+            ],
+        );
+    }
+    check(
+        "edit * deny\n edit ./* allow\n external_directory /w/other allow\n external_directory /opt deny",
+        &[
+            ("edit", "a/b", Allow),
+            ("edit", "/etc/hosts", Deny),
+            ("external_directory", "/w/other/*", Ask),
+            ("external_directory", "/opt/*", Deny),
+            ("external_directory", "/opt/x/*", Deny),
+            ("external_directory", "/optional/*", Ask),
+        ],
+    );
+    check(
+        "external_directory ../other/ allow\n external_directory /opt/ deny",
+        &[
+            ("external_directory", "/w/other/*", Allow),
+            ("external_directory", "/w/other/a/*", Allow),
+            ("external_directory", "/opt/x/*", Deny),
+            ("external_directory", "/optional/*", Ask),
+        ],
+    );
+    // Absolute patterns that contain the workspace count for its files if they ask or deny.
+    check(
+        "read * allow\n read /w/**/.env deny\n edit /w/** allow\n list /* deny",
+        &[
+            ("read", ".env", Deny),
+            ("read", "a/.env", Deny),
+            ("read", "/x/.env", Allow),
+            ("edit", "a", Ask),
+            ("edit", "/w/b", Allow),
+            ("list", "src", Allow),
+            ("list", "/etc", Deny),
+        ],
+    );
+}
+
+#[test]
+fn an_agents_allow_lifts_only_built_in_asks() {
+    use Action::{Allow, Ask, Deny};
+    let check = |user: &str, agent: &str, expected: &[(&str, &str, Action)]| {
+        let (user, agent) = (written(user), written(agent));
+        let agents = vec![("build".into(), agent.clone())];
+        check_written(
+            WrittenRules { user, agents, agent_allows: agent, ..WrittenRules::default() },
+            expected,
+        );
+    };
+    check(
+        "",
+        "edit src/* allow\n edit src/gen/* ask\n webfetch * allow\n edit infra/* deny",
+        &[
+            ("edit", "src/a", Allow),
+            ("edit", "src/gen/a", Ask),
+            ("edit", "b", Ask),
+            ("webfetch", "https://h", Allow),
+            ("edit", "infra/a", Deny),
+        ],
+    );
+    check("edit * ask", "edit src/* allow", &[("edit", "src/a", Ask)]);
+    check("* * ask", "edit * allow\n read * allow", &[("edit", "a", Ask), ("read", "a", Ask)]);
+    check("edit src/* deny", "edit * allow", &[("edit", "src/a", Deny), ("edit", "b", Allow)]);
+    check(
+        "",
+        "* * allow",
+        &[("edit", ".git/config", Ask), ("read", "/proc/1/mem", Deny), ("edit", "a", Allow)],
+    );
+    check("", "read * allow", &[("read", ".env", Allow)]);
 }
 
 #[test]
