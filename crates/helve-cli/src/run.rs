@@ -15,7 +15,9 @@ use helve::agent_loop::model::ActiveModel;
 use helve::agent_loop::reply::Usage;
 use helve::agent_loop::request::{ModelSettings, Quirks};
 use helve::agent_loop::turn::{Compaction, TurnLimits};
-use helve::{Toolbox, TurnOptions, TurnReport, UNKNOWN_OUTPUT, UNKNOWN_WINDOW, visible};
+use helve::{
+    DEFAULT_CONTEXT_WINDOW, DEFAULT_OUTPUT_TOKENS, Toolbox, TurnOptions, TurnReport, visible,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -124,8 +126,11 @@ fn model_at(base_url: &str, run: &RunArgs) -> anyhow::Result<ActiveModel> {
         None => None,
     };
     let quirks = Quirks { takes_images: true, takes_documents: true, ..Quirks::default() };
-    let settings =
-        ModelSettings { max_output: Some(UNKNOWN_OUTPUT), quirks, ..ModelSettings::default() };
+    let settings = ModelSettings {
+        max_output: Some(DEFAULT_OUTPUT_TOKENS),
+        quirks,
+        ..ModelSettings::default()
+    };
     let base_url = base_url.to_string();
     Ok(ActiveModel {
         model: ModelRef { provider: base_url.clone(), model: model.clone(), protocol },
@@ -137,7 +142,7 @@ fn model_at(base_url: &str, run: &RunArgs) -> anyhow::Result<ActiveModel> {
             headers: Vec::new(),
         },
         settings,
-        window: UNKNOWN_WINDOW,
+        window: DEFAULT_CONTEXT_WINDOW,
     })
 }
 

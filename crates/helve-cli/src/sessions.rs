@@ -60,7 +60,7 @@ async fn show(common: &GlobalArgs, toolbox: &Toolbox, id: Option<&str>) -> anyho
     };
     let entries = toolbox.transcript(&id).await?;
     if entries.is_empty() {
-        output::error(&format!("There is no session {id}; `helve sessions` lists them."));
+        output::error(&format!("There is no session {id}; `helve sessions` lists the sessions."));
         return Ok(Exit::Failed);
     }
     if common.json {
@@ -69,7 +69,7 @@ async fn show(common: &GlobalArgs, toolbox: &Toolbox, id: Option<&str>) -> anyho
         return Ok(Exit::Done);
     }
     for entry in &entries {
-        output::print(&shown(entry))?;
+        output::print(&format_entry(entry))?;
     }
     Ok(Exit::Done)
 }
@@ -78,12 +78,12 @@ async fn delete(toolbox: &Toolbox, id: &str) -> anyhow::Result<Exit> {
     if toolbox.delete_transcript(id).await? {
         return Ok(Exit::Done);
     }
-    output::error(&format!("There is no session {id}; `helve sessions` lists them."));
+    output::error(&format!("There is no session {id}; `helve sessions` lists the sessions."));
     Ok(Exit::Failed)
 }
 
-/// One item for a person.
-fn shown(entry: &Entry) -> String {
+/// Formats one entry of a transcript for the terminal.
+fn format_entry(entry: &Entry) -> String {
     let titled = |colour: &str, title: &str, text: &str| {
         format!("{colour}{title}{PLAIN} {}\n", visible::escape(text.trim_end()))
     };

@@ -26,8 +26,8 @@ pub struct TranscriptInfo {
 
 /// Keeps transcripts. A session has one writer at a time.
 pub trait Transcripts: Send + Sync {
-    /// Adds a session to the list, unless it is listed.
-    fn open<'a>(
+    /// Adds a session to the list if it is not there yet.
+    fn register<'a>(
         &'a self,
         session: &'a str,
         root: &'a Path,

@@ -214,7 +214,7 @@ impl Store for SqliteStore {
 }
 
 impl Transcripts for SqliteStore {
-    fn open<'a>(
+    fn register<'a>(
         &'a self,
         session: &'a str,
         root: &'a Path,
@@ -222,7 +222,7 @@ impl Transcripts for SqliteStore {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let (session, root, title) = (session.to_owned(), root.to_owned(), title.to_owned());
         self.query(move |worker| {
-            worker.attempt(|database| transcripts::open(database, &session, &root, &title))
+            worker.attempt(|database| transcripts::register(database, &session, &root, &title))
         })
     }
 

@@ -28,7 +28,7 @@ impl ScriptedAnswer {
         Self::stream(&[bytes.as_bytes()])
     }
 
-    /// A stream in chunks that are cut as given.
+    /// A stream that is sent in exactly these chunks.
     pub fn stream(chunks: &[&[u8]]) -> Self {
         Self {
             status: 200,
@@ -90,7 +90,7 @@ impl ScriptedProvider {
     }
 }
 
-/// Answers one request. Every response ends with the connection.
+/// Answers one request, and closes the connection after the response.
 fn serve(
     connection: TcpStream,
     script: &[ScriptedAnswer],

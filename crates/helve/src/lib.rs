@@ -36,7 +36,7 @@ mod trust;
 
 pub use build::Builder;
 pub use error::BuildError;
-pub use models::{ModelError, UNKNOWN_OUTPUT, UNKNOWN_WINDOW};
+pub use models::{DEFAULT_CONTEXT_WINDOW, DEFAULT_OUTPUT_TOKENS, ModelError};
 pub use run::{AgentError, AgentSession, TurnOptions, TurnReport};
 pub use shell::{KEEPER, TOKEN_VARIABLE};
 pub use toolbox::{Explanation, Toolbox};

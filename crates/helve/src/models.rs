@@ -11,9 +11,9 @@ use helve_ext::config::{ModelConfig, ModelSection, ProviderConfig};
 use crate::toolbox::Toolbox;
 
 /// The context window of a model about which nothing is known.
-pub const UNKNOWN_WINDOW: u64 = 32_768;
+pub const DEFAULT_CONTEXT_WINDOW: u64 = 32_768;
 /// The output limit of a model about which nothing is known.
-pub const UNKNOWN_OUTPUT: u64 = 4_096;
+pub const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
 
 /// A provider that needs no configuration but a key.
 struct KnownProvider {
@@ -191,11 +191,11 @@ fn active_model(
         },
         endpoint,
         settings: ModelSettings {
-            max_output: Some(output.unwrap_or(UNKNOWN_OUTPUT)),
+            max_output: Some(output.unwrap_or(DEFAULT_OUTPUT_TOKENS)),
             quirks,
             ..ModelSettings::default()
         },
-        window: window.unwrap_or(UNKNOWN_WINDOW),
+        window: window.unwrap_or(DEFAULT_CONTEXT_WINDOW),
     }
 }
 

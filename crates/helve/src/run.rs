@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::toolbox::Toolbox;
 
-/// The most changes that are listed after a summary.
+/// Maximum number of changes listed after a summary of the transcript.
 const MAX_LISTED_CHANGES: usize = 200;
-/// The longest title of a session.
+/// Maximum length of a session's title, in characters.
 const MAX_TITLE: usize = 80;
 
 /// Why an agent cannot run.
@@ -49,11 +49,11 @@ pub struct AgentSession<'t> {
 pub struct TurnReport {
     pub end: TurnEnd,
     pub usage: Usage,
-    /// The model's last words.
+    /// The text of the model's last message.
     pub text: String,
 }
 
-/// What a turn may use, and how its answer must look.
+/// What a turn may use, and the form that its answer must have.
 #[derive(Clone, Debug)]
 pub struct TurnOptions {
     pub limits: TurnLimits,
@@ -130,7 +130,7 @@ impl AgentSession<'_> {
             limits,
             inbox: &self.inbox,
             compaction: options.compaction,
-            state: &State(self.toolbox),
+            state: &ChangedFiles(self.toolbox),
             output_schema: options.output_schema.as_deref(),
             emit,
             cancel,
@@ -146,23 +146,23 @@ impl AgentSession<'_> {
         TurnLimits { steps: given.steps.or(steps), ..given }
     }
 
-    /// Lists a new session, and says where it works.
+    /// Registers a new session, and begins its transcript with a note about the environment.
     async fn begin(&mut self, prompt: &[MessagePart]) -> Result<(), StoreError> {
         if !self.transcript.entries().is_empty() {
             return Ok(());
         }
         let (id, root) = (self.toolbox.session_id(), self.toolbox.root());
-        self.toolbox.transcripts.open(id, root, &title(prompt)).await?;
+        self.toolbox.transcripts.register(id, root, &title(prompt)).await?;
         let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
         let text = prompt::environment(root, is_git(self.toolbox).await, &platform, &today());
         self.transcript.append(vec![Item::Note { note: NoteKind::Environment, text }]).await
     }
 }
 
-/// What a summary of the transcript must not lose.
-struct State<'t>(&'t Toolbox);
+/// Lists the files changed in the session, so that they survive a summary of the transcript.
+struct ChangedFiles<'t>(&'t Toolbox);
 
-impl SessionState for State<'_> {
+impl SessionState for ChangedFiles<'_> {
     fn describe(&self) -> BoxFuture<'_, String> {
         Box::pin(async {
             let changes = self.0.history(MAX_LISTED_CHANGES).await.unwrap_or_default();

@@ -175,7 +175,7 @@ fn sessions_are_listed_shown_continued_and_deleted() {
     assert_eq!(stage.run(&["sessions", "delete", id]).code, 0);
     expect![[r#"
         1
-        error: There is no session gone; `helve sessions` lists them.
+        error: There is no session gone; `helve sessions` lists the sessions.
     "#]]
     .assert_eq(&stage.run(&["sessions", "delete", "gone"]).transcript());
     expect![[r#"

@@ -11,7 +11,8 @@ use super::database::Database;
 use super::{now, signed, unsigned};
 
 /// Stores a new, empty transcript. Does nothing if the session has one already.
-pub(crate) fn open(
+/// Adds a session to the list if it is not there yet.
+pub(crate) fn register(
     database: &Database,
     session: &str,
     root: &Path,

@@ -146,7 +146,7 @@ async fn repeated_calls_end_the_turn() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_is_asked_for_once_more() {
+async fn after_an_empty_answer_the_model_is_asked_once_more() {
     on_each(
         |protocol| vec![reply(protocol, &[])],
         |run| assert_eq!((&run.report.end, run.requests.len()), (&TurnEnd::NoAnswer, 2)),
