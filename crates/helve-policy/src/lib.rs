@@ -12,12 +12,11 @@ pub mod command;
 mod readable;
 pub mod rule;
 pub mod shell;
-mod tree_rules;
 pub mod wall;
 
 pub use ask::{Act, Ask, AskKey, MatchBy, Part, ProcessId, Refusal, Reply, Request, Unclear};
 pub use command::{Command, Decision};
 pub use readable::Readable;
 pub use rule::{Action, Pattern, Reason, Rule, Scope, Source, Verdict, decide};
-pub use tree_rules::{TreeRules, TreeScope, is_simple_glob};
+pub use shell::{TreeRules, TreeScope, is_simple_glob};
 pub use wall::{Policy, Wall};

@@ -22,13 +22,14 @@ mod glob;
 mod tests;
 mod transfer;
 mod tree_access;
+mod tree_rules;
 
 use glob::ExpandedTarget;
 
 pub use facts::{
     DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts, TreeFiles, TreeQuery,
 };
-pub(crate) use glob::matches as may_match_glob;
+pub use tree_rules::{TreeRules, TreeScope, is_simple_glob};
 
 /// Maximum number of folders, and of globs, looked up for the second analysis.
 const MAX_LOOKUPS: usize = 16;
@@ -156,6 +157,9 @@ fn new_folders(script: &Script) -> HashSet<&str> {
     created.into_iter().map(|(path, _)| path).filter(|path| !is_written_otherwise(path)).collect()
 }
 
+/// Permission, subjects and command of a part.
+type SeenPart = (Cow<'static, str>, Vec<String>, Option<Box<Command>>);
+
 /// Collects the parts of one script.
 struct PartCollector<'f, F> {
     facts: &'f F,
@@ -164,8 +168,8 @@ struct PartCollector<'f, F> {
     /// Cache of expanded targets. Many commands access the same files.
     expanded: HashMap<FileTarget, Option<Rc<ExpandedTarget>>>,
     parts: Vec<Part>,
-    /// Permission, subjects and command of the parts that match by subjects, to skip repeated ones.
-    seen: HashSet<(Cow<'static, str>, Vec<String>, Option<Box<Command>>)>,
+    /// The parts that match by subjects, to skip repeated ones.
+    seen: HashSet<SeenPart>,
     /// Risks that follow from facts about files, each with the index of its run.
     extra_risks: Vec<(usize, Risk)>,
     /// How many more comparisons of paths with the destinations of copies, moves and links are allowed.

@@ -2,6 +2,7 @@
 //! what a person trusts.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use super::ConfigLayer;
@@ -25,9 +26,9 @@ pub(super) fn read_includes(
     for item in items.iter().filter(|item| item.layer == ConfigLayer::Project) {
         let paths = included_paths(item).into_iter().take(2 * MAX_FILES);
         for path in paths.filter_map(|path| resolve_reference(&item.path, home, &path)) {
-            if !included.contains_key(&path) {
-                let content = host.read(&path, LinkPolicy::Anywhere);
-                included.insert(path, content);
+            if let Entry::Vacant(entry) = included.entry(path) {
+                let content = host.read(entry.key(), LinkPolicy::Anywhere);
+                entry.insert(content);
             }
         }
     }

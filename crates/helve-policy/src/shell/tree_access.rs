@@ -3,10 +3,10 @@
 use helve_text::shell::{AccessKind, FileAccess, FileTarget, TreeFilter};
 
 use super::transfer::Relocation;
+use super::tree_rules::becomes_other_names;
 use super::{FileFacts, PartCollector, TreeFiles, TreeQuery, Unclear};
 use crate::ask::{MatchBy, Part};
 use crate::command::Command;
-use crate::tree_rules::becomes_other_names;
 
 impl<F: FileFacts> PartCollector<'_, F> {
     /// Adds the parts for the files below the folders that a command reads or changes recursively.

@@ -36,13 +36,13 @@ fn walls(text: &str) -> Vec<Wall> {
         let wall = walls.last_mut().unwrap();
         if in_overrides { wall.2.last_mut().unwrap().push(rule) } else { wall.1.push(rule) }
     }
-    let build =
-        |(index, (name, rules, overrides)): (usize, (String, Vec<Rule>, Vec<Vec<Rule>>))| Wall {
-            name: name.into(),
-            rules: rules.into(),
-            overrides: overrides.into_iter().map(Into::into).collect(),
-            default_action: if index == 0 { Action::Ask } else { Action::Allow },
-        };
+    type WallText = (String, Vec<Rule>, Vec<Vec<Rule>>);
+    let build = |(index, (name, rules, overrides)): (usize, WallText)| Wall {
+        name: name.into(),
+        rules: rules.into(),
+        overrides: overrides.into_iter().map(Into::into).collect(),
+        default_action: if index == 0 { Action::Ask } else { Action::Allow },
+    };
     walls.into_iter().enumerate().map(build).collect()
 }
 

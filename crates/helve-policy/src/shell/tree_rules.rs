@@ -5,9 +5,9 @@ use std::path::Path;
 use helve_text::shell::TreeFilter;
 use helve_text::wildcard;
 
+use super::glob::matches as may_match_glob;
 use crate::readable::{CompiledRule, PathText};
 use crate::rule::{Action, Rule, Source};
-use crate::shell::may_match_glob;
 use crate::wall::{Policy, Wall};
 
 /// A recursive access to a folder.
