@@ -117,6 +117,9 @@ impl Files {
         if !permit.readable.contains(&path.real()) {
             return Err(words.not_granted());
         }
+        if let Some(target) = &path.link_target {
+            return Ok(Some(FileImage::link(target.clone())));
+        }
         match path.machine.read(&path.place, MAX_BYTES).await {
             Ok(content) => Ok(Some(to_image(content))),
             Err(MachineError::NotFound) => Ok(None),
@@ -298,6 +301,7 @@ impl CommitJob {
         let target = change.target();
         let (mut final_image, mut is_formatted) = (image, false);
         if let Some(image) = &mut final_image
+            && !image.is_link()
             && let Some(formatted) = self.format(target, image, change.links()).await
         {
             (*image, is_formatted) = (formatted, true);
@@ -305,7 +309,7 @@ impl CommitJob {
         let written = WrittenFile {
             path: target.real(),
             display_path: target.display().into(),
-            bytes: final_image.as_ref().map(|image| image.bytes.clone()),
+            bytes: final_file(&final_image).map(|image| image.bytes.clone()),
             rebased: is_rebased,
             hard_links: committed.links,
             link_mode: change.links(),
@@ -314,7 +318,7 @@ impl CommitJob {
         if let ChangeKind::Move { .. } = change.kind {
             self.session.forget(&change.path.real());
         }
-        match &final_image {
+        match final_file(&final_image) {
             Some(image) => self.session.mark_written(&written.path, image),
             None => self.session.forget(&written.path),
         }
@@ -378,6 +382,11 @@ impl CommitJob {
     }
 }
 
+/// Returns an image that is not a symbolic link.
+fn final_file(image: &Option<FileImage>) -> Option<&FileImage> {
+    image.as_ref().filter(|image| !image.is_link())
+}
+
 fn to_image(FileContent { bytes, mode, hash }: FileContent) -> FileImage {
     FileImage { bytes, mode, hash }
 }
@@ -385,6 +394,9 @@ fn to_image(FileContent { bytes, mode, hash }: FileContent) -> FileImage {
 /// Rebases an approved change onto the present file, if the file changed in other lines.
 async fn rebase(machine: &dyn Machine, change: &mut FileChange) -> Result<(), CommitFailure> {
     let display_path = change.path.display().to_string();
+    if change.base.as_ref().is_some_and(FileImage::is_link) {
+        return Err(CommitFailure::Stale { display_path, now: None });
+    }
     let theirs = match machine.read(&change.path.place, MAX_BYTES).await {
         Ok(content) => Some(to_image(content)),
         Err(MachineError::NotFound) => None,
@@ -413,8 +425,10 @@ async fn rebase(machine: &dyn Machine, change: &mut FileChange) -> Result<(), Co
 
 impl FileChange {
     fn to_commit_change(&self) -> commit::CommitChange {
-        let expect = |base: &Option<FileImage>| {
-            base.as_ref().map_or(ExpectedContent::Absent, |base| ExpectedContent::Hash(base.hash))
+        let expect = |base: &Option<FileImage>| match base {
+            None => ExpectedContent::Absent,
+            Some(base) if base.is_link() => ExpectedContent::Link(base.hash),
+            Some(base) => ExpectedContent::Hash(base.hash),
         };
         let at = self.path.place.clone();
         match &self.kind {

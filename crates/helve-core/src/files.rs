@@ -35,6 +35,23 @@ impl Files {
         resolve(&self.session, given).await
     }
 
+    /// Looks up a symbolic link itself, without following it. `None` if there is no link at the path.
+    pub async fn resolve_link(&self, given: &str) -> Result<Option<Resolved>, ToolError> {
+        let words = self.session.dialect.words;
+        let path = absolute(&self.session, given).map_err(|why| words.bad_path(given, &why))?;
+        Ok(self.resolve_link_path(&path).await)
+    }
+
+    /// Looks up a symbolic link itself, by a path from Helve's own records.
+    pub async fn resolve_link_path(&self, path: &Path) -> Option<Resolved> {
+        let machine = self.session.workspace.host().machine();
+        let folder = machine.locate(path.parent()?).await.ok()?;
+        let real = folder.real.join(path.file_name()?);
+        let link = make_resolved(&self.session, path, real, Some(FileKind::DeadLink));
+        let target = machine.read_link(&link.place).await.ok()??;
+        Some(link.as_link(target))
+    }
+
     /// Looks up a path from Helve's own records, which need not be UTF-8.
     pub async fn resolve_path(&self, path: &Path) -> Resolved {
         resolve_path(&self.session, path).await

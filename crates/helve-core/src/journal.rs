@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::BoxFuture;
 use crate::event::Millis;
-use crate::machine::commit::ContentHash;
+use crate::machine::commit::{ContentHash, LINK_MODE, is_link_mode};
 use crate::store::StoreError;
 
 /// Records the content of files before calls change them. Old entries expire.
@@ -75,6 +75,16 @@ impl FileImage {
     pub fn new(bytes: Bytes, mode: u32) -> Self {
         let hash = ContentHash::of(&bytes);
         Self { bytes, mode, hash }
+    }
+
+    /// The image of a symbolic link.
+    pub fn link(target: Bytes) -> Self {
+        Self::new(target, LINK_MODE)
+    }
+
+    /// Whether this is a symbolic link, and its content the target.
+    pub fn is_link(&self) -> bool {
+        is_link_mode(self.mode)
     }
 }
 

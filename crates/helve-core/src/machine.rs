@@ -41,6 +41,10 @@ pub trait Machine: Send + Sync {
         max_bytes: u64,
     ) -> BoxFuture<'a, Result<FileContent, MachineError>>;
 
+    /// Returns the target of a symbolic link; `None` if there is no link at this place.
+    fn read_link<'a>(&'a self, at: &'a Place)
+    -> BoxFuture<'a, Result<Option<Bytes>, MachineError>>;
+
     /// Applies all changes or none. This is the only operation that changes files. Once started it completes, even if the
     /// future is dropped.
     fn commit(

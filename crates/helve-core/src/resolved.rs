@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use helve_policy::{Act, Part, Pattern, Request};
 
 use crate::machine::{FileKind, FileTree, HiddenFiles, IgnoredMode, Machine, Place};
@@ -27,6 +28,8 @@ pub struct Resolved {
     outside_folders: Vec<PathBuf>,
     /// The link through which a path outside the root was given.
     link: Option<PathBuf>,
+    /// If the path is that of a symbolic link itself, its target.
+    pub(crate) link_target: Option<Bytes>,
     /// The path as displayed: relative to the root if inside it.
     display_path: String,
 }
@@ -71,6 +74,7 @@ impl Resolved {
             subjects,
             outside_folders,
             link: None,
+            link_target: None,
             display_path,
         }
     }
@@ -78,6 +82,11 @@ impl Resolved {
     /// Adds the link through which the path was given.
     pub(crate) fn through_link(self, link: Option<PathBuf>) -> Self {
         Self { link, ..self }
+    }
+
+    /// Makes this the path of a symbolic link itself, which is not followed.
+    pub(crate) fn as_link(self, target: Bytes) -> Self {
+        Self { link_target: Some(target), ..self }
     }
 
     /// The absolute path with every link followed.

@@ -13,7 +13,7 @@ mod target;
 use helve_core::{MachineError, Place};
 use rustix::io::Errno;
 
-use self::existing::inspect;
+use self::existing::{inspect, inspect_link};
 use self::folders::Folders;
 pub(crate) use self::locks::PathLocks;
 use self::stage::FileRights;
@@ -23,7 +23,7 @@ use self::target::{CommitTarget, InstallError, NewState, TargetProgress};
 use crate::errors::machine_error;
 pub use helve_core::commit::{
     CommitChange, CommitError, Committed, ContentHash, ExpectedContent, FileMode, HardLinks,
-    LeftChanged, MovedContent,
+    LeftChanged, MovedContent, is_link_mode,
 };
 
 /// How many times a step of a rollback or cleanup is attempted.
@@ -79,11 +79,17 @@ impl<'a> Transaction<'a> {
         match change {
             CommitChange::Write { at, expect, bytes, mode, links } => {
                 let mode = *mode;
-                let index =
-                    self.target(at, *expect, NewState::Content { bytes, mode, rights_of: None })?;
+                let new_state = match mode {
+                    FileMode::Set(mode) if is_link_mode(mode) => NewState::Link { target: bytes },
+                    FileMode::Set(_) | FileMode::Keep => {
+                        NewState::Content { bytes, mode, rights_of: None }
+                    }
+                };
+                let is_file = matches!(new_state, NewState::Content { .. });
+                let index = self.target(at, *expect, new_state)?;
                 let target = &mut self.targets[index];
                 let has_links = target.existing.as_ref().is_some_and(|file| file.stat.st_nlink > 1);
-                if has_links && *links == HardLinks::InPlace {
+                if is_file && has_links && *links == HardLinks::InPlace {
                     target.new_state = NewState::InPlace { bytes, mode };
                 }
             }
@@ -95,6 +101,9 @@ impl<'a> Transaction<'a> {
                 let source = self.targets.len() + 1;
                 let new_state = match content {
                     MovedContent::Same => NewState::FileOf(source),
+                    MovedContent::New(bytes) if matches!(expect, ExpectedContent::Link(_)) => {
+                        NewState::Link { target: bytes }
+                    }
                     MovedContent::New(bytes) => {
                         NewState::Content { bytes, mode: FileMode::Keep, rights_of: Some(source) }
                     }
@@ -117,14 +126,17 @@ impl<'a> Transaction<'a> {
     ) -> Result<usize, CommitError> {
         let fail = |errno| CommitError::Failed { at: at.clone(), why: machine_error(errno) };
         let (folder, name) = self.folders.find(at).map_err(fail)?;
-        let existing = match self.folders.get(folder) {
-            Some(folder) => inspect(self.sys, folder, &name, at)?,
-            None => None,
+        let existing = match (self.folders.get(folder), expect) {
+            (Some(folder), ExpectedContent::Link(_)) => inspect_link(self.sys, folder, &name, at)?,
+            (Some(folder), ExpectedContent::Absent | ExpectedContent::Hash(_)) => {
+                inspect(self.sys, folder, &name, at)?
+            }
+            (None, _) => None,
         };
         let found = existing.as_ref().map(|file| file.hash);
         let expected = match expect {
             ExpectedContent::Absent => None,
-            ExpectedContent::Hash(hash) => Some(hash),
+            ExpectedContent::Hash(hash) | ExpectedContent::Link(hash) => Some(hash),
         };
         if found != expected {
             return Err(CommitError::Conflict { at: at.clone(), found });
@@ -163,7 +175,7 @@ impl<'a> Transaction<'a> {
     fn stage(&mut self, index: usize) -> Result<(), Errno> {
         let id = self.targets[index].folder;
         let new_state = self.targets[index].new_state;
-        if let (NewState::Content { .. } | NewState::FileOf(_), None) =
+        if let (NewState::Content { .. } | NewState::FileOf(_) | NewState::Link { .. }, None) =
             (new_state, self.folders.get(id))
         {
             self.folders.create(id)?;
@@ -184,6 +196,7 @@ impl<'a> Transaction<'a> {
                     (Some(_), None) | (None, _) => return Err(Errno::NOENT),
                 }
             }
+            NewState::Link { target } => stage::make_link(self.sys, folder, target)?,
             NewState::InPlace { .. } | NewState::Absent => return Ok(()),
         };
         self.targets[index].progress.staged = Some(staged);

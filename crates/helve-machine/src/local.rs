@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use helve_core::machine::{
     DirListing, FileContent, FindFlow, FindRequest, LocatedPath, RestrictedFiles,
     RestrictedRequest, SearchFlow, SearchRequest, WindowLines, WindowRequest,
@@ -142,6 +144,14 @@ impl Machine for LocalMachine {
         run_blocking(READ_TIMEOUT, move |stop| {
             fault_check.and_then(|()| read::read_file(&at, max, stop))
         })
+    }
+
+    fn read_link<'a>(
+        &'a self,
+        at: &'a Place,
+    ) -> BoxFuture<'a, Result<Option<Bytes>, MachineError>> {
+        let at = at.clone();
+        run_blocking(READ_TIMEOUT, move |_| read::read_link(&at))
     }
 
     fn commit(

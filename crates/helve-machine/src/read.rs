@@ -13,6 +13,24 @@ use crate::open;
 /// Maximum number of bytes read between two cancellation checks.
 const BLOCK_BYTES: usize = 1024 * 1024;
 
+/// Returns the target of a symbolic link; `None` if there is no link at this place.
+pub(crate) fn read_link(at: &Place) -> Result<Option<Bytes>, MachineError> {
+    let (Some(parent), Some(name)) = (at.beneath.parent(), at.beneath.file_name()) else {
+        return Ok(None);
+    };
+    let folder = Place { anchor: at.anchor.clone(), beneath: parent.into() };
+    let folder = match open::folder(&folder) {
+        Ok(folder) => folder,
+        Err(MachineError::NotFound | MachineError::NotAFolder) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match rustix::fs::readlinkat(&folder, name, Vec::new()) {
+        Ok(target) => Ok(Some(Bytes::from(target.into_bytes()))),
+        Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(machine_error(errno)),
+    }
+}
+
 pub(crate) fn read_file(
     at: &Place,
     max: u64,

@@ -239,6 +239,9 @@ fn changed_files(before: &Nodes, after: &Nodes) -> String {
                 let end = if content.ends_with('\n') { "" } else { "(no newline)\n" };
                 text.push_str(&format!(">> {}\n{content}{end}", name.display()));
             }
+            (_, Some(MemoryNode::Link(target))) => {
+                text.push_str(&format!(">> {} -> {}\n", name.display(), target.display()));
+            }
             (_, _) => text.push_str(&format!(">> {} is gone\n", name.display())),
         }
     }

@@ -7,7 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use bytes::Bytes;
 use helve_core::BoxFuture;
 use helve_core::commit::{
-    CommitChange, CommitError, Committed, ContentHash, ExpectedContent, MovedContent,
+    CommitChange, CommitError, Committed, ContentHash, ExpectedContent, FileMode, LINK_MODE,
+    MovedContent, is_link_mode,
 };
 use helve_core::machine::{
     ContentFingerprint, DirListing, FileContent, FileKind, FindFlow, FindRequest, LineSpan,
@@ -167,6 +168,19 @@ impl Machine for MemoryMachine {
         })
     }
 
+    fn read_link<'a>(
+        &'a self,
+        at: &'a Place,
+    ) -> BoxFuture<'a, Result<Option<Bytes>, MachineError>> {
+        let target = match self.0.lock().get(&at.path()) {
+            Some(MemoryNode::Link(target)) => {
+                Some(Bytes::copy_from_slice(target.as_os_str().as_encoded_bytes()))
+            }
+            Some(_) | None => None,
+        };
+        Box::pin(async { Ok(target) })
+    }
+
     fn commit(
         &self,
         changes: Vec<CommitChange>,
@@ -201,6 +215,12 @@ fn commit(
         Some(MemoryNode::File(bytes)) => Some(ContentHash::of(bytes)),
         Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Unreadable) | None => None,
     };
+    let link = |nodes: &BTreeMap<PathBuf, MemoryNode>, at: &Place| match nodes.get(&at.path()) {
+        Some(MemoryNode::Link(target)) => {
+            Some(ContentHash::of(target.as_os_str().as_encoded_bytes()))
+        }
+        Some(_) | None => None,
+    };
     let mut expectations = Vec::new();
     for change in &changes {
         match change {
@@ -217,6 +237,7 @@ fn commit(
         let is_as_expected = match expect {
             ExpectedContent::Absent => found.is_none(),
             ExpectedContent::Hash(expected) => found == Some(*expected),
+            ExpectedContent::Link(expected) => link(nodes, at) == Some(*expected),
         };
         if nodes.get(&at.path()) == Some(&MemoryNode::Unreadable) {
             return Err(CommitError::ReadOnly { at: at.clone() });
@@ -229,6 +250,21 @@ fn commit(
     for change in changes {
         let old_hash = hash(nodes, change.at());
         let new_hash = match change {
+            CommitChange::Write { at, bytes, mode: FileMode::Set(mode), .. }
+                if is_link_mode(mode) =>
+            {
+                nodes.insert(at.path(), MemoryNode::Link(path_of(&bytes)));
+                committed.push(Committed { mode: Some(LINK_MODE), old_hash, links: 1 });
+                continue;
+            }
+            CommitChange::Move { from, to, content: MovedContent::New(target), .. }
+                if link(nodes, &from).is_some() =>
+            {
+                nodes.remove(&from.path());
+                nodes.insert(to.path(), MemoryNode::Link(path_of(&target)));
+                committed.push(Committed { mode: Some(LINK_MODE), old_hash, links: 1 });
+                continue;
+            }
             CommitChange::Write { at, bytes, .. } => {
                 nodes.insert(at.path(), MemoryNode::File(bytes.clone()));
                 Some(ContentHash::of(&bytes))
@@ -251,6 +287,10 @@ fn commit(
         committed.push(Committed { mode: new_hash.map(|_| MODE), old_hash, links: 1 });
     }
     Ok(committed)
+}
+
+fn path_of(bytes: &Bytes) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
 }
 
 /// Returns the requested lines of a file.

@@ -63,7 +63,20 @@ impl CommitChange {
 pub enum ExpectedContent {
     /// There must be no file.
     Absent,
+    /// A file with this content.
     Hash(ContentHash),
+    /// A symbolic link. The hash is that of its target.
+    Link(ContentHash),
+}
+
+/// The mode of a symbolic link. Its content is its target.
+pub const LINK_MODE: u32 = 0o120_000;
+/// The bits of a mode that tell the kind of file.
+const KIND_BITS: u32 = 0o170_000;
+
+/// Whether a mode is that of a symbolic link.
+pub fn is_link_mode(mode: u32) -> bool {
+    mode & KIND_BITS == LINK_MODE
 }
 
 /// The permission bits of a written file.
@@ -71,6 +84,7 @@ pub enum ExpectedContent {
 pub enum FileMode {
     /// The file's present mode; the system's default for a new file.
     Keep,
+    /// With [`LINK_MODE`], makes a symbolic link instead of a file.
     Set(u32),
 }
 

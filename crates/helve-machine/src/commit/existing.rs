@@ -5,7 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use helve_core::machine::FileKind;
 use helve_core::{MachineError, Place};
-use rustix::fs::{OFlags, Stat};
+use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::sys::Syscalls;
@@ -21,6 +21,7 @@ const OWNER_WRITE_BIT: u32 = 0o200;
 pub(super) struct ExistingFile {
     pub(super) file: OwnedFd,
     pub(super) stat: Stat,
+    /// Hash of the content, or of the target of a link.
     pub(super) hash: ContentHash,
 }
 
@@ -62,6 +63,28 @@ impl ExistingFile {
         each_block(sys, &self.file, |block| bytes.extend_from_slice(block))?;
         Ok((ContentHash::of(&bytes) == self.hash).then_some(bytes))
     }
+}
+
+/// Opens a symbolic link itself and hashes its target; `None` if there is no link.
+pub(super) fn inspect_link(
+    sys: &Syscalls,
+    folder: BorrowedFd<'_>,
+    name: &CStr,
+    at: &Place,
+) -> Result<Option<ExistingFile>, CommitError> {
+    let error = |errno: Errno| failure(at, machine_error(errno));
+    let target = match sys.read_link(folder, name) {
+        Ok(target) => target,
+        Err(Errno::NOENT | Errno::INVAL) => return Ok(None),
+        Err(errno) => return Err(error(errno)),
+    };
+    let file = sys.open(folder, name, OFlags::PATH).map_err(error)?;
+    let stat = sys.stat(&file).map_err(error)?;
+    if type_of(&stat) != FileType::Symlink {
+        return Ok(None);
+    }
+    let hash = ContentHash::of(target.as_bytes());
+    Ok(Some(ExistingFile { file, stat, hash }))
 }
 
 /// Opens and hashes a regular file that may be replaced; `None` if the file does not exist.

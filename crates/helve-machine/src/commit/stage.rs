@@ -3,7 +3,8 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Gid, Mode, Stat, Uid};
+use helve_core::commit::LINK_MODE;
+use rustix::fs::{Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::FileMode;
@@ -70,6 +71,29 @@ pub(super) fn write(
     let (name, file) = create(sys, folder, first_mode)?;
     let prepared = write_content(sys, &file, bytes, &rights, mode);
     finish(sys, folder, name, file, prepared)
+}
+
+/// Creates a symbolic link under a temporary name.
+pub(super) fn make_link(
+    sys: &Syscalls,
+    folder: BorrowedFd<'_>,
+    target: &[u8],
+) -> Result<StagedFile, Errno> {
+    let target = CString::new(target).map_err(|_| Errno::INVAL)?;
+    let name = temporary_name();
+    sys.make_link(&target, folder, &name)?;
+    let file = sys.open(folder, &name, OFlags::PATH);
+    let stat = file.and_then(|file| Ok((sys.stat(&file)?, file)));
+    match stat {
+        Ok((stat, file)) => {
+            let (identity, stamp) = (FileIdentity::of(&stat), FileStamp::of(&stat));
+            Ok(StagedFile { name, file, identity, stamp, mode: LINK_MODE })
+        }
+        Err(errno) => {
+            retry(|| sys.unlink(folder, &name))?;
+            Err(errno)
+        }
+    }
 }
 
 /// Creates a second, temporary name for a file: a hard link where possible, else a copy.

@@ -1,6 +1,6 @@
 //! All system calls of a commit in one place, so that tests can make any of them fail.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -103,6 +103,14 @@ impl Syscalls {
 
     pub(super) fn link(&self, from: (DirFd<'_>, &CStr), to: (DirFd<'_>, &CStr)) -> Result<()> {
         self.call("link", || fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty()))
+    }
+
+    pub(super) fn read_link(&self, folder: DirFd<'_>, name: &CStr) -> Result<CString> {
+        self.call("read_link", || fs::readlinkat(folder, name, Vec::new()))
+    }
+
+    pub(super) fn make_link(&self, target: &CStr, folder: DirFd<'_>, name: &CStr) -> Result<()> {
+        self.call("make_link", || fs::symlinkat(target, folder, name))
     }
 
     pub(super) fn rename(&self, folder: DirFd<'_>, from: &CStr, to: &CStr) -> Result<()> {

@@ -43,6 +43,10 @@ pub(super) enum NewState<'a> {
     },
     /// The file of another target.
     FileOf(usize),
+    /// A symbolic link.
+    Link {
+        target: &'a Bytes,
+    },
     Absent,
 }
 
@@ -94,10 +98,12 @@ impl CommitTarget<'_> {
             (NewState::InPlace { bytes, mode }, _) => self.overwrite(sys, folder, bytes, mode),
             (NewState::Absent, false) => Ok(()),
             (NewState::Absent, true) => self.install_removal(sys, folder),
-            (NewState::Content { .. } | NewState::FileOf(_), false) => {
+            (NewState::Content { .. } | NewState::FileOf(_) | NewState::Link { .. }, false) => {
                 self.install_new(sys, folder)
             }
-            (NewState::Content { .. } | NewState::FileOf(_), true) => self.replace(sys, folder),
+            (NewState::Content { .. } | NewState::FileOf(_) | NewState::Link { .. }, true) => {
+                self.replace(sys, folder)
+            }
         }
     }
 
@@ -105,7 +111,7 @@ impl CommitTarget<'_> {
     pub(super) fn mode(&self) -> Option<u32> {
         let old = self.existing.as_ref().map(|existing| existing.stat.st_mode & PERMISSIONS);
         match self.new_state {
-            NewState::Content { .. } | NewState::FileOf(_) => {
+            NewState::Content { .. } | NewState::FileOf(_) | NewState::Link { .. } => {
                 self.progress.staged.as_ref().map(|staged| staged.mode)
             }
             NewState::InPlace { mode: FileMode::Set(mode), .. } => Some(mode & PERMISSIONS),
@@ -243,6 +249,7 @@ impl CommitTarget<'_> {
                 NewState::Content { .. }
                 | NewState::InPlace { .. }
                 | NewState::FileOf(_)
+                | NewState::Link { .. }
                 | NewState::Absent,
                 _,
             ) => return Ok(()),

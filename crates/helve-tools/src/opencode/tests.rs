@@ -1,5 +1,6 @@
 //! Checks that the documentation of wrong calls shows the real answers.
 
+mod links;
 mod secrecy;
 mod settings;
 

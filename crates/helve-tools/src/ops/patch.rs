@@ -149,14 +149,21 @@ async fn permit_files<'c>(
 ) -> Result<LoadPermit<'c>, PatchError> {
     let mut named = Vec::new();
     for file in files {
-        let (path, move_to, may_be_new) = match file {
-            FilePatch::Add { path, .. } => (path, None, true),
-            FilePatch::Delete { path, .. } => (path, None, false),
-            FilePatch::Update { path, move_to, .. } => (path, move_to.as_ref(), false),
-        };
-        named.push((ctx.files.resolve(path).await?, may_be_new));
-        if let Some(to) = move_to {
-            named.push((ctx.files.resolve(to).await?, true));
+        match file {
+            FilePatch::Add { path, .. } => named.push((ctx.files.resolve(path).await?, true)),
+            FilePatch::Delete { path, .. } => {
+                named.push((resolve_unfollowed(ctx, path).await?, false));
+            }
+            FilePatch::Update { path, move_to: None, .. } => {
+                named.push((ctx.files.resolve(path).await?, false));
+            }
+            FilePatch::Update { path, move_to: Some(to), .. } => {
+                named.push((resolve_unfollowed(ctx, path).await?, false));
+                if changes_content(file) {
+                    named.push((ctx.files.resolve(path).await?, false));
+                }
+                named.push((ctx.files.resolve(to).await?, true));
+            }
         }
     }
     // A file that another section creates or moves there need not exist.
@@ -168,6 +175,22 @@ async fn permit_files<'c>(
         .collect();
     let preview = || format!("{NOT_OPENED_YET}{}", request.text);
     Ok(ctx.permit_change(request.key, &files, preview).await?)
+}
+
+/// Resolves a path that is deleted or moved. A symbolic link is not followed.
+async fn resolve_unfollowed(ctx: &ToolContext, path: &str) -> Result<Resolved, PatchError> {
+    match ctx.files.resolve_link(path).await? {
+        Some(link) => Ok(link),
+        None => Ok(ctx.files.resolve(path).await?),
+    }
+}
+
+/// Whether a section changes more than the path of a file.
+fn changes_content(file: &FilePatch) -> bool {
+    match file {
+        FilePatch::Update { hunks, executable, .. } => !hunks.is_empty() || executable.is_some(),
+        FilePatch::Add { .. } | FilePatch::Delete { .. } => true,
+    }
 }
 
 /// Returns the ask for all changes of a patch, with their diffs.
@@ -214,23 +237,54 @@ impl PatchSet<'_> {
                 Ok(())
             }
             FilePatch::Delete { path, content } => self.delete(ctx, &path, content).await,
-            FilePatch::Update { path, move_to, executable, hunks } => {
-                let to = match move_to {
-                    Some(to) => Some(self.destination(ctx, &to).await?),
-                    None => None,
-                };
-                let matching = self.matching;
-                let file = self.file(ctx, &path).await?;
-                let tolerances = file.patch(ctx, hunks, matching).await?;
-                file.set_executable(executable);
-                file.move_to(to)?;
-                let display_path = file.path.display().to_string();
-                if !tolerances.is_empty() {
-                    self.inexact.push((display_path, tolerances));
-                }
-                Ok(())
-            }
+            FilePatch::Update { .. } => self.update(ctx, file).await,
         }
+    }
+
+    async fn update(&mut self, ctx: &ToolContext, file: FilePatch) -> Result<(), PatchError> {
+        let changes_content = changes_content(&file);
+        let FilePatch::Update { path, move_to, executable, hunks } = file else { return Ok(()) };
+        let to = match move_to {
+            Some(to) => Some(self.destination(ctx, &to).await?),
+            None => None,
+        };
+        let link = match &to {
+            Some(_) => ctx.files.resolve_link(&path).await?,
+            None => None,
+        };
+        let Some(link) = link else {
+            return self.change(ctx, (&path, to), executable, hunks).await;
+        };
+        // The link is moved. What it leads to stays where it is.
+        if let Some((to, _)) = &to
+            && ctx.files.resolve(&path).await?.real() == to.real()
+        {
+            return Err(PatchError::ChangedDestination { display_path: to.display().into() });
+        }
+        if changes_content {
+            self.change(ctx, (&path, None), executable, hunks).await?;
+        }
+        self.load(ctx, link).await?.move_to(to)
+    }
+
+    /// Applies hunks to a file and moves it.
+    async fn change(
+        &mut self,
+        ctx: &ToolContext,
+        (path, to): (&str, Option<(Resolved, Option<FileImage>)>),
+        executable: Option<bool>,
+        hunks: Vec<PatchHunk>,
+    ) -> Result<(), PatchError> {
+        let matching = self.matching;
+        let file = self.file(ctx, path).await?;
+        let tolerances = file.patch(ctx, hunks, matching).await?;
+        file.set_executable(executable);
+        file.move_to(to)?;
+        let display_path = file.path.display().to_string();
+        if !tolerances.is_empty() {
+            self.inexact.push((display_path, tolerances));
+        }
+        Ok(())
     }
 
     async fn delete(
@@ -239,7 +293,8 @@ impl PatchSet<'_> {
         path: &str,
         quoted: Option<String>,
     ) -> Result<(), PatchError> {
-        let file = self.file(ctx, path).await?;
+        let path = resolve_unfollowed(ctx, path).await?;
+        let file = self.load(ctx, path).await?;
         let Some(content) = &file.content else { return Err(not_found(ctx, &file.path).await) };
         if let Some(quoted) = quoted
             && !same_lines(content, &quoted)
@@ -260,6 +315,14 @@ impl PatchSet<'_> {
         named: &str,
     ) -> Result<&mut PendingFile, PatchError> {
         let path = ctx.files.resolve(named).await?;
+        self.load(ctx, path).await
+    }
+
+    async fn load(
+        &mut self,
+        ctx: &ToolContext,
+        path: Resolved,
+    ) -> Result<&mut PendingFile, PatchError> {
         let real = path.real();
         let known = self.files.iter().position(|file| match &file.to {
             Some((to, _)) => to.real() == real,
@@ -368,6 +431,9 @@ impl PendingFile {
 
     fn draft(&self) -> Draft {
         let target = self.to.as_ref().map_or(&self.path, |(to, _)| to);
+        if self.base.as_ref().is_some_and(FileImage::is_link) {
+            return Draft { display_path: target.display().into(), old: None, new: None };
+        }
         let old = self.base.as_ref().map(|base| base.bytes.clone());
         Draft { display_path: target.display().into(), old, new: self.content.clone() }
     }

@@ -115,7 +115,14 @@ pub(crate) async fn undo(
     };
     let mut paths = Vec::new();
     for file in &change.files {
-        paths.push(ctx.files.resolve_path(&file.path).await);
+        let link = match is_about_link(file) {
+            true => ctx.files.resolve_link_path(&file.path).await,
+            false => None,
+        };
+        paths.push(match link {
+            Some(link) => link,
+            None => ctx.files.resolve_path(&file.path).await,
+        });
     }
     let permit = match request.mode {
         UndoMode::DryRun => ctx.permit_comparison(&paths).await?,
@@ -168,6 +175,15 @@ fn preview_without_content(change: &RecordedChange) -> String {
         "The files are opened only if you agree. The call undoes what {} changed.\n",
         change.call
     )
+}
+
+/// Whether the call removed, moved or created a symbolic link.
+fn is_about_link(file: &ChangedFile) -> bool {
+    let after = match &file.after {
+        AfterImage::Known(image) => image.as_ref(),
+        AfterImage::Intended(_) | AfterImage::Lost => None,
+    };
+    file.before.as_ref().is_some_and(FileImage::is_link) || after.is_some_and(FileImage::is_link)
 }
 
 /// Reverts one file.

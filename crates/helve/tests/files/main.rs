@@ -7,6 +7,7 @@
 
 mod faults;
 mod hostile;
+mod links;
 mod names;
 mod processes;
 mod sessions;
