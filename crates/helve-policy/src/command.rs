@@ -286,6 +286,9 @@ impl Command {
         for forms in groups {
             match form_coverage(pattern, wild_text, forms) {
                 Coverage::Full => {}
+                Coverage::None if self.matches_without_assignments(pattern) => {
+                    return Coverage::Except(Reason::Assignment(self.assignments[0].clone()));
+                }
                 Coverage::None if !self.resolved.is_empty() && pattern.matches(&self.text) => {
                     let path = forms.first().map_or_else(String::new, |form| form.text.clone());
                     return Coverage::Except(Reason::Path(path));
@@ -297,6 +300,12 @@ impl Command {
             None => Coverage::Full,
             Some(reason) => Coverage::Except(reason),
         }
+    }
+
+    /// Whether the command has assignments and a pattern matches it without them.
+    fn matches_without_assignments(&self, pattern: &Pattern) -> bool {
+        let words: Vec<&str> = self.words.iter().map(|(word, _)| word.as_str()).collect();
+        !self.assignments.is_empty() && pattern.matches(&words.join(" "))
     }
 
     /// Returns the first risky word or assignment that a matching pattern does not cover.

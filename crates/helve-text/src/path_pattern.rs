@@ -1,8 +1,9 @@
 //! Patterns of permission rules about paths.
 //!
 //! A pattern is a [`wildcard`] pattern with a few additions. Paths below the root of the workspace are relative to it,
-//! other paths are absolute, and patterns are converted to the same form: `./src`, `src/` and the absolute path of
-//! `src` all name the folder `src`. `**/` stands for any number of folders, including none, and so does a final `/**`.
+//! other paths are absolute, and patterns are converted to the same form: in a workspace `/w`, the patterns `./src/`,
+//! `src/` and `/w/src/` all name the folder `src` with everything in it. `**/` stands for any number of folders, including
+//! none, and so does a final `/**`.
 
 use std::borrow::Cow;
 

@@ -10,10 +10,13 @@ use crate::ask::{Act, Ask};
 use crate::builtin::{self, WrittenRules};
 use crate::rule::Scope;
 
+/// The name, the rules and the overrides of a wall.
+type WallTexts = (String, Vec<Rule>, Vec<Vec<Rule>>);
+
 /// Parses walls from lines like `edit src/* deny`. A leading `!` marks a built-in rule. The first lines are the user's
 /// wall, `-- overrides` starts the overrides of the current wall, and `-- NAME` starts the next wall.
 fn walls(text: &str) -> Vec<Wall> {
-    let mut walls = vec![(String::from("user"), Vec::new(), Vec::<Vec<Rule>>::new())];
+    let mut walls: Vec<WallTexts> = vec![("user".into(), Vec::new(), Vec::new())];
     let mut in_overrides = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Some(name) = line.strip_prefix("-- ") {
@@ -36,8 +39,7 @@ fn walls(text: &str) -> Vec<Wall> {
         let wall = walls.last_mut().unwrap();
         if in_overrides { wall.2.last_mut().unwrap().push(rule) } else { wall.1.push(rule) }
     }
-    type WallText = (String, Vec<Rule>, Vec<Vec<Rule>>);
-    let build = |(index, (name, rules, overrides)): (usize, WallText)| Wall {
+    let build = |(index, (name, rules, overrides)): (usize, WallTexts)| Wall {
         name: name.into(),
         rules: rules.into(),
         overrides: overrides.into_iter().map(Into::into).collect(),

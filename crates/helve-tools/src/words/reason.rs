@@ -108,3 +108,75 @@ fn in_doubt(kind: DoubtKind) -> &'static str {
         DoubtKind::Network => "it opens a network connection",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use helve_core::builtin::{WrittenRules, policy};
+    use helve_policy::shell::{GatheredFacts, parts};
+    use helve_text::shell::{ShellContext, analyze};
+
+    use super::*;
+
+    /// Checks the clauses for all programs of a script that are not allowed.
+    #[track_caller]
+    fn check(rules: &[(&str, Action)], script: &str, expected: &[&str]) {
+        let rule = |(pattern, action): &(&str, Action)| {
+            let (path, line, column) = (std::path::Path::new("/h/helve.json").into(), 3, 1);
+            Rule::new("bash", pattern, *action, Source::File { path, line, column })
+        };
+        let user = rules.iter().map(rule).collect();
+        let policy = policy(WrittenRules { user, ..WrittenRules::default() }, &[]);
+        let context = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
+        let script_parts = parts(script, &analyze(script, &context), &GatheredFacts::default());
+        let mut clauses = Vec::new();
+        for part in script_parts.iter().filter(|part| part.permission == "bash") {
+            let verdict = policy.judge(&[], part);
+
+            if verdict.action != Action::Allow {
+                clauses.push(reason(part, &verdict));
+            }
+        }
+        assert_eq!(clauses, expected, "{script}");
+    }
+
+    #[test]
+    fn every_ask_says_why() {
+        use Action::{Allow, Ask, Deny};
+        check(&[], "make", &["no rule allows it"]);
+        check(&[("*", Ask)], "make", &["rule bash \"*\": ask, /h/helve.json:3"]);
+        let list = [
+            ("*", Ask),
+            ("git *", Allow),
+            ("find *", Allow),
+            ("sort *", Allow),
+            ("python3 *", Allow),
+        ];
+        check(&list, "git reset --hard", &["`--hard` can destroy work"]);
+        check(&list, "git log --output=x", &["`--output` writes files"]);
+        check(&list, "git -c core.pager=x log", &["`-c` runs a program"]);
+        check(&list, "git log --no-such-flag", &["it is not known what `--no-such-flag` does"]);
+        check(&list, "FOO=1 git log", &["`FOO=1` is set for a program"]);
+        check(&list, "python3 -c 'print(1)'", &["`-c` runs code that is not analysed"]);
+        check(
+            &[("*", Ask), ("rm -rf dist/*", Allow)],
+            "rm -rf dist/a src",
+            &["the rule for this command does not cover `src`"],
+        );
+        check(&[("*", Allow), ("rm *", Deny)], "$cmd", &["the command is built at run time"]);
+        check(
+            &[("*", Allow), ("rm *", Deny)],
+            "unknown rm a",
+            &["it may start `rm`, which a rule denies"],
+        );
+        check(
+            &[("*", Allow), ("rm *", Deny)],
+            "rm a",
+            &["rule bash \"rm *\": deny, /h/helve.json:3"],
+        );
+        check(
+            &[("*", Allow), ("git push*", Ask)],
+            "f() { ls; }; f",
+            &["a function may replace a program"],
+        );
+    }
+}
