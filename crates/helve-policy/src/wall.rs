@@ -325,9 +325,10 @@ impl<'p> Case<'p> {
     fn judge_unclear(&self, part: &Part) -> Verdict {
         let verdict = self.judge_subjects(part);
         let is_default = verdict.rule.as_ref().is_none_or(Rule::is_builtin_default);
-        let is_written = verdict.action == Action::Ask && !is_default;
-        if verdict.action == Action::Deny || is_written {
-            return verdict;
+        match verdict.action {
+            Action::Deny => return verdict,
+            Action::Ask if !is_default => return Verdict { reason: Reason::Unclear, ..verdict },
+            Action::Ask | Action::Allow => {}
         }
         match self.blanket_allow() {
             Some(rule) if !self.names_sensitive_file(part) => allowed_by(rule, verdict),

@@ -127,3 +127,61 @@ fn config_is_never_written() {
     assert_eq!(std::fs::read_to_string(path.join("helve.json")).unwrap(), text);
     assert_eq!(std::fs::read_dir(path).unwrap().count(), 1);
 }
+
+#[test]
+fn an_agents_allow_counts_where_only_a_built_in_rule_asks() {
+    let agent = r#""agent": {"build": {"permission": {"bash": {"*": "ask", "make *": "allow"}, "edit": "allow"}}}"#;
+    for (rules, place, make, edit) in [
+        (format!("{{{agent}}}"), "home/.config/helve/helve.json", "allow", "allow"),
+        (
+            format!("{{{agent}, \"permission\": {{\"*\": \"ask\"}}}}"),
+            "home/.config/helve/helve.json",
+            "ask",
+            "ask",
+        ),
+        (
+            format!("{{{agent}, \"permission\": {{\"edit\": \"deny\"}}}}"),
+            "home/.config/helve/helve.json",
+            "allow",
+            "deny",
+        ),
+        (format!("{{{agent}}}"), "app/opencode.json", "ask", "ask"),
+    ] {
+        let stage = Stage::new();
+        stage.write(place, &rules);
+        let decision = |call: &[&str]| {
+            let output = stage.run(&[&["why"], call].concat());
+            output.out.lines().next().unwrap_or_default().to_string()
+        };
+        let write = ["write", "filePath=new.txt", "content=x"];
+        assert_eq!(decision(&["bash", "command=make x"]), make, "{rules}");
+        assert_eq!(decision(&["bash", "command=cmake x"]), "ask", "{rules}");
+        assert_eq!(decision(&write), edit, "{rules}");
+        assert_eq!(
+            decision(&["write", "filePath=.envrc", "content=x"]),
+            edit.replace("allow", "ask"),
+            "{rules}"
+        );
+        if place == "app/opencode.json" {
+            assert_eq!(stage.run(&["trust"]).code, 0);
+            assert_eq!(decision(&["bash", "command=make x"]), "allow", "{rules}");
+            assert_eq!(decision(&write), "allow", "{rules}");
+        }
+    }
+}
+
+#[test]
+fn what_waits_for_trust_is_no_error() {
+    let stage = Stage::new();
+    let text = r#"{"permission": {"bash": {"{env:HOME}/x *": "allow", "rm *": "deny"}}, "agent": {"a": {"model": "{env:M}"}}}"#;
+    stage.write("app/opencode.json", text);
+    let output = stage.run(&["config"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert_eq!(
+        output.err.matches("note: this waits until the project is trusted").count(),
+        2,
+        "{}",
+        output.err
+    );
+    assert_eq!(stage.run(&["call", "read", "filePath=README.md"]).err, "");
+}

@@ -92,3 +92,43 @@ fn why_does_not_make_the_call() {
     stage.run(&["why", "todowrite", r#"{"todos":[{"content":"a","status":"pending"}]}"#]);
     assert_eq!(stage.run(&["call", "todoread"]).out, "[]\n");
 }
+
+#[test]
+fn an_ask_says_why_in_one_clause() {
+    let stage = Stage::new();
+    let rules = r#"{"permission": {"bash": {"*": "ask", "git *": "allow", "make *": "allow"}}}"#;
+    stage.write("home/.config/helve/helve.json", rules);
+    for (command, expected) in [
+        ("git reset --hard", "`--hard` can destroy work; user: bash \"*\": ask"),
+        ("FOO=1 make", "`FOO=1` is set for a program; user: bash \"*\": ask"),
+        ("git -c core.pager=./x log", "`-c` runs a program; user: bash \"*\": ask"),
+        ("$x", "the command is built at run time"),
+        ("touch a", "user: bash \"*\": ask"),
+    ] {
+        let output = stage.run(&["why", "bash", &format!("command={command}")]);
+        assert!(output.out.contains(expected), "{}", output.out);
+        let output = stage.run(&["why", "--json", "bash", &format!("command={command}")]);
+        let value: serde_json::Value = serde_json::from_str(output.out.trim()).unwrap();
+        let reason = value["parts"][0]["reason"].as_str().unwrap();
+        assert!(
+            expected.starts_with(reason) || reason.starts_with("rule bash \"*\": ask, "),
+            "{reason}"
+        );
+    }
+    // Nobody can be asked here, so the refusal says it too.
+    let output = stage.run(&["call", "bash", "command=git reset --hard"]);
+    assert!(
+        output.err.contains("bash git reset --hard (`--hard` can destroy work)"),
+        "{}",
+        output.err
+    );
+}
+
+#[test]
+fn commands_like_cd_and_echo_are_not_listed() {
+    let stage = Stage::new();
+    let output =
+        stage.run(&["why", "bash", "command=cd src; for f in a b; do echo $f; touch $f; done"]);
+    assert!(!output.out.contains("echo") && !output.out.contains("cd src"), "{}", output.out);
+    assert!(output.out.contains("bash touch a"), "{}", output.out);
+}
