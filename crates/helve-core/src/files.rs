@@ -49,7 +49,7 @@ impl Files {
         let real = folder.real.join(path.file_name()?);
         let link = make_resolved(&self.session, path, real, Some(FileKind::DeadLink));
         let target = machine.read_link(&link.place).await.ok()??;
-        Some(link.as_link(target))
+        Some(link.into_link(target))
     }
 
     /// Looks up a path from Helve's own records, which need not be UTF-8.

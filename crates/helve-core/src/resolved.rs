@@ -85,7 +85,7 @@ impl Resolved {
     }
 
     /// Makes this the path of a symbolic link itself, which is not followed.
-    pub(crate) fn as_link(self, target: Bytes) -> Self {
+    pub(crate) fn into_link(self, target: Bytes) -> Self {
         Self { link_target: Some(target), ..self }
     }
 

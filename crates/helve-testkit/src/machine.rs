@@ -206,21 +206,27 @@ impl Machine for MemoryMachine {
     }
 }
 
+/// The hash of a file; `None` for anything else.
+fn hash(nodes: &BTreeMap<PathBuf, MemoryNode>, at: &Place) -> Option<ContentHash> {
+    match nodes.get(&at.path())? {
+        MemoryNode::File(bytes) => Some(ContentHash::of(bytes)),
+        MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Unreadable => None,
+    }
+}
+
+/// The hash of a symbolic link's target; `None` for anything else.
+fn link_hash(nodes: &BTreeMap<PathBuf, MemoryNode>, at: &Place) -> Option<ContentHash> {
+    match nodes.get(&at.path())? {
+        MemoryNode::Link(target) => Some(ContentHash::of(target.as_os_str().as_encoded_bytes())),
+        MemoryNode::File(_) | MemoryNode::Special(_) | MemoryNode::Unreadable => None,
+    }
+}
+
 /// Checks every expectation, then applies every change.
 fn commit(
     nodes: &mut BTreeMap<PathBuf, MemoryNode>,
     changes: Vec<CommitChange>,
 ) -> Result<Vec<Committed>, CommitError> {
-    let hash = |nodes: &BTreeMap<PathBuf, MemoryNode>, at: &Place| match nodes.get(&at.path()) {
-        Some(MemoryNode::File(bytes)) => Some(ContentHash::of(bytes)),
-        Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Unreadable) | None => None,
-    };
-    let link = |nodes: &BTreeMap<PathBuf, MemoryNode>, at: &Place| match nodes.get(&at.path()) {
-        Some(MemoryNode::Link(target)) => {
-            Some(ContentHash::of(target.as_os_str().as_encoded_bytes()))
-        }
-        Some(_) | None => None,
-    };
     let mut expectations = Vec::new();
     for change in &changes {
         match change {
@@ -237,7 +243,7 @@ fn commit(
         let is_as_expected = match expect {
             ExpectedContent::Absent => found.is_none(),
             ExpectedContent::Hash(expected) => found == Some(*expected),
-            ExpectedContent::Link(expected) => link(nodes, at) == Some(*expected),
+            ExpectedContent::Link(expected) => link_hash(nodes, at) == Some(*expected),
         };
         if nodes.get(&at.path()) == Some(&MemoryNode::Unreadable) {
             return Err(CommitError::ReadOnly { at: at.clone() });
@@ -258,7 +264,7 @@ fn commit(
                 continue;
             }
             CommitChange::Move { from, to, content: MovedContent::New(target), .. }
-                if link(nodes, &from).is_some() =>
+                if link_hash(nodes, &from).is_some() =>
             {
                 nodes.remove(&from.path());
                 nodes.insert(to.path(), MemoryNode::Link(path_of(&target)));
