@@ -14,8 +14,6 @@ pub enum Delta {
         name: String,
     },
     Arguments(String),
-    /// The model is alive, but sent nothing to show.
-    Alive,
 }
 
 /// A reply that ended properly.

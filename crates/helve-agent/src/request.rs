@@ -72,8 +72,6 @@ pub struct Quirks {
     pub takes_images: bool,
     /// Whether the model can read PDF documents.
     pub takes_documents: bool,
-    /// Whether the prompt is cached where it is marked, as Claude does behind a proxy.
-    pub takes_cache_marks: bool,
 }
 
 impl Quirks {

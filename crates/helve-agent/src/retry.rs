@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::failure::{Failure, FailureKind};
+use crate::failure::Failure;
 
 /// How often a request is sent again.
 pub const MAX_RETRIES: u32 = 5;
@@ -27,15 +27,10 @@ pub fn wait_before(retry: u32, failure: &Failure, jitter: f64) -> Option<Duratio
     Some(doubled.mul_f64(0.8 + 0.4 * jitter.clamp(0.0, 1.0)))
 }
 
-/// Whether a failure says how long to wait, but longer than is reasonable.
-pub fn waits_too_long(failure: &Failure) -> bool {
-    failure.kind == FailureKind::Quota
-        || failure.retry_after.is_some_and(|asked| asked > MAX_SERVER_WAIT)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::FailureKind;
 
     #[track_caller]
     fn check(kind: FailureKind, retry_after: Option<u64>, expected: [Option<f64>; 6]) {

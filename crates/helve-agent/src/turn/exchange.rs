@@ -101,7 +101,7 @@ impl Turn<'_> {
                 (self.emit)(AgentEvent::Text(more));
             }
             Delta::Reasoning(more) => (self.emit)(AgentEvent::Reasoning(more)),
-            Delta::Call { .. } | Delta::Arguments(_) | Delta::Alive => {}
+            Delta::Call { .. } | Delta::Arguments(_) => {}
         };
         let max_output = self.model.settings.max_output;
         let sending = self.client.send(&self.model.endpoint, body, max_output, show);

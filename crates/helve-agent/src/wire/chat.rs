@@ -101,22 +101,9 @@ enum ChatContent<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ChatPart<'a> {
-    Text {
-        text: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheMark>,
-    },
-    ImageUrl {
-        image_url: ImageUrl,
-    },
-    File {
-        file: FileData<'a>,
-    },
-}
-
-#[derive(Debug, Serialize)]
-struct CacheMark {
-    r#type: &'static str,
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl },
+    File { file: FileData<'a> },
 }
 
 #[derive(Debug, Serialize)]
@@ -237,7 +224,7 @@ fn content<'a>(parts: &'a [InputPart<'a>]) -> ChatContent<'a> {
 
 fn part<'a>(part: &'a InputPart<'a>) -> ChatPart<'a> {
     match part {
-        InputPart::Text(text) => ChatPart::Text { text, cache_control: None },
+        InputPart::Text(text) => ChatPart::Text { text },
         InputPart::Media { mime, data, name } => media(mime, data, *name),
     }
 }
@@ -301,8 +288,7 @@ fn add_results<'a>(messages: &mut Vec<ChatMessage<'a>>, results: &'a [ResultPart
         messages.push(ChatMessage::Result { role: "tool", tool_call_id: call, content: text });
     }
     if !attached.is_empty() {
-        let label =
-            ChatPart::Text { text: "Attachments of the results above:", cache_control: None };
+        let label = ChatPart::Text { text: "Attachments of the results above:" };
         let parts = std::iter::once(label).chain(attached).collect();
         messages.push(ChatMessage::Plain { role: "user", content: ChatContent::Parts(parts) });
     }
