@@ -14,6 +14,7 @@ use crate::shell::{CommandTimeouts, Leftovers, Shell};
 mod judge;
 mod repository;
 mod run;
+mod search_path;
 mod trees;
 
 pub use judge::{BadScript, PreparedCommand, control_request, input_request};

@@ -1,6 +1,7 @@
 //! How a workspace runs commands: the shell, its environment, the sandbox, timeouts.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,6 +24,14 @@ pub struct Shell {
     pub network: Network,
     pub timeouts: CommandTimeouts,
     pub leftovers: Leftovers,
+}
+
+/// A folder in which the shell looks for programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SearchFolder {
+    pub(crate) path: PathBuf,
+    /// Whether it is in the workspace, by its name or through a link.
+    pub(crate) is_inside: bool,
 }
 
 /// How long a command may take.

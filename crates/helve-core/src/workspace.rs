@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::sync::OnceCell;
+
 use crate::after::AfterWrite;
 use crate::hook::Hook;
 use crate::host::Host;
 use crate::journal::{Journal, RecordedChange};
 use crate::process::SandboxSupport;
-use crate::shell::Shell;
+use crate::shell::{SearchFolder, Shell};
 use crate::store::StoreError;
 
 /// What the sessions of a folder share.
@@ -18,6 +20,8 @@ pub struct Workspace {
     journal: Arc<dyn Journal>,
     extensions: Extensions,
     shell: Option<Shell>,
+    /// The folders in which the shell looks for programs, once they were looked up.
+    search_path: OnceCell<Arc<[SearchFolder]>>,
 }
 
 /// Hooks and formatters of a workspace. They see only the calls of their own workspace.
@@ -36,7 +40,8 @@ impl Workspace {
         extensions: Extensions,
         shell: Option<Shell>,
     ) -> Arc<Self> {
-        Arc::new(Self { root, host, journal, extensions, shell })
+        let search_path = OnceCell::new();
+        Arc::new(Self { root, host, journal, extensions, shell, search_path })
     }
 
     pub fn root(&self) -> &Path {
@@ -57,6 +62,10 @@ impl Workspace {
 
     pub(crate) fn shell(&self) -> Option<&Shell> {
         self.shell.as_ref()
+    }
+
+    pub(crate) fn search_path(&self) -> &OnceCell<Arc<[SearchFolder]>> {
+        &self.search_path
     }
 
     pub(crate) fn hooks(&self) -> &[Arc<dyn Hook>] {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use helve_policy::Part;
-use helve_policy::shell::{DirEntry, FileFacts, PathFacts, TreeFiles, TreeQuery};
+use helve_policy::shell::{DirEntry, FileFacts, PathFacts, ProgramPlace, TreeFiles, TreeQuery};
 use helve_text::shell::{ShellContext, ShellLanguage};
 
 #[path = "../../helve-policy/src/shell/tests/tree.rs"]
@@ -99,5 +99,9 @@ impl FileFacts for SampleFiles {
 
     fn tree(&self, query: &TreeQuery) -> Option<TreeFiles> {
         self.0.tree(query)
+    }
+
+    fn program(&self, name: &str) -> Option<ProgramPlace> {
+        self.0.program(name)
     }
 }

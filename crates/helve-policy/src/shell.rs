@@ -16,6 +16,7 @@ use crate::ask::{MatchBy, Part, Unclear};
 use crate::builtin;
 use crate::command::Command;
 
+mod code_paths;
 mod facts;
 mod glob;
 #[cfg(test)]
@@ -27,7 +28,8 @@ mod tree_rules;
 use glob::ExpandedTarget;
 
 pub use facts::{
-    DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts, TreeFiles, TreeQuery,
+    DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts, ProgramPlace, TreeFiles,
+    TreeQuery,
 };
 pub use tree_rules::{TreeRules, TreeScope, is_simple_glob};
 
@@ -198,7 +200,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let command = |(index, run)| {
             let extra = self.extra_risks.iter().filter(|(run, _)| *run == index);
             let extra = extra.map(|(_, risk)| risk.clone()).chain(link_risks(run, self.facts));
-            Command::new(run, extra.collect())
+            Command::new(&code_paths::resolved(run, self.facts), extra.collect())
         };
         script.runs.iter().enumerate().map(command).collect()
     }
@@ -305,7 +307,10 @@ impl<F: FileFacts> PartCollector<'_, F> {
     /// Returns how rules match a file that a command reaches without naming it.
     fn beneath(&self, run: Option<usize>) -> MatchBy {
         match run.and_then(|run| self.runs.get(run)) {
-            Some(run) => MatchBy::Beneath(Box::new(Command::new(run, Vec::new()))),
+            Some(run) => {
+                let run = code_paths::resolved(run, self.facts);
+                MatchBy::Beneath(Box::new(Command::new(&run, Vec::new())))
+            }
             None => MatchBy::Subjects,
         }
     }

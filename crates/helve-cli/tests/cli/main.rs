@@ -18,6 +18,7 @@ mod reading;
 mod repository;
 mod run;
 mod sandbox;
+mod search_path;
 mod serve;
 mod servers;
 mod shell;

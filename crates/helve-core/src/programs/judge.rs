@@ -120,7 +120,11 @@ impl Programs {
     ) -> (Script, Vec<Part>) {
         let source = &planned.command;
         let initial = script::analyze(source, context);
-        let mut facts = GatheredFacts::default();
+        let search_path = self.search_path(planned, Path::new(&context.cwd)).await;
+        let mut facts = match search_path.iter().any(|folder| folder.is_inside) {
+            true => GatheredFacts::with_programs_of_workspace(),
+            false => GatheredFacts::default(),
+        };
         let mut looked_up = 0;
         let mut rounds = 0;
         let mut budget = TreeBudget::default();
@@ -136,7 +140,12 @@ impl Programs {
             }
             looked_up += missing.len();
             for query in missing {
-                let answer = self.answer(&query, &mut budget).await;
+                let answer = match &query {
+                    FactQuery::Program(name) => {
+                        FactAnswer::Program(self.find_program(name, &search_path).await)
+                    }
+                    query => self.answer(query, &mut budget).await,
+                };
                 facts.insert(query, answer);
             }
         }
@@ -149,6 +158,8 @@ impl Programs {
                 FactAnswer::Resolved(self.path_facts(Path::new(path)).await)
             }
             FactQuery::Tree(query) => FactAnswer::Tree(self.restricted_files(query, budget).await),
+            // Answered by the caller, who knows where the shell looks.
+            FactQuery::Program(_) => FactAnswer::Program(None),
             FactQuery::List(folder) => {
                 FactAnswer::Listed(self.dir_entries(Path::new(folder)).await)
             }

@@ -18,6 +18,18 @@ pub trait FileFacts {
 
     /// Returns the files below a folder that a rule may restrict. The result may contain more files, never fewer.
     fn tree(&self, query: &TreeQuery) -> Option<TreeFiles>;
+
+    /// Looks up where the shell finds a program of this name, which contains no slash.
+    fn program(&self, name: &str) -> Option<ProgramPlace>;
+}
+
+/// Where the shell finds a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProgramPlace {
+    /// In a folder of the workspace. Holds the program's path, relative to the root.
+    Workspace(String),
+    /// Elsewhere, or nowhere.
+    Elsewhere,
 }
 
 /// The result of [`FileFacts::tree`].
@@ -71,6 +83,7 @@ pub enum FactQuery {
     Resolve(String),
     List(String),
     Tree(TreeQuery),
+    Program(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +91,7 @@ pub enum FactAnswer {
     Resolved(Option<PathFacts>),
     Listed(Option<Vec<DirEntry>>),
     Tree(Option<TreeFiles>),
+    Program(Option<ProgramPlace>),
 }
 
 /// Facts that the caller gathers in rounds. A query without an answer is recorded as missing: the caller judges,
@@ -86,9 +100,16 @@ pub enum FactAnswer {
 pub struct GatheredFacts {
     known: HashMap<FactQuery, FactAnswer>,
     missing: RefCell<Vec<FactQuery>>,
+    /// Whether programs may be found in the workspace. Otherwise they are not looked up.
+    looks_for_programs: bool,
 }
 
 impl GatheredFacts {
+    /// Facts for a shell that looks for programs in a folder of the workspace.
+    pub fn with_programs_of_workspace() -> Self {
+        Self { looks_for_programs: true, ..Self::default() }
+    }
+
     pub fn insert(&mut self, query: FactQuery, answer: FactAnswer) {
         self.known.insert(query, answer);
     }
@@ -114,21 +135,38 @@ impl FileFacts for GatheredFacts {
     fn resolve(&self, path: &str) -> Option<PathFacts> {
         match self.look_up(FactQuery::Resolve(path.to_string())) {
             Some(FactAnswer::Resolved(facts)) => facts.clone(),
-            Some(FactAnswer::Listed(_) | FactAnswer::Tree(_)) | None => None,
+            Some(FactAnswer::Listed(_) | FactAnswer::Tree(_) | FactAnswer::Program(_)) | None => {
+                None
+            }
         }
     }
 
     fn list(&self, folder: &str) -> Option<Vec<DirEntry>> {
         match self.look_up(FactQuery::List(folder.to_string())) {
             Some(FactAnswer::Listed(entries)) => entries.clone(),
-            Some(FactAnswer::Resolved(_) | FactAnswer::Tree(_)) | None => None,
+            Some(FactAnswer::Resolved(_) | FactAnswer::Tree(_) | FactAnswer::Program(_)) | None => {
+                None
+            }
         }
     }
 
     fn tree(&self, query: &TreeQuery) -> Option<TreeFiles> {
         match self.look_up(FactQuery::Tree(query.clone())) {
             Some(FactAnswer::Tree(files)) => files.clone(),
-            Some(FactAnswer::Resolved(_) | FactAnswer::Listed(_)) | None => None,
+            Some(FactAnswer::Resolved(_) | FactAnswer::Listed(_) | FactAnswer::Program(_))
+            | None => None,
+        }
+    }
+
+    fn program(&self, name: &str) -> Option<ProgramPlace> {
+        if !self.looks_for_programs {
+            return Some(ProgramPlace::Elsewhere);
+        }
+        match self.look_up(FactQuery::Program(name.to_string())) {
+            Some(FactAnswer::Program(place)) => place.clone(),
+            Some(FactAnswer::Resolved(_) | FactAnswer::Listed(_) | FactAnswer::Tree(_)) | None => {
+                None
+            }
         }
     }
 }

@@ -5,8 +5,8 @@ use helve_text::shell::{Script, ShellContext, ShellLanguage};
 use proptest::prelude::*;
 
 use super::{
-    DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts, TreeFiles, TreeQuery,
-    parts,
+    DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts, ProgramPlace, TreeFiles,
+    TreeQuery, parts,
 };
 use crate::ask::{MatchBy, Part};
 use crate::builtin::{WrittenRules, policy};
@@ -510,7 +510,7 @@ fn facts_can_be_gathered_in_rounds() {
         "ls",
     ] {
         let first = helve_text::shell::analyze(script, &context());
-        let mut facts = GatheredFacts::default();
+        let mut facts = GatheredFacts::with_programs_of_workspace();
         let mut rounds = 0;
         let gathered = loop {
             let again = super::analyze_again(&first, script, &context(), &facts);
@@ -526,6 +526,7 @@ fn facts_can_be_gathered_in_rounds() {
                     FactQuery::Resolve(path) => FactAnswer::Resolved(tree.resolve(path)),
                     FactQuery::List(folder) => FactAnswer::Listed(tree.list(folder)),
                     FactQuery::Tree(query) => FactAnswer::Tree(tree.tree(query)),
+                    FactQuery::Program(name) => FactAnswer::Program(tree.program(name)),
                 };
                 facts.insert(query, answer);
             }

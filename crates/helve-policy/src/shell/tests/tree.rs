@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use helve_text::shell::{LinkHandling, TreeFilter};
 use helve_text::wildcard;
 
-use super::{DirEntry, FileFacts, Part, PathFacts, TreeFiles, TreeQuery};
+use super::{DirEntry, FileFacts, Part, PathFacts, ProgramPlace, TreeFiles, TreeQuery};
 
 pub(super) const ROOT: &str = "/w/app";
 
@@ -111,6 +111,15 @@ impl FileFacts for Tree {
             })
         });
         Some(entries.collect())
+    }
+
+    /// The shell looks in the folder `bin` of the workspace first.
+    fn program(&self, name: &str) -> Option<ProgramPlace> {
+        let path = format!("bin/{name}");
+        Some(match self.nodes.contains_key(&format!("{ROOT}/{path}")) {
+            true => ProgramPlace::Workspace(path),
+            false => ProgramPlace::Elsewhere,
+        })
     }
 
     /// Lists all files that the filter lets pass, as if each of them were restricted.
