@@ -304,14 +304,15 @@ fn a_lasting_approval_remembers_a_prefix_or_exactly_what_was_shown() {
     );
     check(
         "none",
-        "git reset --hard; git -c a=b log; find . -delete; FOO=1 ls; ls *.rs; echo '*' 'a b'",
+        "git reset --hard; git -c a=b log; find empty -delete; FOO=1 ls; ls *.rs; echo '*' 'a b'",
         expect![[r#"
             ask bash: git reset --hard  always Exact("git reset --hard")
             ask bash: git -c a=b log  always Exact("git -c a=b log")
-            ask bash: find . -delete  always Exact("find . -delete")
+            ask bash: find empty -delete  always Exact("find empty -delete")
             ask bash: FOO=1 ls  always Exact("FOO=1 ls")
             ask bash: ls *.rs  always Wild("ls *")
             allow bash: echo '*' 'a b'  always Wild("echo *")
+            ask edit: empty  always Exact("empty")
         "#]],
     );
     check(

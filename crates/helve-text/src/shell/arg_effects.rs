@@ -403,6 +403,9 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     if args.spec.traits.names_from_input && has_input(call) {
         walker.record_search(AccessKind::Read, false, Some(call.run));
     }
+    if args.spec.traits.lists_paths && args.has_any(&["-delete"]) {
+        walker.record_deletion(call, state);
+    }
     record_working_dir(walker, call, state);
     record_changed_operands(walker, call, state);
     record_risky_words(walker, call, state);

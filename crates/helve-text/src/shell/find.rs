@@ -180,6 +180,15 @@ impl Walker<'_> {
         true
     }
 
+    /// Records that `find` deletes the files that it selects.
+    pub(super) fn record_deletion(&mut self, call: &Invocation<'_>, state: &ShellState) {
+        let FindSearch { roots, filter, .. } = FindSearch::new(call.words, call.args, state);
+        for root in &roots {
+            let access = (AccessKind::MaybeWriteTree, &filter);
+            self.record_filtered(root, access, state, Some(call.run));
+        }
+    }
+
     /// Records that a command accesses the files that `find` selects.
     pub(super) fn record_search(
         &mut self,
