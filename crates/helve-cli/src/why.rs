@@ -55,6 +55,7 @@ fn because(part: &Part, verdict: &Verdict) -> String {
     });
     match (rule, &verdict.reason) {
         (Some(rule), Reason::Rule) => rule,
+        (_, Reason::OnlyReads) => helve::reason(part, verdict),
         (None, Reason::Rule) if verdict.action == Action::Allow => {
             format!("no rule of {} is against it", verdict.wall)
         }

@@ -112,7 +112,8 @@ impl WideForm {
         if !is_named {
             return false;
         }
-        let tokens: Vec<&str> = tokens.collect();
+        // Words are compared without quotes.
+        let tokens: Vec<&str> = tokens.map(|token| token.trim_matches(['\'', '"'])).collect();
         let is_flag = |token: &str| token.len() > 1 && token.starts_with('-');
         let (flags, operands): (Vec<&str>, Vec<&str>) =
             tokens.iter().partition(|token| is_flag(token));

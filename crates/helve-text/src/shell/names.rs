@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::wildcard;
+
 static NAMES: LazyLock<NameTable> = LazyLock::new(|| NameTable::parse(include_str!("names.txt")));
 
 /// A group of names.
@@ -116,6 +118,11 @@ pub(super) fn same_options(base: &str) -> Option<&'static str> {
     NAMES.same_options.get(base).copied()
 }
 
+/// Whether a variable, in upper case, may make programs load code or run other programs.
+pub(super) fn is_code_variable(name: &str) -> bool {
+    NAMES.code_variables.iter().any(|pattern| wildcard::matches(pattern, name))
+}
+
 /// Returns the globs for the files of a type like `rust`.
 pub(super) fn file_type(name: &str) -> Option<&'static [&'static str]> {
     NAMES.file_types.get(name).map(Vec::as_slice)
@@ -127,6 +134,8 @@ struct NameTable {
     rule_aliases: HashMap<&'static str, &'static str>,
     same_options: HashMap<&'static str, &'static str>,
     file_types: HashMap<&'static str, Vec<&'static str>>,
+    /// Patterns.
+    code_variables: Vec<&'static str>,
     /// Lines that could not be parsed. A test checks that there are none.
     problems: Vec<&'static str>,
 }
@@ -153,6 +162,10 @@ impl NameTable {
         if keyword == "same-options" {
             let program = words.next()?;
             self.same_options.extend(words.map(|name| (name, program)));
+            return Some(());
+        }
+        if keyword == "code-variable" {
+            self.code_variables.extend(words);
             return Some(());
         }
         if keyword == "file-type" {

@@ -1,6 +1,6 @@
 //! Variables with a special meaning to the shell or to programs.
 
-use super::{ShellContext, ShellLanguage};
+use super::{ShellContext, ShellLanguage, names};
 
 /// Variables that may be set for any program. They only affect its language, time zone, output format or verbosity.
 const HARMLESS: &[&str] = &[
@@ -200,25 +200,17 @@ fn is_plain_folder(value: &str) -> bool {
     value.split('/').all(is_name)
 }
 
-/// Ends of the names of variables that make programs load code, run other programs or read other configuration.
-const CODE_SUFFIXES: &[&str] = &[
-    "PATH", "LIB", "OPT", "OPTS", "OPTIONS", "FLAGS", "ARGS", "COMMAND", "CMD", "PRELOAD",
-    "STARTUP", "INIT", "RC", "ENV", "SHELL", "EDITOR", "PAGER", "BROWSER", "HOME", "DIR", "ROOT",
-    "WRAPPER", "PROXY", "CONFIG", "FILE", "FILES", "PLUGINS", "LOADER", "PROGRAM", "EXEC", "EXE",
-    "LINKER", "RUNNER", "COMPILER", "RUSTC", "CC", "CXX", "LD", "AR", "AS", "HOOK", "HOST", "URL",
-    "REGISTRY", "INDEX", "SERVER", "PYTHON", "NODE", "PERL", "RUBY", "MAKE", "JAVA",
-];
-
-/// Whether an assignment, as written, may make a program load code or run another program. Names are judged by their
-/// endings, because every program has variables of its own.
+/// Whether an assignment, as written, may make a program load code or run another program: by the name of the variable,
+/// or by a value that `make` or a shell would evaluate.
 pub fn may_load_code(assignment: &str) -> bool {
-    let name = assignment.split(['=', '+', '[']).next().unwrap_or("");
-    let upper = name.to_ascii_uppercase();
+    let (name, value) = assignment.split_once('=').unwrap_or((assignment, ""));
+    let name = name.split(['+', '[']).next().unwrap_or("");
     let is_harmless_with_values = HARMLESS_VALUES.iter().any(|(known, _)| *known == name);
-    let has_suffix = CODE_SUFFIXES.iter().any(|suffix| upper.ends_with(suffix));
     let is_any_special =
         is_special(name, ShellLanguage::Zsh) || is_special(name, ShellLanguage::Bash);
-    is_any_special || upper.starts_with("NPM_CONFIG_") || has_suffix && !is_harmless_with_values
+    is_any_special
+        || names::is_code_variable(&name.to_ascii_uppercase()) && !is_harmless_with_values
+        || value.contains(['$', '`', '(', '{', '|', ';', '&', '!'])
 }
 
 /// Whether the shell itself sets this variable, possibly to text from the script.
