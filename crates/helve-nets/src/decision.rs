@@ -330,15 +330,24 @@ impl ScriptDecision {
         reach: PathReach,
     ) -> bool {
         let parts = self.parts.iter().filter(|part| permissions.contains(&&*part.permission));
-        let matched_by_subjects = parts.filter(|part| matches!(part.matched_by, MatchBy::Subjects));
-        matched_by_subjects.flat_map(|part| &part.subjects).any(|subject| {
+        let covers = |part: &Part, subject: &String| {
             let subject = subject.strip_suffix("/*").unwrap_or(subject);
             let path = absolute(subject);
             let path = samples.real(&path).unwrap_or(path);
-            real == path
-                || real.starts_with(&format!("{path}/"))
-                || reach == PathReach::BelowAndParents && path.starts_with(&format!("{real}/"))
-        })
+            let covers_others = || {
+                real.starts_with(&format!("{path}/"))
+                    || reach == PathReach::BelowAndParents && path.starts_with(&format!("{real}/"))
+            };
+            match part.matched_by {
+                MatchBy::Subjects => real == path || covers_others(),
+                // A path that may be changed, such as a name in a sed program.
+                MatchBy::Beneath(_) => real == path,
+                MatchBy::Command(_) | MatchBy::Unclear(_) => false,
+            }
+        };
+        parts
+            .flat_map(|part| part.subjects.iter().map(move |it| (part, it)))
+            .any(|(part, it)| covers(part, it))
     }
 }
 

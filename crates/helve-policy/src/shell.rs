@@ -285,7 +285,10 @@ impl<F: FileFacts> PartCollector<'_, F> {
     /// Adds a part that no rule can allow.
     fn add_unclear(&mut self, kind: AccessKind, shown: &str, why: Unclear) {
         let permission = match kind {
-            AccessKind::Write | AccessKind::WriteTree | AccessKind::MaybeWriteTree => "edit",
+            AccessKind::Write
+            | AccessKind::WriteTree
+            | AccessKind::MaybeWrite
+            | AccessKind::MaybeWriteTree => "edit",
             AccessKind::Stat
             | AccessKind::Read
             | AccessKind::MaybeRead
@@ -323,7 +326,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let permission = match access.kind {
             // A file that does not exist now may exist when the command runs.
             AccessKind::Read | AccessKind::ReadTree => "read",
-            AccessKind::Write | AccessKind::WriteTree => "edit",
+            AccessKind::Write | AccessKind::WriteTree | AccessKind::MaybeWrite => "edit",
             AccessKind::MaybeWriteTree if path.exists || path.outside.is_some() => "edit",
             // An unknown program may write to a protected file that it is given.
             AccessKind::PassedToUnknown
@@ -362,7 +365,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&path.subjects);
-        if access.kind == AccessKind::MaybeWriteTree {
+        if matches!(access.kind, AccessKind::MaybeWrite | AccessKind::MaybeWriteTree) {
             part = part.matched_by(self.beneath(access.run));
         }
         self.push(part.remember_exactly());

@@ -367,6 +367,9 @@ pub enum AccessKind {
     Write,
     /// Changed, moved or removed together with everything below it.
     WriteTree,
+    /// The word may be a file that is created or changed, as in a sed program. Judged like [`Self::MaybeWriteTree`],
+    /// but the file need not exist.
+    MaybeWrite,
     /// The word may be a file or directory. If so, it may be changed together with everything below it. Rules that a
     /// person wrote apply to it; a built-in rule that asks does not, if a person allowed the command.
     MaybeWriteTree,
@@ -385,7 +388,10 @@ impl AccessKind {
     /// Whether the file may be changed.
     pub fn writes(self) -> bool {
         match self {
-            AccessKind::Write | AccessKind::WriteTree | AccessKind::MaybeWriteTree => true,
+            AccessKind::Write
+            | AccessKind::WriteTree
+            | AccessKind::MaybeWrite
+            | AccessKind::MaybeWriteTree => true,
             AccessKind::Stat
             | AccessKind::Read
             | AccessKind::MaybeRead

@@ -122,6 +122,7 @@ fn tree_permission(kind: AccessKind) -> Option<&'static str> {
         | AccessKind::MaybeRead
         | AccessKind::PassedToUnknown
         | AccessKind::Write
+        | AccessKind::MaybeWrite
         | AccessKind::Enter
         | AccessKind::NameOnly
         | AccessKind::Expand

@@ -353,7 +353,7 @@ fn record_sed_program(
             add_argument_risk(walker, call, argument, RiskKind::Code);
             for file in program.map_or_else(Vec::new, sed::files_perhaps_named) {
                 let file = Word::Literal(file.to_string());
-                for kind in [AccessKind::PassedToUnknown, AccessKind::MaybeWriteTree] {
+                for kind in [AccessKind::PassedToUnknown, AccessKind::MaybeWrite] {
                     walker.record_access(&file, kind, state, Some(call.run));
                 }
             }

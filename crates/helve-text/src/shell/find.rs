@@ -161,6 +161,7 @@ impl Walker<'_> {
             AccessKind::Stat | AccessKind::Expand | AccessKind::ExpandAgain => false,
             AccessKind::Write
             | AccessKind::WriteTree
+            | AccessKind::MaybeWrite
             | AccessKind::MaybeWriteTree
             | AccessKind::Enter
             | AccessKind::NameOnly => return false,
@@ -202,7 +203,7 @@ impl Walker<'_> {
             | AccessKind::PassedToUnknown
             | AccessKind::ReadTree => AccessKind::ReadTree,
             AccessKind::Write | AccessKind::WriteTree => AccessKind::WriteTree,
-            AccessKind::MaybeWriteTree => AccessKind::MaybeWriteTree,
+            AccessKind::MaybeWrite | AccessKind::MaybeWriteTree => AccessKind::MaybeWriteTree,
             AccessKind::Stat
             | AccessKind::Enter
             | AccessKind::NameOnly

@@ -62,6 +62,7 @@ fn render(script: &Script) -> String {
             AccessKind::NameOnly => "name only",
             AccessKind::Expand => "expand",
             AccessKind::ExpandAgain => "expand again",
+            AccessKind::MaybeWrite => "maybe write",
         };
         let target = match &access.target {
             FileTarget::Path(path) => path.clone(),
@@ -829,7 +830,7 @@ fn dangerous_arguments_are_risks() {
             run sed "r notes" a
             read /w/app/a
             passed /w/app/out
-            maybe write tree /w/app/out
+            maybe write /w/app/out
             read /w/app/a
             read /w/app/a
             passed /w/app/s
