@@ -119,21 +119,21 @@ impl RestrictedVisitor {
 impl Visitor for RestrictedVisitor {
     fn file(&mut self, file: &WalkEntry<'_>) -> VisitEnd {
         let path = path_from_bytes(file.path);
-        let action = self.rules.restricts_file(&path);
+        let action = self.rules.file_restriction(&path);
         self.add(path, action);
         self.count()
     }
 
     fn folder(&mut self, folder: &WalkEntry<'_>) {
         let path = path_from_bytes(folder.path);
-        let action = self.rules.restricts_folder(&path);
+        let action = self.rules.folder_restriction(&path);
         self.add(path, action);
         self.count();
     }
 
     fn link(&mut self, link: &WalkEntry<'_>) {
         let path = path_from_bytes(link.path);
-        let action = self.rules.restricts_file(&path);
+        let action = self.rules.file_restriction(&path);
         self.add(path.clone(), action);
         let mut result = self.result.lock();
         if result.links.len() <= self.max {

@@ -8,7 +8,7 @@ use crate::decision::is_compared;
 const POLICIES: &str = include_str!("../../helve-policy/src/shell/tests/policies.txt");
 const ATTACKS: &str = include_str!("../../helve-policy/src/shell/tests/attacks.txt");
 const DENIED: &str = include_str!("../../helve-policy/src/shell/tests/denied.txt");
-const DAILY: &str = include_str!("../../helve-policy/src/shell/tests/daily.txt");
+const ALLOWED: &str = include_str!("../../helve-policy/src/shell/tests/allowed.txt");
 const OTHER_ALLOWED: &str = include_str!("other_allowed.txt");
 const PROGRAMS: &str = include_str!("../../helve-text/src/shell/programs.txt");
 
@@ -26,7 +26,7 @@ pub(crate) fn attacks() -> Vec<ScriptCase> {
 
 /// Returns the scripts that must be allowed.
 pub(crate) fn allowed() -> Vec<ScriptCase> {
-    [DAILY, OTHER_ALLOWED].into_iter().flat_map(scripts).collect()
+    [ALLOWED, OTHER_ALLOWED].into_iter().flat_map(scripts).collect()
 }
 
 /// Parses a list of scripts. `⏎`, `⇥` and `␀` stand for newline, tab and NUL.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use helve_policy::shell::{analyze, parts};
 use helve_policy::{Action, MatchBy, Part, Policy};
-use helve_text::shell::{Doubt, Run};
+use helve_text::shell::{Doubt, ProgramRun};
 
 use crate::sample_files::{self, ROOT, SampleFiles};
 use crate::trace::{Operation, Trace, TraceEvent};
@@ -13,7 +13,7 @@ use crate::trace::{Operation, Trace, TraceEvent};
 pub(crate) struct ScriptDecision {
     pub action: Action,
     parts: Vec<Part>,
-    runs: Vec<Run>,
+    runs: Vec<ProgramRun>,
     pub doubts: Vec<Doubt>,
 }
 
@@ -214,13 +214,14 @@ impl ScriptDecision {
     }
 
     fn is_unknown_program(&self, name: &str) -> bool {
-        let has_name = |run: &Run| run.words.first().is_some_and(|word| base(word.shown()) == name);
+        let has_name =
+            |run: &ProgramRun| run.words.first().is_some_and(|word| base(word.shown()) == name);
         self.runs.iter().any(|run| !run.is_known && has_name(run))
     }
 
     /// Whether the script runs git with one of these subcommands.
     fn has_git(&self, subcommands: &[&str]) -> bool {
-        let words = |run: &Run| -> Vec<String> {
+        let words = |run: &ProgramRun| -> Vec<String> {
             run.words.iter().map(|word| word.shown().to_string()).collect()
         };
         self.runs.iter().map(words).any(|words| {

@@ -1,4 +1,4 @@
-//! What a call asks for: parts to be judged, and the acts that a yes permits.
+//! What a call asks for: parts that rules judge, and acts that an approval permits.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -9,25 +9,26 @@ use serde::{Deserialize, Serialize};
 use crate::command::Command;
 use crate::rule::{Action, Pattern, Rule, Scope, Source, Verdict};
 
-/// One thing that a call wants to do, judged by itself. A call can have several parts, each under its own permission.
+/// One thing that a call wants to do. A call can have several parts, and each is judged separately: `cat a > b` runs a
+/// command, reads a file and edits a file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// Permission key that rules name: the tool's group (`edit`), or its id.
+    /// The permission key that rules name: the group of the tool, such as `edit`, or its id.
     pub permission: Cow<'static, str>,
     /// The tool's id, if it differs from `permission`.
     pub tool: Option<Cow<'static, str>>,
-    /// The texts that rules match; each of them must be allowed. The first is shown to the person. A path has two: the
-    /// resolved path, then the path as given.
+    /// The texts that rules match. All of them must be allowed; the first is shown to the person. A path through a link
+    /// has two: the resolved path, then the path as given.
     pub subjects: Vec<String>,
     /// The pattern that a lasting approval remembers; `None` if the part can only be approved once.
     pub remember_as: Option<Pattern>,
     #[serde(skip)]
     pub matched_by: MatchBy,
-    /// Whether a shell command does this, and not a tool that was made for it.
+    /// Whether a shell command does this, rather than a tool like `edit`.
     #[serde(skip)]
     pub via_shell: bool,
-    /// For an outside folder with two names: the link that the second name goes through. Only a rule that names the link
-    /// can allow the folder by that name.
+    /// For a folder outside the workspace that is reached through a link: the path of the link. A rule can then allow the
+    /// folder by its resolved path, or by a path through this link.
     #[serde(skip)]
     pub link: Option<String>,
 }
@@ -40,24 +41,24 @@ pub enum MatchBy {
     Subjects,
     /// By the words of this shell command.
     Command(Box<Command>),
-    /// By its subjects. The part is a file that this command reaches without naming it, for example below a folder. If a
-    /// rule that a person wrote allows the command, built-in rules that ask do not apply.
+    /// By its subjects. The part is a file that this command accesses without naming it: `grep -r x src` reads the files
+    /// below `src`. Built-in rules that ask do not apply if a person allowed the command.
     Beneath(Box<Command>),
-    /// By its subjects, but no rule can allow the part, because it is not fully understood. A rule can still deny it.
+    /// By its subjects. The part is not fully understood, so only a rule that allows every command can allow it.
     Unclear(Unclear),
 }
 
-/// Why no rule can allow a part.
+/// Why a part is not fully understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unclear {
     Doubt(Doubt),
     /// The file is only known when the command runs.
     Target,
-    /// A file name from an expansion would act as a flag.
+    /// A file that a glob matches is called like a flag, such as `-rf`.
     Flag,
-    /// A file name from an expansion would be split into several words.
+    /// A file name would be split into several words, as by `xargs`.
     WordSplitting,
-    /// The files below a folder could not all be checked in time.
+    /// There was not enough time to check all files below a folder.
     Tree,
 }
 
@@ -102,7 +103,7 @@ impl Part {
         self
     }
 
-    /// Returns why no rule can allow the part; `None` if a rule can.
+    /// Returns why the part is not fully understood; `None` if it is.
     pub fn unclear(&self) -> Option<&Unclear> {
         match &self.matched_by {
             MatchBy::Unclear(why) => Some(why),
@@ -141,8 +142,7 @@ impl Part {
     }
 }
 
-/// Something that a grant permits. Rules judge parts, which are texts. A grant lists acts, and code with an effect
-/// checks that its act is in the grant.
+/// Something that a grant permits. Code that has an effect checks that the grant contains its act.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Act {
     Read(PathBuf),
@@ -179,7 +179,7 @@ pub struct Ask {
     /// What the policy decided about each part. The gate fills this in.
     #[serde(skip)]
     pub actions: Vec<Action>,
-    /// Why, in one clause for each part; empty for parts that are allowed. The gate fills this in.
+    /// The reason for each of `actions`, as a clause; empty for parts that are allowed. The gate fills this in.
     #[serde(skip)]
     pub reasons: Vec<String>,
 }
@@ -218,8 +218,7 @@ impl Ask {
         self
     }
 
-    /// Returns a hash of everything that is shown to the person, so that an answer counts only for the ask it was given
-    /// to.
+    /// Returns a hash of everything that is shown to the person. An answer counts only for the ask with the same key.
     pub fn key(&self) -> AskKey {
         let mut hasher = blake3::Hasher::new();
         let shown = (&self.parts, &self.acts, &self.preview, &self.from);

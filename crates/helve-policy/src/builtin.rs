@@ -1,4 +1,5 @@
-//! Built-in rules: the first rules of the user's wall, which later rules override, and two walls of their own.
+//! Built-in rules. Some are the first rules of the user's wall, where later rules override them. The others form two walls
+//! that no rule overrides.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -8,13 +9,13 @@ use helve_text::secrets::{HARMLESS_FILES, SECRET_FILES};
 use crate::rule::{Action, Pattern, Rule, Source};
 use crate::wall::{Policy, Wall};
 
-/// Returns the rules that apply where a person wrote none.
+/// Returns the default rules, which a person's rules override.
 pub fn rules() -> Vec<Rule> {
     let mut rules = vec![rule("*", "*", Action::Ask)];
     for tool in ["read", "glob", "grep", "list", "todowrite", "todoread", "invalid"] {
         rules.push(rule(tool, "*", Action::Allow));
     }
-    // Processes of the same session are allowed, processes of other sessions are asked about.
+    // `foreign` processes belong to other sessions.
     rules.push(rule("process", "*", Action::Allow));
     rules.push(rule("process", "foreign *", Action::Ask));
     for file in &SECRET_FILES {
@@ -27,7 +28,7 @@ pub fn rules() -> Vec<Rule> {
             rules.push(case_insensitive_rule("read", pattern, Action::Allow));
         }
     }
-    // Resources of MCP servers are asked about once per server, like their tools.
+    // Resources of MCP servers are asked about, like their tools.
     rules.push(rule("read", "mcp:*", Action::Ask));
     rules
 }
@@ -37,7 +38,7 @@ const PROTECTED_FOLDERS: [&str; 4] = [".git", ".helve", ".opencode", ".vscode"];
 const PROTECTED_FILES: [&str; 6] =
     [".mcp.json", ".envrc", "helve.json", "helve.jsonc", "opencode.json", "opencode.jsonc"];
 
-/// The parts of a git directory that run or configure programs. The rest changes with every commit.
+/// The entries of `.git` that run or configure programs. The other entries change with every commit.
 const PROTECTED_IN_GIT: [&str; 6] =
     ["commondir", "config", "config.worktree", "hooks", "modules", "worktrees"];
 
@@ -72,8 +73,8 @@ pub fn protected_wall() -> Wall {
     Wall::restricting("built-in", rules)
 }
 
-/// Whether an argument names a protected file. A whole protected folder or a pattern does not count, because commands
-/// mostly name these to exclude them.
+/// Whether an argument names a protected file, such as `.git/config`. The name of a protected folder (`.git`) or a
+/// pattern does not count, because these are mostly exclusions: `zip --exclude .git`.
 pub(crate) fn is_protected(subject: &str) -> bool {
     static RULES: LazyLock<Wall> = LazyLock::new(protected_wall);
     let name = subject.rsplit('/').next().unwrap_or(subject);
@@ -95,17 +96,17 @@ pub fn denied_wall(own_folders: &[&Path]) -> Wall {
     }
     for folder in own_folders {
         let folder = folder.to_string_lossy();
-        // A wildcard in the folder's own name only makes the rule match more, which is stricter.
+        // If the name of the folder contains a wildcard, the rule only denies more.
         rules.push(rule("edit", &folder, Action::Deny));
         rules.push(rule("edit", &format!("{folder}/*"), Action::Deny));
     }
     Wall::restricting("built-in", rules)
 }
 
-/// Rules that people wrote, by where they wrote them.
+/// The rules that people wrote, grouped by where they wrote them.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenRules {
-    /// Absolute path of the workspace, which patterns may name; empty if it is unknown.
+    /// Absolute path of the workspace; empty if it is unknown. Patterns may start with it.
     pub root: PathBuf,
     pub user: Vec<Rule>,
     pub project: Vec<Rule>,
@@ -115,8 +116,8 @@ pub struct WrittenRules {
     pub allow_rules: Vec<Rule>,
     /// Names and rules of agents. These rules can only make a decision stricter.
     pub agents: Vec<(String, Vec<Rule>)>,
-    /// Those rules of the agent in use that allow something and were written by the user or in a trusted project. They
-    /// override built-in rules that ask, but no other rule.
+    /// The rules of the agent in use, if the user or a trusted project wrote them. Those that allow something override
+    /// built-in rules that ask, but no other rules.
     pub agent_allows: Vec<Rule>,
 }
 
@@ -147,7 +148,7 @@ pub fn policy(written: WrittenRules, own_folders: &[&Path]) -> Policy {
     Policy { walls, remembered: Vec::new(), root }
 }
 
-/// Returns patterns that match a name in the root and in any folder.
+/// Returns patterns that match a name in any folder: `.env` → `.env`, `*/.env`.
 fn anywhere(name: &str) -> Vec<String> {
     if name.starts_with('*') {
         return vec![name.into()];

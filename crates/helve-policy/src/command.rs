@@ -1,34 +1,38 @@
 //! Matches rules against one command of a script.
+//!
+//! The two kinds of rules are matched differently, so that a mistake never permits anything:
+//!
+//! - A rule that allows is matched strictly. It must match the command as written, and it must spell out every risky
+//!   word. `git *` does not allow `git reset --hard`, but `git reset --hard *` does.
+//! - A rule that asks or denies is matched loosely: in other spellings, and with its words in another order.
+//!   `rm -rf *` also denies `/bin/rm -f -r x`. See [`loose_form`].
 
-use helve_text::shell::{self, Approval, Risk, RiskKind, Run, Word, WordRole};
+use helve_text::shell::{self, Approval, ProgramRun, Risk, RiskKind, Word, WordRole};
 use helve_text::wildcard;
 
 use crate::rule::{Action, Pattern, Reason, Rule};
 
 mod arity;
+mod loose_form;
 mod operands;
-mod reorder;
 
-use reorder::WideForm;
+use loose_form::LooseForm;
 
-/// A command of a script, in every spelling that a rule may match.
+/// A command of a script, in all spellings that rules are matched against.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Command {
-    /// Assignments and words, fully quoted. This text is shown and remembered, and no two commands share it.
-    text: String,
-    /// The spellings that an allow rule may match.
-    forms: Vec<Form>,
-    /// The command with the paths that its program and scripts lead to. An allow rule must match one form of each list,
-    /// instead of the command as written.
+    forms: Forms,
+    /// The command with the resolved paths of its program and scripts: one list for each path. If there are any, an
+    /// allow rule must match one form of each list, and `forms` do not count.
     resolved: Vec<Vec<Form>>,
-    /// Further spellings that rules may match that ask about or deny the command.
-    wide_forms: Vec<WideForm>,
-    /// The command with its redirects, which rules may match that ask about or deny the command.
+    /// More spellings, for rules that ask or deny.
+    loose_forms: Vec<LooseForm>,
+    /// The command with its redirects, for rules that ask or deny.
     with_redirects: Vec<String>,
-    /// Words of which any may be the start of a command that is run.
+    /// The words of commands that could not be parsed. A command may start at any of these words.
     possible_commands: Vec<String>,
     words: Vec<(String, WordRole)>,
-    /// Whether the command has flags before its subcommand that `forms` also leave out.
+    /// Whether there are harmless flags before the subcommand, as in `git --no-pager log`.
     has_global_flags: bool,
     /// Name of another program whose rules also apply.
     alias: Option<String>,
@@ -39,12 +43,24 @@ pub struct Command {
     assignments: Vec<String>,
     approval: Approval,
     is_interpreter: bool,
-    /// Indices of the words that are only known when the command runs.
+    /// Indices of the words whose values are only known at run time.
     dynamic_words: Vec<usize>,
     only_reads: bool,
 }
 
-/// One spelling of a command. In the text, words with special characters are quoted.
+/// The spellings of a command that an allow rule may match.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Forms {
+    /// Every word with a special character is quoted, so that different commands have different texts. This form is
+    /// shown and remembered.
+    quoted: Form,
+    /// Only words with blanks or quotes are quoted, as in most rules: `curl http://h/x?a=1`.
+    plain: Form,
+    /// Forms that mean the same, such as `git log` for `git --no-pager log`.
+    others: Vec<Form>,
+}
+
+/// One spelling of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Form {
     text: String,
@@ -58,7 +74,13 @@ impl Form {
     }
 }
 
-/// What one list of rules says about a command.
+impl Forms {
+    fn all(&self) -> impl Iterator<Item = &Form> {
+        [&self.quoted, &self.plain].into_iter().chain(&self.others)
+    }
+}
+
+/// The decision of one list of rules about a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision<'r> {
     /// `None` if no rule matches.
@@ -70,14 +92,15 @@ pub struct Decision<'r> {
 /// Whether a pattern of an allow rule covers a command.
 enum Coverage {
     Full,
-    /// It would, but for one thing.
-    Except(Reason),
+    /// The pattern matches the text of the command, but does not cover it for this reason.
+    Blocked(Reason),
+    /// The pattern does not match.
     None,
 }
 
 impl Command {
-    /// `extra_risks` follow from facts about files. They are attributed to the subcommand.
-    pub(crate) fn new(run: &Run, extra_risks: Vec<Risk>) -> Self {
+    /// `extra_risks` are risks that follow from facts about files. A rule must spell out the subcommand to cover them.
+    pub(crate) fn new(run: &ProgramRun, extra_risks: Vec<Risk>) -> Self {
         let shown = run.words.iter().map(|word| word.shown().to_string());
         let words: Vec<(String, WordRole)> = shown.zip(run.roles.iter().copied()).collect();
         let subcommand = run.roles.iter().rposition(|role| *role == WordRole::Subcommand);
@@ -89,9 +112,8 @@ impl Command {
             run.risks.iter().cloned().chain(extra_risks.into_iter().map(attribute)).collect();
         let forms = forms(run);
         let mut command = Self {
-            text: forms[0].text.clone(),
-            resolved: resolved_forms(run, &forms[1].words),
-            wide_forms: Vec::new(),
+            resolved: resolved_forms(run, &forms.plain.words),
+            loose_forms: Vec::new(),
             with_redirects: run.with_redirects.clone(),
             possible_commands: run.possible_commands.clone(),
             has_global_flags: without_global_flags(run).is_some(),
@@ -108,29 +130,31 @@ impl Command {
                 .collect(),
             only_reads: run.only_reads,
         };
-        command.wide_forms = command.other_forms(run);
+        command.loose_forms = command.loose_forms_of(run);
         command
     }
 
     /// Returns the command as it is shown to the person.
     pub(crate) fn text(&self) -> &str {
-        &self.text
+        &self.forms.quoted.text
     }
 
-    /// Whether the command needs no rule.
+    /// Whether the command needs no rule, like `cd`.
     pub(crate) fn is_exempt(&self) -> bool {
         self.approval == Approval::Exempt
     }
 
-    /// Whether the program only reads, and nothing is set for it.
+    /// Whether the program only reads, and has no risky words or assignments.
     pub(crate) fn only_reads(&self) -> bool {
         self.only_reads && self.risks.is_empty() && self.assignments.is_empty()
     }
 
-    /// Returns the pattern that a lasting approval remembers: the words that name the operation (`git checkout *`), or
-    /// exactly this command if it is risky or if no such pattern would match it.
+    /// Returns the pattern that a lasting approval remembers.
+    ///
+    /// Usually it has the words that name the operation: `git checkout main` → `git checkout *`. A risky command is
+    /// remembered exactly, and so is one that such a pattern would not cover.
     pub(crate) fn approval_pattern(&self) -> Pattern {
-        let exact = Pattern::Exact(self.text.clone());
+        let exact = Pattern::Exact(self.text().to_string());
         if !self.risks.is_empty() || !self.assignments.is_empty() {
             return exact;
         }
@@ -159,11 +183,11 @@ impl Command {
         // The remembered rule must allow the same command the next time.
         match self.coverage(&pattern) {
             Coverage::Full => pattern,
-            Coverage::Except(_) | Coverage::None => exact,
+            Coverage::Blocked(_) | Coverage::None => exact,
         }
     }
 
-    /// Returns the action if no rule matches.
+    /// Returns the action for the case that no rule matches.
     pub(crate) fn default_action(&self, wall_default: Action) -> Action {
         match self.approval {
             Approval::Exempt => Action::Allow,
@@ -171,39 +195,42 @@ impl Command {
         }
     }
 
-    /// Decides by the last rule of a list that matches the command as written. Rules after it that ask or deny are read
-    /// more widely, which can only make the decision stricter.
+    /// Decides by the last rule that matches the command as written. Later rules that ask or deny are also matched
+    /// loosely, and can only make the decision stricter:
+    ///
+    /// - `bash * allow; bash rm * deny`: `/bin/rm x` is allowed as written, but the loose match denies it.
+    /// - `bash rm * deny; bash * allow`: `rm x` is allowed, because the last rule matches it.
     pub fn decide<'r>(
         &self,
         rules: impl DoubleEndedIterator<Item = &'r Rule> + Clone,
     ) -> Decision<'r> {
         let is_for_bash = |rule: &&'r Rule| wildcard::matches(&rule.permission, "bash");
         let is_applicable = |rule: &&'r Rule| !self.is_exempt() || self.applies_to_exempt(rule);
-        let (mut decisive, mut strictest): (Option<&Rule>, Option<&Rule>) = (None, None);
+        let (mut decisive, mut strictest_loose): (Option<&Rule>, Option<&Rule>) = (None, None);
         let mut obstacle = None;
         for rule in rules.clone().rev().filter(is_for_bash).filter(is_applicable) {
             let is_decisive = match rule.action {
                 Action::Allow => match self.coverage(&rule.pattern) {
                     Coverage::Full => true,
-                    Coverage::Except(reason) => {
+                    Coverage::Blocked(reason) => {
                         obstacle.get_or_insert(reason);
                         false
                     }
                     Coverage::None => false,
                 },
-                Action::Ask | Action::Deny => self.is_written_in(&rule.pattern),
+                Action::Ask | Action::Deny => self.matches_as_written(&rule.pattern),
             };
             if is_decisive {
                 decisive = Some(rule);
                 break;
             }
-            let is_stricter = strictest.is_none_or(|it| rule.action > it.action);
-            if rule.action != Action::Allow && is_stricter && self.is_meant_by(rule) {
-                strictest = Some(rule);
+            let is_stricter = strictest_loose.is_none_or(|it| rule.action > it.action);
+            if rule.action != Action::Allow && is_stricter && self.matches_loosely(rule) {
+                strictest_loose = Some(rule);
             }
         }
-        let is_raised = |it: &&Rule| decisive.is_none_or(|rule| it.action > rule.action);
-        if let Some(rule) = strictest.filter(is_raised) {
+        let is_stricter = |it: &&Rule| decisive.is_none_or(|rule| it.action > rule.action);
+        if let Some(rule) = strictest_loose.filter(is_stricter) {
             return Decision { action: Some(rule.action), rule: Some(rule), reason: Reason::Rule };
         }
         let action = decisive.map(|rule| rule.action);
@@ -223,20 +250,21 @@ impl Command {
         Decision { action, rule: decisive, reason }
     }
 
-    /// Whether the pattern of a rule that asks or denies matches the command as written.
-    fn is_written_in(&self, pattern: &Pattern) -> bool {
-        pattern.matches(&self.text) || pattern.matches(&self.forms[1].text)
+    /// Whether the pattern of a rule that asks or denies matches the text of the command.
+    fn matches_as_written(&self, pattern: &Pattern) -> bool {
+        pattern.matches(self.text()) || pattern.matches(&self.forms.plain.text)
     }
 
-    /// Whether a rule that asks or denies is about the command in another spelling, or about its redirects.
-    fn is_meant_by(&self, rule: &Rule) -> bool {
-        self.wide_forms.iter().any(|form| form.is_meant_by(&rule.pattern))
+    /// Whether a rule that asks or denies matches another spelling of the command, or the command with its redirects.
+    fn matches_loosely(&self, rule: &Rule) -> bool {
+        self.loose_forms.iter().any(|form| form.matches_loosely(&rule.pattern))
             || self.with_redirects.iter().any(|text| rule.pattern.matches(text))
-            || rule.action == Action::Deny && self.may_contain(&rule.pattern)
+            || rule.action == Action::Deny && self.may_run(&rule.pattern)
     }
 
-    /// Whether a rule with this pattern is about a command that starts at one of the possible words.
-    fn may_contain(&self, pattern: &Pattern) -> bool {
+    /// Whether a pattern matches a command that starts at one of the `possible_commands`: the words `a b rm x` match
+    /// `rm *`.
+    fn may_run(&self, pattern: &Pattern) -> bool {
         const MAX_STARTS: usize = 1_000;
         const MAX_WORDS: usize = 256;
         let first = pattern.as_str().split(' ').next().unwrap_or("");
@@ -249,73 +277,85 @@ impl Command {
         let starts: Vec<usize> = (0..all.len()).filter(is_start).collect();
         let is_match = |at: &usize| {
             let words = all[*at + 1..].iter().take(MAX_WORDS);
-            WideForm::of_possible_command(first, words).is_meant_by(pattern)
+            LooseForm::of_possible_command(first, words).matches_loosely(pattern)
         };
         starts.len() > MAX_STARTS || starts.iter().any(is_match)
     }
 
-    /// Whether a rule applies although the command needs none: if it names the command, or is about its redirects.
+    /// Whether a rule applies to this command, which needs no rule. Only a rule that names the command does (`cd *`), or
+    /// one that asks about or denies its redirects (`* > *`).
     fn applies_to_exempt(&self, rule: &Rule) -> bool {
         let is_about_redirects = || {
             rule.action != Action::Allow
-                && !rule.pattern.matches(&self.forms[1].text)
+                && !rule.pattern.matches(&self.forms.plain.text)
                 && self.with_redirects.iter().any(|text| rule.pattern.matches(text))
         };
         self.is_named_in(&rule.pattern) || is_about_redirects()
     }
 
-    /// Whether an allow rule with this pattern covers the command. The pattern must match the command as written, and
-    /// must spell out every risky word, not match it by a wildcard.
+    /// Whether an allow rule with this pattern covers the command. The pattern must match the command as written. A risky
+    /// word must be spelled out; a wildcard does not cover it.
     fn coverage(&self, pattern: &Pattern) -> Coverage {
         let wild_text = match pattern {
-            Pattern::Exact(exact) if *exact == self.text => return Coverage::Full,
+            Pattern::Exact(exact) if exact == self.text() => return Coverage::Full,
             Pattern::Exact(_) => return Coverage::None,
             Pattern::Wild(text) | Pattern::CaseInsensitive(text) => text,
         };
         if !wild_text.contains(['*', '?'])
-            && (*wild_text == self.text
-                || *wild_text == self.forms[1].text && self.dynamic_words.is_empty())
+            && (wild_text == self.text()
+                || *wild_text == self.forms.plain.text && self.dynamic_words.is_empty())
             && self.resolved.is_empty()
         {
             return Coverage::Full;
         }
-        let groups = match self.resolved.as_slice() {
-            [] => std::slice::from_ref(&self.forms),
-            resolved => resolved,
-        };
-        for forms in groups {
-            match form_coverage(pattern, wild_text, forms) {
-                Coverage::Full => {}
-                Coverage::None if self.matches_without_assignments(pattern) => {
-                    return Coverage::Except(Reason::Assignment(self.assignments[0].clone()));
-                }
-                Coverage::None if !self.resolved.is_empty() && pattern.matches(&self.text) => {
-                    let path = forms.first().map_or_else(String::new, |form| form.text.clone());
-                    return Coverage::Except(Reason::Path(path));
-                }
-                other @ (Coverage::Except(_) | Coverage::None) => return other,
+        match self.text_coverage(pattern, wild_text) {
+            Coverage::Full => match self.first_obstacle(pattern, wild_text) {
+                None => Coverage::Full,
+                Some(reason) => Coverage::Blocked(reason),
+            },
+            Coverage::None if self.matches_without_assignments(pattern) => {
+                Coverage::Blocked(Reason::Assignment(self.assignments[0].clone()))
             }
-        }
-        match self.first_obstacle(pattern, wild_text) {
-            None => Coverage::Full,
-            Some(reason) => Coverage::Except(reason),
+            other @ (Coverage::Blocked(_) | Coverage::None) => other,
         }
     }
 
-    /// Whether the command has assignments and a pattern matches it without them.
+    /// Like [`Command::coverage`], but ignores risks and assignments.
+    fn text_coverage(&self, pattern: &Pattern, wild_text: &str) -> Coverage {
+        if self.resolved.is_empty() {
+            return form_coverage(pattern, wild_text, self.forms.all());
+        }
+        for forms in &self.resolved {
+            match form_coverage(pattern, wild_text, forms.iter()) {
+                Coverage::Full => {}
+                Coverage::None
+                    if pattern.matches(self.text())
+                        && !self.matches_without_assignments(pattern) =>
+                {
+                    let path = forms.first().map_or_else(String::new, |form| form.text.clone());
+                    return Coverage::Blocked(Reason::Path(path));
+                }
+                other @ (Coverage::Blocked(_) | Coverage::None) => return other,
+            }
+        }
+        Coverage::Full
+    }
+
+    /// Whether the command has assignments, and the pattern matches the words after them.
     fn matches_without_assignments(&self, pattern: &Pattern) -> bool {
         let words: Vec<&str> = self.words.iter().map(|(word, _)| word.as_str()).collect();
         !self.assignments.is_empty() && pattern.matches(&words.join(" "))
     }
 
-    /// Returns the first risky word or assignment that a matching pattern does not cover.
+    /// Returns the first risky word or assignment that the pattern does not spell out.
     fn first_obstacle(&self, pattern: &Pattern, wild_text: &str) -> Option<Reason> {
         let tokens: Vec<&str> = wild_text.split(' ').collect();
         let is_spelled =
             |word: &str, prefix: &str| tokens.iter().any(|token| spells(token, word, prefix));
         let word = |risk: &Risk| self.words.get(risk.word).map_or("", |(word, _)| word);
         let is_covered = |risk: &&Risk| match risk.kind {
-            // The flag before the code must be spelled out. Code without a flag is only covered by the same text.
+            // A rule must spell out the flag before the code, as in `python3 -c *`. Code without a flag (`awk '…'`) is
+            // only covered by a rule with the same text.
             RiskKind::Code => {
                 risk.spelled.starts_with('-') && is_spelled(&risk.spelled, &risk.spelled)
             }
@@ -337,13 +377,13 @@ impl Command {
         assignment.map(|it| Reason::Assignment(it.clone()))
     }
 
-    /// Whether the first word of the pattern names the program literally.
+    /// Whether the first word of the pattern is a name of the program, not a wildcard.
     fn is_named_in(&self, pattern: &Pattern) -> bool {
         let first = pattern.as_str().split(' ').next().unwrap_or("");
         !first.contains(['*', '?']) && self.program_names().any(|name| name == first)
     }
 
-    /// Returns the names that ask and deny rules may use for the program.
+    /// Returns the names of the program for rules that ask or deny: `/bin/rm.exe` is also `rm.exe` and `rm`.
     fn program_names(&self) -> impl Iterator<Item = &str> {
         let name = self.words.first().map_or("", |(word, _)| word);
         let base = name.rsplit('/').next().unwrap_or(name);
@@ -352,7 +392,7 @@ impl Command {
         names.into_iter().chain(self.alias.as_deref())
     }
 
-    /// Returns the program that the command may start and the rule denies.
+    /// Returns the program that a rule denies, if the command may start it.
     fn denied_program<'r>(&self, rule: &'r Rule) -> Option<&'r str> {
         let first = rule.pattern.as_str().split(' ').next().unwrap_or("");
         let is_first = |name: &String| name.eq_ignore_ascii_case(first);
@@ -363,9 +403,9 @@ impl Command {
         is_denied.then_some(first)
     }
 
-    /// Returns the spellings with other names of the program, also in lower case, because some file systems ignore
-    /// case.
-    fn other_forms(&self, run: &Run) -> Vec<WideForm> {
+    /// Returns the spellings for rules that ask or deny. The name of the program is also spelled in lower case, because
+    /// some file systems ignore case.
+    fn loose_forms_of(&self, run: &ProgramRun) -> Vec<LooseForm> {
         let lower = self.program_names().map(str::to_ascii_lowercase);
         let mut names: Vec<String> =
             self.program_names().map(str::to_string).chain(lower).collect();
@@ -377,20 +417,25 @@ impl Command {
             if let Some((program, _)) = words.first_mut() {
                 *program = name;
             }
-            forms.push(WideForm::new(words, run));
+            forms.push(LooseForm::new(words, run));
         }
-        forms.extend(run.twins.iter().map(|words| WideForm::of_twin(words.clone(), run)));
-        let others = self.forms.iter().skip(2).map(|form| form.text.clone());
+        forms.extend(
+            run.equivalents.iter().map(|words| LooseForm::of_equivalent(words.clone(), run)),
+        );
         if let Some(form) = forms.first_mut() {
-            form.add_texts(others);
+            form.add_texts(self.forms.others.iter().map(|form| form.text.clone()));
         }
         forms
     }
 }
 
-/// Whether a pattern matches one of several spellings of a command, and fits it word by word.
-fn form_coverage(pattern: &Pattern, wild_text: &str, forms: &[Form]) -> Coverage {
-    let mut matching = forms.iter().filter(|form| pattern.matches(&form.text)).peekable();
+/// Whether a pattern covers one of several spellings of a command. Its paths must also match word by word.
+fn form_coverage<'f>(
+    pattern: &Pattern,
+    wild_text: &str,
+    forms: impl Iterator<Item = &'f Form>,
+) -> Coverage {
+    let mut matching = forms.filter(|form| pattern.matches(&form.text)).peekable();
     if matching.peek().is_none() {
         return Coverage::None;
     }
@@ -404,16 +449,16 @@ fn form_coverage(pattern: &Pattern, wild_text: &str, forms: &[Form]) -> Coverage
     };
     match matching.any(fits) {
         true => Coverage::Full,
-        false => Coverage::Except(Reason::Operand(unmatched.unwrap_or_default())),
+        false => Coverage::Blocked(Reason::Operand(unmatched.unwrap_or_default())),
     }
 }
 
-/// Returns the command with each path that its program or a script leads to, where that differs from the word: a list
-/// of forms for each path, of which an allow rule must match one.
-fn resolved_forms(run: &Run, words: &[(String, WordRole)]) -> Vec<Vec<Form>> {
+/// Returns the forms for [`Command::resolved`]. If `bin/tool` is a link to `src/tool.sh`, the forms of `bin/tool x` are
+/// `src/tool.sh x` and `./src/tool.sh x`.
+fn resolved_forms(run: &ProgramRun, words: &[(String, WordRole)]) -> Vec<Vec<Form>> {
     let mut resolved = Vec::new();
     for code in &run.code_paths {
-        for path in &code.leads_to {
+        for path in &code.paths_to_allow {
             let names = match path.starts_with('/') || path.is_empty() {
                 true => vec![path.clone()],
                 false => vec![path.clone(), format!("./{path}")],
@@ -432,8 +477,7 @@ fn resolved_forms(run: &Run, words: &[(String, WordRole)]) -> Vec<Vec<Form>> {
     resolved
 }
 
-/// Returns the spellings that an allow rule may match. The first is fully quoted, the second as people write it.
-fn forms(run: &Run) -> Vec<Form> {
+fn forms(run: &ProgramRun) -> Forms {
     let quoted = |special: &str| -> Vec<(String, WordRole)> {
         let quoted = run.words.iter().map(|word| quote(word, special));
         quoted.zip(run.roles.iter().copied()).collect()
@@ -442,29 +486,30 @@ fn forms(run: &Run) -> Vec<Form> {
         let assignments = assignments.iter().map(|it| (it.clone(), WordRole::Value));
         Form::new(assignments.chain(words.iter().cloned()).collect())
     };
-    let lightly_quoted = quoted(WORD_BREAKING);
-    let mut forms = vec![
-        with_assignments(&run.assignments, &quoted(SHELL_SPECIAL)),
-        with_assignments(&run.assignments, &lightly_quoted),
-    ];
+    let plain = quoted(WORD_BREAKING);
+    let mut others = Vec::new();
     if run.assignments.is_empty() {
         let kept = without_global_flags(run).into_iter();
-        forms.extend(kept.map(|kept| {
-            Form::new(kept.into_iter().map(|at| lightly_quoted[at].clone()).collect())
-        }));
-        forms.extend(split_clusters(run, &lightly_quoted).map(Form::new));
-        // Both names mean the same to a shell.
-        if let Some((_, words)) = lightly_quoted.split_first()
-            && let Some(other) = other_name_of_source(&lightly_quoted[0].0)
+        others.extend(
+            kept.map(|kept| Form::new(kept.into_iter().map(|at| plain[at].clone()).collect())),
+        );
+        others.extend(split_clusters(run, &plain).map(Form::new));
+        // `.` and `source` mean the same.
+        if let Some((_, words)) = plain.split_first()
+            && let Some(other) = other_name_of_source(&plain[0].0)
         {
             let name = (other.to_string(), WordRole::Program);
-            forms.push(Form::new([&[name], words].concat()));
+            others.push(Form::new([&[name], words].concat()));
         }
         if has_one_word_assignments(run) {
-            forms.push(with_assignments(&run.harmless_assignments, &lightly_quoted));
+            others.push(with_assignments(&run.harmless_assignments, &plain));
         }
     }
-    forms
+    Forms {
+        quoted: with_assignments(&run.assignments, &quoted(SHELL_SPECIAL)),
+        plain: with_assignments(&run.assignments, &plain),
+        others,
+    }
 }
 
 fn other_name_of_source(name: &str) -> Option<&'static str> {
@@ -476,7 +521,10 @@ fn other_name_of_source(name: &str) -> Option<&'static str> {
 }
 
 /// Returns the command with `-abc` written as `-a -b -c`; `None` if it has no such cluster.
-fn split_clusters(run: &Run, words: &[(String, WordRole)]) -> Option<Vec<(String, WordRole)>> {
+fn split_clusters(
+    run: &ProgramRun,
+    words: &[(String, WordRole)],
+) -> Option<Vec<(String, WordRole)>> {
     let letters = |at: usize| {
         let letters = words[at].0.strip_prefix('-').filter(|_| run.flag_clusters.contains(&at))?;
         let is_plain = letters.bytes().all(|c| c.is_ascii_alphabetic());
@@ -488,13 +536,15 @@ fn split_clusters(run: &Run, words: &[(String, WordRole)]) -> Option<Vec<(String
     (run.is_known && all.len() > words.len()).then_some(all)
 }
 
-/// Whether the command has harmless assignments, and a pattern cannot mistake their values for words of the command.
-fn has_one_word_assignments(run: &Run) -> bool {
+/// Whether the command has harmless assignments whose values are single words. In `CI='npm test' rm x`, the value would
+/// look like words of the command.
+fn has_one_word_assignments(run: &ProgramRun) -> bool {
     let is_one_word = |text: &String| !text.contains(|c| SHELL_SPECIAL.contains(c));
     !run.harmless_assignments.is_empty() && run.harmless_assignments.iter().all(is_one_word)
 }
 
-/// Whether a token of a rule spells out a word, or at least the required prefix of it before any wildcard.
+/// Whether a token of a rule spells out a word of a command. Before a wildcard, the required prefix is enough: with the
+/// prefix `-i`, the token `-i*` spells out `-i.bak`.
 fn spells(token: &str, word: &str, required_prefix: &str) -> bool {
     match token.find(['*', '?']) {
         None => token == word || token == required_prefix,
@@ -502,9 +552,9 @@ fn spells(token: &str, word: &str, required_prefix: &str) -> bool {
     }
 }
 
-/// Returns the indices of the words without the flags before the subcommand, as in `git --no-pager log`; `None` if there
-/// are none or one of them is not harmless.
-fn without_global_flags(run: &Run) -> Option<Vec<usize>> {
+/// Returns the indices of all words except the flags before the subcommand: `git --no-pager log` → `git log`. Returns
+/// `None` if there are no such flags, or if one of them may be harmful.
+fn without_global_flags(run: &ProgramRun) -> Option<Vec<usize>> {
     let subcommand = run.roles.iter().position(|role| *role == WordRole::Subcommand)?;
     let is_risky = |at: &usize| run.risks.iter().any(|risk| risk.word == *at);
     let between = 1..subcommand;
@@ -519,7 +569,7 @@ fn without_global_flags(run: &Run) -> Option<Vec<usize>> {
     Some(std::iter::once(0).chain(subcommand..run.words.len()).collect())
 }
 
-/// Characters that have a meaning to a shell.
+/// Characters with a special meaning in a shell.
 const SHELL_SPECIAL: &str = " \t\n'\"\\$`*?[]{}()<>|&;#!~";
 /// Characters that would make one word look like two.
 const WORD_BREAKING: &str = " \t\n'\"";

@@ -1,9 +1,11 @@
 //! Permissions: rules, what a call asks for, and the verdict on each part of it.
 //!
-//! Everything here is pure. Callers supply facts about files through [`shell::FileFacts`]. `helve-core` defines the
-//! person who answers an [`Ask`].
+//! A call asks for one or several parts, such as a command to run and a file to read. A [`Policy`] judges each part by
+//! its rules: allow, ask or deny. `helve-core` shows an [`Ask`] to the person who answers it.
 //!
-//! Each of these modules builds on the ones before it: [`rule`], [`command`], [`ask`], [`wall`], [`builtin`],
+//! Everything here is pure. Callers supply facts about files through [`shell::FileFacts`].
+//!
+//! Each module builds on the ones before it: [`rule`], [`command`], [`ask`], [`wall`], [`builtin`],
 //! [`shell`].
 
 pub mod ask;

@@ -1,4 +1,4 @@
-//! Decides which of many files may be read without asking.
+//! Filters many files, such as search results: which of them may be read without asking.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::wall::{Policy, Wall};
 /// Decides which files below a base path may be read without asking. The rules are compiled once, for many lookups.
 #[derive(Clone, Debug)]
 pub struct Readable {
-    /// The base path in the form that rules match; empty for the root of the workspace.
+    /// The base path: relative to the workspace if it is inside, otherwise absolute; empty for the workspace itself.
     base: String,
     /// Whether reading the base path itself was granted.
     is_base_granted: bool,
@@ -24,7 +24,7 @@ pub struct Readable {
 /// The rules of one wall about reading.
 #[derive(Clone, Debug)]
 struct ReadWall {
-    /// The rules, then each list of [`Wall::overrides`].
+    /// [`Wall::rules`], then each list of [`Wall::overrides`].
     lists: Vec<Vec<CompiledRule>>,
     default_action: Action,
 }
@@ -42,21 +42,23 @@ pub(crate) struct CompiledRule {
 #[derive(Clone, Debug)]
 enum Matcher {
     Equal(String),
-    /// A wildcard pattern. Every matching text has this start and end, and contains `middle`.
+    /// A wildcard pattern. The literal texts are required for a match, and are compared first because that is fast:
+    /// `src/*.gen.*s` has the start `src/`, the middle `.gen.` and the end `s`.
     Wild {
         pattern: PathPattern<'static>,
         start: String,
         middle: Option<Box<memmem::Finder<'static>>>,
         end: String,
     },
-    /// A pattern that also matches the absolute names of files below the root.
+    /// An absolute pattern that may match files in the workspace, like `/home/**/.env`. It is compared with their absolute
+    /// paths.
     Absolute {
         pattern: PathPattern<'static>,
         root: String,
     },
 }
 
-/// Which form of the path a pattern is compared with.
+/// Whether a pattern is compared with the path as written or in lower case.
 #[derive(Clone, Copy, Debug)]
 enum CaseForm {
     AsWritten,
@@ -69,11 +71,11 @@ impl Readable {
             Ok(beneath) => beneath.to_path_buf(),
             Err(_) => folder.to_path_buf(),
         };
-        let written = |rule: &Rule| CompiledRule::new(rule, &policy.root);
+        let compile_rule = |rule: &Rule| CompiledRule::new(rule, &policy.root);
         let compile_wall = |wall: &Wall| {
             let lists = [&wall.rules].into_iter().chain(&wall.overrides);
             ReadWall {
-                lists: lists.map(|rules| compile(rules, written)).collect(),
+                lists: lists.map(|rules| compile(rules, compile_rule)).collect(),
                 default_action: wall.default_action,
             }
         };
@@ -159,8 +161,8 @@ impl CompiledRule {
             }
             Pattern::Wild(pattern) => {
                 let pattern = PathPattern::new(pattern, root);
-                let is_wide = rule.action != Action::Allow && pattern.may_reach_into(root);
-                let matcher = match is_wide {
+                let matches_inside = rule.action != Action::Allow && pattern.may_reach_into(root);
+                let matcher = match matches_inside {
                     true => {
                         Matcher::Absolute { pattern: pattern.into_owned(), root: root.to_string() }
                     }
@@ -176,7 +178,7 @@ impl CompiledRule {
         Self { matcher, case, action: rule.action, is_builtin }
     }
 
-    /// Compiles a remembered approval, whose pattern is matched as plain text.
+    /// Compiles the rule of a remembered approval. Its pattern needs no conversion.
     pub(crate) fn of_approval(rule: &Rule) -> Self {
         match &rule.pattern {
             Pattern::Wild(pattern) => {
@@ -198,7 +200,7 @@ impl CompiledRule {
         matches!(&self.matcher, Matcher::Wild { pattern, .. } if pattern.is_any())
     }
 
-    /// Whether the pattern may match a path below a folder, which is empty for the root of the workspace.
+    /// Whether the pattern may match a path below a folder. The empty path is the root of the workspace.
     pub(crate) fn may_match_beneath(&self, folder: &str) -> bool {
         let start = match &self.matcher {
             Matcher::Equal(start) | Matcher::Wild { start, .. } => start.as_str(),
@@ -230,12 +232,12 @@ impl Matcher {
                     && middle.as_ref().is_none_or(|it| it.find(text.as_bytes()).is_some())
                     && pattern.matches(text)
             }
-            Matcher::Absolute { pattern, root } => pattern.matches_widely(text, root),
+            Matcher::Absolute { pattern, root } => pattern.matches_loosely(text, root),
         }
     }
 }
 
-/// Whether a text has this start and end. Comparing one byte of each first rejects nearly all texts.
+/// Whether a text starts and ends with these texts. One byte of each is compared first, which rejects most texts.
 fn has_ends(text: &[u8], start: &[u8], end: &[u8]) -> bool {
     let may_match = |literal: Option<&u8>, text: Option<&u8>| literal.is_none() || literal == text;
     may_match(end.last(), text.last())

@@ -1,4 +1,4 @@
-//! Rules: each maps a permission key and a text pattern to an action.
+//! Rules. Each maps a permission key and a pattern to an action: `edit`, `src/*` → allow.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -21,11 +21,11 @@ pub enum Action {
     Deny,
 }
 
-/// The texts that a rule applies to.
+/// Which texts a rule applies to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
-    /// Written by a person: `*` and `?` are wildcards.
+    /// A text with the wildcards `*` and `?`.
     Wild(String),
     /// A wildcard pattern, in lower case, that is matched against the text in lower case. Used for file names, because
     /// some file systems ignore case.
@@ -61,17 +61,18 @@ impl Pattern {
     }
 }
 
-/// What the subjects of a part are, which decides how patterns are compared with them.
+/// What the subjects of a part are. Patterns are compared with each kind in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SubjectKind {
     Text,
-    /// A file or folder, with the name that [`PathPattern`] expects.
+    /// The path of a file or folder: relative to the workspace if it is inside, otherwise absolute.
     Path,
-    /// A folder outside the workspace and everything in it, as `/folder/*`.
+    /// A folder outside the workspace, written as `/folder/*`.
     OutsideFolder,
 }
 
 impl SubjectKind {
+    /// Returns the kind of the subjects under a permission key.
     pub(crate) fn of(permission: &str) -> Self {
         match permission {
             "read" | "edit" | "list" => SubjectKind::Path,
@@ -84,7 +85,7 @@ impl SubjectKind {
 /// One rule, and where it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// A permission key, or a wildcard over keys.
+    /// A permission key, or a wildcard pattern that matches keys.
     pub permission: String,
     pub pattern: Pattern,
     pub action: Action,
@@ -124,18 +125,18 @@ impl Rule {
         Self { permission: permission.into(), pattern, action, source }
     }
 
-    /// Whether the rule's pattern matches the subject of a part. Rules that ask or deny match more widely than rules that
-    /// allow. `root` is the absolute path of the workspace.
+    /// Whether the rule's pattern matches the subject of a part. Rules that ask or deny are matched loosely. `root` is the
+    /// absolute path of the workspace.
     pub(crate) fn matches(&self, kind: SubjectKind, subject: &str, root: &str) -> bool {
         let matches = |path: &str| match (&self.pattern, self.action) {
             (Pattern::Exact(exact), _) => exact == path,
-            // Built-in rules are written in the form of the paths.
+            // Built-in patterns need no conversion.
             (_, _) if self.source == Source::Builtin => self.pattern.matches(path),
             (Pattern::Wild(pattern), Action::Allow) => {
                 PathPattern::new(pattern, root).matches(path)
             }
             (Pattern::Wild(pattern), Action::Ask | Action::Deny) => {
-                PathPattern::new(pattern, root).matches_widely(path, root)
+                PathPattern::new(pattern, root).matches_loosely(path, root)
             }
             (Pattern::CaseInsensitive(_), _) => self.pattern.matches(path),
         };
@@ -144,7 +145,7 @@ impl Rule {
             (SubjectKind::Path, _) | (SubjectKind::OutsideFolder, Action::Allow) => {
                 matches(subject)
             }
-            // A rule about a folder is also about everything below it.
+            // A rule that denies `/opt` also denies `/opt/x/*`.
             (SubjectKind::OutsideFolder, Action::Ask | Action::Deny) => {
                 let folder = subject.strip_suffix("/*").unwrap_or(subject);
                 matches(subject)
@@ -153,7 +154,7 @@ impl Rule {
         }
     }
 
-    /// Whether the rule is the built-in one that asks about everything.
+    /// Whether this is the built-in rule that asks about everything.
     pub(crate) fn is_builtin_default(&self) -> bool {
         self.source == Source::Builtin && self.permission == "*" && self.pattern.is_any()
     }
@@ -164,35 +165,38 @@ impl Rule {
     }
 }
 
-/// Returns the last matching rule of one list, which is the one that decides.
+/// Returns the rule that decides: the last one that matches.
 pub fn decide<'a>(rules: &'a [Rule], permission: &str, text: &str) -> Option<&'a Rule> {
     rules.iter().rev().find(|rule| rule.covers_key(permission) && rule.pattern.matches(text))
 }
 
-/// The answer for one part: the action, the rule that decided, the wall it belongs to, and why.
+/// The decision about one part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub action: Action,
+    /// The rule that decided; `None` if no rule matches.
     pub rule: Option<Rule>,
+    /// Name of the wall that decided.
     pub wall: Cow<'static, str>,
     pub reason: Reason,
 }
 
-/// Why a verdict is what it is, if the rule alone does not explain it.
+/// The reason for a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Reason {
-    /// The rule, or that there is none.
+    /// The rule decided alone, or no rule matches.
     #[default]
     Rule,
     /// The part is not fully understood; see [`crate::Part::unclear`].
     Unclear,
-    /// A rule allows the command, but only with this word spelled out.
+    /// A rule that allows the command matches, but does not spell out this risky word.
     Risk { word: String, kind: RiskKind },
-    /// A rule allows the command, but not with this assignment before it.
+    /// A rule that allows the command matches, but does not spell out this assignment before it.
     Assignment(String),
-    /// A rule allows the command, but its last word does not match this operand.
+    /// A rule that allows the command matches, but a path in it does not match this operand: `rm dist/*` and `src`.
     Operand(String),
-    /// The path of the program or script leads elsewhere.
+    /// A rule that allows the command matches, but the program or script is a link to another file. Holds the command with
+    /// the path of that file.
     Path(String),
     /// The command may start this program, which the rule denies.
     MayStart(String),
@@ -201,7 +205,7 @@ pub enum Reason {
 }
 
 impl Verdict {
-    /// Whether no rule of a person decided.
+    /// Whether a built-in rule decided, or none.
     pub fn is_builtin(&self) -> bool {
         self.rule.as_ref().is_none_or(|rule| rule.source == Source::Builtin)
     }

@@ -1,15 +1,20 @@
-//! Turns what a shell script may do into the parts of one ask.
+//! Turns a shell script into parts that a policy can judge.
 //!
-//! [`helve_text::shell::analyze`] finds what a script may run and access. [`parts`] turns that into parts, with facts
-//! about the files involved, and the policy judges each part. Nothing here accesses files: the implementation of
-//! [`FileFacts`] looks them up.
+//! [`analyze`] finds which programs a script may run and which files it may access. [`parts`] turns these into parts:
+//!
+//! ```text
+//! cat a.txt > b.txt   →   bash `cat a.txt`, read `a.txt`, edit `b.txt`
+//! ```
+//!
+//! Nothing here accesses files: an implementation of [`FileFacts`] looks them up.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use helve_text::shell::{
-    self as script, AccessKind, FileAccess, FileTarget, Risk, RiskKind, Run, Script, ShellContext,
+    self as script, AccessKind, FileAccess, FileTarget, ProgramRun, Risk, RiskKind, Script,
+    ShellContext,
 };
 
 use crate::ask::{MatchBy, Part, Unclear};
@@ -33,7 +38,7 @@ pub use facts::{
 };
 pub use tree_rules::{TreeRules, TreeScope, is_simple_glob};
 
-/// Maximum number of folders, and of globs, looked up for the second analysis.
+/// Maximum number of folders, and of globs, that are looked up for the second analysis.
 const MAX_LOOKUPS: usize = 16;
 
 /// Analyses a script with the help of facts about files.
@@ -42,7 +47,8 @@ pub fn analyze(source: &str, context: &ShellContext, facts: &impl FileFacts) -> 
     analyze_again(&first, source, context, facts).unwrap_or(first)
 }
 
-/// Analyses a script again with facts about files, if the first analysis needs them and there are any.
+/// Analyses a script again, with the facts about files that the first analysis needs. Returns `None` if it needs none, or
+/// if none are known.
 pub fn analyze_again(
     first: &Script,
     source: &str,
@@ -74,9 +80,9 @@ pub fn analyze_again(
     has_facts.then(|| script::analyze(source, &context))
 }
 
-/// Whether `cd` into this folder of the workspace certainly works, because an entry in it can be resolved.
+/// Whether `cd` into this folder certainly succeeds: the folder is in the workspace, and an entry in it can be resolved.
 fn is_enterable(folder: &str, facts: &impl FileFacts) -> bool {
-    // Some shells require that the folder before `..` exists.
+    // Some shells fail if the folder before `..` does not exist.
     if folder.split('/').any(|name| name == "..") {
         return false;
     }
@@ -87,7 +93,7 @@ fn is_enterable(folder: &str, facts: &impl FileFacts) -> bool {
     is_inside(folder) && entry.is_some_and(|entry| is_inside(&format!("{folder}/{}", entry.name)))
 }
 
-/// Returns a part for everything that a script may do. `source` is the script's text, `script` its analysis.
+/// Returns the parts of a script. `source` is its text, `script` its analysis.
 pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) -> Vec<Part> {
     let mut collector = PartCollector {
         facts,
@@ -129,8 +135,9 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
     collector.parts
 }
 
-/// Returns a risk for each program or script whose path leads elsewhere than it seems, because a link precedes `..`.
-fn link_risks(run: &Run, facts: &impl FileFacts) -> Vec<Risk> {
+/// Returns a risk for each program or script whose path has `..` after a link. If `a/b` is a link to `/x/y`, then
+/// `a/b/../run.sh` is `/x/run.sh`, not `a/run.sh`.
+fn link_risks(run: &ProgramRun, facts: &impl FileFacts) -> Vec<Risk> {
     let target = |path: &str| facts.resolve(path).map(|it| it.subjects.first().cloned());
     let is_misleading = |path: &String| {
         let plain = transfer::without_parents(path);
@@ -142,7 +149,7 @@ fn link_risks(run: &Run, facts: &impl FileFacts) -> Vec<Risk> {
     misleading.map(|it| risk(it.word)).collect()
 }
 
-/// Returns the folders that the script creates with `mkdir`, if no other command writes to them or to their parents.
+/// Returns the folders that only `mkdir` creates: no other command of the script writes to them or to their parents.
 fn new_folders(script: &Script) -> HashSet<&str> {
     let is_mkdir = |run: Option<usize>| {
         let run = run.and_then(|run| script.runs.get(run));
@@ -165,18 +172,18 @@ type SeenPart = (Cow<'static, str>, Vec<String>, Option<Box<Command>>);
 /// Collects the parts of one script.
 struct PartCollector<'f, F> {
     facts: &'f F,
-    runs: &'f [Run],
+    runs: &'f [ProgramRun],
     new_folders: HashSet<&'f str>,
     /// Cache of expanded targets. Many commands access the same files.
     expanded: HashMap<FileTarget, Option<Rc<ExpandedTarget>>>,
     parts: Vec<Part>,
-    /// The parts that match by subjects, to skip repeated ones.
+    /// The parts so far, except commands and unclear parts. Repeated parts are skipped.
     seen: HashSet<SeenPart>,
     /// Risks that follow from facts about files, each with the index of its run.
     extra_risks: Vec<(usize, Risk)>,
-    /// How many more comparisons of paths with the destinations of copies, moves and links are allowed.
+    /// How many more paths may be compared with the destinations of copies, moves and links.
     comparisons_left: usize,
-    /// Paths that are copied or moved with everything below them, and their new paths.
+    /// Old and new paths of folders that are copied or moved.
     copied_folders: Vec<(String, String)>,
 }
 
@@ -256,8 +263,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         expanded
     }
 
-    /// Resolves `new/..` to the parent of `new`, if the script creates `new` with `mkdir` and it is therefore not a
-    /// link.
+    /// Resolves `new/..` to the parent of `new`, if the script creates `new` with `mkdir`. Such a folder is not a link.
     fn resolve_above_new_folder(&self, path: &str) -> Option<PathFacts> {
         let above = path.match_indices("/..").find_map(|(at, dots)| {
             let (created, rest) = (&path[..at], &path[at + dots.len()..]);
@@ -269,9 +275,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         above.and_then(|path| self.facts.resolve(&path))
     }
 
-    /// Whether a word with two leading slashes is a label (`//src:all`) or a query (`//title`), not a path.
-    ///
-    /// It counts as a path if it exists, or if its parent folder exists.
+    /// Whether a word with two leading slashes is a Bazel label (`//src:all`) or an XPath query (`//title`), not a path.
+    /// It is a path if the file or its parent folder exists.
     fn is_label(&self, path: &str) -> bool {
         if !path.starts_with("//") {
             return false;
@@ -282,7 +287,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         !has_folder && !exists(path)
     }
 
-    /// Adds a part that no rule can allow.
+    /// Adds a part that is not fully understood.
     fn add_unclear(&mut self, kind: AccessKind, shown: &str, why: Unclear) {
         let permission = match kind {
             AccessKind::Write
@@ -307,8 +312,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
-    /// Returns how rules match a file that a command reaches without naming it.
-    fn beneath(&self, run: Option<usize>) -> MatchBy {
+    /// Returns how rules match a file that a command accesses without naming it.
+    fn match_beneath(&self, run: Option<usize>) -> MatchBy {
         match run.and_then(|run| self.runs.get(run)) {
             Some(run) => {
                 let run = code_paths::resolved(run, self.facts);
@@ -340,7 +345,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 "read"
             }
             AccessKind::NameOnly => {
-                // There is a file of this name, so a rule must spell out the risk to it.
+                // A file of this name exists, and the command may destroy it: `git checkout a.txt`.
                 if let Some(run) = access.run.filter(|_| path.exists) {
                     let kind = RiskKind::Destroys;
                     let risk = Risk { word: usize::MAX, spelled: String::new(), kind };
@@ -359,14 +364,14 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if access.kind == AccessKind::PassedToUnknown && self.is_folder_at(&access.target) {
             // An unknown program may read everything in a folder that it is given.
             let subjects = path.subjects.iter().map(|it| format!("{}/", it.trim_end_matches('/')));
-            let mut part = Part::new("read", "").matched_by(self.beneath(access.run));
+            let mut part = Part::new("read", "").matched_by(self.match_beneath(access.run));
             part.subjects = subjects.collect();
             self.push(part.remember_exactly());
         }
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&path.subjects);
         if matches!(access.kind, AccessKind::MaybeWrite | AccessKind::MaybeWriteTree) {
-            part = part.matched_by(self.beneath(access.run));
+            part = part.matched_by(self.match_beneath(access.run));
         }
         self.push(part.remember_exactly());
     }

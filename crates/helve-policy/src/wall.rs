@@ -1,4 +1,4 @@
-//! Walls: independent lists of rules. Each judges every part, and the strictest decision wins.
+//! Walls: independent lists of rules. Every wall judges every part, and the strictest decision wins.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -11,21 +11,21 @@ use crate::rule::{Action, Reason, Rule, Source, SubjectKind, Verdict, decide};
 /// The permission key for folders outside the workspace.
 const EXTERNAL: &str = "external_directory";
 
-/// One list of rules. The strictest wall decides, so another wall can only make a decision stricter.
+/// One list of rules. The strictest wall decides, so adding a wall never permits more.
 #[derive(Clone, Debug)]
 pub struct Wall {
     /// Name shown in explanations: `user`, `agent plan`, …
     pub name: Cow<'static, str>,
     pub rules: Arc<[Rule]>,
-    /// Further lists: the rules of a trusted project, then those of `--allow`. Each overrides rules before it that ask,
-    /// but not those that deny.
+    /// More lists of rules: those of a trusted project, then those of `--allow`. Each can allow what earlier lists ask
+    /// about, but not what they deny.
     pub overrides: Vec<Arc<[Rule]>>,
     /// The action if no rule matches.
     pub default_action: Action,
 }
 
 impl Wall {
-    /// Returns a wall that allows everything that its rules do not match.
+    /// Returns a wall that allows everything except what its rules restrict.
     pub fn restricting(name: impl Into<Cow<'static, str>>, rules: Vec<Rule>) -> Self {
         Self {
             name: name.into(),
@@ -35,7 +35,7 @@ impl Wall {
         }
     }
 
-    /// Judges with the rules, then with one more list of overrides at a time. A deny is final.
+    /// Judges with the rules alone, then with the first override, then with the first two, and so on. A deny is final.
     fn judge_lists(&self, judge: impl Fn(RuleList<'_>) -> Verdict) -> Verdict {
         for count in 0..self.overrides.len() {
             let verdict = judge(RuleList { wall: self, overrides: count });
@@ -50,10 +50,10 @@ impl Wall {
         RuleList { wall: self, overrides: self.overrides.len() }
     }
 
-    fn judge(&self, part: &Part, text: &str, case: &Case<'_>) -> Verdict {
+    fn judge(&self, part: &Part, text: &str, walls: &WallSet<'_>) -> Verdict {
         let kind = SubjectKind::of(&part.permission);
         let verdict = self.judge_lists(|list| {
-            let rule = deciding_rule(part, |key| list.last_match(key, kind, text, case.root()));
+            let rule = deciding_rule(part, |key| list.last_match(key, kind, text, walls.root()));
             Verdict {
                 action: rule.map_or(self.default_action, |rule| rule.action),
                 rule: rule.cloned(),
@@ -61,19 +61,19 @@ impl Wall {
                 reason: Reason::Rule,
             }
         });
-        // Commands that need no approval may write files, unless someone wrote a rule about these.
+        // If every command is allowed, commands may also write files, unless there is a rule about those files.
         let is_default = verdict.rule.as_ref().is_none_or(Rule::is_builtin_default);
-        let is_free = part.via_shell && part.permission == "edit" && is_default;
+        let is_edit_without_rule = part.via_shell && part.permission == "edit" && is_default;
         if verdict.action == Action::Ask
-            && is_free
-            && let Some(rule) = case.blanket_allow()
+            && is_edit_without_rule
+            && let Some(rule) = walls.blanket_allow()
         {
             return Verdict { action: Action::Allow, rule: Some(rule.clone()), ..verdict };
         }
         verdict
     }
 
-    fn judge_command(&self, command: &Command, case: &Case<'_>) -> Verdict {
+    fn judge_command(&self, command: &Command, walls: &WallSet<'_>) -> Verdict {
         let verdict = self.judge_lists(|list| {
             let Decision { action, rule, reason } = command.decide(list.first_to_last());
             let default = || command.default_action(self.default_action);
@@ -86,7 +86,7 @@ impl Wall {
         if command.only_reads() && verdict.is_builtin() {
             return Verdict { action: Action::Allow, reason: Reason::OnlyReads, ..verdict };
         }
-        match case.blanket_allow() {
+        match walls.blanket_allow() {
             Some(rule) => allowed_by(rule, verdict),
             None => verdict,
         }
@@ -101,7 +101,7 @@ impl Wall {
         }
     }
 
-    /// What the wall says about all commands together.
+    /// Returns whether the wall allows all commands.
     fn stance_on_commands(&self) -> Stance<'_> {
         let lists =
             (0..=self.overrides.len()).map(|count| RuleList { wall: self, overrides: count });
@@ -128,20 +128,21 @@ impl Wall {
     }
 }
 
-/// What a wall says about all commands together.
+/// Whether a wall allows all commands.
 enum Stance<'r> {
-    /// Some commands are asked about or denied.
+    /// No: some commands are asked about or denied.
     Restricts,
-    /// It has no rules about commands, except perhaps built-in ones that allow them.
+    /// No person wrote a rule about commands, and none is asked about or denied.
     Neutral,
-    /// This rule, which a person wrote, allows every command, and no rule asks about or denies any.
+    /// Yes, by this rule, which a person wrote.
     Allows(&'r Rule),
 }
 
-/// The rules of a wall, with the first lists of its overrides.
+/// The rules of a wall with some of its overrides.
 #[derive(Clone, Copy)]
 struct RuleList<'a> {
     wall: &'a Wall,
+    /// How many lists of [`Wall::overrides`] are included.
     overrides: usize,
 }
 
@@ -152,7 +153,7 @@ impl<'a> RuleList<'a> {
         self.wall.rules.iter().chain(overrides)
     }
 
-    /// Returns the rules, each with its index. The last rule comes first.
+    /// Returns the rules with their indices, in reverse order.
     fn last_to_first(self) -> impl Iterator<Item = (usize, &'a Rule)> {
         let overrides = self.wall.overrides.iter().take(self.overrides);
         let count = self.wall.rules.len() + overrides.map(|rules| rules.len()).sum::<usize>();
@@ -171,7 +172,7 @@ impl<'a> RuleList<'a> {
             .find(|(_, rule)| rule.covers_key(key) && rule.matches(kind, text, root))
     }
 
-    /// Returns the last rule for a key, and its index, ignoring rules that deny only some texts.
+    /// Returns the last rule for a key, and its index. Rules that deny only some texts are skipped.
     fn last_except_partial_denies(self, key: &str) -> Option<(usize, &'a Rule)> {
         self.last_to_first().find(|(_, rule)| {
             rule.covers_key(key) && (rule.pattern.is_any() || rule.action != Action::Deny)
@@ -181,9 +182,11 @@ impl<'a> RuleList<'a> {
 
 /// Returns the rule that decides about a part. `find` returns the deciding rule for one permission key, and its index.
 ///
-/// A tool is judged under its own id and under its group, and the stricter rule wins, with two exceptions. If a rule
-/// covers both keys (`"*": "ask"`), a later rule about one of them overrides it, as in any list. And a rule that a
-/// person wrote about one key overrides a built-in rule about the other.
+/// The tool `write` of the group `edit` has two keys, so there may be two rules. Which one decides:
+///
+/// 1. If the earlier rule covers both keys (`"*": "ask"`), the later rule, as in any list.
+/// 2. If only one of the rules is built-in, the other one.
+/// 3. Otherwise the stricter rule.
 fn deciding_rule<'a>(
     part: &Part,
     find: impl Fn(&str) -> Option<(usize, &'a Rule)>,
@@ -208,7 +211,7 @@ fn deciding_rule<'a>(
     }
 }
 
-/// Returns the first of the strictest verdicts; an ask if there is no wall at all.
+/// Returns the strictest verdict, or the first of several. Without any wall, the verdict is to ask.
 fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     let stricter = |so_far: Verdict, next: Verdict| {
         if next.action > so_far.action { next } else { so_far }
@@ -222,9 +225,9 @@ fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     verdicts.reduce(stricter).unwrap_or(no_walls)
 }
 
-/// Whether a person allowed an outside folder by one of its names: with links followed, or through a link that the rule
-/// names. `verdicts` has one verdict for each name.
-fn is_allowed_by_a_name(part: &Part, verdicts: &[Verdict]) -> bool {
+/// Whether a person allowed an outside folder by its resolved path, or by a path through [`Part::link`]. `verdicts` has one
+/// verdict for each subject of the part.
+fn is_allowed_by_any_path(part: &Part, verdicts: &[Verdict]) -> bool {
     verdicts.iter().enumerate().any(|(at, verdict)| {
         let names_link = |rule: &Rule| {
             let pattern = rule.pattern.as_str();
@@ -249,24 +252,26 @@ fn approved_by(rule: &Rule) -> Verdict {
     }
 }
 
-/// All walls, and the approvals that a person gave. A remembered approval overrides an ask, but not a deny.
+/// All walls, and the approvals that a person gave. A remembered approval turns an ask into an allow, but never overrides a
+/// deny.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub walls: Vec<Wall>,
     pub remembered: Vec<Rule>,
-    /// Absolute path of the workspace, which patterns may name; empty if it is unknown.
+    /// Absolute path of the workspace; empty if it is unknown. Patterns may start with it.
     pub root: String,
 }
 
-/// The walls that judge a part, and what they have in common.
-struct Case<'p> {
+/// The walls of a policy together with those of agents.
+struct WallSet<'p> {
     policy: &'p Policy,
     agent_walls: &'p [Wall],
+    /// Cache for [`WallSet::blanket_allow`].
     blanket_allow: OnceCell<Option<&'p Rule>>,
 }
 
-impl<'p> Case<'p> {
-    fn walls(&self) -> impl Iterator<Item = &'p Wall> + use<'p> {
+impl<'p> WallSet<'p> {
+    fn iter(&self) -> impl Iterator<Item = &'p Wall> + use<'p> {
         self.policy.walls.iter().chain(self.agent_walls)
     }
 
@@ -274,11 +279,11 @@ impl<'p> Case<'p> {
         &self.policy.root
     }
 
-    /// Returns the rule that allows every command, if no wall asks about or denies any.
+    /// Returns the rule that allows every command, if there is one and no wall asks about or denies any command.
     fn blanket_allow(&self) -> Option<&'p Rule> {
         *self.blanket_allow.get_or_init(|| {
             let mut allow = None;
-            for wall in self.walls() {
+            for wall in self.iter() {
                 match wall.stance_on_commands() {
                     Stance::Restricts => return None,
                     Stance::Neutral => {}
@@ -293,19 +298,19 @@ impl<'p> Case<'p> {
         let judge = |wall: &'p Wall| {
             let verdicts = part.subjects.iter().map(|text| wall.judge(part, text, self));
             let mut verdicts: Vec<Verdict> = verdicts.collect();
-            if part.permission == EXTERNAL && is_allowed_by_a_name(part, &verdicts) {
+            if part.permission == EXTERNAL && is_allowed_by_any_path(part, &verdicts) {
                 verdicts.retain(|verdict| verdict.action != Action::Ask || !verdict.is_builtin());
             }
             verdicts
         };
-        strictest(self.walls().flat_map(judge))
+        strictest(self.iter().flat_map(judge))
     }
 
     fn judge_command(&self, command: &Command) -> Verdict {
-        strictest(self.walls().map(|wall| wall.judge_command(command, self)))
+        strictest(self.iter().map(|wall| wall.judge_command(command, self)))
     }
 
-    /// Judges a file that a command reaches without naming it.
+    /// Judges a file that a command accesses without naming it. See [`MatchBy::Beneath`].
     fn judge_beneath(&self, part: &Part, command: &Command) -> Verdict {
         let command = self.policy.judge(self.agent_walls, &Part::for_command(command));
         let is_command_allowed = command.action == Action::Allow && !command.is_builtin();
@@ -317,7 +322,7 @@ impl<'p> Case<'p> {
             }
         };
         strictest(
-            self.walls().flat_map(|wall| part.subjects.iter().map(move |text| judge(wall, text))),
+            self.iter().flat_map(|wall| part.subjects.iter().map(move |text| judge(wall, text))),
         )
     }
 
@@ -338,7 +343,7 @@ impl<'p> Case<'p> {
         }
     }
 
-    /// Whether a built-in rule asks about reading a file with the visible part of the name.
+    /// Whether the known part of a file name, such as `.env` in `$x/.env`, names a file that may not be read.
     fn names_sensitive_file(&self, part: &Part) -> bool {
         let read = Part { permission: "read".into(), tool: None, ..part.clone() };
         part.permission != "bash" && self.judge_subjects(&read).action != Action::Allow
@@ -348,12 +353,12 @@ impl<'p> Case<'p> {
 impl Policy {
     /// Judges one part. `agent_walls` are the walls of sub-agents, which apply besides those of the policy.
     pub fn judge(&self, agent_walls: &[Wall], part: &Part) -> Verdict {
-        let case = Case { policy: self, agent_walls, blanket_allow: OnceCell::new() };
+        let walls = WallSet { policy: self, agent_walls, blanket_allow: OnceCell::new() };
         let verdict = match &part.matched_by {
-            MatchBy::Subjects => case.judge_subjects(part),
-            MatchBy::Command(command) => case.judge_command(command),
-            MatchBy::Beneath(command) => case.judge_beneath(part, command),
-            MatchBy::Unclear(_) => return case.judge_unclear(part),
+            MatchBy::Subjects => walls.judge_subjects(part),
+            MatchBy::Command(command) => walls.judge_command(command),
+            MatchBy::Beneath(command) => walls.judge_beneath(part, command),
+            MatchBy::Unclear(_) => return walls.judge_unclear(part),
         };
         match verdict.action {
             Action::Ask => self.remembered_approval(part).unwrap_or(verdict),
@@ -380,7 +385,7 @@ impl Policy {
         let mut approval = None;
         match &part.matched_by {
             MatchBy::Subjects | MatchBy::Beneath(_) | MatchBy::Unclear(_) => {
-                // An approval of an outside folder is about the folder with links followed.
+                // An approval of an outside folder remembers only its resolved path.
                 let count = if part.permission == EXTERNAL { 1 } else { part.subjects.len() };
                 for text in part.subjects.iter().take(count) {
                     let rule = decide(&self.remembered, &part.permission, text);

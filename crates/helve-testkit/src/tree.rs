@@ -48,7 +48,7 @@ pub(crate) fn find_restricted(nodes: &Nodes, request: &RestrictedRequest) -> Res
         if is_hidden && request.tree.hidden == HiddenFiles::Skip {
             continue;
         }
-        if let Some(action) = request.rules.restricts_file(relative) {
+        if let Some(action) = request.rules.file_restriction(relative) {
             paths.push((std::cmp::Reverse(action), relative.to_path_buf()));
         }
         if matches!(node, MemoryNode::Link(_)) {
@@ -58,7 +58,7 @@ pub(crate) fn find_restricted(nodes: &Nodes, request: &RestrictedRequest) -> Res
         folders.extend(parents.map(Path::to_path_buf));
     }
     for folder in folders {
-        if let Some(action) = request.rules.restricts_folder(&folder) {
+        if let Some(action) = request.rules.folder_restriction(&folder) {
             paths.push((std::cmp::Reverse(action), folder));
         }
     }

@@ -1,15 +1,16 @@
 //! Patterns of permission rules about paths.
 //!
-//! A pattern is a [`wildcard`] pattern with a few additions. Paths below the root of the workspace are relative to it,
-//! other paths are absolute, and patterns are converted to the same form: in a workspace `/w`, the patterns `./src/`,
-//! `src/` and `/w/src/` all name the folder `src` with everything in it. `**/` stands for any number of folders, including
-//! none, and so does a final `/**`.
+//! A pattern is a [`wildcard`] pattern with two additions: `**/` and a final `/**` stand for any number of folders,
+//! including none.
+//!
+//! Paths in the workspace are relative to its root, other paths are absolute. Patterns are converted to the same form: in
+//! the workspace `/w`, the patterns `./src/`, `src/` and `/w/src/` all match everything in the folder `src`.
 
 use std::borrow::Cow;
 
 use crate::wildcard;
 
-/// A pattern in the form that paths are matched in.
+/// A converted pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern<'p> {
     glob: Cow<'p, str>,
@@ -23,9 +24,9 @@ enum Scope {
     All,
     /// Only paths below the root, because the pattern starts with `./` or with the name of the root.
     Inside,
-    /// Absolute paths. The pattern is absolute and does not lead into the root.
+    /// Only absolute paths, because the pattern is an absolute path outside the root.
     Outside,
-    /// Any text, by [`wildcard`] only.
+    /// Any text. The pattern has only the syntax of [`wildcard`].
     Verbatim,
 }
 
@@ -56,7 +57,7 @@ impl<'p> PathPattern<'p> {
         Self { glob: Cow::Owned(converted.glob.into_owned()), scope: converted.scope }
     }
 
-    /// Uses a pattern as it is, without conversion. The pattern matches the same texts as [`wildcard::matches`] does.
+    /// Uses a pattern without conversion. It matches the same texts as [`wildcard::matches`].
     pub fn verbatim(pattern: &'p str) -> Self {
         Self { glob: Cow::Borrowed(pattern), scope: Scope::Verbatim }
     }
@@ -74,9 +75,9 @@ impl<'p> PathPattern<'p> {
         }
     }
 
-    /// Like [`PathPattern::matches`], but an absolute pattern also matches files of the workspace under their absolute
-    /// names. A pattern without any name, like `/**`, still means only files outside.
-    pub fn matches_widely(&self, path: &str, root: &str) -> bool {
+    /// Like [`PathPattern::matches`], but an absolute pattern also matches the absolute paths of files in the workspace:
+    /// `/home/**/.env` matches `.env`. A pattern without a name, like `/**`, still matches only files outside.
+    pub fn matches_loosely(&self, path: &str, root: &str) -> bool {
         self.matches(path)
             || self.may_reach_into(root) && {
                 let absolute = match path {
@@ -87,7 +88,7 @@ impl<'p> PathPattern<'p> {
             }
     }
 
-    /// Returns the text that every path contains that the pattern, as written, matches.
+    /// Returns literal text that every matching path contains: `src/*.rs` → start `src/`, end `.rs`.
     pub fn required_text(&self) -> RequiredText<'_> {
         let has_optional_end = self.glob.ends_with(" *");
         let glob = self.glob.strip_suffix(" *").unwrap_or(&self.glob);
@@ -108,7 +109,7 @@ impl<'p> PathPattern<'p> {
         !self.glob.contains(['*', '?'])
     }
 
-    /// Whether an absolute pattern may match absolute names of files below the root.
+    /// Whether an absolute pattern may match the absolute paths of files below the root.
     pub fn may_reach_into(&self, root: &str) -> bool {
         let start = &self.glob[..self.glob.find(['*', '?']).unwrap_or(self.glob.len())];
         let has_name = self.glob.contains(|c| !matches!(c, '/' | '*' | '?' | ' '));
@@ -116,8 +117,8 @@ impl<'p> PathPattern<'p> {
         self.scope == Scope::Outside && has_name && is_above && !self.is_literal()
     }
 
-    /// Returns wildcard patterns that together match the same relative and absolute paths; `None` if there are too
-    /// many. A pattern for files inside the root starts with `./`.
+    /// Returns [`wildcard`] patterns that together match the same paths: `**/a` → `a`, `*/a`. Returns `None` if there would
+    /// be too many. A pattern for files inside the root starts with `./`.
     pub fn as_wildcards(&self) -> Option<Vec<String>> {
         let mut done = Vec::new();
         let mut open = vec![(self.glob.to_string(), 0)];
@@ -148,10 +149,10 @@ const MAX_ALTERNATIVES: usize = 16;
 
 /// At the start of a pattern or after a slash: any number of folders, including none.
 const FOLDERS: &str = "**/";
-/// At the end of a pattern: the folder and everything beneath it.
+/// At the end of a pattern: the folder and everything below it.
 const BENEATH: &str = "/**";
 
-/// Whether a pattern has any syntax beyond [`wildcard`], or needs to be brought into the form of paths.
+/// Whether conversion would change a pattern.
 fn needs_conversion(pattern: &str) -> bool {
     let is_address = pattern.starts_with("mcp:") || pattern.contains("://");
     !is_address
@@ -419,7 +420,7 @@ mod tests {
     fn absolute_patterns_match_files_below_the_root_only_in_the_wide_reading() {
         let check = |pattern: &str, path: &str, expected: bool| {
             let converted = PathPattern::new(pattern, ROOT);
-            assert_eq!(converted.matches_widely(path, ROOT), expected, "{pattern} {path}");
+            assert_eq!(converted.matches_loosely(path, ROOT), expected, "{pattern} {path}");
             assert!(!converted.matches(path), "{pattern} {path}");
         };
         check("/w/**/.env", ".env", true);
@@ -516,7 +517,7 @@ mod tests {
         fn any_pattern_can_be_converted(pattern in ".{0,20}", path in ".{0,20}", root in ".{0,10}") {
             let converted = PathPattern::new(&pattern, &root);
             converted.matches(&path);
-            converted.matches_widely(&path, &root);
+            converted.matches_loosely(&path, &root);
             converted.required_text();
             converted.as_wildcards();
         }

@@ -17,13 +17,13 @@ mod awk;
 mod braces;
 mod bracket;
 mod builtins;
-mod certain;
 mod command_output;
 mod commands;
 mod cross_check;
 mod dollar;
 mod downloads;
 mod effects;
+mod equivalents;
 mod expand;
 mod fields;
 mod file_patterns;
@@ -31,6 +31,7 @@ mod find;
 mod flags;
 mod fragments;
 mod grammar;
+mod guarantees;
 mod jq;
 mod loops;
 mod mask;
@@ -53,7 +54,6 @@ mod test_command;
 mod tests;
 mod transfer;
 mod tree_filter;
-mod twins;
 mod variables;
 mod walk;
 mod word;
@@ -125,7 +125,7 @@ fn without_version(shell: &str) -> &str {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
     /// Every program that may be started, in the order of the text. A wrapper comes before the program it wraps.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ProgramRun>,
     pub accesses: Vec<FileAccess>,
     pub transfers: Vec<Transfer>,
     pub doubts: Vec<Doubt>,
@@ -148,9 +148,9 @@ impl Script {
     }
 }
 
-/// One program with its words, after quote removal and the expansions whose results are known.
+/// One start of a program: its name and arguments, after expansion and quote removal.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct ProgramRun {
     /// The name of the program, then its arguments.
     pub words: Vec<Word>,
     /// The role of each word.
@@ -173,16 +173,16 @@ pub struct Run {
     /// Whether the program, called with these arguments, only reads. The files that it reads are in
     /// [`Script::accesses`].
     pub only_reads: bool,
-    /// Words of which any may be the start of a command that is run. Rules that deny a command apply to these words from
-    /// any index on. Empty if all commands are listed as runs.
+    /// The words of a text that could not be parsed. A command may start at any of them, so rules that deny a command are
+    /// matched at each of them. Empty if every command is in [`Script::runs`].
     pub possible_commands: Vec<String>,
-    /// The program and its scripts, where they are given as paths.
+    /// The words that name the program or a script by its path.
     pub code_paths: Vec<CodePath>,
-    /// The command with its redirects: as written, and with one blank around each operator. Empty without redirects.
+    /// The command with its redirects: as written (`ls >x`), and with blanks around operators (`ls > x`). Empty if it has
+    /// none.
     pub with_redirects: Vec<String>,
-    /// Other commands that mean the same, with other names of the program, its subcommand or its flags. Rules that ask
-    /// about or deny one of them apply to this one too.
-    pub twins: Vec<Vec<(String, WordRole)>>,
+    /// Equivalent commands: `npm install` for `npm i`. Rules that ask about or deny one of them apply to this command too.
+    pub equivalents: Vec<Vec<(String, WordRole)>>,
 }
 
 /// A word that names a program or script by its path.
@@ -190,13 +190,13 @@ pub struct Run {
 pub struct CodePath {
     /// The index of the word in its run.
     pub word: usize,
-    /// The absolute paths that the word may refer to, one for each possible working directory. `..` and symbolic links
-    /// are not resolved. Empty if the working directory is unknown.
+    /// Absolute paths of the file, one for each possible working directory. `..` and symbolic links are not resolved. Empty
+    /// if the working directory is unknown.
     pub paths: Vec<String>,
-    /// The same paths without `..`, relative to the directory in which the script starts. An allow rule must match the
-    /// command with each of these instead of the word. An empty path is unknown, and no rule matches it. The list is
-    /// empty if the word can be matched as written.
-    pub leads_to: Vec<String>,
+    /// The paths that an allow rule must match in place of the word, relative to [`ShellContext::cwd`] and without `..`. The
+    /// rule must match all of them: in `cd sub; ./x`, the path is `sub/x`. Empty if the word can be matched as written. An
+    /// empty path is unknown, and no rule matches it.
+    pub paths_to_allow: Vec<String>,
 }
 
 /// Whether a run needs a rule that allows it.
@@ -297,10 +297,10 @@ pub struct FileAccess {
     pub filter: TreeFilter,
 }
 
-/// Which files below a directory a recursive access reaches. The default is all of them.
+/// Selects the files below a directory that a recursive access reaches. The default selects all files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TreeFilter {
-    /// Globs of which a file's name must match one; empty for any name.
+    /// Globs. The name of a file must match one of them, unless there are none.
     pub names: Vec<String>,
     /// Files and directories whose names start with a dot are skipped.
     pub skips_hidden: bool,
@@ -312,7 +312,7 @@ pub struct TreeFilter {
     pub excluded_files: Vec<String>,
     /// Globs. Directories whose name matches one are skipped.
     pub excluded_dirs: Vec<String>,
-    /// The names pass through text that is split at blanks and expanded, so that an unusual name becomes other names.
+    /// The names are split at blanks and expanded, as by `xargs`. The file `a b` becomes two names.
     pub splits_names: bool,
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use helve_policy::Part;
 use helve_text::git_config::{self, GitSetting};
-use helve_text::shell::{AccessKind, FileTarget, Run, Script, WordRole};
+use helve_text::shell::{AccessKind, FileTarget, ProgramRun, Script, WordRole};
 
 use crate::confine::LinkedWorktree;
 use crate::files;
@@ -98,7 +98,7 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
 }
 
 /// Returns the kind of a git command; `None` if the command is not git.
-fn command_kind(run: &Run) -> Option<GitCommandKind> {
+fn command_kind(run: &ProgramRun) -> Option<GitCommandKind> {
     let program = run.words.first()?.literal()?;
     let name = program.rsplit('/').next().unwrap_or(program);
     if let Some(subcommand) = name.strip_prefix("git-") {

@@ -12,7 +12,8 @@ const THREE_WORDS: &str = "aws|az|bun run|bun x|cargo add|cargo run|consul kv|de
     npm exec|npm init|npm run|npm view|openssl req|openssl x509|pnpm dlx|pnpm exec|pnpm run|podman container|\
     podman image|pulumi stack|sfdx|terraform workspace|vault auth|vault kv|yarn dlx|yarn run|python -m|python3 -m";
 
-/// Returns the first words of a command, which name its operation. By default that is the program alone.
+/// Returns the first words of a command, which name its operation: `npm run dev x` → `npm run dev`. By default that is
+/// the program alone.
 pub(super) fn operation<'a>(words: &'a [&'a str]) -> &'a [&'a str] {
     let start = |count: usize| words.get(..count).map(|words| words.join(" "));
     let is_three_word =

@@ -1,29 +1,30 @@
 //! Checks that wildcards in the paths and addresses of an allow rule stay within one word.
 //!
-//! In `rm -rf dist/*` the wildcard is about files below `dist`. As plain text it would also match `dist/a src`.
+//! The rule `rm -rf dist/*` allows `rm -rf dist/a dist/b`, but not `rm -rf dist/a src`. Plain wildcard matching would
+//! allow both.
 
 use std::borrow::Cow;
 
 use helve_text::shell::WordRole;
 use helve_text::wildcard;
 
-/// Maximum number of words that a wildcard outside of paths can span. Beyond it, it matches a single word.
+/// Maximum number of words that a wildcard outside of paths can match.
 const MAX_SPAN: usize = 64;
 
-/// Returns the first word of a command that a path or address in the pattern should have matched; `None` if the pattern
-/// fits the command word by word, or has no wildcards in paths.
+/// Returns the first word of a command that the pattern does not match: `src` in the example above. Returns `None` if
+/// the pattern matches word by word, or has no wildcards in paths and addresses.
 pub(super) fn first_unmatched(pattern: &str, words: &[(String, WordRole)]) -> Option<String> {
     let tokens = split_words(pattern);
     if !tokens.iter().any(|token| is_wild_path(token)) {
         return None;
     }
-    // `reached[n]` says whether the tokens so far match the first n words.
+    // `reached[n]`: the tokens so far can match the first n words.
     let mut reached = vec![false; words.len() + 1];
     reached[0] = true;
     let mut farthest = 0;
     for (index, token) in tokens.iter().enumerate() {
         if index + 1 == tokens.len() && is_wild_path(token) {
-            return last_path(token, &reached, words);
+            return first_unmatched_by_last_path(token, &reached, words);
         }
         reached = advance(token, &reached, words);
         farthest = reached.iter().rposition(|yes| *yes).unwrap_or(farthest);
@@ -35,9 +36,13 @@ pub(super) fn first_unmatched(pattern: &str, words: &[(String, WordRole)]) -> Op
     Some(unmatched.map_or_else(String::new, |(word, _)| word.clone()))
 }
 
-/// Matches a path at the end of the pattern. It stands for one operand or several, each of which must match it. What
-/// follows a program or script are its own arguments, which the pattern does not limit.
-fn last_path(token: &str, reached: &[bool], words: &[(String, WordRole)]) -> Option<String> {
+/// Like [`first_unmatched`], for a path at the end of the pattern. Every operand from there on must match it: `dist/*`
+/// matches `dist/a dist/b`. If the path names a program or script, any arguments may follow.
+fn first_unmatched_by_last_path(
+    token: &str,
+    reached: &[bool],
+    words: &[(String, WordRole)],
+) -> Option<String> {
     let mut unmatched = None;
     for (at, (word, role)) in words.iter().enumerate().filter(|(at, _)| reached[*at]) {
         if !matches_path(token, word) {
@@ -62,7 +67,7 @@ fn last_path(token: &str, reached: &[bool], words: &[(String, WordRole)]) -> Opt
     Some(unmatched.cloned().unwrap_or_default())
 }
 
-/// Returns how many words can be matched after one more token.
+/// Returns `reached` after one more token.
 fn advance(token: &str, reached: &[bool], words: &[(String, WordRole)]) -> Vec<bool> {
     let mut next = vec![false; reached.len()];
     if token.bytes().all(|byte| byte == b'*') {
@@ -122,7 +127,8 @@ fn matches_path(token: &str, word: &str) -> bool {
     }
 }
 
-/// Compares host and path of an address separately, so that a wildcard in the host cannot lead to another one.
+/// Compares the host and the path of an address separately, so that a wildcard in the host cannot match a different host:
+/// `http://localhost*` does not match `http://localhost.evil/`.
 fn matches_address(pattern: &str, address: &str) -> bool {
     let split = |text: &'_ str, ends: &[char]| text.find(ends).unwrap_or(text.len());
     let (host_pattern, path_pattern) = pattern.split_at(split(pattern, &['/']));

@@ -8,18 +8,18 @@ use helve_text::shell::TreeFilter;
 use crate::ask::Part;
 use crate::command::Command;
 
-/// Answers queries about files. `None` means unknown, and never leads to permission.
+/// Answers queries about files. `None` means that the answer is unknown. Unknown files are asked about.
 pub trait FileFacts {
-    /// Looks up an absolute path, in which `..` and links are not resolved yet.
+    /// Looks up an absolute path. It may contain `..` and links.
     fn resolve(&self, path: &str) -> Option<PathFacts>;
 
     /// Lists a folder; empty if there is no such folder.
     fn list(&self, folder: &str) -> Option<Vec<DirEntry>>;
 
-    /// Returns the files below a folder that a rule may restrict. The result may contain more files, never fewer.
+    /// Returns the files below a folder that a rule may ask about or deny. The result may contain other files too.
     fn tree(&self, query: &TreeQuery) -> Option<TreeFiles>;
 
-    /// Looks up where the shell finds a program of this name, which contains no slash.
+    /// Looks up where the shell finds a program. The name contains no slash.
     fn program(&self, name: &str) -> Option<ProgramPlace>;
 }
 
@@ -36,14 +36,14 @@ pub enum ProgramPlace {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TreeFiles {
     pub files: Vec<PathFacts>,
-    /// Whether there was not enough time to look at all files.
+    /// Whether some files were not checked, because that would have taken too long.
     pub is_partial: bool,
 }
 
 /// A folder that a command accesses with everything below it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TreeQuery {
-    /// Absolute path, in which `..` and links are not resolved yet.
+    /// Absolute path. It may contain `..` and links.
     pub folder: String,
     /// The path to which the folder is copied or moved. The files are judged as if they were below it.
     pub destination: Option<String>,
@@ -54,7 +54,7 @@ pub struct TreeQuery {
     pub command: Option<Box<Command>>,
 }
 
-/// Where a path leads.
+/// Facts about one path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathFacts {
     /// The texts that rules match, the resolved one first.
@@ -94,18 +94,18 @@ pub enum FactAnswer {
     Program(Option<ProgramPlace>),
 }
 
-/// Facts that the caller gathers in rounds. A query without an answer is recorded as missing: the caller judges,
-/// answers the queries of [`GatheredFacts::take_missing`], and judges again.
+/// Facts that the caller gathers in rounds: it judges a script, answers the queries of [`GatheredFacts::take_missing`],
+/// and judges again, until no query is missing.
 #[derive(Debug, Default)]
 pub struct GatheredFacts {
     known: HashMap<FactQuery, FactAnswer>,
     missing: RefCell<Vec<FactQuery>>,
-    /// Whether programs may be found in the workspace. Otherwise they are not looked up.
+    /// Whether `PATH` contains a folder of the workspace. If not, programs are not looked up.
     looks_for_programs: bool,
 }
 
 impl GatheredFacts {
-    /// Facts for a shell that looks for programs in a folder of the workspace.
+    /// Facts for a shell whose `PATH` contains a folder of the workspace.
     pub fn with_programs_of_workspace() -> Self {
         Self { looks_for_programs: true, ..Self::default() }
     }
@@ -114,7 +114,7 @@ impl GatheredFacts {
         self.known.insert(query, answer);
     }
 
-    /// Returns the queries that could not be answered since the last call.
+    /// Returns the queries since the last call that had no answer.
     pub fn take_missing(&mut self) -> Vec<FactQuery> {
         std::mem::take(self.missing.get_mut())
     }

@@ -1,5 +1,4 @@
-//! Expands globs to every name that any shell might expand them to. The result may contain too many names, never too
-//! few.
+//! Expands globs. Shells differ, so the result contains every name that any shell might expand a glob to.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +12,15 @@ const MAX_DEPTH: usize = 24;
 
 /// The paths that the target of a file access can refer to.
 pub(super) struct ExpandedTarget {
-    /// The paths as named, without links followed.
+    /// The paths as given. Links are not resolved.
     pub(super) paths: Vec<String>,
     /// Facts about the paths.
     pub(super) resolved: Vec<PathFacts>,
-    /// Whether these are all paths and facts. They are not if a limit was exceeded or something cannot be looked up.
+    /// False if a limit was exceeded or something could not be looked up. Then paths may be missing.
     pub(super) is_complete: bool,
     /// Whether a name starts with a dash.
     pub(super) has_flag_like_names: bool,
-    /// Whether an expanded name contains spaces or wildcards.
+    /// Whether a name contains blanks or wildcards, so that the shell would split or expand it again.
     pub(super) has_splittable_names: bool,
     /// `external_directory` parts for the folders outside the root that the glob lists.
     pub(super) listed_outside: Vec<Part>,
@@ -41,7 +40,7 @@ impl ExpandedTarget {
     }
 }
 
-/// Expands an absolute glob. `None` if nothing is known about the result.
+/// Expands an absolute glob. Returns `None` if nothing is known about the result.
 pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTarget> {
     // In zsh, `***` descends into links.
     if pattern.contains("***") {
@@ -63,8 +62,7 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
         path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| or_slash(folder))
     };
     search.folders.extend(search.matches.iter().filter_map(parent));
-    // All folders are queried before an unknown fact ends the expansion, so that one round asks for as many facts as
-    // possible.
+    // All folders are queried, even if a fact is missing, so that few rounds are needed. See `GatheredFacts`.
     let listed: Vec<Option<PathFacts>> =
         search.folders.iter().map(|folder| facts.resolve(folder)).collect();
     let mut paths = search.matches;
@@ -77,7 +75,8 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
     }
     let mut facts_of_paths: Vec<Option<PathFacts>> =
         paths.iter().map(|path| facts.resolve(path)).collect();
-    // Names after the last wildcard were not looked up. If some of the paths exist, the others are no matches.
+    // Names after the last wildcard were not looked up: `*/x` gives `a/x` and `b/x`. If one of them exists, those that do
+    // not exist are not matches.
     let exists = |facts: &Option<PathFacts>| facts.as_ref().is_none_or(|facts| facts.exists);
     if facts_of_paths.iter().any(exists) {
         (paths, facts_of_paths) =
@@ -91,8 +90,7 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
     let outside = listed.into_iter().flatten().filter_map(|it| it.outside);
     let mut resolved: Vec<PathFacts> = facts_of_paths.into_iter().flatten().collect();
     if start.outside.is_some() {
-        // The folder is not a match of the glob. `exists` is false so that the folder does not count as a file that the
-        // command could destroy.
+        // `exists` is false, because the command cannot destroy the folder.
         resolved.push(PathFacts { exists: false, ..start });
     }
     Some(ExpandedTarget {
@@ -242,7 +240,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
         });
     }
     let name: Vec<char> = name.chars().collect();
-    // `reached[n]` says whether the tokens so far match the first n characters.
+    // `reached[n]`: the tokens so far match the first n characters.
     let mut reached = vec![false; name.len() + 1];
     reached[0] = true;
     for token in tokens {

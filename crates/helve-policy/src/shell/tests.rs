@@ -1,4 +1,14 @@
-//! Judges scripts under policies: which must be allowed, which must not, and what is asked and remembered.
+//! Judges scripts under policies.
+//!
+//! The scripts are in text files, each below the name of a policy in `policies.txt`:
+//!
+//! - `attacks.txt`: must not be allowed, that is, must be asked about or denied.
+//! - `denied.txt`: must be denied.
+//! - `allowed.txt`: must be allowed.
+//! - `agent_commands.txt`: typical commands of coding agents, to count how many of them are asked about.
+//! - `verdicts.txt`: scripts with their own rules and verdicts.
+//!
+//! `tree.txt` lists the files that the scripts access.
 
 use expect_test::{Expect, expect};
 use helve_text::shell::{Script, ShellContext, ShellLanguage};
@@ -42,7 +52,7 @@ fn rules(permission: &str, list: &[(&str, Action)]) -> Vec<Rule> {
     list.iter().map(rule).collect()
 }
 
-/// Returns a policy of `policies.txt`. Its section contains lines of the form `ACTION PERMISSION: PATTERN`.
+/// Reads a policy from `policies.txt`. The line `@ NAME` is followed by lines of the form `ACTION PERMISSION: PATTERN`.
 fn policy_named(name: &str) -> Policy {
     let text = include_str!("tests/policies.txt");
     let section = text.split("@ ").find(|section| section.lines().next() == Some(name));
@@ -61,7 +71,8 @@ fn decide(policy: &Policy, script: &str) -> Action {
     policy.judge_all(&[], &parts(script, &analyze(script, &context()), &Tree::sample()))
 }
 
-/// Returns the scripts of a file, each with the name of its policy. `⏎`, `⇥` and `␀` stand for newline, tab and NUL.
+/// Parses a file of scripts, and returns each script with the name of its policy. `⏎`, `⇥` and `␀` stand for newline, tab
+/// and NUL.
 fn scripts(text: &'static str) -> Vec<(&'static str, String)> {
     let mut name = "";
     let mut all = Vec::new();
@@ -101,12 +112,12 @@ fn denied_commands_are_denied_in_every_spelling() {
     assert!(not_denied.is_empty(), "{not_denied:#?}");
 }
 
-/// Parses `PERMISSION PATTERN ACTION; …`.
+/// Parses rules of the form `PERMISSION PATTERN ACTION`, separated by `;`.
 fn parse_rules(text: &str) -> Vec<Rule> {
     let rule = |text: &str| {
         let words: Vec<&str> = text.trim().split(' ').collect();
         let [permission, pattern @ .., action] = words.as_slice() else {
-            panic!("no rule: {text}")
+            panic!("incomplete rule: {text}")
         };
         rules(permission, &[(&pattern.join(" "), parse_action(action))])
     };
@@ -123,22 +134,22 @@ fn parse_action(text: &str) -> Action {
 }
 
 #[test]
-fn listed_scripts_have_their_verdicts() {
-    let mut list = "";
+fn scripts_have_the_listed_verdicts() {
+    let mut rules = "";
     let mut wrong = Vec::new();
     for line in include_str!("tests/verdicts.txt").lines() {
-        if let Some(rules) = line.strip_prefix('=') {
-            list = rules.trim();
+        if let Some(text) = line.strip_prefix('=') {
+            rules = text.trim();
         } else if !line.is_empty() && !line.starts_with('#') {
             let (expected, script) = line.split_once(' ').expect("a verdict precedes the script");
-            let user = parse_rules(list);
+            let user = parse_rules(rules);
             let policy = policy(WrittenRules { user, ..WrittenRules::default() }, &[]);
             let (script, expected) = (script.trim(), parse_action(expected));
             let action = decide(&policy, script);
             if action != expected {
                 let explained = explain(&policy, script);
                 wrong.push(format!(
-                    "{action:?}, not {expected:?}, by {list}: {script}\n{explained}"
+                    "{action:?}, not {expected:?}, by {rules}: {script}\n{explained}"
                 ));
             }
         }
@@ -147,10 +158,10 @@ fn listed_scripts_have_their_verdicts() {
 }
 
 #[test]
-fn daily_work_is_allowed_without_asking() {
+fn common_commands_are_allowed() {
     let mut not_allowed = Vec::new();
     let mut times = Vec::new();
-    for (name, script) in scripts(include_str!("tests/daily.txt")) {
+    for (name, script) in scripts(include_str!("tests/allowed.txt")) {
         let policy = policy_named(name);
         let start = std::time::Instant::now();
         let action = decide(&policy, &script);
@@ -170,39 +181,45 @@ fn daily_work_is_allowed_without_asking() {
     assert!(not_allowed.is_empty(), "{}", not_allowed.join("\n"));
 }
 
-/// Everyday commands need few questions: without rules because many of them only read, and under rules as people write
-/// them. `everyday.txt` has the expected verdicts.
+/// Judges each command of `agent_commands.txt` twice: by the built-in rules alone, and by the policy above it. Few of them
+/// are asked about.
 #[test]
-fn everyday_commands_need_few_questions() {
+fn commands_of_agents_need_few_questions() {
     let builtin = policy_named("builtin");
-    let sign = |action: Action| if action == Action::Allow { '+' } else { '?' };
-    let (mut count, mut asked, mut asked_by_list, mut needless) = (0, 0, 0, 0);
+    let symbol = |action: Action| if action == Action::Allow { '+' } else { '?' };
+    let (mut count, mut asked_by_builtin, mut asked_by_policy, mut needless) = (0, 0, 0, 0);
     let mut wrong = Vec::new();
-    for (name, line) in scripts(include_str!("tests/everyday.txt")) {
-        let signs: Vec<char> = line.chars().take(3).collect();
-        let script = line.get(4..).expect("a line starts with two signs");
+    for (name, line) in scripts(include_str!("tests/agent_commands.txt")) {
+        let symbols: Vec<char> = line.chars().take(3).collect();
+        let script = line.get(4..).expect("a line starts with two symbols");
         let policy = policy_named(name);
-        let found = [sign(decide(&builtin, script)), sign(decide(&policy, script))];
-        let [before, _, under_list] = signs[..] else { panic!("{line}") };
+        let found = [symbol(decide(&builtin, script)), symbol(decide(&policy, script))];
+        let [by_builtin, _, by_policy] = symbols[..] else { panic!("{line}") };
         count += 1;
-        asked += usize::from(before == '?');
-        asked_by_list += usize::from(under_list != '+');
-        needless += usize::from(under_list == '!');
-        let is_expected = found[0] == before && (found[1] == '+') == (under_list == '+');
+        asked_by_builtin += usize::from(by_builtin == '?');
+        asked_by_policy += usize::from(by_policy != '+');
+        needless += usize::from(by_policy == '!');
+        let is_expected = found[0] == by_builtin && (found[1] == '+') == (by_policy == '+');
         if !is_expected {
             let reasons = [explain(&builtin, script), explain(&policy, script)].concat();
             wrong.push(format!("{} {} {script}\n{reasons}", found[0], found[1]));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    println!("{count} commands: {asked} asked, {asked_by_list} under rules, {needless} needless");
+    println!(
+        "{count} commands: {asked_by_builtin} asked about by built-in rules, {asked_by_policy} by policies, \
+         {needless} needlessly"
+    );
     assert!(count >= 300, "{count}");
-    assert!(asked * 100 <= count * 35, "{asked} of {count} are asked about without rules");
-    assert!(asked_by_list * 100 <= count * 12, "{asked_by_list} of {count} are asked about");
+    assert!(
+        asked_by_builtin * 100 <= count * 35,
+        "{asked_by_builtin} of {count} by built-in rules"
+    );
+    assert!(asked_by_policy * 100 <= count * 12, "{asked_by_policy} of {count} by policies");
     assert!(needless * 100 <= count * 4, "{needless} of {count} are asked about needlessly");
 }
 
-/// Lists the parts of a script that are not allowed.
+/// Returns the parts of a script that are not allowed, one per line.
 fn explain(policy: &Policy, script: &str) -> String {
     let analysis = analyze(script, &context());
     let mut text = String::new();
@@ -497,7 +514,7 @@ fn the_last_matching_rule_decides_and_risky_words_must_be_spelled_out() {
     }
 }
 
-/// Gathering facts in rounds gives the same result as having them all at once.
+/// The parts are the same whether facts are gathered in rounds or all known from the start.
 #[test]
 fn facts_can_be_gathered_in_rounds() {
     let tree = Tree::sample();

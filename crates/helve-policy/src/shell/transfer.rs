@@ -1,4 +1,5 @@
-//! Copies, moves and links within a script: an access to the new path is also judged as an access to the old path.
+//! Follows files that a script copies, moves or links. After `cp .env x`, the command `cat x` is also judged as
+//! `cat .env`.
 
 use std::collections::HashSet;
 
@@ -6,11 +7,11 @@ use helve_text::shell::{AccessKind, FileAccess, FileTarget, Transfer, TreeFilter
 
 use super::{FileFacts, PartCollector, Unclear};
 
-/// Maximum number of paths that one command copies, and of origins of one accessed path.
+/// Maximum number of paths that one command may copy, and of origins that one path may have.
 const MAX_NAMES: usize = 1_000;
 /// Maximum length of a chain of copies, moves and links made by the script.
 const MAX_STEPS: usize = 4;
-/// Maximum number of comparisons of accessed paths with relocated ones, for the whole script.
+/// Maximum number of comparisons between accessed paths and relocated ones, for the whole script.
 pub(super) const MAX_COMPARISONS: usize = 20_000;
 
 /// The effect of a copy, move or link: the content of `from` is now at `to`.
@@ -23,7 +24,7 @@ pub(super) struct Relocation {
 }
 
 impl<F: FileFacts> PartCollector<'_, F> {
-    /// Adds parts for the files that transfers create inside folders, and returns the resulting relocations.
+    /// Returns the relocations of a script. Adds parts for the files that are created in folders: `cp a dir` writes `dir/a`.
     pub(super) fn relocations(&mut self, transfers: &[Transfer]) -> Vec<Relocation> {
         let mut relocations = Vec::new();
         for transfer in transfers {
@@ -49,7 +50,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         };
         let expanded = self.expand(from).filter(|target| target.is_complete);
         let Some(paths) = expanded.map(|target| target.paths.clone()) else {
-            // The access to the source is judged separately. Only the name of the new file in the folder is unknown here.
+            // The source is unknown, and so is the name of the new file in the folder. The source has its own part.
             if into_folder {
                 self.add_unclear(AccessKind::Write, to, Unclear::Target);
             }
@@ -90,8 +91,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
-    /// Adds the relocations for a symbolic link with this target, created at `to`, or in `to` if that is a folder. A
-    /// relative target is resolved from the folder that contains the link.
+    /// Adds the relocations for `ln -s target to`. The link is `to`, or inside `to` if that is a folder. A relative target
+    /// is relative to the folder that contains the link.
     fn relocate_link(&mut self, target: &str, to: &str, relocations: &mut Vec<Relocation>) {
         let folder = to.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
         relocations.push(Relocation {
@@ -112,14 +113,14 @@ impl<F: FileFacts> PartCollector<'_, F> {
         });
     }
 
-    /// Whether a path is spelled like a folder or has entries; `None` if unknown.
+    /// Whether a path is a folder or is spelled like one; `None` if unknown.
     fn is_folder(&self, path: &str) -> Option<bool> {
         let looks_like_folder =
             path.ends_with('/') || matches!(path.rsplit('/').next(), Some("." | ".."));
         Some(looks_like_folder || self.facts.resolve(path)?.is_folder)
     }
 
-    /// Whether a path certainly is a file, so that nothing is below it.
+    /// Whether a path is certainly a file, not a folder.
     fn is_plain_file(&self, path: &str) -> bool {
         self.facts.resolve(path).is_some_and(|facts| facts.exists && !facts.is_folder)
     }
@@ -130,7 +131,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         Some(entries.iter().map(|entry| format!("{folder}/{}", entry.name)).collect())
     }
 
-    /// Adds the parts for the origins of an accessed path that the script copied, moved or linked.
+    /// If the script copied, moved or linked a file to the accessed path, adds parts for its old paths.
     pub(super) fn add_origins(&mut self, access: &FileAccess, relocations: &[Relocation]) {
         let (FileTarget::Path(path) | FileTarget::Glob(path)) = &access.target else { return };
         let Some(origins) = self.origins(path, relocations, Relocation::origin) else {
@@ -145,8 +146,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
-    /// Returns where the content at a path, or below it, comes from; `None` if there are too many origins. `find` returns
-    /// the origin of a path by one relocation.
+    /// Returns the old paths of the content at a path, following chains like `cp a b; mv b c`. Returns `None` if there are
+    /// too many. `find` returns the old path before one relocation.
     pub(super) fn origins(
         &mut self,
         path: &str,
@@ -154,7 +155,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         find: fn(&Relocation, &str) -> Option<String>,
     ) -> Option<Vec<String>> {
         let mut paths = vec![normalize(path)];
-        // For each path that a copy or move led to, its destination. The same command does not copy its own result.
+        // For each path found through a copy or move, the destination of that command. It is not followed twice, because
+        // a command does not copy its own result.
         let mut copied_to: Vec<Option<&str>> = vec![None];
         let mut known: HashSet<String> = paths.iter().cloned().collect();
         let mut next = 0;
@@ -189,10 +191,10 @@ impl<F: FileFacts> PartCollector<'_, F> {
 }
 
 impl Relocation {
-    /// Returns the old path of the content at `path`. A path below `to` was below `from`; `to` itself leads to `from` only
-    /// if it is a link.
+    /// Returns the old path of the content at `path`: if `from` is `a` and `to` is `b`, the old path of `b/x` is `a/x`. The
+    /// path `b` itself has an old path only if it is a link.
     fn origin(&self, path: &str) -> Option<String> {
-        // A copy of a folder into itself.
+        // A folder that is copied into itself.
         if !self.is_link && is_within(path, &normalize(&self.from)) {
             return None;
         }
@@ -201,19 +203,19 @@ impl Relocation {
             .then(|| format!("{}{rest}", self.from.trim_end_matches('/')))
     }
 
-    /// Returns the old path of content at or below `path`, if this relocation put it there from elsewhere.
+    /// Like [`Relocation::origin`], for the content at or below `path`. Returns `None` if the old path is also below `path`.
     pub(super) fn origin_in_tree(&self, path: &str) -> Option<String> {
         if !is_within(&self.to, path) {
             return self.origin(path);
         }
         let from = normalize(&self.from);
-        // With `..` the path may lead anywhere.
+        // If the path contains `..`, it may be anywhere.
         let is_certain = !from.split('/').any(|name| name == "..");
         (!is_certain || !is_within(&from, path)).then(|| self.from.clone())
     }
 }
 
-/// Whether a path is a folder or lies below it.
+/// Whether a path is equal to `folder` or below it.
 fn is_within(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder.trim_end_matches('/'))
         .is_some_and(|it| it.is_empty() || it.starts_with('/'))
@@ -241,7 +243,7 @@ fn file_name(path: &str) -> &str {
     if matches!(name, "." | "..") { "" } else { name }
 }
 
-/// Removes `..` together with the name before it, without looking at links.
+/// Resolves `..` in an absolute path, ignoring links: `/a/b/../c` → `/a/c`.
 pub(super) fn without_parents(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/').filter(|it| !it.is_empty() && *it != ".") {
@@ -254,7 +256,7 @@ pub(super) fn without_parents(path: &str) -> String {
     format!("/{}", names.join("/"))
 }
 
-/// Removes `.` and repeated slashes, so that two spellings of a path compare equal.
+/// Removes `.` and repeated slashes, and keeps `..`: `/a//./b` → `/a/b`.
 pub(super) fn normalize(path: &str) -> String {
     let names: Vec<&str> = path.split('/').filter(|it| !it.is_empty() && *it != ".").collect();
     format!("/{}", names.join("/"))

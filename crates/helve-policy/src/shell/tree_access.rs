@@ -1,9 +1,9 @@
-//! Recursive accesses: adds a part for each file below a folder that a rule may restrict.
+//! Recursive accesses, like `grep -r x src`: adds a part for each file in the folder that a rule may ask about or deny.
 
 use helve_text::shell::{AccessKind, FileAccess, FileTarget, TreeFilter};
 
 use super::transfer::Relocation;
-use super::tree_rules::becomes_other_names;
+use super::tree_rules::changes_when_split;
 use super::{FileFacts, PartCollector, TreeFiles, TreeQuery, Unclear};
 use crate::ask::{MatchBy, Part};
 use crate::command::Command;
@@ -17,16 +17,16 @@ impl<F: FileFacts> PartCollector<'_, F> {
         command: Option<&Command>,
     ) {
         let Some(permission) = tree_permission(access.kind) else { return };
-        // Protected files are asked about even if a person allowed a command that certainly changes them.
+        // A command that certainly changes protected files is asked about, even if a person allowed it.
         let command = command.filter(|_| access.kind != AccessKind::WriteTree);
         let (FileTarget::Path(shown) | FileTarget::Glob(shown) | FileTarget::Unknown(shown)) =
             &access.target;
-        // An unknown target is unclear already.
+        // `add_access` has added an unclear part for an unknown target.
         let Some(target) = self.expand(&access.target) else { return };
         let unfinished = Part::new(permission, shown).matched_by(MatchBy::Unclear(Unclear::Tree));
         let mut folders = target.paths.clone();
         for path in &target.paths {
-            // What the script itself copies, moves or links into the folder is not there yet.
+            // Files that the script will copy, move or link into the folder are not there yet.
             match self.origins(path, relocations, Relocation::origin_in_tree) {
                 Some(origins) => {
                     for origin in &origins {
@@ -48,7 +48,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 permission,
                 command: command.cloned().map(Box::new),
             });
-            // The search continues after a missing fact, so that facts are gathered in few rounds.
+            // The loop continues after a missing fact, so that facts are gathered in few rounds.
             is_partial |= files.as_ref().is_none_or(|files| files.is_partial);
             has_split_names |= access.filter.splits_names
                 && files.as_ref().is_some_and(|files| self.has_split_names(&base, files));
@@ -62,7 +62,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
-    /// Whether a file below a folder has a path that becomes other names when it is split.
+    /// Whether splitting the path of a file below a folder gives other names.
     fn has_split_names(&self, folder: &str, files: &TreeFiles) -> bool {
         let bases = self.facts.resolve(folder).map(|it| it.subjects).unwrap_or_default();
         let beneath = |subject: &str| {
@@ -70,7 +70,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             inside.unwrap_or(subject).trim_start_matches('/').to_string()
         };
         let subjects = files.files.iter().flat_map(|file| &file.subjects);
-        subjects.into_iter().any(|it| becomes_other_names(&beneath(it)))
+        subjects.into_iter().any(|it| changes_when_split(&beneath(it)))
     }
 
     fn add_tree_files(
@@ -80,7 +80,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         command: Option<&Command>,
     ) {
         for file in files.files {
-            // What changes a folder does not follow the links in it.
+            // Commands that change a folder do not follow the links in it.
             if let Some(outside) = file.outside.filter(|_| permission == "read") {
                 self.push(outside);
             }
@@ -96,7 +96,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
     /// Adds the parts for the files that are created or replaced when folders are copied or moved.
     pub(super) fn add_copied_folders(&mut self) {
         for (from, to) in std::mem::take(&mut self.copied_folders) {
-            // Files that are at the destination already are replaced or removed, others are created.
+            // Files that are already at the destination are replaced or removed; others are created.
             for (folder, destination) in [(from, Some(to.clone())), (to.clone(), None)] {
                 let (filter, command) = (TreeFilter::default(), None);
                 let permission = "edit";

@@ -1,4 +1,7 @@
-//! Decides which of the files below a folder a rule restricts, for commands that access the whole folder.
+//! Finds the files below a folder that are restricted: a rule is stricter about them than about the folder.
+//!
+//! A command like `grep -r x .` accesses a whole folder. If a rule denies `secrets/*`, the files in `secrets` become parts
+//! of their own.
 
 use std::path::Path;
 
@@ -15,20 +18,21 @@ use crate::wall::{Policy, Wall};
 pub struct TreeScope<'a> {
     /// `read` or `edit`.
     pub permission: &'static str,
-    /// The folder in the form that rules match, with links followed and as given; empty for the root of the workspace.
+    /// The path of the folder, as rules match it: with links resolved, and as given. The empty path is the root of the
+    /// workspace.
     pub bases: Vec<String>,
     pub filter: &'a TreeFilter,
-    /// Whether built-in rules that ask count. Where a person allowed the command, they do not.
+    /// Whether built-in rules that ask apply. They do not if a person allowed the command.
     pub counts_builtin_asks: bool,
 }
 
-/// The rules that may restrict files below a folder, compiled for many lookups.
+/// The rules about files below a folder, compiled for many lookups.
 #[derive(Clone, Debug)]
 pub struct TreeRules {
     bases: Vec<String>,
     walls: Vec<TreeWall>,
     remembered: Vec<CompiledRule>,
-    /// The action for the folder itself. Only files with a stricter one are restricted.
+    /// The action for the folder itself. A file is restricted if its own action is stricter.
     base_action: Action,
     names: NameFilter,
     lists_folders: bool,
@@ -39,7 +43,7 @@ pub struct TreeRules {
 /// The rules of one wall.
 #[derive(Clone, Debug)]
 struct TreeWall {
-    /// The rules, then each list of [`Wall::overrides`].
+    /// [`Wall::rules`], then each list of [`Wall::overrides`].
     lists: Vec<Vec<CompiledRule>>,
     default_action: Action,
     ignores_builtin_asks: bool,
@@ -47,13 +51,13 @@ struct TreeWall {
 
 impl TreeRules {
     pub fn new(policy: &Policy, agent_walls: &[Wall], scope: TreeScope<'_>) -> Self {
-        let written = |rule: &Rule| CompiledRule::new(rule, &policy.root);
+        let compile_rule = |rule: &Rule| CompiledRule::new(rule, &policy.root);
         let is_edit = scope.permission == "edit";
         let compile_wall = |wall: &Wall| {
             let lists = [&wall.rules].into_iter().chain(&wall.overrides);
             TreeWall {
-                lists: lists.map(|rules| compile(rules, scope.permission, written)).collect(),
-                // The built-in rule that asks about all edits is applied to the folder itself.
+                lists: lists.map(|rules| compile(rules, scope.permission, compile_rule)).collect(),
+                // The default for edits applies to the folder itself, not to each file.
                 default_action: if is_edit { Action::Allow } else { wall.default_action },
                 ignores_builtin_asks: !scope.counts_builtin_asks,
             }
@@ -73,7 +77,7 @@ impl TreeRules {
         rules
     }
 
-    /// Whether there may be a restricted file below the folder.
+    /// Whether a file below the folder may be restricted. If not, the folder need not be walked.
     pub fn may_restrict(&self) -> bool {
         self.splits_names
             || self.walls.iter().any(|wall| {
@@ -83,7 +87,7 @@ impl TreeRules {
                     None => (&[][..], &[][..]),
                 };
                 let has_default = !first.iter().any(CompiledRule::matches_everything);
-                let mut rules = up_to_last_blanket(first).chain(overrides.iter().flatten());
+                let mut rules = rules_that_can_decide(first).chain(overrides.iter().flatten());
                 has_default && default > self.base_action
                     || rules.any(|rule| {
                         wall.effective_action(rule.action, rule.is_builtin) > self.base_action
@@ -92,22 +96,22 @@ impl TreeRules {
             })
     }
 
-    /// Returns how strictly a file is restricted; `None` if it is not. `beneath` is its path relative to the folder.
-    pub fn restricts_file(&self, beneath: &Path) -> Option<Action> {
+    /// Returns the action for a file if it is restricted. `beneath` is its path relative to the folder.
+    pub fn file_restriction(&self, beneath: &Path) -> Option<Action> {
         let name = beneath.file_name().unwrap_or_default().to_string_lossy();
         if !self.names.passes(&name) {
             return None;
         }
-        let is_split = self.splits_names && becomes_other_names(&beneath.to_string_lossy());
-        self.restricts(beneath).max(is_split.then_some(Action::Ask))
+        let is_split = self.splits_names && changes_when_split(&beneath.to_string_lossy());
+        self.restriction(beneath).max(is_split.then_some(Action::Ask))
     }
 
-    /// Returns how strictly a folder is restricted; `None` if it is not. `beneath` is its path relative to the folder.
-    pub fn restricts_folder(&self, beneath: &Path) -> Option<Action> {
-        if self.lists_folders { self.restricts(beneath) } else { None }
+    /// Like [`TreeRules::file_restriction`], for a folder below the folder.
+    pub fn folder_restriction(&self, beneath: &Path) -> Option<Action> {
+        if self.lists_folders { self.restriction(beneath) } else { None }
     }
 
-    fn restricts(&self, beneath: &Path) -> Option<Action> {
+    fn restriction(&self, beneath: &Path) -> Option<Action> {
         let beneath = beneath.to_string_lossy();
         let actions = self.bases.iter().map(|base| match base.as_str() {
             "" => self.judge(&beneath),
@@ -129,8 +133,8 @@ impl TreeRules {
     }
 }
 
-/// Whether a path becomes other words, or a flag, if a shell or `xargs` splits and expands it.
-pub(crate) fn becomes_other_names(path: &str) -> bool {
+/// Whether a path becomes several words, other names or a flag when a shell or `xargs` splits and expands it.
+pub(crate) fn changes_when_split(path: &str) -> bool {
     let is_special =
         |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '*' | '?' | '[');
     path.starts_with('-') || path.contains(is_special)
@@ -150,7 +154,7 @@ impl TreeWall {
         action
     }
 
-    /// Returns the action of a rule, or of the lack of rules, which counts as built-in.
+    /// Returns the action, or `Allow` for a built-in ask that is ignored. The default action counts as built-in.
     fn effective_action(&self, action: Action, is_builtin: bool) -> Action {
         match action {
             Action::Ask if is_builtin && self.ignores_builtin_asks => Action::Allow,
@@ -164,8 +168,7 @@ fn compile(
     permission: &str,
     compile: impl Fn(&Rule) -> CompiledRule,
 ) -> Vec<CompiledRule> {
-    // Packages and nested projects bring settings of their own, so below a folder only the protected names of the
-    // workspace itself count.
+    // Packages and nested projects have their own `.git` or `.vscode`. Only those of the workspace are protected here.
     let is_nested = |rule: &Rule| {
         permission == "edit"
             && rule.source == Source::Builtin
@@ -176,8 +179,8 @@ fn compile(
     about_files.filter(|rule| !is_nested(rule) && !is_default(rule)).map(compile).collect()
 }
 
-/// Returns the rules that can decide: those after the last one that matches everything, and that one.
-fn up_to_last_blanket(rules: &[CompiledRule]) -> impl Iterator<Item = &CompiledRule> {
+/// Returns the last rule that matches everything, and the rules after it. The rules before it never decide.
+fn rules_that_can_decide(rules: &[CompiledRule]) -> impl Iterator<Item = &CompiledRule> {
     let start = rules.iter().rposition(CompiledRule::matches_everything).unwrap_or(0);
     rules[start..].iter()
 }
@@ -186,10 +189,11 @@ fn last_match<'r>(rules: &'r [CompiledRule], subject: &PathText<'_>) -> Option<&
     rules.iter().rev().find(|rule| rule.matches(subject))
 }
 
-/// Which file names a recursive access reaches. It may let more names pass than the command does.
+/// The file names that a recursive access may reach: with `grep -r --include='*.rs'`, only names like `*.rs`. If in doubt, a
+/// name passes.
 #[derive(Clone, Debug)]
 struct NameFilter {
-    /// Globs in lower case, of which a name must match one; empty for any name.
+    /// Globs in lower case. A name must match one of them, unless there are none.
     names: Vec<String>,
     excluded: Vec<String>,
 }
@@ -211,7 +215,7 @@ impl NameFilter {
     }
 }
 
-/// Whether all programs agree on what a glob matches.
+/// Whether a glob has only syntax that means the same to all programs.
 pub fn is_simple_glob(glob: &str) -> bool {
     let is_simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '*' | '?');
     !glob.is_empty() && !glob.contains("**") && glob.chars().all(is_simple)
@@ -242,7 +246,7 @@ mod tests {
         let rules =
             rules(list, TreeScope { permission, bases, filter: &filter, counts_builtin_asks });
         for (path, action) in expected {
-            assert_eq!(rules.restricts_file(Path::new(path)), *action, "{list:?} {base} {path}");
+            assert_eq!(rules.file_restriction(Path::new(path)), *action, "{list:?} {base} {path}");
             assert!(action.is_none() || rules.may_restrict(), "{list:?} {base} {path}");
         }
     }

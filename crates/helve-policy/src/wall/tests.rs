@@ -14,7 +14,7 @@ use crate::rule::Scope;
 type WallTexts = (String, Vec<Rule>, Vec<Vec<Rule>>);
 
 /// Parses walls from lines like `edit src/* deny`. A leading `!` marks a built-in rule. The first lines are the user's
-/// wall, `-- overrides` starts the overrides of the current wall, and `-- NAME` starts the next wall.
+/// wall. The line `-- overrides` starts a list of overrides, and any other line `-- NAME` starts the next wall.
 fn walls(text: &str) -> Vec<Wall> {
     let mut walls: Vec<WallTexts> = vec![("user".into(), Vec::new(), Vec::new())];
     let mut in_overrides = false;
@@ -177,7 +177,7 @@ fn a_deny_of_any_list_is_final() {
     );
 }
 
-/// Judges parts, written as `permission subject`, by built-in and written rules in a workspace `/w/app`.
+/// Judges parts, given as permission and subject, by built-in and written rules. The workspace is `/w/app`.
 fn check_written(written: WrittenRules, expected: &[(&str, &str, Action)]) {
     let policy = builtin::policy(WrittenRules { root: "/w/app".into(), ..written }, &[]);
     for (permission, subject, action) in expected {
@@ -191,7 +191,7 @@ fn written(rules: &str) -> Vec<Rule> {
 }
 
 #[test]
-fn path_patterns_mean_what_people_mean() {
+fn path_patterns_match_in_all_common_spellings() {
     use Action::{Allow, Ask, Deny};
     let check = |rules: &str, expected: &[(&str, &str, Action)]| {
         check_written(WrittenRules { user: written(rules), ..WrittenRules::default() }, expected);
@@ -240,7 +240,7 @@ fn path_patterns_mean_what_people_mean() {
             ("external_directory", "/optional/*", Ask),
         ],
     );
-    // Absolute patterns that contain the workspace count for its files if they ask or deny.
+    // An absolute pattern above the workspace matches its files only if the rule asks or denies.
     check(
         "read * allow\n read /w/**/.env deny\n edit /w/** allow\n list /* deny",
         &[
@@ -256,7 +256,7 @@ fn path_patterns_mean_what_people_mean() {
 }
 
 #[test]
-fn an_agents_allow_lifts_only_built_in_asks() {
+fn an_allow_rule_of_an_agent_overrides_only_built_in_asks() {
     use Action::{Allow, Ask, Deny};
     let check = |user: &str, agent: &str, expected: &[(&str, &str, Action)]| {
         let (user, agent) = (written(user), written(agent));
@@ -341,7 +341,7 @@ fn the_key_of_an_ask_depends_on_everything_shown() {
     assert_ne!(ask("a", "diff"), ask("a", "other"));
 }
 
-// The reference implementation, simple and slow: it tries every possibility.
+// The reference implementation: simple and slow. It tries every possibility.
 
 fn slow_wildcard(pattern: &[char], text: &[char]) -> bool {
     match (pattern, text) {

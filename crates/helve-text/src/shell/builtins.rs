@@ -11,7 +11,7 @@ use super::variables::{
     affects_programs, is_harmless, may_be_file_or_code, may_load_code, reaches_programs,
 };
 use super::walk::{StdinSource, Walker, unknown};
-use super::{AccessKind, Approval, DoubtKind, Risk, RiskKind, ShellLanguage, Word, certain};
+use super::{AccessKind, Approval, DoubtKind, Risk, RiskKind, ShellLanguage, Word, guarantees};
 
 /// Values of `set -o` that do not change what later commands mean.
 const HARMLESS_SET_OPTIONS: &[&str] =
@@ -120,7 +120,7 @@ fn change_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut S
         previous: before.clone(),
         stack: state.stack.clone(),
     });
-    if certain::cd_succeeds(walker, words, &before, &after) {
+    if guarantees::cd_succeeds(walker, words, &before, &after) {
         state.previous = before;
         state.dirs = after;
     } else {

@@ -9,7 +9,7 @@ use super::programs::{FlagValue, ProgramSpec};
 use super::state::{PossibleDirs, ShellState};
 use super::walk::Walker;
 use super::{
-    AccessKind, DynamicKind, DynamicWord, LinkHandling, Run, TreeFilter, Word, tree_filter,
+    AccessKind, DynamicKind, DynamicWord, LinkHandling, ProgramRun, TreeFilter, Word, tree_filter,
 };
 
 /// Flags with which `find` prints something other than paths.
@@ -79,7 +79,7 @@ pub(super) enum LineFilter {
 }
 
 impl LineFilter {
-    pub(super) fn of(args: &ParsedArgs, run: &Run) -> Self {
+    pub(super) fn of(args: &ParsedArgs, run: &ProgramRun) -> Self {
         let spec = args.spec;
         let is_listed = |flag: &String| spec.passes_lines.contains(&flag.as_str());
         let reads_file = |it: &Argument| it.flag.is_none() && it.role == ArgRole::Read;

@@ -6,7 +6,7 @@ use super::grammar::is_name;
 use super::mutations::Mutations;
 use super::state::{ShellState, Value, join_path};
 use super::walk::{StdinSource, Walker};
-use super::{DoubtKind, DynamicKind, ShellContext, Word, certain, fragments, variables};
+use super::{DoubtKind, DynamicKind, ShellContext, Word, fragments, guarantees, variables};
 
 /// Maximum number of words of a loop that is analyzed for each word. Other loops are analyzed once, with the variable
 /// unknown.
@@ -124,7 +124,7 @@ impl Walker<'_> {
     /// Replaces globs with the names they match, if all of these are known and few.
     fn expand_globs(&self, words: Vec<Word>, state: &ShellState) -> Vec<Word> {
         let Some([dir]) = state.dirs.as_deref() else { return words };
-        if !certain::files_are_unchanged(self) {
+        if !guarantees::files_are_unchanged(self) {
             return words;
         }
         let expanded: Option<Vec<Vec<Word>>> = words

@@ -2,13 +2,13 @@
 
 use super::commands::basename;
 use super::names::{self, NameGroup};
-use super::{Run, Word};
+use super::{ProgramRun, Word};
 
 /// Characters after which a command may begin: the separators of the shell, and quotes, because code in other languages
 /// has its commands in strings.
 const COMMAND_STARTS: [char; 10] = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\''];
 
-impl Run {
+impl ProgramRun {
     /// Returns the program whose rules also apply to this one. A rule that denies `sudo` also denies `sudoedit`.
     pub fn rule_alias(&self) -> Option<String> {
         let name = basename(self.words.first()?.shown()).to_ascii_lowercase();

@@ -11,9 +11,9 @@ use super::loops::{self, forget_mutations};
 use super::parser::{Parser, parse_script};
 use super::state::{ShellState, join_path, normalize};
 use super::{
-    Approval, CodePath, Doubt, DoubtKind, DynamicKind, DynamicWord, FileAccess, Run, Script,
-    ShellContext, ShellLanguage, Word, WordRole, arithmetic, cross_check, expand, rough_scan,
-    test_command, twins, written_code,
+    Approval, CodePath, Doubt, DoubtKind, DynamicKind, DynamicWord, FileAccess, ProgramRun, Script,
+    ShellContext, ShellLanguage, Word, WordRole, arithmetic, cross_check, equivalents, expand,
+    rough_scan, test_command, written_code,
 };
 
 /// Maximum number of programs that are recorded for a script.
@@ -107,7 +107,7 @@ impl<'a> Walker<'a> {
             self.add_doubt(DoubtKind::Indirect, &path);
         }
         self.script.doubts.extend(written_code::doubts(&self.script));
-        twins::add(&mut self.script.runs, self.context);
+        equivalents::add(&mut self.script.runs, self.context);
         let mut seen = BTreeSet::new();
         self.script.doubts.retain(|doubt| seen.insert((doubt.kind, doubt.shown.clone())));
         self.script
@@ -415,7 +415,7 @@ impl<'a> Walker<'a> {
     /// Records a keyword that a rule may name like a program.
     fn record_keyword(&mut self, word: &str) {
         if self.check_limits() {
-            self.script.runs.push(Run {
+            self.script.runs.push(ProgramRun {
                 words: vec![Word::Literal(word.to_string())],
                 roles: vec![WordRole::Program],
                 flag_clusters: Vec::new(),
@@ -430,7 +430,7 @@ impl<'a> Walker<'a> {
                 possible_commands: Vec::new(),
                 code_paths: Vec::new(),
                 with_redirects: Vec::new(),
-                twins: Vec::new(),
+                equivalents: Vec::new(),
             });
         }
     }
@@ -448,7 +448,7 @@ impl<'a> Walker<'a> {
             && is_named;
         let roles = parsed.map_or_else(|| roles_by_dash(&words), |it| it.roles.clone());
         let with_redirects = self.with_redirects(&words);
-        self.script.runs.push(Run {
+        self.script.runs.push(ProgramRun {
             words,
             roles,
             flag_clusters: parsed.map_or_else(Vec::new, |it| it.flag_clusters.clone()),
@@ -463,7 +463,7 @@ impl<'a> Walker<'a> {
             possible_commands: Vec::new(),
             code_paths: Vec::new(),
             with_redirects,
-            twins: Vec::new(),
+            equivalents: Vec::new(),
         });
         self.script.runs.len() - 1
     }
@@ -491,13 +491,13 @@ impl<'a> Walker<'a> {
             let inside = path.strip_prefix(cwd).and_then(|it| it.strip_prefix('/'));
             inside.filter(|_| !is_absolute).map_or(path.clone(), str::to_string)
         };
-        let leads_to = match (is_plain, paths.is_empty()) {
+        let paths_to_allow = match (is_plain, paths.is_empty()) {
             (true, _) => Vec::new(),
             (false, true) => vec![String::new()],
             (false, false) => paths.iter().map(relative).collect(),
         };
         if let Some(run) = self.script.runs.get_mut(run) {
-            run.code_paths.push(CodePath { word, paths, leads_to });
+            run.code_paths.push(CodePath { word, paths, paths_to_allow });
         }
     }
 
@@ -518,7 +518,7 @@ fn leads_back(path: &str) -> bool {
     names.skip_while(|name| !starts_at_root && *name == "..").any(|name| name == "..")
 }
 
-impl Run {
+impl ProgramRun {
     /// Returns a run of a program about which nothing is known.
     pub(super) fn unknown(words: Vec<Word>) -> Self {
         Self {
@@ -536,7 +536,7 @@ impl Run {
             possible_commands: Vec::new(),
             code_paths: Vec::new(),
             with_redirects: Vec::new(),
-            twins: Vec::new(),
+            equivalents: Vec::new(),
         }
     }
 }

@@ -7,8 +7,8 @@ use super::names::{self, NameGroup};
 use super::state::ShellState;
 use super::walk::{StdinSource, Walker};
 use super::{
-    AccessKind, Approval, DoubtKind, DynamicKind, DynamicWord, Run, Word, builtins, file_patterns,
-    shells, variables,
+    AccessKind, Approval, DoubtKind, DynamicKind, DynamicWord, ProgramRun, Word, builtins,
+    file_patterns, shells, variables,
 };
 
 /// Flags of `xargs` whose value is a placeholder for its input.
@@ -94,7 +94,7 @@ pub(super) fn record_inner_command(
     walker.search = outer;
 }
 
-impl Run {
+impl ProgramRun {
     /// Whether a package can have brought the program: it is not one that the table describes as something else.
     fn is_from_package(&self) -> bool {
         let is_name = |it: &str| !it.contains('/') && !builtins::is_unlisted_builtin(it);
@@ -213,7 +213,7 @@ pub(super) fn guess_inner_command(
     run: usize,
     state: &ShellState,
 ) {
-    // Rules that deny a command are tried on all words, see `Run::any_word_may_start`.
+    // Rules that deny a command are tried on all words, see `ProgramRun::possible_commands`.
     const MAX_CANDIDATES: usize = 3;
     const MAX_WORDS: usize = 64;
     const MAX_DEPTH: usize = 2;

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use super::names::{self, NameGroup};
 use super::state::normalize;
-use super::{Doubt, DoubtKind, FileTarget, Run, Script, Word, WordRole, path_args, programs};
+use super::{
+    Doubt, DoubtKind, FileTarget, ProgramRun, Script, Word, WordRole, path_args, programs,
+};
 
 /// Returns a doubt for each file that the script runs, if the script also writes text to a file of the same name.
 pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
@@ -34,7 +36,7 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
 
 /// Returns written files that make a directory a repository, if the script also runs git, which would obey them.
 fn repository_files(script: &Script) -> impl Iterator<Item = &str> {
-    let obeys_config = |run: &Run| has_trait(run, |traits| traits.obeys_local_config);
+    let obeys_config = |run: &ProgramRun| has_trait(run, |traits| traits.obeys_local_config);
     let config_is_obeyed = script.runs.iter().any(obeys_config);
     let written = script.written_paths().map(|(path, _)| path);
     written.filter(move |path| {
@@ -42,7 +44,7 @@ fn repository_files(script: &Script) -> impl Iterator<Item = &str> {
     })
 }
 
-fn has_trait(run: &Run, is_set: impl Fn(programs::ProgramTraits) -> bool) -> bool {
+fn has_trait(run: &ProgramRun, is_set: impl Fn(programs::ProgramTraits) -> bool) -> bool {
     run.words.first().is_some_and(|name| is_set(programs::traits(name.shown())))
 }
 
@@ -107,7 +109,7 @@ fn add_entry_dirs<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
 
 /// Returns the files that a run may execute: the program if it is a path, scripts, and operands with an
 /// extension of code like `.py`.
-fn executed_files(run: &Run) -> impl Iterator<Item = &Word> {
+fn executed_files(run: &ProgramRun) -> impl Iterator<Item = &Word> {
     let is_code = |word: &Word| {
         let extension = word.literal().and_then(|it| Some(it.rsplit_once('.')?.1));
         extension.is_some_and(|it| names::contains(NameGroup::CodeExtension, it))
@@ -132,7 +134,7 @@ fn executed_files(run: &Run) -> impl Iterator<Item = &Word> {
 }
 
 /// Returns the modules that an interpreter runs with `-m`.
-fn executed_modules(run: &Run) -> impl Iterator<Item = &Word> {
+fn executed_modules(run: &ProgramRun) -> impl Iterator<Item = &Word> {
     let pairs = run.words.windows(2).filter(|_| run.is_interpreter);
     pairs.filter(|pair| pair[0].literal() == Some("-m")).map(|pair| &pair[1])
 }

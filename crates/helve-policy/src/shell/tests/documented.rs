@@ -1,4 +1,4 @@
-//! Checks the examples of `docs/rules.md`.
+//! Checks the examples in `docs/rules.md`.
 
 use helve_text::path_pattern::PathPattern;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const PAGE: &str = include_str!("../../../../../docs/rules.md");
 
-/// Returns the rows of the tables below a heading, as texts in backticks or plain ones.
+/// Returns the rows of the tables below a heading. A cell is a list: its texts in backticks, or else its whole text.
 fn rows(heading: &str) -> Vec<Vec<Vec<String>>> {
     let section = PAGE.split("\n#").find(|section| {
         section.trim_start_matches('#').lines().next().map(str::trim) == Some(heading)
@@ -32,8 +32,8 @@ fn bash_policy(list: &[(&str, Action)]) -> Policy {
     policy(WrittenRules { user: rules("bash", list), ..WrittenRules::default() }, &[])
 }
 
-/// Returns the strictest action of the parts about programs.
-fn decide_programs(policy: &Policy, script: &str) -> Action {
+/// Returns the strictest action for the commands of a script, ignoring the files that they access.
+fn decide_commands(policy: &Policy, script: &str) -> Action {
     let parts = parts(script, &analyze(script, &context()), &Tree::sample());
     let bash = parts.iter().filter(|part| part.permission == "bash");
     bash.map(|part| policy.judge(&[], part).action).max().unwrap_or(Action::Allow)
@@ -77,25 +77,25 @@ fn allow_rules_cover_what_is_documented() {
         let [pattern, allowed, other] = row.as_slice() else { panic!("{row:?}") };
         let policy = bash_policy(&[("*", Action::Ask), (&pattern[0], Action::Allow)]);
         for script in allowed {
-            assert_eq!(decide_programs(&policy, script), Action::Allow, "{} {script}", pattern[0]);
+            assert_eq!(decide_commands(&policy, script), Action::Allow, "{} {script}", pattern[0]);
         }
         for script in other {
-            assert_eq!(decide_programs(&policy, script), Action::Ask, "{} {script}", pattern[0]);
+            assert_eq!(decide_commands(&policy, script), Action::Ask, "{} {script}", pattern[0]);
         }
     }
 }
 
 #[test]
-fn ask_and_deny_rules_are_about_what_is_documented() {
+fn ask_and_deny_rules_match_as_documented() {
     for row in rows("Rules that ask or deny") {
-        let [pattern, meant, other] = row.as_slice() else { panic!("{row:?}") };
+        let [pattern, matching, other] = row.as_slice() else { panic!("{row:?}") };
         for action in [Action::Ask, Action::Deny] {
             let policy = bash_policy(&[("*", Action::Allow), (&pattern[0], action)]);
-            for script in meant {
-                assert_eq!(decide_programs(&policy, script), action, "{} {script}", pattern[0]);
+            for script in matching {
+                assert_eq!(decide_commands(&policy, script), action, "{} {script}", pattern[0]);
             }
             for script in other {
-                let decided = decide_programs(&policy, script);
+                let decided = decide_commands(&policy, script);
                 assert_eq!(decided, Action::Allow, "{} {script}", pattern[0]);
             }
         }

@@ -1,7 +1,7 @@
-//! Makes variants of a script by changing white space, quotes, escapes, comments, nesting or wrappers. The variant of
-//! an attack is still an attack.
+//! Makes variants of a script that do the same, by changing white space, quotes, comments or nesting, or by adding
+//! wrappers. A variant of an attack is still an attack.
 
-/// Makes one change, picked by the seed.
+/// Makes one change, chosen by the seed.
 pub(super) fn change(script: &str, seed: u64) -> String {
     let pick = usize::try_from(seed % 1_000_003).unwrap_or(0);
     let (kind, choice) = (pick % 10, pick / 10);
@@ -25,7 +25,7 @@ pub(super) fn change(script: &str, seed: u64) -> String {
     }
 }
 
-/// Whether each word can be changed by itself, because the script has no quotes, expansions or other syntax across
+/// Whether words can be changed one at a time, because the script has no quotes, expansions or other syntax that spans
 /// words.
 fn is_plain(script: &str) -> bool {
     !script.contains(['\'', '"', '\\', '`', '$', '#', '[', '{', '(', '<', '\r'])

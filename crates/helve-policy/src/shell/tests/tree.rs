@@ -1,4 +1,4 @@
-//! Sample files in memory, with links. helve-nets includes this file too, and creates the files on disk.
+//! Sample files and links, in memory. helve-nets also includes this module, to create the files on disk.
 
 use std::collections::BTreeMap;
 

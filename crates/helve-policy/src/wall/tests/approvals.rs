@@ -17,7 +17,7 @@ fn any_asked_part() -> impl Strategy<Value = Part> {
     })
 }
 
-/// Whether the patterns shown with the asked parts cover every subject of another part.
+/// Whether the patterns that were shown with `asked` cover every subject of `part`.
 fn is_covered(asked: &[Part], part: &Part) -> bool {
     part.subjects.iter().all(|subject| {
         asked.iter().filter(|shown| shown.permission == part.permission).any(|shown| {

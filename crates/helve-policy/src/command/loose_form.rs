@@ -1,28 +1,30 @@
-//! Reads rules that ask or deny as people mean them: the words that they name, in another order or spelling.
+//! Matches rules that ask or deny loosely: the words of a rule may be in another order or spelling.
+//!
+//! The rule `git push --force` matches `git push origin --force`, `Git push -q --force` and `git -C . push --force x`.
 
-use helve_text::shell::{RiskKind, Run, WordRole};
+use helve_text::shell::{ProgramRun, RiskKind, WordRole};
 use helve_text::wildcard;
 
 use super::quote_text;
 use crate::rule::Pattern;
 
-/// A spelling of a command that rules may match that ask about it or deny it.
+/// A spelling of a command, prepared for loose matching.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct WideForm {
+pub(super) struct LooseForm {
     words: Vec<(String, WordRole)>,
-    /// The command as texts, with and without quotes.
+    /// The text of the command, with and without quotes.
     texts: Vec<String>,
-    /// Letters of the one-letter flags, alone or in clusters.
+    /// The letters of all one-letter flags: `-rf -v` → `rfv`.
     letters: String,
-    /// Whether the analysis knows what the words mean.
+    /// Whether the analysis knows the program and its arguments.
     is_known: bool,
-    /// Indices of flags that are not known. They may be abbreviations, and the next word may be their value.
+    /// Indices of unknown flags. Such a flag may be an abbreviation, and the next word may be its value.
     unknown_flags: Vec<usize>,
 }
 
-impl WideForm {
-    /// `words` are another spelling of the words of `run`.
-    pub(super) fn new(words: Vec<(String, WordRole)>, run: &Run) -> Self {
+impl LooseForm {
+    /// `words` are the words of `run`, with some of them respelled.
+    pub(super) fn new(words: Vec<(String, WordRole)>, run: &ProgramRun) -> Self {
         let bare: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
         let quote =
             |word: &&str| match word.is_empty() || word.contains([' ', '\t', '\n', '\'', '"']) {
@@ -43,12 +45,12 @@ impl WideForm {
         form.unknown_flags = unlisted.map(|risk| risk.word).collect();
         let clusters = run.flag_clusters.iter().filter_map(|at| run.words.get(*at));
         let clusters = clusters.flat_map(|word| word.shown().chars().skip(1));
-        form.letters = clusters.chain(form.own_letters()).collect();
+        form.letters = clusters.chain(form.flag_letters()).collect();
         form
     }
 
-    /// `words` are another command with the same meaning, whose words may be in other places.
-    pub(super) fn of_twin(words: Vec<(String, WordRole)>, run: &Run) -> Self {
+    /// `words` are an equivalent command, whose words may have other indices than those of `run`.
+    pub(super) fn of_equivalent(words: Vec<(String, WordRole)>, run: &ProgramRun) -> Self {
         let mut form = Self::new(words, run);
         if !form.unknown_flags.is_empty() {
             form.unknown_flags = (0..form.words.len()).collect();
@@ -56,7 +58,7 @@ impl WideForm {
         form
     }
 
-    /// A command of which nothing is known but its words.
+    /// A command of which only the words are known, not their roles.
     pub(super) fn of_possible_command<'w>(
         program: &str,
         arguments: impl Iterator<Item = &'w String>,
@@ -71,7 +73,7 @@ impl WideForm {
         let texts = vec![bare.join(" ")];
         let (letters, unknown_flags) = (String::new(), Vec::new());
         let mut form = Self { words, texts, letters, is_known: false, unknown_flags };
-        form.letters = form.own_letters().collect();
+        form.letters = form.flag_letters().collect();
         form
     }
 
@@ -79,24 +81,24 @@ impl WideForm {
         self.texts.extend(texts);
     }
 
-    /// Returns the letters of all words that are one-letter flags. Where flags are whole words, as in `find -delete`,
-    /// these are not clusters.
-    fn own_letters(&self) -> impl Iterator<Item = char> {
-        let own = self.words.iter().filter(|(_, role)| *role == WordRole::Flag);
+    /// Returns the letters of the one-letter flags among the words. A longer word is a cluster of letters only if the
+    /// program is unknown: `find` has the flag `-delete`.
+    fn flag_letters(&self) -> impl Iterator<Item = char> {
+        let flags = self.words.iter().filter(|(_, role)| *role == WordRole::Flag);
         let is_cluster = |word: &&str| {
             word.starts_with('-') && !word.starts_with("--") && (word.len() == 2 || !self.is_known)
         };
-        let own = own.map(|(word, _)| word.as_str()).filter(is_cluster);
-        own.flat_map(|word| word.chars().skip(1)).collect::<Vec<_>>().into_iter()
+        let clusters = flags.map(|(word, _)| word.as_str()).filter(is_cluster);
+        clusters.flat_map(|word| word.chars().skip(1)).collect::<Vec<_>>().into_iter()
     }
 
-    /// Whether a rule that asks or denies, with this pattern, is about this spelling.
-    pub(super) fn is_meant_by(&self, pattern: &Pattern) -> bool {
+    /// Whether the pattern of a rule that asks or denies matches this spelling.
+    pub(super) fn matches_loosely(&self, pattern: &Pattern) -> bool {
         self.texts.iter().any(|text| pattern.matches(text)) || self.has_words_of(pattern)
     }
 
-    /// Whether the command has the words of a pattern: the program, its flags anywhere and in any form, and its operands
-    /// in their order. More words may follow.
+    /// Whether the command has all words of a pattern. The flags can be anywhere and in any spelling; the operands must
+    /// be in the same order. The command may have more words.
     fn has_words_of(&self, pattern: &Pattern) -> bool {
         let text = match pattern {
             Pattern::Wild(text) | Pattern::CaseInsensitive(text) => text,
@@ -105,11 +107,11 @@ impl WideForm {
         let mut tokens = text.split_whitespace();
         let Some(program) = tokens.next() else { return false };
         let name = self.words.first().map_or("", |(word, _)| word);
-        let is_named = match program.contains(['*', '?']) {
+        let is_same_program = match program.contains(['*', '?']) {
             true => wildcard::matches(&program.to_ascii_lowercase(), &name.to_ascii_lowercase()),
             false => program.eq_ignore_ascii_case(name),
         };
-        if !is_named {
+        if !is_same_program {
             return false;
         }
         // Words are compared without quotes.
@@ -123,7 +125,7 @@ impl WideForm {
         if self.has_operands(&operands) {
             return true;
         }
-        // Perhaps the words after flags are their values: `kubectl -n prod delete`.
+        // A word after a flag of the pattern may be the value of the flag: `kubectl -n prod delete`.
         let is_value = |at: usize| at > 0 && is_flag(tokens[at - 1]) && !is_flag(tokens[at]);
         let (values, others): (Vec<usize>, Vec<usize>) =
             (0..tokens.len()).filter(|at| !is_flag(tokens[*at])).partition(|at| is_value(*at));
@@ -138,7 +140,7 @@ impl WideForm {
         words.map(|(at, (word, _))| (at, word.as_str()))
     }
 
-    /// Whether the command has a flag, or all letters of a cluster of flags, in any form.
+    /// Whether the command has a flag, in any spelling: `-rf` is also `-f -r`.
     fn has_flag(&self, wanted: &str) -> bool {
         if self.flags().any(|(at, flag)| self.is_flag(at, flag, wanted)) {
             return true;
@@ -156,7 +158,7 @@ impl WideForm {
         is_cluster && letters.chars().all(has_letter)
     }
 
-    /// Whether a word is the wanted flag: the same, with a value, or an abbreviation of it.
+    /// Whether a word of the command is the wanted flag: `--force` is also `--force=x`, or `--for` if that flag is unknown.
     fn is_flag(&self, at: usize, flag: &str, wanted: &str) -> bool {
         let name = flag.split('=').next().unwrap_or(flag);
         let is_abbreviation =
@@ -166,7 +168,7 @@ impl WideForm {
             || is_abbreviation() && !wanted.contains(['*', '?']) && wanted.starts_with(name)
     }
 
-    /// Whether the command has a flag with a value, in one word or in two.
+    /// Whether the command has a flag with this value: `-n x`, `-nx` or `-n=x`.
     fn has_flag_value(&self, flag: &str, value: &str) -> bool {
         self.flags().any(|(at, word)| {
             let next = self.words.get(at + 1).map_or("", |(word, _)| word);
@@ -176,23 +178,24 @@ impl WideForm {
         })
     }
 
-    /// Whether the command has these operands in this order. The subcommand must be the same; other operands may be
-    /// between them.
+    /// Whether the command has operands that match these patterns in this order. Between two of them, the command may
+    /// have more operands, but not another subcommand.
     fn has_operands(&self, operands: &[&str]) -> bool {
-        // `reached[n]` says whether the patterns so far match words before the n-th.
+        // `reached[n]`: the patterns so far can match operands among the first n words.
         let mut reached = vec![false; self.words.len() + 1];
         reached[1.min(self.words.len())] = true;
-        let (mut is_free, mut matched) = (false, 0);
+        let (mut is_after_star, mut matched) = (false, 0);
         for pattern in operands {
             // A lone `*` stands for any number of words.
             if pattern.bytes().all(|byte| byte == b'*') {
-                is_free = true;
+                is_after_star = true;
                 continue;
             }
             let mut next = vec![false; reached.len()];
-            let mut is_open = false;
+            // Whether the pattern can match the current word: all words since the last match can be skipped.
+            let mut can_match = false;
             for (at, (word, role)) in self.words.iter().enumerate().skip(1) {
-                is_open |= reached[at];
+                can_match |= reached[at];
                 let is_operand = match role {
                     WordRole::Flag | WordRole::Value => false,
                     WordRole::Program
@@ -200,17 +203,18 @@ impl WideForm {
                     | WordRole::Operand
                     | WordRole::Script => true,
                 };
-                next[at + 1] = is_open && is_operand && wildcard::matches(pattern, word);
-                is_open &= is_free || !is_operand || self.can_skip(at, *role, matched);
+                next[at + 1] = can_match && is_operand && wildcard::matches(pattern, word);
+                can_match &= is_after_star || !is_operand || self.can_skip(at, *role, matched);
             }
             reached = next;
-            is_free = false;
+            is_after_star = false;
             matched += 1;
         }
         reached.iter().any(|yes| *yes)
     }
 
-    /// Whether an operand may be between those that a rule names. `matched` of these were found before it.
+    /// Whether the command may have this operand, which the rule does not name. `matched` is the number of operands of the
+    /// rule before it.
     fn can_skip(&self, at: usize, role: WordRole, matched: usize) -> bool {
         let is_after_unknown_flag = self.words.get(at - 1).is_some_and(|(_, role)| {
             *role == WordRole::Flag && (!self.is_known || self.unknown_flags.contains(&(at - 1)))

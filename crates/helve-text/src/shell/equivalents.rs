@@ -1,4 +1,4 @@
-//! Other commands that mean the same as a given one. `twins.txt` lists them; its header explains the format.
+//! Finds equivalent commands, like `npm install` for `npm i`. `equivalents.txt` lists them; its header explains the format.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -7,26 +7,27 @@ use super::commands::basename;
 use super::names::{self, NameGroup};
 use super::programs::FlagValue;
 use super::state::normalize;
-use super::{Run, ShellContext, Word, WordRole, programs};
+use super::{ProgramRun, ShellContext, Word, WordRole, programs};
 
-/// Maximum number of twins of one command.
-const MAX_TWINS: usize = 40;
-/// Commands with more words than this have no twins except for their first words.
+/// Maximum number of equivalents of one command.
+const MAX_EQUIVALENTS: usize = 40;
+/// Words after this many are left out of equivalents.
 const MAX_WORDS: usize = 128;
 
-static TWINS: LazyLock<TwinTable> = LazyLock::new(|| TwinTable::parse(include_str!("twins.txt")));
+static EQUIVALENTS: LazyLock<EquivalentTable> =
+    LazyLock::new(|| EquivalentTable::parse(include_str!("equivalents.txt")));
 
 type Words = Vec<(String, WordRole)>;
 
-/// Adds the twins of each command of a script.
-pub(super) fn add(runs: &mut [Run], context: &ShellContext) {
+/// Adds the equivalents of each command of a script.
+pub(super) fn add(runs: &mut [ProgramRun], context: &ShellContext) {
     for run in runs {
-        run.twins = of(run, &context.cwd);
+        run.equivalents = of(run, &context.cwd);
         run.possible_commands.extend(of_possible(&run.possible_commands));
     }
 }
 
-fn of(run: &Run, cwd: &str) -> Vec<Words> {
+fn of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
     let words = run.words.iter().zip(&run.roles).take(MAX_WORDS);
     let given: Words = words.map(|(word, role)| (word.shown().to_string(), *role)).collect();
     let mut found = Found { seen: HashSet::from([given.clone()]), list: vec![given] };
@@ -34,17 +35,17 @@ fn of(run: &Run, cwd: &str) -> Vec<Words> {
         found.add_paths(path.word, &path.paths, cwd);
     }
     let mut next = 0;
-    while next < found.list.len() && found.list.len() < MAX_TWINS {
+    while next < found.list.len() && found.list.len() < MAX_EQUIVALENTS {
         let words = found.list[next].clone();
         next += 1;
         found.add_names(&words);
-        for twin in TWINS.of_command(&words) {
-            found.push(twin);
+        for equivalent in EQUIVALENTS.of_command(&words) {
+            found.push(equivalent);
         }
     }
     let mut flags: Vec<&[String]> = Vec::new();
     for words in &found.list {
-        flags.extend(TWINS.flags_of(words));
+        flags.extend(EQUIVALENTS.flags_of(words));
     }
     if !flags.is_empty() {
         for at in 0..found.list.len() {
@@ -61,20 +62,21 @@ fn of(run: &Run, cwd: &str) -> Vec<Words> {
     found.list.split_off(1)
 }
 
-/// Returns the words of twins of the commands that may start at any of these words.
+/// Returns the words of equivalents of the commands that may start at any of these words.
 fn of_possible(words: &[String]) -> Vec<String> {
     const MAX_STARTS: usize = 64;
     const MAX_WORDS: usize = 32;
     let is_start = |at: &usize| {
         let name = basename(&words[*at]).to_ascii_lowercase();
-        let is_known = TWINS.by_program.contains_key(&name) || TWINS.flags.contains_key(&name);
+        let is_known =
+            EQUIVALENTS.by_program.contains_key(&name) || EQUIVALENTS.flags.contains_key(&name);
         is_known && words.get(at + 1) != Some(&words[*at])
     };
     let mut found = Vec::new();
     for at in (0..words.len()).filter(is_start).take(MAX_STARTS) {
         let words = words[at..].iter().take(MAX_WORDS);
-        let twins = of(&Run::unknown(words.cloned().map(Word::Literal).collect()), "");
-        found.extend(twins.into_iter().flatten().map(|(word, _)| word));
+        let equivalents = of(&ProgramRun::unknown(words.cloned().map(Word::Literal).collect()), "");
+        found.extend(equivalents.into_iter().flatten().map(|(word, _)| word));
     }
     found
 }
@@ -87,7 +89,7 @@ struct Found {
 
 impl Found {
     fn push(&mut self, words: Words) {
-        if self.list.len() < MAX_TWINS * 4 && self.seen.insert(words.clone()) {
+        if self.list.len() < MAX_EQUIVALENTS * 4 && self.seen.insert(words.clone()) {
             self.list.push(words);
         }
     }
@@ -100,9 +102,9 @@ impl Found {
         let without_version = base.trim_end_matches(is_version);
         for name in [base, without_version] {
             if !name.is_empty() && name != program {
-                let mut twin = words.clone();
-                twin[0].0 = name.to_string();
-                self.push(twin);
+                let mut equivalent = words.clone();
+                equivalent[0].0 = name.to_string();
+                self.push(equivalent);
             }
         }
     }
@@ -115,10 +117,10 @@ impl Found {
             let relative = relative.and_then(|it| it.strip_prefix('/')).map(str::to_string);
             let dotted = relative.as_ref().map(|it| format!("./{it}"));
             for spelling in [Some(absolute), relative, dotted].into_iter().flatten() {
-                let mut twin = self.list[0].clone();
-                let Some(word) = twin.get_mut(at) else { continue };
+                let mut equivalent = self.list[0].clone();
+                let Some(word) = equivalent.get_mut(at) else { continue };
                 word.0 = spelling;
-                self.push(twin);
+                self.push(equivalent);
             }
         }
     }
@@ -134,8 +136,8 @@ impl Found {
         }
     }
 
-    /// Adds the command with abbreviated flags written out.
-    fn add_abbreviations(&mut self, run: &Run) {
+    /// Adds the command with abbreviated flags written out: `--no-verif` → `--no-verify`.
+    fn add_abbreviations(&mut self, run: &ProgramRun) {
         let Some(spec) = spec_of(run) else { return };
         let given = self.list[0].clone();
         for (at, (word, role)) in given.iter().enumerate() {
@@ -144,14 +146,14 @@ impl Found {
                 continue;
             }
             for flag in spec.abbreviated(name) {
-                let mut twin = given.clone();
-                twin[at].0 = format!("{flag}{}", &word[name.len()..]);
-                self.push(twin);
+                let mut equivalent = given.clone();
+                equivalent[at].0 = format!("{flag}{}", &word[name.len()..]);
+                self.push(equivalent);
             }
         }
     }
 
-    /// Adds a command for each of several targets.
+    /// Adds a command for each target: `make a b` → `make a`, `make b`.
     fn add_goals(&mut self) {
         let given = self.list[0].clone();
         let Some((program, _)) = given.first() else { return };
@@ -176,7 +178,7 @@ impl Found {
 }
 
 /// Returns the spec of the subcommand that a command selects.
-fn spec_of(run: &Run) -> Option<&'static programs::ProgramSpec> {
+fn spec_of(run: &ProgramRun) -> Option<&'static programs::ProgramSpec> {
     let name = programs::table_name(basename(run.words.first().map_or("", Word::shown)))?;
     let selectors = run.words.iter().zip(&run.roles);
     let selectors = selectors.filter(|(_, role)| **role == WordRole::Subcommand);
@@ -196,7 +198,7 @@ enum Spelling {
 }
 
 /// Returns a command with every flag in its short or long spelling.
-fn with_flags(words: &Words, run: &Run, flags: &[&[String]], spelling: Spelling) -> Words {
+fn with_flags(words: &Words, run: &ProgramRun, flags: &[&[String]], spelling: Spelling) -> Words {
     let is_long = |flag: &str| flag.starts_with("--");
     let wanted = |class: &[String]| -> Option<String> {
         class.iter().find(|it| is_long(it) == (spelling == Spelling::Long)).cloned()
@@ -212,7 +214,7 @@ fn with_flags(words: &Words, run: &Run, flags: &[&[String]], spelling: Spelling)
         Some(value) => matches!(value, Some(FlagValue::Nothing | FlagValue::Risk(_))),
         None => true,
     };
-    // Letters of unknown programs are taken for flags if there are few.
+    // For an unknown program, up to four letters count as a cluster of flags.
     let is_cluster = |word: &str| {
         let letters = word.strip_prefix('-').unwrap_or("");
         let is_listed = run.flag_clusters.iter().any(|at| run.words[*at].shown() == word);
@@ -220,32 +222,32 @@ fn with_flags(words: &Words, run: &Run, flags: &[&[String]], spelling: Spelling)
             && letters.len() > 1
             && letters.bytes().all(|c| c.is_ascii_alphabetic())
     };
-    let mut twin = Words::new();
+    let mut equivalent = Words::new();
     for (word, role) in words {
         match word.split_once('=') {
-            _ if *role != WordRole::Flag => twin.push((word.clone(), *role)),
+            _ if *role != WordRole::Flag => equivalent.push((word.clone(), *role)),
             _ if is_cluster(word) => {
                 let letters = word.chars().skip(1).map(|letter| respell(&format!("-{letter}")));
-                twin.extend(letters.map(|flag| (flag, WordRole::Flag)));
+                equivalent.extend(letters.map(|flag| (flag, WordRole::Flag)));
             }
             Some((flag, value)) if is_long(flag) => {
                 let flag = respell(flag);
                 if is_long(&flag) {
-                    twin.push((format!("{flag}={value}"), WordRole::Flag));
+                    equivalent.push((format!("{flag}={value}"), WordRole::Flag));
                 } else {
-                    twin.push((flag, WordRole::Flag));
-                    twin.push((value.to_string(), WordRole::Value));
+                    equivalent.push((flag, WordRole::Flag));
+                    equivalent.push((value.to_string(), WordRole::Value));
                 }
             }
-            Some(_) | None => twin.push((respell(word), WordRole::Flag)),
+            Some(_) | None => equivalent.push((respell(word), WordRole::Flag)),
         }
     }
-    twin
+    equivalent
 }
 
 #[derive(Default)]
-struct TwinTable {
-    /// Commands that mean the same.
+struct EquivalentTable {
+    /// Groups of commands that mean the same.
     classes: Vec<Vec<Vec<String>>>,
     /// Index in `classes` by the name of the program.
     by_program: HashMap<String, Vec<usize>>,
@@ -260,7 +262,7 @@ struct CommandFlags {
     classes: Vec<Vec<String>>,
 }
 
-impl TwinTable {
+impl EquivalentTable {
     fn parse(text: &'static str) -> Self {
         let mut table = Self::default();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -302,15 +304,15 @@ impl TwinTable {
                 classes.push(at);
             }
         }
-        let has_twin = class.len() > 1;
+        let has_equivalent = class.len() > 1;
         self.classes.push(class);
-        has_twin.then_some(())
+        has_equivalent.then_some(())
     }
 
     /// Returns the commands that mean the same, with the remaining words unchanged.
     fn of_command(&self, words: &Words) -> Vec<Words> {
         let program = program_name(words);
-        let mut twins = Vec::new();
+        let mut equivalents = Vec::new();
         for at in self.by_program.get(&program).into_iter().flatten() {
             let class = &self.classes[*at];
             for command in class.iter().filter(|it| it.first() == Some(&program)) {
@@ -320,11 +322,11 @@ impl TwinTable {
                 for other in class.iter().filter(|it| *it != command) {
                     let start =
                         other.iter().enumerate().map(|(n, word)| (word.clone(), role(n, word)));
-                    twins.push(start.chain(rest.iter().cloned()).collect());
+                    equivalents.push(start.chain(rest.iter().cloned()).collect());
                 }
             }
         }
-        twins
+        equivalents
     }
 
     /// Returns the flags of a command that mean the same.
@@ -360,8 +362,8 @@ fn alternatives(text: &str) -> Vec<Vec<String>> {
     all
 }
 
-/// Returns the indices of the words that start a command, if it starts with these. Flags before a word are skipped, and
-/// so is a word after a flag, which may be the flag's value.
+/// If a command starts with the words of `start`, returns their indices. Flags between them are skipped, and so is a word
+/// after a flag, which may be its value: `npm --prefix d add` starts with `npm add`.
 fn match_start(words: &Words, start: &[String]) -> Option<Vec<usize>> {
     let mut matched = vec![0];
     let mut at = 1;
@@ -386,25 +388,25 @@ fn match_start(words: &Words, start: &[String]) -> Option<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::super::{ShellContext, analyze};
-    use super::TWINS;
+    use super::EQUIVALENTS;
 
     #[test]
     fn every_line_is_parsed() {
-        assert_eq!(TWINS.problems, Vec::<&str>::new());
+        assert_eq!(EQUIVALENTS.problems, Vec::<&str>::new());
     }
 
     #[test]
-    fn commands_have_twins() {
+    fn commands_have_equivalents() {
         let context = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
-        let check = |script: &str, twin: &str| {
+        let check = |script: &str, equivalent: &str| {
             let run = &analyze(script, &context).runs[0];
             let shown = |words: &Vec<(String, _)>| {
                 words.iter().map(|(word, _)| word.as_str()).collect::<Vec<_>>().join(" ")
             };
-            let twins: Vec<String> = run.twins.iter().map(shown).collect();
-            assert!(twins.iter().any(|it| it == twin), "{script}: {twins:#?}");
+            let equivalents: Vec<String> = run.equivalents.iter().map(shown).collect();
+            assert!(equivalents.iter().any(|it| it == equivalent), "{script}: {equivalents:#?}");
         };
-        for (script, twin) in [
+        for (script, equivalent) in [
             ("git commit -n -m x", "git commit --no-verify --message x"),
             ("git commit -anm x", "git commit --all --no-verify --message x"),
             ("git commit --no-verif", "git commit --no-verify"),
@@ -436,7 +438,7 @@ mod tests {
             ("bash scripts/x.sh a", "./scripts/x.sh a"),
             ("docker container remove x", "docker rm x"),
         ] {
-            check(script, twin);
+            check(script, equivalent);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::state::PossibleDirs;
 use super::walk::Walker;
-use super::{Approval, Run, Word, builtins};
+use super::{Approval, ProgramRun, Word, builtins};
 
 /// Whether a `cd` certainly succeeds.
 ///
@@ -46,11 +46,11 @@ fn runs_alone(walker: &Walker<'_>) -> bool {
 }
 
 /// Whether a run may make a variable read-only, so that a later assignment fails and the rest of its line is skipped.
-fn may_set_read_only(run: &Run) -> bool {
+fn may_set_read_only(run: &ProgramRun) -> bool {
     run.approval == Approval::Required
         && run.words.first().and_then(Word::literal).is_none_or(builtins::is_unlisted_builtin)
 }
 
-fn only_reads(run: &Run) -> bool {
+fn only_reads(run: &ProgramRun) -> bool {
     run.approval == Approval::Exempt || run.only_reads
 }
