@@ -14,9 +14,9 @@ const WINDOW: usize = 12;
 /// Tools that are meant to be called repeatedly with the same arguments.
 const POLLING_TOOLS: [&str; 1] = ["process"];
 
-/// Gives every call an id of its own. Some servers send none, or the same one twice.
-pub(crate) fn ensure_unique_ids(blocks: &mut [Block]) {
-    let mut known = BTreeSet::new();
+/// Gives every call an id that no other call of the session has. Some servers send none, the same one twice, or begin to
+/// count anew with each reply; the journal of changes is looked up by these ids.
+pub(crate) fn ensure_unique_ids(known: &mut BTreeSet<String>, blocks: &mut [Block]) {
     for block in blocks {
         let Block::Call(call) = block else { continue };
         if call.id.is_empty() {
@@ -102,7 +102,7 @@ mod tests {
             .iter()
             .map(|id| Block::Call(CallBlock { id: id.to_string(), ..call("x") }))
             .collect();
-        ensure_unique_ids(&mut blocks);
+        ensure_unique_ids(&mut BTreeSet::new(), &mut blocks);
         let ids: Vec<&str> = blocks
             .iter()
             .filter_map(|block| match block {

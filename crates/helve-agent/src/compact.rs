@@ -17,33 +17,33 @@ const MAX_RESULT_CHARS: usize = 2_000;
 /// Estimated tokens of an image.
 const IMAGE_TOKENS: u64 = 1_500;
 
-/// What the model is asked to write.
-pub const INSTRUCTION: &str = "\
-Summarize the conversation above for another agent that will continue the work without seeing it. Write only the \
-summary, in this order: the user's goal and their constraints, in their own words where they matter; decisions and \
-why; what is done, what is in progress, what is blocked; exact paths, names, commands and error messages that are \
-still needed; the next step. Keep facts of an earlier summary unless they are outdated.";
-
 /// Estimates the tokens of an item.
 pub fn item_tokens(item: &Item) -> u64 {
     let part = |part: &MessagePart| match part {
         MessagePart::Text(text) => estimate_tokens(text),
         MessagePart::Media { .. } => IMAGE_TOKENS,
     };
-    let block = |block: &Block| match block {
+    match item {
+        Item::User { content } => content.iter().map(part).sum(),
+        Item::Assistant(message) => message.blocks.iter().map(block_tokens).sum(),
+        Item::Result(result) => result.content.iter().map(part).sum::<u64>() + 10,
+        Item::Note { text, .. } | Item::Summary { text, .. } => estimate_tokens(text),
+        Item::OutputsCleared { .. }
+        | Item::MediaRejected { .. }
+        | Item::Undone { .. }
+        | Item::Redone { .. } => 0,
+    }
+}
+
+/// Estimates the tokens of a block.
+pub fn block_tokens(block: &Block) -> u64 {
+    match block {
         Block::Text(text) => estimate_tokens(text),
         Block::Reasoning { text, raw } => {
             raw.as_deref().map_or(estimate_tokens(text), |raw| estimate_tokens(raw.get()))
         }
         Block::Call(call) => estimate_tokens(&call.name) + estimate_tokens(&call.arguments) + 10,
         Block::Other(raw) => estimate_tokens(raw.get()),
-    };
-    match item {
-        Item::User { content } => content.iter().map(part).sum(),
-        Item::Assistant(message) => message.blocks.iter().map(block).sum(),
-        Item::Result(result) => result.content.iter().map(part).sum::<u64>() + 10,
-        Item::Note { text, .. } | Item::Summary { text, .. } => estimate_tokens(text),
-        Item::OutputsCleared { .. } | Item::Undone { .. } | Item::Redone { .. } => 0,
     }
 }
 
@@ -133,7 +133,10 @@ fn transcribed(item: &Item) -> String {
         }
         Item::Note { text, .. } => format!("[Note]: {text}\n\n"),
         Item::Summary { text, .. } => format!("[Earlier summary]: {text}\n\n"),
-        Item::OutputsCleared { .. } | Item::Undone { .. } | Item::Redone { .. } => String::new(),
+        Item::OutputsCleared { .. }
+        | Item::MediaRejected { .. }
+        | Item::Undone { .. }
+        | Item::Redone { .. } => String::new(),
     }
 }
 

@@ -12,14 +12,12 @@ use crate::item::{
 use crate::request::{
     AssistantPart, CallPart, InputPart, Message, Quirks, ResultPart, ToolDefinition, ToolInput,
 };
+use crate::words;
 
 /// The most images in one request. Older ones are left out.
 const MAX_IMAGES: usize = 20;
 /// The longest name of a tool that every protocol accepts.
 const MAX_NAME: usize = 64;
-
-const INTERRUPTED: &str = "interrupted: the program ended before this call finished";
-const NO_OUTPUT: &str = "(no output)";
 
 /// What a transcript is composed for.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +25,6 @@ pub struct Target<'a> {
     pub model: &'a ModelRef,
     pub quirks: &'a Quirks,
     pub tools: &'a [ToolDefinition],
-    /// What is known about calls without a result, by their ids: for example which files they had changed.
-    pub interrupted: &'a BTreeMap<String, String>,
 }
 
 /// Returns the messages of a request. Pure: the same entries give the same messages.
@@ -40,7 +36,7 @@ pub fn messages<'a>(entries: &'a [Entry], target: &Target<'a>) -> Vec<Message<'a
     }
     let mut messages = composer.messages;
     if let Some(Message::Assistant(_)) = messages.first() {
-        let text = InputPart::Text(Cow::Borrowed("(The conversation continues.)"));
+        let text = InputPart::Text(Cow::Borrowed(words::CONTINUES));
         messages.insert(0, Message::User(vec![text]));
     }
     limit_images(&mut messages);
@@ -54,6 +50,8 @@ struct TranscriptView<'a> {
     results: BTreeMap<(&'a str, u64), &'a CallResult>,
     /// Outputs before this position are replaced by one line.
     cleared_before: u64,
+    /// Media that the provider rejected: positions of items, and of parts in them.
+    rejected: BTreeSet<(u64, usize)>,
 }
 
 impl<'a> TranscriptView<'a> {
@@ -74,16 +72,20 @@ impl<'a> TranscriptView<'a> {
         };
         let mut results = BTreeMap::new();
         let mut cleared_before = 0;
+        let mut rejected = BTreeSet::new();
         for entry in visible() {
             match &entry.item {
                 Item::Result(result) => {
                     results.insert((result.call.as_str(), entry.seq), result);
                 }
                 Item::OutputsCleared { before } => cleared_before = cleared_before.max(*before),
+                Item::MediaRejected { seq, part } => {
+                    rejected.insert((*seq, *part));
+                }
                 _ => {}
             }
         }
-        Self { entries: counted, results, cleared_before }
+        Self { entries: counted, results, cleared_before, rejected }
     }
 
     /// The result of a call made at a position.
@@ -100,11 +102,11 @@ pub(crate) fn visible(entries: &[Entry]) -> Vec<&Entry> {
 }
 
 /// The positions that a person took back and did not restore.
-fn hidden(entries: &[Entry]) -> BTreeSet<u64> {
+pub(crate) fn hidden(entries: &[Entry]) -> BTreeSet<u64> {
     let mut undone: Vec<(u64, u64)> = Vec::new();
     for entry in entries {
         match &entry.item {
-            Item::Undone { from } => undone.push((*from, entry.seq)),
+            Item::Undone { from, .. } => undone.push((*from, entry.seq)),
             Item::Redone { undone: at } => undone.retain(|(_, seq)| seq != at),
             _ => {}
         }
@@ -123,7 +125,7 @@ impl<'a> Composer<'a, '_> {
     fn add(&mut self, entry: &'a Entry) {
         match &entry.item {
             Item::User { content } => {
-                let parts = content.iter().map(|part| self.input(part)).collect();
+                let parts = self.inputs(content, entry.seq);
                 self.add_user(parts);
             }
             Item::Note { text, .. } | Item::Summary { text, .. } => {
@@ -133,6 +135,7 @@ impl<'a> Composer<'a, '_> {
             // Results are added with their calls.
             Item::Result(_)
             | Item::OutputsCleared { .. }
+            | Item::MediaRejected { .. }
             | Item::Undone { .. }
             | Item::Redone { .. } => {}
         }
@@ -236,17 +239,13 @@ impl<'a> Composer<'a, '_> {
         let found = self.view.result(call, seq);
         let content = match found {
             Some((at, result)) if at < self.view.cleared_before => vec![cleared(result)],
-            Some((_, result)) => result.content.iter().map(|part| self.input(part)).collect(),
-            None => {
-                let known =
-                    self.target.interrupted.get(&call.id).map_or(INTERRUPTED, String::as_str);
-                vec![InputPart::Text(Cow::Borrowed(known))]
-            }
+            Some((at, result)) => self.inputs(&result.content, at),
+            None => vec![InputPart::Text(Cow::Borrowed(words::INTERRUPTED))],
         };
         let is_blank =
             |part: &InputPart<'_>| matches!(part, InputPart::Text(text) if text.trim().is_empty());
         let content = match content.iter().all(is_blank) {
-            true => vec![InputPart::Text(Cow::Borrowed(NO_OUTPUT))],
+            true => vec![InputPart::Text(Cow::Borrowed(words::NO_OUTPUT))],
             false => content.into_iter().filter(|part| !is_blank(part)).collect(),
         };
         ResultPart {
@@ -255,6 +254,17 @@ impl<'a> Composer<'a, '_> {
             content,
             is_error: found.is_none_or(|(_, result)| result.is_error),
         }
+    }
+
+    /// The parts of the item at a position.
+    fn inputs(&self, parts: &'a [MessagePart], seq: u64) -> Vec<InputPart<'a>> {
+        let input = |(index, part): (usize, &'a MessagePart)| match part {
+            MessagePart::Media { .. } if self.view.rejected.contains(&(seq, index)) => {
+                InputPart::Text(Cow::Borrowed(words::REJECTED_MEDIA))
+            }
+            MessagePart::Text(_) | MessagePart::Media { .. } => self.input(part),
+        };
+        parts.iter().enumerate().map(input).collect()
     }
 
     /// Media that the model cannot take become a sentence.
@@ -267,10 +277,10 @@ impl<'a> Composer<'a, '_> {
                 let is_taken = if is_image { quirks.takes_images } else { quirks.takes_documents };
                 match is_taken {
                     true => InputPart::Media { mime, data, name: name.as_deref() },
-                    false => InputPart::Text(Cow::Owned(format!(
-                        "[{} ({mime}) is left out: this model cannot read it]",
-                        name.as_deref().unwrap_or("an attachment")
-                    ))),
+                    false => {
+                        let text = words::unreadable_media(name.as_deref(), mime);
+                        InputPart::Text(Cow::Owned(text))
+                    }
                 }
             }
         }
@@ -284,11 +294,7 @@ fn cleared(result: &CallResult) -> InputPart<'_> {
         MessagePart::Media { .. } => 0,
     };
     let lines: usize = result.content.iter().map(line_count).sum();
-    let saved = match &result.saved {
-        Some(path) => format!(", saved at {path}"),
-        None => String::new(),
-    };
-    InputPart::Text(Cow::Owned(format!("[{}: {lines} lines, left out{saved}]", result.title)))
+    InputPart::Text(Cow::Owned(words::cleared(&result.title, lines, result.saved.as_deref())))
 }
 
 fn is_json(text: &str) -> bool {
@@ -341,7 +347,7 @@ fn limit_images(messages: &mut [Message<'_>]) {
             match (is_image, left) {
                 (false, _) => {}
                 (true, 0) => {
-                    *part = InputPart::Text(Cow::Borrowed("[an older image is left out]"));
+                    *part = InputPart::Text(Cow::Borrowed(words::OLDER_IMAGE));
                 }
                 (true, _) => left -= 1,
             }

@@ -35,7 +35,14 @@ pub enum AgentEvent {
         title: String,
         error: Option<(ErrorKind, String)>,
     },
-    Usage(Usage),
+    /// What a request used.
+    Usage {
+        tokens: Usage,
+        /// Whether the tokens are estimated, because the provider did not report them.
+        is_estimated: bool,
+        /// In dollars; `None` if the price is not known.
+        cost: Option<f64>,
+    },
     /// Something a person should know.
     Notice(String),
 }
@@ -64,6 +71,7 @@ pub enum TurnEnd {
 pub enum BudgetKind {
     Steps,
     Tokens,
+    Cost,
     Time,
     /// Calls were cut at the output limit too often.
     OutputLength,

@@ -25,8 +25,15 @@ pub enum Item {
     Summary { text: String, kept: Vec<u64>, tail: u64 },
     /// The outputs of calls before this position are replaced by one line each.
     OutputsCleared { before: u64 },
-    /// A person took back every item from this position on.
-    Undone { from: u64 },
+    /// The provider rejected this image or document; it is replaced by a sentence. `part` counts the parts of the item at
+    /// position `seq`.
+    MediaRejected { seq: u64, part: usize },
+    /// A person took back every item from this position on. `call` undid the changes of files, if there were any.
+    Undone {
+        from: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<String>,
+    },
     /// A person restored what the `Undone` item at this position took back.
     Redone { undone: u64 },
 }

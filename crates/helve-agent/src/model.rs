@@ -7,6 +7,7 @@ use helve_core::spec::InputSpec;
 
 use crate::http::Endpoint;
 use crate::item::ModelRef;
+use crate::reply::Usage;
 use crate::request::{ModelSettings, ToolDefinition, ToolInput};
 
 /// Bytes of English text or code per token, for estimates.
@@ -22,6 +23,49 @@ pub struct ActiveModel {
     pub settings: ModelSettings,
     /// The size of the context window in tokens.
     pub window: u64,
+    /// `None` if the price is not known.
+    pub prices: Option<Prices>,
+}
+
+/// What a model costs, in dollars per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prices {
+    pub base: PriceTier,
+    /// Prices for requests with more input than this.
+    pub long: Option<(u64, PriceTier)>,
+}
+
+/// Prices that apply together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PriceTier {
+    pub input: f64,
+    pub output: f64,
+    pub cache_read: f64,
+    pub cache_write: f64,
+}
+
+impl Prices {
+    /// The same prices for requests of every length.
+    pub fn flat(input: f64, output: f64, cache_read: f64, cache_write: f64) -> Self {
+        Self { base: PriceTier { input, output, cache_read, cache_write }, long: None }
+    }
+
+    /// What a request costs, in dollars. Reasoning costs as much as output.
+    pub fn cost(&self, usage: &Usage) -> f64 {
+        let input = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
+        let tier = match &self.long {
+            Some((above, tier)) if input > *above => tier,
+            Some(_) | None => &self.base,
+        };
+        let output = usage.output.saturating_add(usage.reasoning);
+        let priced = [
+            (usage.input, tier.input),
+            (usage.cache_read, tier.cache_read),
+            (usage.cache_write, tier.cache_write),
+            (output, tier.output),
+        ];
+        priced.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum()
+    }
 }
 
 /// The tools of a session as a model sees them, sorted by name.
@@ -40,6 +84,21 @@ pub fn tool_definitions(tools: &ToolSet) -> Vec<ToolDefinition> {
         input: input(&spec.input),
     };
     tools.specs().map(definition).collect()
+}
+
+/// Estimates the tokens of the part of a request that does not change: the system prompt and the tools.
+pub fn fixed_tokens(system: &[String], tools: &[ToolDefinition]) -> u64 {
+    let tool = |tool: &ToolDefinition| {
+        let input = match &tool.input {
+            ToolInput::Json(schema) => estimate_tokens(schema.get()),
+            ToolInput::Text { grammar, about, .. } => {
+                estimate_tokens(grammar) + estimate_tokens(about)
+            }
+        };
+        estimate_tokens(&tool.name) + estimate_tokens(&tool.about) + input
+    };
+    let system: u64 = system.iter().map(|text| estimate_tokens(text)).sum();
+    tools.iter().map(tool).fold(system, u64::saturating_add)
 }
 
 /// Estimates the tokens of a text.

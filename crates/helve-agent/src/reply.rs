@@ -1,5 +1,6 @@
 //! What a model answers: deltas while it streams, and the complete reply.
 
+use helve_core::transcript::TokenCounts;
 use serde::{Deserialize, Serialize};
 
 use crate::item::{Block, CallBlock, StopReason};
@@ -63,6 +64,12 @@ impl Usage {
         [self.input, self.cache_read, self.cache_write, self.output, self.reasoning]
             .iter()
             .fold(0, |sum, tokens| sum.saturating_add(*tokens))
+    }
+
+    /// The tokens as they are stored.
+    pub fn counts(&self) -> TokenCounts {
+        let Usage { input, cache_read, cache_write, output, reasoning } = *self;
+        TokenCounts { input, cache_read, cache_write, output, reasoning }
     }
 
     pub fn plus(&self, other: &Usage) -> Usage {

@@ -3,14 +3,23 @@
 use std::sync::Arc;
 
 use helve_core::store::StoreError;
-use helve_core::transcript::{StoredItem, Transcripts};
+use helve_core::transcript::{NewItem, RequestRecord, StoredItem, Transcripts};
 
-use crate::item::{Entry, Item};
+use crate::compact::item_tokens;
+use crate::compose;
+use crate::item::{Block, Entry, Item, MessagePart};
+
+/// Maximum number of characters of a call or a result by which it can be found.
+const MAX_WORDS: usize = 4_000;
 
 /// The transcript of one session.
 pub struct Transcript {
     session: Arc<str>,
     entries: Vec<Entry>,
+    /// Estimated tokens of each entry.
+    tokens: Vec<u64>,
+    /// The tokens of a request and its reply as the provider counted them, and the position of the last item in them.
+    counted: Option<(u64, u64)>,
     store: Arc<dyn Transcripts>,
 }
 
@@ -22,8 +31,9 @@ impl Transcript {
             let item = serde_json::from_str(&stored.json).ok()?;
             Some(Entry { seq: stored.seq, item })
         };
-        let entries = stored.into_iter().filter_map(entry).collect();
-        Ok(Self { session, entries, store })
+        let entries: Vec<Entry> = stored.into_iter().filter_map(entry).collect();
+        let tokens = entries.iter().map(|entry| item_tokens(&entry.item)).collect();
+        Ok(Self { session, entries, tokens, counted: None, store })
     }
 
     pub fn entries(&self) -> &[Entry] {
@@ -36,11 +46,88 @@ impl Transcript {
         let new: Vec<Entry> = (first..).zip(items).map(|(seq, item)| Entry { seq, item }).collect();
         let stored = |entry: &Entry| {
             let json = serde_json::to_string(&entry.item).map_err(std::io::Error::other)?;
-            Ok(StoredItem { seq: entry.seq, json })
+            let stored = StoredItem { seq: entry.seq, json };
+            Ok(NewItem { stored, words: words(&entry.item) })
         };
         let stored = new.iter().map(stored).collect::<Result<Vec<_>, StoreError>>()?;
         self.store.append(&self.session, stored).await?;
+        self.tokens.extend(new.iter().map(|entry| item_tokens(&entry.item)));
+        if new.iter().any(|entry| is_rewriting(&entry.item)) {
+            self.counted = None;
+        }
         self.entries.extend(new);
         Ok(())
+    }
+
+    /// Records what a request used. Never waits.
+    pub fn record_request(&self, request: RequestRecord) {
+        self.store.record_request(&self.session, request);
+    }
+
+    /// Records the size of everything so far, as the provider counted it.
+    pub(crate) fn set_counted(&mut self, tokens: u64) {
+        self.counted = Some((tokens, self.entries.last().map_or(0, |entry| entry.seq)));
+    }
+
+    /// Forgets what a provider counted, because another one counts differently.
+    pub fn forget_counted(&mut self) {
+        self.counted = None;
+    }
+
+    /// The size of the next request in tokens: what the provider counted last, and an estimate of what was added since.
+    /// `fixed` is an estimate of the system prompt and the tools.
+    pub fn context_tokens(&self, fixed: u64) -> u64 {
+        let (counted, up_to) = self.counted.unwrap_or((fixed, 0));
+        let is_newer = |entry: &&&Entry| entry.seq > up_to;
+        let visible = compose::visible(&self.entries);
+        let newer = visible.iter().filter(is_newer);
+        newer.fold(counted, |sum, entry| sum.saturating_add(self.tokens_at(entry.seq)))
+    }
+
+    fn tokens_at(&self, seq: u64) -> u64 {
+        let index = self.entries.binary_search_by_key(&seq, |entry| entry.seq);
+        index.ok().and_then(|index| self.tokens.get(index)).copied().unwrap_or(0)
+    }
+}
+
+/// Whether an item changes how earlier items are sent.
+fn is_rewriting(item: &Item) -> bool {
+    match item {
+        Item::Summary { .. }
+        | Item::OutputsCleared { .. }
+        | Item::MediaRejected { .. }
+        | Item::Undone { .. }
+        | Item::Redone { .. } => true,
+        Item::User { .. } | Item::Assistant(_) | Item::Result(_) | Item::Note { .. } => false,
+    }
+}
+
+/// The text by which an item can be found.
+fn words(item: &Item) -> String {
+    let texts = |parts: &[MessagePart]| -> String {
+        let text = |part: &MessagePart| match part {
+            MessagePart::Text(text) => text.clone(),
+            MessagePart::Media { name, .. } => name.clone().unwrap_or_default(),
+        };
+        parts.iter().map(text).collect::<Vec<_>>().join("\n")
+    };
+    let cut = |text: &str| text.chars().take(MAX_WORDS).collect::<String>();
+    match item {
+        Item::User { content } => texts(content),
+        Item::Assistant(message) => {
+            let block = |block: &Block| match block {
+                Block::Text(text) => text.clone(),
+                Block::Call(call) => format!("{} {}", call.name, cut(&call.arguments)),
+                Block::Reasoning { .. } | Block::Other(_) => String::new(),
+            };
+            message.blocks.iter().map(block).collect::<Vec<_>>().join("\n")
+        }
+        Item::Result(result) => format!("{}\n{}", result.title, cut(&texts(&result.content))),
+        Item::Summary { text, .. } => text.clone(),
+        Item::Note { .. }
+        | Item::OutputsCleared { .. }
+        | Item::MediaRejected { .. }
+        | Item::Undone { .. }
+        | Item::Redone { .. } => String::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! One turn: from a person's message to the model's answer, with every call in between.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,18 +17,23 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::answer;
 use crate::calls::{RepeatDetector, ensure_unique_ids};
 use crate::event::{AgentEvent, BudgetKind, TurnEnd};
 use crate::http::ModelClient;
 use crate::item::StopReason;
 use crate::item::{
-    AssistantMessage, Block, CallBlock, CallForm, CallResult, Item, MessagePart, NoteKind,
+    AssistantMessage, Block, CallBlock, CallForm, CallResult, Entry, Item, MessagePart, NoteKind,
 };
 use crate::model::ActiveModel;
 use crate::reply::{ModelReply, Usage};
+use crate::request::ToolDefinition;
 use crate::transcript::Transcript;
+use crate::words;
 
 mod exchange;
+
+pub use exchange::context_limit;
 
 /// How often a paused reply is continued.
 const MAX_PAUSES: u32 = 5;
@@ -39,6 +45,8 @@ pub struct Turn<'a> {
     pub engine: &'a Arc<Engine>,
     pub session: &'a Arc<Session>,
     pub tools: ToolSet,
+    /// The tools as the model sees them, sorted by name.
+    pub definitions: &'a [ToolDefinition],
     pub model: &'a mut ActiveModel,
     pub client: &'a ModelClient,
     pub system: &'a [String],
@@ -60,6 +68,8 @@ pub struct Turn<'a> {
 pub struct TurnLimits {
     pub steps: Option<u32>,
     pub tokens: Option<u64>,
+    /// In dollars.
+    pub cost: Option<f64>,
     pub time: Option<Duration>,
 }
 
@@ -98,8 +108,10 @@ struct Progress {
     usage: Usage,
     started: Instant,
     waited: Duration,
-    /// The size of the transcript at this position, as the provider counted it.
-    counted: Option<(u64, u64)>,
+    /// In dollars.
+    cost: f64,
+    /// The ids of all calls of the session.
+    call_ids: BTreeSet<String>,
     /// The step before which the transcript was last made smaller.
     compacted_before: Option<u32>,
     repeats: RepeatDetector,
@@ -108,8 +120,18 @@ struct Progress {
     pauses: u32,
     was_asked_to_go_on: bool,
     was_asked_to_answer: bool,
+    was_asked_to_correct: bool,
     /// Calls that were refused because nobody could be asked, or because a person said no.
     refused_calls: u32,
+}
+
+/// How a turn ended, and what it used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnOutcome {
+    pub end: TurnEnd,
+    pub usage: Usage,
+    /// In dollars; `None` if the price is not known.
+    pub cost: Option<f64>,
 }
 
 /// What follows a reply.
@@ -120,13 +142,35 @@ enum Next {
 
 impl Turn<'_> {
     /// Runs the turn. Everything that happened is in the transcript, however it ends.
-    pub async fn run(mut self, prompt: Vec<MessagePart>) -> (TurnEnd, Usage) {
-        let mut progress = Progress {
+    pub async fn run(mut self, prompt: Vec<MessagePart>) -> TurnOutcome {
+        let mut progress = self.progress();
+        if self.limits.cost.is_some() && self.model.prices.is_none() {
+            let message = format!(
+                "the price of {} is not known, so a limit of costs cannot be kept; set its \"cost\" in the configuration",
+                self.model.model.model
+            );
+            return TurnOutcome {
+                end: TurnEnd::Failed(message),
+                usage: Usage::default(),
+                cost: None,
+            };
+        }
+        let end = match self.steps(prompt, &mut progress).await {
+            Ok(end) => end,
+            Err(err) => TurnEnd::Failed(format!("the session cannot be stored: {err}")),
+        };
+        let cost = self.model.prices.map(|_| progress.cost);
+        TurnOutcome { end, usage: progress.usage, cost }
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
             step: 0,
             usage: Usage::default(),
             started: Instant::now(),
             waited: Duration::ZERO,
-            counted: None,
+            cost: 0.0,
+            call_ids: call_ids(self.transcript.entries()),
             compacted_before: None,
             repeats: RepeatDetector::default(),
             was_warned_of_loop: false,
@@ -134,13 +178,9 @@ impl Turn<'_> {
             pauses: 0,
             was_asked_to_go_on: false,
             was_asked_to_answer: false,
+            was_asked_to_correct: false,
             refused_calls: 0,
-        };
-        let end = match self.steps(prompt, &mut progress).await {
-            Ok(end) => end,
-            Err(err) => TurnEnd::Failed(format!("the session cannot be stored: {err}")),
-        };
-        (end, progress.usage)
+        }
     }
 
     async fn steps(
@@ -162,8 +202,7 @@ impl Turn<'_> {
             progress.step += 1;
             let is_last = self.limits.steps == Some(progress.step);
             if is_last {
-                self.note(NoteKind::Budget, "This is the last step. Answer now, without calls.")
-                    .await?;
+                self.note(NoteKind::Budget, words::LAST_STEP).await?;
             }
             let reply = match self.ask_model(progress, is_last).await? {
                 Ok(reply) => reply,
@@ -184,6 +223,9 @@ impl Turn<'_> {
         if is_over(self.limits.tokens, progress.usage.total()) {
             return Some(BudgetKind::Tokens);
         }
+        if self.limits.cost.is_some_and(|limit| progress.cost >= limit) {
+            return Some(BudgetKind::Cost);
+        }
         self.limits
             .time
             .filter(|limit| progress.started.elapsed() >= *limit)
@@ -200,8 +242,7 @@ impl Turn<'_> {
         if !text.trim().is_empty() {
             items.push(self.assistant(vec![Block::Text(text)], StopReason::EndTurn, true));
         }
-        let text = "The user aborted the previous turn.".into();
-        items.push(Item::Note { note: NoteKind::Aborted, text });
+        items.push(Item::Note { note: NoteKind::Aborted, text: words::ABORTED.into() });
         self.transcript.append(items).await
     }
 
@@ -216,15 +257,8 @@ impl Turn<'_> {
         progress: &mut Progress,
         is_last: bool,
     ) -> Result<Next, StoreError> {
-        if let Some(usage) = reply.usage {
-            progress.usage = progress.usage.plus(&usage);
-            (self.emit)(AgentEvent::Usage(usage));
-        }
-        ensure_unique_ids(&mut reply.blocks);
-        if let Some(usage) = reply.usage {
-            let last = self.transcript.entries().last().map_or(0, |entry| entry.seq);
-            progress.counted = Some((usage.total(), last));
-        }
+        ensure_unique_ids(&mut progress.call_ids, &mut reply.blocks);
+        let counted = reply.usage.map(|usage| usage.total());
         let stop = reply.stop.clone();
         let calls: Vec<CallBlock> = reply.calls().cloned().collect();
         let has_text = reply.has_text();
@@ -232,6 +266,9 @@ impl Turn<'_> {
             return self.handle_silence(progress).await;
         }
         self.transcript.append(vec![self.assistant(reply.blocks, stop.clone(), false)]).await?;
+        if let Some(tokens) = counted {
+            self.transcript.set_counted(tokens);
+        }
         match stop {
             StopReason::Refused => Ok(Next::End(TurnEnd::Refused)),
             StopReason::Paused => {
@@ -243,7 +280,7 @@ impl Turn<'_> {
             StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_)
                 if calls.is_empty() =>
             {
-                Ok(self.handle_answer(progress, is_last))
+                self.handle_answer(progress, is_last).await
             }
             StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_) => {
                 self.run_calls(calls, progress, is_last).await
@@ -256,20 +293,42 @@ impl Turn<'_> {
         if std::mem::replace(&mut progress.was_asked_to_answer, true) {
             return Ok(Next::End(TurnEnd::NoAnswer));
         }
-        let text = "Your previous reply was empty. Answer, or make a call.";
-        self.note(NoteKind::Correction, text).await?;
+        self.note(NoteKind::Correction, words::EMPTY_REPLY).await?;
         Ok(Next::Continue)
     }
 
-    fn handle_answer(&self, progress: &Progress, is_last: bool) -> Next {
+    async fn handle_answer(
+        &mut self,
+        progress: &mut Progress,
+        is_last: bool,
+    ) -> Result<Next, StoreError> {
         if !self.inbox.0.lock().is_empty() {
-            return Next::Continue;
+            return Ok(Next::Continue);
         }
-        Next::End(match (progress.refused_calls > 0, is_last) {
+        if let Some(problems) = self.schema_problems() {
+            if std::mem::replace(&mut progress.was_asked_to_correct, true) || is_last {
+                let message = format!("the answer does not follow the schema: {problems}");
+                return Ok(Next::End(TurnEnd::Failed(message)));
+            }
+            self.note(NoteKind::Correction, &words::answer_not_matching(&problems)).await?;
+            return Ok(Next::Continue);
+        }
+        Ok(Next::End(match (progress.refused_calls > 0, is_last) {
             (true, _) => TurnEnd::NotAllowed,
             (false, true) => TurnEnd::OverBudget(BudgetKind::Steps),
             (false, false) => TurnEnd::Answered,
-        })
+        }))
+    }
+
+    /// What is wrong with the form of the last message, if a form was asked for.
+    fn schema_problems(&self) -> Option<String> {
+        let schema = self.output_schema?;
+        let last = self.transcript.entries().last();
+        let text = last.map(|entry| match &entry.item {
+            Item::Assistant(message) => message.text(),
+            _ => String::new(),
+        });
+        answer::check(schema, &text.unwrap_or_default()).err()
     }
 
     /// The reply was cut at the output limit. None of its calls is run.
@@ -282,14 +341,12 @@ impl Turn<'_> {
             if std::mem::replace(&mut progress.was_asked_to_go_on, true) {
                 return Ok(Next::End(TurnEnd::OverBudget(BudgetKind::OutputLength)));
             }
-            let text = "Your reply was cut at the output limit. Go on where it stopped.";
-            self.note(NoteKind::Correction, text).await?;
+            self.note(NoteKind::Correction, words::REPLY_CUT).await?;
             return Ok(Next::Continue);
         }
         progress.cut_calls += 1;
-        let text = "Not run: the reply was cut at the output limit, so the arguments may be incomplete. \
-                    Make the change in smaller pieces.";
-        let results = calls.iter().map(|call| Item::Result(error_result(call, text))).collect();
+        let cut = |call| Item::Result(error_result(call, words::CALL_CUT));
+        let results = calls.iter().map(cut).collect();
         self.transcript.append(results).await?;
         Ok(match progress.cut_calls >= MAX_CUT_CALLS {
             true => Next::End(TurnEnd::OverBudget(BudgetKind::OutputLength)),
@@ -304,8 +361,8 @@ impl Turn<'_> {
         is_last: bool,
     ) -> Result<Next, StoreError> {
         if is_last {
-            let text = "Not run: no more calls are possible in this turn.";
-            let results = calls.iter().map(|call| Item::Result(error_result(call, text))).collect();
+            let refused = |call| Item::Result(error_result(call, words::NO_MORE_CALLS));
+            let results = calls.iter().map(refused).collect();
             self.transcript.append(results).await?;
             return Ok(Next::End(TurnEnd::OverBudget(BudgetKind::Steps)));
         }
@@ -342,7 +399,7 @@ impl Turn<'_> {
         }
         self.transcript.append(items).await?;
         if self.cancel.is_cancelled() {
-            self.note(NoteKind::Aborted, "The user aborted the previous turn.").await?;
+            self.note(NoteKind::Aborted, words::ABORTED).await?;
             return Ok(Next::End(TurnEnd::Aborted));
         }
         Ok(if was_rejected { Next::End(TurnEnd::NotAllowed) } else { Next::Continue })
@@ -354,13 +411,21 @@ impl Turn<'_> {
         calls: &[CallBlock],
         progress: &mut Progress,
     ) -> Result<Next, StoreError> {
-        let text = "Not run: this call was already made several times with the same arguments. \
-                    Use the earlier results, or try something else.";
-        let results = calls.iter().map(|call| Item::Result(error_result(call, text))).collect();
+        let repeated = |call| Item::Result(error_result(call, words::REPEATED_CALL));
+        let results = calls.iter().map(repeated).collect();
         self.transcript.append(results).await?;
         let was_warned = std::mem::replace(&mut progress.was_warned_of_loop, true);
         Ok(if was_warned { Next::End(TurnEnd::Loop) } else { Next::Continue })
     }
+}
+
+/// The ids of all calls of a session.
+fn call_ids(entries: &[Entry]) -> BTreeSet<String> {
+    let calls = entries.iter().filter_map(|entry| match &entry.item {
+        Item::Assistant(message) => Some(message.calls().map(|call| call.id.clone())),
+        _ => None,
+    });
+    calls.flatten().collect()
 }
 
 fn tool_call(call: &CallBlock) -> ToolCall {

@@ -167,6 +167,9 @@ pub(crate) struct RunArgs {
     /// Stop after this many tokens
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u64>,
+    /// Stop after requests that cost this much, in dollars
+    #[arg(long, value_name = "DOLLARS")]
+    pub(crate) max_cost: Option<f64>,
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,

@@ -143,6 +143,7 @@ fn model_at(base_url: &str, run: &RunArgs) -> anyhow::Result<ActiveModel> {
         },
         settings,
         window: DEFAULT_CONTEXT_WINDOW,
+        prices: None,
     })
 }
 
@@ -250,7 +251,7 @@ impl Printer {
             AgentEvent::Text(_)
             | AgentEvent::Request { .. }
             | AgentEvent::Reasoning(_)
-            | AgentEvent::Usage(_) => {}
+            | AgentEvent::Usage { .. } => {}
         }
     }
 
@@ -275,7 +276,12 @@ impl Printer {
                 let error = error.as_ref().map(|(kind, text)| json!({"kind": kind, "text": text}));
                 self.json("result", json!({"id": id, "title": title, "error": error}));
             }
-            AgentEvent::Usage(used) => self.json("usage", usage(used)),
+            AgentEvent::Usage { tokens, is_estimated, cost } => {
+                let mut fields = usage(tokens);
+                fields["estimated"] = json!(is_estimated);
+                fields["cost"] = json!(cost);
+                self.json("usage", fields);
+            }
             AgentEvent::Notice(text) => self.json("notice", json!({"text": text})),
         }
     }
@@ -289,6 +295,7 @@ impl Printer {
                     "reason": reason,
                     "error": explanation,
                     "usage": usage(&report.usage),
+                    "cost": report.cost,
                     "text": report.text,
                 }),
             );
@@ -333,6 +340,9 @@ fn describe(end: &TurnEnd) -> (&'static str, Option<String>) {
         TurnEnd::OverBudget(BudgetKind::Tokens) => {
             ("tokens", sentence("the limit of tokens is reached; raise it with --max-tokens"))
         }
+        TurnEnd::OverBudget(BudgetKind::Cost) => {
+            ("cost", sentence("the limit of costs is reached; raise it with --max-cost"))
+        }
         TurnEnd::OverBudget(BudgetKind::Time) => {
             ("time", sentence("the time limit is reached; raise it with --timeout"))
         }
@@ -351,6 +361,7 @@ impl RunArgs {
         TurnLimits {
             steps: self.max_steps,
             tokens: self.max_tokens,
+            cost: self.max_cost,
             time: self.timeout.map(Duration::from_secs),
         }
     }

@@ -117,7 +117,9 @@ fn format_entry(entry: &Entry) -> String {
         }
         Item::Note { text, .. } => titled(DIM, "note:", text),
         Item::Summary { text, .. } => titled(DIM, "summary:", text),
-        Item::OutputsCleared { .. } | Item::Undone { .. } | Item::Redone { .. } => String::new(),
+        Item::OutputsCleared { .. } | Item::MediaRejected { .. } => String::new(),
+        Item::Undone { .. } => format!("{DIM}(undone){PLAIN}\n"),
+        Item::Redone { .. } => format!("{DIM}(restored){PLAIN}\n"),
     }
 }
 

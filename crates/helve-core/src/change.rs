@@ -141,6 +141,16 @@ impl Files {
         change.map_err(|err| self.session.dialect.words.memory_failed(&err.to_string()))
     }
 
+    /// Returns what a call of a certain session changed.
+    pub async fn change_in_session(
+        &self,
+        session: &str,
+        call: &str,
+    ) -> Result<Option<journal::RecordedChange>, ToolError> {
+        let change = self.session.workspace.change_in_session(session, call).await;
+        change.map_err(|err| self.session.dialect.words.memory_failed(&err.to_string()))
+    }
+
     /// Applies changes, all or none. Once started, a commit completes even if its call is cancelled.
     pub async fn commit(
         &self,

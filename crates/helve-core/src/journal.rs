@@ -36,6 +36,14 @@ pub trait Journal: Send + Sync {
         &'a self,
         call: &'a str,
     ) -> BoxFuture<'a, Result<Option<RecordedChange>, StoreError>>;
+
+    /// Like [`Journal::change`], for a call of this session. Calls of other sessions may have the same id, because models
+    /// choose them.
+    fn change_in_session<'a>(
+        &'a self,
+        session: &'a str,
+        call: &'a str,
+    ) -> BoxFuture<'a, Result<Option<RecordedChange>, StoreError>>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

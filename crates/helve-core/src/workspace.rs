@@ -94,4 +94,13 @@ impl Workspace {
             },
         }
     }
+
+    /// Returns what a call of a certain session changed, with the content before and after.
+    pub async fn change_in_session(
+        &self,
+        session: &str,
+        call: &str,
+    ) -> Result<Option<RecordedChange>, StoreError> {
+        self.journal.change_in_session(session, call).await
+    }
 }

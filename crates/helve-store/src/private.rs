@@ -23,6 +23,11 @@ pub(crate) fn open_for_locking(path: &Path) -> io::Result<File> {
     options().create(true).truncate(false).open(path)
 }
 
+/// Opens a file for locking and reading, creating it if necessary.
+pub(crate) fn open_for_locking_and_reading(path: &Path) -> io::Result<File> {
+    options().read(true).create(true).truncate(false).open(path)
+}
+
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);

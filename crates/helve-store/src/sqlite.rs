@@ -8,12 +8,14 @@ mod open;
 mod pending;
 mod process_lock;
 mod queue;
+mod requests;
 mod rules;
 mod schema;
 mod slots;
 mod transcripts;
 mod trust;
 mod worker;
+mod writer_lock;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +25,10 @@ use helve_core::BoxFuture;
 use helve_core::Rule;
 use helve_core::event::{CallState, Event};
 use helve_core::store::{ApprovalTarget, Store, StoreError};
-use helve_core::transcript::{StoredItem, TranscriptInfo, Transcripts};
+use helve_core::transcript::{
+    ModelTotals, NewItem, RequestRecord, SearchHit, StoredItem, TotalsOf, TranscriptInfo,
+    Transcripts, WriterClaim,
+};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -214,6 +219,10 @@ impl Store for SqliteStore {
 }
 
 impl Transcripts for SqliteStore {
+    fn claim<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<WriterClaim, StoreError>> {
+        Box::pin(async move { writer_lock::claim(&self.folder, session) })
+    }
+
     fn register<'a>(
         &'a self,
         session: &'a str,
@@ -226,6 +235,18 @@ impl Transcripts for SqliteStore {
         })
     }
 
+    fn fork<'a>(
+        &'a self,
+        session: &'a str,
+        fork: &'a str,
+        title: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let (session, fork, title) = (session.to_owned(), fork.to_owned(), title.to_owned());
+        self.query(move |worker| {
+            worker.attempt(|database| transcripts::fork(database, &session, &fork, &title))
+        })
+    }
+
     fn load<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<Vec<StoredItem>, StoreError>> {
         let session = session.to_owned();
         self.query(move |worker| worker.attempt(|database| transcripts::load(database, &session)))
@@ -234,12 +255,42 @@ impl Transcripts for SqliteStore {
     fn append<'a>(
         &'a self,
         session: &'a str,
-        items: Vec<StoredItem>,
+        items: Vec<NewItem>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let session = session.to_owned();
         self.query(move |worker| {
             worker.attempt(|database| transcripts::append(database, &session, &items))
         })
+    }
+
+    fn record_request(&self, session: &str, request: RequestRecord) {
+        let session = session.to_owned();
+        self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
+            // Statistics may lack a request; nothing else depends on it.
+            worker.attempt(|database| requests::record(database, &session, &request)).ok();
+        })));
+    }
+
+    fn totals<'a>(
+        &'a self,
+        of: TotalsOf<'a>,
+    ) -> BoxFuture<'a, Result<Vec<ModelTotals>, StoreError>> {
+        let (session, root) = match of {
+            TotalsOf::Session(session) => (Some(session.to_owned()), None),
+            TotalsOf::Folder(root) => (None, Some(root.to_owned())),
+        };
+        self.query(move |worker| {
+            worker
+                .attempt(|database| requests::totals(database, session.as_deref(), root.as_deref()))
+        })
+    }
+
+    fn info<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<Option<TranscriptInfo>, StoreError>> {
+        let session = session.to_owned();
+        self.query(move |worker| worker.attempt(|database| transcripts::info(database, &session)))
     }
 
     fn list<'a>(
@@ -250,6 +301,18 @@ impl Transcripts for SqliteStore {
         let root = root.map(Path::to_owned);
         self.query(move |worker| {
             worker.attempt(|database| transcripts::list(database, root.as_deref(), max))
+        })
+    }
+
+    fn search<'a>(
+        &'a self,
+        root: &'a Path,
+        words: &'a str,
+        max: usize,
+    ) -> BoxFuture<'a, Result<Vec<SearchHit>, StoreError>> {
+        let (root, words) = (root.to_owned(), words.to_owned());
+        self.query(move |worker| {
+            worker.attempt(|database| transcripts::search(database, &root, &words, max))
         })
     }
 

@@ -63,7 +63,7 @@ impl Journal for MemoryJournal {
             journal.entries.iter().rev().filter(|record| record.entry.root == root)
         {
             if !found.iter().any(|known| known.call == entry.call) {
-                found.extend(journal.change(&entry.call));
+                found.extend(journal.change(&entry.call, None));
             }
         }
         found.truncate(max);
@@ -74,17 +74,29 @@ impl Journal for MemoryJournal {
         &'a self,
         call: &'a str,
     ) -> BoxFuture<'a, Result<Option<RecordedChange>, StoreError>> {
-        let found = self.0.lock().change(call);
+        let found = self.0.lock().change(call, None);
+        Box::pin(async { Ok(found) })
+    }
+
+    fn change_in_session<'a>(
+        &'a self,
+        session: &'a str,
+        call: &'a str,
+    ) -> BoxFuture<'a, Result<Option<RecordedChange>, StoreError>> {
+        let found = self.0.lock().change(call, Some(session));
         Box::pin(async { Ok(found) })
     }
 }
 
 impl JournalEntries {
     /// Combines all entries of a call: each file as it was before the first entry and after the last.
-    fn change(&self, call: &str) -> Option<RecordedChange> {
+    fn change(&self, call: &str, session: Option<&str>) -> Option<RecordedChange> {
         let mut change: Option<RecordedChange> = None;
+        let is_meant = |entry: &JournalEntry| {
+            entry.call == call && session.is_none_or(|session| entry.session == session)
+        };
         for JournalRecord { entry, after, .. } in
-            self.entries.iter().filter(|record| record.entry.call == call)
+            self.entries.iter().filter(|record| is_meant(&record.entry))
         {
             let change = change.get_or_insert_with(|| RecordedChange {
                 call: entry.call.clone(),

@@ -13,7 +13,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::EditSettings;
-use crate::ops::undo::{UndoError, UndoMode, UndoRequest, UndoResult, Undone, undo};
+use crate::ops::undo::{
+    SessionCall, UndoError, UndoMode, UndoRequest, UndoResult, Undone, UndoneCalls, undo,
+};
 use crate::words::change::{change_summary, line_counts};
 
 #[derive(Deserialize, JsonSchema)]
@@ -21,9 +23,18 @@ use crate::words::change::{change_summary, line_counts};
 struct Args {
     /// The call to undo; by default the last one that changed a file
     call: Option<String>,
+    /// Several calls of sessions, oldest first, undone together; those that changed nothing are skipped
+    #[serde(default)]
+    calls: Vec<CallArgs>,
     /// Show what would change, and change nothing
     #[serde(default)]
     dry_run: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CallArgs {
+    session: String,
+    call: String,
 }
 
 /// The number of files named in the summary.
@@ -48,14 +59,24 @@ impl Tool for Undo {
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let mode = if args.dry_run { UndoMode::DryRun } else { UndoMode::Write };
-        let request = UndoRequest { call: args.call.as_deref(), mode };
+        let calls = match &args.call {
+            _ if !args.calls.is_empty() => {
+                let calls = args.calls.iter();
+                UndoneCalls::Several(
+                    calls.map(|CallArgs { session, call }| SessionCall { session, call }).collect(),
+                )
+            }
+            Some(call) => UndoneCalls::One(call),
+            None => UndoneCalls::Last,
+        };
+        let request = UndoRequest { calls, mode };
         undo(ctx, self.settings, Self::NAME, request).await.map(answer).map_err(error)
     }
 }
 
 fn answer(undone: Undone) -> ToolOutput {
-    let Undone { change, notes, result } = undone;
-    let undone_call = summary(&change);
+    let Undone { changes, notes, result } = undone;
+    let undone_call = summary(&changes);
     let notes: String = notes.iter().map(|note| format!("\n{note}")).collect();
     match result {
         UndoResult::NothingToDo => {
@@ -72,16 +93,31 @@ fn answer(undone: Undone) -> ToolOutput {
         UndoResult::Written { diffs, applied } => {
             let first = format!("Undid {undone_call}: {}.{notes}", line_counts(&diffs));
             ToolOutput::text("undo", change_summary(&first, &applied, &diffs))
-                .with_metadata("undone", change.call)
+                .with_metadata("undone", call_list(&changes))
         }
     }
 }
 
-fn summary(change: &RecordedChange) -> String {
-    let names = change.files.iter().take(MAX_NAMED).map(|file| file_name(&file.path));
-    let more = if change.files.len() > MAX_NAMED { " …" } else { "" };
-    let names = names.collect::<Vec<_>>().join(", ");
-    format!("the {} of {names}{more} ({})", change.tool, change.call)
+fn summary(changes: &[RecordedChange]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for file in changes.iter().flat_map(|change| &change.files) {
+        let name = file_name(&file.path);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = if names.len() > MAX_NAMED { " …" } else { "" };
+    names.truncate(MAX_NAMED);
+    let names = names.join(", ");
+    match changes {
+        [] => "calls that changed no file".into(),
+        [change] => format!("the {} of {names}{more} ({})", change.tool, change.call),
+        several => format!("{} calls that changed {names}{more}", several.len()),
+    }
+}
+
+fn call_list(changes: &[RecordedChange]) -> String {
+    changes.iter().map(|change| change.call.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn file_name(path: &Path) -> String {

@@ -31,14 +31,16 @@ mod no_servers;
 mod run;
 mod serve;
 mod shell;
+mod stored;
 mod toolbox;
 mod trust;
 
 pub use build::Builder;
 pub use error::BuildError;
 pub use models::{DEFAULT_CONTEXT_WINDOW, DEFAULT_OUTPUT_TOKENS, ModelError};
-pub use run::{AgentError, AgentSession, TurnOptions, TurnReport};
+pub use run::{AgentError, AgentSession, ContextReport, TurnOptions, TurnReport};
 pub use shell::{KEEPER, TOKEN_VARIABLE};
+pub use stored::{SessionError, StoredSession, TurnRedone, TurnUndone};
 pub use toolbox::{Explanation, Toolbox};
 pub use trust::TrustState;
 
@@ -49,7 +51,7 @@ pub use helve_core::hook::PlannedCommand;
 pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::process::{SandboxSupport, Support};
-pub use helve_core::transcript::TranscriptInfo;
+pub use helve_core::transcript::{ModelTotals, SearchHit, TokenCounts, TranscriptInfo};
 pub use helve_core::{
     Act, Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallRef, CallState, CallStatus, Content,
     ErrorKind, Event, Flavour, Hook, Host, Input, Machine, Nobody, Part, Pattern, Person, Reason,

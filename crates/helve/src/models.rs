@@ -196,6 +196,7 @@ fn active_model(
             ..ModelSettings::default()
         },
         window: window.unwrap_or(DEFAULT_CONTEXT_WINDOW),
+        prices: None,
     }
 }
 

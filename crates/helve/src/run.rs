@@ -6,18 +6,22 @@ use helve_agent::event::{AgentEvent, TurnEnd};
 use helve_agent::failure::Failure;
 use helve_agent::http::ModelClient;
 use helve_agent::item::{Entry, Item, MessagePart, NoteKind};
-use helve_agent::model::ActiveModel;
-use helve_agent::prompt;
+use helve_agent::model::{ActiveModel, fixed_tokens, tool_definitions};
 use helve_agent::reply::Usage;
-use helve_agent::transcript::Transcript;
-use helve_agent::turn::{Compaction, Inbox, SessionState, Turn, TurnLimits};
-use helve_core::BoxFuture;
+use helve_agent::request::ToolDefinition;
+use helve_agent::turn::{
+    Compaction, Inbox, SessionState, Turn, TurnLimits, TurnOutcome, context_limit,
+};
+use helve_agent::{prompt, words};
 use helve_core::store::StoreError;
-use helve_core::transcript::TranscriptInfo;
+use helve_core::transcript::{TokenCounts, TotalsOf};
+use helve_core::{BoxFuture, ToolSet};
 use helve_ext::config;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::BuildError;
+use crate::stored::{SessionError, StoredSession, TurnRedone, TurnUndone};
 use crate::toolbox::Toolbox;
 
 /// Maximum number of changes listed after a summary of the transcript.
@@ -28,19 +32,24 @@ const MAX_TITLE: usize = 80;
 /// Why an agent cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
+    #[error(transparent)]
+    Session(#[from] SessionError),
     #[error("the session cannot be loaded: {0}")]
     Store(#[from] StoreError),
     #[error("{0}")]
     Client(#[from] Failure),
+    #[error("{0}")]
+    Agent(#[from] BuildError),
 }
 
-/// A model at work in a session of a toolbox.
+/// A model at work in a session of a toolbox. It is the only writer of the session.
 pub struct AgentSession<'t> {
-    toolbox: &'t Toolbox,
+    stored: StoredSession<'t>,
+    /// The toolbox of another agent, if a person switched to one.
+    switched: Option<Toolbox>,
     model: ActiveModel,
     client: ModelClient,
     system: Vec<String>,
-    transcript: Transcript,
     pub inbox: Inbox,
 }
 
@@ -49,6 +58,8 @@ pub struct AgentSession<'t> {
 pub struct TurnReport {
     pub end: TurnEnd,
     pub usage: Usage,
+    /// In dollars; `None` if the price is not known.
+    pub cost: Option<f64>,
     /// The text of the model's last message.
     pub text: String,
 }
@@ -62,39 +73,33 @@ pub struct TurnOptions {
     pub output_schema: Option<Box<RawValue>>,
 }
 
+/// How full the context window is, and what the session used so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContextReport {
+    /// Tokens of the next request, partly estimated.
+    pub tokens: u64,
+    /// The size of the model's context window.
+    pub window: u64,
+    /// The tokens at which older parts are left out or summarized.
+    pub limit: u64,
+    /// Tokens of all requests of the session.
+    pub used: TokenCounts,
+    pub requests: u64,
+    /// In dollars; `None` if the price of a request is not known.
+    pub cost: Option<f64>,
+}
+
 impl Toolbox {
     /// Returns an agent that continues this toolbox's session, or begins it.
     pub async fn agent(&self, model: ActiveModel) -> Result<AgentSession<'_>, AgentError> {
-        let client = ModelClient::new()?;
-        let transcript =
-            Transcript::load(self.id.as_str().into(), self.transcripts.clone()).await?;
-        let prompt = self.agent_config().and_then(|agent| agent.prompt.as_ref());
-        let prompt = prompt.map_or(prompt::BASE, |prompt| prompt.value.as_str());
-        let system = vec![prompt.trim_end().to_string()];
         Ok(AgentSession {
-            toolbox: self,
+            stored: self.stored_session().await?,
+            switched: None,
             model,
-            client,
-            system,
-            transcript,
+            client: ModelClient::new()?,
+            system: system_prompt(self),
             inbox: Inbox::default(),
         })
-    }
-
-    /// Returns the sessions with a transcript in this folder, newest first.
-    pub async fn sessions(&self, max: usize) -> Result<Vec<TranscriptInfo>, StoreError> {
-        self.transcripts.list(Some(self.root()), max).await
-    }
-
-    /// Returns what was said and done in a session; empty for an unknown one.
-    pub async fn transcript(&self, session: &str) -> Result<Vec<Entry>, StoreError> {
-        let transcript = Transcript::load(session.into(), self.transcripts.clone()).await?;
-        Ok(transcript.entries().to_vec())
-    }
-
-    /// Deletes a session's transcript. Returns whether there was one.
-    pub async fn delete_transcript(&self, session: &str) -> Result<bool, StoreError> {
-        self.transcripts.delete(session).await
     }
 
     /// The configuration of this toolbox's agent.
@@ -105,6 +110,11 @@ impl Toolbox {
     /// The id of this toolbox's session.
     pub fn session_id(&self) -> &str {
         &self.id
+    }
+
+    /// The name of this toolbox's agent.
+    pub fn agent_name(&self) -> &str {
+        &self.caller.agent
     }
 }
 
@@ -118,57 +128,163 @@ impl AgentSession<'_> {
         cancel: CancellationToken,
     ) -> Result<TurnReport, AgentError> {
         self.begin(&prompt).await?;
-        let limits = self.limits(options.limits);
-        let turn = Turn {
-            engine: &self.toolbox.engine,
-            session: self.toolbox.session(),
-            tools: self.toolbox.tools(),
+        for interrupted in self.stored.answer_interrupted_calls().await? {
+            emit(AgentEvent::Notice(interrupted));
+        }
+        let tools = self.toolbox().tools();
+        let definitions = tool_definitions(&tools);
+        let turn = self.turn(tools, &definitions, options, emit, cancel);
+        let TurnOutcome { end, usage, cost } = turn.run(prompt).await;
+        Ok(TurnReport { end, usage, cost, text: last_text(self.entries()) })
+    }
+
+    /// Replaces the older part of the conversation by a summary that the model writes.
+    pub async fn compact(
+        &mut self,
+        emit: &(dyn Fn(AgentEvent) + Send + Sync),
+        cancel: CancellationToken,
+    ) -> Result<TurnEnd, AgentError> {
+        let options = TurnOptions {
+            limits: TurnLimits::default(),
+            compaction: Compaction::Automatic,
+            output_schema: None,
+        };
+        let turn = self.turn(self.toolbox().tools(), &[], &options, emit, cancel);
+        Ok(turn.compact_now().await?)
+    }
+
+    /// Takes back the last message of the user with everything that followed, and the changes of files that calls made.
+    pub async fn undo(&mut self) -> Result<TurnUndone, SessionError> {
+        self.stored.undo().await
+    }
+
+    /// Restores what was taken back last.
+    pub async fn redo(&mut self) -> Result<TurnRedone, SessionError> {
+        self.stored.redo().await
+    }
+
+    /// Copies the session. Returns the id of the copy, which [`Toolbox::with_session`] opens.
+    pub async fn fork(&self) -> Result<String, SessionError> {
+        self.toolbox().fork_session(self.toolbox().session_id()).await
+    }
+
+    /// Tells how full the context window is, and what the session used so far.
+    pub async fn context(&self) -> Result<ContextReport, AgentError> {
+        let toolbox = self.toolbox();
+        let fixed = fixed_tokens(&self.system, &tool_definitions(&toolbox.tools()));
+        let of = TotalsOf::Session(toolbox.session_id());
+        let totals = toolbox.transcripts.totals(of).await?;
+        let is_priced = totals.iter().all(|total| total.unpriced == 0);
+        Ok(ContextReport {
+            tokens: self.stored.transcript.context_tokens(fixed),
+            window: self.model.window,
+            limit: context_limit(&self.model),
+            used: totals.iter().fold(TokenCounts::default(), |sum, total| sum.plus(&total.tokens)),
+            requests: totals.iter().map(|total| total.requests).sum(),
+            cost: is_priced.then(|| totals.iter().map(|total| total.cost).sum()),
+        })
+    }
+
+    /// Uses another model from now on.
+    pub fn set_model(&mut self, model: ActiveModel) {
+        self.model = model;
+        self.stored.transcript.forget_counted();
+    }
+
+    pub fn model(&self) -> &ActiveModel {
+        &self.model
+    }
+
+    /// Works as another agent from now on, with its prompt, its tools and its rules. The model stays.
+    pub async fn set_agent(&mut self, name: &str) -> Result<(), AgentError> {
+        let switched = self.toolbox().as_agent(name)?;
+        if !self.entries().is_empty() {
+            let from = &self.toolbox().caller.agent;
+            let text = words::agent_switched(from, &switched.caller.agent);
+            let note = Item::Note { note: NoteKind::AgentSwitched, text };
+            self.stored.transcript.append(vec![note]).await?;
+        }
+        self.system = system_prompt(&switched);
+        self.switched = Some(switched);
+        self.stored.transcript.forget_counted();
+        Ok(())
+    }
+
+    /// The toolbox in use: that of the agent that was switched to, if any.
+    pub fn toolbox(&self) -> &Toolbox {
+        self.switched.as_ref().unwrap_or(self.stored.toolbox)
+    }
+
+    /// What was said and done so far.
+    pub fn entries(&self) -> &[Entry] {
+        self.stored.transcript.entries()
+    }
+
+    fn turn<'a>(
+        &'a mut self,
+        tools: ToolSet,
+        definitions: &'a [ToolDefinition],
+        options: &'a TurnOptions,
+        emit: &'a (dyn Fn(AgentEvent) + Send + Sync),
+        cancel: CancellationToken,
+    ) -> Turn<'a> {
+        let toolbox = self.switched.as_ref().unwrap_or(self.stored.toolbox);
+        Turn {
+            engine: &toolbox.engine,
+            session: toolbox.session(),
+            tools,
+            definitions,
             model: &mut self.model,
             client: &self.client,
             system: &self.system,
-            transcript: &mut self.transcript,
-            limits,
+            transcript: &mut self.stored.transcript,
+            limits: limits(toolbox, options.limits),
             inbox: &self.inbox,
             compaction: options.compaction,
-            state: &ChangedFiles(self.toolbox),
+            state: toolbox,
             output_schema: options.output_schema.as_deref(),
             emit,
             cancel,
-        };
-        let (end, usage) = turn.run(prompt).await;
-        Ok(TurnReport { end, usage, text: last_text(self.transcript.entries()) })
-    }
-
-    /// The given limits, and those of the agent where none is given.
-    fn limits(&self, given: TurnLimits) -> TurnLimits {
-        let steps = self.toolbox.agent_config().and_then(|agent| agent.steps.as_ref());
-        let steps = steps.map(|steps| u32::try_from(steps.value).unwrap_or(u32::MAX));
-        TurnLimits { steps: given.steps.or(steps), ..given }
+        }
     }
 
     /// Registers a new session, and begins its transcript with a note about the environment.
     async fn begin(&mut self, prompt: &[MessagePart]) -> Result<(), StoreError> {
-        if !self.transcript.entries().is_empty() {
+        if !self.entries().is_empty() {
             return Ok(());
         }
-        let (id, root) = (self.toolbox.session_id(), self.toolbox.root());
-        self.toolbox.transcripts.register(id, root, &title(prompt)).await?;
+        let toolbox = self.stored.toolbox;
+        let (id, root) = (toolbox.session_id(), toolbox.root());
+        toolbox.transcripts.register(id, root, &title(prompt)).await?;
         let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
-        let text = prompt::environment(root, is_git(self.toolbox).await, &platform, &today());
-        self.transcript.append(vec![Item::Note { note: NoteKind::Environment, text }]).await
+        let text = prompt::environment(root, is_git(toolbox).await, &platform, &today());
+        let note = Item::Note { note: NoteKind::Environment, text };
+        self.stored.transcript.append(vec![note]).await
     }
 }
 
-/// Lists the files changed in the session, so that they survive a summary of the transcript.
-struct ChangedFiles<'t>(&'t Toolbox);
+/// The system prompt of a toolbox's agent.
+fn system_prompt(toolbox: &Toolbox) -> Vec<String> {
+    let prompt = toolbox.agent_config().and_then(|agent| agent.prompt.as_ref());
+    let prompt = prompt.map_or(prompt::BASE, |prompt| prompt.value.as_str());
+    vec![prompt.trim_end().to_string()]
+}
 
-impl SessionState for ChangedFiles<'_> {
+/// The given limits, and those of the agent where none is given.
+fn limits(toolbox: &Toolbox, given: TurnLimits) -> TurnLimits {
+    let steps = toolbox.agent_config().and_then(|agent| agent.steps.as_ref());
+    let steps = steps.map(|steps| u32::try_from(steps.value).unwrap_or(u32::MAX));
+    TurnLimits { steps: given.steps.or(steps), ..given }
+}
+
+/// Lists the files changed in the session, so that they survive a summary of the transcript.
+impl SessionState for Toolbox {
     fn describe(&self) -> BoxFuture<'_, String> {
         Box::pin(async {
-            let changes = self.0.history(MAX_LISTED_CHANGES).await.unwrap_or_default();
+            let changes = self.history(MAX_LISTED_CHANGES).await.unwrap_or_default();
             let mut files: Vec<String> = changes
                 .iter()
-                .filter(|change| change.session == self.0.session_id())
+                .filter(|change| change.session == self.session_id())
                 .flat_map(|change| change.files.iter().map(|file| file.path.display().to_string()))
                 .collect();
             files.sort();

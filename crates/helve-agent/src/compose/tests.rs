@@ -45,10 +45,8 @@ fn entries(items: Vec<Item>) -> Vec<Entry> {
 }
 
 fn body(entries: &[Entry], protocol: Protocol) -> Value {
-    let (model, settings, interrupted) =
-        (model(protocol), ModelSettings::default(), BTreeMap::new());
-    let target =
-        Target { model: &model, quirks: &settings.quirks, tools: &[], interrupted: &interrupted };
+    let (model, settings) = (model(protocol), ModelSettings::default());
+    let target = Target { model: &model, quirks: &settings.quirks, tools: &[] };
     let request = ModelRequest {
         model: &model,
         system: &[],
@@ -120,7 +118,7 @@ fn undone_items_and_summarized_items_are_left_out() {
             assistant(vec![call("a", "{}")], Protocol::Chat),
             result("a", "out"),
             user("two"),
-            Item::Undone { from: 2 },
+            Item::Undone { from: 2, call: None },
         ]
     };
     check(
@@ -267,7 +265,7 @@ fn any_item() -> impl Strategy<Value = Item> {
         1 => "[ x]{0,2}".prop_map(|text| user(&text)),
         1 => (0u64..12, 0u64..12)
             .prop_map(|(kept, tail)| Item::Summary { text: "so far".into(), kept: vec![kept], tail }),
-        1 => (0u64..12).prop_map(|from| Item::Undone { from }),
+        1 => (0u64..12).prop_map(|from| Item::Undone { from, call: None }),
         1 => (0u64..12).prop_map(|undone| Item::Redone { undone }),
         1 => (0u64..12).prop_map(|before| Item::OutputsCleared { before }),
     ]

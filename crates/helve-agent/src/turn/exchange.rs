@@ -1,9 +1,11 @@
 //! One exchange with the model: a request, its retries, and what is done when the transcript does not fit.
 
-use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use helve_core::store::StoreError;
+use helve_core::transcript::RequestRecord;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::{Compaction, Progress, Turn};
 use crate::compact;
@@ -12,11 +14,12 @@ use crate::event::{AgentEvent, TurnEnd};
 use crate::failure::{Failure, FailureKind};
 use crate::item::Item;
 use crate::item::StopReason;
-use crate::model::{estimate_tokens, tool_definitions};
-use crate::reply::{Delta, ModelReply};
+use crate::model::{ActiveModel, fixed_tokens};
+use crate::reply::{Delta, ModelReply, Usage};
 use crate::request::{InputPart, Message, ModelRequest, ToolChoice};
 use crate::retry;
 use crate::wire;
+use crate::words;
 
 /// Fields of a request that it also works without. A server that rejects one gets no more of it.
 const OPTIONAL_FIELDS: [&str; 11] = [
@@ -56,7 +59,7 @@ impl Turn<'_> {
         is_last: bool,
     ) -> Result<Result<ModelReply, TurnEnd>, StoreError> {
         if self.compaction == Compaction::Automatic
-            && self.context_tokens(progress) >= self.context_limit()
+            && self.context_tokens() >= context_limit(self.model)
             && progress.compacted_before.is_none_or(|step| step < progress.step)
             && let Err(end) = self.compact(progress, true).await?
         {
@@ -65,8 +68,12 @@ impl Turn<'_> {
         let (mut attempt, mut compactions) = (1, 0);
         loop {
             (self.emit)(AgentEvent::Request { step: progress.step, attempt });
+            let started = Instant::now();
             let failure = match self.attempt(is_last).await? {
-                Some(Ok(reply)) => return Ok(Ok(reply)),
+                Some(Ok(reply)) => {
+                    self.count(&reply, started, progress);
+                    return Ok(Ok(reply));
+                }
                 Some(Err(failure)) => failure,
                 None => return Ok(Err(TurnEnd::Aborted)),
             };
@@ -146,19 +153,39 @@ impl Turn<'_> {
         true
     }
 
+    /// Records what a request used.
+    fn count(&self, reply: &ModelReply, started: Instant, progress: &mut Progress) {
+        let usage = reply.usage.unwrap_or_else(|| Usage {
+            input: self.context_tokens(),
+            output: reply.blocks.iter().map(compact::block_tokens).sum(),
+            ..Usage::default()
+        });
+        let is_estimated = reply.usage.is_none();
+        let cost = self.model.prices.map(|prices| prices.cost(&usage));
+        progress.usage = progress.usage.plus(&usage);
+        progress.cost += cost.unwrap_or(0.0);
+        self.transcript.record_request(RequestRecord {
+            provider: self.model.model.provider.clone(),
+            model: self.model.model.model.clone(),
+            at: now(),
+            milliseconds: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            tokens: usage.counts(),
+            is_estimated,
+            cost,
+        });
+        (self.emit)(AgentEvent::Usage { tokens: usage, is_estimated, cost });
+    }
+
     fn body(&self, is_last: bool) -> Vec<u8> {
-        let tools = tool_definitions(&self.tools);
-        let interrupted = BTreeMap::new();
         let target = Target {
             model: &self.model.model,
             quirks: &self.model.settings.quirks,
-            tools: &tools,
-            interrupted: &interrupted,
+            tools: self.definitions,
         };
         wire::body(&ModelRequest {
             model: &self.model.model,
             system: self.system,
-            tools: &tools,
+            tools: self.definitions,
             messages: compose::messages(self.transcript.entries(), &target),
             tool_choice: if is_last { ToolChoice::None } else { ToolChoice::Auto },
             settings: &self.model.settings,
@@ -167,22 +194,17 @@ impl Turn<'_> {
         })
     }
 
-    /// The size of the next request: what the provider counted last, and an estimate of what was added since.
-    fn context_tokens(&self, progress: &Progress) -> u64 {
-        let entries = self.transcript.entries();
-        let (counted, up_to) = progress.counted.unwrap_or_else(|| {
-            let system: u64 = self.system.iter().map(|text| estimate_tokens(text)).sum();
-            (system, 0)
-        });
-        let visible = compose::visible(entries);
-        let newer = visible.iter().filter(|entry| entry.seq > up_to);
-        newer.fold(counted, |sum, entry| sum.saturating_add(compact::item_tokens(&entry.item)))
+    /// The size of the next request in tokens.
+    fn context_tokens(&self) -> u64 {
+        self.transcript.context_tokens(fixed_tokens(self.system, self.definitions))
     }
 
-    fn context_limit(&self) -> u64 {
-        let window = self.model.window;
-        let free = (window as f64 * FREE_SHARE) as u64;
-        window.saturating_sub(self.model.settings.max_output.unwrap_or(0).max(free))
+    /// Replaces the older part of the transcript by a summary now, because a person asked for it.
+    pub async fn compact_now(mut self) -> Result<TurnEnd, StoreError> {
+        Ok(match self.replace_by_summary(true).await? {
+            Ok(()) => TurnEnd::Answered,
+            Err(end) => end,
+        })
     }
 
     /// The provider says that the request is too large.
@@ -224,7 +246,6 @@ impl Turn<'_> {
         with_tail: bool,
     ) -> Result<Result<(), TurnEnd>, StoreError> {
         progress.compacted_before = Some(progress.step);
-        progress.counted = None;
         if with_tail && let Some((item, saved)) = compact::clear_outputs(self.transcript.entries())
         {
             self.transcript.append(vec![item]).await?;
@@ -234,6 +255,14 @@ impl Turn<'_> {
                 return Ok(Ok(()));
             }
         }
+        self.replace_by_summary(with_tail).await
+    }
+
+    /// Replaces the older part of the transcript by a summary.
+    async fn replace_by_summary(
+        &mut self,
+        with_tail: bool,
+    ) -> Result<Result<(), TurnEnd>, StoreError> {
         let max_tail = if with_tail { compact::max_tail(self.model.window) } else { 0 };
         let plan = compact::plan_summary(self.transcript.entries(), max_tail)
             .or_else(|| compact::plan_summary(self.transcript.entries(), 0));
@@ -248,8 +277,7 @@ impl Turn<'_> {
             None => return Ok(Err(TurnEnd::Aborted)),
         };
         let state = self.state.describe().await;
-        let text = format!("Summary of the conversation so far:\n{summary}\n\n{state}");
-        let text = text.trim_end().to_string();
+        let text = words::summary(&summary, &state);
         self.transcript
             .append(vec![Item::Summary { text, kept: plan.kept, tail: plan.tail }])
             .await?;
@@ -258,7 +286,7 @@ impl Turn<'_> {
 
     /// Has the model write a summary, with one more try. `None` if the person aborted.
     async fn summarize(&self, conversation: &str) -> Option<Result<String, String>> {
-        let text = format!("{conversation}\n{}", compact::INSTRUCTION);
+        let text = format!("{conversation}\n{}", words::SUMMARIZE);
         let body = wire::body(&ModelRequest {
             model: &self.model.model,
             system: self.system,
@@ -287,4 +315,16 @@ impl Turn<'_> {
         }
         Some(Err(format!("the conversation is too long, and summarizing it failed: {last}")))
     }
+}
+
+/// The most tokens that a request may have, so that there is room for the reply.
+pub fn context_limit(model: &ActiveModel) -> u64 {
+    let free = (model.window as f64 * FREE_SHARE) as u64;
+    model.window.saturating_sub(model.settings.max_output.unwrap_or(0).max(free))
+}
+
+/// Milliseconds since the Unix epoch.
+fn now() -> u64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }

@@ -143,15 +143,19 @@ pub(crate) struct FileIdentity(u64, u64);
 
 impl FileIdentity {
     /// Identifies the file at a path. Does not open the file, because closing it again would release SQLite's locks on it.
-    #[cfg(unix)]
     pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
+        std::fs::metadata(path).and_then(|file| Self::of_metadata(&file))
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn of_metadata(file: &std::fs::Metadata) -> std::io::Result<Self> {
         use std::os::unix::fs::MetadataExt;
-        std::fs::metadata(path).map(|file| Self(file.dev(), file.ino()))
+        Ok(Self(file.dev(), file.ino()))
     }
 
     #[cfg(not(unix))]
-    pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
-        let created = std::fs::metadata(path)?.created()?.duration_since(std::time::UNIX_EPOCH);
+    pub(crate) fn of_metadata(file: &std::fs::Metadata) -> std::io::Result<Self> {
+        let created = file.created()?.duration_since(std::time::UNIX_EPOCH);
         let created = created.unwrap_or_default();
         Ok(Self(created.as_secs(), u64::from(created.subsec_nanos())))
     }

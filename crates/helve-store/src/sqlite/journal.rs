@@ -86,7 +86,22 @@ impl Journal for SqliteStore {
     ) -> BoxFuture<'a, Result<Option<RecordedChange>, StoreError>> {
         let (call, folder) = (call.to_owned(), folder_in(&self.folder));
         self.query(move |worker| {
-            let found = worker.attempt(|database| changes::change(database, &folder, &call))?;
+            let found =
+                worker.attempt(|database| changes::change(database, &folder, &call, None))?;
+            found.transpose().map_err(|lost| lost_image_error(&call, &lost))
+        })
+    }
+
+    fn change_in_session<'a>(
+        &'a self,
+        session: &'a str,
+        call: &'a str,
+    ) -> BoxFuture<'a, Result<Option<RecordedChange>, StoreError>> {
+        let (session, call) = (session.to_owned(), call.to_owned());
+        let folder = folder_in(&self.folder);
+        self.query(move |worker| {
+            let found = worker
+                .attempt(|database| changes::change(database, &folder, &call, Some(&session)))?;
             found.transpose().map_err(|lost| lost_image_error(&call, &lost))
         })
     }

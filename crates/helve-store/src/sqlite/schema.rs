@@ -9,6 +9,7 @@ use super::failure::{DatabaseFailure, DatabaseProblem};
 /// - `calls.owner`: id of the process (`ProcessLock`) that runs the call; null once the call has ended.
 /// - `journal.owner`: id of the process that made the entry.
 /// - `rules.holder`: the session id or project root to which an approval applies.
+/// - `transcripts.forked_at`: for a fork, the position of the last item copied from `parent`.
 /// - `trust.given`: time when trust was given or withdrawn.
 /// - `journal_files.before`, `after`: the image rows of the file before and after the commit.
 /// - `journal_files.meant`: hash of the content that the commit intends to write; empty for a removal.
@@ -138,6 +139,29 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (session, seq)
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    ALTER TABLE transcripts ADD COLUMN parent TEXT;
+    ALTER TABLE transcripts ADD COLUMN forked_at INTEGER;
+
+    CREATE TABLE transcript_requests (
+        number      INTEGER PRIMARY KEY,
+        session     TEXT NOT NULL,
+        at          INTEGER NOT NULL,
+        ms          INTEGER NOT NULL,
+        provider    TEXT NOT NULL,
+        model       TEXT NOT NULL,
+        input       INTEGER NOT NULL,
+        cache_read  INTEGER NOT NULL,
+        cache_write INTEGER NOT NULL,
+        output      INTEGER NOT NULL,
+        reasoning   INTEGER NOT NULL,
+        estimated   INTEGER NOT NULL,
+        cost        REAL
+    ) STRICT;
+    CREATE INDEX transcript_requests_of_session ON transcript_requests (session);
+
+    CREATE VIRTUAL TABLE transcript_words USING fts5 (session UNINDEXED, seq UNINDEXED, words);
+",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,9 +176,11 @@ pub(crate) enum Table {
     Sweeps,
     Transcripts,
     TranscriptItems,
+    TranscriptRequests,
+    TranscriptWords,
 }
 
-pub(crate) const TABLES: [Table; 10] = [
+pub(crate) const TABLES: [Table; 12] = [
     Table::Slots,
     Table::Calls,
     Table::Rules,
@@ -165,6 +191,8 @@ pub(crate) const TABLES: [Table; 10] = [
     Table::Sweeps,
     Table::Transcripts,
     Table::TranscriptItems,
+    Table::TranscriptRequests,
+    Table::TranscriptWords,
 ];
 
 impl Table {
@@ -180,6 +208,8 @@ impl Table {
             Table::Sweeps => "sweeps",
             Table::Transcripts => "transcripts",
             Table::TranscriptItems => "transcript_items",
+            Table::TranscriptRequests => "transcript_requests",
+            Table::TranscriptWords => "transcript_words",
         }
     }
 
@@ -195,8 +225,12 @@ impl Table {
             Table::JournalFiles => "entry position path before mode after meant left_mode",
             Table::JournalImages => "number hash length kept form seal bytes",
             Table::Sweeps => "what at",
-            Table::Transcripts => "session root title created updated",
+            Table::Transcripts => "session root title created updated parent forked_at",
             Table::TranscriptItems => "session seq at json",
+            Table::TranscriptRequests => {
+                "number session at ms provider model input cache_read cache_write output reasoning estimated cost"
+            }
+            Table::TranscriptWords => "session seq words",
         }
     }
 

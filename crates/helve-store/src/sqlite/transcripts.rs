@@ -1,16 +1,19 @@
 //! Transcripts: the items of sessions, in the order in which they were appended.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use helve_core::transcript::{StoredItem, TranscriptInfo};
-use rusqlite::{OptionalExtension, params};
+use helve_core::paths;
+use helve_core::transcript::{ForkOrigin, NewItem, SearchHit, StoredItem, TranscriptInfo};
+use rusqlite::{OptionalExtension, Row, params};
 
 use super::database::Database;
 use super::{now, signed, unsigned};
 
-/// Stores a new, empty transcript. Does nothing if the session has one already.
+/// Maximum number of words in a search.
+const MAX_SEARCH_WORDS: usize = 32;
+/// The columns of [`TranscriptInfo`], in the order in which `decode_info` reads them.
+const INFO_COLUMNS: &str = "session, root, title, created, updated, parent, forked_at";
+
 /// Adds a session to the list if it is not there yet.
 pub(crate) fn register(
     database: &Database,
@@ -21,9 +24,42 @@ pub(crate) fn register(
     database.main.execute(
         "INSERT INTO transcripts (session, root, title, created, updated) VALUES (?1, ?2, ?3, ?4, ?4)
          ON CONFLICT (session) DO NOTHING",
-        params![session, root.as_os_str().as_bytes(), title, now()],
+        params![session, root.as_os_str().as_encoded_bytes(), title, now()],
     )?;
     Ok(())
+}
+
+/// Copies a session to a new one. Returns false if the first does not exist, or the second does.
+pub(crate) fn fork(
+    database: &Database,
+    session: &str,
+    fork: &str,
+    title: &str,
+) -> rusqlite::Result<bool> {
+    let transaction = database.main.unchecked_transaction()?;
+    let added = transaction.execute(
+        "INSERT INTO transcripts (session, root, title, created, updated, parent, forked_at)
+         SELECT ?2, root, ?3, ?4, ?4, session,
+             (SELECT coalesce(max(seq), 0) FROM transcript_items WHERE session = ?1)
+         FROM transcripts WHERE session = ?1
+         ON CONFLICT (session) DO NOTHING",
+        params![session, fork, title, now()],
+    )?;
+    if added == 0 {
+        return Ok(false);
+    }
+    for statement in [
+        "INSERT INTO transcript_items (session, seq, at, json)
+         SELECT ?2, seq, at, json FROM transcript_items WHERE session = ?1",
+        "INSERT INTO transcript_words (session, seq, words)
+         SELECT ?2, seq, words FROM transcript_words WHERE session = ?1",
+        "INSERT OR IGNORE INTO slots (session, key, version, touched, value)
+         SELECT ?2, key, version, touched, value FROM slots WHERE session = ?1",
+    ] {
+        transaction.execute(statement, [session, fork])?;
+    }
+    transaction.commit()?;
+    Ok(true)
 }
 
 /// Returns all items of a session, in order.
@@ -41,20 +77,33 @@ pub(crate) fn load(database: &Database, session: &str) -> rusqlite::Result<Vec<S
 pub(crate) fn append(
     database: &Database,
     session: &str,
-    items: &[StoredItem],
+    items: &[NewItem],
 ) -> rusqlite::Result<()> {
     let transaction = database.main.unchecked_transaction()?;
-    for item in items {
-        transaction.execute(
+    let now = now();
+    for NewItem { stored, words } in items {
+        let mut insert = transaction.prepare_cached(
             "INSERT INTO transcript_items (session, seq, at, json) VALUES (?1, ?2, ?3, ?4)",
-            params![session, signed(item.seq), now(), item.json],
         )?;
+        insert.execute(params![session, signed(stored.seq), now, stored.json])?;
+        if !words.is_empty() {
+            let mut insert = transaction.prepare_cached(
+                "INSERT INTO transcript_words (session, seq, words) VALUES (?1, ?2, ?3)",
+            )?;
+            insert.execute(params![session, signed(stored.seq), words])?;
+        }
     }
-    transaction.execute(
-        "UPDATE transcripts SET updated = ?2 WHERE session = ?1",
-        params![session, now()],
-    )?;
+    let mut update =
+        transaction.prepare_cached("UPDATE transcripts SET updated = ?2 WHERE session = ?1")?;
+    update.execute(params![session, now])?;
+    drop(update);
     transaction.commit()
+}
+
+/// Returns a session.
+pub(crate) fn info(database: &Database, session: &str) -> rusqlite::Result<Option<TranscriptInfo>> {
+    let query = format!("SELECT {INFO_COLUMNS} FROM transcripts WHERE session = ?1");
+    database.main.query_row(&query, [session], decode_info).optional()
 }
 
 /// Returns the sessions of a folder, or of all folders, newest first.
@@ -63,35 +112,76 @@ pub(crate) fn list(
     root: Option<&Path>,
     max: usize,
 ) -> rusqlite::Result<Vec<TranscriptInfo>> {
+    let mut statement = database.main.prepare(&format!(
+        "SELECT {INFO_COLUMNS} FROM transcripts
+         WHERE ?1 IS NULL OR root = ?1 ORDER BY updated DESC, session DESC LIMIT ?2"
+    ))?;
+    let root = root.map(|root| root.as_os_str().as_encoded_bytes());
+    let infos = statement.query_map(params![root, limit(max)], decode_info)?;
+    infos.collect()
+}
+
+fn decode_info(row: &Row<'_>) -> rusqlite::Result<TranscriptInfo> {
+    let parent: Option<String> = row.get(5)?;
+    let last: Option<i64> = row.get(6)?;
+    Ok(TranscriptInfo {
+        session: row.get(0)?,
+        root: paths::from_bytes(row.get(1)?),
+        title: row.get(2)?,
+        created: unsigned(row.get(3)?),
+        updated: unsigned(row.get(4)?),
+        fork: parent.zip(last).map(|(session, last)| ForkOrigin { session, last: unsigned(last) }),
+    })
+}
+
+/// Returns the items of a folder that contain all words, or words that begin with them, best first.
+pub(crate) fn search(
+    database: &Database,
+    root: &Path,
+    words: &str,
+    max: usize,
+) -> rusqlite::Result<Vec<SearchHit>> {
+    let Some(query) = search_query(words) else { return Ok(Vec::new()) };
     let mut statement = database.main.prepare(
-        "SELECT session, root, title, created, updated FROM transcripts
-         WHERE ?1 IS NULL OR root = ?1 ORDER BY updated DESC, session DESC LIMIT ?2",
+        "SELECT w.session, t.title, w.seq, i.at, snippet(transcript_words, 2, '', '', '…', 24)
+         FROM transcript_words AS w
+         JOIN transcripts AS t ON t.session = w.session
+         JOIN transcript_items AS i ON i.session = w.session AND i.seq = w.seq
+         WHERE transcript_words MATCH ?1 AND t.root = ?2 ORDER BY w.rank, i.at DESC LIMIT ?3",
     )?;
-    let root = root.map(|root| root.as_os_str().as_bytes());
-    let max = i64::try_from(max).unwrap_or(i64::MAX);
-    let infos = statement.query_map(params![root, max], |row| {
-        let root: Vec<u8> = row.get(1)?;
-        Ok(TranscriptInfo {
+    let root = root.as_os_str().as_encoded_bytes();
+    let hits = statement.query_map(params![query, root, limit(max)], |row| {
+        Ok(SearchHit {
             session: row.get(0)?,
-            root: OsString::from_vec(root).into(),
-            title: row.get(2)?,
-            created: unsigned(row.get(3)?),
-            updated: unsigned(row.get(4)?),
+            title: row.get(1)?,
+            seq: unsigned(row.get(2)?),
+            at: unsigned(row.get(3)?),
+            excerpt: row.get(4)?,
         })
     })?;
-    infos.collect()
+    hits.collect()
+}
+
+/// A full-text query for all words, each quoted, so that nothing in them has a special meaning.
+fn search_query(words: &str) -> Option<String> {
+    let quoted = |word: &str| format!("\"{}\"*", word.replace('"', "\"\""));
+    let has_letters = |word: &&str| word.chars().any(char::is_alphanumeric);
+    let words = words.split_whitespace().filter(has_letters).take(MAX_SEARCH_WORDS);
+    let query = words.map(quoted).collect::<Vec<_>>().join(" ");
+    (!query.is_empty()).then_some(query)
+}
+
+fn limit(max: usize) -> i64 {
+    i64::try_from(max).unwrap_or(i64::MAX)
 }
 
 /// Removes a session's transcript. Returns whether the session had one.
 pub(crate) fn delete(database: &Database, session: &str) -> rusqlite::Result<bool> {
     let transaction = database.main.unchecked_transaction()?;
-    transaction.execute("DELETE FROM transcript_items WHERE session = ?1", [session])?;
-    let removed = transaction.query_row(
-        "DELETE FROM transcripts WHERE session = ?1 RETURNING 1",
-        [session],
-        |_| Ok(()),
-    );
-    let removed = removed.optional()?.is_some();
+    for table in ["transcript_items", "transcript_words", "transcript_requests"] {
+        transaction.execute(&format!("DELETE FROM {table} WHERE session = ?1"), [session])?;
+    }
+    let removed = transaction.execute("DELETE FROM transcripts WHERE session = ?1", [session])? > 0;
     transaction.commit()?;
     Ok(removed)
 }

@@ -1,20 +1,38 @@
-//! Undoes the file changes of a call by merging them backwards.
+//! Undoes the file changes of calls by merging them backwards.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
 
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::{FileMode, HardLinks};
 use helve_core::journal::{AfterImage, ChangedFile, FileImage, RecordedChange};
-use helve_core::{Ask, FileToChange, ToolContext, ToolError};
+use helve_core::{Ask, FileToChange, Resolved, ToolContext, ToolError};
 use helve_text::diff::UnifiedDiff;
 use helve_text::merge::merge3;
 
 use super::change::EditSettings;
 use super::change::diff::difference;
 
-/// Which call to undo.
+/// What to undo, and how.
 pub(crate) struct UndoRequest<'a> {
-    /// If `None`, the last call that changed a file.
-    pub(crate) call: Option<&'a str>,
+    pub(crate) calls: UndoneCalls<'a>,
     pub(crate) mode: UndoMode,
+}
+
+/// Which calls to undo.
+pub(crate) enum UndoneCalls<'a> {
+    /// The last call that changed a file.
+    Last,
+    /// The newest call with this id.
+    One(&'a str),
+    /// Calls of sessions, oldest first. Those that changed nothing are skipped.
+    Several(Vec<SessionCall<'a>>),
+}
+
+/// A call of a session.
+pub(crate) struct SessionCall<'a> {
+    pub(crate) session: &'a str,
+    pub(crate) call: &'a str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +41,15 @@ pub(crate) enum UndoMode {
     Write,
 }
 
-/// The call to undo, and the result.
+/// The changes to undo, oldest first, and the result.
 pub(crate) struct Undone {
-    pub(crate) change: RecordedChange,
+    pub(crate) changes: Vec<RecordedChange>,
     pub(crate) notes: Vec<UndoNote>,
     pub(crate) result: UndoResult,
 }
 
 pub(crate) enum UndoResult {
-    /// Every file already has the content from before the call.
+    /// Every file already has the content from before the calls.
     NothingToDo,
     DryRun {
         diffs: Vec<UnifiedDiff>,
@@ -102,62 +120,51 @@ impl From<ToolError> for UndoError {
     }
 }
 
-/// Undoes the changes of a call. `key` is the tool's own permission key, judged in addition to `edit`.
+/// Undoes the changes of calls, all or none. `key` is the tool's own permission key, judged in addition to `edit`.
 pub(crate) async fn undo(
     ctx: &ToolContext,
     settings: EditSettings,
     key: &'static str,
     request: UndoRequest<'_>,
 ) -> Result<Undone, UndoError> {
-    let change = ctx.files.recorded_change(request.call).await?;
-    let Some(change) = change else {
-        return Err(UndoError::Unknown { call: request.call.map(String::from) });
-    };
-    let mut paths = Vec::new();
-    for file in &change.files {
-        let link = match is_about_link(file) {
-            true => ctx.files.resolve_link_path(&file.path).await,
-            false => None,
-        };
-        paths.push(match link {
-            Some(link) => link,
-            None => ctx.files.resolve_path(&file.path).await,
-        });
-    }
+    let changes = recorded_changes(ctx, &request.calls).await?;
+    let files = resolve_files(ctx, &changes).await;
     let permit = match request.mode {
-        UndoMode::DryRun => ctx.permit_comparison(&paths).await?,
+        UndoMode::DryRun => {
+            let paths: Vec<Resolved> = files.iter().map(|file| file.path.clone()).collect();
+            ctx.permit_comparison(&paths).await?
+        }
         UndoMode::Write => {
-            let file = |path| FileToChange { path, may_be_new: false };
-            let files: Vec<FileToChange<'_>> = paths.iter().map(file).collect();
-            ctx.permit_change(key, &files, || preview_without_content(&change)).await?
+            let to_change: Vec<FileToChange<'_>> = files
+                .iter()
+                .map(|file| FileToChange { path: &file.path, may_be_new: false })
+                .collect();
+            ctx.permit_change(key, &to_change, || preview_without_content(&changes)).await?
         }
     };
-    let (mut changes, mut notes) = (Vec::new(), Vec::new());
-    for (file, path) in change.files.iter().zip(paths) {
-        let current = ctx.files.load(&permit, &path).await?;
-        let links = settings.links;
-        let revert =
-            Revert { display_path: path.display(), file, current: current.as_ref(), links };
-        let change_kind = revert.revert_change()?;
-        notes.extend(revert.note(change_kind.as_ref()));
-        changes.extend(change_kind.map(|kind| FileChange {
-            path,
+    let (mut file_changes, mut notes) = (Vec::new(), Vec::new());
+    for file in files {
+        let current = ctx.files.load(&permit, &file.path).await?;
+        let (kind, note) = file.revert(current.as_ref(), settings.links)?;
+        notes.extend(note);
+        file_changes.extend(kind.map(|kind| FileChange {
+            path: file.path,
             base: current,
             kind,
             rebase: Rebase::Merge,
         }));
     }
-    if changes.is_empty() {
-        return Ok(Undone { change, notes, result: UndoResult::NothingToDo });
+    if file_changes.is_empty() {
+        return Ok(Undone { changes, notes, result: UndoResult::NothingToDo });
     }
-    let diffs: Vec<UnifiedDiff> = changes.iter().map(diff_of).collect();
+    let diffs: Vec<UnifiedDiff> = file_changes.iter().map(diff_of).collect();
     if request.mode == UndoMode::DryRun {
-        return Ok(Undone { change, notes, result: UndoResult::DryRun { diffs } });
+        return Ok(Undone { changes, notes, result: UndoResult::DryRun { diffs } });
     }
     let grant = match permit.grant {
         Some(grant) => grant,
         None => {
-            let ask = changes
+            let ask = file_changes
                 .iter()
                 .fold(Ask::default(), |ask, change| ask.add_request(change.path.edit_request(key)));
             let preview = notes.iter().map(|note| note.to_string() + "\n");
@@ -165,15 +172,108 @@ pub(crate) async fn undo(
             ctx.ask(ask.preview(preview.chain(diffs).collect::<String>())).await?
         }
     };
-    let applied = ctx.files.commit(&grant, changes).await?;
-    Ok(Undone { change, notes, result: UndoResult::Written { diffs, applied } })
+    let applied = ctx.files.commit(&grant, file_changes).await?;
+    Ok(Undone { changes, notes, result: UndoResult::Written { diffs, applied } })
+}
+
+/// Returns what the calls changed, oldest first.
+async fn recorded_changes(
+    ctx: &ToolContext,
+    calls: &UndoneCalls<'_>,
+) -> Result<Vec<RecordedChange>, UndoError> {
+    let call = match calls {
+        UndoneCalls::Last => None,
+        UndoneCalls::One(call) => Some(*call),
+        UndoneCalls::Several(calls) => {
+            let mut changes = Vec::new();
+            for SessionCall { session, call } in calls {
+                changes.extend(ctx.files.change_in_session(session, call).await?);
+            }
+            return Ok(changes);
+        }
+    };
+    match ctx.files.recorded_change(call).await? {
+        Some(change) => Ok(vec![change]),
+        None => Err(UndoError::Unknown { call: call.map(String::from) }),
+    }
+}
+
+/// A file, and what the calls changed in it, oldest first.
+struct UndoneFile<'a> {
+    path: Resolved,
+    changes: Vec<&'a ChangedFile>,
+}
+
+/// Groups changes by file.
+async fn resolve_files<'a>(
+    ctx: &ToolContext,
+    changes: &'a [RecordedChange],
+) -> Vec<UndoneFile<'a>> {
+    let mut files: Vec<UndoneFile<'a>> = Vec::new();
+    let mut known: HashMap<&'a PathBuf, usize> = HashMap::new();
+    for file in changes.iter().flat_map(|change| &change.files) {
+        if let Some(index) = known.get(&file.path) {
+            files[*index].changes.push(file);
+            continue;
+        }
+        let link = match is_about_link(file) {
+            true => ctx.files.resolve_link_path(&file.path).await,
+            false => None,
+        };
+        let path = match link {
+            Some(link) => link,
+            None => ctx.files.resolve_path(&file.path).await,
+        };
+        known.insert(&file.path, files.len());
+        files.push(UndoneFile { path, changes: vec![file] });
+    }
+    files
+}
+
+impl UndoneFile<'_> {
+    /// Returns the change that takes back all changes of the file, newest first. `None` if nothing is left to do.
+    fn revert(
+        &self,
+        current: Option<&FileImage>,
+        links: HardLinks,
+    ) -> Result<(Option<ChangeKind>, Option<UndoNote>), UndoError> {
+        let display_path = self.path.display();
+        let mut image = current.cloned();
+        let mut note = None;
+        for file in self.changes.iter().rev() {
+            let revert = Revert { display_path, file, current: image.as_ref(), links };
+            let kind = revert.revert_change()?;
+            note = note.or(revert.note(kind.as_ref()));
+            let mode_now = image.as_ref().map_or(0, |image| image.mode);
+            match kind {
+                None => {}
+                Some(ChangeKind::Remove) => image = None,
+                Some(ChangeKind::Write { bytes, mode, .. }) => {
+                    let mode = match mode {
+                        FileMode::Set(mode) => mode,
+                        FileMode::Keep => mode_now,
+                    };
+                    image = Some(FileImage::new(bytes, mode));
+                }
+                // Reverting a file never moves it.
+                Some(ChangeKind::Move { .. }) => {}
+            }
+        }
+        let kind = match (&image, current) {
+            (None, None) => None,
+            (None, Some(_)) => Some(ChangeKind::Remove),
+            (Some(image), _) => restore(current, image, links),
+        };
+        Ok((kind, note))
+    }
 }
 
 /// Returns the preview of an undo for a person who is asked before the files may be opened.
-fn preview_without_content(change: &RecordedChange) -> String {
+fn preview_without_content(changes: &[RecordedChange]) -> String {
+    let calls: Vec<&str> = changes.iter().map(|change| change.call.as_str()).collect();
     format!(
         "The files are opened only if you agree. The call undoes what {} changed.\n",
-        change.call
+        calls.join(", ")
     )
 }
 
@@ -253,14 +353,8 @@ impl Revert<'_> {
         }
     }
 
-    /// Returns the change that writes an image, or `None` if the file has its content and mode already.
     fn restore(&self, image: &FileImage) -> Option<ChangeKind> {
-        let has_mode = self.current.is_some_and(|now| now.mode == image.mode);
-        if has_mode && self.current.is_some_and(|now| now.bytes == image.bytes) {
-            return None;
-        }
-        let mode = if has_mode { FileMode::Keep } else { FileMode::Set(image.mode) };
-        Some(ChangeKind::Write { bytes: image.bytes.clone(), mode, links: self.links })
+        restore(self.current, image, self.links)
     }
 
     fn note(&self, kind: Option<&ChangeKind>) -> Option<UndoNote> {
@@ -281,6 +375,16 @@ impl Revert<'_> {
         let current = self.current.map(bytes);
         difference(self.display_path, before.as_deref(), current.as_deref())
     }
+}
+
+/// Returns the change that writes an image, or `None` if the file has its content and mode already.
+fn restore(current: Option<&FileImage>, image: &FileImage, links: HardLinks) -> Option<ChangeKind> {
+    let has_mode = current.is_some_and(|now| now.mode == image.mode);
+    if has_mode && current.is_some_and(|now| now.bytes == image.bytes) {
+        return None;
+    }
+    let mode = if has_mode { FileMode::Keep } else { FileMode::Set(image.mode) };
+    Some(ChangeKind::Write { bytes: image.bytes.clone(), mode, links })
 }
 
 fn diff_of(change: &FileChange) -> UnifiedDiff {

@@ -231,7 +231,7 @@ fn remove_marks(value: &mut Value) {
     }
 }
 
-fn model(protocol: Protocol, url: &str) -> ActiveModel {
+pub(crate) fn model(protocol: Protocol, url: &str) -> ActiveModel {
     ActiveModel {
         model: ModelRef { provider: "test".into(), model: "scripted".into(), protocol },
         endpoint: Endpoint {
@@ -243,5 +243,6 @@ fn model(protocol: Protocol, url: &str) -> ActiveModel {
         },
         settings: ModelSettings::default(),
         window: 200_000,
+        prices: None,
     }
 }

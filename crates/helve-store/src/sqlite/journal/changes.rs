@@ -23,14 +23,15 @@ pub(super) struct LostImage {
     pub(super) path: PathBuf,
 }
 
-/// Returns everything that the newest call with this id changed.
+/// Returns everything that the newest call with this id changed, in any session or in a certain one.
 pub(super) fn change(
     database: &Database,
     folder: &Path,
     call: &str,
+    session: Option<&str>,
 ) -> rusqlite::Result<Option<Result<RecordedChange, LostImage>>> {
     let read = |connection: &Connection| {
-        let Some(key) = CallKey::newest(connection, call)? else { return Ok(None) };
+        let Some(key) = CallKey::newest(connection, call, session)? else { return Ok(None) };
         let call = JournaledCall::of(connection, &key)?;
         call.map(|call| call.change(connection, folder)).transpose()
     };
@@ -100,11 +101,16 @@ struct CallKey {
 }
 
 impl CallKey {
-    fn newest(connection: &Connection, call: &str) -> rusqlite::Result<Option<Self>> {
+    fn newest(
+        connection: &Connection,
+        call: &str,
+        session: Option<&str>,
+    ) -> rusqlite::Result<Option<Self>> {
         let mut statement = connection.prepare_cached(
-            "SELECT owner, session, root, call FROM journal WHERE call = ?1 ORDER BY number DESC LIMIT 1",
+            "SELECT owner, session, root, call FROM journal
+             WHERE call = ?1 AND (?2 IS NULL OR session = ?2) ORDER BY number DESC LIMIT 1",
         )?;
-        statement.query_row([call], Self::decode).optional()
+        statement.query_row(params![call, session], Self::decode).optional()
     }
 
     fn decode(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {

@@ -326,7 +326,7 @@ fn a_full_disk_keeps_before_images_in_memory() {
     }
     let folder = tempfile::tempdir().unwrap();
     let test = "sqlite::tests::processes::a_full_disk_keeps_before_images_in_memory";
-    let mut child = run_in_process(test, folder.path(), "trap '' XFSZ; ulimit -f 256");
+    let mut child = run_in_process(test, folder.path(), "trap '' XFSZ; ulimit -f 512");
     let output: Vec<_> = lines(&mut child).collect();
     assert!(child.wait().unwrap().success());
     let output = output.join("\n").replace(folder.path().to_str().unwrap(), "DATA");

@@ -1,0 +1,115 @@
+//! Taking back turns and restoring them, and calls that an interruption left without a result. Pure.
+
+use std::collections::BTreeSet;
+
+use crate::compose;
+use crate::item::{CallBlock, Entry, Item, MessagePart};
+
+/// What taking back the last message of the user means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndoPlan {
+    /// The position of the message. It is taken back with everything that followed.
+    pub from: u64,
+    /// The text of the message.
+    pub prompt: String,
+    /// Calls that were made since, oldest first.
+    pub calls: Vec<MadeCall>,
+}
+
+/// A call in a transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeCall {
+    /// The position of the message that made it.
+    pub seq: u64,
+    pub call: CallBlock,
+}
+
+/// What restoring the last messages that were taken back means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedoPlan {
+    /// The position of the `Undone` item.
+    pub undone: u64,
+    /// The call that undid the changes of files.
+    pub call: Option<String>,
+}
+
+/// Plans to take back the last message of the user. `None` if there is none.
+pub fn plan_undo(entries: &[Entry]) -> Option<UndoPlan> {
+    let hidden = compose::hidden(entries);
+    let is_shown = |entry: &&Entry| !hidden.contains(&entry.seq);
+    let (from, content) =
+        entries.iter().rev().filter(is_shown).find_map(|entry| match &entry.item {
+            Item::User { content } => Some((entry.seq, content)),
+            _ => None,
+        })?;
+    let text = |part: &MessagePart| match part {
+        MessagePart::Text(text) => Some(text.clone()),
+        MessagePart::Media { .. } => None,
+    };
+    let prompt = content.iter().filter_map(text).collect::<Vec<_>>().join("\n");
+    let later = entries.iter().filter(|entry| entry.seq > from).filter(is_shown);
+    Some(UndoPlan { from, prompt, calls: later.flat_map(made_calls).collect() })
+}
+
+/// Plans to restore what was taken back last. `None` if nothing was, or if the conversation went on since.
+pub fn plan_redo(entries: &[Entry]) -> Option<RedoPlan> {
+    let redone: BTreeSet<u64> = entries
+        .iter()
+        .filter_map(|entry| match &entry.item {
+            Item::Redone { undone } => Some(*undone),
+            _ => None,
+        })
+        .collect();
+    let plan = entries.iter().rev().find_map(|entry| match &entry.item {
+        Item::Undone { call, .. } if !redone.contains(&entry.seq) => {
+            Some(RedoPlan { undone: entry.seq, call: call.clone() })
+        }
+        _ => None,
+    })?;
+    let hidden = compose::hidden(entries);
+    let went_on = entries.iter().any(|entry| {
+        let is_said = matches!(
+            entry.item,
+            Item::User { .. } | Item::Assistant(_) | Item::Result(_) | Item::Summary { .. }
+        );
+        is_said && entry.seq > plan.undone && !hidden.contains(&entry.seq)
+    });
+    (!went_on).then_some(plan)
+}
+
+/// The calls without a result, oldest first.
+pub fn unanswered(entries: &[Entry]) -> Vec<MadeCall> {
+    let hidden = compose::hidden(entries);
+    let mut open: Vec<MadeCall> = Vec::new();
+    for entry in entries.iter().filter(|entry| !hidden.contains(&entry.seq)) {
+        match &entry.item {
+            Item::Assistant(_) => open.extend(made_calls(entry)),
+            Item::Result(result) => open.retain(|made| made.call.id != result.call),
+            Item::User { .. }
+            | Item::Note { .. }
+            | Item::Summary { .. }
+            | Item::OutputsCleared { .. }
+            | Item::MediaRejected { .. }
+            | Item::Undone { .. }
+            | Item::Redone { .. } => {}
+        }
+    }
+    open
+}
+
+fn made_calls(entry: &Entry) -> Vec<MadeCall> {
+    match &entry.item {
+        Item::Assistant(message) => {
+            let made = |call: &CallBlock| MadeCall { seq: entry.seq, call: call.clone() };
+            message.calls().map(made).collect()
+        }
+        Item::User { .. }
+        | Item::Result(_)
+        | Item::Note { .. }
+        | Item::Summary { .. }
+        | Item::OutputsCleared { .. }
+        | Item::MediaRejected { .. }
+        | Item::Undone { .. }
+        | Item::Redone { .. } => Vec::new(),
+    }
+}

@@ -1,0 +1,72 @@
+//! Every text that a model reads and that the loop itself writes, except the system prompt.
+
+/// A call whose result is missing, and of which nothing else is known.
+pub(crate) const INTERRUPTED: &str = "interrupted: the program ended before this call finished";
+pub(crate) const NO_OUTPUT: &str = "(no output)";
+/// Stands before a message of the model at the beginning of a request, which must begin with a user's message.
+pub(crate) const CONTINUES: &str = "(The conversation continues.)";
+pub(crate) const OLDER_IMAGE: &str = "[an older image is left out]";
+pub(crate) const REJECTED_MEDIA: &str = "[left out: the provider rejected this image or document]";
+
+pub(crate) const LAST_STEP: &str = "This is the last step. Answer now, without calls.";
+pub(crate) const NO_MORE_CALLS: &str = "Not run: no more calls are possible in this turn.";
+pub(crate) const ABORTED: &str = "The user aborted the previous turn.";
+pub(crate) const EMPTY_REPLY: &str = "Your previous reply was empty. Answer, or make a call.";
+pub(crate) const REPLY_CUT: &str =
+    "Your reply was cut at the output limit. Go on where it stopped.";
+pub(crate) const CALL_CUT: &str = "Not run: the reply was cut at the output limit, so the arguments may be incomplete. \
+                                   Make the change in smaller pieces.";
+pub(crate) const REPEATED_CALL: &str = "Not run: this call was already made several times with the same arguments. \
+                                        Use the earlier results, or try something else.";
+
+/// What the model is asked to write when the conversation no longer fits.
+pub(crate) const SUMMARIZE: &str = "\
+Summarize the conversation above for another agent that will continue the work without seeing it. Write only the \
+summary, in this order: the user's goal and their constraints, in their own words where they matter; decisions and \
+why; what is done, what is in progress, what is blocked; exact paths, names, commands and error messages that are \
+still needed; the next step. Keep facts of an earlier summary unless they are outdated.";
+
+pub(crate) fn unreadable_media(name: Option<&str>, mime: &str) -> String {
+    let name = name.unwrap_or("an attachment");
+    format!("[{name} ({mime}) is left out: this model cannot read it]")
+}
+
+/// One line instead of an old output.
+pub(crate) fn cleared(title: &str, lines: usize, saved: Option<&str>) -> String {
+    let saved = saved.map(|path| format!(", saved at {path}")).unwrap_or_default();
+    format!("[{title}: {lines} lines, left out{saved}]")
+}
+
+/// The message that replaces the older part of a conversation.
+pub(crate) fn summary(summary: &str, state: &str) -> String {
+    format!("Summary of the conversation so far:\n{summary}\n\n{state}").trim_end().to_string()
+}
+
+/// The result of a call that was interrupted, with the files that it had changed or was changing.
+pub fn interrupted(changed: &[String], uncertain: &[String]) -> String {
+    let mut text = String::from(INTERRUPTED);
+    if !changed.is_empty() {
+        text.push_str(&format!("; it had already changed: {}", changed.join(", ")));
+    }
+    if !uncertain.is_empty() {
+        text.push_str(&format!(
+            "; it was about to change: {} (read before relying on their content)",
+            uncertain.join(", ")
+        ));
+    }
+    text
+}
+
+/// A note that another agent takes over.
+pub fn agent_switched(from: &str, to: &str) -> String {
+    format!(
+        "The user switched from the agent \"{from}\" to the agent \"{to}\". The tools and rules of \"{to}\" apply from now on."
+    )
+}
+
+/// A note that an answer does not follow the schema that was asked for.
+pub(crate) fn answer_not_matching(problems: &str) -> String {
+    format!(
+        "Your answer does not follow the required JSON schema: {problems}. Answer again with only the corrected JSON."
+    )
+}

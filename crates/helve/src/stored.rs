@@ -1,0 +1,270 @@
+//! Stored sessions: opening, undoing, redoing, forking, searching and deleting what was said and done.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use helve_agent::history::{self, MadeCall};
+use helve_agent::item::{CallResult, Entry, Item, MessagePart};
+use helve_agent::transcript::Transcript;
+use helve_agent::words;
+use helve_core::journal::{AfterImage, ChangedFile};
+use helve_core::store::StoreError;
+use helve_core::transcript::{
+    ModelTotals, SearchHit, TotalsOf, TranscriptInfo, Transcripts, WriterClaim, WriterLock,
+};
+use helve_core::{Input, Origin, ToolCall, paths};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::toolbox::{Toolbox, new_session_id};
+
+/// How many forks of forks are followed.
+const MAX_FORKS: usize = 100;
+
+/// Why a session cannot be opened or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error("the session cannot be loaded or stored: {0}")]
+    Store(#[from] StoreError),
+    #[error("the session {session} is in use by {}; wait until it ends, or work in a copy with --fork", holder(.process))]
+    InUse { session: String, process: Option<u32> },
+    #[error("there is no session {0}; `helve sessions` lists the sessions")]
+    Unknown(String),
+    #[error("there is nothing to undo in this session")]
+    NothingToUndo,
+    #[error(
+        "there is nothing to redo: nothing was undone, or the conversation went on after the undo"
+    )]
+    NothingToRedo,
+    #[error("the changes of files cannot be undone, so nothing was undone: {0}")]
+    FilesChanged(String),
+}
+
+fn holder(process: &Option<u32>) -> String {
+    match process {
+        Some(process) => format!("process {process}"),
+        None => "another process".into(),
+    }
+}
+
+/// What was taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnUndone {
+    /// The text of the user's message.
+    pub prompt: String,
+    /// What changed back in files, as text with diffs; empty if no file changed.
+    pub files: String,
+    /// Commands that were run. What they changed stays as it is.
+    pub commands: Vec<String>,
+}
+
+/// What was restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnRedone {
+    /// What changed in files, as text with diffs; empty if no file changed.
+    pub files: String,
+}
+
+/// A session of a toolbox, opened for writing. No other process can write to it meanwhile.
+pub struct StoredSession<'t> {
+    pub(crate) toolbox: &'t Toolbox,
+    pub(crate) transcript: Transcript,
+    /// The sessions of which this one is a copy, nearest first, with the position of the last item that was copied.
+    origins: Vec<(String, u64)>,
+    _lock: WriterLock,
+}
+
+impl Toolbox {
+    /// Opens this toolbox's session for writing.
+    pub async fn stored_session(&self) -> Result<StoredSession<'_>, SessionError> {
+        let session = self.session_id();
+        let lock = match self.transcripts.claim(session).await? {
+            WriterClaim::Granted(lock) => lock,
+            WriterClaim::Taken { process } => {
+                return Err(SessionError::InUse { session: session.into(), process });
+            }
+        };
+        let transcript = Transcript::load(session.into(), self.transcripts.clone()).await?;
+        let mut origins = Vec::new();
+        let mut id = session.to_string();
+        while origins.len() < MAX_FORKS
+            && let Some(origin) = self.transcripts.info(&id).await?.and_then(|info| info.fork)
+        {
+            id.clone_from(&origin.session);
+            origins.push((origin.session, origin.last));
+        }
+        Ok(StoredSession { toolbox: self, transcript, origins, _lock: lock })
+    }
+
+    /// Returns the store of transcripts.
+    pub fn transcripts(&self) -> Arc<dyn Transcripts> {
+        self.transcripts.clone()
+    }
+
+    /// Returns the sessions with a transcript in this folder, newest first.
+    pub async fn sessions(&self, max: usize) -> Result<Vec<TranscriptInfo>, StoreError> {
+        self.transcripts.list(Some(self.root()), max).await
+    }
+
+    /// Returns a session, of this folder or another one.
+    pub async fn session_info(&self, session: &str) -> Result<Option<TranscriptInfo>, StoreError> {
+        self.transcripts.info(session).await
+    }
+
+    /// Returns what was said and done in a session; empty for an unknown one.
+    pub async fn transcript(&self, session: &str) -> Result<Vec<Entry>, StoreError> {
+        let transcript = Transcript::load(session.into(), self.transcripts.clone()).await?;
+        Ok(transcript.entries().to_vec())
+    }
+
+    /// Copies a session. Returns the id of the copy.
+    pub async fn fork_session(&self, session: &str) -> Result<String, SessionError> {
+        let unknown = || SessionError::Unknown(session.into());
+        let info = self.transcripts.info(session).await?.ok_or_else(unknown)?;
+        let fork = new_session_id();
+        let title = match info.title.ends_with("(fork)") {
+            true => info.title,
+            false => format!("{} (fork)", info.title),
+        };
+        match self.transcripts.fork(session, &fork, &title).await? {
+            true => Ok(fork),
+            false => Err(unknown()),
+        }
+    }
+
+    /// Returns the items of this folder's sessions that contain all of these words, best first.
+    pub async fn search_sessions(
+        &self,
+        words: &str,
+        max: usize,
+    ) -> Result<Vec<SearchHit>, StoreError> {
+        self.transcripts.search(self.root(), words, max).await
+    }
+
+    /// Returns what a session used, by model.
+    pub async fn session_totals(&self, session: &str) -> Result<Vec<ModelTotals>, StoreError> {
+        self.transcripts.totals(TotalsOf::Session(session)).await
+    }
+
+    /// Returns what the sessions of this folder used, by session and model.
+    pub async fn folder_totals(&self) -> Result<Vec<ModelTotals>, StoreError> {
+        self.transcripts.totals(TotalsOf::Folder(self.root())).await
+    }
+
+    /// Deletes a session's transcript. Returns whether there was one.
+    pub async fn delete_transcript(&self, session: &str) -> Result<bool, SessionError> {
+        match self.transcripts.claim(session).await? {
+            WriterClaim::Granted(_lock) => Ok(self.transcripts.delete(session).await?),
+            WriterClaim::Taken { process } => {
+                Err(SessionError::InUse { session: session.into(), process })
+            }
+        }
+    }
+}
+
+impl StoredSession<'_> {
+    /// What was said and done so far.
+    pub fn entries(&self) -> &[Entry] {
+        self.transcript.entries()
+    }
+
+    /// Takes back the last message of the user with everything that followed, and the changes of files that calls made:
+    /// all of it or nothing.
+    pub async fn undo(&mut self) -> Result<TurnUndone, SessionError> {
+        let plan = history::plan_undo(self.entries()).ok_or(SessionError::NothingToUndo)?;
+        let calls = plan.calls.iter().map(|made| (made.seq, made.call.id.as_str()));
+        let (call, files) = self.revert(calls.collect()).await?;
+        self.transcript.append(vec![Item::Undone { from: plan.from, call }]).await?;
+        let commands = plan.calls.iter().filter_map(command).collect();
+        Ok(TurnUndone { prompt: plan.prompt, files, commands })
+    }
+
+    /// Restores what was taken back last.
+    pub async fn redo(&mut self) -> Result<TurnRedone, SessionError> {
+        let plan = history::plan_redo(self.entries()).ok_or(SessionError::NothingToRedo)?;
+        let calls = plan.call.iter().map(|call| (plan.undone, call.as_str()));
+        let (_, files) = self.revert(calls.collect()).await?;
+        self.transcript.append(vec![Item::Redone { undone: plan.undone }]).await?;
+        Ok(TurnRedone { files })
+    }
+
+    /// Reverts the changes of calls, given with their positions, oldest first. Returns the call that did it, unless there
+    /// was nothing to do, and a text about it.
+    async fn revert(
+        &self,
+        calls: Vec<(u64, &str)>,
+    ) -> Result<(Option<String>, String), SessionError> {
+        let mut changing = Vec::new();
+        for (seq, call) in calls {
+            let session = self.session_at(seq);
+            if self.toolbox.workspace.change_in_session(session, call).await?.is_some() {
+                changing.push(json!({"session": session, "call": call}));
+            }
+        }
+        if changing.is_empty() {
+            return Ok((None, String::new()));
+        }
+        let input = Input::Json(json!({"calls": changing}));
+        // The person asked for it, so nobody is asked again. What is denied stays denied.
+        let call = ToolCall { origin: Origin::Person, ..ToolCall::new("undo", input) };
+        let (engine, tools) = (&self.toolbox.engine, self.toolbox.tools());
+        let cancel = CancellationToken::new();
+        let result = engine.call(self.toolbox.session(), &tools, call, cancel).await;
+        match result.outcome {
+            Ok(output) => Ok((Some(result.call), output.joined_text())),
+            Err(error) => Err(SessionError::FilesChanged(error.full_message())),
+        }
+    }
+
+    /// The session in which the item at a position was appended: this one, or the one that it is a copy of.
+    fn session_at(&self, seq: u64) -> &str {
+        let older = self.origins.iter().take_while(|(_, last)| seq <= *last);
+        older.last().map_or(self.toolbox.session_id(), |(session, _)| session)
+    }
+
+    /// Stores a result for every call that an earlier process left without one, with what the journal knows about it.
+    /// Returns a sentence for the person about each.
+    pub(crate) async fn answer_interrupted_calls(&mut self) -> Result<Vec<String>, StoreError> {
+        let open = history::unanswered(self.entries());
+        let (mut results, mut sentences) = (Vec::new(), Vec::new());
+        for MadeCall { seq, call } in open {
+            let journal = &self.toolbox.workspace;
+            // A record that cannot be read must not keep the session from being continued.
+            let change = journal.change_in_session(self.session_at(seq), &call.id).await;
+            let files = change.ok().flatten().map(|change| change.files).unwrap_or_default();
+            let (changed, uncertain) = split(self.toolbox.root(), &files);
+            let text = words::interrupted(&changed, &uncertain);
+            sentences.push(format!("{}: {text}", call.name));
+            results.push(Item::Result(CallResult {
+                call: call.id,
+                title: call.name,
+                content: vec![MessagePart::Text(text)],
+                is_error: true,
+                saved: None,
+            }));
+        }
+        if !results.is_empty() {
+            self.transcript.append(results).await?;
+        }
+        Ok(sentences)
+    }
+}
+
+/// The names of the files that were changed, and of those of which this is not known.
+fn split(root: &Path, files: &[ChangedFile]) -> (Vec<String>, Vec<String>) {
+    let (mut changed, mut uncertain) = (Vec::new(), Vec::new());
+    for file in files {
+        let name = paths::display(file.path.strip_prefix(root).unwrap_or(&file.path)).into_owned();
+        match &file.after {
+            AfterImage::Known(_) => changed.push(name),
+            AfterImage::Intended(_) | AfterImage::Lost => uncertain.push(name),
+        }
+    }
+    (changed, uncertain)
+}
+
+/// The command that a call ran, if it ran one.
+fn command(made: &MadeCall) -> Option<String> {
+    let arguments: serde_json::Value = serde_json::from_str(&made.call.arguments).ok()?;
+    arguments.get("command")?.as_str().map(String::from)
+}
