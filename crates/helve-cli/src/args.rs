@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand, ValueEnum};
-use helve::{Flavour, Input, Metadata, Toolbox};
+use helve::{Input, Metadata, SchemaFlavour, Toolbox};
 use serde_json::{Map, Value};
 
 use crate::output;
@@ -292,12 +292,12 @@ pub(crate) enum Provider {
     Gemini,
 }
 
-impl From<Provider> for Flavour {
+impl From<Provider> for SchemaFlavour {
     fn from(provider: Provider) -> Self {
         match provider {
-            Provider::Anthropic => Flavour::Anthropic,
-            Provider::OpenaiStrict => Flavour::OpenAiStrict,
-            Provider::Gemini => Flavour::Gemini,
+            Provider::Anthropic => SchemaFlavour::Anthropic,
+            Provider::OpenaiStrict => SchemaFlavour::OpenAiStrict,
+            Provider::Gemini => SchemaFlavour::Gemini,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `helve tools`: lists the available tools.
 
-use helve::{Flavour, adapt_schema};
+use helve::{SchemaFlavour, adapt_schema};
 use serde_json::{Value, json};
 
 use crate::Exit;
@@ -12,7 +12,7 @@ pub(crate) async fn run(common: &GlobalArgs, provider: Option<Provider>) -> anyh
     toolbox.start_servers().await;
     let tools = toolbox.tools();
     if common.json {
-        let flavour = provider.map_or(Flavour::Plain, Flavour::from);
+        let flavour = provider.map_or(SchemaFlavour::Plain, SchemaFlavour::from);
         let all: Vec<Value> = tools
             .specs()
             .map(|spec| {

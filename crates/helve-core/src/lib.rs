@@ -68,7 +68,7 @@ pub use output::{Content, ErrorKind, Saved, ToolError, ToolOutput};
 pub use recorder::Recorder;
 pub use registry::{Layer, Registration, Registry, ToolSet};
 pub use resolved::Resolved;
-pub use schema::{Flavour, adapt_schema, restore_arguments};
+pub use schema::{SchemaFlavour, adapt_schema, restore_arguments};
 pub use seen::SeenState;
 pub use server::{Resources, ServerError};
 pub use session::{Session, Slot};

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use crate::input::Input;
 use crate::spec::InputSpec;
 
-/// The provider that a schema is adapted to.
+/// The variant of JSON schema that a provider accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flavour {
+pub enum SchemaFlavour {
     /// Unchanged JSON schema: MCP and most providers.
     Plain,
     /// Anthropic: an object at the top level, without alternatives.
@@ -23,9 +23,9 @@ pub enum Flavour {
 }
 
 /// Returns the input schema in a provider's form.
-pub fn adapt_schema(input: &InputSpec, flavour: Flavour) -> Value {
+pub fn adapt_schema(input: &InputSpec, flavour: SchemaFlavour) -> Value {
     let schema = match (input, flavour) {
-        (InputSpec::Text { grammar, .. }, Flavour::OpenAiFreeform) => {
+        (InputSpec::Text { grammar, .. }, SchemaFlavour::OpenAiFreeform) => {
             return json!({"type": "grammar", "syntax": "lark", "definition": grammar});
         }
         (InputSpec::Text { field, about, .. }, _) => json!({
@@ -36,10 +36,10 @@ pub fn adapt_schema(input: &InputSpec, flavour: Flavour) -> Value {
         (InputSpec::Json(schema), _) => schema.clone(),
     };
     match flavour {
-        Flavour::Plain | Flavour::OpenAiFreeform => schema,
-        Flavour::Anthropic => anthropic(schema),
-        Flavour::OpenAiStrict => openai_strict(schema),
-        Flavour::Gemini => gemini(schema),
+        SchemaFlavour::Plain | SchemaFlavour::OpenAiFreeform => schema,
+        SchemaFlavour::Anthropic => anthropic(schema),
+        SchemaFlavour::OpenAiStrict => openai_strict(schema),
+        SchemaFlavour::Gemini => gemini(schema),
     }
 }
 
@@ -231,14 +231,14 @@ mod tests {
         }))
     }
 
-    fn check(flavour: Flavour, expected: Expect) {
+    fn check(flavour: SchemaFlavour, expected: Expect) {
         expected.assert_eq(&adapt_schema(&spec(), flavour).to_string().replace("},\"", "},\n\""));
     }
 
     #[test]
     fn openai_strict_requires_every_member_and_allows_null() {
         check(
-            Flavour::OpenAiStrict,
+            SchemaFlavour::OpenAiStrict,
             expect![[r#"
                 {"type":"object","properties":{"path":{"type":"string"},
                 "limit":{"type":["integer","null"],"minimum":0},
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn gemini_has_a_single_type_and_string_enums() {
         check(
-            Flavour::Gemini,
+            SchemaFlavour::Gemini,
             expect![[r#"
                 {"type":"object","properties":{"path":{"type":"string","minLength":1},
                 "limit":{"type":"integer","minimum":0,"nullable":true},
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn anthropic_has_no_alternatives_at_the_top_level() {
         let alternatives = InputSpec::Json(json!({"anyOf": [{"required": ["a"]}]}));
-        let adapted = adapt_schema(&alternatives, Flavour::Anthropic);
+        let adapted = adapt_schema(&alternatives, SchemaFlavour::Anthropic);
         assert_eq!(adapted, json!({"type": "object", "properties": {}}));
     }
 
@@ -280,8 +280,8 @@ mod tests {
     #[test]
     fn raw_text_is_wrapped_in_an_object_except_for_freeform_tools() {
         let text = InputSpec::Text { grammar: "start: /.*/", field: "input", about: "A patch." };
-        assert_eq!(adapt_schema(&text, Flavour::OpenAiFreeform)["syntax"], "lark");
-        assert_eq!(adapt_schema(&text, Flavour::Plain)["required"], json!(["input"]));
+        assert_eq!(adapt_schema(&text, SchemaFlavour::OpenAiFreeform)["syntax"], "lark");
+        assert_eq!(adapt_schema(&text, SchemaFlavour::Plain)["required"], json!(["input"]));
         let restored = restore_arguments(&text, Input::Json(json!({"input": "*** Begin"})));
         assert_eq!(restored, Input::Text("*** Begin".into()));
     }

@@ -100,8 +100,8 @@ async fn elicit(peer: &Peer<RoleServer>, form: &Form) -> Reply {
     }
 }
 
-/// Hands the question to the client's request that is waiting for the call, then waits for the person's reply, which a
-/// later request brings.
+/// Sends the question as the response to the client's pending request, then waits for the reply. The client sends the reply
+/// with a later request.
 async fn park(client: &mpsc::Sender<ParkedQuestion>, ask: &Ask) -> Reply {
     let (answer, reply) = oneshot::channel();
     let question = ParkedQuestion { form: Form::of(ask), key: ask.key(), answer };

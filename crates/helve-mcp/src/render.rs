@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use helve_core::Saved;
-use helve_core::{Content, Flavour, ToolOutput, ToolResult, ToolSpec, adapt_schema};
+use helve_core::{Content, SchemaFlavour, ToolOutput, ToolResult, ToolSpec, adapt_schema};
 use rmcp::model::{
     CallToolResult, ContentBlock, JsonObject, MetaObject, Resource, ResourceContents,
     ResourceTemplate, Tool, ToolAnnotations,
@@ -31,7 +31,7 @@ pub(crate) fn tool(spec: &ToolSpec) -> Tool {
 
 /// The protocol requires `"type": "object"` at the top. Some providers also require `properties`.
 fn schema(spec: &ToolSpec) -> JsonObject {
-    let mut schema = match adapt_schema(&spec.input, Flavour::Plain) {
+    let mut schema = match adapt_schema(&spec.input, SchemaFlavour::Plain) {
         Value::Object(schema) => schema,
         _ => JsonObject::new(),
     };
@@ -58,8 +58,8 @@ pub(crate) fn resource(saved: &Saved) -> Resource {
         .with_size(saved.bytes)
 }
 
-/// Returns the resource template that covers all saved outputs.
-pub(crate) fn resources() -> ResourceTemplate {
+/// Returns the resource template for the URIs of saved outputs.
+pub(crate) fn output_template() -> ResourceTemplate {
     ResourceTemplate::new(format!("{OUTPUT}{{id}}"), "output")
         .with_title("Saved output")
         .with_description("Full output of a call that was too long to show; kept for 7 days")

@@ -191,7 +191,7 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(vec![render::resources()]))
+        Ok(ListResourceTemplatesResult::with_all_items(vec![render::output_template()]))
     }
 
     /// Returns the full text of a saved output of the session.

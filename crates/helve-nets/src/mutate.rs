@@ -13,9 +13,9 @@ use edit::{
     replace_spaces, respell_word, splice, split_word, swap_chars,
 };
 use surround::{
-    append, join_with_harmless, nest, prepend, redirect, run_as_alias, run_as_function,
-    store_in_two_variables, store_in_variable, to_argument, to_here_document, to_here_string,
-    to_positional, wrap,
+    append, join_with_harmless_command, nest, pass_as_argument, pass_as_here_document,
+    pass_as_here_string, prepend, redirect, run_as_alias, run_as_function, run_from_parameters,
+    store_in_two_variables, store_in_variable, wrap,
 };
 
 type Mutation = fn(&str, &mut Random) -> String;
@@ -39,22 +39,22 @@ const MUTATIONS: &[Mutation] = &[
     add_glob,
     insert_look_alike,
     insert_invisible,
-    to_here_document,
-    to_here_string,
+    pass_as_here_document,
+    pass_as_here_string,
     run_as_function,
-    to_argument,
-    to_argument,
+    pass_as_argument,
+    pass_as_argument,
     drop_char,
     double_char,
     swap_chars,
     insert_metacharacter,
     insert_metacharacter,
     insert_word,
-    join_with_harmless,
+    join_with_harmless_command,
     redirect,
     respell_word,
     replace_newlines,
-    to_positional,
+    run_from_parameters,
     splice,
 ];
 

@@ -239,7 +239,7 @@ fn filter(calls: &[c_long]) -> Vec<libc::sock_filter> {
 
 /// Returns the next intercepted system call.
 pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<PendingSyscall> {
-    // SAFETY: the structure is plain numbers, for which zero is valid; the kernel fills it and requires it to be zero.
+    // SAFETY: the structure contains only numbers, so zero is a valid value. The kernel requires zeros and fills it in.
     unsafe {
         let mut notification: libc::seccomp_notif = zeroed();
         check(libc::ioctl(
@@ -380,8 +380,7 @@ pub(crate) fn receive_descriptor(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> 
     }
 }
 
-/// Waits until one of the descriptors is readable or closed, or until the time is over. Returns for each descriptor
-/// whether it is readable or closed.
+/// Waits until a descriptor is readable or closed, or until the timeout. Returns one flag per descriptor.
 pub(crate) fn poll<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     milliseconds: c_int,
@@ -391,7 +390,7 @@ pub(crate) fn poll<const N: usize>(
         events: libc::POLLIN,
         revents: 0,
     });
-    // SAFETY: the array has N elements. If the call is interrupted, they stay unchanged: none is readable.
+    // SAFETY: the array has N elements. An interrupted call leaves them unchanged, so that none counts as readable.
     unsafe { libc::poll(polled.as_mut_ptr(), N as _, milliseconds) };
     polled.map(|entry| entry.revents != 0)
 }

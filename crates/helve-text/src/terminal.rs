@@ -16,7 +16,8 @@ use line::PendingLine;
 #[derive(Debug, Default)]
 pub struct TerminalFilter {
     state: State,
-    /// The incomplete sequence so far, without an introducer that is dropped in any case.
+    /// The bytes of an incomplete sequence. They are printed if it turns out to be invalid. ESC is not among them, because it
+    /// is never printed.
     held: Vec<u8>,
     /// Number of continuation bytes that the current character may still have.
     continuation_bytes: u8,

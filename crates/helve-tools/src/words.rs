@@ -19,7 +19,7 @@ pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// Returns a text from outside as one line of at most 80 characters.
+/// Shortens untrusted text to 80 characters and escapes control characters, so that it fits into a message.
 pub(crate) fn clip(text: &str) -> String {
     let (short, cut) = lines::clip(text, 80);
     let dots = if cut { "…" } else { "" };

@@ -22,7 +22,7 @@ pub(crate) struct PolicyInputs {
 }
 
 /// Returns the policy and the tool switches of an agent.
-pub(crate) fn policy_and_switches(
+pub(crate) fn policy_and_tool_switches(
     config: &Config,
     trust: TrustState,
     inputs: &PolicyInputs,
@@ -45,13 +45,13 @@ pub(crate) fn policy_and_switches(
     };
     let helve_folders: Vec<&Path> = inputs.helve_folders.iter().map(PathBuf::as_path).collect();
     let policy = policy(written, &helve_folders);
-    let mut switches = config.switches.clone();
-    switches.extend(agent.switches.clone());
+    let mut tool_switches = config.switches.clone();
+    tool_switches.extend(agent.switches.clone());
     let project = [&config.project_switches, &agent.project_switches];
     // An untrusted project can switch tools off but not on.
     let is_effective = |switch: &&ToolSwitch| trust == TrustState::Trusted || !switch.on;
-    switches.extend(project.into_iter().flatten().filter(is_effective).cloned());
-    (policy, switches)
+    tool_switches.extend(project.into_iter().flatten().filter(is_effective).cloned());
+    (policy, tool_switches)
 }
 
 /// Returns the named agent, or the default one.

@@ -20,7 +20,7 @@ use helve_tools::{DIALECTS, EditSettings, SyntaxPolicy, opencode, undo};
 #[cfg(feature = "servers")]
 use helve_ext::servers::{Servers, ServersSetup};
 
-use crate::agent::{PolicyInputs, find_agent, policy_and_switches};
+use crate::agent::{PolicyInputs, find_agent, policy_and_tool_switches};
 use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
@@ -249,7 +249,8 @@ impl Builder {
         let agent = find_agent(&config, self.agent)?;
         let helve_folders = [data.clone()].into_iter().chain(user_config).collect();
         let policy_inputs = PolicyInputs { allow_rules, helve_folders, root: root.clone() };
-        let (policy, switches) = policy_and_switches(&config, trust, &policy_inputs, &agent);
+        let (policy, tool_switches) =
+            policy_and_tool_switches(&config, trust, &policy_inputs, &agent);
         let extensions = Extensions { hooks: self.hooks, after_write: Vec::new() };
         let can_run = host.processes().is_some();
         let shell = can_run.then(|| shell::shell(&config, host.environment(), self.leftovers));
@@ -281,7 +282,7 @@ impl Builder {
             workspace,
             registry,
             policy,
-            switches,
+            tool_switches,
             caller,
             store,
             transcripts: sqlite,

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 #[cfg(feature = "servers")]
 use helve_ext::servers::Servers;
 
-use crate::agent::{PolicyInputs, find_agent, policy_and_switches};
+use crate::agent::{PolicyInputs, find_agent, policy_and_tool_switches};
 use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
@@ -33,7 +33,7 @@ pub struct Toolbox {
     /// The person that the builder set. Without one, a served client's person answers questions, and direct calls have
     /// nobody to ask.
     pub(crate) person: Option<Arc<dyn Person>>,
-    pub(crate) switches: Vec<ToolSwitch>,
+    pub(crate) tool_switches: Vec<ToolSwitch>,
     pub(crate) caller: Caller,
     pub(crate) dialect: &'static Dialect,
     pub(crate) limits: Limits,
@@ -115,7 +115,7 @@ impl Toolbox {
         let session = self.session_with_gate(gate, &self.id, self.caller.clone());
         // Tools that are always denied are normally not offered. They are offered here, so that the verdict can name
         // the rule.
-        let offer_all = || self.registry.offer(&self.caller, &self.switches, |_spec| true);
+        let offer_all = || self.registry.offer(&self.caller, &self.tool_switches, |_spec| true);
         let mut tools = offer_all();
         if tools.find(tool).is_none() {
             self.servers.start_for_tool(tool).await;
@@ -172,7 +172,7 @@ impl Toolbox {
             gate,
             dialect: self.dialect,
             limits: self.limits,
-            switches: self.switches.clone(),
+            switches: self.tool_switches.clone(),
             store: self.store.clone(),
             outputs: self.outputs.clone(),
             seen_files: helve_core::session::SeenFiles::default(),
@@ -183,10 +183,10 @@ impl Toolbox {
     /// Returns a toolbox with the same folder, engine, store and servers, but the rules of another agent.
     pub fn as_agent(&self, name: &str) -> Result<Toolbox, BuildError> {
         let agent = find_agent(&self.config, Some(name.into()))?;
-        let (policy, switches) =
-            policy_and_switches(&self.config, self.trust, &self.policy_inputs, &agent);
+        let (policy, tool_switches) =
+            policy_and_tool_switches(&self.config, self.trust, &self.policy_inputs, &agent);
         let caller = Caller { agent: agent.name, ..self.caller.clone() };
-        Ok(Toolbox { policy, switches, caller, ..self.with_session(self.id.clone()) })
+        Ok(Toolbox { policy, tool_switches, caller, ..self.with_session(self.id.clone()) })
     }
 
     /// Returns a toolbox with the same folder, agent, engine, store and servers, but the session with this id.
@@ -198,7 +198,7 @@ impl Toolbox {
             registry: self.registry.clone(),
             policy: self.policy.clone(),
             person: self.person.clone(),
-            switches: self.switches.clone(),
+            tool_switches: self.tool_switches.clone(),
             caller: self.caller.clone(),
             dialect: self.dialect,
             limits: self.limits,

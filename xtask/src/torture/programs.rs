@@ -12,8 +12,10 @@ pub(super) fn run(context: &Context) -> Result<String, String> {
     // The example expects the keeper next to it, and `cargo run` builds only one program.
     let mut keeper = cargo("build --quiet --release -p helve-machine --bin helve-keeper");
     process::run(&mut keeper, TIME_LIMIT)?.success("cargo build")?;
-    let line =
-        format!("run --quiet --release -p helve-machine --example ending -- {}", context.count);
-    let printed = process::run(&mut cargo(&line), TIME_LIMIT)?.success("example `ending`")?;
+    let line = format!(
+        "run --quiet --release -p helve-machine --example end_programs -- {}",
+        context.count
+    );
+    let printed = process::run(&mut cargo(&line), TIME_LIMIT)?.success("example `end_programs`")?;
     Ok(printed.trim_end().replace('\n', "\n   "))
 }

@@ -178,7 +178,7 @@ fn what_waits_for_trust_is_no_error() {
     let output = stage.run(&["config"]);
     assert_eq!(output.code, 0, "{}", output.transcript());
     assert_eq!(
-        output.err.matches("note: this waits until the project is trusted").count(),
+        output.err.matches("note: this is ignored until the project is trusted").count(),
         2,
         "{}",
         output.err

@@ -164,12 +164,12 @@ pub(super) fn bad_yaml(why: &str) -> ProblemText {
     let too_much = why.starts_with("budget breached") || why.starts_with("recursion limit");
     let why = if too_much { "it is too large or nested too deeply" } else { why };
     problem(format!("the front matter is not valid YAML: {}", display_text(why)))
-        .hint("until this is fixed, the agent asks for everything")
+        .hint("until this is fixed, every tool call of the agent is asked about")
 }
 
 pub(super) fn front_matter_too_long(max: usize) -> ProblemText {
     problem(format!("front matter may have at most {} KiB", max / 1024))
-        .hint("until this is fixed, the agent asks for everything")
+        .hint("until this is fixed, every tool call of the agent is asked about")
 }
 
 pub(super) fn front_matter_is_unclosed() -> ProblemText {
@@ -229,7 +229,7 @@ pub(super) fn unset_in_rules(name: &str) -> ProblemText {
 }
 
 pub(super) fn reference_needs_trust() -> ProblemText {
-    problem("this waits until the project is trusted, because it has {env:…} or {file:…} in it")
+    problem("this is ignored until the project is trusted, because it contains {env:…} or {file:…}")
         .hint("run `helve trust`, or write the value directly")
 }
 
@@ -334,7 +334,7 @@ pub(super) fn never_matches(rule: &Rule, why: NeverMatches) -> ProblemText {
     let (key, action) = rules::key_and_action(rule);
     let (why, hint) = match why {
         NeverMatches::Empty => ("the pattern is empty", "write \"*\" for everything"),
-        NeverMatches::Spaces => ("no text begins or ends with a space", "remove the space"),
+        NeverMatches::Spaces => ("a space at the start or end never matches", "remove the space"),
         NeverMatches::SeveralCommands => (
             "each command of a script is judged by itself",
             "write a rule for each of the commands",
@@ -348,9 +348,9 @@ pub(super) fn never_matches(rule: &Rule, why: NeverMatches) -> ProblemText {
             "write the full path, or one that begins with ~/ or ../",
         ),
         NeverMatches::FolderWithoutContents => {
-            ("a folder is matched together with what is in it", "add /* at the end")
+            ("paths outside the project are matched as folder/*", "add /* at the end")
         }
-        NeverMatches::ParentFolder => ("no path has .. in it", "write the path without .."),
+        NeverMatches::ParentFolder => ("paths never contain ..", "write the path without .."),
     };
     problem(format!("{key}: {action} matches nothing: {why}")).hint(hint)
 }
@@ -376,10 +376,12 @@ pub(super) fn overruled_allows(
         Source::Builtin | Source::Flag(_) | Source::Approved(_) | Source::Program => String::new(),
     };
     let text = problem(format!(
-        "agent.{}.{key}: allow{more} cannot allow anything, because {overruling_key}: {action}{place} comes first",
+        "agent.{}.{key}: allow{more} has no effect, because {overruling_key}: {action}{place} takes precedence",
         display_text(agent)
     ));
-    Some(text.hint("an agent's rules allow only what no rule outside of agents decides"))
+    Some(text.hint(
+        "a rule of an agent can allow something only if no other rule asks about or denies it",
+    ))
 }
 
 // Agents
@@ -456,9 +458,9 @@ pub(super) fn too_many_servers(max: usize) -> ProblemText {
     problem(format!("there may be at most {max} servers"))
 }
 
-pub(super) fn server_without_type(name: &str, nearest: &str) -> ProblemText {
+pub(super) fn server_without_type(name: &str, likely_type: &str) -> ProblemText {
     problem(format!("the server {} has no type", quoted(name)))
-        .hint(format!("add \"type\": {}", quoted(nearest)))
+        .hint(format!("add \"type\": {}", quoted(likely_type)))
 }
 
 pub(super) fn unknown_server_type(kind: &str) -> ProblemText {

@@ -76,7 +76,8 @@ pub(super) async fn open(managed: &ManagedServer) -> Result<Connection, ServerEr
             (opening, Endpoint::Local { process: process.handle, report })
         }
         ServerTransport::Remote { url, headers } => {
-            let client = HttpClient::new().map_err(|err| unreachable(managed, &err.to_string()))?;
+            let client =
+                HttpClient::new().map_err(|err| unreachable_error(managed, &err.to_string()))?;
             let mut config = StreamableHttpClientTransportConfig::with_uri(url.value.as_str());
             config.custom_headers = header_map(managed, headers)?;
             let transport = StreamableHttpClientTransport::with_client(client, config);
@@ -140,7 +141,7 @@ fn not_started(managed: &ManagedServer, err: &std::io::Error) -> ServerError {
     })
 }
 
-fn unreachable(managed: &ManagedServer, why: &str) -> ServerError {
+fn unreachable_error(managed: &ManagedServer, why: &str) -> ServerError {
     ServerError::Unreachable(managed.secrets.hide(why))
 }
 
@@ -168,8 +169,8 @@ async fn handshake_failed(
                     endpoint.finish(managed).await
                 }
                 None => match find_cause::<HttpError>(cause) {
-                    Some(error) => unreachable(managed, &shorten(&error.to_string())),
-                    None => unreachable(managed, &shorten(&cause.to_string())),
+                    Some(error) => unreachable_error(managed, &shorten(&error.to_string())),
+                    None => unreachable_error(managed, &shorten(&cause.to_string())),
                 },
             }
         }
@@ -205,7 +206,7 @@ fn header_map(
 ) -> Result<HashMap<HeaderName, HeaderValue>, ServerError> {
     let pair = |(name, given): &(String, WithSource<String>)| {
         let bad = |what: &str| {
-            unreachable(managed, &format!("the header {name:?} has an invalid {what}"))
+            unreachable_error(managed, &format!("the header {name:?} has an invalid {what}"))
         };
         let key = HeaderName::try_from(name).map_err(|_| bad("name"))?;
         let value = HeaderValue::try_from(&given.value).map_err(|_| bad("value"))?;

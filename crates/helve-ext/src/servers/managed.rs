@@ -17,16 +17,16 @@ use super::live_server::LiveServer;
 use super::secret::Secrets;
 use crate::config::{ServerConfig, SettingState};
 
-/// How long a server may take to start, unless configured otherwise.
-pub(super) const START_TIME: Duration = Duration::from_secs(30);
+/// Default limit on the time that a server takes to start.
+pub(super) const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of consecutive failures after which the server is no longer restarted automatically.
 const MAX_TRIES: u32 = 5;
 /// Delay before the second try. Each further delay is twice as long.
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 /// A server that ran this long counts as started successfully.
 const STABLE_TIME: Duration = Duration::from_secs(30);
-/// A server that was given up is tried again on demand after this time.
-const GIVEN_UP_TIME: Duration = Duration::from_secs(60);
+/// After [`MAX_TRIES`] failures, a call may restart the server only after this time.
+const RESTART_PAUSE: Duration = Duration::from_secs(60);
 /// Minimum time between two refreshes of the tool list.
 const LIST_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -113,7 +113,7 @@ impl ManagedServer {
         }
         if let RunState::Down(failure) = &*self.state.borrow()
             && !failure.will_retry
-            && failure.since.elapsed() >= GIVEN_UP_TIME
+            && failure.since.elapsed() >= RESTART_PAUSE
         {
             self.retry.notify_one();
         }
@@ -124,7 +124,7 @@ impl ManagedServer {
         self.check_allowed()?;
         let failed_tries = match self.state() {
             RunState::Down(failure)
-                if failure.will_retry || failure.since.elapsed() >= GIVEN_UP_TIME =>
+                if failure.will_retry || failure.since.elapsed() >= RESTART_PAUSE =>
             {
                 failure.tries
             }
@@ -147,7 +147,7 @@ impl ManagedServer {
         }
     }
 
-    /// Returns why the server went down, which is known shortly after it did.
+    /// Returns why the server went down. Waits a little if the connection was lost but the reason is not known yet.
     pub(super) async fn failure(&self) -> Option<ServerError> {
         let mut state = self.state.subscribe();
         let down = state.wait_for(|state| matches!(state, RunState::Down(_)));
@@ -178,7 +178,7 @@ impl ManagedServer {
 
     pub(super) fn start_limit(&self) -> Duration {
         let configured = self.config.timeout.as_ref();
-        configured.map_or(START_TIME, |limit| limit.value.max(Duration::from_secs(1)))
+        configured.map_or(DEFAULT_START_TIMEOUT, |limit| limit.value.max(Duration::from_secs(1)))
     }
 
     /// Waits until the server has ended, after `stop` was cancelled.

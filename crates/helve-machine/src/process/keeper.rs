@@ -5,7 +5,7 @@
 //! to wardens directly; when Helve exits or is killed, each warden ends its tree. If a program kills its
 //! warden, the keeper inherits the tree and ends it.
 
-mod fork;
+mod child;
 mod process_limit;
 mod warden;
 

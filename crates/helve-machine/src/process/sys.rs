@@ -36,18 +36,19 @@ fn child(pid: libc::pid_t) -> Result<Option<Pid>, Errno> {
     if pid < 0 { Err(last_error()) } else { Ok(Pid::from_raw(pid)) }
 }
 
-/// Which memory a child uses until it executes a program.
+/// The memory that a child uses until it executes a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChildMemory {
-    /// Its parent's, which is suspended. Nothing has to be copied.
+    /// The memory of its parent, as after `vfork`. The parent is suspended, and nothing is copied.
     Shared,
-    /// A copy. Required for a process that leaves its namespaces.
+    /// A copy, as after `fork`. Required for a child that enters new namespaces.
     Own,
 }
 
-/// Starts a child that runs `act`, which normally executes a program; the child exits if `act` returns.
-/// Only for a single-threaded process. With shared memory, what `act` allocates and does not free leaks
-/// into the parent, `act` must not panic, and the parent is suspended until the child executes or exits.
+/// Starts a child process that runs `act`, which normally executes a program. If `act` returns, the child exits.
+///
+/// Only for a single-threaded process. With shared memory, the parent is suspended until the child executes a program or
+/// exits. Then `act` must not panic, and memory that it allocates and does not free leaks into the parent.
 pub(super) fn start(memory: ChildMemory, mut act: impl FnMut()) -> Result<Pid, Errno> {
     match memory {
         ChildMemory::Shared => start_in_shared_memory(&mut act),

@@ -61,7 +61,7 @@ fn lists_tools_with_annotations() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
         expect![[r#"
-            {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","title":"Echo","description":"Says it again","inputSchema":{"type":"object","properties":{"text":{"type":"string","description":"What to say"}},"required":["text"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"flood","title":"Flood","description":"Too much","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"show_all","title":"Show all","description":"One of each kind","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}},{"name":"touch","title":"Touch","description":"Asks first","inputSchema":{"type":"object","properties":{"times":{"type":"integer","format":"uint32","minimum":0,"description":"How many times to ask"}},"required":["times"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}},{"name":"wait","title":"Wait","description":"Waits for ever","inputSchema":{"type":"object","properties":{"deaf":{"type":"boolean","description":"Ignore that the call was cancelled","default":false}}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"work","title":"Work","description":"Takes a second a step","inputSchema":{"type":"object","properties":{"steps":{"type":"integer","format":"uint64","minimum":0}},"required":["steps"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}}]}}
+            {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","title":"Echo","description":"Says it again","inputSchema":{"type":"object","properties":{"text":{"type":"string","description":"What to say"}},"required":["text"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"flood","title":"Flood","description":"Too much","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"show_all","title":"Show all","description":"One of each kind","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}},{"name":"touch","title":"Touch","description":"Asks first","inputSchema":{"type":"object","properties":{"times":{"type":"integer","format":"uint32","minimum":0,"description":"How many times to ask"}},"required":["times"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}},{"name":"wait","title":"Wait","description":"Waits for ever","inputSchema":{"type":"object","properties":{"ignore_cancel":{"type":"boolean","description":"Ignore that the call was cancelled","default":false}}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"work","title":"Work","description":"Takes a second a step","inputSchema":{"type":"object","properties":{"steps":{"type":"integer","format":"uint64","minimum":0}},"required":["steps"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}}]}}
             opened for lab 7
             Ok(()) 0 ms after the input ended
         "#]],
@@ -181,7 +181,7 @@ fn a_cancelled_call_stops_and_is_not_answered() {
 #[test]
 fn a_call_that_ignores_cancellation_is_dropped() {
     check(
-        r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"deaf":true}}}
+        r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"ignore_cancel":true}}}
         {"jsonrpc":"2.0","id":2,"method":"ping"}
         + {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
         {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"work","arguments":{"steps":5}}}"#,
@@ -198,7 +198,7 @@ fn a_call_that_ignores_cancellation_is_dropped() {
 fn the_end_of_input_ends_running_calls() {
     check(
         r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{}}}
-        + {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"deaf":true}}}
+        + {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"ignore_cancel":true}}}
         + {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{"progressToken":"t"},"name":"work","arguments":{"steps":9}}}"#,
         expect![[r#"
             {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1.0,"message":"step 1"}}
@@ -227,7 +227,7 @@ fn a_call_that_ends_soon_after_the_input_is_answered() {
 fn stopping_the_server_ends_running_calls() {
     check(
         r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{}}}
-        + {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"wait","arguments":{"deaf":true}}}
+        + {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"wait","arguments":{"ignore_cancel":true}}}
         {"jsonrpc":"2.0","id":2,"method":"ping"}
         stop"#,
         expect![[r#"

@@ -217,10 +217,10 @@ impl Tool for Work {
 struct WaitArgs {
     /// Ignore that the call was cancelled
     #[serde(default)]
-    deaf: bool,
+    ignore_cancel: bool,
 }
 
-/// Waits until it is cancelled, or longer if it is deaf.
+/// Waits until the call is cancelled; for ever with `ignore_cancel`.
 struct Wait(Log);
 
 struct LogOnDrop<'a>(&'a Log, &'a str);
@@ -239,7 +239,7 @@ impl Tool for Wait {
     async fn run(&self, args: WaitArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         self.0.lock().push("waiting".into());
         let _log_on_drop = LogOnDrop(&self.0, "stopped waiting");
-        if args.deaf {
+        if args.ignore_cancel {
             std::future::pending::<()>().await;
         }
         ctx.cancel.cancelled().await;

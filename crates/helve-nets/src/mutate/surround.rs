@@ -237,7 +237,7 @@ pub(super) fn run_as_alias(text: &str, random: &mut Random) -> String {
     format!("shopt -s expand_aliases\nalias {name}='{text}'\n{name}")
 }
 
-pub(super) fn to_here_document(text: &str, random: &mut Random) -> String {
+pub(super) fn pass_as_here_document(text: &str, random: &mut Random) -> String {
     let to = random.pick(&[
         "bash",
         "sh",
@@ -256,7 +256,7 @@ pub(super) fn to_here_document(text: &str, random: &mut Random) -> String {
     format!("{to} <<{end}\n{text}\nE")
 }
 
-pub(super) fn to_here_string(text: &str, random: &mut Random) -> String {
+pub(super) fn pass_as_here_string(text: &str, random: &mut Random) -> String {
     let to = random.pick(&[
         "bash",
         "sh",
@@ -281,7 +281,7 @@ pub(super) fn run_as_function(text: &str, random: &mut Random) -> String {
 }
 
 /// Makes the script an argument of a harmless command.
-pub(super) fn to_argument(text: &str, random: &mut Random) -> String {
+pub(super) fn pass_as_argument(text: &str, random: &mut Random) -> String {
     let quoted = text.replace('\'', "'\\''");
     let (start, end) = [
         ("echo '", "'"),
@@ -324,7 +324,7 @@ pub(super) fn to_argument(text: &str, random: &mut Random) -> String {
     format!("{start}{quoted}{end}")
 }
 
-pub(super) fn join_with_harmless(text: &str, random: &mut Random) -> String {
+pub(super) fn join_with_harmless_command(text: &str, random: &mut Random) -> String {
     let harmless = random.pick(&[
         "ls",
         "cat a.txt",
@@ -365,7 +365,7 @@ pub(super) fn redirect(text: &str, random: &mut Random) -> String {
 }
 
 /// Runs the script from the positional parameters or an array.
-pub(super) fn to_positional(text: &str, random: &mut Random) -> String {
+pub(super) fn run_from_parameters(text: &str, random: &mut Random) -> String {
     match random.below(3) {
         0 => format!("set -- {text}; \"$@\""),
         1 => format!("set -- '{text}'; eval \"$1\""),

@@ -1,4 +1,4 @@
-//! The names of files and directories that programs derive from an address: `wget`, `curl -O`, `git clone`.
+//! The names of files and directories that programs derive from a URL: `wget http://h/a/x.tgz` writes `x.tgz`.
 
 use super::arg_role::ArgRole;
 use super::args::Argument;
@@ -10,7 +10,8 @@ use super::{AccessKind, Word};
 /// Flags whose value is the directory for downloads.
 const DIR_FLAGS: &[&str] = &["-P", "--directory-prefix", "--output-dir"];
 
-/// Records the output of a program that was given no name for it: the directory that git clones into, or `default`.
+/// Records the output of a program that was called without a name for it: for `git clone`, the directory that git derives
+/// from the address; otherwise `default`.
 pub(super) fn record_default_output(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
@@ -29,7 +30,7 @@ pub(super) fn record_default_output(
     walker.record_access(&word, kind, state, Some(call.run));
 }
 
-/// Records the files that a program saves under the last part of their addresses.
+/// Records the files that `wget` or `curl -O` writes. Their names are derived from the URLs.
 pub(super) fn record_downloads(
     walker: &mut Walker<'_>,
     base: &str,
@@ -64,7 +65,7 @@ pub(super) fn record_downloads(
     }
 }
 
-/// Returns the directory that git derives from an address.
+/// Returns the directory that `git clone` creates: `git@h:o/r.git` → `r`.
 fn cloned_name(address: &str) -> Option<String> {
     let path = address.split_once("://").map_or(address, |(_, path)| path);
     let path = path.trim_end().trim_end_matches('/');
@@ -74,7 +75,8 @@ fn cloned_name(address: &str) -> Option<String> {
     (!name.is_empty() && name != "." && name != "..").then(|| name.to_string())
 }
 
-/// Returns the names under which wget may save a file. It keeps the query and decodes the path.
+/// Returns the names under which wget may save a file, with and without percent-decoding: `http://h/a%20b?c` → `a%20b?c`,
+/// `a b?c`.
 fn names_by_wget(address: &str) -> Vec<String> {
     let without_fragment = address.split('#').next().unwrap_or(address);
     let (path, query) = match without_fragment.split_once('?') {
@@ -88,7 +90,8 @@ fn names_by_wget(address: &str) -> Vec<String> {
     with_decoded(format!("{name}{query}"))
 }
 
-/// Returns the names under which `curl -O` may save a file. `None` if the address stands for several.
+/// Returns the names under which `curl -O` may save a file. Returns `None` for a URL with a pattern like `{a,b}`, which
+/// stands for several.
 fn names_by_curl(address: &str) -> Option<Vec<String>> {
     if address.contains(['{', '}', '[', ']']) {
         return None;
@@ -97,19 +100,19 @@ fn names_by_curl(address: &str) -> Option<Vec<String>> {
     Some(last_name(path)).filter(|it| !it.is_empty()).map(|it| with_decoded(it.to_string()))
 }
 
-/// Returns the last name in the path of an address; empty if the path is.
+/// Returns the last segment of the path of a URL; empty if the URL has no path or ends with a slash.
 fn last_name(address: &str) -> &str {
     let path = address.split_once("://").map_or(address, |(_, path)| path);
     path.split_once('/').map_or("", |(_, path)| path.rsplit('/').next().unwrap_or(path))
 }
 
-/// Returns a name, and the same with percent signs decoded if that is another one.
+/// Returns a name, and its percent-decoded form if that is different.
 fn with_decoded(name: String) -> Vec<String> {
     let decoded = percent_decode(&name).filter(|it| *it != name && !it.contains('/'));
     std::iter::once(name).chain(decoded).collect()
 }
 
-/// Replaces `%2e` by `.` and so on. `None` if the result is not text.
+/// Decodes `%2e` to `.` and so on. Returns `None` if the result is not valid UTF-8.
 pub(super) fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -130,7 +133,7 @@ pub(super) fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Returns the file that a program may create from an address, under its decoded name.
+/// Returns the percent-decoded name of the file that a program may create from a URL: `https://h/o/r.git` → `r`.
 pub(super) fn name_in_address(text: &str) -> Option<String> {
     let (_, path) = text.split_once("://")?;
     let path = path.split(['?', '#']).next().unwrap_or(path);

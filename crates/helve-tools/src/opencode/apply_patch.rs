@@ -149,7 +149,7 @@ mod tests {
             expect![[r#"
                 !! Stale
                 The hunk for b.txt (line 6 of the patch): its old text was not found in b.txt, and nothing in the file is similar. Nothing was written.
-                Read the file: it may be another file than you think, or may have changed.
+                Read the file: it may be the wrong one, or it may have changed.
             "#]],
         );
     }

@@ -22,7 +22,7 @@ pub(super) struct Args {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct EditArgs {
-    /// The same file, if given
+    /// Optional: the same path as above
     file_path: Option<String>,
     /// The text to replace
     old_string: String,
@@ -145,7 +145,7 @@ def area(w, h):
                 Quote these lines exactly, without the line numbers, and call again.
                 !! Stale
                 oldString was not found in a.py, and nothing in the file is similar. Nothing was written.
-                Read the file: it may be another file than you think, or may have changed.
+                Read the file: it may be the wrong one, or it may have changed.
                 !! Stale
                 oldString occurs 2 times in a.py, at lines 1, 2. Nothing was written.
                 Quote more lines around the one you mean, or set replaceAll to replace every occurrence.
@@ -162,7 +162,7 @@ def area(w, h):
     }
 
     #[test]
-    fn tolerances_are_reported() {
+    fn inexact_matches_are_reported() {
         check(
             r#"
 --- rule edit * allow
@@ -223,7 +223,7 @@ two
                 2
                 !! Stale
                 Edit 2 of 2: oldString was not found in a.txt, and nothing in the file is similar. Nothing was written.
-                Read the file: it may be another file than you think, or may have changed.
+                Read the file: it may be the wrong one, or it may have changed.
                 !! InvalidArgs
                 Edit 1 names b.txt, but the call is for a.txt. Nothing was written.
                 Make one call per file.

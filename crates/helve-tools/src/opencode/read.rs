@@ -88,7 +88,7 @@ fn lines(display_path: &str, page: LinePage) -> ToolOutput {
         text.push_str(&format!("{number:05}| {}{cut}\n", line.text));
     }
     text.push_str(&format!("\n({})\n", ending(&page)));
-    for note in cut_lines(&page).into_iter().chain(page.notes.iter().map(page_note)) {
+    for note in cut_lines_hint(&page).into_iter().chain(page.notes.iter().map(page_note)) {
         text.push_str(&format!("({note})\n"));
     }
     text.push_str("</file>");
@@ -102,7 +102,7 @@ fn lines(display_path: &str, page: LinePage) -> ToolOutput {
     output
 }
 
-/// Returns a sentence about where the page ends, and how to read on.
+/// Returns a sentence that says where the page ends and how to read on.
 fn ending(page: &LinePage) -> String {
     if !page.has_more {
         return format!("End of file, {}", count(page.total, "line", "lines"));
@@ -111,8 +111,8 @@ fn ending(page: &LinePage) -> String {
     format!("Showing lines {first}-{}; more follow. Use offset={next} to continue.", next - 1)
 }
 
-/// Returns a sentence about how to see the rest of lines that are cut.
-fn cut_lines(page: &LinePage) -> Option<String> {
+/// Returns a sentence that says which lines were cut, and how to see the rest of them.
+fn cut_lines_hint(page: &LinePage) -> Option<String> {
     let mut cut = (page.first..).zip(&page.lines).filter(|(_, line)| line.is_cut);
     let (first, _) = cut.next()?;
     let others = match cut.count() {

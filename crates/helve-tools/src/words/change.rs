@@ -174,7 +174,7 @@ pub(crate) fn refused(
         EditRefusal::Same => invalid(format!("{old} and {new} are identical.")),
         EditRefusal::NotFound(None) => {
             stale(format!("{old} was not found in {display_path}, and nothing in the file is similar."))
-                .hint("Read the file: it may be another file than you think, or may have changed.")
+                .hint("Read the file: it may be the wrong one, or it may have changed.")
         }
         EditRefusal::NotFound(Some(nearest)) => not_found(display_path, which, nearest, old),
         EditRefusal::Ambiguous { lines, count, .. } => ambiguous(display_path, which, (lines, *count), terms),

@@ -243,7 +243,7 @@ D.
             ! user/agents/a.md:4:2: error: the front matter is not valid YAML: while parsing a block mapping, did not find expected key
               edit: [
               ^
-              until this is fixed, the agent asks for everything
+              until this is fixed, every tool call of the agent is asked about
             ! user/agents/b.md:1:1: error: the front matter is never closed
               ---
               ^

@@ -96,15 +96,15 @@ root
         expect![[r#"
             project/opencode.json:3:18 permission.read."*" = allow (needs trust)
             project/opencode.json:2:13 agent.a.mode = all
-            ! project/opencode.json:2:29: note: this waits until the project is trusted, because it has {env:…} or {file:…} in it
+            ! project/opencode.json:2:29: note: this is ignored until the project is trusted, because it contains {env:…} or {file:…}
               "agent": {"a": {"prompt": "{file:/etc/passwd}", "model": "{env:HOME_KEY}"}},
                                         ^
               run `helve trust`, or write the value directly
-            ! project/opencode.json:2:60: note: this waits until the project is trusted, because it has {env:…} or {file:…} in it
+            ! project/opencode.json:2:60: note: this is ignored until the project is trusted, because it contains {env:…} or {file:…}
               "agent": {"a": {"prompt": "{file:/etc/passwd}", "model": "{env:HOME_KEY}"}},
                                                                        ^
               run `helve trust`, or write the value directly
-            ! project/opencode.json:3:44: note: this waits until the project is trusted, because it has {env:…} or {file:…} in it
+            ! project/opencode.json:3:44: note: this is ignored until the project is trusted, because it contains {env:…} or {file:…}
               "permission": {"read": "allow", "bash": {"{env:HOME_KEY}": "deny"}}
                                                        ^
               run `helve trust`, or write the value directly

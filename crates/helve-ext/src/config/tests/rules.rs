@@ -531,12 +531,12 @@ fn rules_that_match_nothing_are_reported() {
         (r#""bash": {"echo * > *": "allow"}"#, "redirects"),
         (r#""bash": {"make 2>/dev/null": "allow"}"#, "redirects"),
         (r#""bash": {"": "deny"}"#, "the pattern is empty"),
-        (r#""bash": {" rm *": "deny"}"#, "begins or ends with a space"),
-        (r#""read": {"secret ": "deny"}"#, "begins or ends with a space"),
+        (r#""bash": {" rm *": "deny"}"#, "a space at the start or end"),
+        (r#""read": {"secret ": "deny"}"#, "a space at the start or end"),
         (r#""external_directory": {"notes/*": "allow"}"#, "paths are absolute"),
-        (r#""external_directory": {"~/notes": "allow"}"#, "together with what is in it"),
-        (r#""external_directory": {"/tmp": "allow"}"#, "together with what is in it"),
-        (r#""edit": {"*/../x": "deny"}"#, "no path has .. in it"),
+        (r#""external_directory": {"~/notes": "allow"}"#, "matched as folder/*"),
+        (r#""external_directory": {"/tmp": "allow"}"#, "matched as folder/*"),
+        (r#""edit": {"*/../x": "deny"}"#, "paths never contain .."),
     ] {
         let fixture = format!("-- user/helve.json\n{{\"permission\": {{{rule}}}}}\n");
         let messages = messages_about(&fixture, Trust::Untrusted);
@@ -587,7 +587,7 @@ fn an_agents_allow_that_a_written_rule_overrules_is_reported() {
         allow,
         Trust::Untrusted,
         &[
-            "agent.build.permission.bash.\"git log *\": allow and one more rule cannot allow anything, because permission.bash.\"*\": ask (/home/user/.config/helve/helve.json:1) comes first",
+            "agent.build.permission.bash.\"git log *\": allow and one more rule has no effect, because permission.bash.\"*\": ask (/home/user/.config/helve/helve.json:1) takes precedence",
         ],
     );
     check(
@@ -595,7 +595,7 @@ fn an_agents_allow_that_a_written_rule_overrules_is_reported() {
         r#""edit": "allow""#,
         Trust::Untrusted,
         &[
-            "agent.build.permission.edit.\"*\": allow cannot allow anything, because permission.\"*\".\"*\": ask (/home/user/.config/helve/helve.json:1) comes first",
+            "agent.build.permission.edit.\"*\": allow has no effect, because permission.\"*\".\"*\": ask (/home/user/.config/helve/helve.json:1) takes precedence",
         ],
     );
     check(
@@ -603,7 +603,7 @@ fn an_agents_allow_that_a_written_rule_overrules_is_reported() {
         r#""read": {"a/.env": "allow"}"#,
         Trust::Untrusted,
         &[
-            "agent.build.permission.read.\"a/.env\": allow cannot allow anything, because permission.read.\"**/.env\": deny (/home/user/.config/helve/helve.json:1) comes first",
+            "agent.build.permission.read.\"a/.env\": allow has no effect, because permission.read.\"**/.env\": deny (/home/user/.config/helve/helve.json:1) takes precedence",
         ],
     );
     check("", allow, Trust::Untrusted, &[]);

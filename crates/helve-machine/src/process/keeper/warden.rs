@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid};
 
-use super::fork::{self, StartedProgram};
+use super::child::{self, StartedProgram};
 use super::{wait, wait_for_signal};
 use crate::confine::{self, DenialListener, Placeholders};
 use crate::process::sys;
@@ -107,7 +107,7 @@ fn start(
 ) -> Result<(StartedProgram, Placeholders), StartFailure> {
     let placeholders = request.confine.as_ref().map(confine::create_placeholders).transpose();
     let placeholders = placeholders.map_err(|error| StartFailure::not_confined(&error))?;
-    Ok((fork::start(request, output)?, placeholders.unwrap_or_default()))
+    Ok((child::start(request, output)?, placeholders.unwrap_or_default()))
 }
 
 fn receive(helve: &OwnedFd) -> Result<Option<(StartRequest, OwnedFd)>, Errno> {

@@ -1,5 +1,4 @@
-//! The job of a detached Helve, which stays with one program, and its reply. (A keeper is the process that forks wardens,
-//! which watch over programs.)
+//! The messages to and from a detached Helve: a background process that starts one program and waits for it.
 
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -12,7 +11,7 @@ use super::StartRequest;
 use super::codec::{WireDecoder, WireEncoder};
 use crate::process::keeper_client::KeeperCommand;
 
-/// The program that a detached Helve starts and stays with.
+/// The request to a detached Helve: which program to start, and how.
 #[derive(Debug, PartialEq)]
 pub(in crate::process) struct Job {
     pub(in crate::process) keeper: KeeperCommand,

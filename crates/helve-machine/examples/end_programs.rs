@@ -1,6 +1,11 @@
-//! Stress test: repeatedly ends programs that try to survive.
-//! Run it with `cargo run --release -p helve-machine --example ending -- 1000`.
-//! Each program and its children must be gone within a second, or within five after kill -9 of the Helve process that runs them.
+//! Stress test: starts programs that are hard to end, ends them, and checks that they and their children are gone.
+//!
+//! ```text
+//! cargo run --release -p helve-machine --example end_programs -- 1000
+//! ```
+//!
+//! Ending a program may take one second. If the Helve process itself is killed (`kill -9`), its programs must be gone
+//! within five seconds.
 #![expect(clippy::disallowed_methods, reason = "inspects processes and kills a Helve")]
 #![expect(clippy::print_stdout, reason = "prints its results")]
 
@@ -16,8 +21,9 @@ use helve_core::process::{
 use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 use tokio::task::JoinSet;
 
-/// Names and scripts. Each script prints process ids, then `ready`.
-const KINDS: &[(&str, &str)] = &[
+/// Programs that are hard to end: what they do, and their scripts. A script prints the process ids of the program and its
+/// children, then `ready`.
+const PROGRAMS: &[(&str, &str)] = &[
     ("writes forever", "echo $$ ready; yes"),
     (
         "ignores SIGTERM",
@@ -30,9 +36,11 @@ const KINDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Number of programs at once.
+/// Number of programs that run at the same time.
 const MAX_PARALLEL: usize = 8;
+/// How long ending a program may take.
 const MAX_END_TIME: Duration = Duration::from_secs(1);
+/// How long programs may survive a Helve process that was killed.
 const MAX_KILL_TIME: Duration = Duration::from_secs(5);
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -42,9 +50,8 @@ fn main() -> Outcome<()> {
     let first = arguments.next().unwrap_or_else(|| "1000".into());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match &*first {
-        "helve" => {
-            runtime.block_on(be_killed(arguments.next().ok_or("missing argument: folder")?.into()))
-        }
+        "helve" => runtime
+            .block_on(run_until_killed(arguments.next().ok_or("missing argument: folder")?.into())),
         count => runtime.block_on(stress(count.parse()?)),
     }
 }
@@ -52,7 +59,7 @@ fn main() -> Outcome<()> {
 async fn stress(count: usize) -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     let programs = programs(folder.path())?;
-    for (name, script) in KINDS {
+    for (name, script) in PROGRAMS {
         let mut worst = Duration::ZERO;
         let mut running = JoinSet::new();
         for round in 0..count {
@@ -115,11 +122,11 @@ async fn start(
     Ok((id, pids))
 }
 
-/// Runs a Helve with one program of each kind, which writes their process ids and waits to be killed.
-async fn be_killed(folder: PathBuf) -> Outcome<()> {
+/// The Helve process that [`kill_helve`] kills: starts all programs, writes their process ids to a file, and waits.
+async fn run_until_killed(folder: PathBuf) -> Outcome<()> {
     let programs = programs(&folder)?;
     let mut all = Vec::new();
-    for (_, script) in KINDS {
+    for (_, script) in PROGRAMS {
         all.extend(start(&programs, &folder, script).await?.1);
     }
     std::fs::write(folder.join("new"), format!("{all:?}"))?;
@@ -127,6 +134,7 @@ async fn be_killed(folder: PathBuf) -> Outcome<()> {
     std::future::pending().await
 }
 
+/// Starts a Helve process with programs, kills it, and returns how long the programs survived.
 async fn kill_helve() -> Outcome<Duration> {
     let folder = tempfile::tempdir()?;
     let listed = folder.path().join("pids");
@@ -135,16 +143,19 @@ async fn kill_helve() -> Outcome<Duration> {
         .arg(folder.path())
         .stdin(Stdio::null())
         .spawn()?;
-    until("the Helve is ready", Duration::from_secs(30), || listed.exists()).await?;
+    wait_until("the Helve is ready", Duration::from_secs(30), || listed.exists()).await?;
     let text = std::fs::read_to_string(&listed)?;
     let pids: Vec<u32> = text.split(|c: char| !c.is_ascii_digit()).flat_map(str::parse).collect();
     helve.kill()?;
     helve.wait()?;
-    until(&format!("{pids:?} are gone"), MAX_KILL_TIME, || !pids.iter().any(|pid| is_alive(*pid)))
-        .await
+    wait_until(&format!("{pids:?} are gone"), MAX_KILL_TIME, || {
+        !pids.iter().any(|pid| is_alive(*pid))
+    })
+    .await
 }
 
-async fn until(what: &str, timeout: Duration, holds: impl Fn() -> bool) -> Outcome<Duration> {
+/// Waits until `holds` returns true, and returns how long that took. `what` describes the condition.
+async fn wait_until(what: &str, timeout: Duration, holds: impl Fn() -> bool) -> Outcome<Duration> {
     let began = Instant::now();
     while !holds() {
         if began.elapsed() > timeout {

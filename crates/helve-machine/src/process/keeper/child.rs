@@ -1,4 +1,4 @@
-//! Forks a process that executes a program. The parent is a warden, the process that watches over the program.
+//! Starts a child process that executes a program. The parent is a warden, the process that watches over the program.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -27,8 +27,8 @@ pub(super) struct StartedProgram {
     pub(super) listener: Option<DenialListener>,
 }
 
-/// Starts a program and returns after it was executed. A fork that dies without reporting a failure counts as started;
-/// its end is noticed later.
+/// Starts a program and returns when it is running. A child that dies without reporting a failure counts as started; the
+/// warden notices later that it ended.
 pub(super) fn start(
     request: &StartRequest,
     output: &OwnedFd,
@@ -36,14 +36,14 @@ pub(super) fn start(
     let prepared = PreparedExec::new(request, output)
         .map_err(|error| StartFailure::of(StartStep::Execute, error))?;
     let prepare_failure = |error| StartFailure::of(StartStep::Prepare, error);
-    // Executing the program closes the fork's end, so that the warden reads the end of the stream and no failure.
+    // Executing the program closes the child's end. If no failure was sent, the warden then reads the end of the stream.
     let (receiver, sender) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(prepare_failure)?;
     let memory = if request.confine.is_some() { ChildMemory::Own } else { ChildMemory::Shared };
     let pid = sys::start(memory, || {
         let failure = prepared.exec_program(&sender);
-        // If even this fails, the exit of the fork is noticed.
+        // If sending fails, the warden notices that the child exits.
         wire::send(&sender, &failure.encode(), &[]).ok();
     });
     let pid = pid.map_err(prepare_failure)?;
@@ -56,7 +56,7 @@ pub(super) fn start(
     Err(StartFailure::decode(&failure))
 }
 
-/// Reads what the fork sends before it executes the program or exits: a failure, and the listener for denied calls.
+/// Reads what the child sends before it executes the program or exits: a failure, or the listener for denied calls.
 fn read_failure(receiver: &OwnedFd) -> (Vec<u8>, Option<DenialListener>) {
     let (mut failure, mut handles) = (Vec::new(), Vec::new());
     let mut listener = None;
@@ -77,7 +77,8 @@ fn read_failure(receiver: &OwnedFd) -> (Vec<u8>, Option<DenialListener>) {
     (failure, listener)
 }
 
-/// Everything prepared before the fork, because the child shares its parent's memory and must not allocate there.
+/// Everything that the child needs. It is prepared before the child starts, because the child may share its parent's memory
+/// and must not allocate there.
 struct PreparedExec<'a> {
     /// The candidate paths of the program, in the order of `PATH`.
     candidates: Vec<CString>,
