@@ -1,10 +1,10 @@
-//! Checks whether an answer has the form that was asked for. Pure.
+//! Checks the final answer against the output schema.
 
 use helve_core::validate::{ArgumentProblem, Expected, FoundValue, validate};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Maximum length of a found value in a message, in characters.
+/// Maximum number of characters of a wrong value that are shown.
 const MAX_FOUND: usize = 80;
 
 /// Checks an answer against a schema. The error says what is wrong.
@@ -19,7 +19,8 @@ pub fn check(schema: &RawValue, answer: &str) -> Result<(), String> {
         let unknown = |path: &str| format!("{path} is not in the schema");
         problems.extend(findings.unknown.iter().map(|unknown_one| unknown(&unknown_one.path)));
     }
-    // Arguments of tools are converted where they are unambiguous. An answer is not, because a program reads it.
+    // Validation converts unambiguous values, like "1" to 1. That is fine for tool arguments, but not for an answer, which a
+    // program reads.
     conversions(&given, &corrected, "", &mut problems);
     if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
 }
@@ -46,7 +47,7 @@ fn describe(problem: &ArgumentProblem) -> String {
     format!("{path}: expected {expected}, found {found}")
 }
 
-/// Whether any part of a schema forbids members that it does not list.
+/// Whether any part of a schema forbids additional properties.
 fn forbids_additional(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
@@ -58,7 +59,7 @@ fn forbids_additional(schema: &Value) -> bool {
     }
 }
 
-/// Finds the values that validation converted.
+/// Adds a problem for each value that validation converted.
 fn conversions(given: &Value, corrected: &Value, path: &str, problems: &mut Vec<String>) {
     match (given, corrected) {
         (Value::Object(given), Value::Object(corrected)) => {

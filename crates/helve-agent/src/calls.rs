@@ -1,4 +1,4 @@
-//! The calls of a reply: their ids, and whether a model repeats itself.
+//! Checks the calls of a reply: makes their ids unique, and detects repeated calls.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::item::{Block, CallBlock};
 
-/// How many identical calls in a row are a loop.
+/// Number of identical calls in a row that counts as a loop.
 const REPEATS_IN_A_ROW: usize = 3;
-/// How many identical calls among the last [`WINDOW`] are a loop.
+/// Number of identical calls among the last [`WINDOW`] calls that counts as a loop.
 const REPEATS_IN_WINDOW: usize = 5;
 const WINDOW: usize = 12;
 /// Tools that are meant to be called repeatedly with the same arguments.
@@ -31,14 +31,14 @@ pub(crate) fn ensure_unique_ids(known: &mut BTreeSet<String>, blocks: &mut [Bloc
     }
 }
 
-/// Notices when a model makes the same call again and again.
+/// Detects that a model makes the same call again and again.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatDetector {
     recent: VecDeque<blake3::Hash>,
 }
 
 impl RepeatDetector {
-    /// Records a call. Returns true if it is one too many.
+    /// Records a call. Returns true if it was repeated too often.
     pub(crate) fn is_repeated(&mut self, call: &CallBlock) -> bool {
         if POLLING_TOOLS.contains(&call.name.as_str()) {
             return false;
@@ -54,7 +54,7 @@ impl RepeatDetector {
     }
 }
 
-/// Equal for calls that differ only in the form of their JSON.
+/// Hashes a call. Two calls have the same hash if their arguments are the same JSON value, however it is formatted.
 fn fingerprint(call: &CallBlock) -> blake3::Hash {
     let arguments = match serde_json::from_str::<Value>(&call.arguments) {
         Ok(mut value) => {
@@ -77,7 +77,7 @@ mod tests {
         CallBlock { id, name: name.into(), arguments: arguments.into(), form: CallForm::Json }
     }
 
-    /// Each call as `name arguments`. Returns the position of the first one too many, counted from 1.
+    /// Calls are written as `name arguments`. `expected` is the number of the first call that is repeated too often, from 1.
     #[track_caller]
     fn check(calls: &[&str], expected: Option<usize>) {
         let mut detector = RepeatDetector::default();

@@ -1,18 +1,20 @@
-//! Making a transcript smaller when it no longer fits into the context window.
+//! Shortens a transcript that no longer fits into the context window, in two stages:
 //!
-//! There are two stages. The first leaves out old outputs of tools, all at once, because every change of the prefix
-//! costs the provider's cache. The second replaces the older part by a summary that the model writes.
+//! 1. Old outputs of tools are left out. They are left out all at once, because each change of old messages invalidates the
+//!    provider's prompt cache.
+//! 2. The older part of the transcript is replaced with a summary that the model writes.
 
 use crate::compose;
 use crate::item::{Block, Entry, Item, MessagePart};
 use crate::model::estimate_tokens;
 
-/// How many of the newest user turns keep their outputs in the first stage.
+/// Number of newest turns that keep their outputs in the first stage.
 const TURNS_WITH_OUTPUTS: usize = 2;
-/// The most tokens that stay verbatim behind a summary, and the share of the context window that they may take.
+/// Maximum size of the newest items, which are kept verbatim after a summary: in tokens, and as a fraction of the context
+/// window (4 is a quarter).
 const MAX_TAIL_TOKENS: u64 = 15_000;
 const MAX_TAIL_SHARE: u64 = 4;
-/// The most characters of one result that the summarizing model sees.
+/// Maximum number of characters of a result that are passed to the summarizing model.
 const MAX_RESULT_CHARS: usize = 2_000;
 /// Estimated tokens of an image.
 const IMAGE_TOKENS: u64 = 1_500;
@@ -47,7 +49,7 @@ pub fn block_tokens(block: &Block) -> u64 {
     }
 }
 
-/// Plans the first stage: the item to append, and the tokens that it saves. `None` if nothing would be saved.
+/// Plans the first stage. Returns the item to append and the number of tokens that it saves, or `None` if it saves nothing.
 pub fn clear_outputs(entries: &[Entry]) -> Option<(Item, u64)> {
     let visible = compose::visible(entries);
     let is_user = |entry: &&&Entry| matches!(entry.item, Item::User { .. });
@@ -64,23 +66,24 @@ pub fn clear_outputs(entries: &[Entry]) -> Option<(Item, u64)> {
     (saved > 0).then_some((Item::OutputsCleared { before }, saved))
 }
 
-/// What a summary replaces.
+/// Which items a summary replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryPlan {
     /// The part to be summarized, as text.
     pub text: String,
-    /// The user's messages of the current turn, which stay as they are.
+    /// Positions of the user's messages in the current turn, which are kept verbatim.
     pub kept: Vec<u64>,
-    /// The first item that stays as it is.
+    /// Position of the first item after the summarized part. It and all later items are kept verbatim.
     pub tail: u64,
 }
 
-/// The tokens that may stay verbatim in a context window of this size.
+/// Returns how many tokens are kept verbatim in a context window of this size.
 pub fn max_tail(window: u64) -> u64 {
     MAX_TAIL_TOKENS.min(window / MAX_TAIL_SHARE)
 }
 
-/// Plans the second stage. `max_tail` are the tokens that may stay verbatim. `None` if there is nothing to summarize.
+/// Plans the second stage. `max_tail` is the number of tokens that are kept verbatim. Returns `None` if there is nothing to
+/// summarize.
 pub fn plan_summary(entries: &[Entry], max_tail: u64) -> Option<SummaryPlan> {
     let visible = compose::visible(entries);
     let end = entries.last().map_or(0, |entry| entry.seq + 1);
@@ -106,7 +109,7 @@ pub fn plan_summary(entries: &[Entry], max_tail: u64) -> Option<SummaryPlan> {
     is_worth_it.then_some(SummaryPlan { text, kept, tail })
 }
 
-/// An item as the summarizing model reads it.
+/// Returns an item as text for the summarizing model.
 fn transcribed(item: &Item) -> String {
     let joined = |parts: &[MessagePart]| -> String {
         let part = |part: &MessagePart| match part {
@@ -146,7 +149,8 @@ mod tests {
     use crate::item::StopReason;
     use crate::item::{AssistantMessage, CallBlock, CallForm, CallResult, ModelRef, Protocol};
 
-    /// `u` a user message, `a` an assistant message with a call and its result of `size` characters.
+    /// In `kinds`, `u` is a user message, and `a` is an assistant message with a call, followed by a result of `size`
+    /// characters.
     fn entries(kinds: &str, size: usize) -> Vec<Entry> {
         let mut items = Vec::new();
         for (at, kind) in kinds.chars().enumerate() {

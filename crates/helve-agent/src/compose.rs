@@ -1,5 +1,7 @@
-//! Builds a request from a transcript. Whatever interrupted a session, the request is one that its protocol accepts:
-//! every call has exactly one result, and nothing is sent that the model cannot take.
+//! Builds the messages of a request from a transcript.
+//!
+//! The request is valid even if the session was interrupted: every call has exactly one result, and content that the model
+//! does not support is left out.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +16,12 @@ use crate::request::{
 };
 use crate::words;
 
-/// The most images in one request. Older ones are left out.
+/// Maximum number of images in a request. Older images are left out.
 const MAX_IMAGES: usize = 20;
-/// The longest name of a tool that every protocol accepts.
+/// Maximum length of a tool name that all protocols accept.
 const MAX_NAME: usize = 64;
 
-/// What a transcript is composed for.
+/// The model and the tools that a request is built for.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     pub model: &'a ModelRef,
@@ -27,7 +29,7 @@ pub struct Target<'a> {
     pub tools: &'a [ToolDefinition],
 }
 
-/// Returns the messages of a request. Pure: the same entries give the same messages.
+/// Returns the messages of a request. The same entries always give the same messages.
 pub fn messages<'a>(entries: &'a [Entry], target: &Target<'a>) -> Vec<Message<'a>> {
     let view = TranscriptView::new(entries);
     let mut composer = Composer { target: *target, view: &view, messages: Vec::new() };
@@ -43,14 +45,15 @@ pub fn messages<'a>(entries: &'a [Entry], target: &Target<'a>) -> Vec<Message<'a
     messages
 }
 
-/// The entries that count, after undoing and summarizing.
+/// The entries of a transcript that are sent. Undone and summarized entries are left out.
 struct TranscriptView<'a> {
     entries: Vec<&'a Entry>,
-    /// Results by call and position: the result of a call is the first one after it.
+    /// Results by the id of the call and the position of the result. An id may be used twice; the result of a call is the first
+    /// one after it.
     results: BTreeMap<(&'a str, u64), &'a CallResult>,
-    /// Outputs before this position are replaced by one line.
+    /// Outputs before this position are replaced with one line each.
     cleared_before: u64,
-    /// Media that the provider rejected: positions of items, and of parts in them.
+    /// Images and documents that the provider rejected: the position of the item, and the index of the part in it.
     rejected: BTreeSet<(u64, usize)>,
 }
 
@@ -88,7 +91,7 @@ impl<'a> TranscriptView<'a> {
         Self { entries: counted, results, cleared_before, rejected }
     }
 
-    /// The result of a call made at a position.
+    /// Returns the result of the call in the item at position `seq`, and the position of the result.
     fn result(&self, call: &CallBlock, seq: u64) -> Option<(u64, &'a CallResult)> {
         let after = self.results.range((call.id.as_str(), seq)..);
         let mut same = after.take_while(|((id, _), _)| *id == call.id);
@@ -96,12 +99,12 @@ impl<'a> TranscriptView<'a> {
     }
 }
 
-/// The entries that count, after undoing and summarizing.
+/// Returns the entries that are sent. Undone and summarized entries are left out.
 pub(crate) fn visible(entries: &[Entry]) -> Vec<&Entry> {
     TranscriptView::new(entries).entries
 }
 
-/// The positions that a person took back and did not restore.
+/// Returns the positions of items that a person undid and did not redo.
 pub(crate) fn hidden(entries: &[Entry]) -> BTreeSet<u64> {
     let mut undone: Vec<(u64, u64)> = Vec::new();
     for entry in entries {
@@ -155,7 +158,7 @@ impl<'a> Composer<'a, '_> {
     }
 
     fn add_assistant(&mut self, message: &'a AssistantMessage, seq: u64) {
-        // A refusal would be refused again.
+        // If a refusal is sent back, the model tends to refuse again.
         if message.stop == StopReason::Refused {
             return;
         }
@@ -165,7 +168,7 @@ impl<'a> Composer<'a, '_> {
         if message.is_partial {
             parts.retain(|part| matches!(part, AssistantPart::Text(_)));
         }
-        // Reasoning must be followed by what it led to.
+        // Providers require text or a call after reasoning.
         while let Some(AssistantPart::Reasoning(_)) = parts.last() {
             parts.pop();
         }
@@ -193,7 +196,7 @@ impl<'a> Composer<'a, '_> {
                 Some(AssistantPart::Reasoning(raw))
             }
             Block::Other(raw) if is_same_model => Some(AssistantPart::Other(raw)),
-            // Reasoning as text would be imitated.
+            // If reasoning were sent as text, the model would imitate it.
             Block::Reasoning { .. } | Block::Other(_) => None,
             Block::Call(call) => Some(AssistantPart::Call(CallPart {
                 id: wire_id(self.target.model.protocol, &call.id),
@@ -204,7 +207,7 @@ impl<'a> Composer<'a, '_> {
         }
     }
 
-    /// Only one protocol has calls with text.
+    /// Returns the form in which a call is sent. Only one protocol supports calls with text.
     fn form(&self, call: &CallBlock) -> CallForm {
         match self.target.model.protocol {
             Protocol::Responses => call.form,
@@ -212,7 +215,7 @@ impl<'a> Composer<'a, '_> {
         }
     }
 
-    /// The arguments as a JSON object, which every protocol requires, or as text where the call takes text.
+    /// Returns the arguments of a call: as text for [`CallForm::Text`], otherwise as a JSON object.
     fn arguments(&self, call: &'a CallBlock) -> Cow<'a, str> {
         let text = call.arguments.trim();
         let field = match self.form(call) {
@@ -226,7 +229,7 @@ impl<'a> Composer<'a, '_> {
         Cow::Owned(serde_json::to_string(&object).unwrap_or_default())
     }
 
-    /// The field in which a tool takes its text where only objects are possible.
+    /// Returns the field that holds the text of a tool if the protocol supports only objects.
     fn text_field(&self, name: &str) -> &'a str {
         let tool = self.target.tools.iter().find(|tool| tool.name == name);
         match tool.map(|tool| &tool.input) {
@@ -256,7 +259,7 @@ impl<'a> Composer<'a, '_> {
         }
     }
 
-    /// The parts of the item at a position.
+    /// Converts the parts of the item at position `seq`.
     fn inputs(&self, parts: &'a [MessagePart], seq: u64) -> Vec<InputPart<'a>> {
         let input = |(index, part): (usize, &'a MessagePart)| match part {
             MessagePart::Media { .. } if self.view.rejected.contains(&(seq, index)) => {
@@ -267,7 +270,7 @@ impl<'a> Composer<'a, '_> {
         parts.iter().enumerate().map(input).collect()
     }
 
-    /// Media that the model cannot take become a sentence.
+    /// Converts an image or document. If the model does not support it, a sentence takes its place.
     fn input(&self, part: &'a MessagePart) -> InputPart<'a> {
         let quirks = self.target.quirks;
         match part {
@@ -287,7 +290,7 @@ impl<'a> Composer<'a, '_> {
     }
 }
 
-/// One line instead of an old output.
+/// Returns the line that replaces an old output.
 fn cleared(result: &CallResult) -> InputPart<'_> {
     let line_count = |part: &MessagePart| match part {
         MessagePart::Text(text) => text.lines().count(),
@@ -301,7 +304,7 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// An id that the protocol accepts: the same one for a call and its result, in every request.
+/// Converts the id of a call to one that the protocol accepts. The same id always gives the same result.
 fn wire_id(protocol: Protocol, id: &str) -> Cow<'_, str> {
     let limit = match protocol {
         Protocol::Chat => 40,
@@ -328,7 +331,7 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Replaces all but the newest images by a sentence.
+/// Replaces all but the newest images with a sentence.
 fn limit_images(messages: &mut [Message<'_>]) {
     let mut left = MAX_IMAGES;
     for message in messages.iter_mut().rev() {

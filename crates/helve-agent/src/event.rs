@@ -1,4 +1,4 @@
-//! What happens during a run, for whoever watches.
+//! Events that report the progress of a turn.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use helve_core::output::ErrorKind;
 
 use crate::reply::Usage;
 
-/// An event of a run.
+/// An event during a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
     /// A request is sent. `attempt` counts from 1 for each request.
@@ -14,10 +14,10 @@ pub enum AgentEvent {
         step: u32,
         attempt: u32,
     },
-    /// A piece of the answer. If an attempt fails, its pieces are void.
+    /// A piece of the answer. If the attempt fails later, its pieces must be discarded.
     Text(String),
     Reasoning(String),
-    /// A request failed and is sent again after a wait.
+    /// A request failed, and is sent again after `wait`.
     Retry {
         attempt: u32,
         wait: Duration,
@@ -43,7 +43,7 @@ pub enum AgentEvent {
         /// In dollars; `None` if the price is not known.
         cost: Option<f64>,
     },
-    /// Something a person should know.
+    /// A message for the person.
     Notice(String),
 }
 
@@ -54,13 +54,13 @@ pub enum TurnEnd {
     Answered,
     /// The provider failed, or the session could not be stored.
     Failed(String),
-    /// A person said no, or nobody could be asked, and the work is not complete.
+    /// A call was refused by a person, or because nobody could be asked, and the work is not complete.
     NotAllowed,
     /// A limit was reached.
     OverBudget(BudgetKind),
     /// The model refused to answer.
     Refused,
-    /// The model answered with nothing, twice.
+    /// The model sent an empty reply twice.
     NoAnswer,
     /// The model made the same call again and again.
     Loop,
@@ -73,6 +73,6 @@ pub enum BudgetKind {
     Tokens,
     Cost,
     Time,
-    /// Calls were cut at the output limit too often.
+    /// Too many replies were cut at the output limit in the middle of a call.
     OutputLength,
 }

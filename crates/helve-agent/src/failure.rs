@@ -1,4 +1,4 @@
-//! What can go wrong with a request to a model, and whether trying again may help.
+//! Failures of requests to models, and whether a retry may help.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ pub use classify::{HttpResponse, OverflowHint};
 #[error("{message}")]
 pub struct Failure {
     pub kind: FailureKind,
-    /// For a person. Contains no key.
+    /// A message for the person, without the API key.
     pub message: String,
-    /// How long the server asks to wait.
+    /// How long the server asks to wait before the next attempt.
     pub retry_after: Option<Duration>,
-    /// What the server said about the size of the context window.
+    /// For [`FailureKind::Overflow`]: the sizes that the server named.
     pub overflow: Option<OverflowHint>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// The key is missing or wrong.
+    /// The API key is missing or wrong.
     Auth,
     Forbidden,
     NotFound,
-    /// The account has nothing left, or the wait is too long.
+    /// The quota of the account is used up, or the server asks for a very long wait.
     Quota,
     RateLimited,
     Overloaded,
@@ -41,11 +41,11 @@ pub enum FailureKind {
     Content,
     /// The connection failed.
     Transport,
-    /// No byte arrived in time.
+    /// The server sent nothing for too long.
     Idle,
-    /// Bytes arrived, but nothing of the reply.
+    /// The server kept the connection alive, but sent no piece of the reply for too long.
     Stalled,
-    /// The stream ended before the reply did.
+    /// The stream ended before the reply was complete.
     Cut,
     /// The response does not follow the protocol.
     Protocol,

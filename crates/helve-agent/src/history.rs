@@ -1,18 +1,19 @@
-//! Taking back turns and restoring them, and calls that an interruption left without a result. Pure.
+//! Plans undo and redo of turns, and finds calls that have no result because the session was interrupted. Nothing here does
+//! I/O.
 
 use std::collections::BTreeSet;
 
 use crate::compose;
 use crate::item::{CallBlock, Entry, Item, MessagePart};
 
-/// What taking back the last message of the user means.
+/// The plan to undo the last message of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoPlan {
-    /// The position of the message. It is taken back with everything that followed.
+    /// The position of the message. It is undone together with everything after it.
     pub from: u64,
     /// The text of the message.
     pub prompt: String,
-    /// Calls that were made since, oldest first.
+    /// The calls after the message, oldest first.
     pub calls: Vec<MadeCall>,
 }
 
@@ -24,16 +25,16 @@ pub struct MadeCall {
     pub call: CallBlock,
 }
 
-/// What restoring the last messages that were taken back means.
+/// The plan to redo what was undone last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedoPlan {
     /// The position of the `Undone` item.
     pub undone: u64,
-    /// The call that undid the changes of files.
+    /// The call that restored changed files.
     pub call: Option<String>,
 }
 
-/// Plans to take back the last message of the user. `None` if there is none.
+/// Plans to undo the last message of the user. Returns `None` if there is none.
 pub fn plan_undo(entries: &[Entry]) -> Option<UndoPlan> {
     let hidden = compose::hidden(entries);
     let is_shown = |entry: &&Entry| !hidden.contains(&entry.seq);
@@ -51,7 +52,7 @@ pub fn plan_undo(entries: &[Entry]) -> Option<UndoPlan> {
     Some(UndoPlan { from, prompt, calls: later.flat_map(made_calls).collect() })
 }
 
-/// Plans to restore what was taken back last. `None` if nothing was, or if the conversation went on since.
+/// Plans to redo what was undone last. Returns `None` if nothing was undone, or if the conversation has continued since.
 pub fn plan_redo(entries: &[Entry]) -> Option<RedoPlan> {
     let redone: BTreeSet<u64> = entries
         .iter()
@@ -77,7 +78,7 @@ pub fn plan_redo(entries: &[Entry]) -> Option<RedoPlan> {
     (!went_on).then_some(plan)
 }
 
-/// The calls without a result, oldest first.
+/// Returns the calls without a result, oldest first.
 pub fn unanswered(entries: &[Entry]) -> Vec<MadeCall> {
     let hidden = compose::hidden(entries);
     let mut open: Vec<MadeCall> = Vec::new();

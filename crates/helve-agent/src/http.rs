@@ -1,4 +1,4 @@
-//! Sends requests to providers and reads their streams, with a deadline for every wait.
+//! Sends requests to providers and reads the streamed responses. Every wait has a time limit.
 
 use std::fmt;
 use std::future::Future;
@@ -20,18 +20,18 @@ const MAX_ERROR_BODY: usize = 16 << 10;
 /// Maximum size of a reply that is not streamed, in bytes.
 const MAX_DOCUMENT: usize = 16 << 20;
 
-/// Where a model is reached.
+/// The address and credentials of a provider.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     pub base_url: String,
     pub protocol: Protocol,
     pub key: Option<ApiKey>,
-    /// Further headers from the configuration.
+    /// More headers, from the configuration.
     pub headers: Vec<(String, String)>,
     pub deadlines: Deadlines,
 }
 
-/// A key. It is never shown.
+/// An API key. It is never printed.
 #[derive(Clone)]
 pub struct ApiKey(String);
 
@@ -56,7 +56,7 @@ impl fmt::Debug for ApiKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     pub connect: Duration,
-    /// Until the response begins. A local server reads the whole prompt first.
+    /// Until the response begins. Local servers may take long, because they process the whole prompt first.
     pub headers: Duration,
     /// Between two chunks of the response.
     pub idle: Duration,
@@ -65,7 +65,7 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    /// The deadlines for a provider at this URL.
+    /// Returns the time limits for a provider at this URL.
     pub fn for_url(base_url: &str) -> Self {
         let is_local = Url::parse(base_url).is_ok_and(|url| is_local(&url));
         Self {
@@ -77,7 +77,7 @@ impl Deadlines {
     }
 }
 
-/// Whether a URL names this machine or its network.
+/// Whether a URL is on this machine or in the local network.
 fn is_local(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
@@ -96,7 +96,7 @@ pub struct ModelClient {
 
 impl ModelClient {
     pub fn new() -> Result<Self, Failure> {
-        // Fails if another part of the program has installed a provider, which is fine too.
+        // Fails if a crypto provider is already installed, which is fine.
         rustls::crypto::ring::default_provider().install_default().ok();
         let http = Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -107,7 +107,7 @@ impl ModelClient {
         Ok(Self { http })
     }
 
-    /// Sends a request and reads the reply. `show` is given each piece of it as it arrives.
+    /// Sends a request and reads the reply. Calls `show` with each piece as it arrives.
     pub async fn send(
         &self,
         endpoint: &Endpoint,
@@ -230,7 +230,7 @@ async fn read_reply(
     }
 }
 
-/// A web page instead of a reply: the address is wrong, or a gateway wants a login.
+/// Returns the failure for a web page in place of a reply: the URL is wrong, or a gateway requires a login.
 fn page_failure(page: String) -> Failure {
     let title = page_title(&page).unwrap_or_default();
     let message = format!(
@@ -308,7 +308,7 @@ fn too_long(error: SseError) -> Failure {
     Failure::new(FailureKind::Protocol, format!("the provider sent {what} that is too long"))
 }
 
-/// An error with its causes, without the URL, which may contain a key.
+/// Formats an error with its causes. The URL is left out, because it may contain a key.
 fn explain(err: reqwest::Error) -> String {
     let err = err.without_url();
     let mut text = err.to_string();

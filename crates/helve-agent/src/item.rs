@@ -1,4 +1,4 @@
-//! The transcript: a list of items to which a session only ever appends.
+//! The items of a transcript. A transcript is an append-only list.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -15,26 +15,26 @@ pub struct Entry {
 pub enum Item {
     /// A person's message.
     User { content: Vec<MessagePart> },
-    /// A message of the model that ended properly, or that a person cut short.
+    /// A message of the model: complete, or stopped by a person.
     Assistant(AssistantMessage),
     /// The result of one call of the preceding assistant message.
     Result(CallResult),
-    /// Something the model should know. It is added to the end of the next user message.
+    /// Information for the model. It is sent as part of a user message.
     Note { note: NoteKind, text: String },
-    /// Replaces every item before `tail`, except those at the positions `kept`.
+    /// Replaces all items before position `tail`, except those at the positions in `kept`.
     Summary { text: String, kept: Vec<u64>, tail: u64 },
-    /// The outputs of calls before this position are replaced by one line each.
+    /// Replaces each output before this position with one line.
     OutputsCleared { before: u64 },
-    /// The provider rejected this image or document; it is replaced by a sentence. `part` counts the parts of the item at
-    /// position `seq`.
+    /// The provider rejected an image or document, which is replaced with a sentence. It is the part with index `part` of the
+    /// item at position `seq`.
     MediaRejected { seq: u64, part: usize },
-    /// A person took back every item from this position on. `call` undid the changes of files, if there were any.
+    /// A person undid all items from this position on. `call` is the call that restored changed files, if there were any.
     Undone {
         from: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<String>,
     },
-    /// A person restored what the `Undone` item at this position took back.
+    /// A person redid what the `Undone` item at this position had undone.
     Redone { undone: u64 },
 }
 
@@ -56,12 +56,12 @@ pub struct AssistantMessage {
     pub blocks: Vec<Block>,
     pub origin: ModelRef,
     pub stop: StopReason,
-    /// A person stopped the stream: only the text is sent back.
+    /// Whether a person stopped the reply. If so, only its text is sent back.
     pub is_partial: bool,
 }
 
 impl AssistantMessage {
-    /// The calls that must be answered.
+    /// Returns the calls that need a result.
     pub fn calls(&self) -> impl Iterator<Item = &CallBlock> {
         self.blocks.iter().filter(|_| !self.is_partial).filter_map(|block| match block {
             Block::Call(call) => Some(call),
@@ -89,12 +89,12 @@ pub enum StopReason {
     /// The context window was full.
     ContextFull,
     Refused,
-    /// The provider paused; the same transcript must be sent again.
+    /// The provider paused the reply. It continues when the transcript is sent again.
     Paused,
     Other(String),
 }
 
-/// A model at a provider, reached by a protocol.
+/// A model, its provider, and the protocol to use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ModelRef {
     pub provider: String,
@@ -102,11 +102,11 @@ pub struct ModelRef {
     pub protocol: Protocol,
 }
 
-/// How a provider is spoken to.
+/// The API protocol of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// OpenAI's Chat Completions, which most servers understand.
+    /// OpenAI's Chat Completions, which most servers support.
     Chat,
     /// OpenAI's Responses.
     Responses,
@@ -119,7 +119,7 @@ pub enum Protocol {
 #[serde(rename_all = "snake_case")]
 pub enum Block {
     Text(String),
-    /// What the model thought. `raw` is sent back unchanged to the same model, and never to another one.
+    /// The reasoning of the model. `raw` is the provider's own form; it is sent back unchanged, and only to the same model.
     Reasoning {
         text: String,
         raw: Option<Box<RawValue>>,
@@ -165,11 +165,11 @@ pub enum NoteKind {
     Environment,
     /// The person aborted the previous turn.
     Aborted,
-    /// How much of a budget is left.
+    /// How much of the budget is left.
     Budget,
     /// Another agent, or another mode, takes over.
     AgentSwitched,
-    /// A file that was shown has changed since.
+    /// A file has changed since the model read it.
     FilesChanged,
     /// A process or a sub-agent finished.
     Finished,

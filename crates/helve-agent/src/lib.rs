@@ -1,7 +1,7 @@
 //! The agent: clients for models, transcripts, and the loop between a model and Helve's tools.
 //!
-//! A transcript is a list of items that only grows. A request is a pure function of it ([`compose`], [`wire`]), so a
-//! session can always be continued, whatever interrupted it.
+//! A transcript is an append-only list of items. A request is computed from it alone ([`compose`], [`wire`]), so an
+//! interrupted session can always be continued.
 
 pub mod answer;
 mod calls;

@@ -1,4 +1,4 @@
-//! The model of a session: where it is, what it takes, what it costs.
+//! The model of a session: its endpoint, settings, context window and prices.
 
 use serde_json::value::to_raw_value;
 
@@ -15,7 +15,7 @@ const BYTES_PER_TOKEN: f64 = 4.0;
 /// Bytes of other text per token.
 const OTHER_BYTES_PER_TOKEN: f64 = 2.5;
 
-/// A model that can be asked.
+/// A model with everything that is needed to send requests to it.
 #[derive(Clone, Debug)]
 pub struct ActiveModel {
     pub model: ModelRef,
@@ -31,11 +31,11 @@ pub struct ActiveModel {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
     pub base: PriceTier,
-    /// Prices for requests with more input than this.
+    /// Other prices for requests with more input tokens than this number.
     pub long: Option<(u64, PriceTier)>,
 }
 
-/// Prices that apply together.
+/// The prices of one tier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PriceTier {
     pub input: f64,
@@ -45,12 +45,12 @@ pub struct PriceTier {
 }
 
 impl Prices {
-    /// The same prices for requests of every length.
+    /// Returns prices that do not depend on the length of a request.
     pub fn flat(input: f64, output: f64, cache_read: f64, cache_write: f64) -> Self {
         Self { base: PriceTier { input, output, cache_read, cache_write }, long: None }
     }
 
-    /// What a request costs, in dollars. Reasoning costs as much as output.
+    /// Returns the cost of a request in dollars. Reasoning costs as much as output.
     pub fn cost(&self, usage: &Usage) -> f64 {
         let input = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
         let tier = match &self.long {
@@ -68,7 +68,7 @@ impl Prices {
     }
 }
 
-/// The tools of a session as a model sees them, sorted by name.
+/// Returns the definitions of the tools that are sent to the model, sorted by name.
 pub fn tool_definitions(tools: &ToolSet) -> Vec<ToolDefinition> {
     let input = |spec: &InputSpec| match spec {
         InputSpec::Json(schema) => ToolInput::Json(to_raw_value(schema).unwrap_or_default()),

@@ -1,11 +1,11 @@
-//! What a model is told about itself, and about where it works.
+//! The system prompt, and the note about the environment.
 
 use std::path::Path;
 
-/// Identity and conduct, the same for every model.
+/// The system prompt, which is the same for all models.
 pub const BASE: &str = include_str!("prompt.txt");
 
-/// The first note of a session. It is not part of the system prompt, which stays the same from day to day.
+/// Returns the first note of a session. It contains the date, so it is not part of the system prompt, which must not change.
 pub fn environment(root: &Path, is_git: bool, platform: &str, date: &str) -> String {
     let git = if is_git { "yes" } else { "no" };
     format!(

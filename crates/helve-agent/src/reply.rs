@@ -1,4 +1,4 @@
-//! What a model answers: deltas while it streams, and the complete reply.
+//! The reply of a model: pieces while it is streamed, and the complete reply.
 
 use helve_core::transcript::TokenCounts;
 use serde::{Deserialize, Serialize};
@@ -10,14 +10,14 @@ use crate::item::{Block, CallBlock, StopReason};
 pub enum Delta {
     Text(String),
     Reasoning(String),
-    /// A call was announced. Its arguments follow.
+    /// A call begins. Its arguments follow.
     Call {
         name: String,
     },
     Arguments(String),
 }
 
-/// A reply that ended properly.
+/// A complete reply.
 #[derive(Clone, Debug)]
 pub struct ModelReply {
     pub blocks: Vec<Block>,
@@ -66,7 +66,7 @@ impl Usage {
             .fold(0, |sum, tokens| sum.saturating_add(*tokens))
     }
 
-    /// The tokens as they are stored.
+    /// Converts to the form that is stored.
     pub fn counts(&self) -> TokenCounts {
         let Usage { input, cache_read, cache_write, output, reasoning } = *self;
         TokenCounts { input, cache_read, cache_write, output, reasoning }
@@ -82,7 +82,7 @@ impl Usage {
         }
     }
 
-    /// Splits a provider's totals, in which cached input and reasoning are included.
+    /// Converts totals that include cached input and reasoning.
     pub(crate) fn from_totals(totals: UsageTotals) -> Self {
         let cache_read = totals.cache_read.min(totals.input);
         let cache_write = totals.cache_write.min(totals.input - cache_read);

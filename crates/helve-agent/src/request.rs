@@ -1,4 +1,4 @@
-//! What a model is asked, independent of the protocol. Built from a transcript by [`crate::compose`].
+//! A request to a model, independent of the protocol. [`crate::compose`] builds its messages from a transcript.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::item::{CallForm, ModelRef};
 
-/// One request to a model. The same request always gives the same bytes.
+/// One request to a model. The same request is always serialized to the same bytes.
 #[derive(Clone, Debug)]
 pub struct ModelRequest<'a> {
     pub model: &'a ModelRef,
@@ -17,13 +17,13 @@ pub struct ModelRequest<'a> {
     pub messages: Vec<Message<'a>>,
     pub tool_choice: ToolChoice,
     pub settings: &'a ModelSettings,
-    /// The form of the final answer, if it must be JSON.
+    /// JSON schema of the final answer, if it must be JSON.
     pub output_schema: Option<&'a RawValue>,
     /// Identifies the session, so that a provider can reuse its cache.
     pub cache_key: &'a str,
 }
 
-/// A tool as a model sees it.
+/// The definition of a tool that is sent to the model.
 #[derive(Clone, Debug)]
 pub struct ToolDefinition {
     pub name: String,
@@ -35,14 +35,14 @@ pub struct ToolDefinition {
 pub enum ToolInput {
     /// An object with this JSON schema.
     Json(Box<RawValue>),
-    /// Text that follows a grammar in Lark's notation. Where only objects are possible, the text is put into `field`.
+    /// Text with this grammar, in the syntax of Lark. If a protocol supports only objects, the text is in the field `field`.
     Text { grammar: String, field: String, about: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolChoice {
     Auto,
-    /// Tools stay listed but must not be called.
+    /// Tools are listed, but must not be called.
     None,
 }
 
@@ -50,19 +50,19 @@ pub enum ToolChoice {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelSettings {
     pub max_output: Option<u64>,
-    /// How much the model should think, in the provider's words: `low`, `medium`, `high`.
+    /// The reasoning effort, in the provider's terms: `low`, `medium`, `high`.
     pub effort: Option<String>,
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
     pub quirks: Quirks,
 }
 
-/// What a server understands beyond or below its protocol.
+/// Differences between a server and its protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
     /// Whether this is OpenAI itself, which accepts fields that other servers reject.
     pub is_openai: bool,
-    /// Fields that the server rejected before.
+    /// Fields that are not sent, because the server rejected them before.
     pub without_fields: Vec<String>,
     /// Whether every assistant message with calls must carry `reasoning_content`, even an empty one.
     pub requires_reasoning: bool,

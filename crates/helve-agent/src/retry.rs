@@ -1,21 +1,21 @@
-//! How long to wait before a request is sent again.
+//! Computes the wait before a retry.
 
 use std::time::Duration;
 
 use crate::failure::Failure;
 
-/// How often a request is sent again.
+/// Maximum number of retries of one request.
 pub const MAX_RETRIES: u32 = 5;
-/// How long all waits of one turn may take.
+/// Maximum total wait in one turn.
 pub const MAX_TURN_WAIT: Duration = Duration::from_secs(15 * 60);
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// The longest wait that a server may ask for.
+/// Maximum wait that a server may ask for. If it asks for more, there is no retry.
 const MAX_SERVER_WAIT: Duration = Duration::from_secs(120);
 
-/// Returns how long to wait before attempt number `retry` (from 1), or `None` if it would not help.
+/// Returns the wait before retry number `retry`, counted from 1; `None` if a retry would not help.
 ///
-/// `jitter` is between 0 and 1 and spreads the requests of many clients.
+/// `jitter` is a random number between 0 and 1, so that many clients do not retry at the same moment.
 pub fn wait_before(retry: u32, failure: &Failure, jitter: f64) -> Option<Duration> {
     if !failure.kind.is_retriable() || retry > MAX_RETRIES {
         return None;

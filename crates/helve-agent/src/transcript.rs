@@ -1,4 +1,4 @@
-//! A transcript in memory, every item of which is stored before it has an effect.
+//! The transcript of a session, in memory and in the store. Items are stored before anything else uses them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::compact::item_tokens;
 use crate::compose;
 use crate::item::{Block, Entry, Item, MessagePart};
 
-/// Maximum number of characters of a call or a result by which it can be found.
+/// Maximum number of characters of a call or a result that are searchable.
 const MAX_WORDS: usize = 4_000;
 
 /// The transcript of one session.
@@ -18,7 +18,7 @@ pub struct Transcript {
     entries: Vec<Entry>,
     /// Estimated tokens of each entry.
     tokens: Vec<u64>,
-    /// The tokens of a request and its reply as the provider counted them, and the position of the last item in them.
+    /// Tokens of the last request and its reply, as counted by the provider, and the position of the last item in them.
     counted: Option<(u64, u64)>,
     store: Arc<dyn Transcripts>,
 }
@@ -40,7 +40,7 @@ impl Transcript {
         &self.entries
     }
 
-    /// Appends items. They are stored when the future is done.
+    /// Appends items. They are stored when this returns.
     pub async fn append(&mut self, items: Vec<Item>) -> Result<(), StoreError> {
         let first = self.entries.last().map_or(1, |entry| entry.seq + 1);
         let new: Vec<Entry> = (first..).zip(items).map(|(seq, item)| Entry { seq, item }).collect();
@@ -59,23 +59,23 @@ impl Transcript {
         Ok(())
     }
 
-    /// Records what a request used. Never waits.
+    /// Records the tokens of a request, without waiting for the store.
     pub fn record_request(&self, request: RequestRecord) {
         self.store.record_request(&self.session, request);
     }
 
-    /// Records the size of everything so far, as the provider counted it.
+    /// Sets the number of tokens so far, as counted by the provider.
     pub(crate) fn set_counted(&mut self, tokens: u64) {
         self.counted = Some((tokens, self.entries.last().map_or(0, |entry| entry.seq)));
     }
 
-    /// Forgets what a provider counted, because another one counts differently.
+    /// Discards the provider's count. Called when the model changes, because providers count differently.
     pub fn forget_counted(&mut self) {
         self.counted = None;
     }
 
-    /// The size of the next request in tokens: what the provider counted last, and an estimate of what was added since.
-    /// `fixed` is an estimate of the system prompt and the tools.
+    /// Returns the size of the next request in tokens: the last count of the provider plus an estimate for newer items. `fixed`
+    /// is the estimate for the system prompt and the tools.
     pub fn context_tokens(&self, fixed: u64) -> u64 {
         let (counted, up_to) = self.counted.unwrap_or((fixed, 0));
         let is_newer = |entry: &&&Entry| entry.seq > up_to;
@@ -102,7 +102,7 @@ fn is_rewriting(item: &Item) -> bool {
     }
 }
 
-/// The text by which an item can be found.
+/// Returns the searchable text of an item.
 fn words(item: &Item) -> String {
     let texts = |parts: &[MessagePart]| -> String {
         let text = |part: &MessagePart| match part {

@@ -35,17 +35,17 @@ mod exchange;
 
 pub use exchange::context_limit;
 
-/// How often a paused reply is continued.
+/// Maximum number of paused replies that are continued in one turn.
 const MAX_PAUSES: u32 = 5;
-/// How many replies in a row may be cut in the middle of a call.
+/// Maximum number of replies in a row that are cut in the middle of a call.
 const MAX_CUT_CALLS: u32 = 3;
 
-/// What a turn needs.
+/// Everything that a turn needs.
 pub struct Turn<'a> {
     pub engine: &'a Arc<Engine>,
     pub session: &'a Arc<Session>,
     pub tools: ToolSet,
-    /// The tools as the model sees them, sorted by name.
+    /// The definitions of the tools that are sent to the model, sorted by name.
     pub definitions: &'a [ToolDefinition],
     pub model: &'a mut ActiveModel,
     pub client: &'a ModelClient,
@@ -53,17 +53,17 @@ pub struct Turn<'a> {
     pub transcript: &'a mut Transcript,
     pub limits: TurnLimits,
     pub inbox: &'a Inbox,
-    /// Whether the transcript may be summarized when it does not fit.
+    /// Whether the transcript may be shortened if it does not fit into the context window.
     pub compaction: Compaction,
-    /// Describes what a summary must not lose: the list of things to do, changed files, running programs.
+    /// Describes facts that must survive a summary: the to-do list, changed files, running programs.
     pub state: &'a dyn SessionState,
-    /// The form that the answer must have.
+    /// JSON schema that the answer must match.
     pub output_schema: Option<&'a RawValue>,
     pub emit: &'a (dyn Fn(AgentEvent) + Send + Sync),
     pub cancel: CancellationToken,
 }
 
-/// What a turn may use up.
+/// The limits of a turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TurnLimits {
     pub steps: Option<u32>,
@@ -73,16 +73,16 @@ pub struct TurnLimits {
     pub time: Option<Duration>,
 }
 
-/// Whether a transcript may be made smaller.
+/// Whether a transcript may be shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compaction {
     Automatic,
     Off,
 }
 
-/// What is known about a session besides its transcript.
+/// The state of a session besides its transcript.
 pub trait SessionState: Send + Sync {
-    /// A text for the model. It follows the summary of a transcript.
+    /// Returns a text for the model, which is appended to a summary.
     fn describe(&self) -> BoxFuture<'_, String>;
 }
 
@@ -91,7 +91,7 @@ pub trait SessionState: Send + Sync {
 pub struct Inbox(Mutex<Vec<String>>);
 
 impl Inbox {
-    /// Adds a message, which the model sees before its next reply.
+    /// Adds a message. The model receives it with the next request.
     pub fn steer(&self, text: impl Into<String>) {
         self.0.lock().push(text.into());
     }
@@ -102,7 +102,7 @@ impl Inbox {
     }
 }
 
-/// What happened so far in a turn.
+/// The progress of a turn.
 struct Progress {
     step: u32,
     usage: Usage,
@@ -112,7 +112,7 @@ struct Progress {
     cost: f64,
     /// The ids of all calls of the session.
     call_ids: BTreeSet<String>,
-    /// The step before which the transcript was last made smaller.
+    /// The step before which the transcript was last shortened.
     compacted_before: Option<u32>,
     repeats: RepeatDetector,
     was_warned_of_loop: bool,
@@ -121,11 +121,11 @@ struct Progress {
     was_asked_to_go_on: bool,
     was_asked_to_answer: bool,
     was_asked_to_correct: bool,
-    /// Calls that were refused because nobody could be asked, or because a person said no.
+    /// Number of calls that a person refused, or that were refused because nobody could be asked.
     refused_calls: u32,
 }
 
-/// How a turn ended, and what it used.
+/// How a turn ended, and the tokens that it used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnOutcome {
     pub end: TurnEnd,
@@ -134,14 +134,14 @@ pub struct TurnOutcome {
     pub cost: Option<f64>,
 }
 
-/// What follows a reply.
+/// What to do after a reply.
 enum Next {
     Continue,
     End(TurnEnd),
 }
 
 impl Turn<'_> {
-    /// Runs the turn. Everything that happened is in the transcript, however it ends.
+    /// Runs the turn. However it ends, the transcript contains everything that happened.
     pub async fn run(mut self, prompt: Vec<MessagePart>) -> TurnOutcome {
         let mut progress = self.progress();
         if self.limits.cost.is_some() && self.model.prices.is_none() {
@@ -236,7 +236,7 @@ impl Turn<'_> {
         self.transcript.append(vec![Item::Note { note, text: text.into() }]).await
     }
 
-    /// Stores the text that had arrived when the person aborted.
+    /// Stores the part of a reply that arrived before the person aborted the turn.
     async fn store_partial(&mut self, text: String) -> Result<(), StoreError> {
         let mut items = Vec::new();
         if !text.trim().is_empty() {
@@ -288,7 +288,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The model sent neither text nor a call.
+    /// Handles a reply with neither text nor calls.
     async fn handle_silence(&mut self, progress: &mut Progress) -> Result<Next, StoreError> {
         if std::mem::replace(&mut progress.was_asked_to_answer, true) {
             return Ok(Next::End(TurnEnd::NoAnswer));
@@ -320,7 +320,7 @@ impl Turn<'_> {
         }))
     }
 
-    /// What is wrong with the form of the last message, if a form was asked for.
+    /// Returns how the last message violates the output schema; `None` if it does not, or if there is no schema.
     fn schema_problems(&self) -> Option<String> {
         let schema = self.output_schema?;
         let last = self.transcript.entries().last();
@@ -331,7 +331,7 @@ impl Turn<'_> {
         answer::check(schema, &text.unwrap_or_default()).err()
     }
 
-    /// The reply was cut at the output limit. None of its calls is run.
+    /// Handles a reply that was cut at the output limit. Its calls are not run.
     async fn handle_cut(
         &mut self,
         calls: Vec<CallBlock>,
@@ -405,7 +405,7 @@ impl Turn<'_> {
         Ok(if was_rejected { Next::End(TurnEnd::NotAllowed) } else { Next::Continue })
     }
 
-    /// The model repeats a call. It is told so once; the second time the turn ends.
+    /// Handles repeated calls. The first time, the model gets an error result; the second time, the turn ends.
     async fn handle_repeats(
         &mut self,
         calls: &[CallBlock],
@@ -419,7 +419,7 @@ impl Turn<'_> {
     }
 }
 
-/// The ids of all calls of a session.
+/// Returns the ids of all calls of a session.
 fn call_ids(entries: &[Entry]) -> BTreeSet<String> {
     let calls = entries.iter().filter_map(|entry| match &entry.item {
         Item::Assistant(message) => Some(message.calls().map(|call| call.id.clone())),
@@ -447,7 +447,7 @@ fn error_result(call: &CallBlock, text: &str) -> CallResult {
     }
 }
 
-/// A result, and what is shown of it.
+/// A result for the model, and what the person sees of it.
 struct ShownResult {
     result: CallResult,
     title: String,

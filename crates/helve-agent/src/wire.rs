@@ -1,4 +1,4 @@
-//! The protocols by which models are reached. Pure: a request becomes bytes, events become a reply.
+//! The API protocols of providers: serializes requests, and parses events into replies. Nothing here does I/O.
 
 use helve_text::sse::SseEvent;
 
@@ -14,7 +14,7 @@ mod responses;
 #[cfg(test)]
 mod tests;
 
-/// The path below a provider's base URL.
+/// Returns the path below a provider's base URL.
 pub fn path(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Chat => "/chat/completions",
@@ -23,14 +23,14 @@ pub fn path(protocol: Protocol) -> &'static str {
     }
 }
 
-/// The body of a request, as JSON.
+/// Returns the body of a request, as JSON.
 pub fn body(request: &ModelRequest<'_>) -> Vec<u8> {
     let body = match request.model.protocol {
         Protocol::Chat => serde_json::to_vec(&chat::body(request)),
         Protocol::Responses => serde_json::to_vec(&responses::body(request)),
         Protocol::Messages => serde_json::to_vec(&messages::body(request)),
     };
-    // Bodies consist of text, numbers and valid JSON.
+    // Cannot fail: bodies consist of text, numbers and valid JSON.
     body.unwrap_or_default()
 }
 
@@ -43,7 +43,7 @@ pub enum ReplyDecoder {
 }
 
 impl ReplyDecoder {
-    /// `max_output` is the limit that the request set; some servers do not say that it was reached.
+    /// `max_output` is the output limit of the request. Some servers do not report that it was reached.
     pub fn new(protocol: Protocol, max_output: Option<u64>) -> Self {
         match protocol {
             Protocol::Chat => ReplyDecoder::Chat(chat::ChatDecoder::new(max_output)),
@@ -52,7 +52,7 @@ impl ReplyDecoder {
         }
     }
 
-    /// Reads an event. Unknown kinds of events are ignored.
+    /// Reads one event. Unknown kinds are ignored.
     pub fn event(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), Failure> {
         match self {
             ReplyDecoder::Chat(decoder) => decoder.event(&event.data, deltas),
@@ -70,7 +70,7 @@ impl ReplyDecoder {
         }
     }
 
-    /// Whether the reply is complete, whatever may still arrive.
+    /// Whether the reply is complete. Later events do not change it.
     pub fn is_complete(&self) -> bool {
         match self {
             ReplyDecoder::Chat(decoder) => decoder.is_complete(),

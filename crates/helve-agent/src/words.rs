@@ -1,9 +1,9 @@
-//! Every text that a model reads and that the loop itself writes, except the system prompt.
+//! The texts that the agent loop writes for the model, except the system prompt.
 
-/// A call whose result is missing, and of which nothing else is known.
+/// The result of a call that was interrupted, if nothing else is known about it.
 pub(crate) const INTERRUPTED: &str = "interrupted: the program ended before this call finished";
 pub(crate) const NO_OUTPUT: &str = "(no output)";
-/// Stands before a message of the model at the beginning of a request, which must begin with a user's message.
+/// The first message of a request that would otherwise start with a message of the model. Providers require a user message.
 pub(crate) const CONTINUES: &str = "(The conversation continues.)";
 pub(crate) const OLDER_IMAGE: &str = "[an older image is left out]";
 pub(crate) const REJECTED_MEDIA: &str = "[left out: the provider rejected this image or document]";
@@ -19,7 +19,7 @@ pub(crate) const CALL_CUT: &str = "Not run: the reply was cut at the output limi
 pub(crate) const REPEATED_CALL: &str = "Not run: this call was already made several times with the same arguments. \
                                         Use the earlier results, or try something else.";
 
-/// What the model is asked to write when the conversation no longer fits.
+/// The prompt for a summary of the conversation.
 pub(crate) const SUMMARIZE: &str = "\
 Summarize the conversation above for another agent that will continue the work without seeing it. Write only the \
 summary, in this order: the user's goal and their constraints, in their own words where they matter; decisions and \
@@ -31,18 +31,18 @@ pub(crate) fn unreadable_media(name: Option<&str>, mime: &str) -> String {
     format!("[{name} ({mime}) is left out: this model cannot read it]")
 }
 
-/// One line instead of an old output.
+/// Returns the line that replaces an old output.
 pub(crate) fn cleared(title: &str, lines: usize, saved: Option<&str>) -> String {
     let saved = saved.map(|path| format!(", saved at {path}")).unwrap_or_default();
     format!("[{title}: {lines} lines, left out{saved}]")
 }
 
-/// The message that replaces the older part of a conversation.
+/// Returns the message that replaces the older part of a conversation.
 pub(crate) fn summary(summary: &str, state: &str) -> String {
     format!("Summary of the conversation so far:\n{summary}\n\n{state}").trim_end().to_string()
 }
 
-/// The result of a call that was interrupted, with the files that it had changed or was changing.
+/// Returns the result of an interrupted call, with the files that it had changed or was changing.
 pub fn interrupted(changed: &[String], uncertain: &[String]) -> String {
     let mut text = String::from(INTERRUPTED);
     if !changed.is_empty() {
@@ -57,14 +57,14 @@ pub fn interrupted(changed: &[String], uncertain: &[String]) -> String {
     text
 }
 
-/// A note that another agent takes over.
+/// Returns a note that another agent takes over.
 pub fn agent_switched(from: &str, to: &str) -> String {
     format!(
         "The user switched from the agent \"{from}\" to the agent \"{to}\". The tools and rules of \"{to}\" apply from now on."
     )
 }
 
-/// A note that an answer does not follow the schema that was asked for.
+/// Returns a note that an answer does not match the required schema.
 pub(crate) fn answer_not_matching(problems: &str) -> String {
     format!(
         "Your answer does not follow the required JSON schema: {problems}. Answer again with only the corrected JSON."

@@ -1,16 +1,16 @@
-//! Tells from a response what went wrong.
+//! Classifies error responses of providers.
 
 use std::time::{Duration, SystemTime};
 
 use super::error_body::ErrorBody;
 use super::{Failure, FailureKind};
 
-/// The longest wait that a server may ask for. Beyond it the quota counts as used up.
+/// If a server asks for a longer wait, the quota counts as used up.
 const MAX_WAIT: Duration = Duration::from_secs(120);
-/// The longest message of a provider that is passed on.
+/// Maximum number of characters of a provider's message that are shown.
 const MAX_MESSAGE: usize = 2_000;
 
-/// What providers say when the transcript is longer than the context window, in lower case.
+/// Texts, in lower case, by which providers report that a request is longer than the context window.
 const OVERFLOW_TEXTS: &[&str] = &[
     "prompt is too long",
     "exceed context limit",
@@ -61,17 +61,17 @@ pub struct HttpResponse<'a> {
     pub now: SystemTime,
 }
 
-/// Numbers in an overflow message.
+/// The numbers in an overflow message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverflowHint {
     /// The context window, if the server named it.
     pub window: Option<u64>,
-    /// The tokens of the input, where the request only failed because the output was counted, too.
+    /// The tokens of the input, if it fits into the window by itself and only input and output together are too long.
     pub input_that_fits: Option<u64>,
 }
 
 impl Failure {
-    /// The failure that a response means.
+    /// Converts an error response.
     pub fn from_response(response: &HttpResponse<'_>) -> Self {
         let error = ErrorBody::parse(response.body);
         let wait = wait(response, &error.message);
@@ -89,7 +89,7 @@ impl Failure {
         }
     }
 
-    /// The failure that an error event inside a stream means.
+    /// Converts an error event of a stream.
     pub(crate) fn from_event(error: &str) -> Self {
         let body = ErrorBody::parse(error);
         let status = body.code.parse().ok().filter(|code| (400..600).contains(code)).unwrap_or(0);
@@ -158,7 +158,7 @@ fn wait(response: &HttpResponse<'_>, message: &str) -> Option<Duration> {
     wait_in_text(message)
 }
 
-/// Finds `try again in 1.5s`, also in milliseconds or minutes.
+/// Finds the wait in a text like `try again in 1.5s`. Milliseconds, minutes and hours are understood too.
 fn wait_in_text(message: &str) -> Option<Duration> {
     let lower = message.to_lowercase();
     let (_, after) = lower.split_once("try again in ")?;
@@ -205,7 +205,7 @@ fn overflow_hint(body: &str) -> OverflowHint {
     OverflowHint { window: window.filter(|window| *window >= 256), input_that_fits: None }
 }
 
-/// The numbers at the beginning of a text, without thousands separators.
+/// Returns the numbers in the first 120 characters of a text. Thousands separators are ignored.
 fn numbers(text: &str) -> Vec<u64> {
     let near: String = text.chars().take(120).filter(|c| *c != ',' && *c != '_').collect();
     near.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
@@ -221,7 +221,7 @@ fn describe(response: &HttpResponse<'_>, error: &ErrorBody) -> String {
     format!("the provider answered with status {}: {said}", response.status)
 }
 
-/// The title of an HTML page.
+/// Returns the title of an HTML page; `None` if the body is not HTML.
 pub(crate) fn page_title(body: &str) -> Option<String> {
     let start = body.trim_start();
     if !start.starts_with('<') {

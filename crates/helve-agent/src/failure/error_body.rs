@@ -1,8 +1,8 @@
-//! Reads the error that a provider describes in a body or an event.
+//! Parses the JSON of error responses and error events.
 
 use serde_json::Value;
 
-/// The error that a provider describes in a body or an event.
+/// An error as a provider describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ErrorBody {
     pub(crate) message: String,
@@ -11,7 +11,7 @@ pub(crate) struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// Finds the error in any of the forms that providers use: an object with `message`, one inside `error`, or text.
+    /// Parses the forms that providers use: `{"message": …}`, `{"error": {"message": …}}`, `{"error": "…"}`, or plain text.
     pub(crate) fn parse(body: &str) -> Self {
         let Ok(value) = serde_json::from_str::<Value>(body) else {
             return Self { message: body.trim().into(), ..Self::default() };

@@ -1,4 +1,4 @@
-//! One exchange with the model: a request, its retries, and what is done when the transcript does not fit.
+//! One exchange with the model: sends a request, retries it, and shortens the transcript if it is too long.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,7 +21,7 @@ use crate::retry;
 use crate::wire;
 use crate::words;
 
-/// Fields of a request that it also works without. A server that rejects one gets no more of it.
+/// Optional fields of a request. If a server rejects one, it is no longer sent.
 const OPTIONAL_FIELDS: [&str; 11] = [
     "stream_options",
     "reasoning_effort",
@@ -35,24 +35,24 @@ const OPTIONAL_FIELDS: [&str; 11] = [
     "thinking",
     "effort",
 ];
-/// How often a transcript is made smaller for one request.
+/// Maximum number of times that the transcript is shortened for one request.
 const MAX_COMPACTIONS: u32 = 2;
-/// The share of the context window that is kept free at least.
+/// Minimum free share of the context window.
 const FREE_SHARE: f64 = 0.08;
-/// If clearing outputs frees less than this share of the window, a summary follows.
+/// If leaving out old outputs frees a smaller share of the window than this, the transcript is also summarized.
 const CLEARING_IS_ENOUGH: f64 = 0.25;
-/// Tokens that are kept free for the end of the output when its limit is lowered.
+/// Tokens that are subtracted when the output limit is lowered to the free space, because counts are not exact.
 const OUTPUT_MARGIN: u64 = 1_024;
 
-/// What is done after an attempt failed.
+/// What to do after a failed attempt.
 enum Remedy {
-    /// Send the next attempt at once.
+    /// Send the request again without a wait.
     Again,
     End(TurnEnd),
 }
 
 impl Turn<'_> {
-    /// Sends a request until it succeeds, cannot succeed, or the person aborts.
+    /// Sends a request, with retries, until it succeeds, cannot succeed, or the person aborts.
     pub(super) async fn ask_model(
         &mut self,
         progress: &mut Progress,
@@ -95,7 +95,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Sends one request. `None` if the person aborted; the text so far is stored then.
+    /// Sends one request. Returns `None` if the person aborted; then the text so far is stored.
     async fn attempt(
         &mut self,
         is_last: bool,
@@ -121,7 +121,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Waits before the next attempt. Returns false if the person aborted, `None` if there is no next attempt.
+    /// Waits before the next attempt. Returns false if the person aborted, and `None` if there is no next attempt.
     async fn wait_for_retry(
         &self,
         attempt: u32,
@@ -141,7 +141,7 @@ impl Turn<'_> {
         }
     }
 
-    /// If the server rejects an optional field by name, it is left out from now on.
+    /// If the server's message names an optional field, leaves out that field from now on.
     fn drop_rejected_field(&mut self, failure: &Failure) -> bool {
         if failure.kind != FailureKind::BadRequest {
             return false;
@@ -153,7 +153,7 @@ impl Turn<'_> {
         true
     }
 
-    /// Records what a request used.
+    /// Records the tokens and the cost of a request.
     fn count(&self, reply: &ModelReply, started: Instant, progress: &mut Progress) {
         let usage = reply.usage.unwrap_or_else(|| Usage {
             input: self.context_tokens(),
@@ -194,12 +194,12 @@ impl Turn<'_> {
         })
     }
 
-    /// The size of the next request in tokens.
+    /// Returns the size of the next request in tokens.
     fn context_tokens(&self) -> u64 {
         self.transcript.context_tokens(fixed_tokens(self.system, self.definitions))
     }
 
-    /// Replaces the older part of the transcript by a summary now, because a person asked for it.
+    /// Summarizes the older part of the transcript because a person asked for it.
     pub async fn compact_now(mut self) -> Result<TurnEnd, StoreError> {
         Ok(match self.replace_by_summary(true).await? {
             Ok(()) => TurnEnd::Answered,
@@ -207,7 +207,7 @@ impl Turn<'_> {
         })
     }
 
-    /// The provider says that the request is too large.
+    /// Handles a request that is too large for the provider.
     async fn make_room(
         &mut self,
         failure: &Failure,
@@ -239,7 +239,7 @@ impl Turn<'_> {
         })
     }
 
-    /// Makes the transcript smaller.
+    /// Shortens the transcript.
     async fn compact(
         &mut self,
         progress: &mut Progress,
@@ -258,7 +258,7 @@ impl Turn<'_> {
         self.replace_by_summary(with_tail).await
     }
 
-    /// Replaces the older part of the transcript by a summary.
+    /// Replaces the older part of the transcript with a summary.
     async fn replace_by_summary(
         &mut self,
         with_tail: bool,
@@ -284,7 +284,7 @@ impl Turn<'_> {
         Ok(Ok(()))
     }
 
-    /// Has the model write a summary, with one more try. `None` if the person aborted.
+    /// Lets the model write a summary, with one retry. Returns `None` if the person aborted.
     async fn summarize(&self, conversation: &str) -> Option<Result<String, String>> {
         let text = format!("{conversation}\n{}", words::SUMMARIZE);
         let body = wire::body(&ModelRequest {
@@ -317,7 +317,7 @@ impl Turn<'_> {
     }
 }
 
-/// The most tokens that a request may have, so that there is room for the reply.
+/// Returns the maximum number of tokens in a request that leaves room for the reply.
 pub fn context_limit(model: &ActiveModel) -> u64 {
     let free = (model.window as f64 * FREE_SHARE) as u64;
     model.window.saturating_sub(model.settings.max_output.unwrap_or(0).max(free))

@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions, as most servers understand it.
+//! OpenAI's Chat Completions, in the form that most servers support.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::request::{
     ToolInput,
 };
 
-/// Fields in which servers send what a model thought. Where several are sent, the first one counts.
+/// Fields in which servers send reasoning. If a server sends several, the first one is used.
 const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 
 #[derive(Debug, Serialize)]
@@ -124,12 +124,12 @@ struct AssistantText<'a> {
     content: (String, bool),
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ChatCall<'a>>,
-    /// Reasoning in the fields in which the server sent it.
+    /// Reasoning, in the same fields as the server sent it.
     #[serde(flatten)]
     reasoning: RawFields,
 }
 
-/// Serializes no text as `null`, unless an empty string is required.
+/// Serializes missing text as `null`, or as an empty string if the server requires that.
 fn content_or_null<S: Serializer>(
     (text, requires_content): &(String, bool),
     serializer: S,
@@ -266,7 +266,7 @@ fn assistant<'a>(parts: &'a [AssistantPart<'a>], request: &ModelRequest<'_>) -> 
     })
 }
 
-/// A result can only be text, so media follow in a user message after all results.
+/// Adds results. They can only contain text, so images and documents follow in a user message.
 fn add_results<'a>(messages: &mut Vec<ChatMessage<'a>>, results: &'a [ResultPart<'a>]) {
     let mut attached: Vec<ChatPart<'a>> = Vec::new();
     for result in results {
@@ -321,10 +321,10 @@ struct Chunk {
 
 #[derive(Debug, Deserialize)]
 struct Choice {
-    /// In a stream.
+    /// The message in a chunk of a stream.
     #[serde(default)]
     delta: Option<ChatDelta>,
-    /// In a whole document.
+    /// The message in a response that is not streamed.
     #[serde(default)]
     message: Option<ChatDelta>,
     #[serde(default)]
@@ -434,7 +434,7 @@ impl ChatDecoder {
             return Err(Failure::from_event(error.get()));
         }
         self.usage = chunk.usage.or(self.usage);
-        // Only one choice is asked for.
+        // Requests ask for one choice only.
         let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() else {
             return Ok(());
         };
@@ -523,7 +523,7 @@ impl ChatDecoder {
     fn stop(&self) -> StopReason {
         let reason = self.finish_reason.as_deref().unwrap_or("stop");
         let written = self.usage.and_then(|usage| usage.completion_tokens);
-        // Some servers report a reply that was cut at the limit as finished.
+        // Some servers report a reply as finished although it was cut at the limit.
         let is_cut = written.is_some()
             && written == self.max_output
             && (self.calls.is_empty() || !self.calls.are_valid_json());

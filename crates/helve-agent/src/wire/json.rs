@@ -20,7 +20,7 @@ pub(super) fn parse<T: DeserializeOwned>(data: &str) -> Result<T, Failure> {
     })
 }
 
-/// The schema of a tool that takes text, for protocols that only carry objects.
+/// Returns the schema of a tool that takes text, for protocols that support only objects.
 pub(super) fn text_input_schema(field: &str, about: &str) -> Box<RawValue> {
     let schema = serde_json::json!({
         "type": "object",
@@ -30,7 +30,7 @@ pub(super) fn text_input_schema(field: &str, about: &str) -> Box<RawValue> {
     to_raw_value(&schema).unwrap_or_default()
 }
 
-/// The calls of a reply in progress, by the key under which the stream refers to them.
+/// The calls of a streamed reply, by the key that the stream uses for them.
 #[derive(Debug)]
 pub(super) struct Calls<K> {
     calls: Vec<(K, PendingCall)>,
@@ -51,7 +51,7 @@ pub(super) struct PendingCall {
 }
 
 impl<K: PartialEq> Calls<K> {
-    /// Returns the call with this key, and creates it if necessary.
+    /// Returns the call with this key. Creates it if necessary.
     pub(super) fn at(&mut self, key: K, form: CallForm) -> &mut PendingCall {
         let position = self.calls.iter().position(|(known, _)| *known == key);
         let position = position.unwrap_or_else(|| {
@@ -113,7 +113,7 @@ impl PendingCall {
     }
 }
 
-/// Fields of an object whose values are kept exactly as received.
+/// The fields of an object, with their values exactly as received.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RawFields(Vec<(String, Box<RawValue>)>);
 
@@ -139,7 +139,7 @@ impl RawFields {
         }
     }
 
-    /// The fields as one object; `None` without fields.
+    /// Returns the fields as one object; `None` if there are none.
     pub(super) fn into_raw(self) -> Option<Box<RawValue>> {
         if self.0.is_empty() { None } else { to_raw_value(&self).ok() }
     }

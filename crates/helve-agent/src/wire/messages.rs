@@ -14,10 +14,10 @@ use crate::request::{
     AssistantPart, CallPart, InputPart, Message, ModelRequest, ResultPart, ToolChoice, ToolInput,
 };
 
-/// The provider requires a limit. This one is used where none is known.
+/// Default output limit. The provider requires one.
 const DEFAULT_MAX_OUTPUT: u64 = 4_096;
-/// How many blocks before the end the second mark in the messages is set. The provider looks back 20 blocks for an
-/// entry of its cache.
+/// Distance in blocks between the two cache marks in the messages. The provider looks for a cache entry in the 20 blocks
+/// before a mark.
 const BLOCKS_BETWEEN_MARKS: usize = 15;
 
 #[derive(Debug, Serialize)]
@@ -105,7 +105,7 @@ enum MarkedBlock<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheMark>,
     },
-    /// Sent back as it was received.
+    /// A block that is sent back as it was received.
     Raw(&'a RawValue),
 }
 
@@ -188,7 +188,7 @@ fn system<'a>(request: &'a ModelRequest<'a>) -> Vec<SystemBlock<'a>> {
     texts.into_iter().enumerate().map(block).collect()
 }
 
-/// Results and the user message after them become one message, results first.
+/// Converts messages. Results and the user message after them become one message, results first.
 fn messages<'a>(request: &'a ModelRequest<'a>) -> Vec<WireMessage<'a>> {
     let mut messages: Vec<WireMessage<'a>> = Vec::new();
     for message in &request.messages {
@@ -244,7 +244,7 @@ fn result<'a>(result: &'a ResultPart<'a>) -> MarkedBlock<'a> {
     KnownBlock::ToolResult { tool_use_id, is_error, content }.into()
 }
 
-/// Marks the last block of the newest user message, and one some blocks earlier.
+/// Sets cache marks: at the last block of the newest user message, and some blocks before it.
 fn mark_messages(messages: &mut [WireMessage<'_>]) {
     let blocks = messages.iter_mut().rev().skip_while(|message| message.role != "user");
     let mut blocks = blocks.flat_map(|message| message.content.iter_mut().rev());
@@ -284,7 +284,7 @@ enum PendingBlock {
         name: String,
         arguments: String,
     },
-    /// A block that came whole, or one of an unknown kind.
+    /// A block that is sent in one piece, or has an unknown kind.
     Raw(Box<RawValue>),
 }
 
@@ -361,7 +361,7 @@ struct MessagesUsage {
     output_tokens: Option<u64>,
 }
 
-/// A whole message, where the server does not stream.
+/// A message in a response that is not streamed.
 #[derive(Debug, Deserialize)]
 struct WholeMessage {
     content: Vec<Box<RawValue>>,
@@ -424,7 +424,7 @@ impl MessagesDecoder {
             "tool_use" => {
                 deltas.push(Delta::Call { name: block.name.clone() });
                 let input = block.input.map_or_else(String::new, |input| input.get().to_string());
-                // The object is empty at the start of a stream; its text follows.
+                // At the start of a stream the object is empty. Its text follows.
                 let arguments = if input == "{}" { String::new() } else { input };
                 PendingBlock::Call { id: block.id, name: block.name, arguments }
             }
@@ -462,7 +462,7 @@ impl MessagesDecoder {
         }
     }
 
-    /// Fields that are absent keep their earlier values; the others are running totals.
+    /// Updates the token counts. Each count is a running total; absent counts keep their earlier values.
     fn merge_usage(&mut self, usage: Option<MessagesUsage>) {
         let Some(new) = usage else { return };
         let old = self.usage.unwrap_or_default();
@@ -513,7 +513,7 @@ impl PendingBlock {
         match self {
             PendingBlock::Text(text) => Block::Text(text),
             PendingBlock::Thinking { text, signature } => {
-                // Without a signature the provider would reject it.
+                // The provider rejects reasoning without a signature.
                 let raw = (!signature.is_empty()).then(|| ThinkingBlock {
                     r#type: "thinking",
                     thinking: &text,

@@ -81,7 +81,7 @@ struct GrammarFormat<'a> {
 #[serde(untagged)]
 enum InputItem<'a> {
     Known(KnownItem<'a>),
-    /// Sent back as it was received, without its id.
+    /// An item that is sent back as it was received, but without its id.
     Raw(RawFields),
 }
 
@@ -232,7 +232,7 @@ fn result<'a>(result: &'a ResultPart<'a>) -> InputItem<'a> {
 /// Reads the events of a streamed response.
 #[derive(Debug, Default)]
 pub struct ResponsesDecoder {
-    /// Finished items in their order.
+    /// Finished items, in order.
     blocks: Vec<Block>,
     is_refusal: bool,
     end: Option<End>,
@@ -256,7 +256,7 @@ struct ResponsesEvent {
     response: Option<Box<RawValue>>,
 }
 
-/// An item of a response. Which fields there are depends on its type.
+/// An item of a response. Its fields depend on its type.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct OutputItem {
@@ -346,7 +346,7 @@ impl ResponsesDecoder {
                     }
                 }
             }
-            // The finished item is authoritative, whatever the deltas said.
+            // The finished item replaces what the deltas said.
             "response.output_item.done" => {
                 if let Some(item) = event.item {
                     self.add_item(item)?;
@@ -384,7 +384,7 @@ impl ResponsesDecoder {
                 self.blocks.push(Block::Text(texts(item.content)));
             }
             "reasoning" => {
-                // Without the encrypted content the provider would look for an item that it did not store.
+                // Without encrypted content, the provider would look for the item on its side, where it is not stored.
                 let raw = item.encrypted_content.is_some().then_some(raw);
                 self.blocks.push(Block::Reasoning { text: texts(item.summary), raw });
             }
