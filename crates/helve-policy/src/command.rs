@@ -5,7 +5,7 @@
 //! - A rule that allows is matched strictly. It must match the command as written, and it must spell out every risky
 //!   word. `git *` does not allow `git reset --hard`, but `git reset --hard *` does.
 //! - A rule that asks or denies is matched loosely: in other spellings, and with its words in another order.
-//!   `rm -rf *` also denies `/bin/rm -f -r x`. See [`loose_form`].
+//!   `rm -rf *` also denies `/bin/rm -f -r x`. See `loose_form`.
 
 use helve_text::shell::{self, Approval, ProgramRun, Risk, RiskKind, Word, WordRole};
 use helve_text::wildcard;
@@ -453,8 +453,8 @@ fn form_coverage<'f>(
     }
 }
 
-/// Returns the forms for [`Command::resolved`]. If `bin/tool` is a link to `src/tool.sh`, the forms of `bin/tool x` are
-/// `src/tool.sh x` and `./src/tool.sh x`.
+/// Returns the forms for [`Command::resolved`]. If `bin/tool` is a link to `src/tool.sh`, the command `bin/tool x` has two
+/// lists: `bin/tool x`, `./bin/tool x` and `src/tool.sh x`, `./src/tool.sh x`.
 fn resolved_forms(run: &ProgramRun, words: &[(String, WordRole)]) -> Vec<Vec<Form>> {
     let mut resolved = Vec::new();
     for code in &run.code_paths {

@@ -1,7 +1,6 @@
 //! Resolves the paths of programs and scripts, so that rules match the file that actually runs.
 //!
-//! If `bin/tool` is a link to `src/tool.sh`, a rule that allows `bin/tool` does not allow it; a rule must allow
-//! `src/tool.sh` too.
+//! If `bin/tool` is a link to `src/tool.sh`, a rule that allows it must match both paths: `bin/*` does not allow it.
 
 use std::borrow::Cow;
 
@@ -40,8 +39,8 @@ fn resolve_program(run: &mut Cow<'_, ProgramRun>, facts: &impl FileFacts) {
     run.only_reads = false;
 }
 
-/// Resolves the links in the path of a program or script. If the target is in the workspace, a rule must allow the target
-/// too. Rules that ask or deny apply to any target.
+/// Resolves the links in the path of a program or script. If the target is in the workspace, a rule that allows the
+/// command must match both paths. Rules that ask or deny need to match only one of them, wherever the target is.
 fn resolve_links(run: &mut Cow<'_, ProgramRun>, at: usize, facts: &impl FileFacts) {
     let code = run.code_paths[at].clone();
     for path in &code.paths {
