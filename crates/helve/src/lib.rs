@@ -23,21 +23,25 @@
 //! ```
 
 mod agent;
+mod attach;
 mod build;
 mod error;
+mod instructions;
 mod models;
 #[cfg(not(feature = "servers"))]
 mod no_servers;
+mod notes;
 mod run;
 mod serve;
 mod shell;
 mod stored;
 mod toolbox;
+mod tracker;
 mod trust;
 
 pub use build::Builder;
 pub use error::BuildError;
-pub use models::{DEFAULT_CONTEXT_WINDOW, DEFAULT_OUTPUT_TOKENS, ModelError};
+pub use models::{DEFAULT_CONTEXT_WINDOW, DEFAULT_OUTPUT_TOKENS, ModelError, model_at};
 pub use run::{AgentError, AgentSession, ContextReport, TurnOptions, TurnReport};
 pub use shell::{KEEPER, TOKEN_VARIABLE};
 pub use stored::{SessionError, StoredSession, TurnRedone, TurnUndone};
@@ -51,6 +55,7 @@ pub use helve_core::hook::PlannedCommand;
 pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::process::{SandboxSupport, Support};
+pub use helve_core::shell::AUTO_BACKGROUND;
 pub use helve_core::transcript::{ModelTotals, SearchHit, TokenCounts, TranscriptInfo};
 pub use helve_core::{
     Act, Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallRef, CallState, CallStatus, Content,

@@ -9,11 +9,13 @@
 #[cfg(target_os = "linux")]
 mod clock;
 mod config;
+mod conversation;
 mod data_folder;
 mod install;
 mod large;
 mod mcp;
 mod outside;
+mod pty;
 mod reading;
 mod repository;
 mod run;
