@@ -289,7 +289,12 @@ impl ScriptDecision {
             });
         // `mktemp` creates a file with a random name.
         let by_mktemp = path.starts_with("/tmp/") && event.by.iter().any(|by| by == "mktemp");
+        let may_change = self.parts.iter().flat_map(Part::may_change).any(|changed| {
+            let changed = absolute(changed.trim_end_matches('/'));
+            changed != ROOT && (real == changed || real.starts_with(&format!("{changed}/")))
+        });
         is_temporary
+            || may_change
             || by_mktemp
             || by_split
             || by_git

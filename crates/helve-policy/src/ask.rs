@@ -111,6 +111,15 @@ impl Part {
         }
     }
 
+    /// Returns the paths that a command may change, as far as they are known. A rule that denies the change makes the
+    /// command ask.
+    pub fn may_change(&self) -> &[String] {
+        match &self.matched_by {
+            MatchBy::Command(command) => command.may_change(),
+            MatchBy::Subjects | MatchBy::Beneath(_) | MatchBy::Unclear(_) => &[],
+        }
+    }
+
     /// Whether the part is a command that needs no rule, like `cd`. It is not shown unless a rule names it.
     pub fn is_exempt(&self) -> bool {
         match &self.matched_by {

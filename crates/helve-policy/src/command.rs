@@ -38,6 +38,8 @@ pub struct Command {
     alias: Option<String>,
     /// Names of programs that appear in the arguments and that the command may start.
     mentioned_programs: Vec<String>,
+    /// Paths that the command may change. A folder ends with a slash.
+    may_change: Vec<String>,
     risks: Vec<Risk>,
     /// Assignments that an allow rule must spell out.
     assignments: Vec<String>,
@@ -121,6 +123,7 @@ impl Command {
             words,
             alias: run.rule_alias(),
             mentioned_programs: run.mentioned_programs(),
+            may_change: Vec::new(),
             risks,
             assignments: run.assignments.clone(),
             approval: if has_extra_risks { Approval::Required } else { run.approval },
@@ -132,6 +135,15 @@ impl Command {
         };
         command.loose_forms = command.loose_forms_of(run);
         command
+    }
+
+    pub(crate) fn that_may_change(self, paths: Vec<String>) -> Self {
+        Self { may_change: paths, ..self }
+    }
+
+    /// Returns the paths that the command may change, as far as they are known.
+    pub(crate) fn may_change(&self) -> &[String] {
+        &self.may_change
     }
 
     /// Returns the command as it is shown to the person.

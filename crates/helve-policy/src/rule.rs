@@ -208,6 +208,8 @@ pub enum Reason {
     Path(String),
     /// The command may start this program, which the rule denies.
     MayStart(String),
+    /// The command may change this file, which the rule denies.
+    MayChange(String),
     /// The command only reads files inside the workspace.
     OnlyReads,
 }

@@ -9,7 +9,7 @@
 //! Nothing here accesses files: an implementation of [`FileFacts`] looks them up.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use helve_text::shell::{
@@ -103,6 +103,7 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
         parts: Vec::new(),
         seen: HashSet::new(),
         extra_risks: Vec::new(),
+        may_change: Vec::new(),
         comparisons_left: transfer::MAX_COMPARISONS,
         copied_folders: Vec::new(),
     };
@@ -181,6 +182,8 @@ struct PartCollector<'f, F> {
     seen: HashSet<SeenPart>,
     /// Risks that follow from facts about files, each with the index of its run.
     extra_risks: Vec<(usize, Risk)>,
+    /// Paths that commands may change, each with the index of its run.
+    may_change: Vec<(usize, String)>,
     /// How many more paths may be compared with the destinations of copies, moves and links.
     comparisons_left: usize,
     /// Old and new paths of folders that are copied or moved.
@@ -207,7 +210,10 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let command = |(index, run)| {
             let extra = self.extra_risks.iter().filter(|(run, _)| *run == index);
             let extra = extra.map(|(_, risk)| risk.clone()).chain(link_risks(run, self.facts));
+            let may_change = self.may_change.iter().filter(|(run, _)| *run == index);
+            let may_change: BTreeSet<String> = may_change.map(|(_, path)| path.clone()).collect();
             Command::new(&code_paths::resolved(run, self.facts), extra.collect())
+                .that_may_change(may_change.into_iter().collect())
         };
         script.runs.iter().enumerate().map(command).collect()
     }
@@ -299,6 +305,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::ReadTree
+            | AccessKind::MayChange
             | AccessKind::Enter => "external_directory",
             AccessKind::NameOnly | AccessKind::Expand | AccessKind::ExpandAgain => "bash",
         };
@@ -323,8 +330,25 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
+    /// Notes a path that a command may change.
+    fn add_may_change(&mut self, access: &FileAccess, path: &PathFacts) {
+        let Some(run) = access.run else { return };
+        if self.runs.get(run).is_none_or(|run| run.changes_are_listed) {
+            return;
+        }
+        let is_folder = self.is_folder_at(&access.target);
+        for subject in &path.subjects {
+            let below = format!("{}/", subject.trim_end_matches('/'));
+            let below = Some(below).filter(|_| is_folder || access.kind == AccessKind::MayChange);
+            self.may_change.extend([subject.clone()].into_iter().chain(below).map(|it| (run, it)));
+        }
+    }
+
     /// Adds the parts for one path of an access.
     fn add_path(&mut self, access: &FileAccess, path: &PathFacts) {
+        if matches!(access.kind, AccessKind::PassedToUnknown | AccessKind::MayChange) {
+            self.add_may_change(access, path);
+        }
         if let Some(part) = &path.outside {
             self.push(part.clone());
         }
@@ -356,6 +380,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::MaybeWriteTree
+            | AccessKind::MayChange
             | AccessKind::Stat
             | AccessKind::Enter
             | AccessKind::Expand

@@ -307,7 +307,26 @@ impl<'p> WallSet<'p> {
     }
 
     fn judge_command(&self, command: &Command) -> Verdict {
-        strictest(self.iter().map(|wall| wall.judge_command(command, self)))
+        let verdict = strictest(self.iter().map(|wall| wall.judge_command(command, self)));
+        match verdict.action {
+            Action::Allow => self.denied_change(command).unwrap_or(verdict),
+            Action::Ask | Action::Deny => verdict,
+        }
+    }
+
+    /// Returns a verdict that asks, if a rule denies changing a file that the command may change. A rule that denies all
+    /// changes is about tools; it says nothing about a command that another rule allows.
+    fn denied_change(&self, command: &Command) -> Option<Verdict> {
+        command.may_change().iter().find_map(|path| {
+            let verdict = self.judge_subjects(&Part::new("edit", path));
+            let names_files = verdict.rule.as_ref().is_some_and(|rule| !rule.pattern.is_any());
+            let reason = Reason::MayChange(path.clone());
+            (verdict.action == Action::Deny && names_files).then_some(Verdict {
+                action: Action::Ask,
+                reason,
+                ..verdict
+            })
+        })
     }
 
     /// Judges a file that a command accesses without naming it. See [`MatchBy::Beneath`].
@@ -375,6 +394,8 @@ impl Policy {
             MatchBy::Unclear(_) => return walls.judge_unclear(part),
         };
         match verdict.action {
+            // No approval lifts what a rule denies.
+            Action::Ask if matches!(verdict.reason, Reason::MayChange(_)) => verdict,
             Action::Ask => self.remembered_approval(part).unwrap_or(verdict),
             Action::Allow | Action::Deny => verdict,
         }

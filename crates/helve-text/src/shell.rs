@@ -173,6 +173,8 @@ pub struct ProgramRun {
     /// Whether the program, called with these arguments, only reads. The files that it reads are in
     /// [`Script::accesses`].
     pub only_reads: bool,
+    /// Whether [`Script::accesses`] has every file that the program changes because of its arguments.
+    pub changes_are_listed: bool,
     /// The words of a text that could not be parsed. A command may start at any of them, so rules that deny a command are
     /// matched at each of them. Empty if every command is in [`Script::runs`].
     pub possible_commands: Vec<String>,
@@ -373,6 +375,9 @@ pub enum AccessKind {
     /// The word may be a file or directory. If so, it may be changed together with everything below it. Rules that a
     /// person wrote apply to it; a built-in rule that asks does not, if a person allowed the command.
     MaybeWriteTree,
+    /// May be changed, because the program writes files that it does not name: `tar -x` writes below the working
+    /// directory. A rule that denies the change makes the command ask.
+    MayChange,
     /// Becomes the working directory.
     Enter,
     /// Intended as a name, such as a branch name, not as a file. Harmless unless a file of this name exists.
@@ -397,6 +402,7 @@ impl AccessKind {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::ReadTree
+            | AccessKind::MayChange
             | AccessKind::Enter
             | AccessKind::NameOnly
             | AccessKind::Expand

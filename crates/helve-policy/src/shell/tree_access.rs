@@ -123,6 +123,7 @@ fn tree_permission(kind: AccessKind) -> Option<&'static str> {
         | AccessKind::PassedToUnknown
         | AccessKind::Write
         | AccessKind::MaybeWrite
+        | AccessKind::MayChange
         | AccessKind::Enter
         | AccessKind::NameOnly
         | AccessKind::Expand

@@ -123,6 +123,7 @@ fn apply_role(
         ArgRole::Sed => record_sed_program(walker, call, argument, state),
         ArgRole::PrintfFormat => record_printf_format(walker, call, argument, state),
         ArgRole::Dd => record_dd_operand(walker, call, argument, state),
+        ArgRole::GitSettingValue => record_setting(walker, call, argument),
         ArgRole::Test => {
             let words = &call.words[argument.word..];
             for word in words.iter().filter(|it| matches!(it, Word::Glob(_))) {
@@ -189,6 +190,18 @@ fn add_flag_risk(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argu
     let flag = if shown.starts_with('-') { argument.word } else { argument.word.saturating_sub(1) };
     let spelled = argument.flag.as_deref().unwrap_or(shown);
     walker.add_risk(call.run, flag, spelled, RiskKind::Runs);
+}
+
+/// Records that `git config KEY VALUE` changes a setting. Most settings may name a program that a later command starts.
+fn record_setting(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argument) {
+    let key = call.args.arguments.iter().find(|it| it.flag.is_none());
+    let key = key.and_then(|it| it.value.literal());
+    let is_harmless =
+        argument.value.literal().zip(key).is_some_and(|(value, key)| {
+            safe_values::is_harmless_setting(&format!("{key}={value}"))
+        });
+    let kind = if is_harmless { RiskKind::Writes } else { RiskKind::Runs };
+    add_argument_risk(walker, call, argument, kind);
 }
 
 fn record_list(
@@ -493,7 +506,7 @@ fn record_risky_words(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Sh
         let role = call.args.roles.get(risk.word);
         match risk.kind {
             RiskKind::Code => path_args::record_paths_in_code(walker, word, state, call.run),
-            RiskKind::Unlisted | RiskKind::Runs
+            RiskKind::Unlisted | RiskKind::Runs | RiskKind::Writes
                 if !matches!(role, Some(WordRole::Program | WordRole::Subcommand)) =>
             {
                 path_args::record_paths(walker, word, state, call.run);

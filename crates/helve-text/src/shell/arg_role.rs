@@ -64,6 +64,7 @@ pub(super) enum ArgRole {
     Refspec,
     /// A git setting, `key=value`.
     GitSetting,
+    GitSettingValue,
     /// An ssh option, `key=value`.
     SshOption,
     /// An operand of `dd`, like `if=FILE`.
@@ -132,6 +133,7 @@ const ROLES: &[(&str, ArgRole)] = &[
     ("remote", ArgRole::Remote),
     ("remote-name", ArgRole::RemoteName),
     ("git-setting", ArgRole::GitSetting),
+    ("git-setting-value", ArgRole::GitSettingValue),
     ("ssh-option", ArgRole::SshOption),
     ("refspec", ArgRole::Refspec),
     ("dd", ArgRole::Dd),

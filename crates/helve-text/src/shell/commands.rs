@@ -120,6 +120,7 @@ impl Walker<'_> {
         let run = self.record_run(line.words.clone(), line.assignments, None);
         self.script.runs[run].approval = Approval::Exempt;
         self.script.runs[run].is_known = true;
+        self.script.runs[run].changes_are_listed = true;
         builtins::apply(self, name, &line.words, run, state);
     }
 
@@ -164,6 +165,12 @@ impl Walker<'_> {
         }
         arg_effects::apply_command(self, &call, state);
         transfer::record(self, base, &call, state);
+        self.record_unnamed_writes(run, state);
+        let changes_are_known =
+            args.spec.traits.changes_operands || !args.spec.changes_operands.is_empty();
+        let run_record = &mut self.script.runs[run];
+        run_record.changes_are_listed =
+            changes_are_known || run_record.is_known && run_record.risks.is_empty();
         if args.arguments.iter().any(|it| it.role == ArgRole::Enter) {
             state.dirs = dirs;
         }
@@ -178,6 +185,15 @@ impl Walker<'_> {
         self.line_filter = LineFilter::of(args, &self.script.runs[run]);
         if output.is_some() || !runs_inner {
             self.find_output = output;
+        }
+    }
+
+    /// Records that a program which writes files may write them below the working directory.
+    fn record_unnamed_writes(&mut self, run: usize, state: &ShellState) {
+        let writes = |risk: &Risk| risk.kind == RiskKind::Writes;
+        if self.script.runs[run].risks.iter().any(writes) {
+            let dir = Word::Literal(".".into());
+            self.record_access(&dir, AccessKind::MayChange, state, Some(run));
         }
     }
 

@@ -163,6 +163,7 @@ impl Walker<'_> {
             | AccessKind::WriteTree
             | AccessKind::MaybeWrite
             | AccessKind::MaybeWriteTree
+            | AccessKind::MayChange
             | AccessKind::Enter
             | AccessKind::NameOnly => return false,
         };
@@ -205,6 +206,7 @@ impl Walker<'_> {
             AccessKind::Write | AccessKind::WriteTree => AccessKind::WriteTree,
             AccessKind::MaybeWrite | AccessKind::MaybeWriteTree => AccessKind::MaybeWriteTree,
             AccessKind::Stat
+            | AccessKind::MayChange
             | AccessKind::Enter
             | AccessKind::NameOnly
             | AccessKind::Expand

@@ -63,6 +63,7 @@ fn render(script: &Script) -> String {
             AccessKind::Expand => "expand",
             AccessKind::ExpandAgain => "expand again",
             AccessKind::MaybeWrite => "maybe write",
+            AccessKind::MayChange => "may change",
         };
         let target = match &access.target {
             FileTarget::Path(path) => path.clone(),
@@ -856,6 +857,8 @@ fn dangerous_arguments_are_risks() {
             run git --no-pager log -5 --oneline
             run git log --output=x  !writes: --output
             run git -c a=b log  !runs: -c
+            passed /w/app/x
+            may change /w/app/.
             passed /w/app/a
             passed /w/app/a=b
             passed /w/app/b
@@ -902,6 +905,9 @@ fn dangerous_arguments_are_risks() {
             write /w/app/out
             read tree /w/app/src
             read /w/app/a
+            passed /w/app/xf
+            passed /w/app/a
+            may change /w/app/.
             read /w/app/host:a
             passed /w/app/a
             passed /w/app/host
@@ -918,7 +924,9 @@ fn dangerous_arguments_are_risks() {
             stat /w/app/.
             maybe write tree /w/app/.
             stat /w/app/.
-            stat /w/app/out
+            passed /w/app/print
+            passed /w/app/out
+            may change /w/app/.
             stat /w/app/.
             stat ?($x)
             stat /w/app/.
@@ -975,6 +983,7 @@ fn dangerous_arguments_are_risks() {
             write /w/app/b
             read /w/app/a
             write /w/app/xaa
+            may change /w/app/.
             read /w/app/a
             read /w/app/b
             write /w/app/c

@@ -18,6 +18,9 @@ pub fn reason(part: &Part, verdict: &Verdict) -> String {
         (Reason::MayStart(program), _) => {
             format!("it may start {}, which a rule denies", code(program))
         }
+        (Reason::MayChange(path), _) => {
+            format!("it may change {}, which a rule denies", code(path))
+        }
         (Reason::OnlyReads, _) => "it only reads files in the folder".into(),
     }
 }
