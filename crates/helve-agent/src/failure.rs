@@ -49,6 +49,8 @@ pub enum FailureKind {
     Cut,
     /// The response does not follow the protocol.
     Protocol,
+    /// A hook of the conversation failed; nothing was sent.
+    Hook,
 }
 
 impl FailureKind {
@@ -70,7 +72,8 @@ impl FailureKind {
             | FailureKind::TooLarge
             | FailureKind::BadRequest
             | FailureKind::Content
-            | FailureKind::Protocol => false,
+            | FailureKind::Protocol
+            | FailureKind::Hook => false,
         }
     }
 }

@@ -34,6 +34,12 @@ pub struct RedoPlan {
     pub call: Option<String>,
 }
 
+/// The entries that were not taken back, including those that a summary replaces.
+pub fn shown(entries: &[Entry]) -> Vec<&Entry> {
+    let hidden = compose::hidden(entries);
+    entries.iter().filter(|entry| !hidden.contains(&entry.seq)).collect()
+}
+
 /// Plans to undo the last message of the user. Returns `None` if there is none.
 pub fn plan_undo(entries: &[Entry]) -> Option<UndoPlan> {
     let hidden = compose::hidden(entries);

@@ -8,10 +8,12 @@ use std::time::{Duration, SystemTime};
 use helve_text::sse::{SseError, SseParser};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Response, Url};
+use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use crate::failure::{Failure, FailureKind, HttpResponse, page_title};
 use crate::item::Protocol;
+use crate::probe;
 use crate::reply::{Delta, ModelReply};
 use crate::wire::{self, ReplyDecoder};
 
@@ -19,6 +21,11 @@ use crate::wire::{self, ReplyDecoder};
 const MAX_ERROR_BODY: usize = 16 << 10;
 /// Maximum size of a reply that is not streamed, in bytes.
 const MAX_DOCUMENT: usize = 16 << 20;
+
+/// Maximum size of the answer to a probe, in bytes.
+const MAX_PROBE: usize = 4 << 20;
+/// How long a probe of a local server may take.
+const PROBE_TIME: Duration = Duration::from_secs(1);
 
 /// The address and credentials of a provider.
 #[derive(Clone, Debug)]
@@ -105,6 +112,59 @@ impl ModelClient {
             .build();
         let http = http.map_err(|err| Failure::new(FailureKind::Transport, explain(err)))?;
         Ok(Self { http })
+    }
+
+    /// Asks a local server for the size of its context window. `None` if it is not local, or does not say.
+    pub async fn probe_window(&self, endpoint: &Endpoint, model: &str) -> Option<u64> {
+        let base = Url::parse(&endpoint.base_url).ok().filter(is_local)?;
+        if endpoint.protocol != Protocol::Chat {
+            return None;
+        }
+        let models = format!("{}/models", endpoint.base_url.trim_end_matches('/'));
+        let models = Url::parse(&models).ok()?;
+        let (properties, models, version) = tokio::join!(
+            self.probe(endpoint, base.join("/props").ok()?, None),
+            self.probe(endpoint, models, None),
+            self.probe(endpoint, base.join("/api/version").ok()?, None),
+        );
+        if let Some(window) = probe::llama_cpp(&properties) {
+            return Some(window);
+        }
+        if let Some(window) = probe::vllm(&models, model) {
+            return Some(window);
+        }
+        if !probe::is_ollama(&version) {
+            return None;
+        }
+        let body = serde_json::json!({"model": model});
+        let shown = self.probe(endpoint, base.join("/api/show").ok()?, Some(body)).await;
+        probe::ollama(&shown)
+    }
+
+    /// Returns a small JSON document, or null.
+    async fn probe(&self, endpoint: &Endpoint, url: Url, body: Option<Value>) -> Value {
+        let mut request = match &body {
+            Some(_) => self.http.post(url),
+            None => self.http.get(url),
+        };
+        if let Some(ApiKey(key)) = &endpoint.key {
+            request = request.bearer_auth(key);
+        }
+        if let Some(body) = body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        }
+        let reading = async {
+            let mut response = request.send().await.ok()?;
+            let mut bytes = Vec::new();
+            while let Some(chunk) = response.chunk().await.ok()? {
+                bytes.extend_from_slice(&chunk);
+                if bytes.len() > MAX_PROBE {
+                    return None;
+                }
+            }
+            serde_json::from_slice(&bytes).ok()
+        };
+        timeout(PROBE_TIME, reading).await.ok().flatten().unwrap_or_default()
     }
 
     /// Sends a request and reads the reply. Calls `show` with each piece as it arrives.

@@ -175,6 +175,4 @@ pub enum NoteKind {
     Finished,
     /// The previous answer cannot be used as it is.
     Correction,
-    /// Instructions of a folder in which files were read.
-    Instructions,
 }

@@ -5,14 +5,18 @@
 
 pub mod answer;
 mod calls;
+pub mod catalogue;
 pub mod compact;
 pub mod compose;
 pub mod event;
 pub mod failure;
 pub mod history;
+pub mod hook;
 pub mod http;
 pub mod item;
+mod media;
 pub mod model;
+mod probe;
 pub mod prompt;
 pub mod reply;
 pub mod request;

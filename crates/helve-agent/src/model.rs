@@ -23,6 +23,8 @@ pub struct ActiveModel {
     pub settings: ModelSettings,
     /// The size of the context window in tokens.
     pub window: u64,
+    /// Whether nothing is known about the window, so that a local server is asked for it.
+    pub is_window_assumed: bool,
     /// `None` if the price is not known.
     pub prices: Option<Prices>,
 }

@@ -77,11 +77,19 @@ impl Transcript {
     /// Returns the size of the next request in tokens: the last count of the provider plus an estimate for newer items. `fixed`
     /// is the estimate for the system prompt and the tools.
     pub fn context_tokens(&self, fixed: u64) -> u64 {
-        let (counted, up_to) = self.counted.unwrap_or((fixed, 0));
-        let is_newer = |entry: &&&Entry| entry.seq > up_to;
-        let visible = compose::visible(&self.entries);
-        let newer = visible.iter().filter(is_newer);
-        newer.fold(counted, |sum, entry| sum.saturating_add(self.tokens_at(entry.seq)))
+        match self.counted {
+            // Whatever changes earlier items resets `counted`, so the newer ones are simply added.
+            Some((counted, up_to)) => {
+                let newer = self.entries.iter().zip(&self.tokens).rev();
+                let newer = newer.take_while(|(entry, _)| entry.seq > up_to);
+                newer.fold(counted, |sum, (_, tokens)| sum.saturating_add(*tokens))
+            }
+            None => {
+                let visible = compose::visible(&self.entries);
+                let tokens = visible.iter().map(|entry| self.tokens_at(entry.seq));
+                tokens.fold(fixed, u64::saturating_add)
+            }
+        }
     }
 
     fn tokens_at(&self, seq: u64) -> u64 {

@@ -12,7 +12,6 @@ use helve_core::output::{Content, ErrorKind, ToolError};
 use helve_core::registry::ToolSet;
 use helve_core::session::Session;
 use helve_core::store::StoreError;
-use helve_core::{Ask, DOOM_LOOP, Part};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -21,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::answer;
 use crate::calls::{RepeatDetector, ensure_unique_ids};
 use crate::event::{AgentEvent, BudgetKind, TurnEnd};
+use crate::hook::{ChatContext, ChatHook};
 use crate::http::ModelClient;
 use crate::item::StopReason;
 use crate::item::{
@@ -33,7 +33,6 @@ use crate::transcript::Transcript;
 use crate::words;
 
 mod exchange;
-mod watch;
 
 pub use exchange::context_limit;
 
@@ -52,11 +51,18 @@ pub struct Turn<'a> {
     pub model: &'a mut ActiveModel,
     pub client: &'a ModelClient,
     pub system: &'a [String],
+    /// Estimated tokens of the system prompt and the tools.
+    pub fixed_tokens: u64,
+    pub hooks: &'a [Arc<dyn ChatHook>],
     pub transcript: &'a mut Transcript,
     pub limits: TurnLimits,
     pub inbox: &'a Inbox,
     /// Whether the transcript may be shortened if it does not fit into the context window.
     pub compaction: Compaction,
+    /// Tokens of the context window that are kept free at least.
+    pub reserved: u64,
+    /// The model that writes summaries, if it is another one.
+    pub summarizer: Option<&'a ActiveModel>,
     /// Describes facts that must survive a summary: the to-do list, changed files, running programs.
     pub state: &'a dyn SessionState,
     /// JSON schema that the answer must match.
@@ -86,9 +92,6 @@ pub enum Compaction {
 pub trait SessionState: Send + Sync {
     /// Returns a text for the model, which is appended to a summary.
     fn describe(&self) -> BoxFuture<'_, String>;
-
-    /// Notes for the model, which it sees before its next reply. Each is returned once.
-    fn new_notes(&self) -> BoxFuture<'_, Vec<(NoteKind, String)>>;
 }
 
 /// Messages that a person sends during a turn.
@@ -193,21 +196,18 @@ impl Turn<'_> {
         prompt: Vec<MessagePart>,
         progress: &mut Progress,
     ) -> Result<TurnEnd, StoreError> {
-        self.transcript.append(vec![Item::User { content: prompt }]).await?;
+        if let Err(end) = self.append_message(prompt).await? {
+            return Ok(end);
+        }
         loop {
-            let steering = self.inbox.take();
-            if !steering.is_empty() {
+            for text in self.inbox.take() {
                 progress.step = 0;
-                let message = |text| Item::User { content: vec![MessagePart::Text(text)] };
-                self.transcript.append(steering.into_iter().map(message).collect()).await?;
+                if let Err(end) = self.append_message(vec![MessagePart::Text(text)]).await? {
+                    return Ok(end);
+                }
             }
             if let Some(kind) = self.exhausted(progress) {
                 return Ok(TurnEnd::OverBudget(kind));
-            }
-            for (kind, text) in self.state.new_notes().await {
-                let first_line = text.lines().next().unwrap_or_default();
-                (self.emit)(AgentEvent::Notice(first_line.to_string()));
-                self.note(kind, &text).await?;
             }
             progress.step += 1;
             let is_last = self.limits.steps == Some(progress.step);
@@ -222,6 +222,28 @@ impl Turn<'_> {
                 Next::Continue => {}
                 Next::End(end) => return Ok(end),
             }
+        }
+    }
+
+    /// Stores a person's message, as the hooks leave it.
+    async fn append_message(
+        &mut self,
+        mut content: Vec<MessagePart>,
+    ) -> Result<Result<(), TurnEnd>, StoreError> {
+        for hook in self.hooks {
+            if let Err(why) = hook.message(self.chat_context(), &mut content).await {
+                return Ok(Err(TurnEnd::Failed(why)));
+            }
+        }
+        self.transcript.append(vec![Item::User { content }]).await?;
+        Ok(Ok(()))
+    }
+
+    fn chat_context(&self) -> ChatContext<'_> {
+        ChatContext {
+            session: &self.session.id,
+            agent: &self.session.caller.agent,
+            model: &self.model.model,
         }
     }
 
@@ -376,15 +398,20 @@ impl Turn<'_> {
             self.transcript.append(results).await?;
             return Ok(Next::End(TurnEnd::OverBudget(BudgetKind::Steps)));
         }
-        let repeated: Vec<&CallBlock> =
-            calls.iter().filter(|call| progress.repeats.is_repeated(call)).collect();
-        if let Some(repeated) = repeated.last() {
-            if let Err(error) = self.confirm_repeats(repeated).await {
-                return self.handle_repeats(&calls, &error, progress).await;
-            }
-            progress.repeats = RepeatDetector::default();
+        let repeated = calls.iter().filter(|call| progress.repeats.is_repeated(call)).count();
+        if repeated > 0 {
+            return self.handle_repeats(&calls, progress).await;
         }
-        let results = self.call_and_watch(&calls).await;
+        for call in &calls {
+            (self.emit)(AgentEvent::Call {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+            });
+        }
+        let tool_calls = calls.iter().map(tool_call).collect();
+        let cancel = self.cancel.child_token();
+        let results = self.engine.call_all(self.session, &self.tools, tool_calls, cancel).await;
         let mut items = Vec::new();
         let mut was_rejected = false;
         for (call, result) in calls.iter().zip(results) {
@@ -394,7 +421,13 @@ impl Turn<'_> {
                 matches!(error.kind, ErrorKind::Rejected | ErrorKind::Unanswered)
             };
             progress.refused_calls += u32::from(error.is_some_and(is_refused));
-            items.push(Item::Result(call_result(call, result.outcome)));
+            let item = call_result(call, result.outcome);
+            (self.emit)(AgentEvent::Result {
+                id: call.id.clone(),
+                title: item.title.clone(),
+                error: item.error.clone(),
+            });
+            items.push(Item::Result(item.result));
         }
         self.transcript.append(items).await?;
         if self.cancel.is_cancelled() {
@@ -404,32 +437,17 @@ impl Turn<'_> {
         Ok(if was_rejected { Next::End(TurnEnd::NotAllowed) } else { Next::Continue })
     }
 
-    /// Asks whether the model may make the same call once more.
-    async fn confirm_repeats(&self, call: &CallBlock) -> Result<(), ToolError> {
-        let part = Part::new(DOOM_LOOP, call.name.clone());
-        let ask = Ask { parts: vec![part], ..Ask::default() };
-        let text = "The model made this call several times with the same arguments:";
-        let ask = ask.preview(format!("{text}\n{} {}", call.name, call.arguments));
-        self.engine.confirm(self.session, &tool_call(call), ask, &self.cancel).await
-    }
-
-    /// The model repeats a call, and nobody wants it to. It is told so once; the second time the turn ends.
+    /// Handles repeated calls. The first time, the model gets an error result; the second time, the turn ends.
     async fn handle_repeats(
         &mut self,
         calls: &[CallBlock],
-        error: &ToolError,
         progress: &mut Progress,
     ) -> Result<Next, StoreError> {
         let repeated = |call| Item::Result(error_result(call, words::REPEATED_CALL));
         let results = calls.iter().map(repeated).collect();
         self.transcript.append(results).await?;
-        if self.cancel.is_cancelled() {
-            self.note(NoteKind::Aborted, words::ABORTED).await?;
-            return Ok(Next::End(TurnEnd::Aborted));
-        }
-        let is_over = std::mem::replace(&mut progress.was_warned_of_loop, true)
-            || error.kind == ErrorKind::Rejected;
-        Ok(if is_over { Next::End(TurnEnd::Loop) } else { Next::Continue })
+        let was_warned = std::mem::replace(&mut progress.was_warned_of_loop, true);
+        Ok(if was_warned { Next::End(TurnEnd::Loop) } else { Next::Continue })
     }
 }
 
@@ -461,18 +479,36 @@ fn error_result(call: &CallBlock, text: &str) -> CallResult {
     }
 }
 
+/// A result for the model, and what the person sees of it.
+struct ShownResult {
+    result: CallResult,
+    title: String,
+    error: Option<(ErrorKind, String)>,
+}
+
 fn call_result(
     call: &CallBlock,
     outcome: Result<helve_core::output::ToolOutput, ToolError>,
-) -> CallResult {
+) -> ShownResult {
     match outcome {
         Ok(output) => {
             let title = if output.title.is_empty() { call.name.clone() } else { output.title };
             let saved = output.saved.map(|saved| saved.path.to_string_lossy().into_owned());
             let content = output.content.into_iter().map(message_part).collect();
-            CallResult { call: call.id.clone(), title, content, is_error: false, saved }
+            let result = CallResult {
+                call: call.id.clone(),
+                title: title.clone(),
+                content,
+                is_error: false,
+                saved,
+            };
+            ShownResult { result, title, error: None }
         }
-        Err(error) => error_result(call, &error.full_message()),
+        Err(error) => {
+            let text = error.full_message();
+            let result = error_result(call, &text);
+            ShownResult { result, title: call.name.clone(), error: Some((error.kind, text)) }
+        }
     }
 }
 

@@ -70,3 +70,11 @@ pub(crate) fn answer_not_matching(problems: &str) -> String {
         "Your answer does not follow the required JSON schema: {problems}. Answer again with only the corrected JSON."
     )
 }
+
+/// Asks a model for the title of a conversation.
+pub fn title_request(prompt: &str) -> String {
+    format!(
+        "Write a title of at most eight words for a conversation that begins with this message. Write only the title, in \
+         the language of the message.\n\n{prompt}"
+    )
+}

@@ -27,7 +27,7 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Continue this session; the default is one session per user and folder
-    #[arg(short, long, global = true, env = "HELVE_SESSION", value_name = "ID")]
+    #[arg(long, global = true, env = "HELVE_SESSION", value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Answer every question with yes; denied calls stay denied
     #[arg(long, global = true)]
@@ -53,13 +53,26 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum CliCommand {
     /// Let a model work in this folder until it answers
     #[command(
-        after_help = "Examples:\n  helve run --model openai/gpt-5 \"fix the failing test\"\n  git diff | helve run \"review this\"\n  helve run --base-url http://127.0.0.1:8080/v1 --model qwen \"explain src/main.rs\"\n  helve run -f screenshot.png \"why does it look like this?\"\n  helve run                       a conversation\n\nExit codes: 0 answered, 1 the provider failed, 2 bad usage, 3 a call was refused, 4 a limit was reached, 5 no answer, 130 interrupted."
+        after_help = "Examples:\n  helve run --model openai/gpt-5 \"fix the failing test\"\n  git diff | helve run \"review this\"\n  helve run --base-url http://127.0.0.1:8080/v1 --model qwen \"explain src/main.rs\"\n\nExit codes: 0 answered, 1 the provider failed, 2 bad usage, 3 a call was refused, 4 a limit was reached, 5 no answer, 130 interrupted."
     )]
-    Run(Box<RunArgs>),
-    /// List, show or delete the sessions of `helve run` in this folder
+    Run(RunArgs),
+    /// List, show, export, search, undo, fork or delete the sessions of `helve run` in this folder
     Sessions {
         #[command(subcommand)]
         command: Option<SessionsCommand>,
+    },
+    /// List the known models, with their limits and prices
+    Models {
+        /// Only models whose name contains this
+        filter: Option<String>,
+        /// Also models of providers for which there is no key
+        #[arg(long)]
+        all: bool,
+    },
+    /// Save, list or remove keys of model providers
+    Auth {
+        #[command(subcommand)]
+        command: AuthCommand,
     },
     /// Call a tool
     ///
@@ -140,18 +153,12 @@ pub(crate) enum CliCommand {
 
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
-    /// What to do; `-` reads it from standard input; nothing starts a conversation at a terminal
+    /// What to do; `-` or nothing reads it from standard input
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
     /// Continue the newest session of this folder
     #[arg(short = 'c', long = "continue")]
     pub(crate) continue_last: bool,
-    /// Continue a copy of the session (with -c or --session), which itself stays as it is
-    #[arg(long)]
-    pub(crate) fork: bool,
-    /// Attach a file: text, an image or a PDF; can be repeated
-    #[arg(short = 'f', long, value_name = "FILE")]
-    pub(crate) file: Vec<PathBuf>,
     /// Model, as PROVIDER/MODEL; with --base-url, as the provider calls it
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
@@ -200,8 +207,67 @@ pub(crate) enum SessionsCommand {
         /// The session; the default is the newest one
         id: Option<String>,
     },
+    /// Write a session to standard output, or to a file
+    Export {
+        /// The session; the default is the newest one
+        id: Option<String>,
+        /// json contains everything; markdown and html are for reading
+        #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
+        format: ExportFormat,
+        /// File to write to
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Take back your last message, with everything that followed and the files it changed
+    ///
+    /// Changes made by others since are kept. If the same lines changed since, nothing is undone. What commands changed
+    /// stays as it is.
+    Undo {
+        /// The session; the default is the newest one
+        id: Option<String>,
+    },
+    /// Restore what was taken back last
+    Redo {
+        /// The session; the default is the newest one
+        id: Option<String>,
+    },
+    /// Copy a session, to continue the copy with `helve run --session ID`
+    Fork {
+        /// The session; the default is the newest one
+        id: Option<String>,
+    },
+    /// Find what was said and done, by words
+    Search {
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Maximum number of places to list
+        #[arg(long, default_value_t = 20, value_name = "N")]
+        limit: usize,
+    },
+    /// Show tokens, costs and calls, of a session or of all sessions of this folder
+    Stats {
+        /// The session; the default is all
+        id: Option<String>,
+    },
     /// Delete what was said in a session; changes of files stay in the journal
     Delete { id: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Json,
+    Markdown,
+    Html,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Save a key; it is read from the terminal without being shown, or from standard input
+    Login { provider: String },
+    /// List the providers, and where their keys come from
+    List,
+    /// Remove a saved key
+    Logout { provider: String },
 }
 
 /// How a provider is spoken to.

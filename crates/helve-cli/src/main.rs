@@ -1,12 +1,14 @@
 //! `helve`: the tools of a coding agent, at the terminal and as an MCP server.
 
 mod args;
+mod auth;
 mod call;
 mod config;
 mod doctor;
 mod history;
 mod install;
 mod mcp;
+mod models;
 mod output;
 mod prompt;
 mod run;
@@ -85,6 +87,8 @@ async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Ex
     match command {
         CliCommand::Run(args) => run::run(&common, &args).await,
         CliCommand::Sessions { command } => sessions::run(&common, command.as_ref()).await,
+        CliCommand::Models { filter, all } => models::run(&common, filter.as_deref(), all).await,
+        CliCommand::Auth { command } => auth::run(&common, &command).await,
         CliCommand::Call { tool, input } => call::run(&common, &tool, &input).await,
         CliCommand::Tools { provider } => tools::run(&common, provider).await,
         CliCommand::Why { tool, input } => why::run(&common, &tool, &input).await,

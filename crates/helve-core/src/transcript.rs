@@ -147,6 +147,13 @@ pub trait Transcripts: Send + Sync {
         title: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// Changes a session's title.
+    fn set_title<'a>(
+        &'a self,
+        session: &'a str,
+        title: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
     /// Copies all items and slots of a session to a new session. What the requests used is not copied. Returns false if
     /// there is no such session, or if the new one exists already.
     fn fork<'a>(

@@ -235,6 +235,17 @@ impl Transcripts for SqliteStore {
         })
     }
 
+    fn set_title<'a>(
+        &'a self,
+        session: &'a str,
+        title: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (session, title) = (session.to_owned(), title.to_owned());
+        self.query(move |worker| {
+            worker.attempt(|database| transcripts::set_title(database, &session, &title))
+        })
+    }
+
     fn fork<'a>(
         &'a self,
         session: &'a str,

@@ -11,6 +11,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+/// How the paths of requests to models end.
+const MODEL_PATHS: [&str; 3] = ["/chat/completions", "/responses", "/messages"];
+
 /// One answer of the script.
 #[derive(Clone, Debug)]
 pub struct ScriptedAnswer {
@@ -70,15 +73,29 @@ pub struct ScriptedProvider {
 impl ScriptedProvider {
     /// Starts a provider. Its threads end with the process.
     pub fn start(script: Vec<ScriptedAnswer>) -> std::io::Result<Self> {
+        Self::start_with_documents(script, &[])
+    }
+
+    /// Starts a provider that also has documents, given by path and JSON. Other paths than those of the protocols are not
+    /// found, and do not count as requests.
+    pub fn start_with_documents(
+        script: Vec<ScriptedAnswer>,
+        documents: &[(&str, &str)],
+    ) -> std::io::Result<Self> {
+        let own = |(path, json): &(&str, &str)| (path.to_string(), json.to_string());
+        let documents: Vec<(String, String)> = documents.iter().map(own).collect();
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
         let received = requests.clone();
         std::thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
-                let (script, received) = (script.clone(), received.clone());
+                let (script, documents) = (script.clone(), documents.clone());
+                let received = received.clone();
                 // A client that goes away ends only its own connection.
-                std::thread::spawn(move || serve(connection, &script, &received).ok());
+                std::thread::spawn(move || {
+                    serve(connection, &script, &documents, &received).ok();
+                });
             }
         });
         Ok(Self { url: format!("http://{address}"), requests })
@@ -94,9 +111,21 @@ impl ScriptedProvider {
 fn serve(
     connection: TcpStream,
     script: &[ScriptedAnswer],
+    documents: &[(String, String)],
     received: &Mutex<Vec<Value>>,
 ) -> std::io::Result<()> {
-    let body = read_body(&connection)?;
+    let (path, body) = read_request(&connection)?;
+    if !MODEL_PATHS.iter().any(|known| path.ends_with(known)) {
+        let document = documents.iter().find(|(known, _)| *known == path);
+        let (status, json) = document.map_or((404, "{}"), |(_, json)| (200, json));
+        let head = "connection: close\r\ncontent-type: application/json\r\n";
+        let length = json.len();
+        let mut out = &connection;
+        return write!(
+            out,
+            "HTTP/1.1 {status} Scripted\r\n{head}content-length: {length}\r\n\r\n{json}"
+        );
+    }
     let number = {
         let mut received = received.lock();
         received.push(serde_json::from_slice(&body).unwrap_or(Value::Null));
@@ -121,9 +150,13 @@ fn serve(
     out.flush()
 }
 
-fn read_body(connection: &TcpStream) -> std::io::Result<Vec<u8>> {
+/// The path and the body of a request.
+fn read_request(connection: &TcpStream) -> std::io::Result<(String, Vec<u8>)> {
     let mut reader = BufReader::new(connection);
     let mut length = 0;
+    let mut first = String::new();
+    reader.read_line(&mut first)?;
+    let path = first.split_whitespace().nth(1).unwrap_or_default().to_string();
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
@@ -137,5 +170,5 @@ fn read_body(connection: &TcpStream) -> std::io::Result<Vec<u8>> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(body)
+    Ok((path, body))
 }

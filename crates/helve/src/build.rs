@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use helve_agent::hook::ChatHook;
 use helve_core::commit::HardLinks;
 use helve_core::shell::Leftovers;
 use helve_core::store::{Outputs, Store};
@@ -40,6 +41,7 @@ pub struct Builder {
     allow: Vec<String>,
     person: Option<Arc<dyn Person>>,
     hooks: Vec<Arc<dyn Hook>>,
+    chat_hooks: Vec<Arc<dyn ChatHook>>,
     tools: Vec<Arc<dyn AnyTool>>,
     keeper: Option<PathBuf>,
     leftovers: Leftovers,
@@ -84,6 +86,7 @@ impl Default for Builder {
             allow: Vec::new(),
             person: None,
             hooks: Vec::new(),
+            chat_hooks: Vec::new(),
             tools: Vec::new(),
             keeper: None,
             leftovers: Leftovers::Keep,
@@ -191,6 +194,12 @@ impl Builder {
         self
     }
 
+    /// Adds a hook of conversations, which sees and changes what a person says and what a model is sent.
+    pub fn chat_hook(mut self, hook: impl ChatHook + 'static) -> Self {
+        self.chat_hooks.push(Arc::new(hook));
+        self
+    }
+
     /// Adds a tool, which replaces any tool of the same name.
     pub fn tool(mut self, tool: impl AnyTool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
@@ -287,12 +296,12 @@ impl Builder {
             store,
             transcripts: sqlite,
             outputs,
+            chat_hooks: self.chat_hooks,
             data,
             config,
             trust,
             policy_inputs,
             session: std::sync::OnceLock::new(),
-            notes: Arc::default(),
             servers: Arc::new(servers),
             id,
         })

@@ -23,28 +23,32 @@
 //! ```
 
 mod agent;
-mod attach;
 mod build;
 mod error;
-mod instructions;
+mod export;
+mod keys;
 mod models;
 #[cfg(not(feature = "servers"))]
 mod no_servers;
-mod notes;
+mod providers;
 mod run;
 mod serve;
 mod shell;
 mod stored;
+mod title;
 mod toolbox;
-mod tracker;
 mod trust;
 
 pub use build::Builder;
 pub use error::BuildError;
-pub use models::{DEFAULT_CONTEXT_WINDOW, DEFAULT_OUTPUT_TOKENS, ModelError, model_at};
+pub use export::{ExportedSession, totals_json};
+pub use keys::{KeyOrigin, ProviderKeyInfo};
+pub use models::{DEFAULT_CONTEXT_WINDOW, DEFAULT_OUTPUT_TOKENS, KnownModel, ModelError};
 pub use run::{AgentError, AgentSession, ContextReport, TurnOptions, TurnReport};
 pub use shell::{KEEPER, TOKEN_VARIABLE};
-pub use stored::{SessionError, StoredSession, TurnRedone, TurnUndone};
+pub use stored::{
+    SessionError, SessionStatistics, StoredSession, ToolTotals, TurnRedone, TurnUndone,
+};
 pub use toolbox::{Explanation, Toolbox};
 pub use trust::TrustState;
 
@@ -55,7 +59,6 @@ pub use helve_core::hook::PlannedCommand;
 pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::process::{SandboxSupport, Support};
-pub use helve_core::shell::AUTO_BACKGROUND;
 pub use helve_core::transcript::{ModelTotals, SearchHit, TokenCounts, TranscriptInfo};
 pub use helve_core::{
     Act, Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallRef, CallState, CallStatus, Content,

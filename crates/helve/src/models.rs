@@ -1,111 +1,25 @@
 //! Finds the model to use: from the configuration, or from the built-in list of providers.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use helve_agent::catalogue;
 use helve_agent::http::{ApiKey, Deadlines, Endpoint};
 use helve_agent::item::{ModelRef, Protocol};
-use helve_agent::model::ActiveModel;
+use helve_agent::model::{ActiveModel, Prices};
 use helve_agent::request::{ModelSettings, Quirks};
-use helve_ext::config::{ModelConfig, ModelSection, ProviderConfig};
+use helve_ext::config::{CostConfig, ModelConfig, ModelSection, ProviderConfig, WithSource};
 
+use crate::keys::Keys;
+use crate::providers::{KNOWN_PROVIDERS, KnownProvider, key_variables};
 use crate::toolbox::Toolbox;
 
 /// The context window of a model about which nothing is known.
 pub const DEFAULT_CONTEXT_WINDOW: u64 = 32_768;
 /// The output limit of a model about which nothing is known.
 pub const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
-
-/// A provider that needs no configuration but a key.
-struct KnownProvider {
-    id: &'static str,
-    protocol: Protocol,
-    base_url: &'static str,
-    key_variables: &'static [&'static str],
-}
-
-const KNOWN_PROVIDERS: &[KnownProvider] = &[
-    KnownProvider {
-        id: "anthropic",
-        protocol: Protocol::Messages,
-        base_url: "https://api.anthropic.com",
-        key_variables: &["ANTHROPIC_API_KEY"],
-    },
-    KnownProvider {
-        id: "openai",
-        protocol: Protocol::Responses,
-        base_url: "https://api.openai.com/v1",
-        key_variables: &["OPENAI_API_KEY"],
-    },
-    KnownProvider {
-        id: "openrouter",
-        protocol: Protocol::Chat,
-        base_url: "https://openrouter.ai/api/v1",
-        key_variables: &["OPENROUTER_API_KEY"],
-    },
-    KnownProvider {
-        id: "groq",
-        protocol: Protocol::Chat,
-        base_url: "https://api.groq.com/openai/v1",
-        key_variables: &["GROQ_API_KEY"],
-    },
-    KnownProvider {
-        id: "deepseek",
-        protocol: Protocol::Chat,
-        base_url: "https://api.deepseek.com/v1",
-        key_variables: &["DEEPSEEK_API_KEY"],
-    },
-    KnownProvider {
-        id: "mistral",
-        protocol: Protocol::Chat,
-        base_url: "https://api.mistral.ai/v1",
-        key_variables: &["MISTRAL_API_KEY"],
-    },
-    KnownProvider {
-        id: "xai",
-        protocol: Protocol::Chat,
-        base_url: "https://api.x.ai/v1",
-        key_variables: &["XAI_API_KEY"],
-    },
-    KnownProvider {
-        id: "google",
-        protocol: Protocol::Chat,
-        base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
-        key_variables: &["GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"],
-    },
-    KnownProvider {
-        id: "ollama",
-        protocol: Protocol::Chat,
-        base_url: "http://127.0.0.1:11434/v1",
-        key_variables: &[],
-    },
-];
-
-/// Returns a model at an address, without any configuration. `base_url` does not include the path of the protocol.
-pub fn model_at(
-    base_url: &str,
-    protocol: Protocol,
-    name: &str,
-    key: Option<ApiKey>,
-) -> ActiveModel {
-    let quirks = Quirks { takes_images: true, takes_documents: true, ..Quirks::default() };
-    ActiveModel {
-        model: ModelRef { provider: base_url.into(), model: name.into(), protocol },
-        endpoint: Endpoint {
-            deadlines: Deadlines::for_url(base_url),
-            base_url: base_url.into(),
-            protocol,
-            key,
-            headers: Vec::new(),
-        },
-        settings: ModelSettings {
-            max_output: Some(DEFAULT_OUTPUT_TOKENS),
-            quirks,
-            ..ModelSettings::default()
-        },
-        window: DEFAULT_CONTEXT_WINDOW,
-        prices: None,
-    }
-}
+/// The most output tokens that are asked for, unless the configuration asks for more.
+const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
 /// Why no model can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -126,29 +40,97 @@ pub enum ModelError {
     NoAddress { id: String },
     #[error("the protocol \"{0}\" is not known; use chat, responses or messages")]
     UnknownProtocol(String),
-    #[error("there is no key for the provider \"{id}\"; set {variable}")]
+    #[error(
+        "there is no key for the provider \"{id}\"; set {variable}, or save one with `helve auth login {id}`"
+    )]
     NoKey { id: String, variable: String },
 }
 
 impl Toolbox {
     /// Returns the model with this name, `PROVIDER/MODEL`, or the one configured for the agent or for all.
     pub fn model(&self, name: Option<&str>) -> Result<ActiveModel, ModelError> {
-        let environment = |variable: &str| std::env::var(variable).ok();
         let agent = self.agent_config();
         let of_agent = agent.and_then(|agent| agent.model.as_ref()).map(|name| name.value.as_str());
-        let mut model = find(&self.config().models, name.or(of_agent), &environment)?;
+        let mut model = find(&self.config().models, name.or(of_agent), &self.keys())?;
         if let Some(agent) = agent {
             model.settings.temperature = agent.temperature.as_ref().map(|given| given.value);
             model.settings.top_p = agent.top_p.as_ref().map(|given| given.value);
         }
         Ok(model)
     }
+
+    /// Returns the model for side tasks such as titles, if one is configured.
+    pub(crate) fn small_model(&self) -> Option<Result<ActiveModel, ModelError>> {
+        let section = &self.config().models;
+        let name = section.small_model.as_ref()?.value.as_str();
+        Some(find(section, Some(name), &self.keys()))
+    }
+
+    /// Returns the model that writes summaries, if another one than the session's is configured for the agent
+    /// `compaction`.
+    pub(crate) fn summary_model(&self) -> Option<Result<ActiveModel, ModelError>> {
+        let agent = self.config.agents.iter().find(|agent| agent.name == "compaction")?;
+        let name = agent.model.as_ref()?.value.as_str();
+        Some(find(&self.config().models, Some(name), &self.keys()))
+    }
+
+    /// Returns the models that are known: those of the configuration, then those of the catalogue.
+    pub fn models(&self) -> Vec<KnownModel> {
+        let section = &self.config().models;
+        let keys = self.keys();
+        let configured = section.providers.iter().flat_map(|provider| {
+            provider.models.iter().map(move |model| (provider.id.clone(), model.name.clone()))
+        });
+        let in_catalogue =
+            catalogue::all().iter().map(|model| (model.provider.into(), model.name.into()));
+        let mut seen = BTreeSet::new();
+        let all = configured.chain(in_catalogue).filter(|name| seen.insert(name.clone()));
+        all.filter_map(|(provider, name)| known_model(section, &keys, &provider, &name)).collect()
+    }
+}
+
+/// A model that can be named.
+#[derive(Clone, Debug)]
+pub struct KnownModel {
+    pub provider: String,
+    pub name: String,
+    pub window: u64,
+    pub max_output: u64,
+    pub prices: Option<Prices>,
+    pub reads_images: bool,
+    pub reads_documents: bool,
+    /// Whether there is a key for the provider, or none is needed.
+    pub has_key: bool,
+}
+
+fn known_model(
+    section: &ModelSection,
+    keys: &Keys,
+    provider: &str,
+    name: &str,
+) -> Option<KnownModel> {
+    // Without a key, the model is described as if there were one.
+    let with_any_key = Keys::any();
+    let found = find(section, Some(&format!("{provider}/{name}")), keys);
+    let has_key = found.is_ok();
+    let full_name = format!("{provider}/{name}");
+    let active = found.or_else(|_| find(section, Some(&full_name), &with_any_key)).ok()?;
+    Some(KnownModel {
+        provider: provider.into(),
+        name: name.into(),
+        window: active.window,
+        max_output: active.settings.max_output.unwrap_or(DEFAULT_OUTPUT_TOKENS),
+        prices: active.prices,
+        reads_images: active.settings.quirks.takes_images,
+        reads_documents: active.settings.quirks.takes_documents,
+        has_key,
+    })
 }
 
 fn find(
     section: &ModelSection,
     name: Option<&str>,
-    environment: &dyn Fn(&str) -> Option<String>,
+    keys: &Keys,
 ) -> Result<ActiveModel, ModelError> {
     let configured = section.model.as_ref().map(|model| model.value.as_str());
     let name = name.or(configured).ok_or(ModelError::NotConfigured)?;
@@ -162,8 +144,7 @@ fn find(
         let known = known.chain(configured).collect();
         return Err(ModelError::UnknownProvider { id: id.into(), known });
     }
-    let is_named =
-        |list: &[helve_ext::config::WithSource<String>]| list.iter().any(|name| name.value == id);
+    let is_named = |list: &[WithSource<String>]| list.iter().any(|name| name.value == id);
     let is_enabled = section.enabled.as_deref().is_none_or(is_named);
     if !is_enabled || is_named(&section.disabled) {
         return Err(ModelError::SwitchedOff(id.into()));
@@ -180,7 +161,7 @@ fn find(
     }
     let headers = provider.headers.iter();
     let endpoint = Endpoint {
-        key: key(id, provider, known, environment)?,
+        key: key(id, provider, known, keys)?,
         headers: headers.map(|(name, value)| (name.clone(), value.value.clone())).collect(),
         base_url,
         protocol,
@@ -197,34 +178,55 @@ fn active_model(
     endpoint: Endpoint,
 ) -> ActiveModel {
     let sent = config.and_then(|config| config.id.as_ref()).map(|id| id.value.as_str());
-    let window = config.and_then(|config| config.context.as_ref()).map(|limit| limit.value);
+    let sent = sent.unwrap_or(name);
+    let listed = catalogue::find(provider, sent);
     let output = config.and_then(|config| config.output.as_ref()).map(|limit| limit.value);
+    let output = output.or(listed.map(|listed| listed.output.min(MAX_OUTPUT_TOKENS)));
+    let output = output.unwrap_or(DEFAULT_OUTPUT_TOKENS);
+    let window = config.and_then(|config| config.context.as_ref()).map(|limit| limit.value);
+    let listed_window = listed.map(|listed| match listed.input {
+        Some(input) => listed.context.min(input.saturating_add(output)),
+        None => listed.context,
+    });
     let takes = |modality: &str| {
         config.is_some_and(|config| config.modalities.iter().any(|known| known.value == modality))
     };
-    // A model that is not described is assumed to see images, as most do today.
     let is_described = config.is_some_and(|config| !config.modalities.is_empty());
+    let (takes_images, takes_documents) = match (is_described, listed) {
+        (true, _) => (takes("image"), takes("pdf")),
+        (false, Some(listed)) => (listed.reads_images, listed.reads_documents),
+        // A model that is not described is assumed to see images, as most do today.
+        (false, None) => (true, false),
+    };
     let quirks = Quirks {
         is_openai: endpoint.base_url.starts_with("https://api.openai.com"),
-        takes_images: !is_described || takes("image"),
-        takes_documents: is_described && takes("pdf"),
+        takes_images,
+        takes_documents,
         ..Quirks::default()
     };
     ActiveModel {
         model: ModelRef {
             provider: provider.into(),
-            model: sent.unwrap_or(name).into(),
+            model: sent.into(),
             protocol: endpoint.protocol,
         },
         endpoint,
-        settings: ModelSettings {
-            max_output: Some(output.unwrap_or(DEFAULT_OUTPUT_TOKENS)),
-            quirks,
-            ..ModelSettings::default()
-        },
-        window: window.unwrap_or(DEFAULT_CONTEXT_WINDOW),
-        prices: None,
+        settings: ModelSettings { max_output: Some(output), quirks, ..ModelSettings::default() },
+        window: window.or(listed_window).unwrap_or(DEFAULT_CONTEXT_WINDOW),
+        is_window_assumed: window.or(listed_window).is_none(),
+        prices: config
+            .and_then(|config| prices(&config.cost))
+            .or(listed.and_then(|listed| listed.prices)),
     }
+}
+
+/// The configured prices, if those of input and output are given. Others follow from the price of input.
+fn prices(cost: &CostConfig) -> Option<Prices> {
+    let value = |price: &Option<WithSource<f64>>| price.as_ref().map(|price| price.value);
+    let (input, output) = (value(&cost.input)?, value(&cost.output)?);
+    let cache_read = value(&cost.cache_read).unwrap_or(input);
+    let cache_write = value(&cost.cache_write).unwrap_or(input);
+    Some(Prices::flat(input, output, cache_read, cache_write))
 }
 
 fn protocol(
@@ -247,23 +249,20 @@ fn protocol(
     Ok(of_package.or(known.map(|known| known.protocol)).unwrap_or(Protocol::Chat))
 }
 
-/// The key: from the configuration, or from the environment. A provider at a configured address may need none.
+/// The key: from the configuration, the environment, or a file. A provider at a configured address may need none.
 fn key(
     id: &str,
     provider: &ProviderConfig,
     known: Option<&KnownProvider>,
-    environment: &dyn Fn(&str) -> Option<String>,
+    keys: &Keys,
 ) -> Result<Option<ApiKey>, ModelError> {
     if let Some(key) = &provider.key {
         return Ok(Some(ApiKey::new(key.value.as_str())));
     }
-    let configured = provider.key_variables.iter().map(|variable| variable.value.as_str());
-    let built_in = known.map_or(&[][..], |known| known.key_variables);
-    let variables: Vec<&str> = configured.chain(built_in.iter().copied()).collect();
-    let set = variables.iter().filter_map(|variable| environment(variable));
-    let mut set = set.filter(|key| !key.trim().is_empty());
-    match (set.next(), variables.first()) {
-        (Some(key), _) => Ok(Some(ApiKey::new(key))),
+    let variables = key_variables(provider, known);
+    let found = keys.find(id, &variables);
+    match (found, variables.first()) {
+        (Some((key, _)), _) => Ok(Some(ApiKey::new(key))),
         (None, Some(variable)) if provider.base_url.is_none() => {
             Err(ModelError::NoKey { id: id.into(), variable: variable.to_string() })
         }
@@ -274,7 +273,6 @@ fn key(
 #[cfg(test)]
 mod tests {
     use helve_core::Source;
-    use helve_ext::config::WithSource;
 
     use super::*;
 
@@ -292,6 +290,11 @@ mod tests {
                 context: Some(value(64_000)),
                 output: Some(value(8_000)),
                 modalities: vec![value("text".into())],
+                cost: CostConfig {
+                    input: Some(value(1.0)),
+                    output: Some(value(2.0)),
+                    ..CostConfig::default()
+                },
             }],
             ..ProviderConfig::default()
         };
@@ -314,17 +317,19 @@ mod tests {
     /// Shows the model that a name stands for, with `OPENAI_API_KEY` set.
     #[track_caller]
     fn check(section: &ModelSection, name: Option<&str>, expected: &str) {
-        let environment =
-            |variable: &str| (variable == "OPENAI_API_KEY").then(|| "sk-secret".to_string());
-        let found = match find(section, name, &environment) {
+        let keys = Keys::from_environment(|variable| {
+            (variable == "OPENAI_API_KEY").then(|| "sk-secret".to_string())
+        });
+        let found = match find(section, name, &keys) {
             Ok(active) => format!(
-                "{} {:?} {} key {} window {} images {}",
+                "{} {:?} {} key {} window {} images {} price {:?}",
                 active.model.model,
                 active.model.protocol,
                 active.endpoint.base_url,
                 active.endpoint.key.is_some(),
                 active.window,
                 active.settings.quirks.takes_images,
+                active.prices.map(|prices| prices.base.input),
             ),
             Err(error) => error.to_string(),
         };
@@ -337,22 +342,22 @@ mod tests {
         check(
             &section,
             None,
-            "qwen3-coder Chat http://127.0.0.1:1/v1 key false window 64000 images false",
+            "qwen3-coder Chat http://127.0.0.1:1/v1 key false window 64000 images false price Some(1.0)",
         );
         check(
             &section,
             Some("proxy/claude-x"),
-            "claude-x Messages http://127.0.0.1:2 key false window 32768 images true",
+            "claude-x Messages http://127.0.0.1:2 key false window 32768 images true price None",
         );
         check(
             &section,
             Some("openai/gpt-5"),
-            "gpt-5 Responses https://api.openai.com/v1 key true window 32768 images true",
+            "gpt-5 Responses https://api.openai.com/v1 key true window 304000 images true price Some(1.25)",
         );
         check(
             &section,
             Some("openrouter/a/b"),
-            "there is no key for the provider \"openrouter\"; set OPENROUTER_API_KEY",
+            "there is no key for the provider \"openrouter\"; set OPENROUTER_API_KEY, or save one with `helve auth login openrouter`",
         );
     }
 

@@ -1,6 +1,5 @@
 //! Running an agent: a model that works with the tools of a toolbox.
 
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use helve_agent::event::{AgentEvent, TurnEnd};
@@ -10,21 +9,24 @@ use helve_agent::item::{Entry, Item, MessagePart, NoteKind};
 use helve_agent::model::{ActiveModel, fixed_tokens, tool_definitions};
 use helve_agent::reply::Usage;
 use helve_agent::request::ToolDefinition;
-use helve_agent::turn::{Compaction, Inbox, Turn, TurnLimits, TurnOutcome, context_limit};
+use helve_agent::turn::{
+    Compaction, Inbox, SessionState, Turn, TurnLimits, TurnOutcome, context_limit,
+};
 use helve_agent::{prompt, words};
-use helve_core::ToolSet;
 use helve_core::store::StoreError;
 use helve_core::transcript::{TokenCounts, TotalsOf};
+use helve_core::{BoxFuture, ToolSet};
 use helve_ext::config;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::BuildError;
 use crate::stored::{SessionError, StoredSession, TurnRedone, TurnUndone};
+use crate::title::{self, TitleTask};
 use crate::toolbox::Toolbox;
 
-/// Maximum length of a session's title, in characters.
-const MAX_TITLE: usize = 80;
+/// Maximum number of changes listed after a summary of the transcript.
+const MAX_LISTED_CHANGES: usize = 200;
 
 /// Why an agent cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -47,8 +49,9 @@ pub struct AgentSession<'t> {
     model: ActiveModel,
     client: ModelClient,
     system: Vec<String>,
-    /// Messages for the model during a turn.
-    pub inbox: Arc<Inbox>,
+    /// The model that writes summaries, if another one is configured for them.
+    summarizer: Option<ActiveModel>,
+    pub inbox: Inbox,
 }
 
 /// How a turn ended, and what it used.
@@ -69,14 +72,6 @@ pub struct TurnOptions {
     pub compaction: Compaction,
     /// A JSON schema of the answer.
     pub output_schema: Option<Box<RawValue>>,
-}
-
-impl Default for TurnOptions {
-    /// No limits, and an answer in any form.
-    fn default() -> Self {
-        let limits = TurnLimits::default();
-        Self { limits, compaction: Compaction::Automatic, output_schema: None }
-    }
 }
 
 /// How full the context window is, and what the session used so far.
@@ -103,8 +98,9 @@ impl Toolbox {
             switched: None,
             model,
             client: ModelClient::new()?,
-            system: self.system_prompt(),
-            inbox: Arc::default(),
+            system: system_prompt(self),
+            summarizer: self.summary_model().and_then(Result::ok),
+            inbox: Inbox::default(),
         })
     }
 
@@ -133,19 +129,18 @@ impl AgentSession<'_> {
         emit: &(dyn Fn(AgentEvent) + Send + Sync),
         cancel: CancellationToken,
     ) -> Result<TurnReport, AgentError> {
-        self.begin(&prompt).await?;
+        let title = self.begin(&prompt).await?;
+        self.probe_window().await;
         for interrupted in self.stored.answer_interrupted_calls().await? {
             emit(AgentEvent::Notice(interrupted));
         }
         let tools = self.toolbox().tools();
         let definitions = tool_definitions(&tools);
-        let notes = self.toolbox().notes.clone();
-        let watch = |event: AgentEvent| {
-            notes.observe(&event);
-            emit(event);
-        };
-        let turn = self.turn(tools, &definitions, options, &watch, cancel);
+        let turn = self.turn(tools, &definitions, options, emit, cancel);
         let TurnOutcome { end, usage, cost } = turn.run(prompt).await;
+        if let Some(title) = title {
+            title.finish().await;
+        }
         Ok(TurnReport { end, usage, cost, text: last_text(self.entries()) })
     }
 
@@ -155,7 +150,11 @@ impl AgentSession<'_> {
         emit: &(dyn Fn(AgentEvent) + Send + Sync),
         cancel: CancellationToken,
     ) -> Result<TurnEnd, AgentError> {
-        let options = TurnOptions::default();
+        let options = TurnOptions {
+            limits: TurnLimits::default(),
+            compaction: Compaction::Automatic,
+            output_schema: None,
+        };
         let turn = self.turn(self.toolbox().tools(), &[], &options, emit, cancel);
         Ok(turn.compact_now().await?)
     }
@@ -185,7 +184,7 @@ impl AgentSession<'_> {
         Ok(ContextReport {
             tokens: self.stored.transcript.context_tokens(fixed),
             window: self.model.window,
-            limit: context_limit(&self.model),
+            limit: context_limit(&self.model, reserved(toolbox)),
             used: totals.iter().fold(TokenCounts::default(), |sum, total| sum.plus(&total.tokens)),
             requests: totals.iter().map(|total| total.requests).sum(),
             cost: is_priced.then(|| totals.iter().map(|total| total.cost).sum()),
@@ -211,7 +210,7 @@ impl AgentSession<'_> {
             let note = Item::Note { note: NoteKind::AgentSwitched, text };
             self.stored.transcript.append(vec![note]).await?;
         }
-        self.system = switched.system_prompt();
+        self.system = system_prompt(&switched);
         self.switched = Some(switched);
         self.stored.transcript.forget_counted();
         Ok(())
@@ -243,11 +242,15 @@ impl AgentSession<'_> {
             definitions,
             model: &mut self.model,
             client: &self.client,
+            fixed_tokens: fixed_tokens(&self.system, definitions),
             system: &self.system,
+            hooks: &toolbox.chat_hooks,
             transcript: &mut self.stored.transcript,
             limits: limits(toolbox, options.limits),
             inbox: &self.inbox,
-            compaction: options.compaction,
+            compaction: compaction(toolbox, options.compaction),
+            reserved: reserved(toolbox),
+            summarizer: self.summarizer.as_ref(),
             state: toolbox,
             output_schema: options.output_schema.as_deref(),
             emit,
@@ -255,19 +258,55 @@ impl AgentSession<'_> {
         }
     }
 
-    /// Registers a new session, and begins its transcript with a note about the environment.
-    async fn begin(&mut self, prompt: &[MessagePart]) -> Result<(), StoreError> {
+    /// Registers a new session, and begins its transcript with a note about the environment. If a small model is
+    /// configured, it writes a title meanwhile.
+    async fn begin(&mut self, prompt: &[MessagePart]) -> Result<Option<TitleTask>, StoreError> {
         if !self.entries().is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let toolbox = self.stored.toolbox;
         let (id, root) = (toolbox.session_id(), toolbox.root());
-        toolbox.transcripts.register(id, root, &title(prompt)).await?;
+        let title = title::first_line(prompt);
+        toolbox.transcripts.register(id, root, &title).await?;
         let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
         let text = prompt::environment(root, is_git(toolbox).await, &platform, &today());
         let note = Item::Note { note: NoteKind::Environment, text };
-        self.stored.transcript.append(vec![note]).await
+        self.stored.transcript.append(vec![note]).await?;
+        let small_model = toolbox.small_model().and_then(Result::ok);
+        Ok(small_model.map(|model| TitleTask::start(toolbox, &self.client, model, prompt)))
     }
+
+    /// Asks a local server for the size of its context window, unless the size is known.
+    async fn probe_window(&mut self) {
+        if !std::mem::take(&mut self.model.is_window_assumed) {
+            return;
+        }
+        if let Some(window) =
+            self.client.probe_window(&self.model.endpoint, &self.model.model.model).await
+        {
+            self.model.window = window;
+        }
+    }
+}
+
+/// The system prompt of a toolbox's agent.
+fn system_prompt(toolbox: &Toolbox) -> Vec<String> {
+    let prompt = toolbox.agent_config().and_then(|agent| agent.prompt.as_ref());
+    let prompt = prompt.map_or(prompt::BASE, |prompt| prompt.value.as_str());
+    vec![prompt.trim_end().to_string()]
+}
+
+/// Whether the conversation may be made smaller: the configuration can forbid it.
+fn compaction(toolbox: &Toolbox, given: Compaction) -> Compaction {
+    match &toolbox.config.models.compaction.auto {
+        Some(auto) if !auto.value => Compaction::Off,
+        Some(_) | None => given,
+    }
+}
+
+/// Tokens of the context window that the configuration keeps free.
+fn reserved(toolbox: &Toolbox) -> u64 {
+    toolbox.config.models.compaction.reserved.as_ref().map_or(0, |tokens| tokens.value)
 }
 
 /// The given limits, and those of the agent where none is given.
@@ -277,19 +316,30 @@ fn limits(toolbox: &Toolbox, given: TurnLimits) -> TurnLimits {
     TurnLimits { steps: given.steps.or(steps), ..given }
 }
 
+/// Lists the files changed in the session, so that they survive a summary of the transcript.
+impl SessionState for Toolbox {
+    fn describe(&self) -> BoxFuture<'_, String> {
+        Box::pin(async {
+            let changes = self.history(MAX_LISTED_CHANGES).await.unwrap_or_default();
+            let mut files: Vec<String> = changes
+                .iter()
+                .filter(|change| change.session == self.session_id())
+                .flat_map(|change| change.files.iter().map(|file| file.path.display().to_string()))
+                .collect();
+            files.sort();
+            files.dedup();
+            match files.is_empty() {
+                true => String::new(),
+                false => format!("Files changed in this session:\n{}", files.join("\n")),
+            }
+        })
+    }
+}
+
 async fn is_git(toolbox: &Toolbox) -> bool {
     let machine = toolbox.workspace.host().machine();
     let git = machine.locate(&toolbox.root().join(".git")).await;
     git.is_ok_and(|git| git.kind.is_some())
-}
-
-/// The first line of the prompt.
-fn title(prompt: &[MessagePart]) -> String {
-    let text = prompt.iter().find_map(|part| match part {
-        MessagePart::Text(text) => text.lines().map(str::trim).find(|line| !line.is_empty()),
-        MessagePart::Media { .. } => None,
-    });
-    text.unwrap_or("(no title)").chars().take(MAX_TITLE).collect()
 }
 
 fn last_text(entries: &[Entry]) -> String {

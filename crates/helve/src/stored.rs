@@ -1,5 +1,6 @@
 //! Stored sessions: opening, undoing, redoing, forking, searching and deleting what was said and done.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,8 +17,11 @@ use helve_core::{Input, Origin, ToolCall, paths};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::export::ExportedSession;
 use crate::toolbox::{Toolbox, new_session_id};
 
+/// Maximum number of sessions in statistics.
+const MAX_COUNTED_SESSIONS: usize = 10_000;
 /// How many forks of forks are followed.
 const MAX_FORKS: usize = 100;
 
@@ -30,6 +34,8 @@ pub enum SessionError {
     InUse { session: String, process: Option<u32> },
     #[error("there is no session {0}; `helve sessions` lists the sessions")]
     Unknown(String),
+    #[error("there is no session in this folder yet; `helve run PROMPT` begins one")]
+    NoSession,
     #[error("there is nothing to undo in this session")]
     NothingToUndo,
     #[error(
@@ -63,6 +69,24 @@ pub struct TurnUndone {
 pub struct TurnRedone {
     /// What changed in files, as text with diffs; empty if no file changed.
     pub files: String,
+}
+
+/// What sessions used and did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionStatistics {
+    pub sessions: usize,
+    /// One for each model, without the name of a session.
+    pub models: Vec<ModelTotals>,
+    /// One for each tool, sorted by name.
+    pub tools: Vec<ToolTotals>,
+}
+
+/// The calls of one tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolTotals {
+    pub name: String,
+    pub calls: u64,
+    pub errors: u64,
 }
 
 /// A session of a toolbox, opened for writing. No other process can write to it meanwhile.
@@ -141,14 +165,51 @@ impl Toolbox {
         self.transcripts.search(self.root(), words, max).await
     }
 
+    /// Returns a session with everything that is stored about it.
+    pub async fn exported_session(&self, session: &str) -> Result<ExportedSession, SessionError> {
+        let unknown = || SessionError::Unknown(session.into());
+        Ok(ExportedSession {
+            info: self.transcripts.info(session).await?.ok_or_else(unknown)?,
+            entries: self.transcript(session).await?,
+            totals: self.session_totals(session).await?,
+        })
+    }
+
+    /// Adds up what one session of this folder, or all of them, used and did.
+    pub async fn session_statistics(
+        &self,
+        session: Option<&str>,
+    ) -> Result<SessionStatistics, SessionError> {
+        let (sessions, totals) = match session {
+            Some(id) => {
+                let unknown = || SessionError::Unknown(id.into());
+                let info = self.transcripts.info(id).await?.ok_or_else(unknown)?;
+                (vec![info], self.session_totals(id).await?)
+            }
+            None => {
+                let sessions = self.sessions(MAX_COUNTED_SESSIONS).await?;
+                (sessions, self.transcripts.totals(TotalsOf::Folder(self.root())).await?)
+            }
+        };
+        let mut tools: BTreeMap<String, ToolTotals> = BTreeMap::new();
+        for info in &sessions {
+            let entries = self.transcript(&info.session).await?;
+            // What was copied from another session is counted there.
+            let first = info.fork.as_ref().map_or(0, |fork| fork.last + 1);
+            let own = entries.iter().filter(|entry| entry.seq >= first);
+            count_calls(own, &mut tools);
+        }
+        let models = by_model(totals);
+        Ok(SessionStatistics {
+            sessions: sessions.len(),
+            models,
+            tools: tools.into_values().collect(),
+        })
+    }
+
     /// Returns what a session used, by model.
     pub async fn session_totals(&self, session: &str) -> Result<Vec<ModelTotals>, StoreError> {
         self.transcripts.totals(TotalsOf::Session(session)).await
-    }
-
-    /// Returns what the sessions of this folder used, by session and model.
-    pub async fn folder_totals(&self) -> Result<Vec<ModelTotals>, StoreError> {
-        self.transcripts.totals(TotalsOf::Folder(self.root())).await
     }
 
     /// Deletes a session's transcript. Returns whether there was one.
@@ -267,4 +328,61 @@ fn split(root: &Path, files: &[ChangedFile]) -> (Vec<String>, Vec<String>) {
 fn command(made: &MadeCall) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(&made.call.arguments).ok()?;
     arguments.get("command")?.as_str().map(String::from)
+}
+
+/// Counts calls and their errors by tool.
+fn count_calls<'a>(
+    entries: impl Iterator<Item = &'a Entry>,
+    tools: &mut BTreeMap<String, ToolTotals>,
+) {
+    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+    for entry in entries {
+        match &entry.item {
+            Item::Assistant(message) => {
+                for call in message.calls() {
+                    names.insert(&call.id, &call.name);
+                    let name = call.name.clone();
+                    let tool = tools.entry(name.clone()).or_default();
+                    tool.name = name;
+                    tool.calls += 1;
+                }
+            }
+            Item::Result(result) if result.is_error => {
+                let name = names.get(result.call.as_str());
+                if let Some(tool) = name.and_then(|name| tools.get_mut(*name)) {
+                    tool.errors += 1;
+                }
+            }
+            Item::User { .. }
+            | Item::Result(_)
+            | Item::Note { .. }
+            | Item::Summary { .. }
+            | Item::OutputsCleared { .. }
+            | Item::MediaRejected { .. }
+            | Item::Undone { .. }
+            | Item::Redone { .. } => {}
+        }
+    }
+}
+
+/// Adds up the totals of several sessions by model.
+fn by_model(totals: Vec<ModelTotals>) -> Vec<ModelTotals> {
+    let mut models: BTreeMap<(String, String), ModelTotals> = BTreeMap::new();
+    for total in totals {
+        let key = (total.provider.clone(), total.model.clone());
+        match models.get_mut(&key) {
+            None => {
+                models.insert(key, ModelTotals { session: String::new(), ..total });
+            }
+            Some(sum) => {
+                sum.requests += total.requests;
+                sum.tokens = sum.tokens.plus(&total.tokens);
+                sum.estimated += total.estimated;
+                sum.cost += total.cost;
+                sum.unpriced += total.unpriced;
+                sum.milliseconds += total.milliseconds;
+            }
+        }
+    }
+    models.into_values().collect()
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use helve_agent::hook::ChatHook;
 use helve_core::journal::RecordedChange;
 use helve_core::process::SandboxSupport;
 use helve_core::store::{Outputs, Store};
@@ -22,7 +23,6 @@ use crate::agent::{PolicyInputs, find_agent, policy_and_tool_switches};
 use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
-use crate::tracker::NoteTracker;
 use crate::trust::TrustState;
 
 /// One session in one folder.
@@ -41,13 +41,12 @@ pub struct Toolbox {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) transcripts: Arc<dyn Transcripts>,
     pub(crate) outputs: Arc<dyn Outputs>,
+    pub(crate) chat_hooks: Vec<Arc<dyn ChatHook>>,
     pub(crate) data: PathBuf,
     pub(crate) config: Config,
     pub(crate) trust: TrustState,
     /// What the policies of other agents are built from, besides the configuration.
     pub(crate) policy_inputs: PolicyInputs,
-    /// What the session's model has been told.
-    pub(crate) notes: Arc<NoteTracker>,
     pub(crate) id: String,
     pub(crate) session: OnceLock<Arc<Session>>,
     pub(crate) servers: Arc<Servers>,
@@ -208,11 +207,11 @@ impl Toolbox {
             store: self.store.clone(),
             transcripts: self.transcripts.clone(),
             outputs: self.outputs.clone(),
+            chat_hooks: self.chat_hooks.clone(),
             data: self.data.clone(),
             config: self.config.clone(),
             trust: self.trust,
             policy_inputs: self.policy_inputs.clone(),
-            notes: Arc::default(),
             id: session_id.into(),
             session: OnceLock::new(),
         }

@@ -271,13 +271,102 @@ fn any_item() -> impl Strategy<Value = Item> {
     ]
 }
 
+/// The number of random transcripts. `cargo xtask torture` sets a larger one.
+fn cases() -> u32 {
+    std::env::var("HELVE_TRANSCRIPTS").ok().and_then(|count| count.parse().ok()).unwrap_or(2_500)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
     #[test]
     fn every_request_is_accepted(items in prop::collection::vec(any_item(), 0..12)) {
         let entries = entries(items);
         for protocol in [Protocol::Chat, Protocol::Responses, Protocol::Messages] {
             assert_paired(&body(&entries, protocol), protocol);
+        }
+    }
+}
+
+/// One step of a run: what is appended between two requests.
+#[derive(Clone, Debug)]
+enum RunStep {
+    /// A reply with text and calls, and the results of the calls.
+    Calls { text: String, calls: u8, interrupted: bool },
+    /// An answer, and the next message of the user.
+    Answer { text: String, prompt: String },
+    /// A reply that was cut, and a note about it.
+    Cut { text: String, note: String },
+}
+
+fn any_step() -> impl Strategy<Value = RunStep> {
+    let text = "[ a-zé\"\\n]{0,8}";
+    prop_oneof![
+        4 => (text, 1u8..4, any::<bool>())
+            .prop_map(|(text, calls, interrupted)| RunStep::Calls { text, calls, interrupted }),
+        2 => ("[a-z]{1,8}", "[a-z ]{1,8}x")
+            .prop_map(|(text, prompt)| RunStep::Answer { text, prompt }),
+        1 => ("[a-z]{1,8}", "[a-z]{1,8}").prop_map(|(text, note)| RunStep::Cut { text, note }),
+    ]
+}
+
+/// The items of a step.
+fn items_of(step: &RunStep, number: usize, protocol: Protocol) -> Vec<Item> {
+    match step {
+        RunStep::Calls { text, calls, interrupted } => {
+            let id = |index: u8| format!("call+{number}.{index}");
+            let mut blocks = vec![Block::Text(text.clone())];
+            blocks.extend((0..*calls).map(|index| call(&id(index), "{\"a\": 1}")));
+            let mut items = vec![assistant(blocks, protocol)];
+            let answered = if *interrupted { calls - 1 } else { *calls };
+            items.extend((0..answered).map(|index| result(&id(index), text)));
+            items
+        }
+        RunStep::Answer { text, prompt } => {
+            vec![assistant(vec![Block::Text(text.clone())], protocol), user(prompt)]
+        }
+        RunStep::Cut { text, note } => {
+            let note = Item::Note { note: NoteKind::Correction, text: note.clone() };
+            vec![assistant(vec![Block::Text(text.clone())], protocol), note]
+        }
+    }
+}
+
+/// The conversation of a request as bytes, without cache marks and without the brackets that close it.
+fn conversation(entries: &[Entry], protocol: Protocol) -> String {
+    fn without_marks(value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                members.remove("cache_control");
+                members.values_mut().for_each(without_marks);
+            }
+            Value::Array(items) => items.iter_mut().for_each(without_marks),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let mut body = body(entries, protocol);
+    without_marks(&mut body);
+    let field = if protocol == Protocol::Responses { "input" } else { "messages" };
+    body[field].to_string().trim_end_matches([']', '}']).to_string()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases() / 10))]
+    #[test]
+    fn every_request_begins_with_the_previous_one(
+        steps in prop::collection::vec(any_step(), 1..10)
+    ) {
+        for protocol in [Protocol::Chat, Protocol::Responses, Protocol::Messages] {
+            let mut items = vec![
+                Item::Note { note: NoteKind::Environment, text: "environment".into() },
+                user("begin"),
+            ];
+            let mut previous = conversation(&entries(items.clone()), protocol);
+            for (number, step) in steps.iter().enumerate() {
+                items.extend(items_of(step, number, protocol));
+                let next = conversation(&entries(items.clone()), protocol);
+                prop_assert!(next.starts_with(&previous), "{previous}\n{next}");
+                previous = next;
+            }
         }
     }
 }

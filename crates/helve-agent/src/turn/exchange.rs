@@ -1,5 +1,6 @@
 //! One exchange with the model: sends a request, retries it, and shortens the transcript if it is too long.
 
+use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use helve_core::store::StoreError;
@@ -12,9 +13,11 @@ use crate::compact;
 use crate::compose::{self, Target};
 use crate::event::{AgentEvent, TurnEnd};
 use crate::failure::{Failure, FailureKind};
+use crate::http::Endpoint;
 use crate::item::Item;
 use crate::item::StopReason;
-use crate::model::{ActiveModel, fixed_tokens};
+use crate::media;
+use crate::model::ActiveModel;
 use crate::reply::{Delta, ModelReply, Usage};
 use crate::request::{InputPart, Message, ModelRequest, ToolChoice};
 use crate::retry;
@@ -37,12 +40,21 @@ const OPTIONAL_FIELDS: [&str; 11] = [
 ];
 /// Maximum number of times that the transcript is shortened for one request.
 const MAX_COMPACTIONS: u32 = 2;
+/// How often media are left out for one request.
+const MAX_EVICTIONS: u32 = 4;
 /// Minimum free share of the context window.
 const FREE_SHARE: f64 = 0.08;
 /// If leaving out old outputs frees a smaller share of the window than this, the transcript is also summarized.
 const CLEARING_IS_ENOUGH: f64 = 0.25;
 /// Tokens that are subtracted when the output limit is lowered to the free space, because counts are not exact.
 const OUTPUT_MARGIN: u64 = 1_024;
+
+/// A request that is ready to be sent.
+struct PreparedRequest<'a> {
+    body: Vec<u8>,
+    endpoint: Cow<'a, Endpoint>,
+    max_output: Option<u64>,
+}
 
 /// What to do after a failed attempt.
 enum Remedy {
@@ -59,13 +71,13 @@ impl Turn<'_> {
         is_last: bool,
     ) -> Result<Result<ModelReply, TurnEnd>, StoreError> {
         if self.compaction == Compaction::Automatic
-            && self.context_tokens() >= context_limit(self.model)
+            && self.context_tokens() >= context_limit(self.model, self.reserved)
             && progress.compacted_before.is_none_or(|step| step < progress.step)
             && let Err(end) = self.compact(progress, true).await?
         {
             return Ok(Err(end));
         }
-        let (mut attempt, mut compactions) = (1, 0);
+        let (mut attempt, mut compactions, mut evictions) = (1, 0, 0);
         loop {
             (self.emit)(AgentEvent::Request { step: progress.step, attempt });
             let started = Instant::now();
@@ -78,6 +90,10 @@ impl Turn<'_> {
                 None => return Ok(Err(TurnEnd::Aborted)),
             };
             if self.drop_rejected_field(&failure) {
+                continue;
+            }
+            if evictions < MAX_EVICTIONS && self.evict_media(&failure, is_last).await? {
+                evictions += 1;
                 continue;
             }
             if matches!(failure.kind, FailureKind::Overflow | FailureKind::TooLarge) {
@@ -100,7 +116,10 @@ impl Turn<'_> {
         &mut self,
         is_last: bool,
     ) -> Result<Option<Result<ModelReply, Failure>>, StoreError> {
-        let body = self.body(is_last);
+        let PreparedRequest { body, endpoint, max_output } = match self.prepare(is_last).await {
+            Ok(prepared) => prepared,
+            Err(why) => return Ok(Some(Err(Failure::new(FailureKind::Hook, why)))),
+        };
         let text = Mutex::new(String::new());
         let show = |delta: Delta| match delta {
             Delta::Text(more) => {
@@ -110,8 +129,7 @@ impl Turn<'_> {
             Delta::Reasoning(more) => (self.emit)(AgentEvent::Reasoning(more)),
             Delta::Call { .. } | Delta::Arguments(_) => {}
         };
-        let max_output = self.model.settings.max_output;
-        let sending = self.client.send(&self.model.endpoint, body, max_output, show);
+        let sending = self.client.send(&endpoint, body, max_output, show);
         tokio::select! {
             outcome = sending => Ok(Some(outcome)),
             () = self.cancel.cancelled() => {
@@ -153,20 +171,30 @@ impl Turn<'_> {
         true
     }
 
-    /// Records the tokens and the cost of a request.
+    /// Counts what a request used towards the limits of the turn.
     fn count(&self, reply: &ModelReply, started: Instant, progress: &mut Progress) {
+        let (usage, cost) = self.record(self.model, reply, started);
+        progress.usage = progress.usage.plus(&usage);
+        progress.cost += cost.unwrap_or(0.0);
+    }
+
+    /// Stores and reports what a request used.
+    fn record(
+        &self,
+        model: &ActiveModel,
+        reply: &ModelReply,
+        started: Instant,
+    ) -> (Usage, Option<f64>) {
         let usage = reply.usage.unwrap_or_else(|| Usage {
             input: self.context_tokens(),
             output: reply.blocks.iter().map(compact::block_tokens).sum(),
             ..Usage::default()
         });
         let is_estimated = reply.usage.is_none();
-        let cost = self.model.prices.map(|prices| prices.cost(&usage));
-        progress.usage = progress.usage.plus(&usage);
-        progress.cost += cost.unwrap_or(0.0);
+        let cost = model.prices.map(|prices| prices.cost(&usage));
         self.transcript.record_request(RequestRecord {
-            provider: self.model.model.provider.clone(),
-            model: self.model.model.model.clone(),
+            provider: model.model.provider.clone(),
+            model: model.model.model.clone(),
             at: now(),
             milliseconds: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             tokens: usage.counts(),
@@ -174,29 +202,66 @@ impl Turn<'_> {
             cost,
         });
         (self.emit)(AgentEvent::Usage { tokens: usage, is_estimated, cost });
+        (usage, cost)
     }
 
-    fn body(&self, is_last: bool) -> Vec<u8> {
-        let target = Target {
-            model: &self.model.model,
-            quirks: &self.model.settings.quirks,
+    /// Builds a request. The hooks change copies, so that nothing of it lasts.
+    async fn prepare(&self, is_last: bool) -> Result<PreparedRequest<'_>, String> {
+        let model = &*self.model;
+        let mut settings = Cow::Borrowed(&model.settings);
+        let mut system = Cow::Borrowed(self.system);
+        let mut entries = Cow::Borrowed(self.transcript.entries());
+        let mut endpoint = Cow::Borrowed(&model.endpoint);
+        let context = self.chat_context();
+        for hook in self.hooks {
+            hook.params(context, settings.to_mut()).await?;
+            hook.system(context, system.to_mut()).await?;
+            hook.entries(context, entries.to_mut()).await?;
+            hook.headers(context, &mut endpoint.to_mut().headers).await?;
+        }
+        let target =
+            Target { model: &model.model, quirks: &settings.quirks, tools: self.definitions };
+        let body = wire::body(&ModelRequest {
+            model: &model.model,
+            system: &system,
             tools: self.definitions,
-        };
-        wire::body(&ModelRequest {
-            model: &self.model.model,
-            system: self.system,
-            tools: self.definitions,
-            messages: compose::messages(self.transcript.entries(), &target),
+            messages: compose::messages(&entries, &target),
             tool_choice: if is_last { ToolChoice::None } else { ToolChoice::Auto },
-            settings: &self.model.settings,
+            settings: &settings,
             output_schema: self.output_schema,
             cache_key: &self.session.id,
-        })
+        });
+        Ok(PreparedRequest { body, endpoint, max_output: settings.max_output })
+    }
+
+    /// Leaves out an image or document that the provider rejects, or all of them if the request has too many bytes.
+    async fn evict_media(&mut self, failure: &Failure, is_last: bool) -> Result<bool, StoreError> {
+        let entries = self.transcript.entries();
+        let rejected: Vec<Item> = match failure.kind {
+            FailureKind::TooLarge => {
+                media::sent(entries).iter().map(|place| place.rejected()).collect()
+            }
+            FailureKind::BadRequest => {
+                let body = self.prepare(is_last).await.map(|prepared| prepared.body);
+                let body: serde_json::Value =
+                    serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
+                let place = media::rejected(&failure.message, &body, entries);
+                place.iter().map(|place| place.rejected()).collect()
+            }
+            _ => return Ok(false),
+        };
+        if rejected.is_empty() {
+            return Ok(false);
+        }
+        let text = "The provider rejected an image or document; it is left out from now on.";
+        (self.emit)(AgentEvent::Notice(text.into()));
+        self.transcript.append(rejected).await?;
+        Ok(true)
     }
 
     /// Returns the size of the next request in tokens.
     fn context_tokens(&self) -> u64 {
-        self.transcript.context_tokens(fixed_tokens(self.system, self.definitions))
+        self.transcript.context_tokens(self.fixed_tokens)
     }
 
     /// Summarizes the older part of the transcript because a person asked for it.
@@ -287,26 +352,29 @@ impl Turn<'_> {
     /// Lets the model write a summary, with one retry. Returns `None` if the person aborted.
     async fn summarize(&self, conversation: &str) -> Option<Result<String, String>> {
         let text = format!("{conversation}\n{}", words::SUMMARIZE);
+        let model = self.summarizer.unwrap_or(self.model);
         let body = wire::body(&ModelRequest {
-            model: &self.model.model,
+            model: &model.model,
             system: self.system,
             tools: &[],
             messages: vec![Message::User(vec![InputPart::Text(text.into())])],
             tool_choice: ToolChoice::None,
-            settings: &self.model.settings,
+            settings: &model.settings,
             output_schema: None,
             cache_key: &self.session.id,
         });
         let mut last = String::new();
         for _ in 0..2 {
-            let max_output = self.model.settings.max_output;
-            let sending = self.client.send(&self.model.endpoint, body.clone(), max_output, |_| {});
+            let max_output = model.settings.max_output;
+            let started = Instant::now();
+            let sending = self.client.send(&model.endpoint, body.clone(), max_output, |_| {});
             let outcome = tokio::select! {
                 outcome = sending => outcome,
                 () = self.cancel.cancelled() => return None,
             };
             match outcome {
                 Ok(reply) if reply.stop == StopReason::EndTurn && reply.has_text() => {
+                    self.record(model, &reply, started);
                     return Some(Ok(reply.text()));
                 }
                 Ok(_) => last = "the model did not write a summary".into(),
@@ -318,8 +386,8 @@ impl Turn<'_> {
 }
 
 /// Returns the maximum number of tokens in a request that leaves room for the reply.
-pub fn context_limit(model: &ActiveModel) -> u64 {
-    let free = (model.window as f64 * FREE_SHARE) as u64;
+pub fn context_limit(model: &ActiveModel, reserved: u64) -> u64 {
+    let free = ((model.window as f64 * FREE_SHARE) as u64).max(reserved);
     model.window.saturating_sub(model.settings.max_output.unwrap_or(0).max(free))
 }
 

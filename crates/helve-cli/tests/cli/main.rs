@@ -7,15 +7,14 @@
 #![expect(clippy::disallowed_methods, reason = "these tests start the real program on real files")]
 
 #[cfg(target_os = "linux")]
+mod agent_data;
 mod clock;
 mod config;
-mod conversation;
 mod data_folder;
 mod install;
 mod large;
 mod mcp;
 mod outside;
-mod pty;
 mod reading;
 mod repository;
 mod run;

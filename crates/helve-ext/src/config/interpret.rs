@@ -14,8 +14,8 @@ use super::rules::RuleList;
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, PositionTracker, repeated};
 use super::yaml::{self, FrontMatter};
 use super::{
-    Config, ConfigLayer, EditSection, InstructionFile, ModelSection, ServerConfig, SourceFile,
-    ToolOutputLimits, Trust, WithSource, keys, mcp, mcp_json, messages,
+    Config, ConfigLayer, EditSection, ModelSection, ServerConfig, SourceFile, ToolOutputLimits,
+    Trust, WithSource, keys, mcp, mcp_json, messages,
 };
 
 /// Maximum values of `tool_output`.
@@ -205,14 +205,13 @@ impl ConfigDraft {
                 programs::read_environment(file, node, section, &mut self.needs_trust);
             }
             "shell" | "bash" | "default_agent" | "tool_output" | "edit" | "files" | "model"
-            | "small_model" | "provider" | "enabled_providers" | "disabled_providers" => {
-                match file.authority {
-                    Authority::Full => self.read_setting(file, key, node),
-                    Authority::RestrictOnly => {
-                        self.needs_trust.push(SettingLine::needing_trust(file, &[], entry))
-                    }
+            | "small_model" | "provider" | "enabled_providers" | "disabled_providers"
+            | "compaction" => match file.authority {
+                Authority::Full => self.read_setting(file, key, node),
+                Authority::RestrictOnly => {
+                    self.needs_trust.push(SettingLine::needing_trust(file, &[], entry))
                 }
-            }
+            },
             other if keys::TOP.contains(&other) => {}
             other => file
                 .warn(entry.at, || messages::unknown_key(other, keys::nearest(other, keys::TOP))),
@@ -226,7 +225,8 @@ impl ConfigDraft {
             "files" => self.edit.read_files(file, node),
             "shell" => programs::read_shell(file, node, &mut self.shell),
             "bash" => programs::read_bash(file, node, &mut self.bash),
-            "model" | "small_model" | "provider" | "enabled_providers" | "disabled_providers" => {
+            "model" | "small_model" | "provider" | "enabled_providers" | "disabled_providers"
+            | "compaction" => {
                 self.models.read(file, key, node);
             }
             _ => {
@@ -288,7 +288,6 @@ impl ConfigDraft {
             problems.extend(problem);
             is_valid
         });
-        problems.extend(files.instructions.iter().filter_map(instruction_problem));
         Config {
             user,
             project,
@@ -304,7 +303,6 @@ impl ConfigDraft {
             bash: self.bash,
             sandbox: self.sandbox,
             environment: self.environment,
-            instructions: files.instructions.clone(),
             problems,
             sources: self.sources,
             digest: files.digest().to_owned(),
@@ -313,18 +311,6 @@ impl ConfigDraft {
             root: files.root.clone(),
         }
     }
-}
-
-/// Reports an instruction file that cannot be used.
-fn instruction_problem(file: &InstructionFile) -> Option<ConfigProblem> {
-    let text = match &file.content {
-        Err(why) => messages::unreadable(why),
-        Ok(contents) if std::str::from_utf8(&contents.bytes).is_err() => {
-            messages::include_is_not_text(&file.path)
-        }
-        Ok(_) => return None,
-    };
-    Some(ConfigProblem::of_file(file.path.as_path().into(), Severity::Warning, text))
 }
 
 fn read_tool_output(file: &mut ConfigFile<'_>, node: &ConfigNode, limits: &mut ToolOutputLimits) {

@@ -1,4 +1,4 @@
-//! Providers and models: `provider`, `model`, `small_model`, `enabled_providers` and `disabled_providers`.
+//! Providers and models: `provider`, `model`, `small_model`, `enabled_providers`, `disabled_providers` and `compaction`.
 
 use super::config_file::{ConfigFile, ExpandMode};
 use super::explain::SettingLine;
@@ -7,6 +7,8 @@ use super::{WithSource, messages};
 
 /// Maximum number of tokens that a limit may name.
 const MAX_TOKENS: u64 = 100_000_000;
+/// Maximum price of a million tokens in dollars.
+const MAX_PRICE: f64 = 1_000_000.0;
 /// Maximum timeout in milliseconds: a day.
 const MAX_TIMEOUT: u64 = 24 * 60 * 60 * 1_000;
 
@@ -20,6 +22,16 @@ pub struct ModelSection {
     /// If given, only these providers are used.
     pub enabled: Option<Vec<WithSource<String>>>,
     pub disabled: Vec<WithSource<String>>,
+    pub compaction: CompactionConfig,
+}
+
+/// When conversations are made smaller.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CompactionConfig {
+    /// Whether a conversation that no longer fits is made smaller; true by default.
+    pub auto: Option<WithSource<bool>>,
+    /// Tokens of the context window that are kept free.
+    pub reserved: Option<WithSource<u64>>,
 }
 
 /// A provider, as far as the configuration describes it.
@@ -53,6 +65,16 @@ pub struct ModelConfig {
     pub output: Option<WithSource<u64>>,
     /// What it reads besides text: `image`, `pdf`.
     pub modalities: Vec<WithSource<String>>,
+    pub cost: CostConfig,
+}
+
+/// What a model costs, in dollars per million tokens.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CostConfig {
+    pub input: Option<WithSource<f64>>,
+    pub output: Option<WithSource<f64>>,
+    pub cache_read: Option<WithSource<f64>>,
+    pub cache_write: Option<WithSource<f64>>,
 }
 
 impl ModelSection {
@@ -70,6 +92,7 @@ impl ModelSection {
                 self.disabled
                     .extend(file.texts(key, node, ExpandMode::Lenient).unwrap_or_default());
             }
+            "compaction" => self.compaction.read(file, node),
             _ => {
                 for entry in file.map("provider", node).unwrap_or_default() {
                     self.read_provider(file, entry);
@@ -180,6 +203,7 @@ impl ProviderConfig {
                         replace(slot, file.unsigned(&name, &limit.value, MAX_TOKENS));
                     }
                 }
+                "cost" => model.cost.read(file, &name, node),
                 "modalities" => {
                     for modality in file.map(&name, node).unwrap_or_default() {
                         if modality.key == "input" {
@@ -194,6 +218,36 @@ impl ProviderConfig {
         }
         self.models.retain(|known| known.name != model.name);
         self.models.push(model);
+    }
+}
+
+impl CompactionConfig {
+    fn read(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode) {
+        for field in file.map("compaction", node).unwrap_or_default() {
+            let (name, node) = (format!("compaction.{}", field.key), &field.value);
+            match field.key.as_str() {
+                "auto" => replace(&mut self.auto, file.flag(&name, node)),
+                "reserved" => replace(&mut self.reserved, file.unsigned(&name, node, MAX_TOKENS)),
+                // Other keys of opencode have no effect here.
+                _ => {}
+            }
+        }
+    }
+}
+
+impl CostConfig {
+    fn read(&mut self, file: &mut ConfigFile<'_>, path: &str, node: &ConfigNode) {
+        for field in file.map(path, node).unwrap_or_default() {
+            let slot = match field.key.as_str() {
+                "input" => &mut self.input,
+                "output" => &mut self.output,
+                "cache_read" => &mut self.cache_read,
+                "cache_write" => &mut self.cache_write,
+                _ => continue,
+            };
+            let name = format!("{path}.{}", field.key);
+            replace(slot, file.number(&name, &field.value, MAX_PRICE));
+        }
     }
 }
 

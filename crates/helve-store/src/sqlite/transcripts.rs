@@ -29,6 +29,12 @@ pub(crate) fn register(
     Ok(())
 }
 
+/// Changes a session's title.
+pub(crate) fn set_title(database: &Database, session: &str, title: &str) -> rusqlite::Result<()> {
+    let statement = "UPDATE transcripts SET title = ?2 WHERE session = ?1";
+    database.main.execute(statement, [session, title]).map(drop)
+}
+
 /// Copies a session to a new one. Returns false if the first does not exist, or the second does.
 pub(crate) fn fork(
     database: &Database,

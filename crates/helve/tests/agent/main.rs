@@ -4,6 +4,7 @@
 
 mod history;
 mod script;
+mod settings;
 
 use helve::agent_loop::event::{BudgetKind, TurnEnd};
 use helve::agent_loop::item::Protocol;

@@ -243,6 +243,7 @@ pub(crate) fn model(protocol: Protocol, url: &str) -> ActiveModel {
         },
         settings: ModelSettings::default(),
         window: 200_000,
+        is_window_assumed: false,
         prices: None,
     }
 }
