@@ -29,11 +29,27 @@ pub enum AgentEvent {
         name: String,
         arguments: String,
     },
+    /// A running call has something to show.
+    Progress {
+        id: String,
+        text: String,
+    },
+    /// A person is asked about a call.
+    Asked {
+        id: String,
+        question: String,
+    },
     /// A call ended.
     Result {
         id: String,
+        name: String,
         title: String,
         error: Option<(ErrorKind, String)>,
+        took: Duration,
+        /// What the call changed, as a unified diff.
+        diff: Option<String>,
+        /// The process that still runs.
+        process: Option<String>,
     },
     /// What a request used.
     Usage {

@@ -175,4 +175,6 @@ pub enum NoteKind {
     Finished,
     /// The previous answer cannot be used as it is.
     Correction,
+    /// Instructions of a folder in which files were read.
+    Instructions,
 }

@@ -12,6 +12,7 @@ use helve_core::output::{Content, ErrorKind, ToolError};
 use helve_core::registry::ToolSet;
 use helve_core::session::Session;
 use helve_core::store::StoreError;
+use helve_core::{Ask, DOOM_LOOP, Part};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -33,6 +34,7 @@ use crate::transcript::Transcript;
 use crate::words;
 
 mod exchange;
+mod watch;
 
 pub use exchange::context_limit;
 
@@ -92,6 +94,9 @@ pub enum Compaction {
 pub trait SessionState: Send + Sync {
     /// Returns a text for the model, which is appended to a summary.
     fn describe(&self) -> BoxFuture<'_, String>;
+
+    /// Notes for the model, which it sees before its next reply. Each is returned once.
+    fn new_notes(&self) -> BoxFuture<'_, Vec<(NoteKind, String)>>;
 }
 
 /// Messages that a person sends during a turn.
@@ -208,6 +213,11 @@ impl Turn<'_> {
             }
             if let Some(kind) = self.exhausted(progress) {
                 return Ok(TurnEnd::OverBudget(kind));
+            }
+            for (kind, text) in self.state.new_notes().await {
+                let first_line = text.lines().next().unwrap_or_default();
+                (self.emit)(AgentEvent::Notice(first_line.to_string()));
+                self.note(kind, &text).await?;
             }
             progress.step += 1;
             let is_last = self.limits.steps == Some(progress.step);
@@ -398,20 +408,15 @@ impl Turn<'_> {
             self.transcript.append(results).await?;
             return Ok(Next::End(TurnEnd::OverBudget(BudgetKind::Steps)));
         }
-        let repeated = calls.iter().filter(|call| progress.repeats.is_repeated(call)).count();
-        if repeated > 0 {
-            return self.handle_repeats(&calls, progress).await;
+        let repeated: Vec<&CallBlock> =
+            calls.iter().filter(|call| progress.repeats.is_repeated(call)).collect();
+        if let Some(repeated) = repeated.last() {
+            if let Err(error) = self.confirm_repeats(repeated).await {
+                return self.handle_repeats(&calls, &error, progress).await;
+            }
+            progress.repeats = RepeatDetector::default();
         }
-        for call in &calls {
-            (self.emit)(AgentEvent::Call {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                arguments: call.arguments.clone(),
-            });
-        }
-        let tool_calls = calls.iter().map(tool_call).collect();
-        let cancel = self.cancel.child_token();
-        let results = self.engine.call_all(self.session, &self.tools, tool_calls, cancel).await;
+        let results = self.call_and_watch(&calls).await;
         let mut items = Vec::new();
         let mut was_rejected = false;
         for (call, result) in calls.iter().zip(results) {
@@ -421,13 +426,7 @@ impl Turn<'_> {
                 matches!(error.kind, ErrorKind::Rejected | ErrorKind::Unanswered)
             };
             progress.refused_calls += u32::from(error.is_some_and(is_refused));
-            let item = call_result(call, result.outcome);
-            (self.emit)(AgentEvent::Result {
-                id: call.id.clone(),
-                title: item.title.clone(),
-                error: item.error.clone(),
-            });
-            items.push(Item::Result(item.result));
+            items.push(Item::Result(call_result(call, result.outcome)));
         }
         self.transcript.append(items).await?;
         if self.cancel.is_cancelled() {
@@ -437,17 +436,32 @@ impl Turn<'_> {
         Ok(if was_rejected { Next::End(TurnEnd::NotAllowed) } else { Next::Continue })
     }
 
-    /// Handles repeated calls. The first time, the model gets an error result; the second time, the turn ends.
+    /// Asks whether the model may make the same call once more.
+    async fn confirm_repeats(&self, call: &CallBlock) -> Result<(), ToolError> {
+        let part = Part::new(DOOM_LOOP, call.name.clone());
+        let ask = Ask { parts: vec![part], ..Ask::default() };
+        let text = "The model made this call several times with the same arguments:";
+        let ask = ask.preview(format!("{text}\n{} {}", call.name, call.arguments));
+        self.engine.confirm(self.session, &tool_call(call), ask, &self.cancel).await
+    }
+
+    /// The model repeats a call, and nobody wants it to. It is told so once; the second time the turn ends.
     async fn handle_repeats(
         &mut self,
         calls: &[CallBlock],
+        error: &ToolError,
         progress: &mut Progress,
     ) -> Result<Next, StoreError> {
         let repeated = |call| Item::Result(error_result(call, words::REPEATED_CALL));
         let results = calls.iter().map(repeated).collect();
         self.transcript.append(results).await?;
-        let was_warned = std::mem::replace(&mut progress.was_warned_of_loop, true);
-        Ok(if was_warned { Next::End(TurnEnd::Loop) } else { Next::Continue })
+        if self.cancel.is_cancelled() {
+            self.note(NoteKind::Aborted, words::ABORTED).await?;
+            return Ok(Next::End(TurnEnd::Aborted));
+        }
+        let is_over = std::mem::replace(&mut progress.was_warned_of_loop, true)
+            || error.kind == ErrorKind::Rejected;
+        Ok(if is_over { Next::End(TurnEnd::Loop) } else { Next::Continue })
     }
 }
 
@@ -479,36 +493,18 @@ fn error_result(call: &CallBlock, text: &str) -> CallResult {
     }
 }
 
-/// A result for the model, and what the person sees of it.
-struct ShownResult {
-    result: CallResult,
-    title: String,
-    error: Option<(ErrorKind, String)>,
-}
-
 fn call_result(
     call: &CallBlock,
     outcome: Result<helve_core::output::ToolOutput, ToolError>,
-) -> ShownResult {
+) -> CallResult {
     match outcome {
         Ok(output) => {
             let title = if output.title.is_empty() { call.name.clone() } else { output.title };
             let saved = output.saved.map(|saved| saved.path.to_string_lossy().into_owned());
             let content = output.content.into_iter().map(message_part).collect();
-            let result = CallResult {
-                call: call.id.clone(),
-                title: title.clone(),
-                content,
-                is_error: false,
-                saved,
-            };
-            ShownResult { result, title, error: None }
+            CallResult { call: call.id.clone(), title, content, is_error: false, saved }
         }
-        Err(error) => {
-            let text = error.full_message();
-            let result = error_result(call, &text);
-            ShownResult { result, title: call.name.clone(), error: Some((error.kind, text)) }
-        }
+        Err(error) => error_result(call, &error.full_message()),
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Continue this session; the default is one session per user and folder
-    #[arg(long, global = true, env = "HELVE_SESSION", value_name = "ID")]
+    #[arg(short, long, global = true, env = "HELVE_SESSION", value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Answer every question with yes; denied calls stay denied
     #[arg(long, global = true)]
@@ -53,9 +53,9 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum CliCommand {
     /// Let a model work in this folder until it answers
     #[command(
-        after_help = "Examples:\n  helve run --model openai/gpt-5 \"fix the failing test\"\n  git diff | helve run \"review this\"\n  helve run --base-url http://127.0.0.1:8080/v1 --model qwen \"explain src/main.rs\"\n\nExit codes: 0 answered, 1 the provider failed, 2 bad usage, 3 a call was refused, 4 a limit was reached, 5 no answer, 130 interrupted."
+        after_help = "Examples:\n  helve run --model openai/gpt-5 \"fix the failing test\"\n  git diff | helve run \"review this\"\n  helve run --base-url http://127.0.0.1:8080/v1 --model qwen \"explain src/main.rs\"\n  helve run -f screenshot.png \"why does it look like this?\"\n  helve run                       a conversation\n\nExit codes: 0 answered, 1 the provider failed, 2 bad usage, 3 a call was refused, 4 a limit was reached, 5 no answer, 130 interrupted."
     )]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// List, show, export, search, undo, fork or delete the sessions of `helve run` in this folder
     Sessions {
         #[command(subcommand)]
@@ -153,12 +153,18 @@ pub(crate) enum CliCommand {
 
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
-    /// What to do; `-` or nothing reads it from standard input
+    /// What to do; `-` reads it from standard input; nothing starts a conversation at a terminal
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
     /// Continue the newest session of this folder
     #[arg(short = 'c', long = "continue")]
     pub(crate) continue_last: bool,
+    /// Continue a copy of the session (with -c or --session), which itself stays as it is
+    #[arg(long)]
+    pub(crate) fork: bool,
+    /// Attach a file: text, an image or a PDF; can be repeated
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub(crate) file: Vec<PathBuf>,
     /// Model, as PROVIDER/MODEL; with --base-url, as the provider calls it
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,

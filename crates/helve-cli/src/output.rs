@@ -3,7 +3,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use helve::config::{ConfigProblem, Severity};
+use helve::config::{ConfigLayer, ConfigProblem, Severity};
 use helve::{Action, Source, Toolbox, TrustState, visible};
 
 pub(crate) const BOLD: &str = "\x1b[1m";
@@ -72,6 +72,15 @@ pub(crate) fn status(text: &str) {
     write!(err, "\r\x1b[K{DIM}{short}{PLAIN}").and_then(|()| err.flush()).ok();
 }
 
+/// Shows the end of a line that somebody is typing, in place of the last one. For terminals only.
+pub(crate) fn typed_line(prompt: &str, typed: &str) {
+    let (width, _) = crossterm::terminal::size().unwrap_or((80, 24));
+    let surplus = typed.chars().count().saturating_sub(usize::from(width.saturating_sub(4)));
+    let shown: String = typed.chars().skip(surplus).collect();
+    let mut err = anstream::stderr().lock();
+    write!(err, "\r\x1b[K{prompt}{shown}").and_then(|()| err.flush()).ok();
+}
+
 pub(crate) fn error(text: &str) {
     note(&format!("{RED}{BOLD}error:{PLAIN} {}", visible::escape(text)));
 }
@@ -114,6 +123,10 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
 /// Prints whether the folder is untrusted.
 pub(crate) fn print_trust(toolbox: &Toolbox) {
     let is_interactive = std::io::stderr().is_terminal();
+    // Instruction files alone matter only to `helve run`.
+    if !toolbox.config().sources.iter().any(|file| file.layer == ConfigLayer::Project) {
+        return;
+    }
     match toolbox.trust() {
         TrustState::Untrusted if is_interactive => note(&format!(
             "{DIM}This folder's configuration is not trusted: it can forbid but not allow. Run `helve trust` to trust it.{PLAIN}"

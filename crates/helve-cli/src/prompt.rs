@@ -26,6 +26,27 @@ impl Person for Terminal {
     }
 }
 
+/// Shows a question and waits for one of these keys. `None` if the terminal cannot be read, or for Escape and Ctrl-C
+/// where `n` is not among the keys.
+pub(crate) async fn choose(question: &str, keys: &'static [char]) -> Option<char> {
+    let question = question.to_string();
+    let chosen = tokio::task::spawn_blocking(move || -> std::io::Result<Option<char>> {
+        let mut err = anstream::stderr().lock();
+        write!(err, "{question}")?;
+        err.flush()?;
+        let chosen = loop {
+            match read_key()? {
+                key if keys.contains(&key) => break Some(key),
+                'n' => break None,
+                _ => {}
+            }
+        };
+        writeln!(err, "{}", chosen.unwrap_or('n'))?;
+        Ok(chosen)
+    });
+    chosen.await.ok()?.ok()?
+}
+
 /// Lists everything that would happen, with invisible characters escaped.
 fn question(ask: &Ask) -> String {
     let mut text = format!("\n{BOLD}Allow this?{PLAIN}");

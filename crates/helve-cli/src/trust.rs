@@ -16,16 +16,23 @@ pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exi
         toolbox.withdraw_trust().await?;
         format!("{root} is no longer trusted.")
     } else if toolbox.trust() == TrustState::NothingToTrust {
-        format!("{root} has no configuration, so there is nothing to trust.")
+        toolbox.give_trust().await?;
+        format!(
+            "{root} has no configuration, so there is nothing to trust in it. `helve run` now uses the instruction files (AGENTS.md) of its subfolders."
+        )
     } else {
         toolbox.give_trust().await?;
-        let files = toolbox.config().sources.iter();
-        let project_files = files.filter(|file| file.layer == ConfigLayer::Project);
-        let lines = project_files
-            .map(|file| format!("  {}\n", visible::escape_line(&file.path.display().to_string())));
-        let lines: String = lines.collect();
+        let config = toolbox.config();
+        let sources = config.sources.iter().filter(|file| file.layer == ConfigLayer::Project);
+        let instructions =
+            config.instructions.iter().filter(|file| file.layer == ConfigLayer::Project);
+        let paths =
+            sources.map(|file| &*file.path).chain(instructions.map(|file| file.path.as_path()));
+        let lines: String = paths
+            .map(|path| format!("  {}\n", visible::escape_line(&path.display().to_string())))
+            .collect();
         format!(
-            "{root} is now trusted: its configuration may now allow actions that you would otherwise be asked about.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
+            "{root} is now trusted: its configuration may now allow actions that you would otherwise be asked about, and `helve run` follows its instruction files.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
         )
     };
     // If the store could not save the trust, the command must not report success.

@@ -38,24 +38,35 @@ pub(crate) trait NestedCalls: Send + Sync {
     fn call(&self, call: ToolCall, cancel: CancellationToken) -> BoxFuture<'static, ToolResult>;
 }
 
+/// Asks the gate of a session, unless the call is cancelled first.
+pub(crate) async fn ask_gate<'call>(
+    session: &Session,
+    call: &'call CallRef,
+    recorder: &Recorder,
+    cancel: &CancellationToken,
+    ask: Ask,
+) -> Result<Grant<'call>, ToolError> {
+    let words = session.dialect.words;
+    let explain = |part: &Part, verdict: &Verdict| words.reason(part, verdict);
+    let asking = session.gate.ask(ask, call, explain, |kind| recorder.emit(call, kind));
+    let refusal = tokio::select! {
+        answer = asking => match answer {
+            Ok(grant) => return Ok(grant),
+            Err(refusal) => refusal,
+        },
+        // Dropping the future withdraws the question.
+        () = cancel.cancelled() => return Err(words.aborted()),
+    };
+    Err(match refusal {
+        Refusal::ExplainOnly => ToolError::new(ErrorKind::ExplainOnly, ""),
+        refusal => words.refused(&refusal),
+    })
+}
+
 impl ToolContext {
     /// Asks once for everything that the call needs. The returned grant covers exactly that.
     pub async fn ask(&self, ask: Ask) -> Result<Grant<'_>, ToolError> {
-        let words = self.words();
-        let explain = |part: &Part, verdict: &Verdict| words.reason(part, verdict);
-        let asking = self.session.gate.ask(ask, &self.call, explain, |kind| self.emit(kind));
-        let refusal = tokio::select! {
-            answer = asking => match answer {
-                Ok(grant) => return Ok(grant),
-                Err(refusal) => refusal,
-            },
-            // Dropping the future withdraws the question.
-            () = self.cancel.cancelled() => return Err(self.words().aborted()),
-        };
-        Err(match refusal {
-            Refusal::ExplainOnly => ToolError::new(ErrorKind::ExplainOnly, ""),
-            refusal => self.words().refused(&refusal),
-        })
+        ask_gate(&self.session, &self.call, &self.recorder, &self.cancel, ask).await
     }
 
     /// Gets permission to open files that the call is about to change. Call it before any of them is opened.

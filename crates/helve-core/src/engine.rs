@@ -1,12 +1,13 @@
 //! Runs a call from start to finish. There is one engine per process, and it holds no session.
 
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::join_all;
-use helve_policy::{Action, Part};
+use helve_policy::{Action, Ask, AskKey, Part, Reply};
 use helve_text::cut::cut;
 use helve_text::visible;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
 use crate::call::{CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
-use crate::context::{Memory, NestedCalls, ToolContext};
+use crate::context::{Memory, NestedCalls, ToolContext, ask_gate};
 use crate::dialect::OutputCut;
 use crate::event::{CallOutcome, EventKind};
 use crate::files::Files;
@@ -100,6 +101,19 @@ impl Engine {
         results
     }
 
+    /// Asks for a permission that concerns a call but no tool, such as making the same call again and again.
+    pub async fn confirm(
+        &self,
+        session: &Session,
+        call: &ToolCall,
+        ask: Ask,
+        cancel: &CancellationToken,
+    ) -> Result<(), ToolError> {
+        let parent = session.parent.as_ref().map(|parent| &*parent.call);
+        let call_ref = call_ref(parent, session, call, HashMap::new());
+        ask_gate(session, &call_ref, &self.recorder, cancel, ask).await.map(|_grant| ())
+    }
+
     /// Runs a call as part of `parent`, if there is one. Does not wait for other calls: `call_all` does the ordering.
     fn call_with_parent(
         self: &Arc<Self>,
@@ -109,19 +123,8 @@ impl Engine {
         mut call: ToolCall,
         cancel: CancellationToken,
     ) -> BoxFuture<'static, ToolResult> {
-        let id: Arc<str> = call.id.as_str().into();
-        let (depth, root) =
-            parent.map_or((0, id.clone()), |parent| (parent.depth + 1, parent.root.clone()));
-        let call_ref = Arc::new(CallRef {
-            id,
-            root,
-            session: session.id.clone(),
-            agent: session.caller.agent.clone(),
-            tool: call.name.clone(),
-            origin: call.origin.clone(),
-            depth,
-            answers: std::mem::take(&mut call.answers),
-        });
+        let answers = std::mem::take(&mut call.answers);
+        let call_ref = Arc::new(call_ref(parent.map(|parent| &**parent), session, &call, answers));
         let recorder = match session.gate.is_explaining() {
             true => Recorder::without_store(),
             false => self.recorder.clone(),
@@ -135,6 +138,27 @@ impl Engine {
             cancel,
         };
         Box::pin(running.run(call))
+    }
+}
+
+fn call_ref(
+    parent: Option<&CallRef>,
+    session: &Session,
+    call: &ToolCall,
+    answers: HashMap<AskKey, Reply>,
+) -> CallRef {
+    let id: Arc<str> = call.id.as_str().into();
+    let (depth, root) =
+        parent.map_or((0, id.clone()), |parent| (parent.depth + 1, parent.root.clone()));
+    CallRef {
+        id,
+        root,
+        session: session.id.clone(),
+        agent: session.caller.agent.clone(),
+        tool: call.name.clone(),
+        origin: call.origin.clone(),
+        depth,
+        answers,
     }
 }
 

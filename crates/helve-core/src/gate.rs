@@ -29,12 +29,18 @@ impl Person for Nobody {
     }
 }
 
+/// The permission to make the same call again and again.
+pub const DOOM_LOOP: &str = "doom_loop";
+
 /// Approves every ask, for `--yes`. What a rule denies is never asked, so it stays denied.
 pub struct AlwaysYes;
 
 impl Person for AlwaysYes {
-    fn approve<'a>(&'a self, _call: &'a CallRef, _ask: &'a Ask) -> BoxFuture<'a, Reply> {
-        Box::pin(async { Reply::Yes(Scope::Once) })
+    fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
+        // Whether a model makes progress is for a person to judge. A yes each time would let it go on for ever.
+        let is_loop = ask.parts.iter().any(|part| part.permission == DOOM_LOOP);
+        let reply = if is_loop { Reply::Unanswered } else { Reply::Yes(Scope::Once) };
+        Box::pin(async { reply })
     }
 }
 
@@ -192,6 +198,11 @@ impl Gate {
             Action::Ask | Action::Deny => explain(part, verdict),
         };
         ask.reasons = judged.iter().map(explain).collect();
+        let policy = self.shared.policy.borrow().clone();
+        let asks_in_general = |(part, verdict): &(Part, Verdict)| {
+            verdict.action == Action::Ask && policy.asks_in_general(&self.subagent_walls, part)
+        };
+        ask.in_general = judged.iter().map(asks_in_general).collect();
         if let Mode::Explain(explained) = &self.shared.mode {
             explained.lock().extend(judged);
             return Err(Refusal::ExplainOnly);

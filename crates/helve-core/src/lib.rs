@@ -56,7 +56,7 @@ pub use engine::Engine;
 pub use event::{CallState, CallStatus, Event, Events, Progress, Subscription};
 pub use files::Files;
 pub use flow::Flow;
-pub use gate::{AlwaysYes, Gate, Grant, Nobody, Person};
+pub use gate::{AlwaysYes, DOOM_LOOP, Gate, Grant, Nobody, Person};
 pub use hook::Hook;
 pub use host::Host;
 pub use input::{BadInput, Input};

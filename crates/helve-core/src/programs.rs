@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::call::CallRef;
 use crate::process::Processes;
 use crate::session::Session;
-use crate::shell::{CommandTimeouts, Leftovers, Shell};
+use crate::shell::{AUTO_BACKGROUND, CommandTimeouts, Leftovers, Shell};
 
 mod judge;
 mod repository;
@@ -37,6 +37,11 @@ impl Programs {
     /// Returns what happens to processes that a command leaves running.
     pub fn leftovers(&self) -> Leftovers {
         self.shell().map_or(Leftovers::End, |shell| shell.leftovers)
+    }
+
+    /// Whether a command that reaches the default timeout stays in the background.
+    pub fn auto_background(&self) -> bool {
+        self.leftovers() == Leftovers::Keep && self.session.caller.flags.contains(AUTO_BACKGROUND)
     }
 
     fn shell(&self) -> Option<&Shell> {

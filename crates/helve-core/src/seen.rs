@@ -85,6 +85,10 @@ pub(crate) struct SeenRecords {
 }
 
 impl SeenRecords {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.seen.keys().map(PathBuf::as_path)
+    }
+
     pub(crate) fn get(&self, path: &Path) -> Option<&SeenContent> {
         self.seen.get(path)
     }

@@ -1,5 +1,6 @@
 //! A session: one conversation, with its caller, its person, its rules and its memory.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,6 +49,14 @@ pub struct ParentCall {
 /// Which file contents a session has seen in this process.
 #[derive(Default)]
 pub struct SeenFiles(Mutex<SeenRecords>);
+
+impl SeenFiles {
+    /// The folders of the files that were read or written in this process.
+    pub fn folders(&self) -> BTreeSet<PathBuf> {
+        let records = self.0.lock();
+        records.paths().filter_map(Path::parent).map(Path::to_path_buf).collect()
+    }
+}
 
 /// Something a session remembers across calls and processes, keyed by type.
 pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {

@@ -51,3 +51,7 @@ pub enum Leftovers {
     /// They are ended, because this Helve process exits after the call.
     End,
 }
+
+/// The flag of callers that learn when a background process ends. For them, a command that reaches the default timeout
+/// stays in the background instead of being ended.
+pub const AUTO_BACKGROUND: &str = "auto_background";

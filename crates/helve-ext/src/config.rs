@@ -24,6 +24,7 @@ mod expand;
 mod explain;
 mod gather;
 mod includes;
+mod instructions;
 mod interpret;
 mod jsonc;
 mod keys;
@@ -50,6 +51,7 @@ pub use agent::{Agent, AgentMode, AgentOrigin};
 pub use edit::{EditSection, HardLinkMode, MatchMode, SyntaxMode};
 pub use explain::{SettingLine, SettingState};
 pub use gather::{ConfigFiles, ConfigPaths, gather};
+pub use instructions::{INSTRUCTION_NAMES, InstructionFile};
 pub use load::{
     ConfigHost, ConfigReadError, Disk, FileContents, LinkPolicy, MAX_DEPTH, MAX_FILE_BYTES,
     MAX_MARKDOWN_FILES, MarkdownFiles,
@@ -83,10 +85,12 @@ pub struct Config {
     pub bash: BashSection,
     pub sandbox: SandboxSection,
     pub environment: EnvironmentSection,
+    /// Instruction files, outermost first. The project's count only once it is trusted.
+    pub instructions: Vec<InstructionFile>,
     pub problems: Vec<ConfigProblem>,
     /// Every file that was read, in order.
     pub sources: Vec<SourceFile>,
-    /// Digest of the project's configuration files. A person trusts a project by its digest.
+    /// Digest of the project's configuration and instruction files. A person trusts a project by its digest.
     pub digest: String,
     /// Settings of an untrusted project that have no effect yet.
     needs_trust: Vec<SettingLine>,

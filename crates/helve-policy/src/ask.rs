@@ -191,6 +191,9 @@ pub struct Ask {
     /// The reason for each of `actions`, as a clause; empty for parts that are allowed. The gate fills this in.
     #[serde(skip)]
     pub reasons: Vec<String>,
+    /// Whether each part is asked about in general, and not because a rule is about its subject. The gate fills this in.
+    #[serde(skip)]
+    pub in_general: Vec<bool>,
 }
 
 impl Ask {

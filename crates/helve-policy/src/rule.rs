@@ -181,6 +181,14 @@ pub struct Verdict {
     pub reason: Reason,
 }
 
+impl Verdict {
+    /// Whether no rule decided, or one that matches every subject.
+    pub(crate) fn is_general(&self) -> bool {
+        self.reason == Reason::Rule
+            && self.rule.as_ref().is_none_or(|rule| rule.pattern.as_str() == "*")
+    }
+}
+
 /// The reason for a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Reason {

@@ -370,6 +370,20 @@ impl<'p> WallSet<'p> {
 }
 
 impl Policy {
+    /// Whether a part is asked about only because its permission is not allowed as a whole. `--allow PERMISSION` would
+    /// allow it, and no rule is about its subject.
+    pub fn asks_in_general(&self, subagent_walls: &[Wall], part: &Part) -> bool {
+        if !self.judge(subagent_walls, part).is_general() {
+            return false;
+        }
+        let allow = Rule::new(&part.permission, "*", Action::Allow, Source::Program);
+        let mut allowing = self.clone();
+        if let Some(user) = allowing.walls.first_mut() {
+            user.overrides.push([allow].into());
+        }
+        allowing.judge(subagent_walls, part).action == Action::Allow
+    }
+
     /// Judges one part. `agent_walls` are the walls of sub-agents, which apply besides those of the policy.
     pub fn judge(&self, agent_walls: &[Wall], part: &Part) -> Verdict {
         let walls = WallSet { policy: self, agent_walls, blanket_allow: OnceCell::new() };

@@ -14,6 +14,7 @@ use helve_core::{AnyTool, Dialect, Media};
 
 pub use ops::change::{EditSettings, SyntaxPolicy};
 pub use words::reason::reason;
+pub use words::shell::process_ended;
 
 /// Makes the tools of a dialect.
 pub type MakeTools = fn(Arc<dyn Media>, EditSettings) -> Vec<Arc<dyn AnyTool>>;

@@ -302,6 +302,7 @@ impl Builder {
             trust,
             policy_inputs,
             session: std::sync::OnceLock::new(),
+            notes: Arc::default(),
             servers: Arc::new(servers),
             id,
         })

@@ -23,13 +23,16 @@
 //! ```
 
 mod agent;
+mod attach;
 mod build;
 mod error;
 mod export;
+mod instructions;
 mod keys;
 mod models;
 #[cfg(not(feature = "servers"))]
 mod no_servers;
+mod notes;
 mod providers;
 mod run;
 mod serve;
@@ -37,13 +40,14 @@ mod shell;
 mod stored;
 mod title;
 mod toolbox;
+mod tracker;
 mod trust;
 
 pub use build::Builder;
 pub use error::BuildError;
 pub use export::{ExportedSession, totals_json};
 pub use keys::{KeyOrigin, ProviderKeyInfo};
-pub use models::{DEFAULT_CONTEXT_WINDOW, DEFAULT_OUTPUT_TOKENS, KnownModel, ModelError};
+pub use models::{DEFAULT_CONTEXT_WINDOW, DEFAULT_OUTPUT_TOKENS, KnownModel, ModelError, model_at};
 pub use run::{AgentError, AgentSession, ContextReport, TurnOptions, TurnReport};
 pub use shell::{KEEPER, TOKEN_VARIABLE};
 pub use stored::{
@@ -59,6 +63,7 @@ pub use helve_core::hook::PlannedCommand;
 pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::process::{SandboxSupport, Support};
+pub use helve_core::shell::AUTO_BACKGROUND;
 pub use helve_core::transcript::{ModelTotals, SearchHit, TokenCounts, TranscriptInfo};
 pub use helve_core::{
     Act, Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallRef, CallState, CallStatus, Content,

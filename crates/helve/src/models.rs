@@ -21,6 +21,34 @@ pub const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
 /// The most output tokens that are asked for, unless the configuration asks for more.
 const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
+/// Returns a model at an address, without any configuration. `base_url` does not include the path of the protocol.
+pub fn model_at(
+    base_url: &str,
+    protocol: Protocol,
+    name: &str,
+    key: Option<ApiKey>,
+) -> ActiveModel {
+    let quirks = Quirks { takes_images: true, takes_documents: true, ..Quirks::default() };
+    ActiveModel {
+        model: ModelRef { provider: base_url.into(), model: name.into(), protocol },
+        endpoint: Endpoint {
+            deadlines: Deadlines::for_url(base_url),
+            base_url: base_url.into(),
+            protocol,
+            key,
+            headers: Vec::new(),
+        },
+        settings: ModelSettings {
+            max_output: Some(DEFAULT_OUTPUT_TOKENS),
+            quirks,
+            ..ModelSettings::default()
+        },
+        window: DEFAULT_CONTEXT_WINDOW,
+        is_window_assumed: true,
+        prices: None,
+    }
+}
+
 /// Why no model can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {

@@ -1,5 +1,6 @@
 //! Running an agent: a model that works with the tools of a toolbox.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use helve_agent::event::{AgentEvent, TurnEnd};
@@ -9,13 +10,11 @@ use helve_agent::item::{Entry, Item, MessagePart, NoteKind};
 use helve_agent::model::{ActiveModel, fixed_tokens, tool_definitions};
 use helve_agent::reply::Usage;
 use helve_agent::request::ToolDefinition;
-use helve_agent::turn::{
-    Compaction, Inbox, SessionState, Turn, TurnLimits, TurnOutcome, context_limit,
-};
+use helve_agent::turn::{Compaction, Inbox, Turn, TurnLimits, TurnOutcome, context_limit};
 use helve_agent::{prompt, words};
+use helve_core::ToolSet;
 use helve_core::store::StoreError;
 use helve_core::transcript::{TokenCounts, TotalsOf};
-use helve_core::{BoxFuture, ToolSet};
 use helve_ext::config;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -24,9 +23,6 @@ use crate::error::BuildError;
 use crate::stored::{SessionError, StoredSession, TurnRedone, TurnUndone};
 use crate::title::{self, TitleTask};
 use crate::toolbox::Toolbox;
-
-/// Maximum number of changes listed after a summary of the transcript.
-const MAX_LISTED_CHANGES: usize = 200;
 
 /// Why an agent cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +47,8 @@ pub struct AgentSession<'t> {
     system: Vec<String>,
     /// The model that writes summaries, if another one is configured for them.
     summarizer: Option<ActiveModel>,
-    pub inbox: Inbox,
+    /// Messages for the model during a turn.
+    pub inbox: Arc<Inbox>,
 }
 
 /// How a turn ended, and what it used.
@@ -72,6 +69,14 @@ pub struct TurnOptions {
     pub compaction: Compaction,
     /// A JSON schema of the answer.
     pub output_schema: Option<Box<RawValue>>,
+}
+
+impl Default for TurnOptions {
+    /// No limits, and an answer in any form.
+    fn default() -> Self {
+        let limits = TurnLimits::default();
+        Self { limits, compaction: Compaction::Automatic, output_schema: None }
+    }
 }
 
 /// How full the context window is, and what the session used so far.
@@ -98,9 +103,9 @@ impl Toolbox {
             switched: None,
             model,
             client: ModelClient::new()?,
-            system: system_prompt(self),
+            system: self.system_prompt(),
             summarizer: self.summary_model().and_then(Result::ok),
-            inbox: Inbox::default(),
+            inbox: Arc::default(),
         })
     }
 
@@ -136,7 +141,12 @@ impl AgentSession<'_> {
         }
         let tools = self.toolbox().tools();
         let definitions = tool_definitions(&tools);
-        let turn = self.turn(tools, &definitions, options, emit, cancel);
+        let notes = self.toolbox().notes.clone();
+        let watch = |event: AgentEvent| {
+            notes.observe(&event);
+            emit(event);
+        };
+        let turn = self.turn(tools, &definitions, options, &watch, cancel);
         let TurnOutcome { end, usage, cost } = turn.run(prompt).await;
         if let Some(title) = title {
             title.finish().await;
@@ -150,11 +160,7 @@ impl AgentSession<'_> {
         emit: &(dyn Fn(AgentEvent) + Send + Sync),
         cancel: CancellationToken,
     ) -> Result<TurnEnd, AgentError> {
-        let options = TurnOptions {
-            limits: TurnLimits::default(),
-            compaction: Compaction::Automatic,
-            output_schema: None,
-        };
+        let options = TurnOptions::default();
         let turn = self.turn(self.toolbox().tools(), &[], &options, emit, cancel);
         Ok(turn.compact_now().await?)
     }
@@ -210,7 +216,7 @@ impl AgentSession<'_> {
             let note = Item::Note { note: NoteKind::AgentSwitched, text };
             self.stored.transcript.append(vec![note]).await?;
         }
-        self.system = system_prompt(&switched);
+        self.system = switched.system_prompt();
         self.switched = Some(switched);
         self.stored.transcript.forget_counted();
         Ok(())
@@ -289,13 +295,6 @@ impl AgentSession<'_> {
     }
 }
 
-/// The system prompt of a toolbox's agent.
-fn system_prompt(toolbox: &Toolbox) -> Vec<String> {
-    let prompt = toolbox.agent_config().and_then(|agent| agent.prompt.as_ref());
-    let prompt = prompt.map_or(prompt::BASE, |prompt| prompt.value.as_str());
-    vec![prompt.trim_end().to_string()]
-}
-
 /// Whether the conversation may be made smaller: the configuration can forbid it.
 fn compaction(toolbox: &Toolbox, given: Compaction) -> Compaction {
     match &toolbox.config.models.compaction.auto {
@@ -314,26 +313,6 @@ fn limits(toolbox: &Toolbox, given: TurnLimits) -> TurnLimits {
     let steps = toolbox.agent_config().and_then(|agent| agent.steps.as_ref());
     let steps = steps.map(|steps| u32::try_from(steps.value).unwrap_or(u32::MAX));
     TurnLimits { steps: given.steps.or(steps), ..given }
-}
-
-/// Lists the files changed in the session, so that they survive a summary of the transcript.
-impl SessionState for Toolbox {
-    fn describe(&self) -> BoxFuture<'_, String> {
-        Box::pin(async {
-            let changes = self.history(MAX_LISTED_CHANGES).await.unwrap_or_default();
-            let mut files: Vec<String> = changes
-                .iter()
-                .filter(|change| change.session == self.session_id())
-                .flat_map(|change| change.files.iter().map(|file| file.path.display().to_string()))
-                .collect();
-            files.sort();
-            files.dedup();
-            match files.is_empty() {
-                true => String::new(),
-                false => format!("Files changed in this session:\n{}", files.join("\n")),
-            }
-        })
-    }
 }
 
 async fn is_git(toolbox: &Toolbox) -> bool {

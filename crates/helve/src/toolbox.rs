@@ -23,6 +23,7 @@ use crate::agent::{PolicyInputs, find_agent, policy_and_tool_switches};
 use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
+use crate::tracker::NoteTracker;
 use crate::trust::TrustState;
 
 /// One session in one folder.
@@ -47,6 +48,8 @@ pub struct Toolbox {
     pub(crate) trust: TrustState,
     /// What the policies of other agents are built from, besides the configuration.
     pub(crate) policy_inputs: PolicyInputs,
+    /// What the session's model has been told.
+    pub(crate) notes: Arc<NoteTracker>,
     pub(crate) id: String,
     pub(crate) session: OnceLock<Arc<Session>>,
     pub(crate) servers: Arc<Servers>,
@@ -212,6 +215,7 @@ impl Toolbox {
             config: self.config.clone(),
             trust: self.trust,
             policy_inputs: self.policy_inputs.clone(),
+            notes: Arc::default(),
             id: session_id.into(),
             session: OnceLock::new(),
         }

@@ -8,7 +8,7 @@ use helve_ext::config::{Config, ConfigLayer};
 /// Whether the configuration of a folder is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustState {
-    /// The folder has no configuration.
+    /// The folder has no configuration and no instruction file.
     NothingToTrust,
     /// Nobody has trusted the configuration yet: its rules can only forbid more, and no program it defines is started.
     Untrusted,
@@ -17,11 +17,13 @@ pub enum TrustState {
     Trusted,
 }
 
-/// Returns whether a person trusted the current configuration of the folder. Does not read the store if the folder
-/// has no configuration.
+/// Returns whether a person trusted the current configuration of the folder. Does not read the store if there is
+/// nothing to trust.
 pub(crate) async fn trust_state(store: &dyn Store, root: &Path, config: &Config) -> TrustState {
     let has_config = config.sources.iter().any(|file| file.layer == ConfigLayer::Project);
-    if !has_config {
+    let has_instructions =
+        config.instructions.iter().any(|file| file.layer == ConfigLayer::Project);
+    if !has_config && !has_instructions {
         return TrustState::NothingToTrust;
     }
     match store.trusted_digest(root).await {

@@ -10,11 +10,13 @@
 mod agent_data;
 mod clock;
 mod config;
+mod conversation;
 mod data_folder;
 mod install;
 mod large;
 mod mcp;
 mod outside;
+mod pty;
 mod reading;
 mod repository;
 mod run;

@@ -44,8 +44,7 @@ fn the_answer_is_printed_and_calls_are_noted() {
         expect![[r#"
             0
             It says hello.
-            → read {"filePath":"README.md"}
-              README.md
+            • read README.md 0.0 s
         "#]],
     );
 }
@@ -200,4 +199,129 @@ fn events_are_json_lines() {
         .assert_eq(&kinds.join(" "));
     let end = events.last().unwrap();
     assert_eq!((&end["reason"], &end["text"]), (&json!("answered"), &json!("It says hello.")));
+}
+
+/// The messages of a request as text.
+fn sent(provider: &ScriptedProvider, number: usize) -> String {
+    provider.requests()[number]["messages"].to_string()
+}
+
+#[test]
+fn instruction_files_count_after_trust() {
+    let stage = Stage::new();
+    let outside = stage.path("outside.md");
+    std::fs::write(&outside, "From outside.").unwrap();
+    std::os::unix::fs::symlink(&outside, stage.path("app/docs-link.md")).unwrap();
+    stage.write("home/.config/helve/AGENTS.md", "The user's own.");
+    stage.write("app/CLAUDE.md", "Of the project.");
+    stage.write("app/docs/style.md", "Of the glob.");
+    stage.write("app/docs/deep/other.md", "Too deep.");
+    stage.write(
+        "app/helve.json",
+        r#"{"instructions": ["docs/*.md", "docs-link.md", "../outside.md", "https://example.org/x.md"]}"#,
+    );
+    stage.write("app/src/AGENTS.md", "Of the subfolder.");
+    let call = || reply("I look.", Some(json!({"filePath": "src/main.rs"})));
+    let script =
+        vec![call(), reply("Done.", None), call(), reply("Done.", None), reply("Done.", None)];
+    let provider = ScriptedProvider::start(script).unwrap();
+    let untrusted = run(&stage, &provider, &["hello"]);
+    assert!(untrusted.err.contains("not used, because the folder is not trusted: CLAUDE.md"));
+    let first = sent(&provider, 0) + &sent(&provider, 1);
+    assert!(first.contains("The user's own."));
+    assert!(!first.contains("Of the project.") && !first.contains("Of the subfolder."), "{first}");
+
+    assert_eq!(stage.run(&["trust"]).code, 0);
+    run(&stage, &provider, &["hello"]);
+    let trusted = sent(&provider, 2);
+    for text in ["Instructions from: CLAUDE.md\\nOf the project.", "docs/style.md\\nOf the glob."] {
+        assert!(trusted.contains(text), "{trusted}");
+    }
+    for text in ["From outside.", "Too deep.", "Of the subfolder."] {
+        assert!(!trusted.contains(text), "{trusted}");
+    }
+    assert!(sent(&provider, 3).contains("Instructions from: src/AGENTS.md\\nOf the subfolder."));
+
+    // A file that the glob matches is part of what is trusted.
+    stage.write("app/docs/style.md", "Changed.");
+    run(&stage, &provider, &["hello"]);
+    assert!(!sent(&provider, 4).contains("Of the project."));
+}
+
+#[test]
+fn files_are_attached() {
+    let stage = Stage::new();
+    stage.write("other/note.txt", "Outside of the folder.\n");
+    let provider = ScriptedProvider::start(vec![reply("Seen.", None)]).unwrap();
+    let note = stage.path("other/note.txt").display().to_string();
+    let output = run(&stage, &provider, &["-f", "README.md", "-f", &note, "what is this?"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    let sent = sent(&provider, 0);
+    assert!(sent.contains("Attached file: README.md") && sent.contains("Outside of the folder."));
+    for (file, expected) in [("gone.txt", "cannot attach"), ("src", "it is a folder")] {
+        let output = run(&stage, &provider, &["-f", file, "what is this?"]);
+        assert_eq!(output.code, 2);
+        assert!(output.err.contains(expected), "{}", output.err);
+    }
+    stage.write("home/.config/helve/helve.json", r#"{"permission": {"read": {"*.md": "deny"}}}"#);
+    let output = run(&stage, &provider, &["-f", "README.md", "what is this?"]);
+    assert_eq!(output.code, 2, "a rule that denies a file counts: {output:?}");
+}
+
+#[test]
+fn a_fork_leaves_the_session_as_it_is() {
+    let script = vec![reply("One.", None), reply("Two.", None)];
+    let (stage, provider) = (Stage::new(), ScriptedProvider::start(script).unwrap());
+    run(&stage, &provider, &["first"]);
+    run(&stage, &provider, &["-c", "--fork", "second"]);
+    assert!(sent(&provider, 1).contains("first"));
+    let listed: Value = serde_json::from_str(&stage.run(&["--json", "sessions"]).out).unwrap();
+    assert_eq!(listed.as_array().map(Vec::len), Some(2));
+    let output = run(&stage, &provider, &["--fork", "third"]);
+    assert_eq!(
+        output.transcript(),
+        "2\nerror: --fork needs a session to fork: add -c or --session ID\n"
+    );
+}
+
+#[test]
+fn the_last_message_is_written_to_a_file() {
+    let (stage, provider) =
+        (Stage::new(), ScriptedProvider::start(vec![reply("The answer.", None)]).unwrap());
+    let file = stage.path("answer.txt").display().to_string();
+    run(&stage, &provider, &["--last-message", &file, "hello"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "The answer.");
+}
+
+#[test]
+fn a_long_command_moves_to_the_background_and_its_end_is_reported() {
+    let stage = Stage::new();
+    stage.write(
+        "home/.config/helve/helve.json",
+        r#"{"bash": {"timeout": 300}, "permission": {"bash": "allow"}}"#,
+    );
+    let bash = |id: &str, command: &str| {
+        let arguments = json!({"command": command}).to_string();
+        let call = json!({"index": 0, "id": id, "type": "function",
+            "function": {"name": "bash", "arguments": arguments}});
+        let chunk = json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]},
+            "finish_reason": "tool_calls"}]});
+        ScriptedAnswer::events(&[&chunk.to_string(), "[DONE]"])
+    };
+    let script = vec![
+        bash("c1", "sleep 1; echo finished; touch done.txt"),
+        // Ends after the first command, and in time.
+        bash("c2", "until test -f done.txt; do sleep 0.02; done; sleep 0.1"),
+        bash("c3", "until test -f done.txt; do sleep 0.02; done; sleep 0.1"),
+        bash("c4", "sleep 0.2"),
+        bash("c5", "sleep 0.25"),
+        bash("c6", "sleep 0.26"),
+        reply("Done.", None),
+    ];
+    let provider = ScriptedProvider::start(script).unwrap();
+    let output = run(&stage, &provider, &["hello"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    assert!(sent(&provider, 1).contains("it goes on in the background as"));
+    let last = sent(&provider, provider.requests().len() - 1);
+    assert!(last.contains("The background command") && last.contains("exit code 0"), "{last}");
 }

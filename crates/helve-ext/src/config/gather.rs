@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::includes::{IncludedFiles, read_includes};
+use super::instructions::{InstructionFile, read_instructions};
 use super::interpret::interpret;
 use super::load::{
     ConfigHost, ConfigReadError, FileContents, LinkPolicy, MAX_DEPTH, MAX_MARKDOWN_FILES,
@@ -48,11 +49,13 @@ pub struct ConfigFiles {
     pub(super) root: PathBuf,
     /// The files that the project's files include.
     pub(super) included: IncludedFiles,
+    pub(super) instructions: Vec<InstructionFile>,
     digest: String,
 }
 
 impl ConfigFiles {
-    /// Returns a hash of the names and contents of the project's files and of those that they include.
+    /// Returns a hash of the names and contents of the project's files and of those that they include, and of the
+    /// project's instruction files.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -135,9 +138,10 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     gatherer.add_agents(&root.join(".helve"), AGENTS, project);
     let Gatherer { items, problems, .. } = gatherer;
     let included = read_includes(host, &items, paths.home.as_deref());
-    let digest = digest(root, &items, &included);
+    let instructions = read_instructions(host, &items, paths);
+    let digest = digest(root, &items, &included, &instructions);
     let (home, root) = (paths.home.clone(), root.clone());
-    ConfigFiles { items, problems, home, root, included, digest }
+    ConfigFiles { items, problems, home, root, included, instructions, digest }
 }
 
 struct Gatherer<'a> {
@@ -236,7 +240,12 @@ fn agent_name(file: &Path) -> Option<String> {
 }
 
 /// Hashes each part with its length, so that no content can pass for another file's name.
-fn digest(root: &Path, items: &[GatheredFile], included: &IncludedFiles) -> String {
+fn digest(
+    root: &Path,
+    items: &[GatheredFile],
+    included: &IncludedFiles,
+    instructions: &[InstructionFile],
+) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -244,7 +253,10 @@ fn digest(root: &Path, items: &[GatheredFile], included: &IncludedFiles) -> Stri
     };
     let files = items.iter().filter(|item| item.layer == ConfigLayer::Project);
     let files = files.map(|item| (&*item.path, &item.content));
-    for (path, content) in files.chain(included.iter().map(|(path, it)| (path.as_path(), it))) {
+    let included = included.iter().map(|(path, content)| (path.as_path(), content));
+    let instructions = instructions.iter().filter(|file| file.layer == ConfigLayer::Project);
+    let instructions = instructions.map(|file| (file.path.as_path(), &file.content));
+    for (path, content) in files.chain(included).chain(instructions) {
         part(path.strip_prefix(root).unwrap_or(path).as_os_str().as_encoded_bytes());
         match content {
             Ok(content) => {

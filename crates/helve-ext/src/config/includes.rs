@@ -16,7 +16,7 @@ use super::yaml::{self, FrontMatter};
 /// The files that a project's configuration includes, by path.
 pub(super) type IncludedFiles = BTreeMap<PathBuf, Result<FileContents, ConfigReadError>>;
 
-/// Reads every file that the project's files name in `{file:…}` or as instructions.
+/// Reads every file that the project's files name in `{file:…}`.
 pub(super) fn read_includes(
     host: &dyn ConfigHost,
     items: &[GatheredFile],
@@ -52,7 +52,6 @@ fn included_paths(item: &GatheredFile) -> Vec<String> {
     let mut paths = Vec::new();
     if let Some(node) = &node {
         add_references(node, &mut paths);
-        add_instructions(node, &mut paths);
     }
     paths
 }
@@ -69,19 +68,5 @@ fn add_references(node: &ConfigNode, paths: &mut Vec<String>) {
                 add_references(&entry.value, paths);
             }
         }
-    }
-}
-
-/// Adds the files of `instructions`. A glob is not a file.
-fn add_instructions(node: &ConfigNode, paths: &mut Vec<String>) {
-    let ConfigValue::Map(entries) = &node.data else { return };
-    for entry in entries.iter().filter(|entry| entry.key == "instructions") {
-        let ConfigValue::List(files) = &entry.value.data else { continue };
-        paths.extend(files.iter().filter_map(|file| match &file.data {
-            ConfigValue::Text(path) if !path.contains(['*', '?', '{']) && !path.contains("://") => {
-                Some(path.clone())
-            }
-            _ => None,
-        }));
     }
 }

@@ -14,8 +14,8 @@ use super::rules::RuleList;
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, PositionTracker, repeated};
 use super::yaml::{self, FrontMatter};
 use super::{
-    Config, ConfigLayer, EditSection, ModelSection, ServerConfig, SourceFile, ToolOutputLimits,
-    Trust, WithSource, keys, mcp, mcp_json, messages,
+    Config, ConfigLayer, EditSection, InstructionFile, ModelSection, ServerConfig, SourceFile,
+    ToolOutputLimits, Trust, WithSource, keys, mcp, mcp_json, messages,
 };
 
 /// Maximum values of `tool_output`.
@@ -288,6 +288,7 @@ impl ConfigDraft {
             problems.extend(problem);
             is_valid
         });
+        problems.extend(files.instructions.iter().filter_map(instruction_problem));
         Config {
             user,
             project,
@@ -303,6 +304,7 @@ impl ConfigDraft {
             bash: self.bash,
             sandbox: self.sandbox,
             environment: self.environment,
+            instructions: files.instructions.clone(),
             problems,
             sources: self.sources,
             digest: files.digest().to_owned(),
@@ -311,6 +313,18 @@ impl ConfigDraft {
             root: files.root.clone(),
         }
     }
+}
+
+/// Reports an instruction file that cannot be used.
+fn instruction_problem(file: &InstructionFile) -> Option<ConfigProblem> {
+    let text = match &file.content {
+        Err(why) => messages::unreadable(why),
+        Ok(contents) if std::str::from_utf8(&contents.bytes).is_err() => {
+            messages::include_is_not_text(&file.path)
+        }
+        Ok(_) => return None,
+    };
+    Some(ConfigProblem::of_file(file.path.as_path().into(), Severity::Warning, text))
 }
 
 fn read_tool_output(file: &mut ConfigFile<'_>, node: &ConfigNode, limits: &mut ToolOutputLimits) {

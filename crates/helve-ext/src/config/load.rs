@@ -31,6 +31,9 @@ pub trait ConfigHost {
         links: LinkPolicy<'_>,
     ) -> Result<MarkdownFiles, ConfigReadError>;
 
+    /// Lists all files in a folder and its subfolders, sorted, without hidden ones, as far as the limits permit.
+    fn files(&self, folder: &Path, links: LinkPolicy<'_>) -> Result<Vec<PathBuf>, ConfigReadError>;
+
     /// Returns an environment variable if it is set and valid UTF-8.
     fn variable(&self, name: &str) -> Option<String>;
 }
@@ -112,26 +115,16 @@ impl ConfigHost for Disk {
         folder: &Path,
         links: LinkPolicy<'_>,
     ) -> Result<MarkdownFiles, ConfigReadError> {
-        let real = real_path(folder)?;
-        if let LinkPolicy::Beneath(root) = links
-            && !real.starts_with(real_path(root)?)
-        {
-            return Err(ConfigReadError::OutsideProject(real));
-        }
-        if !real.is_dir() {
-            return Err(ConfigReadError::Missing);
-        }
-        let (root, entries_left) = (real.as_path(), MAX_ENTRIES);
-        let found = MarkdownFiles::default();
-        let mut walk = MarkdownWalk { root, links, entered: HashSet::new(), entries_left, found };
-        walk.enter(Path::new(""))?;
-        let mut found = walk.found;
-        found.files.sort();
+        let mut found = walk(folder, links, Some("md"))?;
         if found.files.len() > MAX_MARKDOWN_FILES {
             found.files.truncate(MAX_MARKDOWN_FILES);
             found.truncated = true;
         }
         Ok(found)
+    }
+
+    fn files(&self, folder: &Path, links: LinkPolicy<'_>) -> Result<Vec<PathBuf>, ConfigReadError> {
+        walk(folder, links, None).map(|found| found.files)
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -193,10 +186,36 @@ fn refuse_special(kind: fs::FileType) -> Result<(), ConfigReadError> {
     Err(ConfigReadError::NotAFile(what))
 }
 
-/// Walks a folder of Markdown files.
-struct MarkdownWalk<'a> {
+/// Returns the files below a folder that have the extension, or all files, sorted.
+fn walk(
+    folder: &Path,
+    links: LinkPolicy<'_>,
+    extension: Option<&str>,
+) -> Result<MarkdownFiles, ConfigReadError> {
+    let real = real_path(folder)?;
+    if let LinkPolicy::Beneath(root) = links
+        && !real.starts_with(real_path(root)?)
+    {
+        return Err(ConfigReadError::OutsideProject(real));
+    }
+    if !real.is_dir() {
+        return Err(ConfigReadError::Missing);
+    }
+    let (root, entries_left) = (real.as_path(), MAX_ENTRIES);
+    let (found, entered) = (MarkdownFiles::default(), HashSet::new());
+    let mut walk = FolderWalk { root, links, extension, entered, entries_left, found };
+    walk.enter(Path::new(""))?;
+    let mut found = walk.found;
+    found.files.sort();
+    Ok(found)
+}
+
+/// Walks a folder of files.
+struct FolderWalk<'a> {
     root: &'a Path,
     links: LinkPolicy<'a>,
+    /// The extension of the files to find; `None` for all files.
+    extension: Option<&'a str>,
     /// Folders visited, so that cycles of links end.
     entered: HashSet<PathBuf>,
     /// How many more directory entries may be visited.
@@ -204,7 +223,7 @@ struct MarkdownWalk<'a> {
     found: MarkdownFiles,
 }
 
-impl MarkdownWalk<'_> {
+impl FolderWalk<'_> {
     fn enter(&mut self, subfolder: &Path) -> Result<(), ConfigReadError> {
         let folder = real_path(&self.root.join(subfolder))?;
         if !self.entered.insert(folder.clone()) {
@@ -221,7 +240,11 @@ impl MarkdownWalk<'_> {
             match (full.is_dir(), self.links) {
                 (true, LinkPolicy::Beneath(_)) if is_link => self.found.skipped_links.push(path),
                 (true, _) => self.enter(&path)?,
-                (false, _) if path.extension().is_some_and(|extension| extension == "md") => {
+                (false, _)
+                    if self
+                        .extension
+                        .is_none_or(|wanted| path.extension() == Some(wanted.as_ref())) =>
+                {
                     self.found.files.push(path);
                 }
                 (false, _) => {}

@@ -96,6 +96,10 @@ impl ConfigHost for MemoryHost {
         Ok(MarkdownFiles { files, ..MarkdownFiles::default() })
     }
 
+    fn files(&self, folder: &Path, links: LinkPolicy<'_>) -> Result<Vec<PathBuf>, ConfigReadError> {
+        self.markdown_files(folder, links).map(|found| found.files)
+    }
+
     fn variable(&self, name: &str) -> Option<String> {
         self.variables.get(name).cloned()
     }

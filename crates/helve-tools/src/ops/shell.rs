@@ -29,7 +29,8 @@ pub(crate) struct RunRequest<'a> {
 /// How long the call waits for the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunWait {
-    /// The call waits until the command ends, or is ended after the timeout. `None` means the default timeout of the settings.
+    /// The call waits until the command ends, or is ended after the timeout. `None` means the default timeout of the
+    /// settings; some callers let the command go on in the background then.
     ToEnd { timeout: Option<Duration> },
     /// The call waits at most this long. A command that still runs afterwards stays in the background.
     Background { initial_wait: Duration },
@@ -61,6 +62,8 @@ pub(crate) enum RunEnding {
     /// A process waited for terminal input that cannot come, so everything was ended.
     WaitedForInput,
     Background,
+    /// The command was not finished after this time and goes on in the background.
+    MovedToBackground(Duration),
 }
 
 /// Why a command has no result.
@@ -144,6 +147,7 @@ async fn foreground(
     let timeouts = ctx.programs.timeouts();
     let max = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.max);
     let default = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.default);
+    let may_go_on = timeout.is_none() && ctx.programs.auto_background();
     let timeout = timeout.map_or(default, |timeout| timeout.min(max));
     Ok(match follow(ctx, running, timeout).await? {
         Followed::Ended(process) if process.children.is_empty() => (RunEnding::Ended, process),
@@ -154,6 +158,9 @@ async fn foreground(
                 (RunEnding::LeftoversEnded, process)
             }
         },
+        Followed::TimedOut(process) if may_go_on => {
+            (RunEnding::MovedToBackground(timeout), process)
+        }
         Followed::TimedOut(process) => {
             running.end().await?;
             (RunEnding::TimedOut { timeout, max }, process)

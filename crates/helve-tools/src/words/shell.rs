@@ -64,7 +64,10 @@ pub(crate) fn finished(run: &RunResult, ctx: &ToolContext, terms: &ShellTerms) -
         .with_metadata("output", text)
         .with_metadata("truncated", is_cut);
     output = output.with_metadata("outputBytes", run.output.bytes);
-    if matches!(run.ending, RunEnding::LeftRunning | RunEnding::Background) {
+    if matches!(
+        run.ending,
+        RunEnding::LeftRunning | RunEnding::Background | RunEnding::MovedToBackground(_)
+    ) {
         output = output.with_metadata("process", run.process.id.0.clone());
     }
     if let Some(saved) = saved.filter(|_| is_cut) {
@@ -120,6 +123,10 @@ fn sentences(run: &RunResult, terms: &ShellTerms) -> Vec<String> {
             "running in the background as {}; read its output, wait for it or end it with {}",
             process.id.0, terms.process
         )),
+        RunEnding::MovedToBackground(after) => all.push(format!(
+            "not finished after {}; it goes on in the background as {}, and its end will be reported. Read its output, wait for it or end it with {}",
+            elapsed(after), process.id.0, terms.process
+        )),
         RunEnding::Ended | RunEnding::LeftRunning | RunEnding::LeftoversEnded => {
             all.push(format!("{}, {}", state_text(process.state), elapsed(process.elapsed)));
         }
@@ -137,7 +144,8 @@ fn sentences(run: &RunResult, terms: &ShellTerms) -> Vec<String> {
         RunEnding::Ended
         | RunEnding::TimedOut { .. }
         | RunEnding::WaitedForInput
-        | RunEnding::Background => {}
+        | RunEnding::Background
+        | RunEnding::MovedToBackground(_) => {}
     }
     all.extend(denials(&run.denied));
     all.extend(run.missing_input.map(|missing| missing_input(missing, terms)));
@@ -228,6 +236,17 @@ pub(crate) fn state_text(state: ProcessState) -> String {
         ProcessState::Killed(number) => format!("ended by signal {}", signal_name(number)),
         ProcessState::Lost => "ended, exit code unknown".into(),
     }
+}
+
+/// Reports the end of a program that ran in the background.
+pub fn process_ended(process: &Process) -> String {
+    let command = clip(process.about.command.lines().next().unwrap_or_default());
+    format!(
+        "The background command {} ({command}) ended: {}, after {}. Its output can still be read.",
+        process.id.0,
+        state_text(process.state),
+        elapsed(process.elapsed)
+    )
 }
 
 fn signal_name(number: i32) -> String {

@@ -270,6 +270,10 @@ description: "{file:../../mode.txt}"
 {"shell": "{file:/project/mode.txt}"}"#,
         r#"-- project/helve.json
 {"instructions": ["mode.txt", "docs/*.md"]}"#,
+        r#"-- project/helve.json
+{"instructions": ["m*.txt"]}"#,
+        r#"-- project/.helve/helve.json
+{"instructions": ["./{mode,other}.txt"]}"#,
     ] {
         let with = |text: &str| digest(&format!("{config}\n-- project/mode.txt\n{text}\n"));
         assert_eq!(with("ask"), with("ask"), "{config}");
@@ -303,4 +307,44 @@ fn standard_paths_follow_xdg_variables() {
         Some("/home/user/.config/helve".into())
     );
     assert_eq!(user("$HOME=relative"), None);
+}
+
+/// The instruction files of a fixture, one per line.
+#[track_caller]
+fn check_instructions(fixture: &str, expected: &[&str]) {
+    let config = load(fixture, Trust::Untrusted);
+    let found: Vec<_> = config.instructions.iter().map(|file| super::short(&file.path)).collect();
+    assert_eq!(found, expected, "{fixture}");
+}
+
+#[test]
+fn instruction_files_are_found() {
+    check_instructions("-- project/README.md\nx", &[]);
+    check_instructions(
+        "-- project/CLAUDE.md\nx\n-- project/AGENTS.md\nx\n-- user/AGENTS.md\nx",
+        &["user/AGENTS.md", "project/AGENTS.md"],
+    );
+    check_instructions("-- /home/user/.claude/CLAUDE.md\nx", &["/home/user/.claude/CLAUDE.md"]);
+    let files = "-- project/docs/a.md\nx\n-- project/docs/deep/b.md\nx\n-- project/docs/c.txt\nx\n";
+    for (entry, expected) in [
+        ("docs/*.md", vec!["project/docs/a.md"]),
+        ("docs/**/*.md", vec!["project/docs/a.md", "project/docs/deep/b.md"]),
+        ("docs/*.{md,txt}", vec!["project/docs/a.md", "project/docs/c.txt"]),
+        ("./docs/?.txt", vec!["project/docs/c.txt"]),
+        ("docs/c.txt", vec!["project/docs/c.txt"]),
+        ("docs/gone.md", vec!["project/docs/gone.md"]),
+        ("https://example.org/*.md", vec![]),
+        ("", vec![]),
+    ] {
+        let config = format!("-- project/helve.json\n{{\"instructions\": [\"{entry}\"]}}\n{files}");
+        check_instructions(&config, &expected);
+    }
+}
+
+#[test]
+fn the_digest_covers_instruction_files() {
+    let digest = |fixture: &str| load(fixture, Trust::Untrusted).digest;
+    assert_ne!(digest("-- project/AGENTS.md\na"), digest("-- project/AGENTS.md\nb"));
+    assert_ne!(digest("-- project/AGENTS.md\na"), digest("-- project/CLAUDE.md\na"));
+    assert_eq!(digest("-- user/AGENTS.md\na"), digest("-- user/AGENTS.md\nb"));
 }

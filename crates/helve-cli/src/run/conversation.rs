@@ -1,0 +1,385 @@
+//! A conversation at the terminal: prompts, commands, and turns one after the other.
+
+use helve::agent_loop::event::AgentEvent;
+use helve::agent_loop::item::MessagePart;
+use helve::agent_loop::model::ActiveModel;
+use helve::config::AgentMode;
+use helve::{AgentSession, Toolbox, TurnOptions, visible};
+use tokio_util::sync::CancellationToken;
+
+use super::editor::{ConversationPrompt, Editor, Entered};
+use super::screen::{self, thousands};
+use super::{RunTerminal, Typing, TypingTarget, events, options, show_turn};
+use crate::Exit;
+use crate::args::RunArgs;
+use crate::call::on_ctrl_c;
+use crate::history::ago;
+use crate::output::{self, BOLD, DIM, PLAIN};
+
+/// The commands of a conversation, and what they do.
+pub(super) const COMMANDS: &[(&str, &str)] = &[
+    ("/undo", "take back your last message, with all changes of files that followed"),
+    ("/redo", "restore what was taken back"),
+    ("/compact", "replace the older part of the conversation by a summary"),
+    ("/context", "show how full the context window is, and what the session used"),
+    ("/model", "show the model; with PROVIDER/MODEL, use another one"),
+    ("/agent", "list the agents; with a name, work as that one"),
+    ("/sessions", "list the sessions of this folder; with an ID, continue that one"),
+    ("/new", "begin a new session"),
+    ("/help", "show this list"),
+    ("/exit", "leave; so does Ctrl-D"),
+];
+/// How many sessions are listed.
+const MAX_SESSIONS: usize = 20;
+/// How many files a message may mention.
+const MAX_MENTIONS: usize = 20;
+
+/// What a conversation needs besides its toolbox.
+pub(super) struct Setup<'a> {
+    pub(super) terminal: &'a RunTerminal,
+    pub(super) run: &'a RunArgs,
+    pub(super) options: TurnOptions,
+    pub(super) model: ActiveModel,
+}
+
+/// How a conversation goes on after a line.
+enum Step {
+    Continue,
+    /// Another session is opened.
+    Switch(String),
+    End,
+}
+
+/// Talks with a person until they leave. `attached` goes with the first message.
+pub(super) async fn converse(
+    toolbox: &Toolbox,
+    setup: Setup<'_>,
+    attached: Vec<MessagePart>,
+) -> anyhow::Result<Exit> {
+    let mut editor = Editor::new(toolbox.data().join("prompt_history"));
+    let mut conversation = Conversation { setup, attached };
+    let mut session = toolbox.session_id().to_string();
+    output::note(&format!(
+        "{BOLD}helve{PLAIN} in {}  {DIM}/help shows the commands, Ctrl-D leaves{PLAIN}",
+        visible::escape_line(&toolbox.root().display().to_string())
+    ));
+    loop {
+        let toolbox = toolbox.with_session(session.clone());
+        let mut agent = toolbox.agent(conversation.setup.model.clone()).await?;
+        output::note(&format!("{DIM}session {session}{PLAIN}"));
+        let next = conversation.talk(&mut agent, &toolbox, &mut editor).await?;
+        drop(agent);
+        match next {
+            Some(other) => session = other,
+            None => return Ok(Exit::Done),
+        }
+    }
+}
+
+struct Conversation<'a> {
+    setup: Setup<'a>,
+    /// Files for the next message.
+    attached: Vec<MessagePart>,
+}
+
+impl Conversation<'_> {
+    /// Talks in one session. Returns another session to go on with, or `None` at the end.
+    async fn talk(
+        &mut self,
+        agent: &mut AgentSession<'_>,
+        toolbox: &Toolbox,
+        editor: &mut Editor,
+    ) -> anyhow::Result<Option<String>> {
+        let mut was_interrupted = false;
+        loop {
+            let entered = editor.read(agent.toolbox(), self.prompt(agent)).await?;
+            let was_interrupted_before = std::mem::take(&mut was_interrupted);
+            let text = match entered {
+                Entered::SwitchMode => {
+                    self.setup.terminal.mode.toggle();
+                    continue;
+                }
+                Entered::End => return Ok(None),
+                Entered::Interrupt if was_interrupted_before => return Ok(None),
+                Entered::Interrupt => {
+                    was_interrupted = true;
+                    output::note(&format!("{DIM}Ctrl-C again leaves{PLAIN}"));
+                    continue;
+                }
+                Entered::Text(text) => text,
+            };
+            match self.step(agent, toolbox, editor, text.trim()).await? {
+                Step::Continue => {}
+                Step::Switch(session) => return Ok(Some(session)),
+                Step::End => return Ok(None),
+            }
+        }
+    }
+
+    fn prompt(&self, agent: &AgentSession<'_>) -> ConversationPrompt {
+        let model = &agent.model().model.model;
+        ConversationPrompt {
+            accepts_edits: self.setup.terminal.mode.accepts_edits(),
+            about: format!("{} · {model}", agent.toolbox().agent_name()),
+        }
+    }
+
+    async fn step(
+        &mut self,
+        agent: &mut AgentSession<'_>,
+        toolbox: &Toolbox,
+        editor: &mut Editor,
+        text: &str,
+    ) -> anyhow::Result<Step> {
+        if text.is_empty() {
+            return Ok(Step::Continue);
+        }
+        if let Some(command) = text.strip_prefix('/').filter(|command| is_command(command)) {
+            let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+            return self.command(agent, toolbox, editor, (name, argument.trim())).await;
+        }
+        self.turn(agent, editor, text).await?;
+        Ok(Step::Continue)
+    }
+
+    /// Runs a turn. What a person typed too late comes back into the line.
+    async fn turn(
+        &mut self,
+        agent: &mut AgentSession<'_>,
+        editor: &mut Editor,
+        text: &str,
+    ) -> anyhow::Result<()> {
+        let mut message = vec![MessagePart::Text(text.to_string())];
+        message.append(&mut self.attached);
+        message.extend(mentioned_files(agent.toolbox(), text).await);
+        let RunTerminal { screen, keyboard, .. } = self.setup.terminal;
+        let cancel = CancellationToken::new();
+        let ctrl_c_task = tokio::spawn(on_ctrl_c(cancel.clone()));
+        let typing = Typing::start(TypingTarget {
+            keyboard: keyboard.clone(),
+            screen: screen.clone(),
+            inbox: agent.inbox.clone(),
+            cancel: cancel.clone(),
+        });
+        let report = show_turn(agent, message, &self.setup.options, screen, cancel).await;
+        typing.stop().await;
+        ctrl_c_task.abort();
+        let late = agent.inbox.take().join("\n");
+        if !late.is_empty() {
+            editor.insert(&late);
+        }
+        match report {
+            Ok(report) => options::write_last_message(self.setup.run, &report.text)?,
+            Err(error) => output::error(&format!("{error:#}")),
+        }
+        Ok(())
+    }
+
+    async fn command(
+        &mut self,
+        agent: &mut AgentSession<'_>,
+        toolbox: &Toolbox,
+        editor: &mut Editor,
+        (name, argument): (&str, &str),
+    ) -> anyhow::Result<Step> {
+        match (name, argument) {
+            ("help", _) => help(),
+            ("exit" | "quit", _) => return Ok(Step::End),
+            ("new", _) => return Ok(Step::Switch(options::new_session_id())),
+            ("sessions", "") => list_sessions(toolbox).await?,
+            ("sessions", id) if toolbox.transcript(id).await?.is_empty() => {
+                output::error(&format!("there is no session {id}; /sessions lists them"));
+            }
+            ("sessions", id) => return Ok(Step::Switch(id.to_string())),
+            ("undo", _) => undo(agent, editor).await,
+            ("redo", _) => match agent.redo().await {
+                Ok(redone) => show_changes("restored", &redone.files),
+                Err(error) => output::error(&error.to_string()),
+            },
+            ("compact", _) => self.compact(agent).await,
+            ("context", _) => show_context(agent).await?,
+            ("model", "") => output::note(&agent.model().model.model),
+            ("model", model) => match options::named_model(self.setup.run, toolbox, model) {
+                Ok(model) => {
+                    self.setup.model = model.clone();
+                    agent.set_model(model);
+                }
+                Err(error) => output::error(&format!("{error:#}")),
+            },
+            ("agent", "") => list_agents(agent.toolbox()),
+            ("agent", name) => {
+                if let Err(error) = agent.set_agent(name).await {
+                    output::error(&error.to_string());
+                }
+            }
+            _ => output::error(&format!("there is no command /{name}; /help lists the commands")),
+        }
+        Ok(Step::Continue)
+    }
+
+    async fn compact(&self, agent: &mut AgentSession<'_>) {
+        let screen = &self.setup.terminal.screen;
+        let cancel = CancellationToken::new();
+        let ctrl_c_task = tokio::spawn(on_ctrl_c(cancel.clone()));
+        screen.begin();
+        let emit = |event: AgentEvent| match event {
+            // The summary is for the model.
+            AgentEvent::Text(_) => {}
+            event => screen.event(&event),
+        };
+        let end = agent.compact(&emit, cancel).await;
+        ctrl_c_task.abort();
+        screen.finish();
+        match end.map(|end| events::describe(&end).1) {
+            Ok(None) => output::note("The older part of the conversation is now a summary."),
+            Ok(Some(why)) => output::error(&why),
+            Err(error) => output::error(&error.to_string()),
+        }
+    }
+}
+
+/// Takes back the last message. Its text comes back into the line.
+async fn undo(agent: &mut AgentSession<'_>, editor: &mut Editor) {
+    let undone = match agent.undo().await {
+        Ok(undone) => undone,
+        Err(error) => return output::error(&error.to_string()),
+    };
+    show_changes("taken back", &undone.files);
+    for command in &undone.commands {
+        let command = visible::escape_line(command).into_owned();
+        output::note(&format!("{DIM}not undone, because it was a command: {command}{PLAIN}"));
+    }
+    editor.insert(&undone.prompt);
+}
+
+/// Shows what a command did to files.
+fn show_changes(what: &str, changes: &str) {
+    output::note(&format!("{BOLD}{what}{PLAIN}"));
+    if !changes.trim().is_empty() {
+        output::note(screen::bounded_diff(changes).trim_end());
+    }
+}
+
+async fn show_context(agent: &AgentSession<'_>) -> anyhow::Result<()> {
+    let context = agent.context().await?;
+    let share = context.tokens * 100 / context.window.max(1);
+    output::note(&format!(
+        "{} of {} tokens ({share} %); older parts are summarized at {}",
+        thousands(context.tokens),
+        thousands(context.window),
+        thousands(context.limit)
+    ));
+    let cost = context.cost.filter(|_| context.requests > 0);
+    let cost = cost.map(|cost| format!(", {}", screen::dollars(cost))).unwrap_or_default();
+    output::note(&format!(
+        "this session: {}, {} tokens{cost}",
+        output::count(usize::try_from(context.requests).unwrap_or(usize::MAX), "request"),
+        thousands(context.used.total())
+    ));
+    Ok(())
+}
+
+/// Lists the agents that a person can work with.
+fn list_agents(toolbox: &Toolbox) {
+    let agents = toolbox.config().agents.iter();
+    for agent in agents.filter(|agent| *agent.mode != AgentMode::Subagent && !*agent.hidden) {
+        let is_this = if agent.name == toolbox.agent_name() { " (this one)" } else { "" };
+        let about = agent.description.as_ref().map_or("", |about| about.value.as_str());
+        output::note(&format!(
+            "  {BOLD}{}{PLAIN}{is_this}  {DIM}{}{PLAIN}",
+            visible::escape_line(&agent.name),
+            visible::escape_line(about)
+        ));
+    }
+}
+
+/// Whether a text after a slash is a command, and not a path such as `/etc/hosts`.
+fn is_command(text: &str) -> bool {
+    let name = text.split(char::is_whitespace).next().unwrap_or_default();
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
+}
+
+fn help() {
+    for (name, about) in COMMANDS {
+        output::note(&format!("  {BOLD}{name:<10}{PLAIN} {about}"));
+    }
+    output::note(&format!(
+        "{DIM}  @file attaches a file, Tab completes; Alt-Enter or a final \\ begins a new line;\n  \
+         Shift-Tab switches between asking about edits and accepting them.\n  \
+         While the model works: type to tell it something, Esc or Ctrl-C aborts.{PLAIN}"
+    ));
+}
+
+async fn list_sessions(toolbox: &Toolbox) -> anyhow::Result<()> {
+    let sessions = toolbox.sessions(MAX_SESSIONS).await?;
+    if sessions.is_empty() {
+        output::note("There is no session in this folder yet.");
+    }
+    for info in sessions {
+        let is_this = if info.session == toolbox.session_id() { "  (this one)" } else { "" };
+        output::note(&format!(
+            "  {BOLD}{}{PLAIN}  {DIM}{}{PLAIN}  {}{is_this}",
+            info.session,
+            ago(info.updated),
+            visible::escape_line(&info.title)
+        ));
+    }
+    Ok(())
+}
+
+/// The files that a message mentions as `@path`, as far as they exist.
+async fn mentioned_files(toolbox: &Toolbox, text: &str) -> Vec<MessagePart> {
+    let mut parts = Vec::new();
+    for path in mentions(text) {
+        match toolbox.attach(&toolbox.root().join(path)).await {
+            Ok(attached) => parts.extend(attached),
+            Err(error) => {
+                let why = error.message.lines().next().unwrap_or_default().to_string();
+                output::note(&format!(
+                    "{DIM}@{path} is not attached: {}{PLAIN}",
+                    visible::escape_line(&why)
+                ));
+            }
+        }
+    }
+    parts
+}
+
+/// The paths after `@` at the beginning of words, without punctuation that follows them.
+fn mentions(text: &str) -> Vec<&str> {
+    let words = text.split_whitespace().filter_map(|word| word.strip_prefix('@'));
+    let paths = words.map(|word| word.trim_end_matches([',', ';', ':', '?', '!', ')', '.']));
+    let mut found: Vec<&str> = Vec::new();
+    for path in paths.filter(|path| !path.is_empty()).take(MAX_MENTIONS) {
+        if !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_mentioned_with_an_at_sign() {
+        for (text, expected) in [
+            ("look at @src/main.rs, and @README.md.", vec!["src/main.rs", "README.md"]),
+            ("@a @a", vec!["a"]),
+            ("me@example.org @", vec![]),
+            ("is it (@a/b)?", vec![]),
+        ] {
+            assert_eq!(mentions(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_not_a_command() {
+        for (text, expected) in
+            [("help", true), ("model x/y", true), ("etc/hosts", false), ("", false), ("x.y", false)]
+        {
+            assert_eq!(is_command(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Keys that a person presses while a turn runs: a line of text for the model, or Escape to abort.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
+use helve::agent_loop::turn::Inbox;
+use helve::visible;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use tokio_util::sync::CancellationToken;
+
+use super::screen::Screen;
+use crate::output::{self, BOLD, DIM, PLAIN};
+
+/// How long the keyboard is watched before others get a chance to read it.
+const POLL: Duration = Duration::from_millis(50);
+/// Maximum length of a line typed during a turn.
+const MAX_TYPED: usize = 10_000;
+
+/// The keyboard, which one reader at a time may use.
+#[derive(Default)]
+pub(super) struct Keyboard {
+    /// Whether keys of a turn are not read now. Locked while they are read.
+    is_paused: Mutex<bool>,
+    resumed: Condvar,
+}
+
+/// Keeps the keys of a turn from being read until it is dropped.
+pub(super) struct PausedKeyboard(Arc<Keyboard>);
+
+impl Drop for PausedKeyboard {
+    fn drop(&mut self) {
+        *self.0.is_paused.lock() = false;
+        self.0.resumed.notify_all();
+    }
+}
+
+impl Keyboard {
+    /// Stops the reading of keys, and waits until nobody reads.
+    pub(super) async fn pause(self: &Arc<Self>) -> PausedKeyboard {
+        let keyboard = self.clone();
+        // The lock is released within the time of one poll.
+        let paused = tokio::task::spawn_blocking(move || *keyboard.is_paused.lock() = true);
+        let keyboard = PausedKeyboard(self.clone());
+        paused.await.ok();
+        keyboard
+    }
+
+    /// Reads the next key, unless the keyboard is paused or no key is pressed within a short time.
+    fn read(&self) -> std::io::Result<Option<Event>> {
+        let mut is_paused = self.is_paused.lock();
+        if *is_paused {
+            self.resumed.wait_for(&mut is_paused, POLL);
+            return Ok(None);
+        }
+        let key = match poll(POLL)? {
+            true => Some(read()?),
+            false => None,
+        };
+        MutexGuard::unlock_fair(is_paused);
+        Ok(key)
+    }
+}
+
+/// Reads keys during a turn, until it is stopped.
+pub(super) struct Typing {
+    stop: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+/// What is needed to handle the keys of a turn.
+pub(super) struct TypingTarget {
+    pub(super) keyboard: Arc<Keyboard>,
+    pub(super) screen: Arc<Screen>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) cancel: CancellationToken,
+}
+
+impl Typing {
+    pub(super) fn start(target: TypingTarget) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_stopped = stop.clone();
+        let thread = std::thread::spawn(move || watch(&target, &is_stopped));
+        Self { stop, thread }
+    }
+
+    /// Stops reading keys and restores the terminal.
+    pub(super) async fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        tokio::task::spawn_blocking(move || self.thread.join().ok()).await.ok();
+    }
+}
+
+/// A terminal that passes on each key at once and does not show it. Ctrl-C still sends a signal.
+struct UnbufferedTerminal(Option<Termios>);
+
+impl UnbufferedTerminal {
+    fn new() -> Self {
+        let stdin = std::io::stdin();
+        let Ok(original) = tcgetattr(&stdin) else { return Self(None) };
+        let mut changed = original.clone();
+        changed.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        match tcsetattr(&stdin, OptionalActions::Now, &changed) {
+            Ok(()) => Self(Some(original)),
+            Err(_) => Self(None),
+        }
+    }
+}
+
+impl Drop for UnbufferedTerminal {
+    fn drop(&mut self) {
+        if let Some(original) = &self.0 {
+            // A terminal that is gone needs no restoring.
+            tcsetattr(std::io::stdin(), OptionalActions::Now, original).ok();
+        }
+    }
+}
+
+fn watch(target: &TypingTarget, stop: &AtomicBool) {
+    let _unbuffered = UnbufferedTerminal::new();
+    let mut typed = String::new();
+    while !stop.load(Ordering::Relaxed) {
+        match target.keyboard.read() {
+            Ok(Some(Event::Key(key))) if key.kind != KeyEventKind::Release => {
+                handle(target, key, &mut typed);
+            }
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    if !typed.is_empty() {
+        // What was not sent is offered again at the next prompt.
+        output::note("");
+        target.inbox.steer(typed);
+        target.screen.release();
+    }
+}
+
+fn handle(target: &TypingTarget, key: KeyEvent, typed: &mut String) {
+    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    let was_empty = typed.is_empty();
+    match key.code {
+        KeyCode::Esc if was_empty => return target.cancel.cancel(),
+        KeyCode::Enter if was_empty => return,
+        KeyCode::Enter => {
+            output::status("");
+            target.screen.release();
+            let note = format!("{DIM}(the model sees this before its next reply){PLAIN}");
+            target.screen.line(format!("{BOLD}›{PLAIN} {} {note}", visible::escape_line(typed)));
+            return target.inbox.steer(std::mem::take(typed));
+        }
+        KeyCode::Esc => typed.clear(),
+        KeyCode::Char('u') if is_control => typed.clear(),
+        KeyCode::Backspace => {
+            typed.pop();
+        }
+        KeyCode::Char(c) if !is_control && typed.len() < MAX_TYPED => typed.push(c),
+        _ => return,
+    }
+    if typed.is_empty() {
+        output::status("");
+        return target.screen.release();
+    }
+    if was_empty {
+        target.screen.hold();
+    }
+    output::typed_line(&format!("{BOLD}›{PLAIN} "), &visible::escape_line(typed));
+}

@@ -1,0 +1,374 @@
+//! What a person sees of a run: the answer as it arrives, one line per call, diffs, and what the turn used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use helve::agent_loop::event::{AgentEvent, TurnEnd};
+use helve::agent_loop::reply::Usage;
+use helve::{TurnReport, visible};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::events::describe;
+use crate::output::{self, BOLD, DIM, GREEN, PLAIN, RED, YELLOW};
+
+/// Maximum number of lines shown of a diff.
+const MAX_DIFF_LINES: usize = 40;
+/// Maximum length of a call's subject.
+const MAX_SUBJECT: usize = 100;
+/// Arguments that say best what a call is about, in this order.
+const SUBJECTS: [&str; 10] = [
+    "command",
+    "filePath",
+    "path",
+    "file_path",
+    "pattern",
+    "query",
+    "url",
+    "description",
+    "name",
+    "id",
+];
+
+/// Prints a run for a person. The answer goes to standard output, everything else to standard error.
+pub(super) struct Screen {
+    /// Whether standard output shows the answer as it arrives.
+    streams: bool,
+    /// Whether standard error can show a line that is replaced later.
+    has_status: bool,
+    state: Mutex<ScreenState>,
+}
+
+#[derive(Default)]
+struct ScreenState {
+    line: LineState,
+    /// Whether the last thing shown was a part of the answer.
+    is_in_answer: bool,
+    /// The subjects of running calls by id.
+    calls: BTreeMap<String, String>,
+    /// Calls whose changes the person saw in a question.
+    shown_in_question: BTreeSet<String>,
+    /// While somebody types, output waits here.
+    held: Option<Vec<Piece>>,
+    started: Option<Instant>,
+    call_count: usize,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum LineState {
+    /// The cursor is at the beginning of an empty line.
+    #[default]
+    Empty,
+    /// A line of the answer is not complete.
+    Partial,
+    /// A line is shown that will be replaced.
+    Status,
+}
+
+enum Piece {
+    Answer(String),
+    Line(String),
+    Status(String),
+}
+
+impl Default for Screen {
+    fn default() -> Self {
+        Self {
+            streams: std::io::stdout().is_terminal(),
+            has_status: std::io::stderr().is_terminal(),
+            state: Mutex::default(),
+        }
+    }
+}
+
+impl Screen {
+    /// Prints a line of its own.
+    pub(super) fn line(&self, text: impl Into<String>) {
+        self.state.lock().show(Piece::Line(text.into()));
+    }
+
+    /// Holds all output until [`Screen::release`].
+    pub(super) fn hold(&self) {
+        let mut state = self.state.lock();
+        state.end_line();
+        state.held.get_or_insert_default();
+    }
+
+    pub(super) fn release(&self) {
+        let mut state = self.state.lock();
+        for piece in state.held.take().unwrap_or_default() {
+            state.show(piece);
+        }
+    }
+
+    /// Remembers that a question showed what a call changes.
+    pub(super) fn mark_shown(&self, call: &str) {
+        self.state.lock().shown_in_question.insert(call.into());
+    }
+
+    pub(super) fn begin(&self) {
+        let mut state = self.state.lock();
+        *state = ScreenState { started: Some(Instant::now()), ..ScreenState::default() };
+    }
+
+    pub(super) fn event(&self, event: &AgentEvent) {
+        let mut state = self.state.lock();
+        match event {
+            AgentEvent::Request { .. } => self.status(&mut state, "waiting for the model"),
+            AgentEvent::Reasoning(_) => self.status(&mut state, "thinking"),
+            AgentEvent::Text(text) if self.streams => {
+                state.show(Piece::Answer(visible::escape(text).into_owned()));
+            }
+            AgentEvent::Text(_) | AgentEvent::Usage { .. } | AgentEvent::Asked { .. } => {}
+            AgentEvent::Call { id, name, arguments } => {
+                let call = format!("{name} {}", subject(arguments));
+                self.status(&mut state, call.trim_end());
+                state.calls.insert(id.clone(), call);
+            }
+            AgentEvent::Progress { id, text } => {
+                let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
+                let call = state.calls.get(id).map_or("", String::as_str);
+                let text = format!("{call}  {}", last.trim_end());
+                self.status(&mut state, &text);
+            }
+            AgentEvent::Result { id, name, title, error, took, diff, .. } => {
+                state.call_count += 1;
+                let call = state.calls.remove(id).unwrap_or_else(|| name.clone());
+                let error = error.as_ref().map(|(_, text)| text.as_str());
+                state.show(Piece::Line(call_line((name, title), &call, *took, error)));
+                if let Some(diff) = diff
+                    && !state.shown_in_question.remove(id)
+                {
+                    state.show(Piece::Line(bounded_diff(diff)));
+                }
+                if let Some(running) = state.calls.values().next_back().cloned() {
+                    self.status(&mut state, &running);
+                }
+            }
+            AgentEvent::Retry { attempt, wait, reason } => state.show(Piece::Line(format!(
+                "{YELLOW}attempt {attempt} in {:.1} s:{PLAIN} {DIM}{}{PLAIN}",
+                wait.as_secs_f64(),
+                visible::escape_line(reason)
+            ))),
+            AgentEvent::Notice(text) => {
+                state.show(Piece::Line(format!("{DIM}{}{PLAIN}", visible::escape_line(text))));
+            }
+        }
+    }
+
+    fn status(&self, state: &mut ScreenState, text: &str) {
+        if self.has_status {
+            state.show(Piece::Status(text.to_string()));
+        }
+    }
+
+    /// Shows what was held, and removes the line that would be replaced.
+    pub(super) fn finish(&self) {
+        self.release();
+        self.state.lock().end_line();
+    }
+
+    /// Ends a turn: the answer for a pipe, or what the turn used; then why it did not succeed.
+    pub(super) fn end(&self, report: &TurnReport) -> anyhow::Result<()> {
+        self.finish();
+        let state = self.state.lock();
+        if !self.streams && !report.text.is_empty() {
+            output::print_bytes(format!("{}\n", report.text.trim_end()).as_bytes())?;
+        }
+        if self.has_status {
+            let took = state.started.map_or(Duration::ZERO, |started| started.elapsed());
+            output::note(&format!("{DIM}{}{PLAIN}", used(report, state.call_count, took)));
+        }
+        match describe(&report.end).1 {
+            Some(_) if report.end == TurnEnd::Aborted => {
+                output::note(&format!("{YELLOW}aborted{PLAIN}"));
+            }
+            Some(explanation) => output::error(&explanation),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+impl ScreenState {
+    fn show(&mut self, piece: Piece) {
+        if let Some(held) = &mut self.held {
+            match (held.last_mut(), piece) {
+                (Some(Piece::Answer(last)), Piece::Answer(more)) => last.push_str(&more),
+                (_, Piece::Status(_)) => {}
+                (_, piece) => held.push(piece),
+            }
+            return;
+        }
+        match piece {
+            Piece::Answer(text) => {
+                if !self.is_in_answer {
+                    self.end_line();
+                }
+                if self.line == LineState::Status {
+                    output::status("");
+                }
+                self.is_in_answer = true;
+                output::print_bytes(text.as_bytes()).ok();
+                self.line =
+                    if text.ends_with('\n') { LineState::Empty } else { LineState::Partial };
+            }
+            Piece::Line(text) => {
+                self.end_line();
+                self.is_in_answer = false;
+                output::note(text.trim_end_matches('\n'));
+            }
+            // The answer is not interrupted by a line that is replaced.
+            Piece::Status(_) if self.line == LineState::Partial => {}
+            Piece::Status(text) => {
+                self.line = LineState::Status;
+                output::status(&format!("… {text}"));
+            }
+        }
+    }
+
+    /// Moves to the beginning of an empty line.
+    fn end_line(&mut self) {
+        match self.line {
+            LineState::Empty => {}
+            LineState::Partial => {
+                output::print("\n").ok();
+            }
+            LineState::Status => output::status(""),
+        }
+        self.line = LineState::Empty;
+    }
+}
+
+/// What a call is about: the most telling of its arguments.
+fn subject(arguments: &str) -> String {
+    let value = serde_json::from_str(arguments).unwrap_or(Value::Null);
+    let known = SUBJECTS.iter().find_map(|key| value.get(key)?.as_str());
+    let text = known.unwrap_or(arguments);
+    let text = if text == "{}" { "" } else { text };
+    let line = text.lines().next().unwrap_or_default();
+    let more = if text.lines().count() > 1 { " …" } else { "" };
+    let mut shown: String = visible::escape_line(line).chars().take(MAX_SUBJECT).collect();
+    shown.push_str(more);
+    shown
+}
+
+/// The line about a call that ended.
+fn call_line(
+    (name, title): (&str, &str),
+    call: &str,
+    took: Duration,
+    error: Option<&str>,
+) -> String {
+    let time = format!("{:.1} s", took.as_secs_f64());
+    let Some(error) = error else {
+        let subject = call.strip_prefix(name).unwrap_or(call).trim();
+        let shown: String = visible::escape_line(title).chars().take(MAX_SUBJECT).collect();
+        let shown = if shown.trim().is_empty() { subject.to_string() } else { shown };
+        return format!("{GREEN}•{PLAIN} {BOLD}{name}{PLAIN} {shown} {DIM}{time}{PLAIN}");
+    };
+    let first = visible::escape_line(error.lines().next().unwrap_or_default()).into_owned();
+    format!("{RED}✗{PLAIN} {} {DIM}{time}{PLAIN}\n  {RED}{first}{PLAIN}", call.trim_end())
+}
+
+/// A coloured diff, without the lines that name the file, which the line above shows.
+pub(super) fn bounded_diff(diff: &str) -> String {
+    let lines: Vec<&str> = diff.lines().collect();
+    let shown = lines.iter().take(MAX_DIFF_LINES).fold(String::new(), |mut all, line| {
+        all.push_str(line);
+        all.push('\n');
+        all
+    });
+    let mut text = output::colour_diff(&shown, "  ");
+    if lines.len() > MAX_DIFF_LINES {
+        let more = output::count(lines.len() - MAX_DIFF_LINES, "more line");
+        text.push_str(&format!("  {DIM}… {more}; `helve show` shows all{PLAIN}\n"));
+    }
+    text
+}
+
+/// What a turn used, in one line.
+fn used(report: &TurnReport, calls: usize, took: Duration) -> String {
+    let mut parts = Vec::new();
+    if report.usage != Usage::default() {
+        parts.push(tokens(&report.usage));
+    }
+    if let Some(cost) = report.cost {
+        parts.push(dollars(cost));
+    }
+    if calls > 0 {
+        parts.push(output::count(calls, "call"));
+    }
+    parts.push(format!("{:.1} s", took.as_secs_f64()));
+    parts.join(" · ")
+}
+
+fn tokens(usage: &Usage) -> String {
+    let input = usage.input + usage.cache_read + usage.cache_write;
+    let cached = match usage.cache_read * 100 / input.max(1) {
+        0 => String::new(),
+        share => format!(" ({share} % cached)"),
+    };
+    let output = usage.output + usage.reasoning;
+    format!("{} tokens in{cached}, {} out", thousands(input), thousands(output))
+}
+
+/// An amount of money, with more digits where it is small.
+pub(super) fn dollars(amount: f64) -> String {
+    if amount < 0.1 { format!("${amount:.4}") } else { format!("${amount:.2}") }
+}
+
+/// A number with separators: `12,345`.
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_named_by_its_most_telling_argument() {
+        for (arguments, expected) in [
+            (r#"{"description":"Runs tests","command":"cargo test"}"#, "cargo test"),
+            (r#"{"filePath":"a/b.rs","limit":3}"#, "a/b.rs"),
+            (r#"{"command":"a\nb"}"#, "a …"),
+            (r#"{"todos":[1]}"#, r#"{"todos":[1]}"#),
+            ("{}", ""),
+            ("{\"command\":\"a\\u001b[2J\"}", "a"),
+            ("not json", "not json"),
+        ] {
+            assert!(
+                subject(arguments).starts_with(expected),
+                "{arguments}: {}",
+                subject(arguments)
+            );
+            assert!(!subject(arguments).contains('\u{1b}'));
+        }
+    }
+
+    #[test]
+    fn diffs_are_bounded() {
+        let long: String = (0..100).map(|line| format!("+{line}\n")).collect();
+        let shown = bounded_diff(&long);
+        assert_eq!(shown.lines().count(), MAX_DIFF_LINES + 1);
+        assert!(shown.contains("60 more lines"));
+        assert_eq!(bounded_diff("+a\n").lines().count(), 1);
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(thousands(number), text);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! `helve run` at a terminal, against a scripted provider.
+
+use helve_testkit::{ScriptedAnswer, ScriptedProvider};
+use serde_json::{Value, json};
+
+use crate::pty::at_terminal;
+use crate::stage::Stage;
+
+/// A reply of the chat protocol with text only.
+fn says(text: &str) -> ScriptedAnswer {
+    let chunk =
+        json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]});
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 1200, "completion_tokens": 34}});
+    ScriptedAnswer::events(&[&chunk.to_string(), &usage.to_string(), "[DONE]"])
+}
+
+/// A reply with one call.
+fn calls(id: &str, tool: &str, arguments: Value) -> ScriptedAnswer {
+    let delta = json!({"tool_calls": [{
+        "index": 0, "id": id, "type": "function",
+        "function": {"name": tool, "arguments": arguments.to_string()},
+    }]});
+    let chunk = json!({"choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]});
+    ScriptedAnswer::events(&[&chunk.to_string(), "[DONE]"])
+}
+
+fn writes(id: &str, text: &str) -> ScriptedAnswer {
+    calls(id, "write", json!({"filePath": "new.txt", "content": text}))
+}
+
+/// Talks with a scripted model. Returns what the terminal showed, and the requests.
+fn talk(
+    stage: &Stage,
+    script: Vec<ScriptedAnswer>,
+    args: &[&str],
+    steps: &[(&str, &str)],
+) -> (String, Vec<Value>) {
+    let provider = ScriptedProvider::start(script).unwrap();
+    let mut all = vec!["run", "--base-url", &provider.url, "--model", "m"];
+    all.extend(args);
+    let shown = at_terminal(stage, &all, steps);
+    assert!(!shown.contains("never shown"), "{shown}");
+    (shown, provider.requests())
+}
+
+fn last_user_text(request: &Value) -> String {
+    let messages = request["messages"].as_array().unwrap();
+    let user = messages.iter().rfind(|message| message["role"] == "user").unwrap();
+    user["content"].to_string()
+}
+
+#[test]
+fn a_conversation_has_several_turns_and_commands() {
+    let stage = Stage::new();
+    let script = vec![says("First answer."), says("Second answer.")];
+    let steps = [
+        ("build · m", "hello\r"),
+        ("34 out", "/nonsense\r"),
+        ("no command /nonsense", "/context\r"),
+        ("1 request", "two\\\rlines\r"),
+        ("Second answer.", "/exit\r"),
+    ];
+    let (shown, requests) = talk(&stage, script, &[], &steps);
+    assert!(shown.contains("1,200 tokens in, 34 out"), "{shown}");
+    assert!(shown.ends_with("exit 0\n"), "{shown}");
+    assert!(last_user_text(&requests[1]).contains(r"two\nlines"));
+}
+
+#[test]
+fn a_question_is_answered_in_place_and_an_undo_takes_the_edit_back() {
+    let stage = Stage::new();
+    let script = vec![writes("c1", "one\n"), says("Written."), says("Again.")];
+    let steps = [
+        ("build · m", "write it\r"),
+        ("with a note: ", "y"),
+        ("Written.", "/undo\r"),
+        ("taken back", "\u{3}"),
+        ("Ctrl-C again", "\u{3}"),
+    ];
+    let (shown, _) = talk(&stage, script, &[], &steps);
+    assert!(shown.contains("+one") && shown.contains("• write new.txt"), "{shown}");
+    assert!(!stage.path("app/new.txt").exists(), "{shown}");
+    assert!(shown.ends_with("exit 0\n"), "{shown}");
+}
+
+#[test]
+fn shift_tab_accepts_edits_except_of_protected_files() {
+    let stage = Stage::new();
+    let protected = calls("c2", "write", json!({"filePath": "helve.json", "content": "{}"}));
+    let script = vec![writes("c1", "one\n"), protected, says("Done.")];
+    let steps = [
+        ("build · m", "\u{1b}[Z"),
+        ("accepts edits", "write both\r"),
+        ("with a note: ", "n"),
+        ("a call was refused", "\u{4}"),
+    ];
+    let (shown, _) = talk(&stage, script, &[], &steps);
+    assert!(
+        stage.path("app/new.txt").exists() && !stage.path("app/helve.json").exists(),
+        "{shown}"
+    );
+    assert!(shown.contains("edit helve.json"), "{shown}");
+}
+
+#[test]
+fn text_typed_during_a_turn_reaches_the_model() {
+    let stage = Stage::new();
+    let slow = calls("c1", "bash", json!({"command": "sleep 2"}));
+    let steps = [("build · m", "wait\r"), ("sleep 2", "be quick\r"), ("Understood.", "\u{4}")];
+    let (shown, requests) = talk(&stage, vec![slow, says("Understood.")], &[], &steps);
+    assert!(last_user_text(&requests[1]).contains("be quick"), "{shown}");
+}
+
+#[test]
+fn ctrl_c_aborts_the_turn_and_the_session_goes_on() {
+    let stage = Stage::new();
+    let slow = calls("c1", "bash", json!({"command": "sleep 60"}));
+    let steps = [
+        ("build · m", "wait\r"),
+        ("sleep 60", "\u{3}"),
+        ("aborted", "go on\r"),
+        ("Back.", "\u{4}"),
+    ];
+    let (shown, requests) = talk(&stage, vec![slow, says("Back.")], &[], &steps);
+    assert_eq!(requests.len(), 2, "{shown}");
+    assert!(requests[1].to_string().contains("The user aborted the previous turn."));
+}
+
+#[test]
+fn a_repeated_call_is_a_question() {
+    let stage = Stage::new();
+    let again = |id| calls(id, "read", json!({"filePath": "README.md"}));
+    let script = vec![again("c1"), again("c2"), again("c3"), says("Enough.")];
+    let steps = [("build · m", "loop\r"), ("doom_loop read", "y"), ("Enough.", "\u{4}")];
+    let (shown, requests) = talk(&stage, script, &[], &steps);
+    assert_eq!(requests.len(), 4, "{shown}");
+}
+
+#[test]
+fn the_first_run_asks_about_trust() {
+    let stage = Stage::new();
+    stage.write("app/AGENTS.md", "Use tabs.\n");
+    let (shown, requests) = talk(
+        &stage,
+        vec![says("One."), says("Two.")],
+        &["hello"],
+        &[("instructions for the model in AGENTS.md", ""), ("not now: ", "n")],
+    );
+    assert!(shown.contains("is not trusted yet"), "{shown}");
+    assert!(!requests[0].to_string().contains("Use tabs."));
+    let steps = [("not now: ", "y")];
+    let (_, requests) = talk(&stage, vec![says("One.")], &["hello"], &steps);
+    assert!(requests[0].to_string().contains("Instructions from: AGENTS.md\\nUse tabs."));
+    let (shown, _) = talk(&stage, vec![says("One.")], &["hello"], &[]);
+    assert!(!shown.contains("not trusted"), "{shown}");
+}

@@ -1,0 +1,62 @@
+//! Files that a person names: read for a message, and found for completion.
+
+use std::path::Path;
+
+use helve_agent::item::MessagePart;
+use helve_core::{Content, Input, Origin, ToolCall, ToolError, ToolOutput};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::toolbox::Toolbox;
+
+/// The tool that reads files and images.
+const READ: &str = "read";
+/// The tool that finds files.
+const GLOB: &str = "glob";
+
+impl Toolbox {
+    /// Reads a file for a message. The person who names it is not asked, but a rule that denies it counts. Long files are
+    /// cut as for the model.
+    pub async fn attach(&self, path: &Path) -> Result<Vec<MessagePart>, ToolError> {
+        let output = self.call_as_person(READ, json!({"filePath": path.to_string_lossy()})).await?;
+        let mut parts = vec![MessagePart::Text(format!("Attached file: {}", output.title))];
+        for content in output.content {
+            parts.push(match content {
+                Content::Text(text) => MessagePart::Text(text),
+                Content::Media { mime, data } => MessagePart::Media {
+                    mime,
+                    data: crate::base64(&data),
+                    name: Some(output.title.clone()),
+                },
+                Content::Link { uri, .. } => MessagePart::Text(uri),
+            });
+        }
+        Ok(parts)
+    }
+
+    /// Returns files whose name contains a text, or whose path ends in it up to the last letters, relative to the root.
+    /// Ignored files and files that must not be read are left out.
+    pub async fn complete_file(&self, typed: &str) -> Vec<String> {
+        let literal: String =
+            typed.chars().map(|c| if "*?[]{}!\\".contains(c) { '?' } else { c }).collect();
+        let pattern = match literal.contains('/') {
+            true => format!("**/{literal}*"),
+            false => format!("**/*{literal}*"),
+        };
+        let Ok(output) = self.call_as_person(GLOB, json!({"pattern": pattern})).await else {
+            return Vec::new();
+        };
+        let text = output.joined_text();
+        let paths = text.lines().filter_map(|line| Path::new(line).strip_prefix(self.root()).ok());
+        let mut files: Vec<String> =
+            paths.filter_map(|path| path.to_str()).map(String::from).collect();
+        files.sort_by_key(|path| (!path.starts_with(typed), path.len(), path.clone()));
+        files
+    }
+
+    async fn call_as_person(&self, tool: &str, input: Value) -> Result<ToolOutput, ToolError> {
+        let call = ToolCall { origin: Origin::Person, ..ToolCall::new(tool, Input::Json(input)) };
+        let tools = self.tools();
+        self.engine.call(self.session(), &tools, call, CancellationToken::new()).await.outcome
+    }
+}

@@ -1,0 +1,62 @@
+//! What a model is told about its session besides the results of its calls.
+
+use helve_agent::item::NoteKind;
+use helve_agent::turn::SessionState;
+use helve_core::BoxFuture;
+use helve_core::process::ProcessState;
+
+use crate::toolbox::Toolbox;
+
+/// Maximum number of changes listed after a summary of the transcript.
+const MAX_LISTED_CHANGES: usize = 200;
+
+impl SessionState for Toolbox {
+    /// Lists the files changed in the session, so that they survive a summary of the transcript.
+    fn describe(&self) -> BoxFuture<'_, String> {
+        Box::pin(async {
+            let changes = self.history(MAX_LISTED_CHANGES).await.unwrap_or_default();
+            let mut files: Vec<String> = changes
+                .iter()
+                .filter(|change| change.session == self.session_id())
+                .flat_map(|change| change.files.iter().map(|file| file.path.display().to_string()))
+                .collect();
+            files.sort();
+            files.dedup();
+            match files.is_empty() {
+                true => String::new(),
+                false => format!("Files changed in this session:\n{}", files.join("\n")),
+            }
+        })
+    }
+
+    fn new_notes(&self) -> BoxFuture<'_, Vec<(NoteKind, String)>> {
+        Box::pin(async {
+            let mut known = self.notes.instructions.lock().await;
+            let files = self.new_nested_instructions(&mut known).await;
+            let files = files.into_iter().map(|text| (NoteKind::Instructions, text));
+            let ended = self.ended_processes().await;
+            files.chain(ended.into_iter().map(|text| (NoteKind::Finished, text))).collect()
+        })
+    }
+}
+
+impl Toolbox {
+    /// Describes the background processes that ended since the last call.
+    async fn ended_processes(&self) -> Vec<String> {
+        let running = self.notes.running.lock().clone();
+        let Some(processes) = self.workspace.host().processes() else { return Vec::new() };
+        if running.is_empty() {
+            return Vec::new();
+        }
+        let mut all = processes.list().await;
+        all.retain(|process| {
+            let has_ended = process.state != ProcessState::Running && process.children.is_empty();
+            running.contains(&process.id.0) && has_ended
+        });
+        let mut tracked = self.notes.running.lock();
+        all.iter().for_each(|process| {
+            tracked.remove(&process.id.0);
+        });
+        all.iter().map(helve_tools::process_ended).collect()
+    }
+}
