@@ -4,6 +4,7 @@
 mod clients;
 mod edit_kills;
 mod edit_merges;
+mod edit_models;
 mod edit_swaps;
 mod http_flood;
 mod kills;
@@ -100,6 +101,13 @@ const TESTS: &[TortureTest] = &[
         count: 100_000,
         short_count: 10_000,
         run: edit_merges::run,
+    },
+    TortureTest {
+        name: "edit-models",
+        description: "generated edits with the faults that models make, and edits that only resemble them",
+        count: 20_000,
+        short_count: 5_000,
+        run: edit_models::run,
     },
     TortureTest {
         name: "edit-swaps",

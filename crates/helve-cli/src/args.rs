@@ -84,6 +84,9 @@ pub(crate) enum CliCommand {
         tool: String,
         #[arg(value_name = "JSON | - | KEY=VALUE")]
         input: Vec<String>,
+        /// Show what a tool that changes files would change, without changing anything
+        #[arg(long)]
+        dry_run: bool,
     },
     /// List the available tools
     Tools {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use helve::{
-    Content, ErrorKind, EventDelivery, EventKind, Input, Subscription, ToolOutput, ToolResult,
+    CallMode, Content, ErrorKind, EventDelivery, EventKind, Input, Subscription, ToolOutput,
+    ToolResult,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -17,9 +18,27 @@ pub(crate) async fn run(common: &GlobalArgs, tool: &str, typed: &[String]) -> an
     call_and_print(common, tool, args::parse_input(typed)?).await
 }
 
+/// Prints what a call would change.
+pub(crate) async fn preview(
+    common: &GlobalArgs,
+    tool: &str,
+    typed: &[String],
+) -> anyhow::Result<Exit> {
+    call_in_mode(common, CallMode::Preview, tool, args::parse_input(typed)?).await
+}
+
 /// Calls a tool and prints its result.
 pub(crate) async fn call_and_print(
     common: &GlobalArgs,
+    tool: &str,
+    input: Input,
+) -> anyhow::Result<Exit> {
+    call_in_mode(common, CallMode::Run, tool, input).await
+}
+
+async fn call_in_mode(
+    common: &GlobalArgs,
+    mode: CallMode,
     tool: &str,
     input: Input,
 ) -> anyhow::Result<Exit> {
@@ -30,7 +49,10 @@ pub(crate) async fn call_and_print(
     let progress_shown = Arc::new(AtomicBool::new(false));
     let progress_task = show_progress
         .then(|| tokio::spawn(show_progress_of(toolbox.events(), progress_shown.clone())));
-    let result = toolbox.call_with_cancellation(tool, input, cancel).await;
+    let result = match mode {
+        CallMode::Run => toolbox.call_with_cancellation(tool, input, cancel).await,
+        CallMode::Preview => toolbox.preview_with_cancellation(tool, input, cancel).await,
+    };
     ctrl_c_task.abort();
     if let Some(task) = progress_task {
         task.abort();

@@ -89,7 +89,10 @@ async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Ex
         CliCommand::Sessions { command } => sessions::run(&common, command.as_ref()).await,
         CliCommand::Models { filter, all } => models::run(&common, filter.as_deref(), all).await,
         CliCommand::Auth { command } => auth::run(&common, &command).await,
-        CliCommand::Call { tool, input } => call::run(&common, &tool, &input).await,
+        CliCommand::Call { tool, input, dry_run: false } => call::run(&common, &tool, &input).await,
+        CliCommand::Call { tool, input, dry_run: true } => {
+            call::preview(&common, &tool, &input).await
+        }
         CliCommand::Tools { provider } => tools::run(&common, provider).await,
         CliCommand::Why { tool, input } => why::run(&common, &tool, &input).await,
         CliCommand::History { limit } => history::list(&common, limit).await,

@@ -15,6 +15,7 @@ pub struct ToolCall {
     pub name: String,
     pub input: Input,
     pub origin: Origin,
+    pub mode: CallMode,
     /// Answers to asks, sent along with the call. A client that cannot wait for an ask repeats the call with the answer.
     pub answers: HashMap<AskKey, Reply>,
 }
@@ -27,9 +28,18 @@ impl ToolCall {
             name: name.into(),
             input: input.into(),
             origin: Origin::Model,
+            mode: CallMode::Run,
             answers: HashMap::new(),
         }
     }
+}
+
+/// Whether a call has its effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallMode {
+    Run,
+    /// The call only shows what it would change. It needs the permission to read the files, not to change them.
+    Preview,
 }
 
 /// Who made a call.
@@ -54,6 +64,7 @@ pub struct CallRef {
     pub agent: String,
     pub tool: String,
     pub origin: Origin,
+    pub mode: CallMode,
     /// Number of calls around this one.
     pub depth: u8,
     pub answers: HashMap<AskKey, Reply>,

@@ -117,6 +117,21 @@ impl ToolContext {
         Ok(permit)
     }
 
+    /// Gets permission to open files that a preview compares. Call it before any of them is opened.
+    pub async fn permit_preview(
+        &self,
+        files: &[FileToChange<'_>],
+    ) -> Result<LoadPermit<'_>, ToolError> {
+        let mut permit = LoadPermit::default();
+        let mut ask = Ask::default();
+        for file in files {
+            permit.add_readable(file.path);
+            ask = ask.add_request(file.path.read_request());
+        }
+        self.ask(ask).await?;
+        Ok(permit)
+    }
+
     /// Gets permission to open files for comparing them. Call it before any of them is opened.
     pub async fn permit_comparison(&self, paths: &[Resolved]) -> Result<LoadPermit<'_>, ToolError> {
         let mut permit = LoadPermit::default();
@@ -171,6 +186,7 @@ impl ToolContext {
     pub async fn call_nested(&self, name: &str, input: Input) -> ToolResult {
         let mut call = ToolCall::new(name, input);
         call.origin = Origin::Nested { parent: self.call.id.to_string() };
+        call.mode = self.call.mode;
         call.answers.clone_from(&self.call.answers);
         self.nested.call(call, self.cancel.child_token()).await
     }

@@ -49,6 +49,8 @@ pub trait Words: Send + Sync {
     fn bad_path(&self, given: &str, why: &BadPath) -> ToolError;
     /// A change was not applied. `display_path` belongs to the first file in it.
     fn commit_failed(&self, display_path: &str, why: &CommitFailure) -> ToolError;
+    /// A preview was requested of a tool that has none.
+    fn no_preview(&self, tool: &str) -> ToolError;
     fn aborted(&self) -> ToolError;
     fn panicked(&self, tool: &str) -> ToolError;
     fn too_deep(&self, max_depth: u8) -> ToolError;

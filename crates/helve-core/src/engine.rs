@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
-use crate::call::{CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
+use crate::call::{CallMode, CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
 use crate::context::{Memory, NestedCalls, ToolContext, ask_gate};
 use crate::dialect::OutputCut;
 use crate::event::{CallOutcome, EventKind};
@@ -157,6 +157,7 @@ fn call_ref(
         agent: session.caller.agent.clone(),
         tool: call.name.clone(),
         origin: call.origin.clone(),
+        mode: call.mode,
         depth,
         answers,
     }
@@ -201,6 +202,9 @@ impl RunningCall {
         let Some((spec, tool)) = self.tools.find(&call.name) else {
             return self.call_invalid(call).await;
         };
+        if call.mode == CallMode::Preview && !spec.traits.previews {
+            return Err(words.no_preview(&spec.name));
+        }
         let unknown = self.decode(spec, tool, call)?;
         self.emit(EventKind::Running { input: Arc::new(event_input(&call.input)) });
         let mut output = self.run_guarded(&spec.name, tool, call.input.clone()).await?;

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use helve_policy::{Act, Action};
@@ -10,7 +11,8 @@ use crate::call::CallRef;
 use crate::dialect::BadPath;
 use crate::gate::Grant;
 use crate::machine::{
-    DirListing, FileKind, Machine, MachineError, Place, WindowLines, WindowRequest,
+    DirListing, FileKind, FileTree, FindOrder, FindRequest, Machine, MachineError, Place,
+    WindowLines, WindowRequest,
 };
 use crate::output::ToolError;
 use crate::paths;
@@ -21,6 +23,9 @@ use crate::session::Session;
 
 /// The longest accepted path in bytes.
 const MAX_PATH: usize = 4096;
+
+/// How long files are searched for a suggestion.
+const NAME_DEADLINE: Duration = Duration::from_millis(300);
 
 /// One call's view of the files.
 pub struct Files {
@@ -104,10 +109,8 @@ impl Files {
     /// Returns names in the same folder as a missing path, as suggestions. Empty if reading there needs an ask or is
     /// denied.
     pub async fn sibling_names(&self, path: &Resolved, max_entries: usize) -> Vec<String> {
-        for part in path.read_request().parts {
-            if self.session.gate.judge(&part).await.action != Action::Allow {
-                return Vec::new();
-            }
+        if !self.is_read_allowed(path).await {
+            return Vec::new();
         }
         let real = path.real();
         let Some(folder) = real.parent() else { return Vec::new() };
@@ -117,6 +120,48 @@ impl Files {
             path.machine.list(&place, max_entries).await;
         let entries = listing.unwrap_or_default().entries;
         entries.into_iter().map(|entry| paths::display(entry.name.as_ref()).into_owned()).collect()
+    }
+
+    /// Whether a file is at this path, as a suggestion. False if reading it needs an ask or is denied.
+    pub async fn is_readable_file(&self, path: &Resolved) -> bool {
+        self.is_read_allowed(path).await && path.kind() == Some(FileKind::File)
+    }
+
+    async fn is_read_allowed(&self, path: &Resolved) -> bool {
+        for part in path.read_request().parts {
+            if self.session.gate.judge(&part).await.action != Action::Allow {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Returns paths of files with this name anywhere below the root, as suggestions. Files whose reading needs an ask or
+    /// is denied are left out.
+    pub async fn files_named(&self, name: &str, max_files: usize) -> Vec<String> {
+        let root = resolve_path(&self.session, self.session.workspace.root()).await;
+        for part in root.search_request("glob", name).parts {
+            if self.session.gate.judge(&part).await.action != Action::Allow {
+                return Vec::new();
+            }
+        }
+        let tree =
+            FileTree { globs: vec![escape_glob(name)], deadline: NAME_DEADLINE, ..root.tree() };
+        let order = FindOrder::Near(name.into());
+        let request = FindRequest { tree, order, max_results: max_files };
+        let mut finding = root.machine.find(request);
+        let mut found = Vec::new();
+        while let Some(files) = finding.next().await {
+            found.extend(files);
+        }
+        let mut named = Vec::new();
+        for file in found {
+            let path = resolve_path(&self.session, &root.real().join(&file.path)).await;
+            if file.kind == FileKind::File && self.is_read_allowed(&path).await {
+                named.push(path.display().to_string());
+            }
+        }
+        named
     }
 
     /// Fails unless the grant covers reading this path.
@@ -130,6 +175,18 @@ impl Files {
         }
         Err(self.session.dialect.words.not_granted())
     }
+}
+
+/// Escapes the special characters of a glob.
+fn escape_glob(name: &str) -> String {
+    let mut glob = String::with_capacity(name.len());
+    for character in name.chars() {
+        if "*?[]{}!\\".contains(character) {
+            glob.push('\\');
+        }
+        glob.push(character);
+    }
+    glob
 }
 
 pub(crate) async fn resolve(session: &Session, given: &str) -> Result<Resolved, ToolError> {

@@ -48,7 +48,7 @@ pub use helve_policy::{
 };
 
 pub use after::{AfterWrite, Diagnostic, WrittenFile};
-pub use call::{CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
+pub use call::{CallMode, CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
 pub use change::{AppliedChanges, ChangeKind, FileChange, FileToChange, LoadPermit, Rebase};
 pub use context::{Memory, ToolContext};
 pub use dialect::{CommitFailure, Dialect, OutputCut, Words};

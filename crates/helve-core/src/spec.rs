@@ -106,16 +106,35 @@ pub struct Traits {
     pub destructive: bool,
     /// Whether the tool reaches beyond this machine.
     pub open_world: bool,
+    /// Whether a call can show what it would change without changing it.
+    pub previews: bool,
 }
 
 impl Traits {
-    pub const READ_ONLY: Traits =
-        Traits { read_only: true, parallel: true, destructive: false, open_world: false };
+    pub const READ_ONLY: Traits = Traits {
+        read_only: true,
+        parallel: true,
+        destructive: false,
+        open_world: false,
+        previews: false,
+    };
     /// For tools that change only the session's memory.
-    pub const MEMORY_ONLY: Traits =
-        Traits { read_only: false, parallel: false, destructive: false, open_world: false };
-    pub const MUTATES: Traits =
-        Traits { read_only: false, parallel: false, destructive: true, open_world: false };
+    pub const MEMORY_ONLY: Traits = Traits {
+        read_only: false,
+        parallel: false,
+        destructive: false,
+        open_world: false,
+        previews: false,
+    };
+    pub const MUTATES: Traits = Traits {
+        read_only: false,
+        parallel: false,
+        destructive: true,
+        open_world: false,
+        previews: false,
+    };
+    /// For tools that change files and can show the change first.
+    pub const CHANGES_FILES: Traits = Traits { previews: true, ..Traits::MUTATES };
 }
 
 /// An entry of the configuration's `tools` map, which switches tools on or off. The last entry that matches decides.

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use helve_core::event::{EventDelivery, EventKind, Progress};
-use helve_core::{BoxFuture, Input, Subscription, ToolCall, ToolResult};
+use helve_core::{BoxFuture, CallMode, Input, Subscription, ToolCall, ToolResult};
 use rmcp::RoleServer;
-use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::model::{ProgressNotificationParam, ProgressToken, RequestMetaObject};
 use rmcp::service::RequestContext;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum length of a progress message in bytes.
@@ -68,14 +69,29 @@ pub(crate) async fn run_until_cancelled(
     running.await
 }
 
-/// Hashes what identifies a call: session, tool and arguments.
+/// Key in the `_meta` of a request that asks for a preview of the call.
+const PREVIEW: &str = "helve/preview";
+
+/// Returns whether a request asks for a preview.
+pub(crate) fn mode(meta: &RequestMetaObject) -> CallMode {
+    match meta.get(PREVIEW) {
+        Some(Value::Bool(true)) => CallMode::Preview,
+        Some(_) | None => CallMode::Run,
+    }
+}
+
+/// Hashes what identifies a call: session, tool, arguments and whether it is a preview.
 pub(crate) fn fingerprint(session: &str, call: &ToolCall) -> blake3::Hash {
     let arguments = match &call.input {
         Input::Raw(text) | Input::Text(text) => Cow::Borrowed(text),
         Input::Json(value) => Cow::Owned(value.to_string()),
     };
     let mut hasher = blake3::Hasher::new();
-    for part in [session, &call.name, &arguments] {
+    let mode = match call.mode {
+        CallMode::Run => "run",
+        CallMode::Preview => "preview",
+    };
+    for part in [session, &call.name, &arguments, mode] {
         hasher.update(&part.len().to_le_bytes()).update(part.as_bytes());
     }
     hasher.finalize()

@@ -158,7 +158,8 @@ impl ServerHandler for McpServer {
         };
         let retry =
             Retry::parse(request.request_state.as_deref(), request.input_responses.as_ref());
-        let call = ToolCall::new(request.name, input);
+        let mode = call::mode(&context.meta);
+        let call = ToolCall { mode, ..ToolCall::new(request.name, input) };
         let can_ask = shows_forms(context.client_capabilities().as_ref());
         let needs_no_initialize =
             context.protocol_version().is_some_and(|version| !version.has_initialize());

@@ -11,8 +11,10 @@ mod independent;
 mod interpretation;
 mod line_merge;
 mod nearest;
+mod new_text;
 mod normalize;
 mod placeholder;
+mod text_kind;
 pub(crate) mod write;
 
 #[cfg(test)]
@@ -23,7 +25,8 @@ use std::{borrow::Cow, fmt, ops::Range};
 pub use self::independent::{IndependentError, apply_independent};
 use self::interpretation::Interpretation;
 pub use self::nearest::{FirstDifference, Mismatch, NearestMatch};
-pub use self::placeholder::find_placeholder;
+pub use self::new_text::{NewText, TextFault};
+pub use self::text_kind::TextKind;
 use crate::view::{Encoding, LineEnding, View};
 
 /// Replaces `old` with `new`: the only occurrence, or every occurrence if `all` is set.
@@ -32,6 +35,8 @@ pub struct Edit<'a> {
     pub old: &'a str,
     pub new: &'a str,
     pub all: bool,
+    /// The kind of the file, for judging `new`.
+    pub kind: TextKind,
 }
 
 /// How closely `old` must match the file.
@@ -148,8 +153,14 @@ pub enum EditRefusal {
     Binary,
     /// `old` is empty or only white space.
     Blank,
-    /// A line of `new` is a placeholder for omitted code, and would be written literally.
-    Placeholder { text: String },
+    /// The file is empty, so nothing can be quoted from it.
+    EmptyFile,
+    /// `new` should not be written as it was sent.
+    Faulty(TextFault),
+    /// `old` is not in the file, or would be extended a second time, but `new` is there already.
+    AlreadyApplied { line: usize },
+    /// `old` ends or starts inside the word `word` of the file, and `new` has the whole word.
+    CutWord { line: usize, word: String },
     /// `old` and `new` are the same, apart from line endings.
     Same,
     /// `old` was not found. Contains the closest match, if any.
@@ -188,7 +199,13 @@ pub fn apply(
     policy: MatchPolicy,
 ) -> Result<AppliedEdit, EditRefusal> {
     let view = View::new(bytes).map_err(|_| EditRefusal::Binary)?;
-    apply_to(&view, edit, policy)
+    match apply_to(&view, edit, policy) {
+        Err(refusal @ EditRefusal::NotFound(_)) => match View::with_carriage_returns(bytes) {
+            Some(view) => apply_to(&view, edit, policy).map_err(|_| refusal),
+            None => Err(refusal),
+        },
+        result => result,
+    }
 }
 
 /// The result of several edits.
@@ -238,10 +255,10 @@ pub fn apply_to(
     if old.trim().is_empty() {
         return Err(EditRefusal::Blank);
     }
-    if let Some(text) = find_placeholder(old.lines(), new.lines()) {
-        return Err(EditRefusal::Placeholder { text: text.to_owned() });
+    if view.text().trim().is_empty() {
+        return Err(EditRefusal::EmptyFile);
     }
-    let quoted = Edit { old: &old, new: &new, all: edit.all };
+    let quoted = Edit { old: &old, new: &new, ..*edit };
     if let Some(applied) = exact::apply(view, &quoted, policy)? {
         return Ok(applied);
     }
@@ -249,7 +266,7 @@ pub fn apply_to(
         // Both texts end in the middle of a CRLF. All trailing carriage returns are stripped at once, which bounds the
         // recursion.
         let [old, new] = [&old, &new].map(|text| text.trim_end_matches('\r'));
-        return apply_to(view, &Edit { old, new, all: edit.all }, policy);
+        return apply_to(view, &Edit { old, new, ..*edit }, policy);
     }
     match policy {
         MatchPolicy::Safe => apply_tolerant(view, &quoted),
@@ -294,7 +311,7 @@ fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditR
         {
             return Err(nearest::changed_refusal(view, &keys, &interpretation.old, start));
         }
-        return apply_match(view, &keys, interpretation, found, edit.all);
+        return apply_match(view, &keys, interpretation, found, edit);
     }
     Err(nearest::not_found_refusal(view, edit, &keys))
 }
@@ -304,11 +321,11 @@ fn apply_match(
     keys: &find::LineKeys,
     interpretation: &Interpretation<'_>,
     found: &find::MatchSet,
-    all: bool,
+    edit: &Edit<'_>,
 ) -> Result<AppliedEdit, EditRefusal> {
     let tolerances = found.needed.union(interpretation.tolerances);
     let line = found.starts[0] + 1;
-    if found.starts.len() > 1 && !all {
+    if found.starts.len() > 1 && !edit.all {
         let lines = found.starts.iter().map(|start| start + 1).take(MAX_LISTED).collect();
         return Err(EditRefusal::Ambiguous { lines, count: found.starts.len(), tolerances });
     }
@@ -322,6 +339,18 @@ fn apply_match(
     };
     if differ_only_in_white_space(&interpretation.old, new) {
         return Err(EditRefusal::WhiteSpaceOnly { line, tolerances });
+    }
+    let text = NewText {
+        old: &interpretation.old,
+        new,
+        file: view.text(),
+        first_line: line,
+        before: "",
+        after: "",
+        kind: edit.kind,
+    };
+    if let Some(fault) = text.fault() {
+        return Err(EditRefusal::Faulty(fault));
     }
     let (old, new) = (find::split_lines(&interpretation.old), find::split_lines(new));
     let mut end = 0;

@@ -12,6 +12,7 @@ pub mod names;
 pub mod near;
 pub mod patch;
 pub mod path_pattern;
+pub mod path_text;
 pub mod redact;
 pub mod secrets;
 pub mod shell;

@@ -56,11 +56,34 @@ impl LineEnding {
     }
 }
 
+/// Whether a lone carriage return ends a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CarriageReturns {
+    /// Only if there is no line feed.
+    ByContent,
+    EndLines,
+}
+
 /// The bytes are not text: they contain NULs and are not UTF-16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binary;
 
 impl<'a> View<'a> {
+    /// Decodes the bytes so that every carriage return ends a line, also in a file with line feeds.
+    ///
+    /// Returns `None` if that makes no difference, or if the encoding has wide characters.
+    pub fn with_carriage_returns(bytes: &'a [u8]) -> Option<View<'a>> {
+        let guess = encoding::guess_encoding(bytes).ok()?;
+        let is_lone = |at: usize| bytes.get(at + 1) != Some(&b'\n');
+        match guess.encoding {
+            Encoding::Utf16Le | Encoding::Utf16Be => None,
+            Encoding::Utf8 | Encoding::Unclear | Encoding::Legacy(_) => {
+                (memchr(b'\n', bytes).is_some() && memchr_iter(b'\r', bytes).any(is_lone))
+                    .then(|| View::byte_view(bytes, &guess, CarriageReturns::EndLines))
+            }
+        }
+    }
+
     /// Detects the encoding and decodes the bytes.
     pub fn new(bytes: &'a [u8]) -> Result<View<'a>, Binary> {
         let guess = encoding::guess_encoding(bytes)?;
@@ -71,10 +94,10 @@ impl<'a> View<'a> {
                 Ok(text) if memchr(b'\r', body).is_none() => {
                     Ok(View::borrowed_view(bytes, text, &guess))
                 }
-                Ok(_) | Err(_) => Ok(View::byte_view(bytes, &guess)),
+                Ok(_) | Err(_) => Ok(View::byte_view(bytes, &guess, CarriageReturns::ByContent)),
             },
             Encoding::Utf8 | Encoding::Unclear | Encoding::Legacy(_) => {
-                Ok(View::byte_view(bytes, &guess))
+                Ok(View::byte_view(bytes, &guess, CarriageReturns::ByContent))
             }
         }
     }
@@ -200,18 +223,21 @@ impl<'a> View<'a> {
     }
 
     /// Decodes text in an encoding in which the line feed byte is never part of another character.
-    fn byte_view(bytes: &'a [u8], guess: &Guess) -> View<'a> {
-        let has_line_feeds = memchr(b'\n', bytes).is_some();
+    fn byte_view(bytes: &'a [u8], guess: &Guess, returns: CarriageReturns) -> View<'a> {
+        let is_ending = match returns {
+            CarriageReturns::ByContent => memchr(b'\n', bytes).is_none(),
+            CarriageReturns::EndLines => true,
+        };
         let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
         let mut lines = vec![LineStart { text: 0, byte: guess.bom_len, ending: LineEnding::None }];
         let mut damaged = false;
         let mut start = guess.bom_len;
         for at in memchr2_iter(b'\n', b'\r', bytes) {
-            let ending = match (bytes[at], has_line_feeds) {
+            let ending = match (bytes[at], is_ending) {
                 _ if at < start => continue,
-                (b'\r', true) if bytes.get(at + 1) == Some(&b'\n') => LineEnding::CrLf,
-                (b'\r', true) => continue,
-                (b'\r', false) => LineEnding::Cr,
+                (b'\r', _) if bytes.get(at + 1) == Some(&b'\n') => LineEnding::CrLf,
+                (b'\r', false) => continue,
+                (b'\r', true) => LineEnding::Cr,
                 _ => LineEnding::Lf,
             };
             damaged |= encoding::decode(guess.encoding, &bytes[start..at], &mut text);

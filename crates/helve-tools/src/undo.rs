@@ -92,7 +92,7 @@ fn answer(undone: Undone) -> ToolOutput {
         }
         UndoResult::Written { diffs, applied } => {
             let first = format!("Undid {undone_call}: {}.{notes}", line_counts(&diffs));
-            ToolOutput::text("undo", change_summary(&first, &applied, &diffs))
+            ToolOutput::text("undo", change_summary(&first, Some(&applied), &diffs))
                 .with_metadata("undone", call_list(&changes))
         }
     }

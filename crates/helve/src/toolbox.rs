@@ -9,8 +9,9 @@ use helve_core::process::SandboxSupport;
 use helve_core::store::{Outputs, Store};
 use helve_core::transcript::Transcripts;
 use helve_core::{
-    Action, Caller, Dialect, Engine, ErrorKind, Gate, Input, Nobody, Part, Person, Policy,
-    Registry, Session, Subscription, ToolCall, ToolResult, ToolSet, ToolSwitch, Verdict, Workspace,
+    Action, CallMode, Caller, Dialect, Engine, ErrorKind, Gate, Input, Nobody, Part, Person,
+    Policy, Registry, Session, Subscription, ToolCall, ToolResult, ToolSet, ToolSwitch, Verdict,
+    Workspace,
 };
 use helve_ext::config::Config;
 use helve_text::cut::Limits;
@@ -96,7 +97,30 @@ impl Toolbox {
         input: impl Into<Input>,
         cancel: CancellationToken,
     ) -> ToolResult {
-        let call = ToolCall::new(tool, input);
+        self.run(ToolCall::new(tool, input), cancel).await
+    }
+
+    /// Returns what a call would change, without changing anything. The call needs the permission to read the files.
+    ///
+    /// The diff is in the text of the result and in its metadata under `diff`. Only tools that change files have a
+    /// preview.
+    pub async fn preview(&self, tool: &str, input: impl Into<Input>) -> ToolResult {
+        self.preview_with_cancellation(tool, input, CancellationToken::new()).await
+    }
+
+    /// Returns what a call would change. Cancelling `cancel` aborts the call.
+    pub async fn preview_with_cancellation(
+        &self,
+        tool: &str,
+        input: impl Into<Input>,
+        cancel: CancellationToken,
+    ) -> ToolResult {
+        let call = ToolCall { mode: CallMode::Preview, ..ToolCall::new(tool, input) };
+        self.run(call, cancel).await
+    }
+
+    async fn run(&self, call: ToolCall, cancel: CancellationToken) -> ToolResult {
+        let tool = call.name.as_str();
         let mut tools = self.tools();
         if tools.find(tool).is_none() {
             tokio::select! {

@@ -309,6 +309,9 @@ impl Words for PlainWords {
         failed(display_path)
     }
 
+    fn no_preview(&self, tool: &str) -> ToolError {
+        ToolError::new(ErrorKind::InvalidArgs, format!("no preview of {tool}"))
+    }
     fn aborted(&self) -> ToolError {
         ToolError::new(ErrorKind::Cancelled, "aborted")
     }

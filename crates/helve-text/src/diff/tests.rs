@@ -4,10 +4,10 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::view::Binary;
 use crate::{
+    edit::TextKind,
     patch::{self, FilePatch},
-    view::View,
+    view::Binary,
 };
 
 fn check(old: &[u8], new: &[u8], expect: Expect) {
@@ -247,7 +247,7 @@ fn apply_patch(old: &str, diff: &str) -> Vec<u8> {
     let Some(FilePatch::Update { hunks, .. }) = patch::parse(diff).unwrap().files.pop() else {
         panic!("{diff}");
     };
-    patch::place::apply(&View::new(old.as_bytes()).unwrap(), &hunks).unwrap().bytes
+    patch::place::apply(old.as_bytes(), &hunks, TextKind::Unknown).unwrap().unwrap().bytes
 }
 
 proptest! {

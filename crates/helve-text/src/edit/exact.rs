@@ -1,11 +1,11 @@
 //! Edits whose text to replace (`old`) is a substring of the file.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use memchr::memmem::Finder;
 
 use super::{
-    AppliedEdit, Edit, EditRefusal, MAX_LISTED, MatchPolicy, Tolerances,
+    AppliedEdit, Edit, EditRefusal, MAX_LISTED, MatchPolicy, NewText, Tolerances,
     normalize::{is_blank_line, split_line},
     write::{self, Block, BlockLine, SourceLines},
 };
@@ -20,10 +20,16 @@ pub(super) fn apply(
     let text = view.text().as_bytes();
     let finder = Finder::new(edit.old);
     let Some(first) = finder.find(text) else { return Ok(None) };
+    let kept_ending = with_line_ending(edit);
+    let edit = &Edit { new: &kept_ending, ..*edit };
     if !edit.all {
         // The second search starts one byte later, so that an overlapping occurrence is found too.
         if finder.find(&text[first + 1..]).is_some() {
             return Err(ambiguous_refusal(view, &finder, first));
+        }
+        check_new_text(view, first, edit)?;
+        if let Some(refusal) = cut_word(view, first, edit).or_else(|| repeated(view, first, edit)) {
+            return Err(refusal);
         }
         if policy == MatchPolicy::Safe && splits_indentation(view, first, edit) {
             return Err(EditRefusal::PartialIndentation { line: view.line_at(first) + 1 });
@@ -36,6 +42,10 @@ pub(super) fn apply(
         starts.len().checked_mul(edit.new.len()).and_then(|bytes| bytes.checked_add(text.len()));
     if max_size.is_none_or(|bytes| bytes > write::MAX_BYTES) {
         return Err(EditRefusal::TooLarge);
+    }
+    check_new_text(view, first, edit)?;
+    if let Some(refusal) = starts.iter().find_map(|start| cut_word(view, *start, edit)) {
+        return Err(refusal);
     }
     let blocks = group_by_line(view, &starts, edit.old.len())
         .map(|starts| Ok(build_block(view, starts, edit)));
@@ -58,6 +68,94 @@ fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
     let is_one_line = !edit.old.trim_end().contains('\n');
     joins_next || is_one_line && later_lines.any(|line| !line.starts_with(lead))
 }
+
+/// Returns the new text with the line ending that the old text has. A text that is removed takes its ending with it.
+fn with_line_ending<'a>(edit: &Edit<'a>) -> Cow<'a, str> {
+    match edit.old.ends_with('\n') && !edit.new.is_empty() && !edit.new.ends_with('\n') {
+        true => Cow::Owned(format!("{}\n", edit.new)),
+        false => Cow::Borrowed(edit.new),
+    }
+}
+
+/// Refuses a new text that should not be written at this place.
+fn check_new_text(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Result<(), EditRefusal> {
+    let (line, end) = (view.line_at(first), first + edit.old.len());
+    let text = NewText {
+        old: edit.old,
+        new: edit.new,
+        file: view.text(),
+        first_line: line + 1,
+        before: &view.text()[view.text_range(line).start..first],
+        after: &view.text()[end..view.text_range(view.line_at(end)).end],
+        kind: edit.kind,
+    };
+    text.fault().map_or(Ok(()), |fault| Err(EditRefusal::Faulty(fault)))
+}
+
+/// Refuses an old text that ends or starts inside a word if the new text has the whole word, because the rest of the
+/// word would be in the file twice.
+fn cut_word(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
+    let (before, after) = (&view.text()[..first], &view.text()[first + edit.old.len()..]);
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    let start_of = |text: &str| text.len() - text.trim_end_matches(is_word).len();
+    let refusal = |word: String| Some(EditRefusal::CutWord { line: view.line_at(first) + 1, word });
+    let rest = &after[..after.len() - after.trim_start_matches(is_word).len()];
+    let cut = &edit.old[edit.old.len() - start_of(edit.old)..];
+    if !rest.is_empty() && !cut.is_empty() && !ends_with_word(edit.new, cut) {
+        let word = format!("{cut}{rest}");
+        if contains_word(edit.new, &word) && !contains_word(edit.old, &word) {
+            return refusal(word);
+        }
+    }
+    let lead = &before[before.len() - start_of(before)..];
+    let cut = &edit.old[..edit.old.len() - edit.old.trim_start_matches(is_word).len()];
+    if !lead.is_empty() && !cut.is_empty() && cut.len() < edit.old.len() {
+        let word = format!("{lead}{cut}");
+        let starts =
+            edit.new.strip_prefix(word.as_str()).is_some_and(|rest| !rest.starts_with(is_word));
+        if starts {
+            return refusal(word);
+        }
+    }
+    None
+}
+
+/// Whether a text has a word that is not part of a longer word.
+fn contains_word(text: &str, word: &str) -> bool {
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    text.match_indices(word).any(|(at, _)| {
+        !text[..at].ends_with(is_word) && !text[at + word.len()..].starts_with(is_word)
+    })
+}
+
+fn ends_with_word(text: &str, word: &str) -> bool {
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    text.strip_suffix(word).is_some_and(|before| !before.ends_with(is_word))
+}
+
+/// Refuses an insertion whose result is in the file already: the same edit was sent before.
+fn repeated(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
+    let (text, end) = (view.text(), first + edit.old.len());
+    let new = edit.new.trim_end_matches('\n');
+    let old = edit.old.trim_end_matches('\n');
+    // Few letters may well be meant twice: closing words, separators, numbers.
+    let is_worth = |added: &str| added.chars().filter(|c| c.is_alphabetic()).count() >= MIN_LETTERS;
+    let ends_line = |at: usize| at == text.len() || text[at..].starts_with('\n');
+    let after = new.strip_prefix(old).filter(|added| added.starts_with('\n') && is_worth(added));
+    if after.is_some() && text[first..].starts_with(new) && ends_line(first + new.len()) {
+        return Some(EditRefusal::AlreadyApplied { line: view.line_at(first) + 1 });
+    }
+    let before = new.strip_suffix(old).filter(|added| added.ends_with('\n') && is_worth(added))?;
+    let start = (end - (edit.old.len() - old.len())).checked_sub(new.len())?;
+    let starts_line = start == 0 || text.as_bytes()[start - 1] == b'\n';
+    let is_there = starts_line
+        && text.as_bytes()[start..].starts_with(before.as_bytes())
+        && first == start + before.len();
+    is_there.then(|| EditRefusal::AlreadyApplied { line: view.line_at(start) + 1 })
+}
+
+/// Minimum number of letters in an inserted text for it to be recognized as sent before.
+const MIN_LETTERS: usize = 4;
 
 fn ambiguous_refusal(view: &View<'_>, finder: &Finder<'_>, first: usize) -> EditRefusal {
     let text = view.text().as_bytes();

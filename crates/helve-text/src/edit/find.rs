@@ -109,8 +109,18 @@ pub(super) fn find_one_line_off(view: &View<'_>, old: &str, found: &MatchSet) ->
     (0..=last_start).filter(is_not_a_match).find(|start| {
         let mut differing =
             quoted.iter().zip(*start..).filter(|(line, at)| **line != view.line(*at));
-        differing.next().is_some() && differing.next().is_none()
+        differing.next().is_some()
+            && differing.next().is_none()
+            && has_equal_words(view, &quoted, *start)
     })
+}
+
+/// Whether a quoted line with letters or digits is equal at this position. Closing brackets are equal everywhere.
+fn has_equal_words(view: &View<'_>, quoted: &[&str], start: usize) -> bool {
+    quoted
+        .iter()
+        .zip(start..)
+        .any(|(line, at)| *line == view.line(at) && line.contains(char::is_alphanumeric))
 }
 
 /// Maximum number of line comparisons in [`find_one_line_off`].
@@ -175,8 +185,7 @@ pub(super) fn candidate_at(
         leads.iter().map(|(old, actual)| (plain_spaces(old), plain_spaces(actual))).collect();
     let pairs: Vec<(&str, &str)> =
         plain.iter().map(|(old, actual)| (old.as_ref(), actual.as_ref())).collect();
-    let is_indent_step = |width: usize| keys.indent_step(view).is_none_or(|step| step == width);
-    let indent = indent::infer(&pairs, is_indent_step)?;
+    let indent = indent::infer(&pairs, || keys.indent_step(view))?;
     if !indent.is_same() {
         needed = needed.with(Tolerance::Indentation);
     }

@@ -10,6 +10,35 @@ pub(super) struct IndentMapping {
     known: HashMap<String, Option<String>>,
     /// The file's indentation of the first line, if that line was quoted without its indentation.
     first_line: Option<String>,
+    /// The only quoted depth with its depth in the file, in spaces, and the file's step of indentation. Present if
+    /// these do not show whether the quoted text is shifted or has another step.
+    single_depth: Option<SingleDepth>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SingleDepth {
+    quoted: usize,
+    actual: usize,
+    step: usize,
+}
+
+impl SingleDepth {
+    fn new(pairs: &[IndentPair<'_>], step: Option<usize>) -> Option<SingleDepth> {
+        let (quoted, actual) = *pairs.first()?;
+        let is_plain = |lead: &str| lead.bytes().all(|byte| byte == b' ');
+        let is_single = pairs.iter().all(|pair| *pair == pairs[0]);
+        (is_single && quoted != actual && is_plain(quoted) && is_plain(actual))
+            .then_some(SingleDepth { quoted: quoted.len(), actual: actual.len(), step: step? })
+    }
+
+    /// Whether a new line at this depth suggests that the quoted text has another step of indentation than the file:
+    /// the line is nested by a part of the file's step, or by as much more as the quoted text is scaled.
+    fn is_rescaled(&self, lead: &str) -> bool {
+        let nested = lead.len().abs_diff(self.quoted);
+        nested > 0
+            && (nested < self.step && self.step.is_multiple_of(nested)
+                || nested != self.step && nested * self.actual == self.quoted * self.step)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +68,12 @@ pub(super) struct Unmapped;
 /// Indentation of a non-blank line: as quoted, and in the file.
 type IndentPair<'a> = (&'a str, &'a str);
 
-/// Infers the mapping that explains all pairs. `is_indent_step` says whether the file may be indented by the given
-/// number of spaces per level.
+/// Infers the mapping that explains all pairs. `indent_step` returns the number of spaces per level in the file.
 pub(super) fn infer(
     pairs: &[IndentPair<'_>],
-    is_indent_step: impl Fn(usize) -> bool,
+    indent_step: impl Fn() -> Option<usize>,
 ) -> Option<IndentMapping> {
+    let is_indent_step = |width: usize| indent_step().is_none_or(|step| step == width);
     if let Some(mut rule) = infer_rule(pairs) {
         // A single depth fits any tab width at some shift.
         if let IndentRule::Columns { width, uses_tabs, .. } = rule
@@ -53,7 +82,16 @@ pub(super) fn infer(
         {
             rule = IndentRule::SingleDepth;
         }
-        return Some(IndentMapping { rule, known: known_indents(pairs), first_line: None });
+        let single_depth = match rule {
+            IndentRule::Add(_) | IndentRule::Remove(_) => SingleDepth::new(pairs, indent_step()),
+            IndentRule::Same | IndentRule::Columns { .. } | IndentRule::SingleDepth => None,
+        };
+        return Some(IndentMapping {
+            rule,
+            known: known_indents(pairs),
+            first_line: None,
+            single_depth,
+        });
     }
     match pairs {
         [("", actual), rest @ ..] if !rest.is_empty() => {
@@ -62,6 +100,7 @@ pub(super) fn infer(
                 rule,
                 known: known_indents(rest),
                 first_line: Some((*actual).to_owned()),
+                single_depth: None,
             })
         }
         _ => None,
@@ -118,6 +157,9 @@ impl IndentMapping {
             Some(Some(actual)) => return Ok(actual.clone()),
             Some(None) => return Err(Unmapped),
             None => {}
+        }
+        if self.single_depth.is_some_and(|depth| depth.is_rescaled(lead)) {
+            return Err(Unmapped);
         }
         match &self.rule {
             IndentRule::Same => Ok(lead.to_owned()),

@@ -86,9 +86,10 @@ fn line_offsets(lines: &[&[u8]]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::edit::TextKind;
 
     fn edit<'a>(old: &'a str, new: &'a str) -> Edit<'a> {
-        Edit { old, new, all: false }
+        Edit { old, new, all: false, kind: TextKind::Unknown }
     }
 
     fn combined(text: &str, edits: &[Edit<'_>]) -> Result<String, IndependentError> {

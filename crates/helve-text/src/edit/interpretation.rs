@@ -1,6 +1,6 @@
 //! Alternative interpretations of an edit: with one level of escaping too many, or with line numbers before the lines.
 
-mod inner_escapes;
+pub(super) mod inner_escapes;
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -138,6 +138,8 @@ fn unescape(text: &str, escapes: EscapeClass) -> String {
             Some('t') if controls => unescaped.push('\t'),
             Some('r') if controls && escape.starts_with("\\r\\n") => {}
             Some(quote @ ('"' | '\'' | '`')) if quotes => unescaped.push(quote),
+            // A template literal that was escaped as a whole: \`a ${b}\`
+            Some('$') if quotes && escape.starts_with("\\${") => unescaped.push('$'),
             Some(character @ ('\\' | '/')) if escapes == EscapeClass::All => {
                 unescaped.push(character)
             }
@@ -150,7 +152,7 @@ fn unescape(text: &str, escapes: EscapeClass) -> String {
 }
 
 /// Separators between a line number and the line.
-const NUMBER_SEPARATORS: [&str; 6] = [": ", "| ", "|", "\t", "\u{2192}", ":"];
+const NUMBER_SEPARATORS: [&str; 7] = [": ", "| ", "|", " | ", "\t", "\u{2192}", ":"];
 
 /// Returns the interpretation without line numbers, if every line has a line number.
 fn without_line_numbers<'a>(sent: &Interpretation<'_>) -> Option<Interpretation<'a>> {
@@ -218,6 +220,9 @@ fn parse_numbered<'a>(text: &'a str, separator: &str) -> Option<Vec<(usize, &'a 
 /// Splits a line into its line number and the rest.
 fn split_number<'a>(line: &'a str, separator: &str) -> Option<(usize, &'a str)> {
     let line = line.trim_start_matches(' ');
+    // As in `L12: text`.
+    let line =
+        if separator.starts_with(':') { line.strip_prefix('L').unwrap_or(line) } else { line };
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = line.split_at(digits);
     let text =

@@ -1,5 +1,7 @@
 //! Diagnoses quoted text that was not found: the closest match, and how it differs.
 
+mod applied;
+mod entities;
 mod equivalence;
 mod mismatch;
 
@@ -18,7 +20,7 @@ use crate::view::View;
 pub struct NearestMatch {
     pub first_line: usize,
     pub last_line: usize,
-    /// The first few of these lines. Long lines are clipped.
+    /// The first few of these lines. Long lines are clipped, around the first difference if it is there.
     pub excerpt: Vec<String>,
     pub difference: Option<FirstDifference>,
     pub mismatch: Mismatch,
@@ -69,6 +71,8 @@ pub enum Mismatch {
     ExtraLines,
     /// The quoted text has a placeholder for omitted lines.
     Placeholder,
+    /// The quoted text has HTML entities in place of characters.
+    Entities,
     /// Less than half of the text is the same.
     Different,
 }
@@ -122,6 +126,13 @@ pub(super) fn not_found_refusal(view: &View<'_>, edit: &Edit<'_>, keys: &LineKey
     let all = find::split_lines(edit.old);
     let (head, tail) = find::blank_margins(&all);
     let quoted = &all[head..all.len() - tail];
+    if let Some(start) = applied::find(view, keys, edit) {
+        return EditRefusal::AlreadyApplied { line: start + 1 };
+    }
+    if let Some(lines) = entities::find(view, edit.old) {
+        let nearest = mismatch::with_mismatch(view, quoted, lines, Mismatch::Entities);
+        return EditRefusal::NotFound(Some(Box::new(nearest)));
+    }
     // All lines are there, but their indentation is inconsistent.
     if let Some(start) = find::match_starts(keys, quoted).first().copied() {
         let mismatch = mismatch::indentation_mismatch(view, quoted, start);

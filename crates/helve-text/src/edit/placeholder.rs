@@ -1,52 +1,83 @@
 //! Placeholder lines for omitted code, such as `// ... existing code ...`.
 
-use std::collections::HashSet;
+mod phrase;
 
-use super::normalize::split_line;
+use std::{collections::HashSet, ops::Range};
 
-/// Whether a line is a placeholder: an ellipsis alone, or an ellipsis with words that say that code is omitted.
+use self::phrase::Certainty;
+use super::{normalize::split_line, text_kind::TextKind};
+use crate::diff;
+
+/// Whether a line is a placeholder.
 pub(super) fn is_placeholder(line: &str) -> bool {
-    words_around_ellipsis(line).is_some_and(|words| words.is_empty() || mentions_omission(&words))
+    phrase::classify(line, TextKind::Code).is_some()
 }
 
-/// Returns the first new line that is a placeholder with words (`... rest ...`) and does not occur in the old lines.
-pub fn find_placeholder<'a>(
-    old: impl IntoIterator<Item = &'a str>,
-    new: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
-    let mut placeholders = new
-        .into_iter()
-        .map(|line| split_line(line).body)
-        .filter(|line| is_worded_placeholder(line))
-        .peekable();
-    placeholders.peek()?;
-    let old: HashSet<&str> = old.into_iter().map(|line| split_line(line).body).collect();
-    placeholders.find(|line| !old.contains(line))
+/// Returns the first new line that is a placeholder and takes the place of old lines.
+///
+/// A placeholder is harmless where nothing disappears. A comment that only resembles a placeholder counts if more lines
+/// disappear than are added with it.
+pub(super) fn find_placeholder<'a>(old: &str, new: &'a str, kind: TextKind) -> Option<&'a str> {
+    let candidates: Vec<(usize, Certainty)> = new
+        .lines()
+        .enumerate()
+        .filter_map(|(index, line)| Some((index, phrase::classify(line, kind)?)))
+        .collect();
+    if candidates.is_empty() {
+        return None;
+    }
+    let bodies = |text: &'a str| text.lines().map(|line| split_line(line).body).collect::<Vec<_>>();
+    let new = bodies(new);
+    let old: Vec<&str> = old.lines().map(|line| split_line(line).body).collect();
+    let old_set: HashSet<&str> = old.iter().copied().collect();
+    let new_set: HashSet<&str> = new.iter().copied().collect();
+    let candidates: Vec<_> =
+        candidates.into_iter().filter(|(index, _)| !old_set.contains(new[*index])).collect();
+    let is_candidate = |index: usize| candidates.iter().any(|(at, _)| *at == index);
+    for (old_range, new_range) in joined_hunks(&old, &new) {
+        let removed = old[old_range]
+            .iter()
+            .filter(|line| has_words(line) && !new_set.contains(*line))
+            .filter(|line| phrase::classify(line, kind).is_none())
+            .count();
+        let added = new_range
+            .clone()
+            .filter(|index| has_words(new[*index]) && !is_candidate(*index))
+            .filter(|index| !old_set.contains(new[*index]))
+            .count();
+        let found = candidates.iter().find(|(index, certainty)| {
+            new_range.contains(index)
+                && match certainty {
+                    Certainty::Certain => removed > 0,
+                    Certainty::Likely => removed > added,
+                    Certainty::Possible => removed > added && removed > 1,
+                }
+        });
+        if let Some((index, _)) = found {
+            return Some(new[*index]);
+        }
+    }
+    None
 }
 
-/// Maximum number of words in a placeholder. A longer comment is an ordinary sentence.
-const MAX_WORDS: usize = 8;
-
-/// Whether a line says that code is omitted, and is a comment or starts with an ellipsis.
-fn is_worded_placeholder(line: &str) -> bool {
-    let starts =
-        ["//", "#", "--", "/*", "<!--", "{/*", ";", "%", "*", "...", "\u{2026}", "(...", "[..."];
-    starts.iter().any(|start| line.starts_with(start))
-        && words_around_ellipsis(line)
-            .is_some_and(|words| words.len() <= MAX_WORDS && mentions_omission(&words))
+/// Whether a line has letters or digits. A line without them, such as a closing bracket, is not worth protecting.
+fn has_words(line: &str) -> bool {
+    line.contains(char::is_alphanumeric)
 }
 
-/// Returns the words around an ellipsis, or `None` if the line has no ellipsis.
-fn words_around_ellipsis(line: &str) -> Option<Vec<String>> {
-    let line = split_line(line).body;
-    let dots = ["...", "\u{2026}"].into_iter().find(|dots| line.contains(dots))?;
-    let rest = line.replace(dots, " ");
-    let words = rest.split(|character: char| !character.is_alphanumeric());
-    Some(words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect())
-}
-
-fn mentions_omission(words: &[String]) -> bool {
-    const OMISSION_WORDS: [&str; 6] =
-        ["existing", "rest", "unchanged", "remaining", "omitted", "same"];
-    words.iter().any(|word| OMISSION_WORDS.contains(&word.as_str()))
+/// Returns the changed ranges of two texts. Changes with nothing but blank lines and brackets between them are joined.
+fn joined_hunks(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
+    let mut joined: Vec<(Range<usize>, Range<usize>)> = Vec::new();
+    for hunk in diff::hunks(old, new) {
+        match joined.last_mut() {
+            Some((last_old, last_new))
+                if !old[last_old.end..hunk.old.start].iter().any(|line| has_words(line)) =>
+            {
+                last_old.end = hunk.old.end;
+                last_new.end = hunk.new.end;
+            }
+            Some(_) | None => joined.push((hunk.old, hunk.new)),
+        }
+    }
+    joined
 }

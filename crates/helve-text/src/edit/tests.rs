@@ -12,11 +12,19 @@ use super::*;
 
 /// Applies one edit, and compares the tolerances and the edited file with the expectation.
 fn check(file: &str, old: &str, new: &str, expect: Expect) {
-    expect.assert_eq(&render(file, &Edit { old, new, all: false }, MatchPolicy::Safe));
+    expect.assert_eq(&render(
+        file,
+        &Edit { old, new, all: false, kind: TextKind::Unknown },
+        MatchPolicy::Safe,
+    ));
 }
 
 fn check_all(file: &str, old: &str, new: &str, expect: Expect) {
-    expect.assert_eq(&render(file, &Edit { old, new, all: true }, MatchPolicy::Safe));
+    expect.assert_eq(&render(
+        file,
+        &Edit { old, new, all: true, kind: TextKind::Unknown },
+        MatchPolicy::Safe,
+    ));
 }
 
 fn render(file: &str, edit: &Edit<'_>, policy: MatchPolicy) -> String {
@@ -861,7 +869,7 @@ fn the_whole_file_can_be_replaced() {
 
 #[test]
 fn edits_are_applied_in_sequence() {
-    let edit = |old, new| Edit { old, new, all: false };
+    let edit = |old, new| Edit { old, new, all: false, kind: TextKind::Unknown };
     let result = apply_all(
         b"a\nb\n",
         &[edit("a", "x\na"), edit("x\n", "y\n"), edit("b", "c")],

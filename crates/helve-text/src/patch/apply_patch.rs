@@ -4,6 +4,7 @@ use super::{
     FilePatch, Patch, PatchHunk, PatchLineKind, PatchParseError, PatchProblem,
     hunk_header::{HunkHeader, parse_hunk_header},
     source::{PatchRow, RowReader, trim_blank_rows},
+    unified,
 };
 
 const BEGIN: &str = "*** Begin Patch";
@@ -16,7 +17,12 @@ const END_OF_FILE: &str = "*** End of File";
 
 /// Whether a row is `*** Begin Patch`.
 pub(super) fn is_begin_marker(row: PatchRow<'_>) -> bool {
-    row.text().trim() == BEGIN
+    is_marker(row, BEGIN)
+}
+
+/// Whether a row is a marker, with or without asterisks at its end.
+fn is_marker(row: PatchRow<'_>, marker: &str) -> bool {
+    row.text().trim().trim_end_matches('*').trim_end() == marker
 }
 
 pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
@@ -24,7 +30,12 @@ pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
         return Err(PatchRow { number: 1, raw: "" }.error(PatchProblem::ExpectedBegin));
     };
     if !is_begin_marker(*first) {
-        return Err(first.error(PatchProblem::ExpectedBegin));
+        let problem = match first.text() {
+            text if is_escaped(text) => PatchProblem::Escaped,
+            text if text.starts_with("@@") => PatchProblem::ExpectedFileNames,
+            _ => PatchProblem::ExpectedBegin,
+        };
+        return Err(first.error(problem));
     }
     let mut reader = RowReader { rows: patch_body(*first, rest)? };
     let mut files = Vec::new();
@@ -43,10 +54,21 @@ pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
             Some(FileHeader::End) => {
                 return Err(reader.peek().unwrap_or(row).error(PatchProblem::AfterEnd));
             }
+            None if unified::starts_file(&[&[row], reader.rows].concat()) => {
+                return Err(row.error(PatchProblem::DiffInEnvelope));
+            }
             None => return Err(row.error(PatchProblem::ExpectedFileHeader)),
         });
     }
     Ok(Patch { files })
+}
+
+/// Whether a row contains a whole patch, with the two characters `\\n` for each line break.
+fn is_escaped(row: &str) -> bool {
+    [BEGIN, "--- ", "diff --git "]
+        .iter()
+        .any(|start| row.trim_start_matches('"').starts_with(start))
+        && row.contains("\\n")
 }
 
 /// Returns the rows before `*** End Patch`, which must be the last row.
@@ -54,7 +76,7 @@ fn patch_body<'r, 'a>(
     first: PatchRow<'a>,
     rest: &'r [PatchRow<'a>],
 ) -> Result<&'r [PatchRow<'a>], PatchParseError> {
-    let is_end = |row: &PatchRow<'_>| row.text().trim() == END;
+    let is_end = |row: &PatchRow<'_>| is_marker(*row, END);
     match rest.split_last() {
         Some((last, body)) if is_end(last) => Ok(body),
         Some((_, body)) if let Some(end) = body.iter().position(is_end) => {
@@ -74,7 +96,7 @@ enum FileHeader<'a> {
 }
 
 fn file_header(row: &str) -> Option<FileHeader<'_>> {
-    if row == END {
+    if row.trim_end_matches('*').trim_end() == END {
         return Some(FileHeader::End);
     }
     (row.strip_prefix(ADD).map(FileHeader::Add))
@@ -130,6 +152,11 @@ fn parse_update(
     {
         reader.next();
         move_to = Some(parse_path(row, target)?).filter(|target| *target != path);
+    }
+    if unified::starts_file(reader.rows)
+        && reader.rows.get(2).is_some_and(|row| row.raw.starts_with("@@"))
+    {
+        return Err(reader.peek().unwrap_or(header).error(PatchProblem::DiffInEnvelope));
     }
     let hunks = parse_hunks(reader)?;
     if hunks.is_empty() && move_to.is_none() {

@@ -20,6 +20,10 @@ pub enum PatchProblem {
     NoChanges,
     /// The first row is not `*** Begin Patch`.
     ExpectedBegin,
+    /// The whole patch is on one row, with the two characters `\n` for each line break.
+    Escaped,
+    /// A unified diff is inside `*** Begin Patch` and `*** End Patch`.
+    DiffInEnvelope,
     /// The last row is not `*** End Patch`.
     ExpectedEnd,
     /// Text follows `*** End Patch`.
@@ -88,6 +92,12 @@ impl fmt::Display for PatchProblem {
             PatchProblem::TooLarge => "expected a patch of at most 16 MiB and 1,000,000 lines",
             PatchProblem::NoChanges => "expected a patch that changes at least one file",
             PatchProblem::ExpectedBegin => "expected `*** Begin Patch`, or a unified diff",
+            PatchProblem::Escaped => {
+                "the patch is escaped: it has the two characters `\\n` where it needs line breaks"
+            }
+            PatchProblem::DiffInEnvelope => {
+                "a unified diff (`---`, `+++`) is inside `*** Begin Patch`; send either the diff alone or `*** Update File: PATH` and hunks"
+            }
             PatchProblem::ExpectedEnd => "expected `*** End Patch` as the last line",
             PatchProblem::AfterEnd => "expected nothing after `*** End Patch`",
             PatchProblem::ExpectedFileHeader => "expected `*** Add File: `, `*** Delete File: ` or `*** Update File: `",

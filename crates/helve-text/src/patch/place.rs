@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::{PatchHunk, PatchLineKind};
 use crate::{
-    edit::{ChangedLines, EditRefusal, NearestMatch, Tolerance},
+    edit::{ChangedLines, EditRefusal, NearestMatch, NewText, TextKind, Tolerance},
     view::{Encoding, View},
 };
 
@@ -103,6 +103,10 @@ pub enum PlacementProblem {
         character: char,
         encoding: Encoding,
     },
+    /// The new lines of the hunk are in the file already.
+    AlreadyApplied {
+        line: usize,
+    },
     /// The comparison would take too long.
     TooLarge,
 }
@@ -122,9 +126,36 @@ pub fn place(view: &View<'_>, hunks: &[PatchHunk]) -> Result<Vec<Placement>, Pla
     Ok(hunks.iter().zip(chosen).map(|(hunk, candidate)| candidate.placement(hunk)).collect())
 }
 
-/// Applies all hunks, or none.
-pub fn apply(view: &View<'_>, hunks: &[PatchHunk]) -> Result<AppliedPatch, PlacementError> {
+/// Applies all hunks to the bytes of a file, or none. Returns `None` if the bytes are not text.
+pub fn apply(
+    bytes: &[u8],
+    hunks: &[PatchHunk],
+    kind: TextKind,
+) -> Option<Result<AppliedPatch, PlacementError>> {
+    let result = apply_to(&View::new(bytes).ok()?, hunks, kind);
+    let is_not_found =
+        |error: &PlacementError| matches!(error.problem, PlacementProblem::NotFound(_));
+    Some(match (result, View::with_carriage_returns(bytes)) {
+        (Err(error), Some(view)) if is_not_found(&error) => {
+            apply_to(&view, hunks, kind).map_err(|_| error)
+        }
+        (result, _) => result,
+    })
+}
+
+fn apply_to(
+    view: &View<'_>,
+    hunks: &[PatchHunk],
+    kind: TextKind,
+) -> Result<AppliedPatch, PlacementError> {
     let placements = place(view, hunks)?;
+    for (n, (hunk, placement)) in hunks.iter().zip(&placements).enumerate() {
+        check(view, hunk, placement, kind).map_err(|problem| PlacementError {
+            hunk: n,
+            row: hunk.row,
+            problem,
+        })?;
+    }
     let result = write::write(view, &placements);
     let (bytes, changed_lines) =
         result.map_err(|(hunk, problem)| PlacementError { hunk, row: hunks[hunk].row, problem })?;
@@ -132,5 +163,58 @@ pub fn apply(view: &View<'_>, hunks: &[PatchHunk]) -> Result<AppliedPatch, Place
         bytes,
         changed_lines,
         tolerances: placements.into_iter().map(|placement| placement.tolerances).collect(),
+    })
+}
+
+/// Refuses a hunk whose new lines should not be written, or are there already.
+fn check(
+    view: &View<'_>,
+    hunk: &PatchHunk,
+    placement: &Placement,
+    kind: TextKind,
+) -> Result<(), PlacementProblem> {
+    let side = |excluded: PatchLineKind| {
+        let lines = hunk.lines.iter().filter(move |line| line.kind != excluded);
+        lines.map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
+    };
+    let (old, new) = (side(PatchLineKind::Add), side(PatchLineKind::Remove));
+    let first_line = placement.lines.start + 1;
+    let text = NewText {
+        old: &old,
+        new: &new,
+        file: view.text(),
+        first_line,
+        before: "",
+        after: "",
+        kind,
+    };
+    if let Some(fault) = text.fault() {
+        let refusal = Box::new(EditRefusal::Faulty(fault));
+        return Err(PlacementProblem::Refused { line: first_line, refusal });
+    }
+    match repeated_line(view, placement) {
+        Some(line) => Err(PlacementProblem::AlreadyApplied { line: line + 1 }),
+        None => Ok(()),
+    }
+}
+
+/// Minimum number of letters in added lines for them to be recognized as added before.
+const MIN_LETTERS: usize = 4;
+
+/// Returns the line at which the lines that a hunk only adds are in the file already, next to where they belong.
+fn repeated_line(view: &View<'_>, placement: &Placement) -> Option<usize> {
+    let added = placement.replacement.iter().map(|line| match line {
+        PatchedLine::New { text, .. } => Some(text.as_str()),
+        PatchedLine::Keep(_) => None,
+    });
+    let added: Vec<&str> = added.collect::<Option<_>>()?;
+    let letters = added.iter().flat_map(|line| line.chars()).filter(|c| c.is_alphabetic()).count();
+    if !placement.lines.is_empty() || added.is_empty() || letters < MIN_LETTERS {
+        return None;
+    }
+    let start = placement.lines.start;
+    [Some(start), start.checked_sub(added.len())].into_iter().flatten().find(|from| {
+        from + added.len() <= view.line_count()
+            && added.iter().zip(*from..).all(|(line, index)| *line == view.line(index))
     })
 }

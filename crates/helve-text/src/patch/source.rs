@@ -91,8 +91,10 @@ fn closing_row(row: &str) -> Option<&str> {
     if row.starts_with("```") {
         return Some("```");
     }
-    let word =
-        ["apply_patch", "applypatch"].iter().find_map(|name| row.strip_prefix(name)).unwrap_or(row);
+    let word = ["apply_patch", "applypatch", "cat"]
+        .iter()
+        .find_map(|name| row.strip_prefix(name))
+        .unwrap_or(row);
     let word = word.trim_start().strip_prefix("<<")?.trim_start_matches('-').trim();
     let delimiter = ['\'', '"']
         .iter()

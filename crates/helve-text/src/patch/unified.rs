@@ -67,7 +67,7 @@ fn has_names(rows: &[PatchRow<'_>]) -> bool {
     matches!(rows, [old, new, ..] if old.raw.starts_with("--- ") && new.raw.starts_with("+++ "))
 }
 
-fn starts_file(rows: &[PatchRow<'_>]) -> bool {
+pub(super) fn starts_file(rows: &[PatchRow<'_>]) -> bool {
     rows.first().is_some_and(|row| is_git_header(*row)) || has_names(rows)
 }
 

@@ -4,6 +4,7 @@ use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::edit::with_preview;
 use crate::EditSettings;
 use crate::ops::patch::{PatchApplied, PatchRequest, PatchedFile, apply};
 use crate::words::change::{change_summary, introduced_errors_text, line_counts, tolerances_text};
@@ -26,7 +27,7 @@ impl Tool for ApplyPatch {
     const NAME: &'static str = "apply_patch";
     const ABOUT: &'static str = include_str!("apply_patch.txt");
     const GROUP: &'static str = "edit";
-    const TRAITS: Traits = Traits::MUTATES;
+    const TRAITS: Traits = Traits::CHANGES_FILES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let request = PatchRequest { key: Self::NAME, text: &args.patch_text };
@@ -36,7 +37,8 @@ impl Tool for ApplyPatch {
 
 fn answer(applied: PatchApplied) -> ToolOutput {
     let PatchApplied { files, inexact, diffs, applied, errors } = applied;
-    let mut first = format!("Applied the patch: {}.", line_counts(&diffs));
+    let verb = if applied.is_some() { "Applied the patch" } else { "The patch can be applied" };
+    let mut first = format!("{verb}: {}.", line_counts(&diffs));
     for file in &files {
         first.push_str(&format!("\n{}", file_line(file)));
     }
@@ -46,8 +48,8 @@ fn answer(applied: PatchApplied) -> ToolOutput {
     }
     let title = format!("{} {}", files.len(), if files.len() == 1 { "file" } else { "files" });
     let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
-    let text = change_summary(&first, &applied, &diffs) + &introduced_errors_text(&errors);
-    ToolOutput::text(title, text).with_metadata("diff", all)
+    let text = change_summary(&first, applied.as_ref(), &diffs) + &introduced_errors_text(&errors);
+    with_preview(ToolOutput::text(title, text).with_metadata("diff", all), applied.is_none())
 }
 
 fn file_line(file: &PatchedFile) -> String {
@@ -184,9 +186,17 @@ mod tests {
         check(
             &format!("--- rule edit * allow\n--- file a.txt\none\n{}", patch(text)),
             expect![[r#"
-                !! Stale
-                a.txt exists but was not read in this conversation. Nothing was written.
-                Read the file first if you want to replace it.
+                == 1 file
+                Applied the patch: 1 line added, 1 removed.
+                M a.txt
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -one
+                +1
+                >> a.txt
+                1
             "#]],
         );
     }

@@ -35,7 +35,7 @@ impl Tool for EditTool {
     type Args = Args;
     const NAME: &'static str = "edit";
     const ABOUT: &'static str = include_str!("edit.txt");
-    const TRAITS: Traits = Traits::MUTATES;
+    const TRAITS: Traits = Traits::CHANGES_FILES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let Args { file_path, old_string: old, new_string: new, replace_all: all } = args;
@@ -52,7 +52,12 @@ impl Tool for EditTool {
 /// Formats the result of `edit` and `multiedit`.
 pub(super) fn answer(edited: Edited) -> ToolOutput {
     let Edited { display_path, created, had_changed, changes, diff, applied, errors } = edited;
-    let verb = if created { "Created" } else { "Edited" };
+    let verb = match (created, applied.is_some()) {
+        (true, true) => "Created",
+        (false, true) => "Edited",
+        (true, false) => "Would create",
+        (false, false) => "Would edit",
+    };
     let diffs = [diff];
     let mut first = format!("{verb} {display_path}: {}.", line_counts(&diffs));
     if had_changed {
@@ -61,12 +66,20 @@ pub(super) fn answer(edited: Edited) -> ToolOutput {
         ));
     }
     first.push_str(&each_change(&changes));
-    let text = change_summary(&first, &applied, &diffs) + &introduced_errors_text(&errors);
-    let rebased = applied.written.iter().any(|written| written.rebased);
+    let text = change_summary(&first, applied.as_ref(), &diffs) + &introduced_errors_text(&errors);
+    let is_preview = applied.is_none();
+    let written = applied.into_iter().flat_map(|applied| applied.written);
+    let rebased = written.into_iter().any(|written| written.rebased);
     let [diff] = diffs;
-    ToolOutput::text(display_path, text)
+    let output = ToolOutput::text(display_path, text)
         .with_metadata("rebased", rebased)
-        .with_metadata("diff", diff.text)
+        .with_metadata("diff", diff.text);
+    with_preview(output, is_preview)
+}
+
+/// Marks the result of a preview in its metadata.
+pub(super) fn with_preview(output: ToolOutput, is_preview: bool) -> ToolOutput {
+    if is_preview { output.with_metadata("preview", true) } else { output }
 }
 
 /// The number of replacements and the tolerances of each edit, if there is something to say.

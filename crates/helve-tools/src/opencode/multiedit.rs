@@ -42,7 +42,7 @@ impl Tool for MultiEdit {
     const NAME: &'static str = "multiedit";
     const ABOUT: &'static str = include_str!("multiedit.txt");
     const GROUP: &'static str = "edit";
-    const TRAITS: Traits = Traits::MUTATES;
+    const TRAITS: Traits = Traits::CHANGES_FILES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let replacement = |edit: EditArgs| {

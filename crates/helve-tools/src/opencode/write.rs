@@ -1,15 +1,15 @@
 //! `write`: writes a whole file.
 
-use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::edit::with_preview;
 use crate::EditSettings;
 use crate::ops::write::{WriteError, WriteOutcome, WriteRequest, write};
 use crate::words::change::{
     cannot_encode, change_error, change_summary, introduced_errors_text, line_counts,
 };
-use crate::words::clip;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -30,7 +30,7 @@ impl Tool for Write {
     const NAME: &'static str = "write";
     const ABOUT: &'static str = include_str!("write.txt");
     const GROUP: &'static str = "edit";
-    const TRAITS: Traits = Traits::MUTATES;
+    const TRAITS: Traits = Traits::CHANGES_FILES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let Args { file_path, content } = args;
@@ -48,25 +48,26 @@ fn answer(outcome: WriteOutcome) -> ToolOutput {
         }
         WriteOutcome::Written(file) => file,
     };
-    let verb = if file.created { "Created" } else { "Wrote" };
+    let verb = match (file.created, file.applied.is_some()) {
+        (true, true) => "Created",
+        (false, true) => "Wrote",
+        (true, false) => "Would create",
+        (false, false) => "Would write",
+    };
     let diffs = [file.diff];
     let first = format!("{verb} {}: {}.", file.display_path, line_counts(&diffs));
+    let is_preview = file.applied.is_none();
+    let shown = if is_preview { &diffs[..] } else { &[] };
+    let text = change_summary(&first, file.applied.as_ref(), shown)
+        + &introduced_errors_text(&file.errors);
     let [diff] = diffs;
-    let text = change_summary(&first, &file.applied, &[]) + &introduced_errors_text(&file.errors);
-    ToolOutput::text(file.display_path, text).with_metadata("diff", diff.text)
+    let output = ToolOutput::text(file.display_path, text).with_metadata("diff", diff.text);
+    with_preview(output, is_preview)
 }
 
 fn error(error: WriteError) -> ToolError {
     match error {
         WriteError::Change(error) => change_error(error, "Read the file first, then write it."),
-        WriteError::Elided { display_path, line } => {
-            let message = format!(
-                "content omits part of {display_path}: the line \"{}\" would be written literally. Nothing was written.",
-                clip(&line)
-            );
-            ToolError::new(ErrorKind::InvalidArgs, message)
-                .hint("Send the whole content, or change only that part with edit.")
-        }
         WriteError::CannotEncode { display_path, encoding, character } => {
             cannot_encode(&display_path, encoding.name(), &format!("\"{character}\""))
         }
@@ -208,8 +209,8 @@ b();
                 (End of file, 2 lines)
                 </file>
                 !! InvalidArgs
-                content omits part of a.js: the line "// ... rest of the code unchanged ..." would be written literally. Nothing was written.
-                Send the whole content, or change only that part with edit.
+                the text for a.js omits code: the line "// ... rest of the code unchanged ..." would replace existing lines. Nothing was written.
+                Write out every line, or quote less and leave the rest alone.
             "#]],
         );
     }

@@ -1,13 +1,15 @@
 //! Settings and errors that the operations that change files share.
 
 pub(crate) mod diff;
+pub(crate) mod new_path;
 pub(crate) mod overwrite;
 pub(crate) mod syntax;
 
-use helve_core::ToolError;
 use helve_core::commit::HardLinks;
+use helve_core::{CallMode, FileToChange, LoadPermit, ToolContext, ToolError};
 use helve_text::diff::UnifiedDiff;
-use helve_text::edit::MatchPolicy;
+use helve_text::edit::{MatchPolicy, NewText, TextFault, TextKind};
+use helve_text::path_text::PathOddity;
 
 use super::missing::MissingFile;
 use syntax::IntroducedError;
@@ -58,6 +60,43 @@ pub(crate) enum ChangeError {
         diff: Option<UnifiedDiff>,
     },
     Syntax(Vec<IntroducedError>),
+    /// The path of a new file is written in a way that no person names a file.
+    OddPath {
+        given: String,
+        plain: String,
+        oddity: PathOddity,
+    },
+    /// The name of a new file looks like that of an existing file, and has other characters.
+    LookAlike {
+        given: String,
+        existing: String,
+    },
+    /// The text of a new file should not be written as it was sent.
+    Faulty {
+        display_path: String,
+        fault: TextFault,
+    },
+}
+
+/// Gets permission to open the files that a call changes, or that its preview compares.
+pub(crate) async fn permit<'c>(
+    ctx: &'c ToolContext,
+    key: &'static str,
+    files: &[FileToChange<'_>],
+    preview: impl FnOnce() -> String,
+) -> Result<LoadPermit<'c>, ToolError> {
+    match ctx.call.mode {
+        CallMode::Run => ctx.permit_change(key, files, preview).await,
+        CallMode::Preview => ctx.permit_preview(files).await,
+    }
+}
+
+/// Returns an error if a text should not be written to a new file.
+pub(crate) fn require_sound(display_path: &str, text: &str) -> Result<(), ChangeError> {
+    let fault = NewText::whole_file("", text, TextKind::of(display_path)).fault();
+    fault.map_or(Ok(()), |fault| {
+        Err(ChangeError::Faulty { display_path: display_path.into(), fault })
+    })
 }
 
 impl From<ToolError> for ChangeError {

@@ -3,16 +3,16 @@
 use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
-use helve_core::{Ask, FileKind, FileToChange, Resolved, SeenState, ToolContext};
+use helve_core::{Ask, CallMode, FileKind, FileToChange, Resolved, SeenState, ToolContext};
 use helve_text::diff::UnifiedDiff;
 use helve_text::edit::{
-    AppliedEdits, Edit, EditChange, EditRefusal, IndependentError, MatchPolicy, apply_all,
-    apply_independent,
+    AppliedEdits, Edit, EditChange, EditRefusal, IndependentError, MatchPolicy, TextKind,
+    apply_all, apply_independent,
 };
 
 use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::syntax::{self, Draft, IntroducedError};
-use super::change::{ChangeError, EditSettings};
+use super::change::{ChangeError, EditSettings, new_path, permit, require_sound};
 use super::missing::describe_missing;
 
 /// Replacements in one file.
@@ -51,7 +51,8 @@ pub(crate) struct Edited {
     pub(crate) had_changed: bool,
     pub(crate) changes: Vec<EditChange>,
     pub(crate) diff: UnifiedDiff,
-    pub(crate) applied: AppliedChanges,
+    /// `None` in a preview.
+    pub(crate) applied: Option<AppliedChanges>,
     pub(crate) errors: Vec<IntroducedError>,
 }
 
@@ -102,15 +103,13 @@ pub(crate) async fn edit(
     settings: EditSettings,
     request: EditRequest<'_>,
 ) -> Result<Edited, EditError> {
-    let EditRequest { key, path, replacements, order } = request;
-    let path = ctx.files.resolve(path).await?;
+    let EditRequest { key, path: given, replacements, order } = request;
+    let path = ctx.files.resolve(given).await?;
     require_same_file(ctx, &path, &replacements).await?;
     let may_be_new = created_content(&replacements, order).is_some();
-    let permit = ctx
-        .permit_change(key, &[FileToChange { path: &path, may_be_new }], || {
-            requested_change(path.display(), &replacements)
-        })
-        .await?;
+    let files = [FileToChange { path: &path, may_be_new }];
+    let permit =
+        permit(ctx, key, &files, || requested_change(path.display(), &replacements)).await?;
     if path.kind() == Some(FileKind::Folder) {
         return Err(ChangeError::Folder { display_path: path.display().into() }.into());
     }
@@ -120,7 +119,10 @@ pub(crate) async fn edit(
         None => false,
     };
     if base.is_none() && !may_be_new {
-        return Err(ChangeError::Missing(describe_missing(ctx, &path).await).into());
+        return Err(ChangeError::Missing(describe_missing(ctx, given, &path).await).into());
+    }
+    if base.is_none() {
+        new_path::require_plain(ctx, given, &path).await?;
     }
     let display_path = path.display().to_string();
     let old = base.as_ref().map(|base| base.bytes.clone());
@@ -138,15 +140,27 @@ pub(crate) async fn edit(
     let bytes = Bytes::from(edits.bytes);
     let drafts = [Draft { display_path: display_path.clone(), old, new: Some(bytes.clone()) }];
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
+    let created = base.is_none();
+    if ctx.call.mode == CallMode::Preview {
+        let (changes, errors) = (edits.changes, Vec::new());
+        return Ok(Edited {
+            display_path,
+            created,
+            had_changed,
+            changes,
+            diff,
+            applied: None,
+            errors,
+        });
+    }
     let grant = match permit.grant {
         Some(grant) => grant,
         None => ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?,
     };
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
-    let created = base.is_none();
     let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
     let change = FileChange { path, base, kind, rebase: Rebase::Merge };
-    let applied = ctx.files.commit(&grant, vec![change]).await?;
+    let applied = Some(ctx.files.commit(&grant, vec![change]).await?);
     let (changes, errors) = (edits.changes, errors.await);
     Ok(Edited { display_path, created, had_changed, changes, diff, applied, errors })
 }
@@ -173,7 +187,10 @@ impl EditPlan {
             Some(_) if old.is_some() => {
                 return Err(EditError::Exists { display_path: self.display_path.clone() });
             }
-            Some(content) => self.replace(content.as_bytes(), 1)?,
+            Some(content) => {
+                require_sound(&self.display_path, content)?;
+                self.replace(content.as_bytes(), 1)?
+            }
             None => self.replace(old.unwrap_or_default(), 0)?,
         };
         let diff = difference(&self.display_path, old, Some(&applied.bytes));
@@ -182,9 +199,10 @@ impl EditPlan {
 
     /// Makes all replacements but the first `skipped` on `base`.
     fn replace(&self, base: &[u8], skipped: usize) -> Result<AppliedEdits, EditError> {
+        let kind = TextKind::of(&self.display_path);
         let edits: Vec<Edit<'_>> = self.replacements[skipped..]
             .iter()
-            .map(|it| Edit { old: &it.old, new: &it.new, all: it.all })
+            .map(|it| Edit { old: &it.old, new: &it.new, all: it.all, kind })
             .collect();
         let refused = |index: usize, refusal| {
             let which = WhichEdit { index: skipped + index, count: self.replacements.len() };

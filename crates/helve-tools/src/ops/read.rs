@@ -130,10 +130,11 @@ pub(crate) async fn read(
     request: ReadRequest<'_>,
 ) -> Result<ReadResult, ReadError> {
     let ReadRequest { path, window, limits } = request;
-    let path = ctx.files.resolve(path).await?;
+    let given = path;
+    let path = ctx.files.resolve(given).await?;
     let grant = ctx.ask(Ask::for_request(path.read_request())).await?;
     let content = match path.kind() {
-        None => return Err(ReadError::Missing(describe_missing(ctx, &path).await)),
+        None => return Err(ReadError::Missing(describe_missing(ctx, given, &path).await)),
         Some(FileKind::Folder) => {
             let listing = ctx.files.list(&grant, &path, MAX_ENTRIES).await?;
             ReadContent::Folder(folder_page(&path, &listing, window)?)

@@ -3,15 +3,15 @@
 use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
-use helve_core::{Ask, FileKind, FileToChange, ToolContext};
+use helve_core::{Ask, CallMode, FileKind, FileToChange, ToolContext};
 use helve_text::diff::UnifiedDiff;
-use helve_text::edit::find_placeholder;
+use helve_text::edit::{NewText, TextKind};
 use helve_text::view::{Encoding, LineEnding, View};
 
 use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::overwrite::require_read;
 use super::change::syntax::{self, Draft, IntroducedError};
-use super::change::{ChangeError, EditSettings};
+use super::change::{ChangeError, EditSettings, new_path, permit};
 
 /// The whole content of one file.
 pub(crate) struct WriteRequest<'a> {
@@ -34,7 +34,8 @@ pub(crate) struct FileWritten {
     pub(crate) display_path: String,
     pub(crate) created: bool,
     pub(crate) diff: UnifiedDiff,
-    pub(crate) applied: AppliedChanges,
+    /// `None` in a preview.
+    pub(crate) applied: Option<AppliedChanges>,
     pub(crate) errors: Vec<IntroducedError>,
 }
 
@@ -42,11 +43,6 @@ pub(crate) struct FileWritten {
 #[derive(Debug)]
 pub(crate) enum WriteError {
     Change(ChangeError),
-    /// A line of the content stands for text that is left out, such as `// ... unchanged ...`.
-    Elided {
-        display_path: String,
-        line: String,
-    },
     /// The encoding of the existing file cannot represent a character.
     CannotEncode {
         display_path: String,
@@ -67,18 +63,21 @@ pub(crate) async fn write(
     settings: EditSettings,
     request: WriteRequest<'_>,
 ) -> Result<WriteOutcome, WriteError> {
-    let WriteRequest { key, path, content } = request;
-    let path = ctx.files.resolve(path).await?;
-    let permit = ctx
-        .permit_change(key, &[FileToChange { path: &path, may_be_new: true }], || {
-            let requested = difference(path.display(), None, Some(content.as_bytes()));
-            NOT_OPENED_YET.to_string() + &requested.text
-        })
-        .await?;
+    let WriteRequest { key, path: given, content } = request;
+    let path = ctx.files.resolve(given).await?;
+    let files = [FileToChange { path: &path, may_be_new: true }];
+    let permit = permit(ctx, key, &files, || {
+        let requested = difference(path.display(), None, Some(content.as_bytes()));
+        NOT_OPENED_YET.to_string() + &requested.text
+    })
+    .await?;
     if path.kind() == Some(FileKind::Folder) {
         return Err(ChangeError::Folder { display_path: path.display().into() }.into());
     }
     let base = ctx.files.load(&permit, &path).await?;
+    if base.is_none() {
+        new_path::require_plain(ctx, given, &path).await?;
+    }
     let old = base.as_ref().map(|base| base.bytes.clone());
     let display_path = path.display().to_string();
     let computing = {
@@ -94,15 +93,25 @@ pub(crate) async fn write(
     }
     let drafts = [Draft { display_path: display_path.clone(), old, new: Some(bytes.clone()) }];
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
+    let created = base.is_none();
+    if ctx.call.mode == CallMode::Preview {
+        let (applied, errors) = (None, Vec::new());
+        return Ok(WriteOutcome::Written(FileWritten {
+            display_path,
+            created,
+            diff,
+            applied,
+            errors,
+        }));
+    }
     let grant = match permit.grant {
         Some(grant) => grant,
         None => ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?,
     };
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
-    let created = base.is_none();
     let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
     let change = FileChange { path, base, kind, rebase: Rebase::Never };
-    let applied = ctx.files.commit(&grant, vec![change]).await?;
+    let applied = Some(ctx.files.commit(&grant, vec![change]).await?);
     let errors = errors.await;
     Ok(WriteOutcome::Written(FileWritten { display_path, created, diff, applied, errors }))
 }
@@ -113,10 +122,11 @@ fn new_content(
     old: Option<&[u8]>,
     content: String,
 ) -> Result<(Bytes, UnifiedDiff), WriteError> {
-    if let Some(old) = old.and_then(|old| View::new(old).ok())
-        && let Some(line) = find_placeholder(old.text().lines(), content.lines())
+    let current = old.and_then(|old| View::new(old).ok());
+    let current = current.as_ref().map_or("", View::text);
+    if let Some(fault) = NewText::whole_file(current, &content, TextKind::of(display_path)).fault()
     {
-        return Err(WriteError::Elided { display_path: display_path.into(), line: line.into() });
+        return Err(ChangeError::Faulty { display_path: display_path.into(), fault }.into());
     }
     let bytes = match old {
         None => content.into_bytes(),

@@ -5,11 +5,14 @@ use helve_core::change::AppliedChanges;
 use helve_core::commit::HardLinks;
 use helve_core::{Diagnostic, ErrorKind, ToolError};
 use helve_text::diff::UnifiedDiff;
-use helve_text::edit::{EditRefusal, FirstDifference, Mismatch, NearestMatch, Tolerance};
+use helve_text::edit::{
+    EditRefusal, FirstDifference, Mismatch, NearestMatch, TextFault, Tolerance,
+};
+use helve_text::path_text::PathOddity;
 use helve_text::syntax::SyntaxErrorKind;
 use helve_text::{lines, visible};
 
-use super::missing_file;
+use super::{clip, missing_file};
 use crate::ops::change::ChangeError;
 use crate::ops::change::syntax::IntroducedError;
 
@@ -53,24 +56,94 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
             ToolError::new(ErrorKind::Failed, message)
                 .hint("Fix these lines (numbers refer to the new file) and call again.")
         }
+        ChangeError::OddPath { given, plain, oddity } => odd_path(&given, &plain, oddity),
+        ChangeError::LookAlike { given, existing } => {
+            let message = format!(
+                "{} looks like the existing {} but has other characters. Nothing was written.",
+                clip(&given),
+                clip(&existing)
+            );
+            ToolError::new(ErrorKind::InvalidArgs, message)
+                .hint(format!("Use the path {}, or another name for a new file.", clip(&existing)))
+        }
+        ChangeError::Faulty { display_path, fault } => {
+            faulty("", &fault, &format!("the text for {display_path}"))
+        }
     }
+}
+
+/// Returns the error for the path of a new file that no person would type.
+fn odd_path(given: &str, plain: &str, oddity: PathOddity) -> ToolError {
+    let why = match oddity {
+        PathOddity::WhiteSpace => "has white space around a name",
+        PathOddity::Quotes => "has quotes or other marks around it",
+        PathOddity::Link => "is a Markdown link",
+        PathOddity::Address => "is an address",
+        PathOddity::Backslashes => "has backslashes or control characters",
+        PathOddity::Suffix => "has text after the name",
+        PathOddity::Invisible => "has invisible characters",
+        PathOddity::ToolCall => "has part of a tool call in it",
+    };
+    let message =
+        format!("The path \"{}\" {why}. Nothing was written.", visible::escape_line(given));
+    ToolError::new(ErrorKind::InvalidArgs, message)
+        .hint(format!("Use the plain path: {}", visible::escape_line(plain)))
+}
+
+/// Returns the error for a text that should not be written as it was sent. `new` names the text.
+fn faulty(which: &str, fault: &TextFault, new: &str) -> ToolError {
+    let (text, hint) = match fault {
+        TextFault::Placeholder { text } => (
+            format!(
+                "{new} omits code: the line \"{}\" would replace existing lines.",
+                clip_line(text)
+            ),
+            "Write out every line, or quote less and leave the rest alone.",
+        ),
+        TextFault::ToolCall { text } => (
+            format!("{new} contains part of a tool call: \"{}\".", clip_line(text)),
+            "Send the text without the tags of the call.",
+        ),
+        TextFault::Listing { text } => (
+            format!("{new} has line numbers in front of its lines: \"{}\".", clip_line(text)),
+            "Send the lines without the numbers that read shows.",
+        ),
+        TextFault::Fence { text } => (
+            format!("{new} is in a Markdown code fence: \"{}\".", clip_line(text)),
+            "Send the text without the fence.",
+        ),
+        TextFault::EscapedNewline { text } => (
+            format!(
+                "{new} has the two characters \\n where a line break belongs: \"{}\".",
+                clip_line(text)
+            ),
+            "Send real line breaks.",
+        ),
+        TextFault::Nul { line } => {
+            (format!("{new} has a NUL character in line {line}."), "Send the text without it.")
+        }
+    };
+    nothing_written(ErrorKind::InvalidArgs, which, &text).hint(hint)
 }
 
 /// Returns the answer to a change: the tool's first sentence, notes on the written files, and the diffs.
 pub(crate) fn change_summary(
     first: &str,
-    applied: &AppliedChanges,
+    applied: Option<&AppliedChanges>,
     diffs: &[UnifiedDiff],
 ) -> String {
     let mut text = format!("{first}\n");
-    for written in &applied.written {
+    if applied.is_none() {
+        text.push_str("This is a preview. Nothing was written.\n");
+    }
+    for written in applied.into_iter().flat_map(|applied| &applied.written) {
         text.push_str(&file_notes(written));
     }
     for diff in diffs.iter().filter(|diff| !diff.text.is_empty()) {
         let rest = if diff.cut { "(rest of the diff omitted)\n" } else { "" };
         text.push_str(&format!("\n{}{rest}", diff.text));
     }
-    if !applied.diagnostics.is_empty() {
+    if let Some(applied) = applied.filter(|applied| !applied.diagnostics.is_empty()) {
         text.push_str("\nDiagnostics:\n");
         for Diagnostic { display_path, line, message } in &applied.diagnostics {
             text.push_str(&format!("- {display_path}:{line}: {message}\n"));
@@ -191,11 +264,18 @@ pub(crate) fn refused(
             "{old} is indented differently from line {line} of {display_path}, but {new} is indented like the file: it is unclear which indentation is meant."
         ))
         .hint("Read the lines again and quote them with their own indentation."),
-        EditRefusal::Placeholder { text } => invalid(format!(
-            "{new} omits code: the line \"{}\" would be written literally.",
-            clip_line(text)
+        EditRefusal::Faulty(fault) => faulty(which, fault, new),
+        EditRefusal::EmptyFile => stale(format!("{display_path} has no text, so nothing can be quoted from it."))
+            .hint("Write the whole content of the file."),
+        EditRefusal::AlreadyApplied { line } => stale(format!(
+            "{display_path} already has {new} at line {line}: the change seems to be made."
         ))
-        .hint("Write out every line, or quote less and leave the rest alone."),
+        .hint("Read the file to see its present content before you change it again."),
+        EditRefusal::CutWord { line, word } => stale(format!(
+            "{old} begins or ends inside the word \"{}\" at line {line} of {display_path}, and {new} has the whole word, so part of it would be there twice.",
+            clip_line(word)
+        ))
+        .hint("Quote whole words, or whole lines."),
         EditRefusal::PartialIndentation { line } => stale(format!(
             "{old} starts after the indentation of line {line} of {display_path}, so the indentation of the following lines of {new} is unclear."
         ))
@@ -336,6 +416,11 @@ fn mismatch_text(mismatch: Mismatch, old: &str) -> String {
         Mismatch::ExtraLines => "some quoted lines are not in the file.",
         Mismatch::Placeholder => {
             return format!("{old} has a placeholder for omitted lines; quote every line.");
+        }
+        Mismatch::Entities => {
+            return format!(
+                "{old} has HTML entities such as &lt; where the file has plain characters."
+            );
         }
         Mismatch::Different => "some of its text is similar.",
     };

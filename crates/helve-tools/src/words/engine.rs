@@ -208,6 +208,12 @@ impl Words for EngineWords {
         ToolError::new(ErrorKind::Failed, format!("Calls can nest at most {limit} levels deep."))
     }
 
+    fn no_preview(&self, tool: &str) -> ToolError {
+        let message = format!("{tool} has no preview. Nothing was done.");
+        ToolError::new(ErrorKind::InvalidArgs, message)
+            .hint("Only tools that change files can show what they would change.")
+    }
+
     fn hook_failed(&self, hook: &str, why: &HookFault) -> ToolError {
         let text = match why {
             HookFault::Refused(reason) => format!("{hook} refused this call: {reason}"),

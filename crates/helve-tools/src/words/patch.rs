@@ -14,8 +14,6 @@ use crate::ops::patch::PatchError;
 /// What to do instead of adding a file that exists.
 const UPDATE_INSTEAD: &str =
     "Update the file instead, or read the file first if you want to replace it.";
-const READ_FIRST: &str = "Read the file first if you want to replace it.";
-const TWO_PATCHES: &str = "Split the patch into two patches.";
 const PATCH_TERMS: EditTerms = EditTerms { old: "the old text", new: "the new text", all: None };
 const HUNK_TERMS: EditTerms = EditTerms { old: "its old text", ..PATCH_TERMS };
 
@@ -32,8 +30,13 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
             ToolError { message: format!("{} Nothing was written.", error.message), ..error }
         }
         PatchError::Change(error) => change_error(error, UPDATE_INSTEAD),
-        PatchError::DestinationNotRead { display_path } => {
-            change_error(ChangeError::NotRead { display_path }, READ_FIRST)
+        PatchError::DestinationExists { display_path, to } => stale(format!(
+            "{display_path} cannot be moved to {to}, because {to} exists. Nothing was written."
+        ))
+        .hint(format!("Delete {to} in the same patch before the move if it is to be replaced, or choose another path.")),
+        PatchError::AddedTwice { display_path } => {
+            invalid(format!("The patch adds {display_path} twice. Nothing was written."))
+                .hint("Add the file once, with its whole content.")
         }
         PatchError::Malformed(error) => malformed(&error),
         PatchError::TooManyFiles { count, max } => {
@@ -46,14 +49,6 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
             "{display_path} does not match the content quoted in the patch. Nothing was written."
         ))
         .hint("Read the file, then write the patch again."),
-        PatchError::ChangedDestination { display_path } => invalid(format!(
-            "The patch changes {display_path} and moves another file onto it. Nothing was written."
-        ))
-        .hint(TWO_PATCHES),
-        PatchError::MoveWithMode { display_path } => {
-            invalid(format!("The patch moves {display_path} and changes its mode. Nothing was written."))
-                .hint(TWO_PATCHES)
-        }
         PatchError::NotText { display_path } => {
             let message =
                 format!("{display_path} is not text, so it cannot be patched. Nothing was written.");
@@ -114,6 +109,10 @@ fn cannot_place(display_path: &str, hunks: usize, err: &PlacementError) -> ToolE
             stale(format!("it is marked as the end of the file, but its lines are at line {line}."))
                 .hint("Remove *** End of File, or quote the last lines.")
         }
+        PlacementProblem::AlreadyApplied { line } => stale(format!(
+            "{display_path} already has its new lines at line {line}: the change seems to be made."
+        ))
+        .hint("Read the file to see its present content before you patch it again."),
         PlacementProblem::NoContext => stale("it only adds lines and does not say where.".into())
             .hint("Quote the line before the added lines."),
         PlacementProblem::Refused { refusal, .. } => {

@@ -8,6 +8,7 @@
 mod faults;
 mod hostile;
 mod links;
+mod model_edits;
 mod names;
 mod processes;
 mod sessions;

@@ -20,19 +20,23 @@ impl Escape<'_> {
     }
 
     fn is_inner_break(&self) -> bool {
-        let is_in_string = ['"', '\'', '`'].iter().any(|quote| {
-            count_delimiters(self.before, *quote) % 2 == 1
-                && count_delimiters(self.after, *quote) % 2 == 1
-        });
-        self.letter == 'n' && (is_in_string || self.is_in_pattern())
+        self.letter == 'n'
+            && (is_in_string(self.before, self.after) || is_in_pattern(self.before, self.after))
     }
+}
 
-    /// Whether the escape is between slashes without white space, as in a regular expression.
-    fn is_in_pattern(&self) -> bool {
-        let has_slash = |word: Option<&str>| word.is_some_and(|word| word.contains('/'));
-        has_slash(self.before.rsplit(char::is_whitespace).next())
-            && has_slash(self.after.split(char::is_whitespace).next())
-    }
+/// Whether a position in a line, with the text before and after it, is inside a string.
+pub(in crate::edit) fn is_in_string(before: &str, after: &str) -> bool {
+    ['"', '\'', '`'].iter().any(|quote| {
+        count_delimiters(before, *quote) % 2 == 1 && count_delimiters(after, *quote) % 2 == 1
+    })
+}
+
+/// Whether a position is between slashes without white space, as in a regular expression.
+pub(in crate::edit) fn is_in_pattern(before: &str, after: &str) -> bool {
+    let has_slash = |word: Option<&str>| word.is_some_and(|word| word.contains('/'));
+    has_slash(before.rsplit(char::is_whitespace).next())
+        && has_slash(after.split(char::is_whitespace).next())
 }
 
 fn escapes(text: &str) -> Vec<Escape<'_>> {

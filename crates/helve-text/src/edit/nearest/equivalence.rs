@@ -1,5 +1,7 @@
 //! Compares a quoted line with a line of the file while ignoring one kind of difference, such as case.
 
+use std::borrow::Cow;
+
 use super::Mismatch;
 use crate::edit::normalize;
 
@@ -70,7 +72,10 @@ fn to_latin(character: char) -> char {
 
 /// Whether the lines are equal if a composed character matches a base letter with combining marks.
 fn ignoring_normalization(a: &str, b: &str) -> bool {
-    let is_mark = |character: char| matches!(character, '\u{300}'..='\u{36f}');
+    let (a, b) = (compose_hangul(a), compose_hangul(b));
+    let (a, b) = (a.as_ref(), b.as_ref());
+    let is_mark =
+        |character: char| matches!(character, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}');
     if a.contains(is_mark) == b.contains(is_mark) {
         return a == b;
     }
@@ -86,8 +91,40 @@ fn ignoring_normalization(a: &str, b: &str) -> bool {
     }) && marked.next().is_none()
 }
 
+/// Joins the letters of Korean syllables.
+fn compose_hangul(text: &str) -> Cow<'_, str> {
+    if !text.contains(|character| matches!(character, '\u{1100}'..='\u{11ff}')) {
+        return Cow::Borrowed(text);
+    }
+    let mut composed = String::with_capacity(text.len());
+    for character in text.chars() {
+        let (code, last) = (u32::from(character), composed.pop());
+        let joined = last.and_then(|last| {
+            let last = u32::from(last);
+            match code {
+                // A vowel joins a leading consonant.
+                0x1161..=0x1175 if (0x1100..=0x1112).contains(&last) => {
+                    char::from_u32(0xac00 + ((last - 0x1100) * 21 + (code - 0x1161)) * 28)
+                }
+                // A trailing consonant joins a syllable without one.
+                0x11a8..=0x11c2
+                    if (0xac00..=0xd7a3).contains(&last) && (last - 0xac00) % 28 == 0 =>
+                {
+                    char::from_u32(last + code - 0x11a7)
+                }
+                _ => None,
+            }
+        });
+        match joined {
+            Some(joined) => composed.push(joined),
+            None => composed.extend(last.into_iter().chain([character])),
+        }
+    }
+    Cow::Owned(composed)
+}
+
 fn is_composed(character: char) -> bool {
-    matches!(character, '\u{c0}'..='\u{24f}' | '\u{370}'..='\u{52f}' | '\u{1e00}'..='\u{1fff}')
+    matches!(character, '\u{304c}'..='\u{30fe}' | '\u{c0}'..='\u{24f}' | '\u{370}'..='\u{52f}' | '\u{1e00}'..='\u{1fff}')
 }
 
 /// Whether the lines are equal apart from numbers and strings.

@@ -13,6 +13,7 @@ use crate::{
         normalize::{self, split_line},
         placeholder::is_placeholder,
     },
+    lines,
     view::View,
 };
 
@@ -202,8 +203,13 @@ fn nearest_match(
     difference: Option<FirstDifference>,
     mismatch: Mismatch,
 ) -> NearestMatch {
-    let clip = |line: &str| line.chars().take(EXCERPT_CHARS).collect();
-    let excerpt = lines.clone().take(EXCERPT_LINES).map(|index| clip(view.line(index))).collect();
+    let clip = |index: usize| {
+        let line = view.line(index);
+        let column = difference.as_ref().filter(|difference| difference.line == index + 1);
+        let at = column.and_then(|difference| line.char_indices().nth(difference.column - 1));
+        clip_line(line, at.map_or(0, |(at, _)| at))
+    };
+    let excerpt = lines.clone().take(EXCERPT_LINES).map(clip).collect();
     NearestMatch {
         first_line: lines.start + 1,
         last_line: lines.end.max(lines.start + 1),
@@ -211,6 +217,13 @@ fn nearest_match(
         difference,
         mismatch,
     }
+}
+
+/// Clips a line around an offset. Omitted text is marked with an ellipsis.
+fn clip_line(line: &str, at: usize) -> String {
+    let clipped = lines::clip_around(line, at..at, EXCERPT_CHARS);
+    let mark = |is_cut: bool| if is_cut { "\u{2026}" } else { "" };
+    format!("{}{}{}", mark(clipped.is_cut_before), clipped.text, mark(clipped.is_cut_after))
 }
 
 /// Returns the first difference between quoted line `at` and line `index` of the file.

@@ -5,7 +5,11 @@ use expect_test::{Expect, expect};
 use crate::edit::*;
 
 fn check(file: &[u8], old: &str, new: &str, expect: Expect) {
-    let shown = match apply(file, &Edit { old, new, all: false }, MatchPolicy::Safe) {
+    let shown = match apply(
+        file,
+        &Edit { old, new, all: false, kind: TextKind::Unknown },
+        MatchPolicy::Safe,
+    ) {
         Ok(applied) => format!("{}", applied.bytes.escape_ascii()),
         Err(refusal) => format!("{refusal:?}"),
     };

@@ -9,7 +9,11 @@ fn check(file: &str, old: &str, expect: Expect) {
 }
 
 fn check_with_policy(file: &str, old: &str, policy: MatchPolicy, expect: Expect) {
-    let shown = match apply(file.as_bytes(), &Edit { old, new: "new", all: false }, policy) {
+    let shown = match apply(
+        file.as_bytes(),
+        &Edit { old, new: "new", all: false, kind: TextKind::Unknown },
+        policy,
+    ) {
         Err(EditRefusal::NotFound(Some(nearest))) => {
             let NearestMatch { first_line, last_line, mismatch, difference, .. } = *nearest;
             let difference = difference.map(|first| {
@@ -154,7 +158,7 @@ fn exact_mode_reports_the_tolerant_match() {
         "a b\nc\n",
         MatchPolicy::Exact,
         expect![
-            "Ok(AppliedEdit { bytes: [110, 101, 119], change: EditChange { count: 1, changed_lines: [ChangedLines { before: 1..4, after: 1..2 }], tolerances: {} } })"
+            "Ok(AppliedEdit { bytes: [110, 101, 119, 13, 10], change: EditChange { count: 1, changed_lines: [ChangedLines { before: 1..3, after: 1..2 }], tolerances: {} } })"
         ],
     );
 }

@@ -122,10 +122,11 @@ proptest! {
         let start = char_starts[at.index(char_starts.len())];
         let old: String = text[start..].chars().take(length).collect();
         let count = (0..text.len()).filter(|at| text.as_bytes()[*at..].starts_with(old.as_bytes())).count();
-        match apply(&bytes, &Edit { old: &old, new: &new, all }, MatchPolicy::Exact) {
+        match apply(&bytes, &Edit { old: &old, new: &new, all, kind: TextKind::Unknown }, MatchPolicy::Exact) {
             Ok(applied) => {
                 prop_assert!(all || count == 1);
-                let naive = text.replace(&old, &new);
+                let keeps_ending = old.ends_with('\n') && !new.is_empty() && !new.ends_with('\n');
+                let naive = text.replace(&old, &if keeps_ending { format!("{new}\n") } else { new });
                 let after = view.decode(&applied.bytes[view.bom_len()..]).replace("\r\n", "\n");
                 prop_assert_eq!(after, naive);
                 check_unchanged_lines(&bytes, &applied);
@@ -134,6 +135,8 @@ proptest! {
             Err(EditRefusal::CannotEncode { character, .. }) => prop_assert!(new.contains(character) || text.contains(character)),
             Err(EditRefusal::Same) => prop_assert_eq!(old, new),
             Err(EditRefusal::Blank) => prop_assert!(old.trim().is_empty()),
+            Err(EditRefusal::CutWord { word, .. }) => prop_assert!(text.contains(&word) && new.contains(&word)),
+            Err(EditRefusal::AlreadyApplied { .. }) => prop_assert!(text.contains(new.trim_end_matches('\n'))),
             Err(other) => prop_assert!(false, "{other:?}"),
         }
     }
@@ -150,7 +153,7 @@ proptest! {
             4 => old.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n") + "\nend",
             _ => String::new(),
         };
-        if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all }, MatchPolicy::Safe) {
+        if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all, kind: TextKind::Unknown }, MatchPolicy::Safe) {
             check_unchanged_lines(&file, &applied);
         }
     }
@@ -170,8 +173,8 @@ proptest! {
         let mut new = lines.clone();
         new.insert(after + 1, &added);
         let shift = |lines: &[&str]| lines.iter().map(|line| format!("   {line}")).collect::<Vec<_>>().join("\n");
-        let plain = apply(file.as_bytes(), &Edit { old: &lines.join("\n"), new: &new.join("\n"), all: false }, MatchPolicy::Safe).expect("the exact edit applies");
-        let shifted = apply(file.as_bytes(), &Edit { old: &shift(&lines), new: &shift(&new), all: false }, MatchPolicy::Safe).expect("the shifted edit applies");
+        let plain = apply(file.as_bytes(), &Edit { old: &lines.join("\n"), new: &new.join("\n"), all: false, kind: TextKind::Unknown }, MatchPolicy::Safe).expect("the exact edit applies");
+        let shifted = apply(file.as_bytes(), &Edit { old: &shift(&lines), new: &shift(&new), all: false, kind: TextKind::Unknown }, MatchPolicy::Safe).expect("the shifted edit applies");
         prop_assert_eq!(String::from_utf8_lossy(&plain.bytes), String::from_utf8_lossy(&shifted.bytes));
     }
 
@@ -183,7 +186,7 @@ proptest! {
         let file = [&half[..], marked, &half].concat();
         let old = ["  if only_here {  \n", "  if only_here {\n", "      if only_here {\n"][drift];
         let new = format!("{old}{}    added();\n", &old[..old.len() - old.trim_start().len()]);
-        let applied = apply(&file, &Edit { old, new: &new, all: false }, MatchPolicy::Safe).expect("the edit matches once");
+        let applied = apply(&file, &Edit { old, new: &new, all: false, kind: TextKind::Unknown }, MatchPolicy::Safe).expect("the edit matches once");
         let line = b"      added();\r\n";
         let at = half.len() + b"\n  if only_here {  \r\n".len();
         prop_assert_eq!(&applied.bytes[..at], &file[..at]);
@@ -207,7 +210,7 @@ proptest! {
         let index = at.index(view.line_count());
         let old = view.line(index).to_string();
         prop_assume!(!old.trim().is_empty() && old != new);
-        match apply(&file, &Edit { old: &old, new: &new, all: false }, MatchPolicy::Safe) {
+        match apply(&file, &Edit { old: &old, new: &new, all: false, kind: TextKind::Unknown }, MatchPolicy::Safe) {
             Ok(applied) => {
                 let line = view.byte_range(index);
                 prop_assert!(applied.bytes.starts_with(&file[..line.start]));
@@ -224,7 +227,7 @@ proptest! {
     #[test]
     fn any_edit_is_applied_or_refused_without_panic(file in prop::collection::vec(any::<u8>(), 0..300), old in "\\PC{0,20}|[ \n\\\\nt\"1:|]{1,12}", new in "\\PC{0,20}", all: bool) {
         for policy in [MatchPolicy::Safe, MatchPolicy::Exact] {
-            if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all }, policy) {
+            if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all, kind: TextKind::Unknown }, policy) {
                 prop_assert_ne!(&applied.bytes, &file);
             }
         }

@@ -3,7 +3,7 @@
 use expect_test::expect;
 
 use super::{check, check_all};
-use crate::edit::{Edit, EditRefusal, MatchPolicy, apply};
+use crate::edit::{Edit, EditRefusal, MatchPolicy, TextFault, TextKind, apply};
 
 #[test]
 fn blank_or_identical_edits_are_refused() {
@@ -392,7 +392,7 @@ fn deeper_new_lines_are_refused_if_one_depth_leaves_the_tab_width_open() {
 fn changes_to_tab_separated_columns_are_refused_if_written_with_spaces() {
     let file = "a\tb\tc\n1\t2\t3\n4\t5\t6\n";
     for new in ["1 2 3\n7 8 9\n4 5 6", "1 2 3 4\n4 5 6", "4 5 6\n1 2 3"] {
-        let edit = Edit { old: "1 2 3\n4 5 6", new, all: false };
+        let edit = Edit { old: "1 2 3\n4 5 6", new, all: false, kind: TextKind::Unknown };
         let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
         assert!(
             matches!(refusal, EditRefusal::AmbiguousCharacter { character: '\t', .. }),
@@ -407,17 +407,22 @@ fn placeholders_are_not_written() {
         ["// ... existing code ...", "# ... rest unchanged", "<!-- … rest of the page … -->"]
     {
         let new = format!("a();\n{placeholder}\nz();");
-        let edit = Edit { old: "a();\nb();\nc();", new: &new, all: false };
+        let edit = Edit { old: "a();\nb();\nc();", new: &new, all: false, kind: TextKind::Unknown };
         let refusal = apply(b"a();\nb();\nc();\n", &edit, MatchPolicy::Safe).unwrap_err();
-        assert!(matches!(refusal, EditRefusal::Placeholder { .. }), "{refusal:?}");
+        let is_placeholder = matches!(refusal, EditRefusal::Faulty(TextFault::Placeholder { .. }));
+        assert!(is_placeholder, "{refusal:?}");
     }
     for new in ["a();\n...\nz();", "a();\n// wait ... then go on\nz();", "say(\"the rest...\");"] {
-        let edit = Edit { old: "a();\nb();\nc();", new, all: false };
+        let edit = Edit { old: "a();\nb();\nc();", new, all: false, kind: TextKind::Unknown };
         apply(b"a();\nb();\nc();\n", &edit, MatchPolicy::Safe).unwrap();
     }
     // A placeholder that the file already has may be quoted and kept.
-    let edit =
-        Edit { old: "// ... existing code ...\nb", new: "// ... existing code ...\nc", all: false };
+    let edit = Edit {
+        old: "// ... existing code ...\nb",
+        new: "// ... existing code ...\nc",
+        all: false,
+        kind: TextKind::Unknown,
+    };
     apply(b"// ... existing code ...\nb\n", &edit, MatchPolicy::Safe).unwrap();
 }
 
@@ -425,7 +430,12 @@ fn placeholders_are_not_written() {
 fn a_copy_at_another_depth_is_not_edited() {
     let file = "def f():\n    x = load(9)\n    y = save(x)\n    return y\n\nclass C:\n    def g():\n        x = load(1)\n        y = save(x)\n        return y\n";
     let old = "    x = load(1)\n    y = save(x)\n    return y";
-    let edit = Edit { old, new: "    x = load(1)\n    y = save(x, 2)\n    return y", all: false };
+    let edit = Edit {
+        old,
+        new: "    x = load(1)\n    y = save(x, 2)\n    return y",
+        all: false,
+        kind: TextKind::Unknown,
+    };
     let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
     let EditRefusal::NotFound(Some(nearest)) = refusal else { panic!("{refusal:?}") };
     assert_eq!(nearest.first_line, 2);
@@ -452,7 +462,12 @@ fn line_numbers_are_not_written() {
 fn numbers_are_data_only_if_an_unchanged_line_shows_it() {
     let file = "1\tzero\n2\tone\n3\ttwo\n";
     // The new text repeats the line `3\ttwo` of the file, so its numbers are data.
-    let edit = Edit { old: "     2\t2\tone\n     3\t3\ttwo", new: "2\tuno\n3\ttwo", all: false };
+    let edit = Edit {
+        old: "     2\t2\tone\n     3\t3\ttwo",
+        new: "2\tuno\n3\ttwo",
+        all: false,
+        kind: TextKind::Unknown,
+    };
     let applied = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap();
     assert_eq!(applied.bytes, b"1\tzero\n2\tuno\n3\ttwo\n");
     // No line of the new text is in the file, so its numbers may be data or line numbers.
@@ -469,7 +484,7 @@ fn replacing_typographic_text_with_an_unrelated_line_is_refused() {
         ("# don’t use\nx()\n", "# don't use\nx()", "use('t')\nx()"),
         ("// a\u{a0}b\nx();\n", "// a b\nx();", "f = a b;\nx();"),
     ] {
-        let edit = Edit { old, new, all: false };
+        let edit = Edit { old, new, all: false, kind: TextKind::Unknown };
         let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
         assert!(
             matches!(refusal, EditRefusal::AmbiguousCharacter { line: 1, .. }),
@@ -484,7 +499,7 @@ fn added_lines_are_refused_if_the_quote_starts_without_indentation() {
         ("def f():\n    foo(1)  \n    z()\n", "foo(1)\n", "foo(1)\n    bar()\n"),
         ("\tfoo(1,  2)\n", "foo(1, 2)", "foo(1, 2)\n\tbar()"),
     ] {
-        let edit = Edit { old, new, all: false };
+        let edit = Edit { old, new, all: false, kind: TextKind::Unknown };
         let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
         assert!(matches!(refusal, EditRefusal::UnclearIndentation { .. }), "{file}: {refusal:?}");
     }
@@ -497,7 +512,7 @@ fn edits_that_would_misplace_partly_quoted_indentation_are_refused() {
         ("    x = 1\n", "x = 1", "x = 1\ny = 2"),
         ("if a:\n        x = 1\n", "    x = 1\n", "    x = 2\n    y = 3\n"),
     ] {
-        let edit = Edit { old, new, all: false };
+        let edit = Edit { old, new, all: false, kind: TextKind::Unknown };
         let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
         assert!(matches!(refusal, EditRefusal::PartialIndentation { .. }), "{file}: {refusal:?}");
         // Exact mode applies the edit literally.
@@ -510,6 +525,11 @@ fn edits_that_would_misplace_partly_quoted_indentation_are_refused() {
         ("  a\n  b\n", "a\n  b", "a\nc\n  b"),
         ("  a = 1 + 2\n", "1 + 2", "1 +\n2"),
     ] {
-        apply(file.as_bytes(), &Edit { old, new, all: false }, MatchPolicy::Safe).unwrap();
+        apply(
+            file.as_bytes(),
+            &Edit { old, new, all: false, kind: TextKind::Unknown },
+            MatchPolicy::Safe,
+        )
+        .unwrap();
     }
 }

@@ -8,7 +8,7 @@ use super::{
     hints,
 };
 use crate::{
-    edit::{self, Edit, EditRefusal, MatchPolicy, Tolerance, find_placeholder},
+    edit::{self, Edit, EditRefusal, MatchPolicy, TextKind, Tolerance},
     patch::PatchLine,
     view::View,
 };
@@ -101,13 +101,6 @@ pub(super) fn find_candidates(
     file: &IndexedFile<'_, '_>,
     hunk: &PatchHunk,
 ) -> Result<Vec<HunkCandidate>, PlacementProblem> {
-    fn text(line: &PatchLine) -> &str {
-        &line.text
-    }
-    if let Some(text) = find_placeholder(hunk.old_lines().map(text), hunk.new_lines().map(text)) {
-        let refusal = Box::new(EditRefusal::Placeholder { text: text.to_owned() });
-        return Err(PlacementProblem::Refused { line: 0, refusal });
-    }
     if hunk.old_lines().next().is_none() {
         return insertions(file, hunk);
     }
@@ -281,11 +274,17 @@ fn try_with_tolerance(
         (block(&mut side(PatchLineKind::Add)), block(&mut side(PatchLineKind::Remove)));
     let applied = match edit::apply(
         actual.as_bytes(),
-        &Edit { old: &old, new: &new, all: false },
+        &Edit { old: &old, new: &new, all: false, kind: TextKind::Unknown },
         MatchPolicy::Safe,
     ) {
         Ok(applied) => applied,
-        Err(EditRefusal::NotFound(_) | EditRefusal::Blank | EditRefusal::Same) => return Ok(None),
+        Err(
+            EditRefusal::NotFound(_)
+            | EditRefusal::Blank
+            | EditRefusal::Same
+            | EditRefusal::EmptyFile
+            | EditRefusal::AlreadyApplied { .. },
+        ) => return Ok(None),
         Err(refusal) => return Err(Box::new(refusal)),
     };
     let result = String::from_utf8_lossy(&applied.bytes);
@@ -309,9 +308,16 @@ fn not_found(file: &IndexedFile<'_, '_>, hunk: &PatchHunk) -> PlacementProblem {
     };
     let text = |excluded: PatchLineKind| side(excluded).collect::<Vec<_>>().join("\n");
     let (old, new) = (text(PatchLineKind::Add), text(PatchLineKind::Remove));
-    match edit::apply_to(file.view, &Edit { old: &old, new: &new, all: false }, MatchPolicy::Exact)
-    {
+    match edit::apply_to(
+        file.view,
+        &Edit { old: &old, new: &new, all: false, kind: TextKind::Unknown },
+        MatchPolicy::Exact,
+    ) {
         Err(EditRefusal::NotFound(nearest)) => PlacementProblem::NotFound(nearest),
+        Err(EditRefusal::AlreadyApplied { line }) => PlacementProblem::AlreadyApplied { line },
+        Err(refusal @ EditRefusal::EmptyFile) => {
+            PlacementProblem::Refused { line: 1, refusal: Box::new(refusal) }
+        }
         Ok(_) | Err(_) => PlacementProblem::NotFound(None),
     }
 }

@@ -3,11 +3,17 @@
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{PlacementError, PlacementProblem, apply};
+use super::{AppliedPatch, PlacementError, PlacementProblem, apply_to};
 use crate::{
+    edit::TextKind,
     patch::{FilePatch, PatchHunk, parse},
     view::{LineEnding, View},
 };
+
+/// Applies hunks to a file of unknown kind.
+fn apply_unkinded(view: &View<'_>, hunks: &[PatchHunk]) -> Result<AppliedPatch, PlacementError> {
+    apply_to(view, hunks, TextKind::Unknown)
+}
 
 /// Parses the hunks of a patch of one file, in either format. The `apply_patch` format is without its header.
 fn hunks(patch: &str) -> Vec<PatchHunk> {
@@ -26,7 +32,7 @@ fn hunks(patch: &str) -> Vec<PatchHunk> {
 
 fn patched(file: &str, patch: &str) -> Result<String, PlacementError> {
     let view = View::new(file.as_bytes()).unwrap();
-    Ok(String::from_utf8(apply(&view, &hunks(patch))?.bytes).unwrap())
+    Ok(String::from_utf8(apply_unkinded(&view, &hunks(patch))?.bytes).unwrap())
 }
 
 #[track_caller]
@@ -219,8 +225,8 @@ fn white_space_and_typography_are_tolerated() {
 #[test]
 fn lines_that_are_not_found_are_reported() {
     check("alpha\nbeta\ngamma\n", " alpha\n-beto\n+B", expect!["hunk 0: not found, near line 1"]);
-    check(&"\n".repeat(99), "-'\n+y", expect!["hunk 0: NotFound(None)"]);
-    check("", "-x\n+y", expect!["hunk 0: NotFound(None)"]);
+    check(&"\n".repeat(99), "-'\n+y", expect!["hunk 0: Refused { line: 1, refusal: EmptyFile }"]);
+    check("", "-x\n+y", expect!["hunk 0: Refused { line: 1, refusal: EmptyFile }"]);
     check("a\n", "-x\n-y\n-z\n", expect!["hunk 0: NotFound(None)"]);
     check("\n\n\n", " \n+x", expect!["hunk 0: Ambiguous { lines: [2, 3, 4], count: 3 }"]);
 }
@@ -244,10 +250,10 @@ fn hunks_apply_to_other_encodings() {
     };
     let (old, new) = (utf16_bytes("é\r\nb\r\n"), utf16_bytes("é\r\nç\r\nx\r\n"));
     let view = View::new(&old).unwrap();
-    assert_eq!(apply(&view, &hunks(" é\n-b\n+ç\n+x")).unwrap().bytes, new);
+    assert_eq!(apply_unkinded(&view, &hunks(" é\n-b\n+ç\n+x")).unwrap().bytes, new);
     let latin = b"caf\xe9 cr\xe8me br\xfbl\xe9e d\xe9j\xe0 vu\nb\n";
     let view = View::new(latin).unwrap();
-    let placement_error = apply(&view, &hunks("-b\n+日本")).unwrap_err();
+    let placement_error = apply_unkinded(&view, &hunks("-b\n+日本")).unwrap_err();
     assert!(
         matches!(placement_error.problem, PlacementProblem::CannotEncode { character: '日', .. }),
         "{placement_error:?}"
@@ -447,7 +453,7 @@ proptest! {
     fn unchanged_lines_keep_their_bytes(file in file(), script in script(), context in 0..3_usize) {
         let case = case(&script, context, PatchFormat::ApplyPatch, (false, false));
         let view = View::new(file.as_bytes()).unwrap();
-        let Ok(applied) = apply(&view, &hunks(&case.patch)) else { return Ok(()) };
+        let Ok(applied) = apply_unkinded(&view, &hunks(&case.patch)) else { return Ok(()) };
         let after = View::new(&applied.bytes).unwrap();
         let mut at = (0, 0);
         for changed in &applied.changed_lines {
@@ -482,7 +488,7 @@ fn invalid_bytes_of_a_changed_line_are_kept() {
         format!("*** Begin Patch\n*** Update File: a\n-{shown}\n+{shown} more\n*** End Patch");
     let files = parse(&patch).unwrap().files;
     let FilePatch::Update { hunks, .. } = &files[0] else { panic!("{files:?}") };
-    let bytes = apply(&view, hunks).unwrap().bytes;
+    let bytes = apply_unkinded(&view, hunks).unwrap().bytes;
     assert_eq!(bytes.escape_ascii().to_string(), r"caf\xe9 \xff one more\ntwo\n");
 }
 
@@ -500,7 +506,7 @@ fn placeholders_are_not_written() {
         "a\nb\n",
         " a\n-b\n+// ... existing code ...",
         expect![[
-            r#"hunk 0: Refused { line: 0, refusal: Placeholder { text: "// ... existing code ..." } }"#
+            r#"hunk 0: Refused { line: 2, refusal: Faulty(Placeholder { text: "// ... existing code ..." }) }"#
         ]],
     );
 }

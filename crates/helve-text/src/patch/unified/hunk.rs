@@ -109,8 +109,15 @@ fn check_complete(
         };
         return Err(reader.peek().unwrap_or(header).error(problem));
     }
+    // A hunk that ends with context is complete, even if its header counts too many lines.
+    let ends_with_context = hunk
+        .lines
+        .last()
+        .is_some_and(|line| line.kind == PatchLineKind::Keep && !line.text.trim().is_empty());
     match missing {
-        Some(MissingLines { old, new }) if reader.rows.is_empty() && old + new > 0 => {
+        Some(MissingLines { old, new })
+            if reader.rows.is_empty() && old + new > 0 && !ends_with_context =>
+        {
             Err(header.error(PatchProblem::CutShort { old, new }))
         }
         Some(_) | None => Ok(()),

@@ -104,8 +104,8 @@ fn moving_a_link_keeps_its_target() {
             >> sub/dangling -> nowhere
             == 2 files
             Applied the patch: 1 line added, 1 removed.
-            M real.txt
             R renamed -> again
+            M real.txt
 
             --- real.txt
             +++ real.txt
@@ -117,13 +117,7 @@ fn moving_a_link_keeps_its_target() {
             two
             >> renamed is gone
             == undo
-            Undid the apply_patch of real.txt, renamed, again (call_3): 2 lines added, 2 removed.
-
-            --- real.txt
-            +++ real.txt
-            @@ -1 +1 @@
-            -two
-            +one
+            Undid the apply_patch of renamed, again, real.txt (call_3): 2 lines added, 2 removed.
 
             --- /dev/null
             +++ renamed
@@ -136,6 +130,12 @@ fn moving_a_link_keeps_its_target() {
             @@ -1 +0,0 @@
             -real.txt
             \ No newline at end of file
+
+            --- real.txt
+            +++ real.txt
+            @@ -1 +1 @@
+            -two
+            +one
             >> again is gone
             >> real.txt
             one
@@ -161,9 +161,9 @@ fn other_changes_follow_the_link() {
             +two
             >> real.txt
             two
-            !! InvalidArgs
-            The patch changes real.txt and moves another file onto it. Nothing was written.
-            Split the patch into two patches.
+            !! Stale
+            link cannot be moved to real.txt, because real.txt exists. Nothing was written.
+            Delete real.txt in the same patch before the move if it is to be replaced, or choose another path.
         "#]],
     );
 }

@@ -1,0 +1,32 @@
+//! Recognizes an edit that was applied before: its new text is in the file.
+
+use crate::{
+    edit::{
+        Edit,
+        find::{self, LineKeys},
+    },
+    view::View,
+};
+
+/// Minimum length in bytes of a new text that is recognized within a line.
+const MIN_PART: usize = 8;
+
+/// Returns the line, from 0, at which the new text is in the file.
+pub(super) fn find(view: &View<'_>, keys: &LineKeys, edit: &Edit<'_>) -> Option<usize> {
+    let new = edit.new.trim();
+    let has_letters = new.chars().filter(|character| character.is_alphanumeric()).count() >= 3;
+    // A new text that is part of the old text says nothing: it was in the file before.
+    if !has_letters || edit.old.contains(new) {
+        return None;
+    }
+    let lines = find::split_lines(edit.new);
+    let (head, tail) = find::blank_margins(&lines);
+    if let Some(start) = find::match_starts(keys, &lines[head..lines.len() - tail]).first() {
+        return Some(*start);
+    }
+    let at = view.text().find(new).filter(|_| new.len() >= MIN_PART)?;
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    let is_part = view.text()[..at].ends_with(is_word) && new.starts_with(is_word)
+        || view.text()[at + new.len()..].starts_with(is_word) && new.ends_with(is_word);
+    (!is_part).then(|| view.line_at(at))
+}

@@ -1,0 +1,271 @@
+//! Finds parts of a tool call in a text that the call contained.
+
+use memchr::memmem;
+
+use super::NewText;
+use crate::edit::text_kind::TextKind;
+
+/// Names of tags around the arguments of a call.
+const TAGS: &[&str] = &[
+    "antml:function_calls",
+    "antml:invoke",
+    "antml:parameter",
+    "arg_value",
+    "arguments",
+    "content",
+    "diff",
+    "edit",
+    "edits",
+    "file",
+    "filePath",
+    "file_content",
+    "file_path",
+    "file_text",
+    "function",
+    "function_call",
+    "function_calls",
+    "function_result",
+    "input",
+    "insert_text",
+    "invoke",
+    "newString",
+    "newText",
+    "new_str",
+    "new_string",
+    "new_text",
+    "oldString",
+    "oldText",
+    "old_str",
+    "old_string",
+    "parameter",
+    "parameters",
+    "patchText",
+    "path",
+    "replace",
+    "replaceAll",
+    "replace_all",
+    "replace_in_file",
+    "search",
+    "text",
+    "tool",
+    "tool_call",
+    "tool_calls",
+    "tool_use",
+    "write",
+    "write_file",
+    "write_to_file",
+];
+/// Tags that nothing but a tool call has. Other names are also those of elements in ordinary documents.
+const CERTAIN: &[&str] = &[
+    "antml:function_calls",
+    "antml:invoke",
+    "antml:parameter",
+    "arg_value",
+    "filePath",
+    "file_content",
+    "file_path",
+    "file_text",
+    "function_call",
+    "function_calls",
+    "function_result",
+    "insert_text",
+    "invoke",
+    "newString",
+    "newText",
+    "new_str",
+    "new_string",
+    "new_text",
+    "oldString",
+    "oldText",
+    "old_str",
+    "old_string",
+    "parameter",
+    "patchText",
+    "replaceAll",
+    "replace_all",
+    "replace_in_file",
+    "tool_call",
+    "tool_calls",
+    "tool_use",
+    "write_file",
+    "write_to_file",
+];
+/// Tokens with which models end a message or a call.
+const TOKENS: &[&str] = &[
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "<|end_of_text|>",
+    "<|call|>",
+    "<|return|>",
+    "<|tool_call_end|>",
+    "<|tool_calls_section_end|>",
+    "<end_of_turn>",
+    "<\u{ff5c}tool\u{2581}call\u{2581}end\u{ff5c}>",
+    "<\u{ff5c}tool\u{2581}calls\u{2581}end\u{ff5c}>",
+    "<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>",
+    "[/TOOL_CALLS]",
+    "*** End Patch",
+    ">>>>>>> REPLACE",
+    "+++++++ REPLACE",
+];
+/// Rows with which models mark the two texts of an edit.
+const MARKERS: &[&str] = &["<<<<<<< SEARCH", "------- SEARCH", "*** Begin Patch"];
+
+/// Returns the part of a call with which the text ends or starts.
+pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
+    let new = text.new.trim();
+    if new.is_empty() {
+        return None;
+    }
+    find_at_end(text, new)
+        .or_else(|| find_at_start(text, new))
+        .or_else(|| find_cdata(text, new))
+        .or_else(|| find_inside(text, new))
+}
+
+/// Whether the old text has the same mark at the same end.
+fn is_old(text: &NewText<'_>, mark: &str) -> bool {
+    memmem::find(text.old.as_bytes(), mark.as_bytes()).is_some()
+}
+
+fn find_at_end<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
+    if let Some(token) = TOKENS.iter().find(|token| new.ends_with(**token)) {
+        let line = new.lines().next_back()?;
+        // The end marker of a patch or a conflict stands alone on its line.
+        let is_alone = token.starts_with('<') || token.starts_with('[') || line == *token;
+        return (is_alone && !is_old(text, token) && !has_opening_marker(new)).then_some(line);
+    }
+    let tag_start = new.rfind('<').filter(|_| new.ends_with('>'))?;
+    let tag = &new[tag_start..];
+    let name = closing_name(tag)?;
+    if !TAGS.contains(&name) || !is_unbalanced(text, name) {
+        return None;
+    }
+    // In a document with tags, only a tag that no document has is certainly a leftover.
+    match text.kind {
+        TextKind::Markup if !CERTAIN.contains(&name) && !text.is_whole_file() => None,
+        TextKind::Code
+        | TextKind::Python
+        | TextKind::Markup
+        | TextKind::Prose
+        | TextKind::Data
+        | TextKind::Unknown => Some(tag),
+    }
+}
+
+/// Whether a text contains the marker that starts a patch or a conflict, which the end marker then belongs to.
+fn has_opening_marker(text: &str) -> bool {
+    MARKERS.iter().any(|marker| {
+        text.lines().any(|line| line.trim_start() == *marker && !text.starts_with(marker))
+    })
+}
+
+/// Returns the name in `</name>`.
+fn closing_name(tag: &str) -> Option<&str> {
+    let name = tag.strip_prefix("</")?.strip_suffix('>')?.trim();
+    name.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'-'))
+        .then_some(name)
+}
+
+/// Whether the new text closes an element more often than it opens it, and neither the old text nor the rest of the
+/// file explains that.
+fn is_unbalanced(text: &NewText<'_>, name: &str) -> bool {
+    let balance = |text: &str| {
+        let closings = memmem::find_iter(text.as_bytes(), format!("</{name}>").as_bytes()).count();
+        let opening = format!("<{name}");
+        let is_opening = |at: &usize| {
+            matches!(
+                text.as_bytes().get(at + opening.len()),
+                Some(b'>' | b' ' | b'\n' | b'\t' | b'=')
+            )
+        };
+        let openings =
+            memmem::find_iter(text.as_bytes(), opening.as_bytes()).filter(is_opening).count();
+        closings.cast_signed() - openings.cast_signed()
+    };
+    balance(text.new) > 0
+        && balance(text.old) <= 0
+        && (text.is_whole_file() || balance(text.file) >= 0)
+}
+
+/// Finds an opening tag that belongs to a call, or the marker of a patch, in front of the text.
+fn find_at_start<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
+    let first = new.lines().next()?;
+    if MARKERS.contains(&first) {
+        // The file may be a patch.
+        return (text.kind.is_code() && !is_old(text, first)).then_some(first);
+    }
+    let tag = first.strip_prefix('<')?;
+    let end = tag.find('>')?;
+    let name = tag[..end].split([' ', '=']).next()?;
+    let has_name_attribute = tag[..end].contains("name=\"");
+    let is_certain = CERTAIN.contains(&name) && (name != "parameter" || has_name_attribute);
+    let is_wrapped = new.ends_with(&format!("</{name}>"));
+    let is_alone = tag[end + 1..].trim().is_empty();
+    let is_fault = match text.kind {
+        TextKind::Code | TextKind::Python | TextKind::Data => {
+            TAGS.contains(&name) && (is_certain || is_wrapped && is_alone && text.is_whole_file())
+        }
+        TextKind::Markup | TextKind::Unknown | TextKind::Prose => {
+            is_certain && text.is_whole_file() && !text.kind_quotes()
+        }
+    };
+    (is_fault && !is_old(text, &first[..end + 2])).then_some(&first[..end + 2])
+}
+
+/// Finds a CDATA section around a text that is not XML.
+fn find_cdata<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
+    const OPEN: &str = "<![CDATA[";
+    const CLOSE: &str = "]]>";
+    let (opens, closes) = (new.starts_with(OPEN), new.ends_with(CLOSE));
+    let is_fault = match text.kind {
+        // No document starts with such a section.
+        TextKind::Markup => opens && closes && text.is_whole_file(),
+        TextKind::Code
+        | TextKind::Python
+        | TextKind::Data
+        | TextKind::Prose
+        | TextKind::Unknown => opens || closes && !new.contains(OPEN) && new.ends_with("\n]]>"),
+    };
+    (is_fault && !is_old(text, OPEN) && !is_old(text, CLOSE)).then_some(if opens {
+        OPEN
+    } else {
+        CLOSE
+    })
+}
+
+/// Finds the end of one argument followed by the next one: `</newString>`, then `<parameter name="replaceAll">true`.
+fn find_inside<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
+    for name in CERTAIN {
+        let tag = format!("</{name}>");
+        let Some(at) = memmem::find(new.as_bytes(), tag.as_bytes()) else { continue };
+        let rest = &new[at + tag.len()..];
+        let is_value = |line: &str| {
+            let line = line.trim();
+            line.is_empty() || line.starts_with('<') || matches!(line, "true" | "false")
+        };
+        let is_leftover = rest.trim_start().starts_with('<') && rest.lines().all(is_value);
+        if is_leftover && is_unbalanced(text, name) {
+            return Some(&new[at..at + tag.len()]);
+        }
+    }
+    None
+}
+
+impl NewText<'_> {
+    /// Whether files of this kind quote tool calls, as documentation does.
+    fn kind_quotes(&self) -> bool {
+        match self.kind {
+            TextKind::Prose => true,
+            TextKind::Code
+            | TextKind::Python
+            | TextKind::Markup
+            | TextKind::Data
+            | TextKind::Unknown => false,
+        }
+    }
+}

@@ -1,0 +1,499 @@
+//! Recognizes the phrases with which models say that they left code out.
+
+use crate::edit::text_kind::TextKind;
+
+/// How certain it is that a line is a placeholder rather than an ordinary comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Certainty {
+    Certain,
+    /// An ordinary comment could have these words.
+    Likely,
+    /// The line is a statement of the language, such as `...` in Python.
+    Possible,
+}
+
+/// Maximum length of a placeholder in bytes. A longer line is an ordinary sentence.
+const MAX_BYTES: usize = 160;
+/// Maximum number of words in a placeholder.
+const MAX_WORDS: usize = 12;
+/// Maximum number of words besides those of [`STATE`] and [`FILLER`], such as the name of a function.
+const MAX_NAMES: usize = 3;
+
+/// Words that say that something is left out or unchanged.
+const STATE: &[&str] = &[
+    "abbreviated",
+    "before",
+    "continue",
+    "continued",
+    "continues",
+    "elided",
+    "else",
+    "everything",
+    "existing",
+    "identical",
+    "intact",
+    "keep",
+    "kept",
+    "leave",
+    "omitted",
+    "original",
+    "other",
+    "others",
+    "previous",
+    "previously",
+    "remain",
+    "remainder",
+    "remaining",
+    "remains",
+    "rest",
+    "same",
+    "shortened",
+    "skipped",
+    "snip",
+    "snipped",
+    "stay",
+    "stays",
+    "truncated",
+    "unchanged",
+    "unmodified",
+    "untouched",
+];
+/// Words that name the thing left out. With them, a line without an ellipsis can be a placeholder.
+const SUBJECT: &[&str] = &[
+    "all",
+    "else",
+    "everything",
+    "existing",
+    "original",
+    "other",
+    "others",
+    "previous",
+    "remainder",
+    "remaining",
+    "rest",
+];
+/// Words with which a comment ends that says that nothing was changed.
+const PREDICATE: &[&str] = &[
+    "before",
+    "changed",
+    "changes",
+    "continue",
+    "continues",
+    "elided",
+    "goes",
+    "here",
+    "identical",
+    "intact",
+    "is",
+    "kept",
+    "modified",
+    "omitted",
+    "remain",
+    "remains",
+    "same",
+    "skipped",
+    "stay",
+    "stays",
+    "truncated",
+    "unchanged",
+    "unmodified",
+    "untouched",
+];
+/// Words that occur in placeholders and say nothing by themselves.
+const FILLER: &[&str] = &[
+    "a",
+    "above",
+    "after",
+    "all",
+    "also",
+    "and",
+    "are",
+    "around",
+    "as",
+    "be",
+    "below",
+    "block",
+    "body",
+    "brevity",
+    "change",
+    "changed",
+    "changes",
+    "class",
+    "classes",
+    "code",
+    "component",
+    "components",
+    "config",
+    "configuration",
+    "content",
+    "contents",
+    "declarations",
+    "definition",
+    "definitions",
+    "document",
+    "entries",
+    "exactly",
+    "exports",
+    "fields",
+    "file",
+    "for",
+    "from",
+    "function",
+    "functionality",
+    "functions",
+    "goes",
+    "handlers",
+    "here",
+    "html",
+    "implementation",
+    "implementations",
+    "import",
+    "imports",
+    "in",
+    "is",
+    "it",
+    "its",
+    "jsx",
+    "just",
+    "line",
+    "lines",
+    "logic",
+    "markup",
+    "members",
+    "method",
+    "methods",
+    "modified",
+    "module",
+    "more",
+    "needed",
+    "no",
+    "not",
+    "of",
+    "or",
+    "page",
+    "part",
+    "parts",
+    "properties",
+    "query",
+    "required",
+    "routes",
+    "rules",
+    "schema",
+    "script",
+    "section",
+    "sections",
+    "setup",
+    "statements",
+    "stuff",
+    "styles",
+    "test",
+    "tests",
+    "text",
+    "that",
+    "the",
+    "this",
+    "to",
+    "type",
+    "types",
+    "up",
+    "variables",
+    "was",
+    "were",
+    "will",
+    "with",
+    "your",
+];
+/// Words after which an ellipsis continues a sentence.
+const CONTINUATIONS: &[&str] = &[
+    "and",
+    "because",
+    "but",
+    "if",
+    "or",
+    "otherwise",
+    "so",
+    "then",
+    "unless",
+    "until",
+    "when",
+    "which",
+    "while",
+];
+/// Phrases in other languages, in lower case.
+const FOREIGN: &[&str] = &[
+    "其余",
+    "其他代码",
+    "保持不变",
+    "不变",
+    "省略",
+    "现有代码",
+    "原有代码",
+    "既存",
+    "変更なし",
+    "残りの",
+    "同じ",
+    "기존",
+    "나머지",
+    "생략",
+    "동일",
+    "unverändert",
+    "übrige",
+    "rest bleibt",
+    "bestehender code",
+    "inchangé",
+    "reste du",
+    "code existant",
+    "resto del",
+    "sin cambios",
+    "código existente",
+    "restante",
+    "sem alterações",
+    "остальн",
+    "без изменений",
+    "существующ",
+    "resto del codice",
+    "invariato",
+];
+
+/// Decides whether a line is a placeholder.
+pub(super) fn classify(line: &str, kind: TextKind) -> Option<Certainty> {
+    let line = line.trim();
+    if line.is_empty() || line.len() > MAX_BYTES {
+        return None;
+    }
+    let (inner, is_comment) = strip_comment(line, kind);
+    let Frame { text, is_bracketed, leads, trails } = strip_frame(inner);
+    let is_marked = leads || trails || is_bracketed;
+    if !is_comment && (!is_marked || is_spread(line)) {
+        return None;
+    }
+    let words: Vec<String> = text
+        .split(|character: char| !character.is_alphanumeric() && character != '\'')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    if words.is_empty() {
+        return (leads || trails).then(|| bare_ellipsis(kind, is_comment)).flatten();
+    }
+    let lower = text.to_lowercase();
+    if FOREIGN.iter().any(|phrase| lower.contains(phrase)) {
+        return Some(if is_marked { Certainty::Certain } else { Certainty::Likely });
+    }
+    if words.len() > MAX_WORDS || !is_comment && !is_marked_line(line) {
+        return None;
+    }
+    let phrase = Phrase { words: &words };
+    if leads {
+        return phrase.after_ellipsis(trails);
+    }
+    if trails || is_bracketed {
+        return phrase.is_only_omission().then_some(Certainty::Certain);
+    }
+    phrase.as_comment()
+}
+
+/// Whether a line that is not a comment starts with an ellipsis or is in brackets.
+fn is_marked_line(line: &str) -> bool {
+    line.starts_with(['[', '(', '<', '{', '.', '\u{2026}'])
+}
+
+/// Whether a line starts with an operator of three dots: `...rest`.
+fn is_spread(line: &str) -> bool {
+    line.strip_prefix("...").is_some_and(|rest| {
+        rest.starts_with(|character: char| !character.is_whitespace() && character != '.')
+            && !rest.ends_with("...")
+    })
+}
+
+fn bare_ellipsis(kind: TextKind, is_comment: bool) -> Option<Certainty> {
+    match kind {
+        _ if is_comment => Some(Certainty::Certain),
+        TextKind::Code | TextKind::Markup => Some(Certainty::Certain),
+        TextKind::Python | TextKind::Prose => Some(Certainty::Possible),
+        // Three dots end a YAML document.
+        TextKind::Data | TextKind::Unknown => None,
+    }
+}
+
+struct Phrase<'a> {
+    words: &'a [String],
+}
+
+impl Phrase<'_> {
+    fn has(&self, list: &[&str]) -> bool {
+        self.words.iter().any(|word| list.contains(&word.as_str()))
+    }
+
+    /// Whether the words say that something is left out or unchanged.
+    fn states_omission(&self) -> bool {
+        let negated = self.has(&["no", "not", "without"])
+            && self.has(&["change", "changed", "changes", "modified"]);
+        self.has(STATE) || negated || self.has(&["goes"]) && self.has(&["here"])
+    }
+
+    /// Counts the words that are not part of the vocabulary of placeholders.
+    fn names(&self) -> usize {
+        let is_known = |word: &String| {
+            let word = word.as_str();
+            STATE.contains(&word)
+                || FILLER.contains(&word)
+                || word.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        self.words.iter().filter(|word| !is_known(word)).count()
+    }
+
+    /// Whether all words belong to the vocabulary of placeholders.
+    fn is_only_omission(&self) -> bool {
+        self.states_omission() && self.names() == 0
+            || self.starts_with_rest() && self.names() <= 1
+            || self.states_omission()
+                && self.has(&["unchanged", "omitted", "unmodified"])
+                && self.names() <= MAX_NAMES
+    }
+
+    fn starts_with_rest(&self) -> bool {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).take(3).collect();
+        matches!(
+            words.as_slice(),
+            ["rest" | "remainder", "of", ..] | ["the", "rest" | "remainder", "of", ..]
+        )
+    }
+
+    /// Judges the words after an ellipsis: `... rest of the code`.
+    fn after_ellipsis(&self, trails: bool) -> Option<Certainty> {
+        if self.words.first().is_some_and(|first| CONTINUATIONS.contains(&first.as_str())) {
+            return None;
+        }
+        match (self.states_omission() || self.has(&["more"]), trails) {
+            (true, _) if self.names() <= MAX_NAMES => Some(Certainty::Certain),
+            (true, _) | (false, true) => Some(Certainty::Likely),
+            (false, false) => (self.names() == 0).then_some(Certainty::Likely),
+        }
+    }
+
+    /// Judges a comment without an ellipsis: `rest of class unchanged`.
+    fn as_comment(&self) -> Option<Certainty> {
+        if !self.states_omission() && !self.starts_with_rest() {
+            return None;
+        }
+        let has_predicate = self.has(PREDICATE);
+        let has_noun = self.has(&[
+            "code",
+            "file",
+            "class",
+            "function",
+            "functions",
+            "method",
+            "methods",
+            "implementation",
+            "imports",
+            "content",
+            "contents",
+            "body",
+            "logic",
+            "lines",
+        ]);
+        match self.names() {
+            0 if self.has(SUBJECT) && (has_predicate || has_noun) => Some(Certainty::Certain),
+            0 => Some(Certainty::Likely),
+            1..=2
+                if self.has(SUBJECT)
+                    && self.has(&["unchanged", "same", "omitted", "unmodified", "untouched"]) =>
+            {
+                Some(Certainty::Likely)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Starts of comments with their ends, longer ones first.
+const COMMENTS: &[(&str, &str)] = &[
+    ("{{!--", "--}}"),
+    ("<%--", "--%>"),
+    ("<!--", "-->"),
+    ("--[[", "]]"),
+    ("{/*", "*/}"),
+    ("/**", "*/"),
+    ("\"\"\"", "\"\"\""),
+    ("'''", "'''"),
+    ("///", ""),
+    ("//!", ""),
+    ("/*", "*/"),
+    ("{#", "#}"),
+    ("(*", "*)"),
+    ("//", ""),
+    ("--", ""),
+    ("::", ""),
+    ("REM ", ""),
+    ("rem ", ""),
+    ("#", ""),
+    (";", ""),
+    ("%", ""),
+    ("*", "*/"),
+];
+
+/// Returns the text of a comment, or the line itself if it is not a comment.
+fn strip_comment(line: &str, kind: TextKind) -> (&str, bool) {
+    for (start, end) in COMMENTS {
+        let Some(rest) = line.strip_prefix(start) else { continue };
+        // In prose, these are headings, lists and rules.
+        if kind == TextKind::Prose && matches!(*start, "#" | "*" | "--" | ";" | "%" | "::") {
+            continue;
+        }
+        let rest = rest.trim_start_matches(['#', '/', ';', '%', '-', '*', '=', '!']);
+        // `*rest`, `--rest`, `#rest` and `::before` are code.
+        if matches!(*start, "#" | "*" | "--" | ";" | "%" | "::")
+            && !rest.starts_with([' ', '\t', '.', '\u{2026}', '[', '(', '<'])
+            && !rest.is_empty()
+        {
+            continue;
+        }
+        let rest = rest.trim_end();
+        let rest = if end.is_empty() { rest } else { rest.strip_suffix(end).unwrap_or(rest) };
+        return (rest.trim().trim_end_matches(['-', '=', '#', '*']).trim_end(), true);
+    }
+    (line, false)
+}
+
+struct Frame<'a> {
+    text: &'a str,
+    is_bracketed: bool,
+    /// Whether the text starts with an ellipsis.
+    leads: bool,
+    /// Whether the text ends with an ellipsis.
+    trails: bool,
+}
+
+/// Removes ellipses and brackets around a text.
+fn strip_frame(text: &str) -> Frame<'_> {
+    let mut frame = Frame { text: text.trim(), is_bracketed: false, leads: false, trails: false };
+    loop {
+        let before = frame.text;
+        for (open, close) in [('[', ']'), ('(', ')'), ('<', '>'), ('{', '}')] {
+            let inner = frame.text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+            if let Some(inner) = inner.filter(|inner| !inner.contains([open, close])) {
+                (frame.text, frame.is_bracketed) = (inner.trim(), true);
+            }
+        }
+        if let Some(rest) = strip_dots_start(frame.text) {
+            (frame.text, frame.leads) = (rest, true);
+        }
+        if let Some(rest) = strip_dots_end(frame.text) {
+            (frame.text, frame.trails) = (rest, true);
+        }
+        if frame.text == before {
+            return frame;
+        }
+    }
+}
+
+fn strip_dots_start(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix('\u{2026}').or_else(|| text.strip_prefix("..."))?;
+    Some(rest.trim_start_matches(['.', '\u{2026}']).trim_start())
+}
+
+fn strip_dots_end(text: &str) -> Option<&str> {
+    let rest = text.strip_suffix('\u{2026}').or_else(|| text.strip_suffix("..."))?;
+    Some(rest.trim_end_matches(['.', '\u{2026}']).trim_end())
+}

@@ -1,0 +1,339 @@
+//! Recognizes paths that are written in a way that nobody names a file: quoted, as a link, with a prefix or escaped.
+
+use crate::visible::is_invisible;
+
+/// A path without the characters around it that do not belong to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlainPath {
+    pub path: String,
+    pub oddity: PathOddity,
+}
+
+/// What is odd about a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathOddity {
+    /// White space around the path or one of its names, or line breaks in it.
+    WhiteSpace,
+    /// Quotes, backticks, brackets or asterisks around the path.
+    Quotes,
+    /// A Markdown link.
+    Link,
+    /// An address: `file:///src/a.rs`.
+    Address,
+    /// Backslashes between the names.
+    Backslashes,
+    /// Text after the path: a line number, a remark or punctuation.
+    Suffix,
+    /// Characters that are not visible.
+    Invisible,
+    /// Part of a tool call.
+    ToolCall,
+}
+
+/// Returns the plain form of a path that no person would type for a new file, or `None` if the path is plausible.
+pub fn plain_path(given: &str) -> Option<PlainPath> {
+    let mut path = given.to_owned();
+    let mut oddity = None;
+    // Oddities can be combined, as in "`src\\a.rs`".
+    for _ in 0..MAX_STEPS {
+        let Some((plain, found)) =
+            STEPS.iter().find_map(|(step, found)| Some((step(&path)?, *found)))
+        else {
+            break;
+        };
+        oddity.get_or_insert(found);
+        path = plain;
+    }
+    oddity.map(|oddity| PlainPath { path, oddity })
+}
+
+/// Maximum number of oddities that are removed from one path.
+const MAX_STEPS: usize = 6;
+
+type Step = fn(&str) -> Option<String>;
+
+const STEPS: &[(Step, PathOddity)] = &[
+    (without_tags, PathOddity::ToolCall),
+    (trimmed, PathOddity::WhiteSpace),
+    (without_link, PathOddity::Link),
+    (without_quotes, PathOddity::Quotes),
+    (without_scheme, PathOddity::Address),
+    (with_slashes, PathOddity::Backslashes),
+    (without_suffix, PathOddity::Suffix),
+    (visible, PathOddity::Invisible),
+];
+
+fn changed(path: &str, plain: &str) -> Option<String> {
+    (plain != path && !plain.is_empty()).then(|| plain.to_owned())
+}
+
+fn without_tags(path: &str) -> Option<String> {
+    let end = path.find("</").filter(|end| path[*end..].contains('>') && *end > 0)?;
+    changed(path, path[..end].trim())
+}
+
+/// Removes white space at either end of the path and of its names.
+fn trimmed(path: &str) -> Option<String> {
+    let is_blank = |character: char| character.is_whitespace();
+    let names: Vec<&str> = path.split('/').map(|name| name.trim_matches(is_blank)).collect();
+    changed(path, &names.join("/"))
+}
+
+/// Returns the target of a Markdown link, or its text if it has no target.
+fn without_link(path: &str) -> Option<String> {
+    let (text, target) = path.strip_prefix('[')?.strip_suffix(')')?.split_once("](")?;
+    changed(path, if target.is_empty() { text } else { target })
+}
+
+/// Removes quotes, backticks and the like around the whole path, or left over at one end.
+fn without_quotes(path: &str) -> Option<String> {
+    const PAIRS: [(char, char); 7] = [
+        ('`', '`'),
+        ('"', '"'),
+        ('\'', '\''),
+        ('\u{201c}', '\u{201d}'),
+        ('\u{2018}', '\u{2019}'),
+        ('<', '>'),
+        ('*', '*'),
+    ];
+    for (open, close) in PAIRS {
+        let inner = path.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+        if let Some(inner) = inner {
+            return changed(path, inner.trim_matches([open, close]));
+        }
+    }
+    changed(path, path.trim_matches(['`', '"', '\u{201c}', '\u{201d}']))
+}
+
+/// Returns the path of a `file:` address.
+fn without_scheme(path: &str) -> Option<String> {
+    let rest = path.strip_prefix("file:").or_else(|| path.strip_prefix("FILE:"))?;
+    let rest = rest.strip_prefix("//localhost").unwrap_or(rest);
+    let slashes = rest.len() - rest.trim_start_matches('/').len();
+    // Two slashes start a host, which is missing here.
+    changed(path, if slashes == 2 { &rest[2..] } else { &rest[slashes.saturating_sub(1)..] })
+}
+
+/// Replaces backslashes with slashes. Control characters are backslashes that were taken for escapes.
+fn with_slashes(path: &str) -> Option<String> {
+    const CONTROLS: [(char, &str); 7] = [
+        ('\n', "/n"),
+        ('\t', "/t"),
+        ('\r', "/r"),
+        ('\u{8}', "/b"),
+        ('\u{c}', "/f"),
+        ('\u{7}', "/a"),
+        ('\u{b}', "/v"),
+    ];
+    if !path.contains(|character| {
+        character == '\\' || CONTROLS.iter().any(|(control, _)| *control == character)
+    }) {
+        return None;
+    }
+    let mut plain = path.replace("\\\\", "/").replace('\\', "/");
+    for (control, text) in CONTROLS {
+        plain = plain.replace(control, text);
+    }
+    // A drive letter has no meaning here.
+    let drive = plain.as_bytes();
+    let without_drive = match drive {
+        [letter, b':', b'/', ..] if letter.is_ascii_alphabetic() => &plain[3..],
+        _ => plain.as_str(),
+    };
+    changed(path, without_drive)
+}
+
+/// Removes a line number, a remark in parentheses, asterisks or punctuation after a name with an extension.
+fn without_suffix(path: &str) -> Option<String> {
+    let has_extension = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.rsplit_once('.').is_some_and(|(stem, extension)| {
+            !stem.is_empty()
+                && (1..=8).contains(&extension.len())
+                && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        })
+    };
+    let starred = path.trim_end_matches('*').trim_end();
+    if starred != path && path.ends_with("**") {
+        return changed(path, starred);
+    }
+    let plain = path.trim_end_matches([',', ';', ':', '.', '!']);
+    if plain != path && has_extension(plain) && !path.ends_with("..") {
+        return changed(path, plain);
+    }
+    let digits = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+    };
+    if let Some((before, number)) = path.rsplit_once(':')
+        && digits(number)
+    {
+        let before = before
+            .rsplit_once(':')
+            .filter(|(_, number)| digits(number))
+            .map_or(before, |(before, _)| before);
+        return has_extension(before).then(|| before.to_owned());
+    }
+    let (before, remark) = path.strip_suffix(')')?.rsplit_once(" (")?;
+    let is_remark = ["new", "create", "created", "modified", "updated", "deleted", "existing"]
+        .iter()
+        .any(|word| remark.to_ascii_lowercase().starts_with(word));
+    (is_remark && has_extension(before)).then(|| before.to_owned())
+}
+
+/// Replaces typographic spaces and removes invisible characters.
+fn visible(path: &str) -> Option<String> {
+    let plain: String = path
+        .chars()
+        .map(|character| if character.is_whitespace() { ' ' } else { character })
+        .filter(|character| !is_invisible(*character))
+        .collect();
+    changed(path, plain.trim())
+}
+
+/// Returns a form of a name in which look-alike characters are the same: kinds of spaces, quotes and dashes, and
+/// composed or decomposed accents.
+pub fn folded_name(name: &str) -> String {
+    name.chars()
+        .filter(|character| !matches!(character, '\u{300}'..='\u{36f}'))
+        .filter(|character| character.is_whitespace() || !is_invisible(*character))
+        .map(|character| match character {
+            '\u{2018}'..='\u{201b}' | '\u{2032}' => '\'',
+            '\u{201c}'..='\u{201f}' => '"',
+            '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+            character if character.is_whitespace() => ' ',
+            character => base_letter(character),
+        })
+        .collect()
+}
+
+/// Returns the letter below the accent of a common Latin character.
+fn base_letter(character: char) -> char {
+    const LETTERS: [(&str, char); 14] = [
+        ("àáâãäåāăą", 'a'),
+        ("ÀÁÂÃÄÅĀĂĄ", 'A'),
+        ("çćĉċč", 'c'),
+        ("ÇĆĈĊČ", 'C'),
+        ("èéêëēĕėęě", 'e'),
+        ("ÈÉÊËĒĔĖĘĚ", 'E'),
+        ("ìíîïĩīĭį", 'i'),
+        ("ÌÍÎÏĨĪĬĮ", 'I'),
+        ("ñńņň", 'n'),
+        ("òóôõöōŏő", 'o'),
+        ("ÒÓÔÕÖŌŎŐ", 'O'),
+        ("ùúûüũūŭůűų", 'u'),
+        ("ÙÚÛÜŨŪŬŮŰŲ", 'U'),
+        ("ýÿ", 'y'),
+    ];
+    if character.is_ascii() {
+        return character;
+    }
+    LETTERS
+        .iter()
+        .find(|(accented, _)| accented.contains(character))
+        .map_or(character, |(_, base)| *base)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{folded_name, plain_path};
+
+    #[test]
+    fn odd_paths_have_a_plain_form() {
+        for (given, plain) in [
+            ("`src/a.rs`", "src/a.rs"),
+            ("\"src/a.rs\"", "src/a.rs"),
+            ("'a.py'", "a.py"),
+            ("\u{201c}a.py\u{201d}", "a.py"),
+            ("src/a.rs`", "src/a.rs"),
+            ("a.txt ", "a.txt"),
+            ("a.txt\n", "a.txt"),
+            (" src/a.txt", "src/a.txt"),
+            ("src /a.txt", "src/a.txt"),
+            ("src\\a.txt", "src/a.txt"),
+            ("src\n.txt", "src/n.txt"),
+            ("src\\\\a.txt", "src/a.txt"),
+            ("C:\\proj\\n.txt", "proj/n.txt"),
+            ("file:/srv/a.txt", "/srv/a.txt"),
+            ("file:///srv/a.txt", "/srv/a.txt"),
+            ("file://src/a.txt", "src/a.txt"),
+            ("[n.txt](n.txt)", "n.txt"),
+            ("[n.txt](src/n.txt)", "src/n.txt"),
+            ("<src/a.rs>", "src/a.rs"),
+            ("**src/a.rs**", "src/a.rs"),
+            ("new.rs ***", "new.rs"),
+            ("src/a.rs:12", "src/a.rs"),
+            ("src/a.rs:12:5", "src/a.rs"),
+            ("src/a.rs,", "src/a.rs"),
+            ("src/a.rs (new file)", "src/a.rs"),
+            ("a.rs</filePath>", "a.rs"),
+            ("a\u{a0}b.txt", "a b.txt"),
+            ("a\u{200b}.txt", "a.txt"),
+            ("`src\\a.rs` ", "src/a.rs"),
+        ] {
+            assert_eq!(
+                plain_path(given).map(|plain| plain.path).as_deref(),
+                Some(plain),
+                "{given:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_that_people_give_are_plausible() {
+        for given in [
+            "src/main.rs",
+            "app/[slug]/page.tsx",
+            "app/(group)/@modal/page.tsx",
+            "routes/$id.tsx",
+            "[...all].vue",
+            "+page.svelte",
+            "my file.md",
+            "don't.txt",
+            "report (1).txt",
+            "Makefile",
+            ".env.example",
+            "a..b",
+            "日本語.md",
+            "naïve.txt",
+            "#scratch#",
+            "a&b=c.txt",
+            "C#/x.cs",
+            "{{cookiecutter.name}}/x.py",
+            "./a.rs",
+            "../a.rs",
+            "/srv/a.rs",
+            "~/notes.md",
+            "v1.2.3",
+            "12:30.log",
+            "foo...",
+            "a*b.txt",
+        ] {
+            assert_eq!(plain_path(given), None, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn look_alike_names_are_folded() {
+        for (one, other) in [
+            ("a\u{a0}b", "a b"),
+            ("caf\u{e9}", "cafe\u{301}"),
+            ("it\u{2019}s", "it's"),
+            ("a\u{2013}b", "a-b"),
+        ] {
+            assert_eq!(folded_name(one), folded_name(other));
+        }
+        assert_ne!(folded_name("日本"), folded_name("日木"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_path_is_not_empty(given in "[\\PC\n\t]{1,20}") {
+            if let Some(plain) = plain_path(&given) {
+                prop_assert!(!plain.path.is_empty());
+                prop_assert_ne!(plain.path, given);
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Checks the path of a file that is about to be created.
+
+use helve_core::{Resolved, ToolContext};
+use helve_text::names;
+use helve_text::path_text::{PathOddity, PlainPath, folded_name, plain_path};
+
+use super::ChangeError;
+
+/// Maximum number of names in the directory that are compared.
+const MAX_NAMES: usize = 10_000;
+
+/// Refuses to create a file whose path no person would type, or whose name looks like that of another file.
+pub(crate) async fn require_plain(
+    ctx: &ToolContext,
+    given: &str,
+    path: &Resolved,
+) -> Result<(), ChangeError> {
+    let (known, new) = split_existing(ctx, given).await;
+    if let Some(PlainPath { path: plain, oddity }) = plain_path(&new) {
+        return Err(odd_path(given, format!("{known}{plain}"), oddity));
+    }
+    // A mention of a file: @src/a.rs
+    if let Some(mentioned) = given.strip_prefix('@')
+        && known.is_empty()
+        && let Some((folder, _)) = mentioned.split_once('/')
+        && ctx.files.resolve(folder).await?.kind().is_some()
+    {
+        return Err(odd_path(given, mentioned.to_owned(), PathOddity::Quotes));
+    }
+    let is_ordinary = |byte: u8| byte.is_ascii_alphanumeric() || b"._/".contains(&byte);
+    if new.bytes().all(is_ordinary) || new.trim_matches('/').contains('/') {
+        return Ok(());
+    }
+    let names = ctx.files.sibling_names(path, MAX_NAMES).await;
+    let name = new.trim_matches('/');
+    let folded = folded_name(name);
+    match names.iter().find(|other| *other != name && folded_displayed(other) == folded) {
+        Some(twin) => Err(ChangeError::LookAlike {
+            given: given.to_owned(),
+            existing: format!("{known}{twin}"),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the folded form of a name as it is displayed, which may be quoted.
+pub(crate) fn folded_displayed(name: &str) -> String {
+    folded_name(&String::from_utf8_lossy(&names::parse_path(name)))
+}
+
+fn odd_path(given: &str, plain: String, oddity: PathOddity) -> ChangeError {
+    ChangeError::OddPath { given: given.to_owned(), plain, oddity }
+}
+
+/// Splits a path into the folders that exist and the names that do not.
+async fn split_existing(ctx: &ToolContext, given: &str) -> (String, String) {
+    let mut end = given.len();
+    while let Some(slash) = given[..end].rfind('/') {
+        let folder = if slash == 0 { "/" } else { &given[..slash] };
+        if let Ok(found) = ctx.files.resolve(folder).await
+            && found.kind().is_some()
+        {
+            return (given[..=slash].to_owned(), given[slash + 1..].to_owned());
+        }
+        end = slash;
+    }
+    (String::new(), given.to_owned())
+}

@@ -1,0 +1,151 @@
+//! Paths that nobody would type, and names that only look so.
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+
+use super::languages::pick;
+use super::{Case, Generator, change, refusal};
+
+pub(super) const GENERATORS: &[Generator] = &[
+    odd_new_path,
+    plausible_new_path,
+    odd_existing_path,
+    path_of_a_missing_file,
+    wrong_folder,
+    look_alike,
+];
+
+/// Returns a call that creates a file, through one of the tools.
+fn create(rng: &mut Rng, path: &str, text: &str) -> (&'static str, Value) {
+    match rng.usize(..4) {
+        0 => ("edit", json!({"filePath": path, "oldString": "", "newString": text})),
+        1 => (
+            "multiedit",
+            json!({"filePath": path, "edits": [{"oldString": "", "newString": text}]}),
+        ),
+        2 if path.trim() == path && !path.contains('\n') => {
+            let rows: String = text.lines().map(|line| format!("+{line}\n")).collect();
+            (
+                "apply_patch",
+                json!({"patchText": format!("*** Begin Patch\n*** Add File: {path}\n{rows}*** End Patch")}),
+            )
+        }
+        _ => ("write", json!({"filePath": path, "content": text})),
+    }
+}
+
+fn odd(rng: &mut Rng, plain: &str) -> String {
+    match rng.usize(..14) {
+        0 => format!("`{plain}`"),
+        1 => format!("\"{plain}\""),
+        2 => format!("'{plain}'"),
+        3 => format!("{plain} "),
+        4 => format!("{plain}\n"),
+        5 => plain.replace('/', "\\"),
+        6 => format!("C:\\{}", plain.replace('/', "\\")),
+        7 => format!("[{plain}]({plain})"),
+        8 => format!("{plain} ***"),
+        9 => format!("**{plain}**"),
+        10 => format!(" {plain}"),
+        11 => format!("{plain}:12"),
+        12 => format!("{plain}</filePath>"),
+        _ => format!("file://{plain}"),
+    }
+}
+
+fn odd_new_path(rng: &mut Rng) -> Case {
+    let plain = format!("src/{}_{}.rs", pick(rng, &["new", "table", "reader"]), rng.u16(..));
+    let given = odd(rng, &plain);
+    let (tool, input) = create(rng, &given, "fn a() {}\n");
+    Case::new("an odd path of a new file", tool, input, refusal(&[&plain, "Nothing was written"]))
+        .file("src/main.rs", "fn main() {}\n")
+}
+
+fn plausible_new_path(rng: &mut Rng) -> Case {
+    let number = rng.u16(..);
+    let path = pick(
+        rng,
+        &[
+            "app/[slug]/page",
+            "app/(group)/@modal/page",
+            "routes/$id",
+            "[...all]",
+            "+page",
+            "my file",
+            "don't",
+            "report (1)",
+            "a&b=c",
+            "日本語",
+            "naïve",
+            "v1.2",
+            ".hidden",
+            "@types/index",
+        ],
+    );
+    let path = format!("{path}_{number}.ts");
+    let (tool, input) = create(rng, &path, "export {};\n");
+    Case::new("a plausible path", tool, input, change(&path, "export {};\n"))
+        .file("src/main.rs", "fn main() {}\n")
+}
+
+/// The file really has an odd name.
+fn odd_existing_path(rng: &mut Rng) -> Case {
+    let plain = format!("file_{}.txt", rng.u16(..));
+    let given = match rng.usize(..4) {
+        0 => format!("`{plain}`"),
+        1 => format!("{plain} "),
+        2 => format!("a\\{plain}"),
+        _ => format!("{plain}:12"),
+    };
+    let (tool, input) = match rng.bool() {
+        true => ("edit", json!({"filePath": given, "oldString": "one", "newString": "two"})),
+        false => ("write", json!({"filePath": given, "content": "two\n"})),
+    };
+    Case::new("an odd name exists", tool, input, change(&given, "two\n")).file(&given, "one\n")
+}
+
+fn path_of_a_missing_file(rng: &mut Rng) -> Case {
+    let plain = format!("src/part_{}.txt", rng.u16(..));
+    let given = match rng.usize(..16) {
+        14 => format!("@{plain}"),
+        15 => format!("a/{plain}"),
+        _ => odd(rng, &plain),
+    };
+    let tool = pick(rng, &["edit", "read"]);
+    let input = match tool {
+        "edit" => json!({"filePath": given, "oldString": "one", "newString": "two"}),
+        _ => json!({"filePath": given}),
+    };
+    Case::new(
+        "an odd path of an existing file",
+        tool,
+        input,
+        refusal(&[&format!("Did you mean {plain}?")]),
+    )
+    .file(&plain, "one\n")
+}
+
+fn wrong_folder(rng: &mut Rng) -> Case {
+    let name = format!("unique_{}.rs", rng.u16(..));
+    let existing = format!("crates/core/src/{name}");
+    let given = pick(rng, &["src", "lib", "crates/core", "."]).to_owned() + "/" + &name;
+    let input = json!({"filePath": given, "oldString": "one", "newString": "two"});
+    Case::new("the file is in another folder", "edit", input, refusal(&[&existing]))
+        .file(&existing, "one\n")
+        .file("src/other.rs", "x\n")
+        .file("lib/other.rs", "x\n")
+}
+
+/// A new name has other characters than an existing one and looks the same.
+fn look_alike(rng: &mut Rng) -> Case {
+    let number = rng.u16(..);
+    let (existing, given) = [
+        (format!("Note\u{a0}{number}.txt"), format!("Note {number}.txt")),
+        (format!("cafe\u{301}{number}.txt"), format!("caf\u{e9}{number}.txt")),
+        (format!("it\u{2019}s{number}.txt"), format!("it's{number}.txt")),
+    ][rng.usize(..3)]
+    .clone();
+    let input = json!({"filePath": given, "content": "two\n"});
+    Case::new("a name looks like another", "write", input, refusal(&["looks like"]))
+        .file(&existing, "one\n")
+}
