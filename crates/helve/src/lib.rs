@@ -66,10 +66,11 @@ pub use helve_core::process::{SandboxSupport, Support};
 pub use helve_core::shell::AUTO_BACKGROUND;
 pub use helve_core::transcript::{ModelTotals, SearchHit, TokenCounts, TranscriptInfo};
 pub use helve_core::{
-    Act, Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallMode, CallRef, CallState, CallStatus, Content,
-    ErrorKind, Event, Hook, Host, Input, Machine, Nobody, Part, Pattern, Person, Reason, Reply,
-    Rule, SchemaFlavour, Scope, ServerError, Source, Subscription, Tool, ToolCall, ToolContext,
-    ToolError, ToolOutput, ToolResult, ToolSet, ToolSpec, Traits, Verdict, adapt_schema,
+    Act, Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallMode, CallRef, CallState, CallStatus,
+    Content, ErrorKind, Event, Hook, Host, Input, Machine, Nobody, Part, Pattern, Person, Reason,
+    Reply, Rule, SchemaFlavour, Scope, ServerError, Source, Subscription, Tool, ToolCall,
+    ToolContext, ToolError, ToolOutput, ToolResult, ToolSet, ToolSpec, Traits, Verdict,
+    adapt_schema,
 };
 pub use helve_ext::config;
 #[cfg(feature = "servers")]

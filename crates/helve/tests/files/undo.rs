@@ -206,11 +206,13 @@ async fn undo_restores_a_file_that_was_overwritten_by_a_move() {
     stage.put("to.txt", "to\n", 0o640);
     let before = stage.tree();
     let toolbox = stage.toolbox().await;
-    let patch = "*** Begin Patch\n*** Update File: from.sh\n*** Move to: to.txt\n-echo from\n+echo moved\n*** End Patch";
-    let refused = call(&toolbox, "apply_patch", json!({"patchText": patch})).await.unwrap_err();
-    assert!(refused.contains("to.txt exists but was not read"), "{refused}");
-    call(&toolbox, "read", json!({"filePath": "to.txt"})).await.unwrap();
-    call(&toolbox, "apply_patch", json!({"patchText": patch})).await.unwrap();
+    let moves = "*** Update File: from.sh\n*** Move to: to.txt\n-echo from\n+echo moved\n";
+    let patch =
+        |sections: &str| json!({"patchText": format!("*** Begin Patch\n{sections}*** End Patch")});
+    let refused = call(&toolbox, "apply_patch", patch(moves)).await.unwrap_err();
+    assert!(refused.contains("to.txt exists"), "{refused}");
+    let replaces = format!("*** Delete File: to.txt\n{moves}");
+    call(&toolbox, "apply_patch", patch(&replaces)).await.unwrap();
     let moved = stage.tree();
     assert_eq!(moved.len(), 1, "{moved:?}");
     call(&toolbox, "undo", json!({})).await.unwrap();
