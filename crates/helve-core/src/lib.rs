@@ -39,12 +39,16 @@ pub mod store;
 pub mod tool;
 pub mod transcript;
 pub mod validate;
+pub mod web;
+mod web_fetch;
+mod web_search;
 pub mod workspace;
 
 pub use helve_policy::builtin;
 pub use helve_policy::{
-    Act, Action, Ask, AskKey, Part, Pattern, Policy, Readable, Reason, Refusal, Reply, Request,
-    Rule, Scope, Source, TreeRules, TreeScope, Unclear, Verdict, Wall, decide,
+    Act, Action, AddressAccess, AddressKind, Ask, AskKey, Part, Pattern, Policy, Readable, Reason,
+    Refusal, Reply, Request, Rule, Scope, Source, TreeRules, TreeScope, Unclear, Verdict, Wall,
+    decide,
 };
 
 pub use after::{AfterWrite, Diagnostic, WrittenFile};
@@ -75,6 +79,7 @@ pub use session::{Session, Slot};
 pub use spec::{Audience, Caller, InputSpec, ToolSpec, ToolSwitch, Traits};
 pub use store::{Outputs, Store};
 pub use tool::{AnyTool, Tool};
+pub use web::Web;
 pub use workspace::{Extensions, Workspace};
 
 /// A future that a trait object may return.

@@ -12,6 +12,7 @@ use crate::journal::{Journal, RecordedChange};
 use crate::process::SandboxSupport;
 use crate::shell::{SearchFolder, Shell};
 use crate::store::StoreError;
+use crate::web::{PageCache, Web};
 
 /// What the sessions of a folder share.
 pub struct Workspace {
@@ -22,13 +23,16 @@ pub struct Workspace {
     shell: Option<Shell>,
     /// The folders in which the shell looks for programs, once they were looked up.
     search_path: OnceCell<Arc<[SearchFolder]>>,
+    page_cache: PageCache,
 }
 
-/// Hooks and formatters of a workspace. They see only the calls of their own workspace.
+/// Hooks, formatters and the web client of a workspace. They see only the calls of their own workspace.
 #[derive(Default)]
 pub struct Extensions {
     pub hooks: Vec<Arc<dyn Hook>>,
     pub after_write: Vec<Arc<dyn AfterWrite>>,
+    /// Without it, no tool can reach the web.
+    pub web: Option<Arc<dyn Web>>,
 }
 
 impl Workspace {
@@ -40,8 +44,8 @@ impl Workspace {
         extensions: Extensions,
         shell: Option<Shell>,
     ) -> Arc<Self> {
-        let search_path = OnceCell::new();
-        Arc::new(Self { root, host, journal, extensions, shell, search_path })
+        let (search_path, page_cache) = (OnceCell::new(), PageCache::default());
+        Arc::new(Self { root, host, journal, extensions, shell, search_path, page_cache })
     }
 
     pub fn root(&self) -> &Path {
@@ -66,6 +70,14 @@ impl Workspace {
 
     pub(crate) fn search_path(&self) -> &OnceCell<Arc<[SearchFolder]>> {
         &self.search_path
+    }
+
+    pub(crate) fn web(&self) -> Option<&Arc<dyn Web>> {
+        self.extensions.web.as_ref()
+    }
+
+    pub(crate) fn page_cache(&self) -> &PageCache {
+        &self.page_cache
     }
 
     pub(crate) fn hooks(&self) -> &[Arc<dyn Hook>] {

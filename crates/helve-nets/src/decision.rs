@@ -348,7 +348,7 @@ impl ScriptDecision {
                 MatchBy::Subjects => real == path || covers_others(),
                 // A path that may be changed, such as a name in a sed program.
                 MatchBy::Beneath(_) => real == path,
-                MatchBy::Command(_) | MatchBy::Unclear(_) => false,
+                MatchBy::Command(_) | MatchBy::Unclear(_) | MatchBy::LocalNetwork { .. } => false,
             }
         };
         parts

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use helve_text::shell::Doubt;
+use helve_text::url::WebUrl;
 use serde::{Deserialize, Serialize};
 
 use crate::command::Command;
@@ -33,6 +34,9 @@ pub struct Part {
     pub link: Option<String>,
 }
 
+/// Prefix of remembered approvals of hosts in the local network.
+pub(crate) const LOCAL_PREFIX: &str = "local network: ";
+
 /// How rules match a part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum MatchBy {
@@ -46,6 +50,9 @@ pub enum MatchBy {
     Beneath(Box<Command>),
     /// By its subjects. The part is not fully understood, so only a rule that allows every command can allow it.
     Unclear(Unclear),
+    /// By its URL. The host has this address on this machine or in a private network, so only a rule that names the
+    /// host can allow it.
+    LocalNetwork { address: String },
 }
 
 /// Why a part is not fully understood.
@@ -107,7 +114,20 @@ impl Part {
     pub fn unclear(&self) -> Option<&Unclear> {
         match &self.matched_by {
             MatchBy::Unclear(why) => Some(why),
-            MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_) => None,
+            MatchBy::Subjects
+            | MatchBy::Command(_)
+            | MatchBy::Beneath(_)
+            | MatchBy::LocalNetwork { .. } => None,
+        }
+    }
+
+    /// Returns the address of a host in the local network; `None` for other parts.
+    pub fn local_address(&self) -> Option<&str> {
+        match &self.matched_by {
+            MatchBy::LocalNetwork { address } => Some(address),
+            MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_) | MatchBy::Unclear(_) => {
+                None
+            }
         }
     }
 
@@ -124,8 +144,23 @@ impl Part {
     pub fn is_exempt(&self) -> bool {
         match &self.matched_by {
             MatchBy::Command(command) => command.is_exempt(),
-            MatchBy::Subjects | MatchBy::Beneath(_) | MatchBy::Unclear(_) => false,
+            MatchBy::Subjects
+            | MatchBy::Beneath(_)
+            | MatchBy::Unclear(_)
+            | MatchBy::LocalNetwork { .. } => false,
         }
+    }
+
+    /// Returns the part for fetching a URL. A lasting approval remembers its origin.
+    pub fn for_url(url: &WebUrl) -> Self {
+        let origin = Pattern::Wild(format!("{}/*", url.origin()));
+        Self::new("webfetch", url.as_str()).remember_as(origin)
+    }
+
+    /// Returns the part for fetching a URL whose host has an address in the local network. Its lasting approval is
+    /// another one than for the same host with a public address, because names can change their address.
+    pub fn for_local_url(url: &WebUrl, address: impl Into<String>) -> Self {
+        Self::for_url(url).matched_by(MatchBy::LocalNetwork { address: address.into() })
     }
 
     /// Returns the rules that a lasting approval adds: one for the pattern in `remember_as`, or one for each subject if
@@ -134,6 +169,9 @@ impl Part {
         let patterns = match &self.remember_as {
             None => Vec::new(),
             Some(Pattern::Exact(_)) => self.subjects.iter().cloned().map(Pattern::Exact).collect(),
+            Some(pattern) if self.local_address().is_some() => {
+                vec![Pattern::Wild(format!("{LOCAL_PREFIX}{}", pattern.as_str()))]
+            }
             Some(pattern) => vec![pattern.clone()],
         };
         let rule = |pattern| Rule {
@@ -163,6 +201,12 @@ pub enum Act {
     /// Reading from, writing to, signalling and ending this process.
     ControlProcess(ProcessId),
     Use(Cow<'static, str>),
+    /// Sending requests to this origin, such as `https://docs.rs`.
+    Fetch {
+        origin: String,
+        /// The address in the local network that may be connected to; `None` for public addresses only.
+        local: Option<String>,
+    },
 }
 
 /// Handle of a started process: short, and unique among all Helve processes of a user.

@@ -8,6 +8,7 @@
 //! Each module builds on the ones before it: [`rule`], [`command`], [`ask`], [`wall`], [`builtin`],
 //! [`shell`].
 
+pub mod address;
 pub mod ask;
 pub mod builtin;
 pub mod command;
@@ -16,6 +17,7 @@ pub mod rule;
 pub mod shell;
 pub mod wall;
 
+pub use address::{AddressAccess, AddressKind};
 pub use ask::{Act, Ask, AskKey, MatchBy, Part, ProcessId, Refusal, Reply, Request, Unclear};
 pub use command::{Command, Decision};
 pub use readable::Readable;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use helve_text::path_pattern::PathPattern;
 use helve_text::shell::RiskKind;
+use helve_text::url::{UrlPattern, WebUrl};
 use helve_text::wildcard;
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +70,8 @@ pub(crate) enum SubjectKind {
     Path,
     /// A folder outside the workspace, written as `/folder/*`.
     OutsideFolder,
+    /// A URL in normal form.
+    Url,
 }
 
 impl SubjectKind {
@@ -77,6 +80,7 @@ impl SubjectKind {
         match permission {
             "read" | "edit" | "list" => SubjectKind::Path,
             "external_directory" => SubjectKind::OutsideFolder,
+            "webfetch" => SubjectKind::Url,
             _ => SubjectKind::Text,
         }
     }
@@ -142,6 +146,7 @@ impl Rule {
         };
         match (kind, self.action) {
             (SubjectKind::Text, _) => self.pattern.matches(subject),
+            (SubjectKind::Url, _) => self.matches_url(subject),
             (SubjectKind::Path, _) | (SubjectKind::OutsideFolder, Action::Allow) => {
                 matches(subject)
             }
@@ -150,6 +155,32 @@ impl Rule {
                 let folder = subject.strip_suffix("/*").unwrap_or(subject);
                 matches(subject)
                     || Path::new(folder).ancestors().any(|it| it.to_str().is_some_and(matches))
+            }
+        }
+    }
+
+    /// Whether the rule's pattern matches a URL in normal form.
+    fn matches_url(&self, subject: &str) -> bool {
+        let pattern = match &self.pattern {
+            Pattern::Exact(exact) => return exact == subject,
+            pattern if pattern.is_any() => return true,
+            Pattern::Wild(pattern) | Pattern::CaseInsensitive(pattern) => pattern,
+        };
+        match (UrlPattern::parse(pattern), WebUrl::parse(subject), self.action) {
+            (Some(pattern), Ok(url), Action::Allow) => pattern.matches(&url),
+            (Some(pattern), Ok(url), Action::Ask | Action::Deny) => pattern.matches_loosely(&url),
+            (_, _, Action::Allow) => false,
+            // A pattern that is not one of URLs, such as `*secret*`.
+            (_, _, Action::Ask | Action::Deny) => wildcard::matches(pattern, subject),
+        }
+    }
+
+    /// Whether the rule's pattern names the host of a URL, rather than matching any host.
+    pub(crate) fn names_host(&self) -> bool {
+        match &self.pattern {
+            Pattern::Exact(_) => true,
+            Pattern::Wild(pattern) | Pattern::CaseInsensitive(pattern) => {
+                UrlPattern::parse(pattern).is_some_and(|pattern| pattern.names_host())
             }
         }
     }
@@ -212,6 +243,8 @@ pub enum Reason {
     MayChange(String),
     /// The command only reads files inside the workspace.
     OnlyReads,
+    /// A rule allows the URL without naming its host, and the host is in the local network.
+    LocalNetwork,
 }
 
 impl Verdict {

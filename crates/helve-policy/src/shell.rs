@@ -197,7 +197,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let is_new = match &part.matched_by {
             MatchBy::Subjects => self.seen.insert(key(None)),
             MatchBy::Beneath(command) => self.seen.insert(key(Some(command.clone()))),
-            MatchBy::Unclear(_) => !self.parts.contains(&part),
+            MatchBy::Unclear(_) | MatchBy::LocalNetwork { .. } => !self.parts.contains(&part),
             MatchBy::Command(_) => false,
         };
         if is_new {

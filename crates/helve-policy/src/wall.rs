@@ -4,9 +4,13 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use crate::ask::{MatchBy, Part};
+use crate::ask::{LOCAL_PREFIX, MatchBy, Part};
 use crate::command::{Command, Decision};
 use crate::rule::{Action, Reason, Rule, Source, SubjectKind, Verdict, decide};
+
+/// The permission key of the tool that fetches web pages. If it denies everything, the search tools are denied too.
+const FETCH: &str = "webfetch";
+const SEARCH_TOOLS: [&str; 2] = ["websearch", "codesearch"];
 
 /// The permission key for folders outside the workspace.
 const EXTERNAL: &str = "external_directory";
@@ -53,7 +57,8 @@ impl Wall {
     fn judge(&self, part: &Part, text: &str, walls: &WallSet<'_>) -> Verdict {
         let kind = SubjectKind::of(&part.permission);
         let verdict = self.judge_lists(|list| {
-            let rule = deciding_rule(part, |key| list.last_match(key, kind, text, walls.root()));
+            let find = |key: &str| list.last_match(key, kind, text, walls.root());
+            let rule = list.web_deny(part).or_else(|| deciding_rule(part, find));
             Verdict {
                 action: rule.map_or(self.default_action, |rule| rule.action),
                 rule: rule.cloned(),
@@ -95,7 +100,8 @@ impl Wall {
     /// Whether the wall denies a tool for all arguments. `part` has the tool's permission keys.
     fn forbids(&self, part: &Part) -> bool {
         let rules = RuleList { wall: self, overrides: 0 };
-        match deciding_rule(part, |key| rules.last_except_partial_denies(key)) {
+        let find = |key: &str| rules.last_except_partial_denies(key);
+        match rules.web_deny(part).or_else(|| deciding_rule(part, find)) {
             Some(rule) => rule.action == Action::Deny && rule.pattern.is_any(),
             None => self.default_action == Action::Deny,
         }
@@ -170,6 +176,15 @@ impl<'a> RuleList<'a> {
     ) -> Option<(usize, &'a Rule)> {
         self.last_to_first()
             .find(|(_, rule)| rule.covers_key(key) && rule.matches(kind, text, root))
+    }
+
+    /// For a search tool, returns the rule that denies fetching web pages altogether, if there is one. A rule about both
+    /// keys, such as `*`, does not count, because a later rule may allow searches.
+    fn web_deny(self, part: &Part) -> Option<&'a Rule> {
+        let key = SEARCH_TOOLS.into_iter().find(|key| part.permission == *key)?;
+        let (_, rule) = self.last_except_partial_denies(FETCH)?;
+        let denies_all = rule.action == Action::Deny && rule.pattern.is_any();
+        (denies_all && !rule.covers_key(key)).then_some(rule)
     }
 
     /// Returns the last rule for a key, and its index. Rules that deny only some texts are skipped.
@@ -362,6 +377,18 @@ impl<'p> WallSet<'p> {
         }
     }
 
+    /// Judges a URL whose host is in the local network. Only a rule that names the host can allow it.
+    fn judge_local(&self, part: &Part) -> Verdict {
+        let verdict = self.judge_subjects(part);
+        let names_host = verdict.rule.as_ref().is_some_and(Rule::names_host);
+        match verdict.action {
+            Action::Allow if !names_host => {
+                Verdict { action: Action::Ask, reason: Reason::LocalNetwork, ..verdict }
+            }
+            Action::Allow | Action::Ask | Action::Deny => verdict,
+        }
+    }
+
     /// Whether the known part of a file name, such as `.env` in `$x/.env`, names a file that may not be read.
     fn names_sensitive_file(&self, part: &Part) -> bool {
         let read = Part { permission: "read".into(), tool: None, ..part.clone() };
@@ -392,6 +419,7 @@ impl Policy {
             MatchBy::Command(command) => walls.judge_command(command),
             MatchBy::Beneath(command) => walls.judge_beneath(part, command),
             MatchBy::Unclear(_) => return walls.judge_unclear(part),
+            MatchBy::LocalNetwork { .. } => walls.judge_local(part),
         };
         match verdict.action {
             // No approval lifts what a rule denies.
@@ -428,6 +456,10 @@ impl Policy {
                 }
             }
             MatchBy::Command(command) => return self.remembered_command(command),
+            MatchBy::LocalNetwork { .. } => {
+                let text = format!("{LOCAL_PREFIX}{}", part.subject());
+                approval = decide(&self.remembered, &part.permission, &text).filter(allows);
+            }
         }
         approval.map(approved_by)
     }

@@ -19,6 +19,7 @@ pub mod shell;
 pub mod sse;
 pub mod syntax;
 pub mod terminal;
+pub mod url;
 pub mod view;
 pub mod visible;
 pub mod wildcard;

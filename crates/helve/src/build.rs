@@ -260,7 +260,7 @@ impl Builder {
         let policy_inputs = PolicyInputs { allow_rules, helve_folders, root: root.clone() };
         let (policy, tool_switches) =
             policy_and_tool_switches(&config, trust, &policy_inputs, &agent);
-        let extensions = Extensions { hooks: self.hooks, after_write: Vec::new() };
+        let extensions = Extensions { hooks: self.hooks, after_write: Vec::new(), web: None };
         let can_run = host.processes().is_some();
         let shell = can_run.then(|| shell::shell(&config, host.environment(), self.leftovers));
         let workspace = Workspace::new(root, host, journal, extensions, shell);

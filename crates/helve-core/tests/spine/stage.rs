@@ -77,7 +77,7 @@ impl StageBuilder {
             "/w".into(),
             Host::new(machine.clone(), Vec::new(), None),
             Arc::new(MemoryJournal::default()),
-            Extensions { hooks: self.hooks, after_write: self.after_write },
+            Extensions { hooks: self.hooks, after_write: self.after_write, web: None },
             None,
         );
         let registry: Arc<Registry> = Arc::default();

@@ -241,6 +241,7 @@ fn render_part(part: &Part, action: Action) -> String {
     let why = match &part.matched_by {
         MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_) => String::new(),
         MatchBy::Unclear(why) => format!("  {why:?}"),
+        MatchBy::LocalNetwork { address } => format!("  {address}"),
     };
     format!("{action} {}: {}{always}{why}", part.permission, part.subjects.join(" = "))
 }

@@ -22,11 +22,20 @@ pub fn reason(part: &Part, verdict: &Verdict) -> String {
             format!("it may change {}, which a rule denies", code(path))
         }
         (Reason::OnlyReads, _) => "it only reads files in the folder".into(),
+        (Reason::LocalNetwork, _) => {
+            format!("{}, and no rule names the host", local_network(part).unwrap_or_default())
+        }
     }
 }
 
 fn code(text: &str) -> String {
     format!("`{}`", visible::escape_line(text))
+}
+
+/// Says where a URL in the local network leads to; `None` for other parts.
+fn local_network(part: &Part) -> Option<String> {
+    let address = visible::escape_line(part.local_address()?);
+    Some(format!("the host is in the local network ({address})"))
 }
 
 fn by_rule(part: &Part, verdict: &Verdict) -> String {
@@ -37,6 +46,9 @@ fn by_rule(part: &Part, verdict: &Verdict) -> String {
         Some(rule) if !is_default(rule) => rule_text(rule),
         None | Some(_) if part.permission == "external_directory" => {
             "it is outside the folder, and no rule allows it".into()
+        }
+        None | Some(_) if local_network(part).is_some() => {
+            format!("{}, and no rule allows it", local_network(part).unwrap_or_default())
         }
         None | Some(_) => "no rule allows it".into(),
     }

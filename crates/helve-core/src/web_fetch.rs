@@ -1,0 +1,261 @@
+//! Fetches a page: asks, sends, asks again if the host turns out to be in the local network, follows redirects.
+
+use std::sync::Arc;
+
+use helve_policy::{Act, Action, AddressAccess, AddressKind, Ask, Part, Verdict};
+use helve_text::url::{WebHost, WebScheme, WebUrl};
+
+use crate::context::ToolContext;
+use crate::gate::Grant;
+use crate::web::{
+    CacheKey, FetchError, FetchedPage, LocalTarget, PageFormat, PageRequest, PageText, Route, Web,
+    WebError, WebRequest, WebResponse,
+};
+
+/// Maximum number of redirects.
+const MAX_REDIRECTS: usize = 10;
+
+impl ToolContext {
+    /// Fetches a page. `question` words what the person reads besides the URL.
+    ///
+    /// The call asks once, for the URL, before anything is sent. Only when the name then resolves to an address in the
+    /// local network, or a redirect leads to a URL that another rule decides about, is there a second question.
+    pub async fn fetch(
+        &self,
+        request: PageRequest,
+        question: impl Fn(&WebUrl, &Route) -> String + Send,
+    ) -> Result<FetchedPage, FetchError> {
+        let web = self.session.workspace.web().cloned().ok_or(FetchError::NoWeb)?;
+        let fetch = Fetch { ctx: self, web: &*web, request: &request, question: &question };
+        let (grant, verdict) = fetch.ask(&request.url).await?;
+        let key = CacheKey {
+            session: self.session.id.clone(),
+            url: request.url.to_string(),
+            accept: request.accept,
+        };
+        let cache = self.session.workspace.page_cache();
+        if let Some(page) = cache.get(&key) {
+            return Ok(page);
+        }
+        let running = fetch.follow(grant, verdict);
+        let page = tokio::select! {
+            page = running => page?,
+            () = self.cancel.cancelled() => return Err(self.words().aborted().into()),
+        };
+        if (200..300).contains(&page.response.status) {
+            cache.put(key, &page);
+        }
+        Ok(page)
+    }
+
+    /// Converts a fetched page into text.
+    pub async fn convert_page(&self, page: &Arc<WebResponse>, format: PageFormat) -> PageText {
+        match self.session.workspace.web() {
+            Some(web) => web.convert(page.clone(), format).await,
+            None => PageText::default(),
+        }
+    }
+}
+
+struct Fetch<'a, Q> {
+    ctx: &'a ToolContext,
+    web: &'a dyn Web,
+    request: &'a PageRequest,
+    question: &'a Q,
+}
+
+/// Where a URL leads to, as far as that is known before its name is resolved.
+enum KnownTarget {
+    Unknown,
+    Local(String, LocalTarget),
+}
+
+impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
+    /// Asks for permission to fetch a URL. Also returns the verdict, for comparison with those on redirects.
+    async fn ask(&self, url: &WebUrl) -> Result<(Grant<'a>, Verdict), FetchError> {
+        let part = match known_target(url, &self.web.route(url))? {
+            KnownTarget::Unknown => Part::for_url(url),
+            KnownTarget::Local(address, _) => Part::for_local_url(url, address),
+        };
+        let verdict = self.ctx.session.gate.judge(&part).await;
+        Ok((self.ask_for(url, part).await?, verdict))
+    }
+
+    async fn ask_for(&self, url: &WebUrl, part: Part) -> Result<Grant<'a>, FetchError> {
+        let local = part.local_address().map(String::from);
+        let act = Act::Fetch { origin: url.origin().into(), local };
+        let preview = (self.question)(url, &self.web.route(url));
+        Ok(self.ctx.ask(Ask::default().add(act, part).preview(preview)).await?)
+    }
+
+    async fn follow(
+        &self,
+        mut grant: Grant<'a>,
+        verdict: Verdict,
+    ) -> Result<FetchedPage, FetchError> {
+        let deadline = tokio::time::Instant::now() + self.request.timeout;
+        let mut url = self.request.url.clone();
+        let mut redirected_from = Vec::new();
+        loop {
+            let response = self.send(&grant, &url, deadline).await?;
+            let Some(location) = redirect_target(&response) else {
+                let response = Arc::new(response);
+                return Ok(FetchedPage { response, redirected_from, age: None });
+            };
+            let next = check_redirect(&url, &location)?;
+            redirected_from.push(std::mem::replace(&mut url, next));
+            if redirected_from.len() > MAX_REDIRECTS {
+                return Err(FetchError::TooManyRedirects { url: self.request.url.clone() });
+            }
+            grant = self.ask_for_redirect(grant, &url, &verdict).await?;
+        }
+    }
+
+    /// Asks about the target of a redirect, unless the same rule decides as for the URL that was asked about.
+    async fn ask_for_redirect(
+        &self,
+        grant: Grant<'a>,
+        url: &WebUrl,
+        verdict: &Verdict,
+    ) -> Result<Grant<'a>, FetchError> {
+        let part = Part::for_url(url);
+        let next = self.ctx.session.gate.judge(&part).await;
+        let is_same = next.action == verdict.action && next.rule == verdict.rule;
+        let covers = |local: Option<String>| {
+            grant.covers(&Act::Fetch { origin: url.origin().into(), local })
+        };
+        let is_local = match known_target(url, &self.web.route(url))? {
+            KnownTarget::Local(address, _) => Some(address),
+            KnownTarget::Unknown => None,
+        };
+        if (next.action == Action::Allow || is_same) && covers(is_local) {
+            return Ok(grant);
+        }
+        Ok(self.ask(url).await?.0)
+    }
+
+    /// Sends a request. If the name leads into the local network, asks about that first.
+    async fn send(
+        &self,
+        grant: &Grant<'a>,
+        url: &WebUrl,
+        deadline: tokio::time::Instant,
+    ) -> Result<WebResponse, FetchError> {
+        let local = match known_target(url, &self.web.route(url))? {
+            KnownTarget::Local(address, target) => {
+                self.require(grant, url, Some(address))?;
+                Some(target)
+            }
+            KnownTarget::Unknown => {
+                self.require(grant, url, None)?;
+                None
+            }
+        };
+        let address = match self.web.send(self.web_request(url, local, deadline)).await {
+            Err(WebError::LocalNetwork { address, .. }) => address,
+            outcome => return outcome.map_err(|error| self.error(url, error)),
+        };
+        let part = Part::for_local_url(url, address.to_string());
+        // Time that a person needs for the answer does not count.
+        let asked = tokio::time::Instant::now();
+        self.ask_for(url, part).await?;
+        let deadline = deadline + asked.elapsed();
+        let request = self.web_request(url, Some(LocalTarget::Address(address)), deadline);
+        self.web.send(request).await.map_err(|error| self.error(url, error))
+    }
+
+    fn require(
+        &self,
+        grant: &Grant<'a>,
+        url: &WebUrl,
+        local: Option<String>,
+    ) -> Result<(), FetchError> {
+        let act = Act::Fetch { origin: url.origin().into(), local };
+        match grant.covers(&act) {
+            true => Ok(()),
+            false => Err(self.ctx.words().not_granted().into()),
+        }
+    }
+
+    fn web_request(
+        &self,
+        url: &WebUrl,
+        local: Option<LocalTarget>,
+        deadline: tokio::time::Instant,
+    ) -> WebRequest {
+        WebRequest {
+            url: url.clone(),
+            accept: self.request.accept,
+            timeout: deadline.saturating_duration_since(tokio::time::Instant::now()),
+            max_bytes: self.request.max_bytes,
+            local,
+        }
+    }
+
+    fn error(&self, url: &WebUrl, error: WebError) -> FetchError {
+        let error = match error {
+            // What was left of it after redirects would be confusing.
+            WebError::TimedOut(_) => WebError::TimedOut(self.request.timeout),
+            error => error,
+        };
+        FetchError::Web { url: url.clone(), error }
+    }
+}
+
+/// Returns what is known about the address of a URL without resolving its name. Forbidden addresses are an error.
+fn known_target(url: &WebUrl, route: &Route) -> Result<KnownTarget, FetchError> {
+    let (kind, target) = match (url.host(), route) {
+        (WebHost::Address(address), _) => {
+            (Some(AddressKind::of(*address)), LocalTarget::Address(*address))
+        }
+        (WebHost::Name(name), Route::Proxy(_)) => (AddressKind::of_name(name), LocalTarget::Named),
+        // Without a proxy, names are resolved and their addresses are checked; only those of this machine are known.
+        (WebHost::Name(name), Route::Direct) => {
+            let is_own = |kind: &AddressKind| *kind == AddressKind::Loopback;
+            (AddressKind::of_name(name).filter(is_own), LocalTarget::Named)
+        }
+    };
+    let Some(kind) = kind else { return Ok(KnownTarget::Unknown) };
+    match kind.access() {
+        AddressAccess::Free => Ok(KnownTarget::Unknown),
+        AddressAccess::AskAsLocal => {
+            let address = match &target {
+                LocalTarget::Address(address) => address.to_string(),
+                LocalTarget::Named => url.host().to_string(),
+            };
+            Ok(KnownTarget::Local(address, target))
+        }
+        AddressAccess::Refused => {
+            let (host, address) = (url.host().to_string(), url.host().to_string());
+            let error = WebError::ForbiddenAddress { host, address, kind };
+            Err(FetchError::Web { url: url.clone(), error })
+        }
+    }
+}
+
+fn redirect_target(response: &WebResponse) -> Option<String> {
+    match response.status {
+        301 | 302 | 303 | 307 | 308 => response.location.clone(),
+        _ => None,
+    }
+}
+
+/// Returns the target of a redirect, if it may be followed: the same host, and not from `https` to `http`.
+fn check_redirect(from: &WebUrl, location: &str) -> Result<WebUrl, FetchError> {
+    let to = from.join(location).map_err(|error| FetchError::BadRedirect {
+        from: from.clone(),
+        location: location.into(),
+        error,
+    })?;
+    let is_upgrade = from.scheme() == WebScheme::Http
+        && to.scheme() == WebScheme::Https
+        && (from.port(), to.port()) == (80, 443);
+    let is_same_place = from.port() == to.port() || is_upgrade;
+    if from.host() != to.host() || !is_same_place {
+        return Err(FetchError::OtherHost { from: from.clone(), to });
+    }
+    if from.scheme() == WebScheme::Https && to.scheme() == WebScheme::Http {
+        return Err(FetchError::Downgrade { from: from.clone(), to });
+    }
+    Ok(to)
+}
