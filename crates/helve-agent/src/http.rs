@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
+use helve_text::causes::with_causes;
 use helve_text::sse::{SseError, SseParser};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Response, Url};
@@ -370,12 +371,6 @@ fn too_long(error: SseError) -> Failure {
 
 /// Formats an error with its causes. The URL is left out, because it may contain a key.
 fn explain(err: reqwest::Error) -> String {
-    let err = err.without_url();
-    let mut text = err.to_string();
-    let mut cause = std::error::Error::source(&err);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
+    let text = with_causes(&err.without_url());
     format!("the provider cannot be reached: {text}")
 }

@@ -136,7 +136,10 @@ impl Part {
     pub fn may_change(&self) -> &[String] {
         match &self.matched_by {
             MatchBy::Command(command) => command.may_change(),
-            MatchBy::Subjects | MatchBy::Beneath(_) | MatchBy::Unclear(_) => &[],
+            MatchBy::Subjects
+            | MatchBy::Beneath(_)
+            | MatchBy::Unclear(_)
+            | MatchBy::LocalNetwork { .. } => &[],
         }
     }
 

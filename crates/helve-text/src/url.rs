@@ -142,19 +142,29 @@ impl WebUrl {
         if has_scheme(reference) {
             return Self::parse(reference);
         }
-        let origin = &self.text[..self.path_at];
-        let path = self.path();
-        if reference.is_empty() || reference.starts_with('#') {
+        if reference.contains(visible::is_invisible) {
+            return Err(UrlError::HiddenCharacter);
+        }
+        if reference.contains('\\') {
+            return Err(UrlError::Backslash);
+        }
+        let reference = reference.split('#').next().unwrap_or_default();
+        if reference.is_empty() {
             return Ok(self.clone());
         }
-        if reference.starts_with('/') {
-            return Self::parse(&format!("{origin}{reference}"));
-        }
-        if reference.starts_with('?') {
-            return Self::parse(&format!("{origin}{path}{reference}"));
-        }
-        let folder = &path[..path.rfind('/').map_or(0, |at| at + 1)];
-        Self::parse(&format!("{origin}{folder}{reference}"))
+        let (path, query) = match reference.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (reference, None),
+        };
+        let path = match path {
+            "" => self.path().to_owned(),
+            path if path.starts_with('/') => path.to_owned(),
+            path => {
+                let folder = self.path().rfind('/').map_or(0, |at| at + 1);
+                format!("{}{path}", &self.path()[..folder])
+            }
+        };
+        Self::from_parts(self.scheme, self.host.clone(), self.port, &path, query)
     }
 
     pub fn as_str(&self) -> &str {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
+use helve_text::causes::with_causes;
 use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use reqwest::{RequestBuilder, Response};
@@ -44,14 +45,7 @@ pub(super) enum HttpError {
 impl From<reqwest::Error> for HttpError {
     fn from(err: reqwest::Error) -> Self {
         // The URL may contain a token.
-        let err = err.without_url();
-        let mut text = err.to_string();
-        let mut cause = std::error::Error::source(&err);
-        while let Some(inner) = cause {
-            text = format!("{text}: {inner}");
-            cause = inner.source();
-        }
-        HttpError::Request(text)
+        HttpError::Request(with_causes(&err.without_url()))
     }
 }
 
