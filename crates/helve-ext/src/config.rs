@@ -1,7 +1,7 @@
 //! Reads configuration: which files exist, what they set, and where each value comes from.
 //!
 //! Files are read in this order. Later ones win.
-//! 1. the user's: `helve.json`, `helve.jsonc` and `agent(s)/**/*.md` in the user's folder, then every `--config` file;
+//! 1. the user's: `helve.json`, `helve.jsonc`, `agent(s)/**/*.md` and `command(s)/**/*.md` in the user's folder, then every `--config` file;
 //! 2. the project's, in its root only: the servers of `.mcp.json`, `opencode.json(c)`, `.opencode/opencode.json(c)`,
 //!    `.opencode/agent(s)` and `mode(s)`; `helve.json(c)`, `.helve/helve.json(c)`, `.helve/agent(s)`.
 //!
@@ -18,6 +18,7 @@
 
 mod agent;
 mod builtin;
+mod commands;
 mod config_file;
 mod edit;
 mod expand;
@@ -37,6 +38,7 @@ mod models;
 mod problem;
 mod programs;
 mod rules;
+mod skills;
 mod tree;
 mod yaml;
 
@@ -48,6 +50,7 @@ use helve_core::ToolSwitch;
 use helve_core::{Rule, Source};
 
 pub use agent::{Agent, AgentMode, AgentOrigin};
+pub use commands::CommandTemplate;
 pub use edit::{EditSection, HardLinkMode, MatchMode, SyntaxMode};
 pub use explain::{SettingLine, SettingState};
 pub use gather::{ConfigFiles, ConfigPaths, gather};
@@ -60,6 +63,7 @@ pub use mcp::{ServerConfig, ServerTransport};
 pub use models::{CompactionConfig, CostConfig, ModelConfig, ModelSection, ProviderConfig};
 pub use problem::{ConfigProblem, ProblemExcerpt, Severity};
 pub use programs::{BashSection, EnvironmentSection, SandboxSection};
+pub use skills::{SKILL_FILE, Skill};
 pub use tree::Position;
 
 /// The configuration in effect, and its problems.
@@ -87,6 +91,10 @@ pub struct Config {
     pub environment: EnvironmentSection,
     /// Instruction files, outermost first. The project's count only once it is trusted.
     pub instructions: Vec<InstructionFile>,
+    /// Commands that a person can run by name, each name once.
+    pub commands: Vec<CommandTemplate>,
+    /// Skills, each name once. Those of an untrusted project are not read.
+    pub skills: Vec<Skill>,
     pub problems: Vec<ConfigProblem>,
     /// Every file that was read, in order.
     pub sources: Vec<SourceFile>,

@@ -12,6 +12,7 @@ use super::load::{
 };
 use super::messages::{self, ProblemText};
 use super::problem::{ConfigProblem, Severity};
+use super::skills::read_skills;
 use super::{Config, ConfigLayer, Trust};
 
 /// Where configuration files are looked for.
@@ -50,12 +51,13 @@ pub struct ConfigFiles {
     /// The files that the project's files include.
     pub(super) included: IncludedFiles,
     pub(super) instructions: Vec<InstructionFile>,
+    pub(super) skills: Vec<GatheredFile>,
     digest: String,
 }
 
 impl ConfigFiles {
     /// Returns a hash of the names and contents of the project's files and of those that they include, and of the
-    /// project's instruction files.
+    /// project's instruction files and skills.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -97,6 +99,10 @@ pub(super) enum ConfigFileKind {
     McpJson,
     /// Markdown for an agent. Files in a `modes` folder define primary agents.
     Agent { name: String, primary: bool },
+    /// Markdown for a command.
+    Command { name: String },
+    /// A `SKILL.md`.
+    Skill,
 }
 
 /// Whether a file may be missing.
@@ -106,9 +112,31 @@ enum Presence {
     Required,
 }
 
-/// Folders of Markdown files, and whether they define primary agents.
-const AGENTS: &[(&str, bool)] = &[("agent", false), ("agents", false)];
-const MODES: &[(&str, bool)] = &[("mode", true), ("modes", true)];
+/// Folders of Markdown files, and what these define.
+const AGENTS: &[(&str, MarkdownKind)] =
+    &[("agent", MarkdownKind::Agent), ("agents", MarkdownKind::Agent)];
+const MODES: &[(&str, MarkdownKind)] =
+    &[("mode", MarkdownKind::PrimaryAgent), ("modes", MarkdownKind::PrimaryAgent)];
+const COMMANDS: &[(&str, MarkdownKind)] =
+    &[("command", MarkdownKind::Command), ("commands", MarkdownKind::Command)];
+
+/// What a Markdown file defines.
+#[derive(Clone, Copy)]
+enum MarkdownKind {
+    Agent,
+    PrimaryAgent,
+    Command,
+}
+
+impl MarkdownKind {
+    fn of(self, name: String) -> ConfigFileKind {
+        match self {
+            MarkdownKind::Agent => ConfigFileKind::Agent { name, primary: false },
+            MarkdownKind::PrimaryAgent => ConfigFileKind::Agent { name, primary: true },
+            MarkdownKind::Command => ConfigFileKind::Command { name },
+        }
+    }
+}
 
 /// Reads all configuration files.
 pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
@@ -116,7 +144,8 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     let user = (ConfigLayer::User, LinkPolicy::Anywhere);
     if let Some(folder) = &paths.user {
         gatherer.add_json_files(folder, &["helve.json", "helve.jsonc"], user);
-        gatherer.add_agents(folder, AGENTS, user);
+        gatherer.add_markdown(folder, AGENTS, user);
+        gatherer.add_markdown(folder, COMMANDS, user);
     }
     for path in &paths.named {
         gatherer.add_json_file(path, Presence::Required, user);
@@ -131,17 +160,21 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     );
     gatherer.add_json_files(root, &["opencode.json", "opencode.jsonc"], project);
     gatherer.add_json_files(&root.join(".opencode"), &["opencode.json", "opencode.jsonc"], project);
-    gatherer.add_agents(&root.join(".opencode"), AGENTS, project);
-    gatherer.add_agents(&root.join(".opencode"), MODES, project);
+    gatherer.add_markdown(&root.join(".opencode"), AGENTS, project);
+    gatherer.add_markdown(&root.join(".opencode"), MODES, project);
+    gatherer.add_markdown(&root.join(".opencode"), COMMANDS, project);
     gatherer.add_json_files(root, &["helve.json", "helve.jsonc"], project);
     gatherer.add_json_files(&root.join(".helve"), &["helve.json", "helve.jsonc"], project);
-    gatherer.add_agents(&root.join(".helve"), AGENTS, project);
-    let Gatherer { items, problems, .. } = gatherer;
+    gatherer.add_markdown(&root.join(".helve"), AGENTS, project);
+    gatherer.add_markdown(&root.join(".helve"), COMMANDS, project);
+    let Gatherer { items, mut problems, .. } = gatherer;
     let included = read_includes(host, &items, paths.home.as_deref());
     let instructions = read_instructions(host, &items, paths);
-    let digest = digest(root, &items, &included, &instructions);
+    let (skills, skill_problems) = read_skills(host, &items, paths);
+    problems.extend(skill_problems);
+    let digest = digest(root, items.iter().chain(&skills), &included, &instructions);
     let (home, root) = (paths.home.clone(), root.clone());
-    ConfigFiles { items, problems, home, root, included, instructions, digest }
+    ConfigFiles { items, problems, home, root, included, instructions, skills, digest }
 }
 
 struct Gatherer<'a> {
@@ -185,13 +218,13 @@ impl Gatherer<'_> {
         }
     }
 
-    fn add_agents(
+    fn add_markdown(
         &mut self,
         folder: &Path,
-        names: &[(&str, bool)],
+        names: &[(&str, MarkdownKind)],
         (layer, links): (ConfigLayer, LinkPolicy<'_>),
     ) {
-        for (name, primary) in names {
+        for (name, kind) in names {
             let folder = folder.join(name);
             let MarkdownFiles { files, skipped_links, truncated } =
                 match self.host.markdown_files(&folder, links) {
@@ -215,13 +248,13 @@ impl Gatherer<'_> {
                 self.add_problem(&folder.join(link), messages::linked_folder());
             }
             for file in files {
-                let Some(name) = agent_name(&file) else {
+                let Some(name) = entry_name(&file) else {
                     self.add_problem(&folder.join(file), messages::name_is_not_text());
                     continue;
                 };
                 let path = folder.join(file);
                 let content = self.host.read(&path, links);
-                let kind = ConfigFileKind::Agent { name, primary: *primary };
+                let kind = kind.of(name);
                 self.items.push(GatheredFile { path: path.into(), layer, kind, content });
             }
         }
@@ -232,17 +265,17 @@ impl Gatherer<'_> {
     }
 }
 
-/// Returns the agent that a file defines: `sub/review.md` defines `sub/review`.
-fn agent_name(file: &Path) -> Option<String> {
+/// Returns the name of what a file defines: `sub/review.md` defines `sub/review`.
+fn entry_name(file: &Path) -> Option<String> {
     let parts = file.with_extension("");
     let parts: Option<Vec<_>> = parts.iter().map(|part| part.to_str()).collect();
     parts.map(|parts| parts.join("/"))
 }
 
 /// Hashes each part with its length, so that no content can pass for another file's name.
-fn digest(
+fn digest<'a>(
     root: &Path,
-    items: &[GatheredFile],
+    items: impl Iterator<Item = &'a GatheredFile>,
     included: &IncludedFiles,
     instructions: &[InstructionFile],
 ) -> String {
@@ -251,7 +284,7 @@ fn digest(
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     };
-    let files = items.iter().filter(|item| item.layer == ConfigLayer::Project);
+    let files = items.filter(|item| item.layer == ConfigLayer::Project);
     let files = files.map(|item| (&*item.path, &item.content));
     let included = included.iter().map(|(path, content)| (path.as_path(), content));
     let instructions = instructions.iter().filter(|file| file.layer == ConfigLayer::Project);

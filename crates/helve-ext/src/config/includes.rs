@@ -44,10 +44,14 @@ fn included_paths(item: &GatheredFile) -> Vec<String> {
             ParsedJson::Broken { before, .. } => before,
             ParsedJson::Empty => None,
         },
-        ConfigFileKind::Agent { .. } => match yaml::parse(text).front_matter {
-            FrontMatter::Fields(node) => Some(node),
-            FrontMatter::None | FrontMatter::Broken { .. } => None,
-        },
+        ConfigFileKind::Agent { .. } | ConfigFileKind::Command { .. } => {
+            match yaml::parse(text).front_matter {
+                FrontMatter::Fields(node) => Some(node),
+                FrontMatter::None | FrontMatter::Broken { .. } => None,
+            }
+        }
+        // References in a skill are not expanded.
+        ConfigFileKind::Skill => None,
     };
     let mut paths = Vec::new();
     if let Some(node) = &node {

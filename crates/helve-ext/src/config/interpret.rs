@@ -14,8 +14,9 @@ use super::rules::RuleList;
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, PositionTracker, repeated};
 use super::yaml::{self, FrontMatter};
 use super::{
-    Config, ConfigLayer, EditSection, InstructionFile, ModelSection, ServerConfig, SourceFile,
-    ToolOutputLimits, Trust, WithSource, keys, mcp, mcp_json, messages,
+    CommandTemplate, Config, ConfigLayer, EditSection, InstructionFile, ModelSection, ServerConfig,
+    Skill, SourceFile, ToolOutputLimits, Trust, WithSource, commands, keys, mcp, mcp_json,
+    messages, skills,
 };
 
 /// Maximum values of `tool_output`.
@@ -25,7 +26,7 @@ const MAX_BYTES: u64 = 16 << 20;
 pub(super) fn interpret(files: &ConfigFiles, host: &dyn ConfigHost, trust: Trust) -> Config {
     let context = ReferenceContext { host, home: files.home.as_deref(), included: &files.included };
     let mut draft = ConfigDraft::new(trust, files.problems.clone());
-    for item in &files.items {
+    for item in files.items.iter().chain(&files.skills) {
         draft.read_item(item, &context);
     }
     draft.finish(files)
@@ -47,6 +48,8 @@ struct ConfigDraft {
     environment: EnvironmentSection,
     problems: Vec<ConfigProblem>,
     sources: Vec<SourceFile>,
+    commands: Vec<CommandTemplate>,
+    skills: Vec<Skill>,
     needs_trust: Vec<SettingLine>,
 }
 
@@ -68,6 +71,8 @@ impl ConfigDraft {
             environment: EnvironmentSection::default(),
             problems,
             sources: Vec::new(),
+            commands: Vec::new(),
+            skills: Vec::new(),
             needs_trust: Vec::new(),
         }
     }
@@ -103,6 +108,19 @@ impl ConfigDraft {
                 let mode = if *primary { AgentMode::Primary } else { AgentMode::All };
                 self.read_markdown(&mut file, item, (name, mode), text);
             }
+            (Ok(text), ConfigFileKind::Command { name }) => {
+                let (commands, needs_trust) = (&mut self.commands, &mut self.needs_trust);
+                commands::read_markdown(&mut file, name, text, commands, needs_trust);
+            }
+            (Ok(text), ConfigFileKind::Skill) => {
+                let skill = skills::read_skill(&mut file, text);
+                match authority {
+                    Authority::Full => self.skills.extend(skill),
+                    Authority::RestrictOnly => {
+                        self.needs_trust.extend(skill.map(|it| it.needing_trust(&file)));
+                    }
+                }
+            }
         }
         self.problems.extend(file.into_problems());
     }
@@ -113,8 +131,8 @@ impl ConfigDraft {
         let source = Source::File { path: item.path.clone(), line, column };
         match &item.kind {
             ConfigFileKind::Json => self.rules(item.layer).mark_broken(source),
-            // Such a file contains no rules.
-            ConfigFileKind::McpJson => {}
+            // Such files contain no rules.
+            ConfigFileKind::McpJson | ConfigFileKind::Command { .. } | ConfigFileKind::Skill => {}
             ConfigFileKind::Agent { name, .. } => self.agents.mark_broken(name, source, item.layer),
         }
     }
@@ -198,6 +216,9 @@ impl ConfigDraft {
                 AgentMode::Primary,
                 &mut self.needs_trust,
             ),
+            "command" | "commands" => {
+                commands::read_section(file, (key, node), &mut self.commands, &mut self.needs_trust)
+            }
             "mcp" => mcp::read_section(file, node, &mut self.servers, &mut self.needs_trust),
             "sandbox" => programs::read_sandbox(file, node, &mut self.sandbox),
             "environment" => {
@@ -251,7 +272,7 @@ impl ConfigDraft {
                 (Some(node), at)
             }
             FrontMatter::Broken { at, why } => {
-                file.error(at, || why);
+                file.error(at, || messages::in_agent(why));
                 self.mark_broken(item, at);
                 (None, at)
             }
@@ -282,6 +303,7 @@ impl ConfigDraft {
         let (project, project_switches) = self.project.finish();
         let agents = self.agents.finish();
         let mut problems = self.problems;
+        let skills = skills::without_repeated(self.skills, &mut problems);
         let default_agent = self.default_agent.filter(|name| {
             let problem = check_default(name, &agents, files);
             let is_valid = problem.is_none();
@@ -305,6 +327,8 @@ impl ConfigDraft {
             sandbox: self.sandbox,
             environment: self.environment,
             instructions: files.instructions.clone(),
+            commands: self.commands,
+            skills,
             problems,
             sources: self.sources,
             digest: files.digest().to_owned(),

@@ -70,6 +70,10 @@ pub(super) const AGENT: &[&str] = &[
     "variant",
 ];
 
+/// Keys of a command.
+pub(super) const COMMAND: &[&str] =
+    &["agent", "description", "model", "prompt", "subtask", "template", "variant"];
+
 /// Keys of an MCP server.
 pub(super) const SERVER: &[&str] = &[
     "codemode",

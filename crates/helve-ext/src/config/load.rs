@@ -10,6 +10,8 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
+use super::skills::SKILL_FILE;
+
 /// Maximum size in bytes of a configuration file or an included file.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 /// Maximum number of Markdown files in one folder.
@@ -33,6 +35,13 @@ pub trait ConfigHost {
 
     /// Lists all files in a folder and its subfolders, sorted, without hidden ones, as far as the limits permit.
     fn files(&self, folder: &Path, links: LinkPolicy<'_>) -> Result<Vec<PathBuf>, ConfigReadError>;
+
+    /// Lists the `SKILL.md` files in a folder and its subfolders, sorted. Folders below one are not searched.
+    fn skill_files(
+        &self,
+        folder: &Path,
+        links: LinkPolicy<'_>,
+    ) -> Result<MarkdownFiles, ConfigReadError>;
 
     /// Returns an environment variable if it is set and valid UTF-8.
     fn variable(&self, name: &str) -> Option<String>;
@@ -115,7 +124,7 @@ impl ConfigHost for Disk {
         folder: &Path,
         links: LinkPolicy<'_>,
     ) -> Result<MarkdownFiles, ConfigReadError> {
-        let mut found = walk(folder, links, Some("md"))?;
+        let mut found = walk(folder, links, FileChoice::Markdown)?;
         if found.files.len() > MAX_MARKDOWN_FILES {
             found.files.truncate(MAX_MARKDOWN_FILES);
             found.truncated = true;
@@ -124,7 +133,15 @@ impl ConfigHost for Disk {
     }
 
     fn files(&self, folder: &Path, links: LinkPolicy<'_>) -> Result<Vec<PathBuf>, ConfigReadError> {
-        walk(folder, links, None).map(|found| found.files)
+        walk(folder, links, FileChoice::All).map(|found| found.files)
+    }
+
+    fn skill_files(
+        &self,
+        folder: &Path,
+        links: LinkPolicy<'_>,
+    ) -> Result<MarkdownFiles, ConfigReadError> {
+        walk(folder, links, FileChoice::Skills)
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -190,7 +207,7 @@ fn refuse_special(kind: fs::FileType) -> Result<(), ConfigReadError> {
 fn walk(
     folder: &Path,
     links: LinkPolicy<'_>,
-    extension: Option<&str>,
+    choice: FileChoice,
 ) -> Result<MarkdownFiles, ConfigReadError> {
     let real = real_path(folder)?;
     if let LinkPolicy::Beneath(root) = links
@@ -203,19 +220,26 @@ fn walk(
     }
     let (root, entries_left) = (real.as_path(), MAX_ENTRIES);
     let (found, entered) = (MarkdownFiles::default(), HashSet::new());
-    let mut walk = FolderWalk { root, links, extension, entered, entries_left, found };
+    let mut walk = FolderWalk { root, links, choice, entered, entries_left, found };
     walk.enter(Path::new(""))?;
     let mut found = walk.found;
     found.files.sort();
     Ok(found)
 }
 
+/// Which files a walk finds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FileChoice {
+    All,
+    Markdown,
+    Skills,
+}
+
 /// Walks a folder of files.
 struct FolderWalk<'a> {
     root: &'a Path,
     links: LinkPolicy<'a>,
-    /// The extension of the files to find; `None` for all files.
-    extension: Option<&'a str>,
+    choice: FileChoice,
     /// Folders visited, so that cycles of links end.
     entered: HashSet<PathBuf>,
     /// How many more directory entries may be visited.
@@ -233,21 +257,26 @@ impl FolderWalk<'_> {
             self.found.truncated = true;
             return Ok(());
         }
-        for name in self.sorted_names(&folder)? {
+        let names = self.sorted_names(&folder)?;
+        if self.choice == FileChoice::Skills && names.iter().any(|name| name == SKILL_FILE) {
+            self.found.files.push(subfolder.join(SKILL_FILE));
+            return Ok(());
+        }
+        for name in names {
             let path = subfolder.join(&name);
             let full = folder.join(&name);
             let is_link = full.is_symlink();
             match (full.is_dir(), self.links) {
                 (true, LinkPolicy::Beneath(_)) if is_link => self.found.skipped_links.push(path),
                 (true, _) => self.enter(&path)?,
-                (false, _)
-                    if self
-                        .extension
-                        .is_none_or(|wanted| path.extension() == Some(wanted.as_ref())) =>
-                {
-                    self.found.files.push(path);
+                (false, _) => {
+                    let is_wanted = match self.choice {
+                        FileChoice::All => true,
+                        FileChoice::Markdown => path.extension() == Some("md".as_ref()),
+                        FileChoice::Skills => false,
+                    };
+                    self.found.files.extend(Some(path).filter(|_| is_wanted));
                 }
-                (false, _) => {}
             }
         }
         Ok(())

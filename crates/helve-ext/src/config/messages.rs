@@ -121,6 +121,35 @@ pub(super) fn too_many_agent_files(max: usize, max_depth: usize) -> ProblemText 
     ))
 }
 
+pub(super) fn too_many_skills(max: usize, max_depth: usize) -> ProblemText {
+    problem(format!(
+        "not all skills here are read: the limits are {max} skills and {max_depth} folder levels"
+    ))
+}
+
+pub(super) fn skill_without_name(max: usize) -> ProblemText {
+    problem(format!("the skill has no usable name of 1 to {max} bytes"))
+        .hint("add front matter: ---, name: …, description: …, ---")
+}
+
+pub(super) fn skill_without_description() -> ProblemText {
+    problem("the skill has neither a description nor a text")
+        .hint("add front matter: ---, name: …, description: …, ---")
+}
+
+pub(super) fn skill_is_replaced(by: &Path) -> ProblemText {
+    problem(format!("a skill of the same name is used instead: {}", by.display()))
+}
+
+pub(super) fn command_without_template(name: &str) -> ProblemText {
+    problem(format!("the command `{name}` has no template"))
+        .hint("set \"template\", or write the prompt below the front matter")
+}
+
+pub(super) fn command_limits(max: usize, max_name: usize) -> ProblemText {
+    problem(format!("there may be at most {max} commands, with names of 1 to {max_name} bytes"))
+}
+
 pub(super) fn more_problems(count: usize) -> ProblemText {
     problem(format!("{count} more problems in this file are not listed"))
 }
@@ -164,12 +193,18 @@ pub(super) fn bad_yaml(why: &str) -> ProblemText {
     let too_much = why.starts_with("budget breached") || why.starts_with("recursion limit");
     let why = if too_much { "it is too large or nested too deeply" } else { why };
     problem(format!("the front matter is not valid YAML: {}", display_text(why)))
-        .hint("until this is fixed, every tool call of the agent is asked about")
+}
+
+/// Adds what broken front matter of an agent means.
+pub(super) fn in_agent(text: ProblemText) -> ProblemText {
+    match text.suggestion {
+        Some(_) => text,
+        None => text.hint("until this is fixed, every tool call of the agent is asked about"),
+    }
 }
 
 pub(super) fn front_matter_too_long(max: usize) -> ProblemText {
     problem(format!("front matter may have at most {} KiB", max / 1024))
-        .hint("until this is fixed, every tool call of the agent is asked about")
 }
 
 pub(super) fn front_matter_is_unclosed() -> ProblemText {

@@ -8,6 +8,7 @@ mod references;
 mod rules;
 mod servers;
 mod settings;
+mod skills;
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -98,6 +99,16 @@ impl ConfigHost for MemoryHost {
 
     fn files(&self, folder: &Path, links: LinkPolicy<'_>) -> Result<Vec<PathBuf>, ConfigReadError> {
         self.markdown_files(folder, links).map(|found| found.files)
+    }
+
+    fn skill_files(
+        &self,
+        folder: &Path,
+        links: LinkPolicy<'_>,
+    ) -> Result<MarkdownFiles, ConfigReadError> {
+        let mut found = self.markdown_files(folder, links)?;
+        found.files.retain(|file| file.ends_with("SKILL.md"));
+        Ok(found)
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -54,6 +54,31 @@ pub(super) fn parse(text: &str) -> MarkdownFile<'_> {
 
 const FENCE: &str = "---";
 
+/// Returns the text after blank lines and comments, if front matter follows them.
+pub(super) fn after_comments(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start();
+        let is_fence = |line: &str| line.trim_end() == FENCE;
+        if rest.lines().next().is_some_and(is_fence) {
+            return rest;
+        }
+        let after = match rest.strip_prefix("<!--") {
+            Some(comment) => comment.split_once("-->").map(|(_, after)| after),
+            None => rest.strip_prefix('#').and_then(|line| line.split_once('\n')).map(|it| it.1),
+        };
+        match after {
+            Some(after) => rest = after,
+            None => return text,
+        }
+    }
+}
+
+/// Returns the lines between the first two fences, or an empty text.
+pub(super) fn front_matter_text(text: &str) -> &str {
+    split(after_comments(text)).map_or("", |(yaml, _)| yaml)
+}
+
 /// Returns the lines between the first two fences, and the text after them.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once('\n')?;
