@@ -100,7 +100,7 @@ impl<'a> TranscriptView<'a> {
 }
 
 /// Returns the entries that are sent. Undone and summarized entries are left out.
-pub(crate) fn visible(entries: &[Entry]) -> Vec<&Entry> {
+pub fn visible(entries: &[Entry]) -> Vec<&Entry> {
     TranscriptView::new(entries).entries
 }
 

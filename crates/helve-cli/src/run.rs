@@ -44,7 +44,9 @@ pub(crate) async fn run(common: &GlobalArgs, run: &RunArgs) -> anyhow::Result<Ex
     let exit = match prompt {
         PromptSource::Given(text) => {
             message.insert(0, MessagePart::Text(text));
-            let report = run_once(common, run, (&toolbox, model), message, &options).await?;
+            let agent = (&toolbox, model);
+            let screen = &terminal.screen;
+            let report = run_once((common, run), agent, message, &options, screen).await?;
             options::write_last_message(run, &report.text)?;
             exit(&report.end)
         }
@@ -94,11 +96,11 @@ async fn toolbox(common: &GlobalArgs, terminal: &RunTerminal) -> anyhow::Result<
 
 /// Runs the only turn of a run that got its prompt from the command line.
 async fn run_once(
-    common: &GlobalArgs,
-    run: &RunArgs,
+    (common, run): (&GlobalArgs, &RunArgs),
     (toolbox, model): (&Toolbox, ActiveModel),
     message: Vec<MessagePart>,
     options: &TurnOptions,
+    screen: &Screen,
 ) -> anyhow::Result<TurnReport> {
     let session = toolbox.session_id().to_string();
     let cancel = CancellationToken::new();
@@ -115,12 +117,11 @@ async fn run_once(
         }
         report
     } else {
-        let screen = Screen::default();
         if std::io::stderr().is_terminal() {
             output::note(&format!("{DIM}session {session}{PLAIN}"));
         }
         let mut agent = toolbox.agent(model).await?;
-        show_turn(&mut agent, message, options, &screen, cancel).await?
+        show_turn(&mut agent, message, options, screen, cancel).await?
     };
     ctrl_c_task.abort();
     Ok(report)

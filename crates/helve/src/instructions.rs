@@ -14,9 +14,9 @@ use crate::tracker::NestedInstructions;
 use crate::trust::TrustState;
 
 /// Maximum size of one instruction file of a subfolder.
-const MAX_NESTED_BYTES: usize = 16 << 10;
-/// Maximum number of instruction files of subfolders in a session.
-const MAX_NESTED_FILES: usize = 20;
+const MAX_NESTED_BYTES: usize = 8 << 10;
+/// Maximum size of all instruction files of subfolders, until the conversation is summarized.
+const MAX_NESTED_TOTAL: usize = 24 << 10;
 /// Folders with the work of others, whose instructions are not meant for this project.
 const FOREIGN_FOLDERS: [&str; 6] =
     ["node_modules", "vendor", "third_party", "target", "site-packages", "dist"];
@@ -65,11 +65,11 @@ impl Toolbox {
                 continue;
             }
             for folder in outermost_first {
-                if known.shown < MAX_NESTED_FILES
+                if known.bytes < MAX_NESTED_TOTAL
                     && known.checked.insert(folder.to_path_buf())
                     && let Some(note) = self.nested_instructions(folder).await
                 {
-                    known.shown += 1;
+                    known.bytes += note.len();
                     notes.push(note);
                 }
             }

@@ -6,6 +6,7 @@ use helve_core::BoxFuture;
 use helve_core::process::ProcessState;
 
 use crate::toolbox::Toolbox;
+use crate::tracker::NestedInstructions;
 
 /// Maximum number of changes listed after a summary of the transcript.
 const MAX_LISTED_CHANGES: usize = 200;
@@ -14,6 +15,8 @@ impl SessionState for Toolbox {
     /// Lists the files changed in the session, so that they survive a summary of the transcript.
     fn describe(&self) -> BoxFuture<'_, String> {
         Box::pin(async {
+            // A summary may leave out the instruction files of subfolders, so they are shown again.
+            *self.notes.instructions.lock().await = NestedInstructions::default();
             let changes = self.history(MAX_LISTED_CHANGES).await.unwrap_or_default();
             let mut files: Vec<String> = changes
                 .iter()

@@ -27,5 +27,6 @@ impl NoteTracker {
 #[derive(Debug, Default)]
 pub(crate) struct NestedInstructions {
     pub(crate) checked: BTreeSet<PathBuf>,
-    pub(crate) shown: usize,
+    /// Size of what was shown.
+    pub(crate) bytes: usize,
 }

@@ -1,18 +1,19 @@
 //! A conversation at the terminal: prompts, commands, and turns one after the other.
 
+use helve::agent_loop::compose;
 use helve::agent_loop::event::AgentEvent;
-use helve::agent_loop::item::MessagePart;
+use helve::agent_loop::item::{Entry, Item, MessagePart};
 use helve::agent_loop::model::ActiveModel;
 use helve::config::AgentMode;
 use helve::{AgentSession, Toolbox, TurnOptions, visible};
 use tokio_util::sync::CancellationToken;
 
 use super::editor::{ConversationPrompt, Editor, Entered};
+use super::keyboard::abort_on_ctrl_c;
 use super::screen::{self, thousands};
 use super::{RunTerminal, Typing, TypingTarget, events, options, show_turn};
 use crate::Exit;
 use crate::args::RunArgs;
-use crate::call::on_ctrl_c;
 use crate::history::ago;
 use crate::output::{self, BOLD, DIM, PLAIN};
 
@@ -31,6 +32,8 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
 ];
 /// How many sessions are listed.
 const MAX_SESSIONS: usize = 20;
+/// How many lines of an earlier message are shown when a session goes on.
+const MAX_RECALLED_LINES: usize = 10;
 /// How many files a message may mention.
 const MAX_MENTIONS: usize = 20;
 
@@ -59,20 +62,60 @@ pub(super) async fn converse(
     let mut editor = Editor::new(toolbox.data().join("prompt_history"));
     let mut conversation = Conversation { setup, attached };
     let mut session = toolbox.session_id().to_string();
+    let mut previous: Option<String> = None;
     output::note(&format!(
         "{BOLD}helve{PLAIN} in {}  {DIM}/help shows the commands, Ctrl-D leaves{PLAIN}",
         visible::escape_line(&toolbox.root().display().to_string())
     ));
     loop {
         let toolbox = toolbox.with_session(session.clone());
-        let mut agent = toolbox.agent(conversation.setup.model.clone()).await?;
+        let mut agent = match (toolbox.agent(conversation.setup.model.clone()).await, &previous) {
+            (Ok(agent), _) => agent,
+            // Another process may be using the session.
+            (Err(error), Some(last)) => {
+                output::error(&error.to_string());
+                session.clone_from(last);
+                previous = None;
+                continue;
+            }
+            (Err(error), None) => return Err(error.into()),
+        };
         output::note(&format!("{DIM}session {session}{PLAIN}"));
+        recall(agent.entries());
         let next = conversation.talk(&mut agent, &toolbox, &mut editor).await?;
         drop(agent);
         match next {
-            Some(other) => session = other,
+            Some(other) => previous = Some(std::mem::replace(&mut session, other)),
             None => return Ok(Exit::Done),
         }
+    }
+}
+
+/// Shows the end of a session that goes on: the last message and the last answer.
+fn recall(entries: &[Entry]) {
+    let texts = compose::visible(entries).into_iter().filter_map(|entry| match &entry.item {
+        Item::User { content } => match content.first() {
+            Some(MessagePart::Text(text)) => Some(format!("› {text}")),
+            Some(MessagePart::Media { .. }) | None => None,
+        },
+        Item::Assistant(message) => Some(message.text()),
+        Item::Result(_)
+        | Item::Note { .. }
+        | Item::Summary { .. }
+        | Item::OutputsCleared { .. }
+        | Item::MediaRejected { .. }
+        | Item::Undone { .. }
+        | Item::Redone { .. } => None,
+    });
+    let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
+    let last_message = texts.iter().rposition(|text| text.starts_with("› ")).unwrap_or(0);
+    let is_shown = |index: usize| index == last_message || index + 1 == texts.len();
+    for (_, text) in texts.iter().enumerate().filter(|(index, _)| is_shown(*index)) {
+        let lines: Vec<&str> = text.lines().collect();
+        let shown =
+            visible::escape(&lines[..lines.len().min(MAX_RECALLED_LINES)].join("\n")).into_owned();
+        let more = if lines.len() > MAX_RECALLED_LINES { "\n…" } else { "" };
+        output::note(&format!("{DIM}{shown}{more}{PLAIN}"));
     }
 }
 
@@ -154,7 +197,7 @@ impl Conversation<'_> {
         message.extend(mentioned_files(agent.toolbox(), text).await);
         let RunTerminal { screen, keyboard, .. } = self.setup.terminal;
         let cancel = CancellationToken::new();
-        let ctrl_c_task = tokio::spawn(on_ctrl_c(cancel.clone()));
+        let ctrl_c_task = tokio::spawn(abort_on_ctrl_c(keyboard.clone(), cancel.clone()));
         let typing = Typing::start(TypingTarget {
             keyboard: keyboard.clone(),
             screen: screen.clone(),
@@ -220,7 +263,8 @@ impl Conversation<'_> {
     async fn compact(&self, agent: &mut AgentSession<'_>) {
         let screen = &self.setup.terminal.screen;
         let cancel = CancellationToken::new();
-        let ctrl_c_task = tokio::spawn(on_ctrl_c(cancel.clone()));
+        let keyboard = self.setup.terminal.keyboard.clone();
+        let ctrl_c_task = tokio::spawn(abort_on_ctrl_c(keyboard, cancel.clone()));
         screen.begin();
         let emit = |event: AgentEvent| match event {
             // The summary is for the model.

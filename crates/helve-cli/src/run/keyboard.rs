@@ -25,6 +25,20 @@ pub(super) struct Keyboard {
     /// Whether keys of a turn are not read now. Locked while they are read.
     is_paused: Mutex<bool>,
     resumed: Condvar,
+    /// The settings of the terminal, while they are changed.
+    original: Mutex<Option<Termios>>,
+}
+
+/// Aborts the turn at the first Ctrl-C. At the second, ends the process.
+pub(super) async fn abort_on_ctrl_c(keyboard: Arc<Keyboard>, cancel: CancellationToken) {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        cancel.cancel();
+    }
+    if tokio::signal::ctrl_c().await.is_ok() {
+        keyboard.restore_terminal();
+        #[expect(clippy::exit, reason = "second Ctrl-C: exit without waiting")]
+        std::process::exit(130);
+    }
 }
 
 /// Keeps the keys of a turn from being read until it is dropped.
@@ -93,33 +107,28 @@ impl Typing {
     }
 }
 
-/// A terminal that passes on each key at once and does not show it. Ctrl-C still sends a signal.
-struct UnbufferedTerminal(Option<Termios>);
-
-impl UnbufferedTerminal {
-    fn new() -> Self {
+impl Keyboard {
+    /// Makes the terminal pass on each key at once, without showing it. Ctrl-C still sends a signal.
+    fn change_terminal(&self) {
         let stdin = std::io::stdin();
-        let Ok(original) = tcgetattr(&stdin) else { return Self(None) };
+        let Ok(original) = tcgetattr(&stdin) else { return };
         let mut changed = original.clone();
         changed.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        match tcsetattr(&stdin, OptionalActions::Now, &changed) {
-            Ok(()) => Self(Some(original)),
-            Err(_) => Self(None),
+        if tcsetattr(&stdin, OptionalActions::Now, &changed).is_ok() {
+            *self.original.lock() = Some(original);
         }
     }
-}
 
-impl Drop for UnbufferedTerminal {
-    fn drop(&mut self) {
-        if let Some(original) = &self.0 {
+    fn restore_terminal(&self) {
+        if let Some(original) = self.original.lock().take() {
             // A terminal that is gone needs no restoring.
-            tcsetattr(std::io::stdin(), OptionalActions::Now, original).ok();
+            tcsetattr(std::io::stdin(), OptionalActions::Now, &original).ok();
         }
     }
 }
 
 fn watch(target: &TypingTarget, stop: &AtomicBool) {
-    let _unbuffered = UnbufferedTerminal::new();
+    target.keyboard.change_terminal();
     let mut typed = String::new();
     while !stop.load(Ordering::Relaxed) {
         match target.keyboard.read() {
@@ -130,6 +139,7 @@ fn watch(target: &TypingTarget, stop: &AtomicBool) {
             Err(_) => break,
         }
     }
+    target.keyboard.restore_terminal();
     if !typed.is_empty() {
         // What was not sent is offered again at the next prompt.
         output::note("");

@@ -154,3 +154,62 @@ fn the_first_run_asks_about_trust() {
     let (shown, _) = talk(&stage, vec![says("One.")], &["hello"], &[]);
     assert!(!shown.contains("not trusted"), "{shown}");
 }
+
+#[test]
+fn a_continued_session_shows_where_it_ended() {
+    let stage = Stage::new();
+    let steps = [("build · m", "what now?\r"), ("First answer.", "\u{4}")];
+    talk(&stage, vec![says("First answer.")], &[], &steps);
+    let (shown, _) = talk(&stage, vec![says("x")], &["-c"], &[("build · m", "/exit\r")]);
+    let (before, _) = shown.split_once("build · m").unwrap();
+    assert!(before.contains("› what now?") && before.contains("First answer."), "{shown}");
+}
+
+#[test]
+fn ctrl_c_ends_a_run_with_a_prompt() {
+    let stage = Stage::new();
+    let slow = calls("c1", "bash", json!({"command": "sleep 60"}));
+    let (shown, requests) = talk(&stage, vec![slow], &["wait"], &[("sleep 60", "\u{3}")]);
+    assert!(shown.contains("aborted") && shown.ends_with("exit 130\n"), "{shown}");
+    assert_eq!(requests.len(), 1);
+}
+
+#[test]
+fn questions_of_a_run_with_a_prompt_are_answered_in_place() {
+    let stage = Stage::new();
+    let script = vec![writes("c1", "one\n"), says("Written.")];
+    let (shown, _) = talk(&stage, script, &["write it"], &[("with a note: ", "y")]);
+    assert!(shown.ends_with("exit 0\n") && stage.path("app/new.txt").exists(), "{shown}");
+    assert_eq!(shown.matches("+one").count(), 1, "the diff is shown once: {shown}");
+}
+
+#[test]
+fn files_are_completed_and_attached() {
+    let stage = Stage::new();
+    stage.write("app/.ignore", "hidden.txt\n");
+    stage.write("app/hidden.txt", "x\n");
+    let steps = [("build · m", "see @src/ma\t"), ("main.rs", "\r"), ("Seen.", "\u{4}")];
+    let (shown, requests) = talk(&stage, vec![says("Seen.")], &[], &steps);
+    assert!(last_user_text(&requests[0]).contains("fn main() {}"), "{shown}");
+    let steps = [("build · m", "see @hidd\t?"), ("@hidd?", "\u{3}"), ("Ctrl-C again", "\u{3}")];
+    talk(&stage, vec![says("x")], &[], &steps);
+}
+
+#[test]
+fn models_and_sessions_can_be_changed() {
+    let stage = Stage::new();
+    let steps = [
+        ("build · m", "one\r"),
+        ("First.", "/model other\r"),
+        ("build · other", "/agent plan\r"),
+        ("plan · other", "two\r"),
+        ("Second.", "/new\r"),
+        ("session run-", "/sessions\r"),
+        ("  one", "/sessions nothing\r"),
+        ("no session nothing", "/agent nobody\r"),
+        ("nobody", "\u{4}"),
+    ];
+    let (shown, requests) = talk(&stage, vec![says("First."), says("Second.")], &[], &steps);
+    assert_eq!(requests[0]["model"], "m");
+    assert_eq!(requests[1]["model"], "other", "{shown}");
+}

@@ -249,6 +249,34 @@ fn instruction_files_count_after_trust() {
 }
 
 #[test]
+fn instruction_files_of_subfolders_are_bounded() {
+    let stage = Stage::new();
+    stage.write("app/node_modules/pkg/AGENTS.md", "Of a package.");
+    stage.write("app/node_modules/pkg/index.js", "x\n");
+    stage.write("app/large/CONTEXT.md", &"Long. ".repeat(5_000));
+    stage.write("app/large/a.txt", "x\n");
+    stage.write("app/denied/AGENTS.md", "Denied.");
+    stage.write("app/denied/a.txt", "x\n");
+    let rules = r#"{"permission": {"read": {"denied/AGENTS.md": "deny"}}}"#;
+    stage.write("home/.config/helve/helve.json", rules);
+    let read = |path: &str| reply("", Some(json!({"filePath": path})));
+    let script = vec![
+        read("node_modules/pkg/index.js"),
+        read("large/a.txt"),
+        read("denied/a.txt"),
+        reply("Done.", None),
+    ];
+    let provider = ScriptedProvider::start(script).unwrap();
+    // Nothing in the root needs trust, but the subfolders do.
+    assert_eq!(stage.run(&["trust"]).code, 0);
+    run(&stage, &provider, &["hello"]);
+    let last = sent(&provider, 3);
+    assert!(!last.contains("Of a package.") && !last.contains("Denied."), "{last}");
+    assert!(last.contains("Instructions from: large/CONTEXT.md\\nLong. Long."), "{last}");
+    assert!(last.contains("bytes were left out]") && last.len() < 20_000);
+}
+
+#[test]
 fn files_are_attached() {
     let stage = Stage::new();
     stage.write("other/note.txt", "Outside of the folder.\n");

@@ -502,3 +502,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn parts_that_are_asked_about_in_general() {
+    let user = |pattern: &str| Rule::new("edit", pattern, Action::Ask, Source::Program);
+    for (rules, subject, expected) in [
+        (vec![], "src/main.rs", true),
+        (vec![user("*")], "src/main.rs", true),
+        (vec![user("src/*")], "src/main.rs", false),
+        (vec![user("src/*")], "docs/a.md", true),
+        // Protected files are asked about even if edits are allowed.
+        (vec![], ".git/config", false),
+        (vec![], "sub/helve.json", false),
+    ] {
+        let policy = builtin::policy(WrittenRules { user: rules, ..WrittenRules::default() }, &[]);
+        assert_eq!(policy.asks_in_general(&[], &Part::new("edit", subject)), expected, "{subject}");
+    }
+}

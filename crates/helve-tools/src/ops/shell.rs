@@ -46,6 +46,8 @@ pub(crate) struct RunResult {
     /// The accesses that the sandbox denied the command.
     pub(crate) denied: Vec<SandboxDenial>,
     pub(crate) missing_input: Option<MissingInput>,
+    /// Whether the command ends by changing the shell itself, which has no effect on later calls.
+    pub(crate) changes_shell: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +214,20 @@ async fn finished(
         find_denials(plan, &launch.folder().real(), &text, &process.denied_calls)
     });
     let missing_input = missing_input(&command, process.state, &output);
-    Ok(RunResult { command, process, output, ending, denied, missing_input })
+    let changes_shell = changes_shell(&command);
+    Ok(RunResult { command, process, output, ending, denied, missing_input, changes_shell })
+}
+
+/// Whether the last thing that a command does is to change the folder or the variables of its shell.
+fn changes_shell(command: &str) -> bool {
+    const COMMANDS: [&str; 9] =
+        ["cd", "pushd", "popd", "export", "unset", "alias", "source", ".", "set"];
+    let last =
+        command.trim_end().rsplit(['\n', ';', '&', '|']).find(|part| !part.trim().is_empty());
+    let first_word = last.and_then(|part| part.split_whitespace().next());
+    // A quote may contain the separator, so that the last part is not a command.
+    first_word.is_some_and(|word| COMMANDS.contains(&word))
+        && last.is_none_or(|part| part.matches(['\'', '"']).count() % 2 == 0)
 }
 
 /// How waiting for a command in the foreground ended.
@@ -301,4 +316,28 @@ fn report_progress(ctx: &ToolContext, bytes: u64, new: &str, preview: &str) {
     progress.metadata.insert("output".into(), preview.into());
     progress.units_done = Some((bytes, None));
     ctx.progress(progress);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::changes_shell;
+
+    #[test]
+    fn a_change_of_the_shell_at_the_end_is_noticed() {
+        for (command, expected) in [
+            ("cd src", true),
+            ("mkdir a && cd a", true),
+            ("make\nexport X=1\n", true),
+            ("source .venv/bin/activate;", true),
+            (". ./env", true),
+            ("cd src && make", false),
+            ("export X=1; echo $X", false),
+            ("echo 'a; cd b'", false),
+            ("echo cd", false),
+            ("(cd src; ls)", false),
+            ("", false),
+        ] {
+            assert_eq!(changes_shell(command), expected, "{command}");
+        }
+    }
 }

@@ -149,6 +149,12 @@ fn sentences(run: &RunResult, terms: &ShellTerms) -> Vec<String> {
     }
     all.extend(denials(&run.denied));
     all.extend(run.missing_input.map(|missing| missing_input(missing, terms)));
+    if run.changes_shell {
+        all.push(format!(
+            "the working folder and the variables of a shell do not persist: set {} or repeat them in the next call",
+            terms.folder
+        ));
+    }
     if output.redacted > 0 {
         let secrets = count(output.redacted, "secret was", "secrets were");
         all.push(format!("{secrets} replaced by [redacted]"));
