@@ -78,6 +78,13 @@ impl Helve {
         process::run(&mut self.call_command(session, tool, arguments), CALL_LIMIT)
     }
 
+    /// Returns the command `helve run` in a session, with everything allowed.
+    pub(crate) fn run_command(&self, session: &str) -> Command {
+        let mut command = self.command();
+        command.args(["--yes", "--session", session, "run"]);
+        command
+    }
+
     /// Returns the command `helve serve`, with edits allowed. The server prints the port that it listens on.
     pub(crate) fn serve_command(&self) -> Command {
         let mut command = self.command();

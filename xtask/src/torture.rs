@@ -1,6 +1,7 @@
 //! `cargo xtask torture`: long tests with killed and competing processes. No change that was reported as done may be
 //! lost.
 
+mod agent_kills;
 mod clients;
 mod edit_kills;
 mod edit_merges;
@@ -15,6 +16,7 @@ mod programs;
 pub(crate) mod server_flood;
 mod shared_data;
 mod todos;
+mod transcripts;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -115,6 +117,20 @@ const TESTS: &[TortureTest] = &[
         count: 100_000,
         short_count: 20_000,
         run: edit_swaps::run,
+    },
+    TortureTest {
+        name: "agent-kills",
+        description: "kill -9 of agents in the middle of runs with 30 steps",
+        count: 200,
+        short_count: 40,
+        run: agent_kills::run,
+    },
+    TortureTest {
+        name: "transcripts",
+        description: "random transcripts, each request of which every protocol must accept",
+        count: 10_000,
+        short_count: 10_000,
+        run: transcripts::run,
     },
     TortureTest {
         name: "traced",

@@ -7,14 +7,15 @@ use std::time::{Duration, SystemTime};
 
 use helve_text::causes::with_causes;
 use helve_text::sse::{SseError, SseParser};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
+use crate::body::{BodyError, ResponseBody};
 use crate::failure::{Failure, FailureKind, HttpResponse, page_title};
 use crate::item::Protocol;
-use crate::probe;
+use crate::probe::{self, ProbedServer};
 use crate::reply::{Delta, ModelReply};
 use crate::wire::{self, ReplyDecoder};
 
@@ -115,35 +116,40 @@ impl ModelClient {
         Ok(Self { http })
     }
 
-    /// Asks a local server for the size of its context window. `None` if it is not local, or does not say.
-    pub async fn probe_window(&self, endpoint: &Endpoint, model: &str) -> Option<u64> {
-        let base = Url::parse(&endpoint.base_url).ok().filter(is_local)?;
-        if endpoint.protocol != Protocol::Chat {
-            return None;
+    /// Asks a local server about itself. Other servers are not asked.
+    pub async fn probe(&self, endpoint: &Endpoint, model: &str) -> ProbedServer {
+        let is_asked = endpoint.protocol == Protocol::Chat;
+        let base = Url::parse(&endpoint.base_url).ok().filter(|url| is_asked && is_local(url));
+        match base {
+            Some(base) => self.probe_local(&base, endpoint, model).await.unwrap_or_default(),
+            None => ProbedServer::default(),
         }
+    }
+
+    async fn probe_local(
+        &self,
+        base: &Url,
+        endpoint: &Endpoint,
+        model: &str,
+    ) -> Option<ProbedServer> {
         let models = format!("{}/models", endpoint.base_url.trim_end_matches('/'));
         let models = Url::parse(&models).ok()?;
         let (properties, models, version) = tokio::join!(
-            self.probe(endpoint, base.join("/props").ok()?, None),
-            self.probe(endpoint, models, None),
-            self.probe(endpoint, base.join("/api/version").ok()?, None),
+            self.document(endpoint, base.join("/props").ok()?, None),
+            self.document(endpoint, models, None),
+            self.document(endpoint, base.join("/api/version").ok()?, None),
         );
-        if let Some(window) = probe::llama_cpp(&properties) {
-            return Some(window);
-        }
-        if let Some(window) = probe::vllm(&models, model) {
-            return Some(window);
-        }
-        if !probe::is_ollama(&version) {
-            return None;
+        let window = probe::llama_cpp(&properties).or_else(|| probe::vllm(&models, model));
+        if window.is_some() || !probe::is_ollama(&version) {
+            return Some(ProbedServer { window, cuts_prompts: false });
         }
         let body = serde_json::json!({"model": model});
-        let shown = self.probe(endpoint, base.join("/api/show").ok()?, Some(body)).await;
-        probe::ollama(&shown)
+        let shown = self.document(endpoint, base.join("/api/show").ok()?, Some(body)).await;
+        Some(ProbedServer { window: probe::ollama(&shown), cuts_prompts: true })
     }
 
     /// Returns a small JSON document, or null.
-    async fn probe(&self, endpoint: &Endpoint, url: Url, body: Option<Value>) -> Value {
+    async fn document(&self, endpoint: &Endpoint, url: Url, body: Option<Value>) -> Value {
         let mut request = match &body {
             Some(_) => self.http.post(url),
             None => self.http.get(url),
@@ -232,19 +238,22 @@ async fn within<T>(
     })
 }
 
-async fn read_failure(mut response: Response, deadlines: Deadlines) -> Failure {
+async fn read_failure(response: Response, deadlines: Deadlines) -> Failure {
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let mut body = Vec::new();
-    while body.len() < MAX_ERROR_BODY {
-        match timeout(deadlines.idle, response.chunk()).await {
-            Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
-            Ok(Ok(None) | Err(_)) | Err(_) => break,
+    // An error in an unknown encoding is known by its status alone.
+    if let Ok(mut pieces) = ResponseBody::new(response) {
+        while body.len() < MAX_ERROR_BODY {
+            match timeout(deadlines.idle, pieces.chunk()).await {
+                Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+                Ok(Ok(None) | Err(_)) | Err(_) => break,
+            }
         }
     }
     body.truncate(MAX_ERROR_BODY);
-    let headers = response.headers();
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     Failure::from_response(&HttpResponse {
-        status: response.status().as_u16(),
+        status,
         retry_after: header("retry-after"),
         retry_after_ms: header("retry-after-ms"),
         should_retry: header("x-should-retry").and_then(|value| value.parse().ok()),
@@ -265,29 +274,27 @@ async fn read_reply(
     deadlines: Deadlines,
     show: &mut impl FnMut(Delta),
 ) -> Result<ModelReply, Failure> {
-    if let Some(encoding) = header(response.headers(), CONTENT_ENCODING.as_str())
-        && !encoding.eq_ignore_ascii_case("identity")
-    {
-        let message =
-            format!("the provider compressed its answer ({encoding}) although it was asked not to");
-        return Err(Failure::new(FailureKind::Protocol, message));
-    }
     let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
     let kind = kind.to_ascii_lowercase();
     let form = match kind.split(';').next().unwrap_or_default().trim() {
         "application/json" => ReplyForm::Document,
         _ => ReplyForm::Stream,
     };
+    let body = ResponseBody::new(response).map_err(|encoding| {
+        let message =
+            format!("the provider compressed its answer ({encoding}) although it was asked not to");
+        Failure::new(FailureKind::Protocol, message)
+    })?;
     if kind.starts_with("text/html") {
-        return Err(page_failure(read_document(response, deadlines).await?));
+        return Err(page_failure(read_document(body, deadlines).await?));
     }
     match form {
         ReplyForm::Document => {
             let mut decoder = decoder;
-            decoder.document(&read_document(response, deadlines).await?)?;
+            decoder.document(&read_document(body, deadlines).await?)?;
             decoder.finish()
         }
-        ReplyForm::Stream => read_stream(response, decoder, deadlines, show).await,
+        ReplyForm::Stream => read_stream(body, decoder, deadlines, show).await,
     }
 }
 
@@ -304,14 +311,14 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-async fn read_document(mut response: Response, deadlines: Deadlines) -> Result<String, Failure> {
+async fn read_document(mut pieces: ResponseBody, deadlines: Deadlines) -> Result<String, Failure> {
     let mut body = Vec::new();
     loop {
-        let waiting = response.chunk();
+        let waiting = pieces.chunk();
         match within(deadlines.idle, FailureKind::Idle, "the rest of its answer", waiting).await? {
             Ok(Some(chunk)) => body.extend_from_slice(&chunk),
             Ok(None) => return Ok(String::from_utf8_lossy(&body).into_owned()),
-            Err(err) => return Err(Failure::new(FailureKind::Cut, explain(err))),
+            Err(err) => return Err(cut(err)),
         }
         if body.len() > MAX_DOCUMENT {
             let message = format!("the provider's answer is larger than {MAX_DOCUMENT} bytes");
@@ -321,7 +328,7 @@ async fn read_document(mut response: Response, deadlines: Deadlines) -> Result<S
 }
 
 async fn read_stream(
-    mut response: Response,
+    mut pieces: ResponseBody,
     mut decoder: ReplyDecoder,
     deadlines: Deadlines,
     show: &mut impl FnMut(Delta),
@@ -335,12 +342,11 @@ async fn read_stream(
             true => (left, FailureKind::Stalled),
             false => (deadlines.idle, FailureKind::Idle),
         };
-        let chunk =
-            match within(limit, kind, "the next part of its reply", response.chunk()).await? {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => break,
-                Err(err) => return Err(Failure::new(FailureKind::Cut, explain(err))),
-            };
+        let chunk = match within(limit, kind, "the next part of its reply", pieces.chunk()).await? {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => break,
+            Err(err) => return Err(cut(err)),
+        };
         parser.push(&chunk, &mut events).map_err(too_long)?;
         for event in events.drain(..) {
             decoder.event(&event, &mut deltas)?;
@@ -358,6 +364,16 @@ async fn read_stream(
         deltas.drain(..).for_each(show);
     }
     decoder.finish()
+}
+
+fn cut(error: BodyError) -> Failure {
+    match error {
+        BodyError::Transport(error) => Failure::new(FailureKind::Cut, explain(error)),
+        BodyError::Damaged(error) => {
+            let message = format!("the provider's compressed answer cannot be decoded: {error}");
+            Failure::new(FailureKind::Protocol, message)
+        }
+    }
 }
 
 fn too_long(error: SseError) -> Failure {

@@ -4,6 +4,7 @@
 //! interrupted session can always be continued.
 
 pub mod answer;
+mod body;
 mod calls;
 pub mod catalogue;
 pub mod compact;
@@ -16,7 +17,7 @@ pub mod http;
 pub mod item;
 mod media;
 pub mod model;
-mod probe;
+pub mod probe;
 pub mod prompt;
 pub mod reply;
 pub mod request;

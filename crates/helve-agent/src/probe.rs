@@ -2,6 +2,15 @@
 
 use serde_json::Value;
 
+/// What a local server says about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProbedServer {
+    /// The size of its context window in tokens.
+    pub window: Option<u64>,
+    /// Whether it silently leaves out the beginning of a prompt that is too long.
+    pub cuts_prompts: bool,
+}
+
 /// Smaller and larger numbers are not the size of a context window.
 const PLAUSIBLE: std::ops::RangeInclusive<u64> = 512..=100_000_000;
 

@@ -72,6 +72,8 @@ pub struct Quirks {
     pub takes_images: bool,
     /// Whether the model can read PDF documents.
     pub takes_documents: bool,
+    /// Whether the server silently leaves out the beginning of a prompt that is too long, as Ollama does.
+    pub cuts_prompts: bool,
 }
 
 impl Quirks {

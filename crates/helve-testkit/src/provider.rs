@@ -56,6 +56,11 @@ impl ScriptedAnswer {
         self
     }
 
+    /// All bytes of the body.
+    pub fn body(&self) -> Vec<u8> {
+        self.chunks.concat()
+    }
+
     /// Closes the connection before the response has ended.
     pub fn cut(mut self) -> Self {
         self.is_complete = false;

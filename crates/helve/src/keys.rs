@@ -25,9 +25,12 @@ pub enum KeyOrigin {
     Opencode,
 }
 
+/// Returns the value of an environment variable.
+type VariableLookup = dyn Fn(&str) -> Option<String>;
+
 /// Everything in which keys are looked for.
 pub(crate) struct Keys {
-    environment: Box<dyn Fn(&str) -> Option<String>>,
+    environment: Box<VariableLookup>,
     saved: ProviderKeys,
     opencode: ProviderKeys,
 }

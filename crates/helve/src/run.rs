@@ -135,7 +135,7 @@ impl AgentSession<'_> {
         cancel: CancellationToken,
     ) -> Result<TurnReport, AgentError> {
         let title = self.begin(&prompt).await?;
-        self.probe_window().await;
+        self.probe_server().await;
         for interrupted in self.stored.answer_interrupted_calls().await? {
             emit(AgentEvent::Notice(interrupted));
         }
@@ -282,14 +282,14 @@ impl AgentSession<'_> {
         Ok(small_model.map(|model| TitleTask::start(toolbox, &self.client, model, prompt)))
     }
 
-    /// Asks a local server for the size of its context window, unless the size is known.
-    async fn probe_window(&mut self) {
+    /// Asks a local server about itself, unless the size of the context window is known.
+    async fn probe_server(&mut self) {
         if !std::mem::take(&mut self.model.is_window_assumed) {
             return;
         }
-        if let Some(window) =
-            self.client.probe_window(&self.model.endpoint, &self.model.model.model).await
-        {
+        let server = self.client.probe(&self.model.endpoint, &self.model.model.model).await;
+        self.model.settings.quirks.cuts_prompts = server.cuts_prompts;
+        if let Some(window) = server.window {
             self.model.window = window;
         }
     }

@@ -40,6 +40,9 @@ const OPTIONAL_FIELDS: [&str; 11] = [
 ];
 /// Maximum number of times that the transcript is shortened for one request.
 const MAX_COMPACTIONS: u32 = 2;
+/// A prompt of at least so many tokens, of which the server has read less than this share, was cut.
+const MIN_CUT_PROMPT: u64 = 2_000;
+const CUT_PROMPT_SHARE: f64 = 0.6;
 /// How often media are left out for one request.
 const MAX_EVICTIONS: u32 = 4;
 /// Minimum free share of the context window.
@@ -84,7 +87,10 @@ impl Turn<'_> {
             let failure = match self.attempt(is_last).await? {
                 Some(Ok(reply)) => {
                     self.count(&reply, started, progress);
-                    return Ok(Ok(reply));
+                    return Ok(match self.cut_prompt(&reply, progress) {
+                        Some(message) => Err(TurnEnd::Failed(message)),
+                        None => Ok(reply),
+                    });
                 }
                 Some(Err(failure)) => failure,
                 None => return Ok(Err(TurnEnd::Aborted)),
@@ -169,6 +175,23 @@ impl Turn<'_> {
         let Some(field) = OPTIONAL_FIELDS.iter().find(is_named) else { return false };
         quirks.without_fields.push(field.to_string());
         true
+    }
+
+    /// Explains that the server has read only a part of the first prompt, if it has.
+    fn cut_prompt(&self, reply: &ModelReply, progress: &Progress) -> Option<String> {
+        let usage = reply.usage.filter(|_| self.model.settings.quirks.cuts_prompts)?;
+        let read = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
+        let sent = self.transcript.context_tokens(self.fixed_tokens);
+        let is_cut = progress.step == 1
+            && sent >= MIN_CUT_PROMPT
+            && read > 0
+            && (read as f64) < sent as f64 * CUT_PROMPT_SHARE;
+        is_cut.then(|| {
+            format!(
+                "the server read only {read} of about {sent} tokens, because its context window is too small; set \
+                 OLLAMA_CONTEXT_LENGTH to a larger number, restart it, and try again"
+            )
+        })
     }
 
     /// Counts what a request used towards the limits of the turn.

@@ -269,6 +269,65 @@ async fn local_servers_are_asked_for_their_window() {
 }
 
 #[tokio::test]
+async fn a_server_that_cuts_the_prompt_is_noticed() {
+    let ollama = [("/api/version", r#"{"version":"0.9"}"#)];
+    for (documents, tokens, is_noticed) in
+        [(&ollama[..], 900, true), (&ollama[..], 9_000, false), (&[], 900, false)]
+    {
+        let usage =
+            json!({"choices": [], "usage": {"prompt_tokens": tokens, "completion_tokens": 1}});
+        let answer = ScriptedAnswer::events(&[
+            r#"{"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}"#,
+            &usage.to_string(),
+            "[DONE]",
+        ]);
+        let provider = ScriptedProvider::start_with_documents(vec![answer], documents).unwrap();
+        let stage = Stage::new();
+        let toolbox = stage.builder().build().await.unwrap();
+        let mut model = model(Protocol::Chat, &provider.url);
+        model.is_window_assumed = true;
+        let report = run(&toolbox, model, say("hi"), &options()).await;
+        match report.end {
+            TurnEnd::Failed(why) => assert!(is_noticed && why.contains("OLLAMA_CONTEXT_LENGTH")),
+            end => assert_eq!((end, is_noticed), (TurnEnd::Answered, false)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn compressed_answers_are_read() {
+    use std::io::Write;
+    for protocol in PROTOCOLS {
+        let plain = reply(protocol, &[text("compressed")]);
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(&plain.body()).unwrap();
+        let bytes = encoder.finish().unwrap();
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        let answers = [
+            (ScriptedAnswer::stream(&[first, second]).header("content-encoding", "gzip"), true),
+            (
+                ScriptedAnswer::stream(&[b"data: this is not gzip\n\n"])
+                    .header("content-encoding", "gzip"),
+                false,
+            ),
+            (ScriptedAnswer::stream(&[first]).header("content-encoding", "br"), false),
+        ];
+        for (answer, is_read) in answers {
+            let (stage, provider) = (Stage::new(), ScriptedProvider::start(vec![answer]).unwrap());
+            let toolbox = stage.builder().build().await.unwrap();
+            let report = run(&toolbox, model(protocol, &provider.url), say("hi"), &options()).await;
+            match is_read {
+                true => assert_eq!(report.text, "compressed"),
+                false => assert!(
+                    matches!(&report.end, TurnEnd::Failed(why) if why.contains("compressed")),
+                    "{report:?}"
+                ),
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn configured_models_write_titles_and_summaries() {
     let main = ScriptedProvider::start(vec![
         reply(Protocol::Chat, &[text("first answer")]),
