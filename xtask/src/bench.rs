@@ -114,19 +114,19 @@ const BENCHES: &[Bench] = &[
     Bench {
         name: "edit-exact",
         description: "edit in a 1 MB file, exact old text",
-        bar: Bar::Milliseconds(10.0),
+        bar: Bar::TimesBaseline(1.3),
         run: edit::exact,
     },
     Bench {
         name: "edit-tolerant",
         description: "edit in a 1 MB file, different indentation",
-        bar: Bar::Milliseconds(10.0),
+        bar: Bar::TimesBaseline(1.6),
         run: edit::tolerant,
     },
     Bench {
         name: "edit-small",
         description: "edit in a small file",
-        bar: Bar::TimesBaseline(3.0),
+        bar: Bar::TimesBaseline(1.3),
         run: edit::small,
     },
     Bench {

@@ -3,6 +3,8 @@
 use helve_text::near;
 use serde_json::{Map, Value};
 
+use crate::input;
+
 /// Maximum number of problems reported.
 const MAX_PROBLEMS: usize = 20;
 /// Maximum nesting. The schema of an MCP server may refer to itself.
@@ -357,6 +359,13 @@ fn coerce(kind: &str, value: &Value) -> Option<Value> {
             Err(_) => text.trim().parse::<f64>().ok().filter(|n| n.is_finite()).map(Value::from),
         },
         ("boolean", Value::String(text)) => text.trim().parse::<bool>().ok().map(Value::from),
+        // Some models send a list or an object as JSON text.
+        ("array", Value::String(text)) if text.trim_start().starts_with('[') => {
+            input::parse(text).ok().filter(Value::is_array)
+        }
+        ("object", Value::String(text)) if text.trim_start().starts_with('{') => {
+            input::parse(text).ok().filter(Value::is_object)
+        }
         _ => None,
     }
 }

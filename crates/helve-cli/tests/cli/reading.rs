@@ -44,6 +44,24 @@ fn the_dialect_can_be_named() {
 }
 
 #[test]
+fn a_dry_run_shows_the_change_and_needs_no_permission_to_edit() {
+    let stage = Stage::new();
+    let edit = ["filePath=README.md", "oldString=Hello.", "newString=Goodbye."];
+    let shown = stage.run(&[&["call", "edit", "--dry-run"][..], &edit].concat());
+    assert_eq!(shown.code, 0, "{shown:?}");
+    assert!(
+        shown.out.contains("Would edit README.md") && shown.out.contains("+Goodbye."),
+        "{shown:?}"
+    );
+    let refused = stage.run(&[&["call", "edit"][..], &edit].concat());
+    assert_eq!(refused.code, 3, "{refused:?}");
+    let readme = std::fs::read_to_string(stage.path("app/README.md")).unwrap();
+    assert_eq!(readme, "# app\n\nHello.\n");
+    let other = stage.run(&["call", "read", "--dry-run", "filePath=README.md"]);
+    assert_eq!(other.code, 2, "{other:?}");
+}
+
+#[test]
 fn prints_json_for_scripts() {
     let output = Stage::new().run(&["call", "read", "filePath=README.md", "limit=1", "--json"]);
     let value: Value = serde_json::from_str(&output.out).unwrap();

@@ -50,6 +50,23 @@ fn valid_arguments_are_unchanged() {
 }
 
 #[test]
+fn json_text_is_converted_to_a_list() {
+    let schema = json!({"type": "object", "properties": {"edits": {"type": "array", "items": {
+        "type": "object", "properties": {"old": {"type": "string"}}, "required": ["old"]
+    }}}});
+    let converted = |edits: &str| {
+        let mut args = json!({"edits": edits});
+        let problems = validate(&schema, &mut args).problems;
+        problems.is_empty().then_some(args)
+    };
+    assert_eq!(converted(r#"[{"old": "a"}]"#), Some(json!({"edits": [{"old": "a"}]})));
+    assert_eq!(converted(r#"["{\"old\": \"a\"}"]"#), Some(json!({"edits": [{"old": "a"}]})));
+    for text in [r#"[{"old": "a"}"#, r#"{"old": "a"}"#, r#"[{"new": "a"}]"#, "a"] {
+        assert_eq!(converted(text), None, "{text}");
+    }
+}
+
+#[test]
 fn strings_are_converted_to_numbers_and_booleans_where_unambiguous() {
     check(
         json!({"path": "x", "limit": "3", "ratio": "0.5", "all": "true", "either": "7"}),

@@ -83,6 +83,18 @@ fn calls_a_tool() {
 }
 
 #[test]
+fn a_preview_is_requested_in_the_metadata() {
+    check(
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"helve/preview":true},"name":"echo","arguments":{"text":"a"}}}"#,
+        expect![[r#"
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"no preview of echo"}],"isError":true}}
+            opened for lab 7
+            echo Error; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
 fn failures_are_results_for_the_model() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}

@@ -64,9 +64,12 @@ fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
     let after = first + edit.old.len();
     let joins_next =
         edit.old.ends_with('\n') && !edit.new.ends_with('\n') && after < view.text().len();
-    let mut later_lines = edit.new.split('\n').skip(1).filter(|line| !is_blank_line(line));
+    let mut later_lines =
+        edit.new.split('\n').skip(1).filter(|line| !is_blank_line(line)).peekable();
     let is_one_line = !edit.old.trim_end().contains('\n');
-    joins_next || is_one_line && later_lines.any(|line| !line.starts_with(lead))
+    // A quoted part of the indentation may be a whole indentation with another step.
+    let quotes_part = edit.old.starts_with([' ', '\t']) && later_lines.peek().is_some();
+    joins_next || is_one_line && (quotes_part || later_lines.any(|line| !line.starts_with(lead)))
 }
 
 /// Returns the new text with the line ending that the old text has. A text that is removed takes its ending with it.

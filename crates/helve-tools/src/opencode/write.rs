@@ -209,7 +209,7 @@ b();
                 (End of file, 2 lines)
                 </file>
                 !! InvalidArgs
-                the text for a.js omits code: the line "// ... rest of the code unchanged ..." would replace existing lines. Nothing was written.
+                The text for a.js omits code: the line "// ... rest of the code unchanged ..." would replace existing lines. Nothing was written.
                 Write out every line, or quote less and leave the rest alone.
             "#]],
         );

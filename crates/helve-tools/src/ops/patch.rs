@@ -143,7 +143,7 @@ pub(crate) async fn apply(
 }
 
 /// Moves the addition of a file behind the section that moves the existing file at the same path away.
-async fn move_away_first(ctx: &ToolContext, files: &mut Vec<FilePatch>) -> Result<(), PatchError> {
+async fn move_away_first(ctx: &ToolContext, files: &mut [FilePatch]) -> Result<(), PatchError> {
     for index in (0..files.len()).rev() {
         let FilePatch::Add { path: added, .. } = &files[index] else { continue };
         let moves_away = |file: &FilePatch| matches!(file, FilePatch::Update { path, move_to: Some(_), .. } if path == added);

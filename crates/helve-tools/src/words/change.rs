@@ -67,7 +67,7 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
                 .hint(format!("Use the path {}, or another name for a new file.", clip(&existing)))
         }
         ChangeError::Faulty { display_path, fault } => {
-            faulty("", &fault, &format!("the text for {display_path}"))
+            faulty("", &fault, &format!("The text for {display_path}"))
         }
     }
 }

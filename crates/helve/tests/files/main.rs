@@ -10,6 +10,7 @@ mod hostile;
 mod links;
 mod model_edits;
 mod names;
+mod previews;
 mod processes;
 mod sessions;
 mod settings;

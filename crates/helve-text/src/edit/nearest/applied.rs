@@ -14,7 +14,7 @@ const MIN_PART: usize = 8;
 /// Returns the line, from 0, at which the new text is in the file.
 pub(super) fn find(view: &View<'_>, keys: &LineKeys, edit: &Edit<'_>) -> Option<usize> {
     let new = edit.new.trim();
-    let has_letters = new.chars().filter(|character| character.is_alphanumeric()).count() >= 3;
+    let has_letters = new.chars().filter(|character| character.is_alphanumeric()).count() >= 2;
     // A new text that is part of the old text says nothing: it was in the file before.
     if !has_letters || edit.old.contains(new) {
         return None;

@@ -132,6 +132,7 @@ const FILLER: &[&str] = &[
     "definitions",
     "document",
     "entries",
+    "etc",
     "exactly",
     "exports",
     "fields",
@@ -286,7 +287,8 @@ pub(super) fn classify(line: &str, kind: TextKind) -> Option<Certainty> {
     if leads {
         return phrase.after_ellipsis(trails);
     }
-    if trails || is_bracketed {
+    let has_ellipsis = text.contains("...") || text.contains('\u{2026}');
+    if trails || is_bracketed || has_ellipsis {
         return phrase.is_only_omission().then_some(Certainty::Certain);
     }
     phrase.as_comment()
