@@ -68,6 +68,8 @@ enum LineState {
 
 enum Piece {
     Answer(String),
+    /// The next piece of an answer begins a line.
+    EndOfAnswer,
     Line(String),
     Status(String),
 }
@@ -115,14 +117,17 @@ impl Screen {
     pub(super) fn event(&self, event: &AgentEvent) {
         let mut state = self.state.lock();
         match event {
-            AgentEvent::Request { .. } => self.status(&mut state, "waiting for the model"),
+            AgentEvent::Request { .. } => {
+                state.show(Piece::EndOfAnswer);
+                self.status(&mut state, "waiting for the model");
+            }
             AgentEvent::Reasoning(_) => self.status(&mut state, "thinking"),
             AgentEvent::Text(text) if self.streams => {
                 state.show(Piece::Answer(visible::escape(text).into_owned()));
             }
             AgentEvent::Text(_) | AgentEvent::Usage { .. } | AgentEvent::Asked { .. } => {}
             AgentEvent::Call { id, name, arguments } => {
-                let call = format!("{name} {}", subject(arguments));
+                let call = format!("{} {}", tool_name(name), subject(arguments));
                 self.status(&mut state, call.trim_end());
                 state.calls.insert(id.clone(), call);
             }
@@ -134,6 +139,7 @@ impl Screen {
             }
             AgentEvent::Result { id, name, title, error, took, diff, .. } => {
                 state.call_count += 1;
+                let name = &tool_name(name);
                 let call = state.calls.remove(id).unwrap_or_else(|| name.clone());
                 let error = error.as_ref().map(|(_, text)| text.as_str());
                 state.show(Piece::Line(call_line((name, title), &call, *took, error)));
@@ -214,6 +220,7 @@ impl ScreenState {
                 self.line =
                     if text.ends_with('\n') { LineState::Empty } else { LineState::Partial };
             }
+            Piece::EndOfAnswer => self.end_line(),
             Piece::Line(text) => {
                 self.end_line();
                 self.is_in_answer = false;
@@ -239,6 +246,11 @@ impl ScreenState {
         }
         self.line = LineState::Empty;
     }
+}
+
+/// A tool's name as the model wrote it, made safe to show.
+fn tool_name(name: &str) -> String {
+    visible::escape_line(name).chars().take(MAX_SUBJECT).collect()
 }
 
 /// What a call is about: the most telling of its arguments.
@@ -353,6 +365,20 @@ mod tests {
                 subject(arguments)
             );
             assert!(!subject(arguments).contains('\u{1b}'));
+        }
+    }
+
+    #[test]
+    fn nothing_from_a_model_controls_the_terminal() {
+        let evil = "a\u{1b}]0;x\u{7}\u{9b}2J";
+        let error = format!("{evil}\nmore");
+        let call = format!("{} {}", tool_name(evil), subject(evil));
+        for line in [
+            call_line((&tool_name(evil), evil), &call, Duration::ZERO, None),
+            call_line((&tool_name(evil), evil), &call, Duration::ZERO, Some(&error)),
+            bounded_diff(&format!("+{evil}")),
+        ] {
+            assert!(!line.contains("\u{1b}]") && !line.contains(['\u{7}', '\u{9b}']), "{line:?}");
         }
     }
 

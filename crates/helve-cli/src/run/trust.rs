@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use helve::config::{ConfigLayer, SettingState};
-use helve::{Action, Toolbox, TrustState, visible};
+use helve::{Toolbox, TrustState, visible};
 
 use crate::args::GlobalArgs;
 use crate::output::{self, BOLD, DIM, PLAIN, YELLOW};
@@ -65,16 +65,13 @@ fn effects(toolbox: &Toolbox) -> Vec<String> {
     let settings = config.explain().filter(|line| line.state == SettingState::NeedsTrust);
     let settings = settings.map(|line| {
         let source = output::describe_source(&line.source);
-        format!("{} = {}  {DIM}{source}{PLAIN}", line.key, visible::escape_line(&line.value))
-    });
-    let rules = config.project.iter().filter(|rule| rule.action == Action::Allow).map(|rule| {
-        let pattern = visible::escape_line(rule.pattern.as_str()).into_owned();
-        let source = output::describe_source(&rule.source);
-        format!("rule {} \"{pattern}\": allow  {DIM}{source}{PLAIN}", rule.permission)
+        let setting = format!("{} = {}", line.key, line.value);
+        let (setting, source) = (visible::escape_line(&setting), visible::escape_line(&source));
+        format!("{setting}  {DIM}{source}{PLAIN}")
     });
     let files = project_instructions(toolbox)
         .map(|path| format!("instructions for the model in {}", visible::escape_line(&path)));
-    settings.chain(rules).chain(files).collect()
+    settings.chain(files).collect()
 }
 
 /// The readable instruction files of the project, relative to its root.

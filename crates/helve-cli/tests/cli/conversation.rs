@@ -148,7 +148,8 @@ fn the_first_run_asks_about_trust() {
     );
     assert!(shown.contains("is not trusted yet"), "{shown}");
     assert!(!requests[0].to_string().contains("Use tabs."));
-    let steps = [("not now: ", "y")];
+    stage.write("app/helve.json", r#"{"permission": {"bash": "allow"}}"#);
+    let steps = [("permission.bash.\"*\" = allow", ""), ("not now: ", "y")];
     let (_, requests) = talk(&stage, vec![says("One.")], &["hello"], &steps);
     assert!(requests[0].to_string().contains("Instructions from: AGENTS.md\\nUse tabs."));
     let (shown, _) = talk(&stage, vec![says("One.")], &["hello"], &[]);
