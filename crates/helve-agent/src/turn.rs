@@ -416,19 +416,12 @@ impl Turn<'_> {
             }
             progress.repeats = RepeatDetector::default();
         }
-        let results = self.call_and_watch(&calls).await;
-        let mut items = Vec::new();
-        let mut was_rejected = false;
-        for (call, result) in calls.iter().zip(results) {
-            let error = result.outcome.as_ref().err();
-            was_rejected |= error.is_some_and(|error| error.kind == ErrorKind::Rejected);
-            let is_refused = |error: &ToolError| {
-                matches!(error.kind, ErrorKind::Rejected | ErrorKind::Unanswered)
-            };
-            progress.refused_calls += u32::from(error.is_some_and(is_refused));
-            items.push(Item::Result(call_result(call, result.outcome)));
-        }
-        self.transcript.append(items).await?;
+        let errors = self.call_and_watch(&calls).await?;
+        let was_rejected = errors.contains(&ErrorKind::Rejected);
+        let is_refused =
+            |kind: &&ErrorKind| matches!(kind, ErrorKind::Rejected | ErrorKind::Unanswered);
+        let refused = errors.iter().filter(is_refused).count();
+        progress.refused_calls += u32::try_from(refused).unwrap_or(u32::MAX);
         if self.cancel.is_cancelled() {
             self.note(NoteKind::Aborted, words::ABORTED).await?;
             return Ok(Next::End(TurnEnd::Aborted));

@@ -11,6 +11,7 @@ use helve_policy::{Action, Ask, AskKey, Part, Reply};
 use helve_text::cut::cut;
 use helve_text::visible;
 use serde_json::{Value, json};
+use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
@@ -86,19 +87,42 @@ impl Engine {
         calls: Vec<ToolCall>,
         cancel: CancellationToken,
     ) -> Vec<ToolResult> {
-        let (mut results, mut parallel_calls) = (Vec::new(), Vec::new());
-        for call in calls {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        self.call_each(session, tools, calls, cancel, sender).await;
+        let mut results = Vec::new();
+        while let Some(result) = receiver.recv().await {
+            results.push(result);
+        }
+        results.sort_by_key(|(position, _)| *position);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+
+    /// Like [`Engine::call_all`], and sends each result as soon as its call has ended, with the position of the call.
+    pub async fn call_each(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        tools: &ToolSet,
+        calls: Vec<ToolCall>,
+        cancel: CancellationToken,
+        results: UnboundedSender<(usize, ToolResult)>,
+    ) {
+        let mut parallel_calls = Vec::new();
+        for (position, call) in calls.into_iter().enumerate() {
             let is_parallel = tools.traits(&call.name).is_none_or(|traits| traits.parallel);
             let running = self.call(session, tools, call, cancel.child_token());
+            let results = results.clone();
+            let running = async move {
+                // Sending fails if nobody waits for the results any more.
+                results.send((position, running.await)).ok();
+            };
             if is_parallel {
                 parallel_calls.push(running);
                 continue;
             }
-            results.extend(join_all(parallel_calls.drain(..)).await);
-            results.push(running.await);
+            join_all(parallel_calls.drain(..)).await;
+            running.await;
         }
-        results.extend(join_all(parallel_calls).await);
-        results
+        join_all(parallel_calls).await;
     }
 
     /// Asks for a permission that concerns a call but no tool, such as making the same call again and again.

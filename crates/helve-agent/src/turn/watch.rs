@@ -1,17 +1,19 @@
 //! Runs the calls of a reply, and reports what happens to each while it runs.
 
 use std::collections::{HashMap, HashSet};
+use std::pin::pin;
 use std::time::Duration;
 
-use helve_core::call::ToolResult;
 use helve_core::event::{CallOutcome, Event, EventDelivery, EventKind};
 use helve_core::output::ErrorKind;
+use helve_core::store::StoreError;
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Turn, tool_call};
+use super::{Turn, call_result, tool_call};
 use crate::event::AgentEvent;
-use crate::item::CallBlock;
+use crate::item::{CallBlock, Item};
 
 /// The metadata in which a tool reports what it changed.
 const DIFF: &str = "diff";
@@ -29,8 +31,11 @@ struct Watched<'a> {
 }
 
 impl Turn<'_> {
-    /// Runs calls. Returns their results in the order of the calls.
-    pub(super) async fn call_and_watch(&self, calls: &[CallBlock]) -> Vec<ToolResult> {
+    /// Runs calls, and stores each result as soon as its call has ended. Returns the errors of the calls that failed.
+    pub(super) async fn call_and_watch(
+        &mut self,
+        calls: &[CallBlock],
+    ) -> Result<Vec<ErrorKind>, StoreError> {
         let mut watched = Watched {
             calls: calls.iter().map(|call| (call.id.as_str(), call)).collect(),
             started: HashMap::new(),
@@ -45,30 +50,42 @@ impl Turn<'_> {
         }
         let mut events = self.engine.recorder.events.subscribe();
         let tool_calls = calls.iter().map(tool_call).collect();
+        let (engine, session, tools) = (self.engine, self.session, self.tools.clone());
         let cancel = self.cancel.child_token();
-        let mut running =
-            Box::pin(self.engine.call_all(self.session, &self.tools, tool_calls, cancel));
-        let results = loop {
-            tokio::select! {
+        let (sender, mut results) = mpsc::unbounded_channel();
+        let mut running = pin!(engine.call_each(session, &tools, tool_calls, cancel, sender));
+        let (mut errors, mut is_running) = (Vec::new(), true);
+        loop {
+            let (position, result) = tokio::select! {
                 biased;
-                delivery = events.next() => match delivery {
-                    Some(EventDelivery::Event(event)) => self.report(&event, &mut watched),
-                    // What was missed is reported when the calls have ended.
-                    Some(EventDelivery::Missed(_)) | None => {}
+                delivery = events.next() => {
+                    match delivery {
+                        Some(EventDelivery::Event(event)) => self.report(&event, &mut watched),
+                        // What was missed is reported with the result.
+                        Some(EventDelivery::Missed(_)) | None => {}
+                    }
+                    continue;
+                }
+                result = results.recv() => match result {
+                    Some(result) => result,
+                    None => return Ok(errors),
                 },
-                results = &mut running => break results,
-            }
-        };
-        for (call, result) in calls.iter().zip(&results) {
-            if !watched.ended.contains(call.id.as_str()) {
+                () = &mut running, if is_running => {
+                    is_running = false;
+                    continue;
+                }
+            };
+            let Some(call) = calls.get(position) else { continue };
+            errors.extend(result.outcome.as_ref().err().map(|error| error.kind));
+            if watched.ended.insert(&call.id) {
                 let outcome = match &result.outcome {
                     Ok(output) => Ok((output.title.as_str(), &output.metadata)),
                     Err(error) => Err((error.kind, error.full_message())),
                 };
                 (self.emit)(result_event(call, watched.took(&call.id), outcome));
             }
+            self.transcript.append(vec![Item::Result(call_result(call, result.outcome))]).await?;
         }
-        results
     }
 
     /// Reports an event of one of the calls, or of a call nested in one of them.
@@ -92,7 +109,9 @@ impl Turn<'_> {
                 (self.emit)(AgentEvent::Asked { id: id.into(), question: summary.clone() });
             }
             EventKind::Finished(outcome) if is_outermost => {
-                watched.ended.insert(id);
+                if !watched.ended.insert(id) {
+                    return;
+                }
                 let outcome = match outcome {
                     CallOutcome::Completed { title, metadata, .. } => {
                         Ok((title.as_str(), metadata))
