@@ -14,7 +14,7 @@ use crate::event::{EventKind, Progress};
 use crate::files::Files;
 use crate::gate::Grant;
 use crate::input::Input;
-use crate::output::{ErrorKind, ToolError};
+use crate::output::{ErrorKind, Saved, ToolError};
 use crate::programs::Programs;
 use crate::recorder::Recorder;
 use crate::resolved::Resolved;
@@ -165,6 +165,11 @@ impl ToolContext {
     /// Reports progress to watchers. Never waits.
     pub fn progress(&self, progress: Progress) {
         self.emit(EventKind::Progress(progress));
+    }
+
+    /// Saves a text in full, because the answer shows only a part of it. `None` if it cannot be saved.
+    pub async fn save_output(&self, text: &str) -> Option<Saved> {
+        self.session.outputs.save(&self.session.id, text).await.ok()
     }
 
     /// The limits on the text of an answer.

@@ -1,4 +1,12 @@
 //! The web: what a client must do, what it returns, and how it fails.
+//!
+//! `ToolContext::fetch` is the only way of a tool to the web. A URL is a `WebUrl`, in one normal form that rules match, the
+//! person reads and the request uses. The call asks for it (`Act::Fetch`) before its name is resolved. `Web::send` then
+//! resolves the name once, checks every address (`AddressKind`) and connects to nothing else, with a client made for this
+//! request alone. If an address is in the local network, `send` returns it without connecting, and the call asks a second
+//! time unless a rule names the host; then it connects to exactly that address. A redirect is a value, judged like the first
+//! URL and followed within the host only. `Web::convert` turns a bounded body into text; the dialect encloses it with its
+//! source and a random boundary.
 
 mod cache;
 mod search;
@@ -28,7 +36,7 @@ pub trait Web: Send + Sync {
     fn send(&self, request: WebRequest) -> BoxFuture<'_, Result<WebResponse, WebError>>;
 
     /// Converts a page into text.
-    fn convert(&self, page: Arc<WebResponse>, format: PageFormat) -> BoxFuture<'_, PageText>;
+    fn convert(&self, page: Arc<WebResponse>, format: PageFormat) -> BoxFuture<'_, ConvertedPage>;
 
     /// Returns the configured search service; `None` if there is none, and the tool is then not offered.
     fn search_provider(&self, kind: SearchKind) -> Option<SearchProvider>;
@@ -117,7 +125,7 @@ pub enum PageStyle {
 
 /// A page as text, with facts about the conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PageText {
+pub struct ConvertedPage {
     pub text: String,
     pub title: Option<String>,
     pub kind: PageKind,

@@ -8,8 +8,8 @@ use helve_text::url::{WebHost, WebScheme, WebUrl};
 use crate::context::ToolContext;
 use crate::gate::Grant;
 use crate::web::{
-    CacheKey, FetchError, FetchedPage, LocalTarget, PageFormat, PageRequest, PageText, Route, Web,
-    WebError, WebRequest, WebResponse,
+    CacheKey, ConvertedPage, FetchError, FetchedPage, LocalTarget, PageFormat, PageRequest, Route,
+    Web, WebError, WebRequest, WebResponse,
 };
 
 /// Maximum number of redirects.
@@ -49,10 +49,10 @@ impl ToolContext {
     }
 
     /// Converts a fetched page into text.
-    pub async fn convert_page(&self, page: &Arc<WebResponse>, format: PageFormat) -> PageText {
+    pub async fn convert_page(&self, page: &Arc<WebResponse>, format: PageFormat) -> ConvertedPage {
         match self.session.workspace.web() {
             Some(web) => web.convert(page.clone(), format).await,
-            None => PageText::default(),
+            None => ConvertedPage::default(),
         }
     }
 }
@@ -247,15 +247,14 @@ fn check_redirect(from: &WebUrl, location: &str) -> Result<WebUrl, FetchError> {
         location: location.into(),
         error,
     })?;
-    let is_upgrade = from.scheme() == WebScheme::Http
-        && to.scheme() == WebScheme::Https
-        && (from.port(), to.port()) == (80, 443);
-    let is_same_place = from.port() == to.port() || is_upgrade;
-    if from.host() != to.host() || !is_same_place {
-        return Err(FetchError::OtherHost { from: from.clone(), to });
-    }
-    if from.scheme() == WebScheme::Https && to.scheme() == WebScheme::Http {
+    let schemes = (from.scheme(), to.scheme());
+    let has_default_ports = [from, &to].iter().all(|url| matches!(url.port(), 80 | 443));
+    if from.host() == to.host() && schemes == (WebScheme::Https, WebScheme::Http) {
         return Err(FetchError::Downgrade { from: from.clone(), to });
+    }
+    let is_upgrade = schemes == (WebScheme::Http, WebScheme::Https) && has_default_ports;
+    if from.host() != to.host() || from.port() != to.port() && !is_upgrade {
+        return Err(FetchError::OtherHost { from: from.clone(), to });
     }
     Ok(to)
 }

@@ -40,6 +40,7 @@ mod programs;
 mod rules;
 mod skills;
 mod tree;
+mod web;
 mod yaml;
 
 use std::ops::Deref;
@@ -65,6 +66,7 @@ pub use problem::{ConfigProblem, ProblemExcerpt, Severity};
 pub use programs::{BashSection, EnvironmentSection, SandboxSection};
 pub use skills::{SKILL_FILE, Skill};
 pub use tree::Position;
+pub use web::{CertificateFile, SearchConfig, WebSection};
 
 /// The configuration in effect, and its problems.
 #[derive(Clone, Debug)]
@@ -80,6 +82,7 @@ pub struct Config {
     pub agents: Vec<Agent>,
     pub tool_output: ToolOutputLimits,
     pub edit: EditSection,
+    pub web: WebSection,
     pub models: ModelSection,
     pub servers: Vec<ServerConfig>,
     /// Name of one of `agents` that a person may start.

@@ -75,6 +75,44 @@ pub fn escape_line(text: &str) -> Cow<'_, str> {
     escape_matching(text, is_invisible)
 }
 
+/// Makes text of strangers, such as a web page, safe to show to a model.
+///
+/// Control and bidirectional characters, tags and other carriers of hidden messages are escaped as `\u{202e}`. Characters
+/// that only affect layout, such as a soft hyphen or a variation selector, are removed. Unusual spaces become ordinary
+/// ones. Joiners are kept between characters that need them. Newlines, tabs and carriage returns are kept.
+pub fn reveal(text: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte < 0x7f && byte >= 0x20 || matches!(byte, b'\n' | b'\t' | b'\r');
+    let Some(first) = text.bytes().position(|byte| !is_plain(byte)) else {
+        return Cow::Borrowed(text);
+    };
+    let start = text.floor_char_boundary(first);
+    let needs_change = |c: char| (is_control(c) && c != '\r') || is_hidden(c);
+    let Some(found) = text[start..].find(needs_change) else { return Cow::Borrowed(text) };
+    let mut shown = String::with_capacity(text.len() + 16);
+    shown.push_str(&text[..start + found]);
+    for c in text[start + found..].chars() {
+        match c {
+            c if !needs_change(c) => shown.push(c),
+            '\u{c}'
+            | '\u{a0}'
+            | '\u{1680}'
+            | '\u{2000}'..='\u{200a}'
+            | '\u{202f}'
+            | '\u{205f}'
+            | '\u{3000}' => {
+                shown.push(' ');
+            }
+            '\u{2028}' | '\u{2029}' => shown.push('\n'),
+            '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}' => {}
+            '\u{200c}' | '\u{200d}' if shown.chars().next_back().is_some_and(|c| !c.is_ascii()) => {
+                shown.push(c)
+            }
+            c => shown.extend(c.escape_unicode()),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Whether a character is a control character (newlines and tabs included) or otherwise invisible.
 pub(crate) fn is_invisible(c: char) -> bool {
     c.is_control() || is_hidden(c)

@@ -16,4 +16,5 @@ pub(crate) mod search;
 pub(crate) mod shell;
 pub(crate) mod todo;
 pub(crate) mod undo;
+pub(crate) mod web;
 pub(crate) mod write;

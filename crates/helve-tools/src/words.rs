@@ -8,6 +8,7 @@ pub(crate) mod reason;
 pub(crate) mod search;
 pub(crate) mod server;
 pub(crate) mod shell;
+pub(crate) mod web;
 
 use helve_core::{ErrorKind, ToolError};
 use helve_text::{lines, visible};

@@ -28,6 +28,7 @@ use crate::no_servers::Servers;
 use crate::shell;
 use crate::toolbox::{Toolbox, new_session_id};
 use crate::trust::{TrustState, trust_state};
+use crate::web;
 
 /// Configures a toolbox.
 #[must_use = "a builder does nothing until `build`"]
@@ -260,7 +261,9 @@ impl Builder {
         let policy_inputs = PolicyInputs { allow_rules, helve_folders, root: root.clone() };
         let (policy, tool_switches) =
             policy_and_tool_switches(&config, trust, &policy_inputs, &agent);
-        let extensions = Extensions { hooks: self.hooks, after_write: Vec::new(), web: None };
+        let (web, searches) = web::client(&config.web, host.environment());
+        let has_web = web.is_some();
+        let extensions = Extensions { hooks: self.hooks, after_write: Vec::new(), web };
         let can_run = host.processes().is_some();
         let shell = can_run.then(|| shell::shell(&config, host.environment(), self.leftovers));
         let workspace = Workspace::new(root, host, journal, extensions, shell);
@@ -268,15 +271,13 @@ impl Builder {
         let media = media();
         let settings = edit_settings(&config.edit);
         let dialect = find_dialect(&self.caller.dialect)?;
-        for entry in DIALECTS {
-            for tool in (entry.tools)(media.clone(), settings) {
-                let name = tool.spec(&self.caller).name;
-                if can_run || !entry.needs_processes.contains(&name.as_str()) {
-                    registry.register_dialect(entry.dialect.name, tool).permanent();
-                }
+        register_tools(&registry, &self.caller, &media, settings, can_run);
+        registry.register(Layer::Builtin, undo::tool(settings)).permanent();
+        if has_web {
+            for tool in opencode::web_tools(&media, &searches) {
+                registry.register_dialect(opencode::DIALECT.name, tool).permanent();
             }
         }
-        registry.register(Layer::Builtin, undo::tool(settings)).permanent();
         let servers = servers(&workspace, &registry, &config, media);
         for tool in self.tools {
             registry.register(Layer::Runtime, tool).permanent();
@@ -306,6 +307,24 @@ impl Builder {
             servers: Arc::new(servers),
             id,
         })
+    }
+}
+
+/// Registers the tools of every dialect. Those that need processes are left out if there are none.
+fn register_tools(
+    registry: &Arc<Registry>,
+    caller: &Caller,
+    media: &Arc<dyn Media>,
+    settings: EditSettings,
+    can_run: bool,
+) {
+    for entry in DIALECTS {
+        for tool in (entry.tools)(media.clone(), settings) {
+            let name = tool.spec(caller).name;
+            if can_run || !entry.needs_processes.contains(&name.as_str()) {
+                registry.register_dialect(entry.dialect.name, tool).permanent();
+            }
+        }
     }
 }
 

@@ -42,6 +42,7 @@ mod title;
 mod toolbox;
 mod tracker;
 mod trust;
+mod web;
 
 pub use build::Builder;
 pub use error::BuildError;

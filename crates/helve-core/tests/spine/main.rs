@@ -9,3 +9,4 @@ mod events;
 mod hooks;
 mod nesting;
 mod stage;
+mod web;

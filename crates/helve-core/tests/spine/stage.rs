@@ -9,7 +9,7 @@ use helve_core::engine::EngineTimeouts;
 use helve_core::{
     Action, AfterWrite, AnyTool, Ask, Caller, Engine, Event, Extensions, Gate, Hook, Host, Layer,
     Nobody, Person, Policy, Recorder, Registry, Rule, Session, Source, Tool, ToolCall, ToolContext,
-    ToolError, ToolOutput, ToolResult, Traits, Workspace,
+    ToolError, ToolOutput, ToolResult, Traits, Web, Workspace,
 };
 use helve_testkit::{MemoryJournal, MemoryMachine, MemoryOutputs, MemoryStore};
 use helve_tools::opencode::{DIALECT, tools};
@@ -35,6 +35,7 @@ pub(crate) struct StageBuilder {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) tools: Vec<Arc<dyn AnyTool>>,
     pub(crate) timeouts: EngineTimeouts,
+    pub(crate) web: Option<Arc<dyn Web>>,
 }
 
 impl Default for StageBuilder {
@@ -44,7 +45,7 @@ impl Default for StageBuilder {
         let (machine, person, after_write) = (Arc::default(), Arc::new(Nobody), Vec::new());
         let short = Duration::from_millis(50);
         let timeouts = EngineTimeouts { grace: short, hook: short };
-        Self { machine, rules, hooks, after_write, person, store, tools, timeouts }
+        Self { machine, rules, hooks, after_write, person, store, tools, timeouts, web: None }
     }
 }
 
@@ -77,7 +78,7 @@ impl StageBuilder {
             "/w".into(),
             Host::new(machine.clone(), Vec::new(), None),
             Arc::new(MemoryJournal::default()),
-            Extensions { hooks: self.hooks, after_write: self.after_write, web: None },
+            Extensions { hooks: self.hooks, after_write: self.after_write, web: self.web },
             None,
         );
         let registry: Arc<Registry> = Arc::default();

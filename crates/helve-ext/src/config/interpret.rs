@@ -12,6 +12,7 @@ use super::problem::{ConfigProblem, Severity};
 use super::programs::{self, BashSection, EnvironmentSection, SandboxSection};
 use super::rules::RuleList;
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, PositionTracker, repeated};
+use super::web::WebSection;
 use super::yaml::{self, FrontMatter};
 use super::{
     CommandTemplate, Config, ConfigLayer, EditSection, InstructionFile, ModelSection, ServerConfig,
@@ -39,6 +40,7 @@ struct ConfigDraft {
     agents: Agents,
     tool_output: ToolOutputLimits,
     edit: EditSection,
+    web: WebSection,
     models: ModelSection,
     servers: Vec<ServerConfig>,
     default_agent: Option<WithSource<String>>,
@@ -62,6 +64,7 @@ impl ConfigDraft {
             agents: Agents::builtin(),
             tool_output: ToolOutputLimits::default(),
             edit: EditSection::default(),
+            web: WebSection::default(),
             models: ModelSection::default(),
             servers: Vec::new(),
             default_agent: None,
@@ -225,8 +228,8 @@ impl ConfigDraft {
                 let section = &mut self.environment;
                 programs::read_environment(file, node, section, &mut self.needs_trust);
             }
-            "shell" | "bash" | "default_agent" | "tool_output" | "edit" | "files" | "model"
-            | "small_model" | "provider" | "enabled_providers" | "disabled_providers"
+            "shell" | "bash" | "default_agent" | "tool_output" | "edit" | "files" | "web"
+            | "model" | "small_model" | "provider" | "enabled_providers" | "disabled_providers"
             | "compaction" => match file.authority {
                 Authority::Full => self.read_setting(file, key, node),
                 Authority::RestrictOnly => {
@@ -244,6 +247,7 @@ impl ConfigDraft {
             "tool_output" => read_tool_output(file, node, &mut self.tool_output),
             "edit" => self.edit.read_edit(file, node),
             "files" => self.edit.read_files(file, node),
+            "web" => self.web.read(file, node),
             "shell" => programs::read_shell(file, node, &mut self.shell),
             "bash" => programs::read_bash(file, node, &mut self.bash),
             "model" | "small_model" | "provider" | "enabled_providers" | "disabled_providers"
@@ -319,6 +323,7 @@ impl ConfigDraft {
             agents,
             tool_output: self.tool_output,
             edit: self.edit,
+            web: self.web,
             models: self.models,
             servers: self.servers,
             default_agent,

@@ -48,6 +48,7 @@ pub(super) const TOP: &[&str] = &[
     "tui",
     "username",
     "watcher",
+    "web",
 ];
 
 /// Keys of an agent. Other keys are options for the model's provider.
@@ -102,6 +103,12 @@ pub(super) const BASH: &[&str] = &["max_timeout", "timeout"];
 
 /// Keys of `sandbox`.
 pub(super) const SANDBOX: &[&str] = &["mode", "network"];
+
+/// Keys of `web`.
+pub(super) const WEB: &[&str] = &["ca", "codesearch", "search"];
+
+/// Keys of a search service.
+pub(super) const WEB_SEARCH: &[&str] = &["key", "provider", "url"];
 
 /// Keys of `environment`.
 pub(super) const ENVIRONMENT: &[&str] = &["exclude", "include", "inherit", "set"];

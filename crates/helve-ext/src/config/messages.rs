@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use helve_core::{Rule, Source};
+use helve_text::url::UrlError;
 use helve_text::visible;
 use jsonc_parser::ParseStringErrorKind;
 use jsonc_parser::errors::ParseErrorKind;
@@ -275,6 +276,25 @@ pub(super) fn no_home() -> ProblemText {
 pub(super) fn unreadable_include(path: &Path, why: &ConfigReadError) -> ProblemText {
     let why = unreadable(why).what;
     problem(format!("{} cannot be included: {why}", display_text(&path.to_string_lossy())))
+}
+
+pub(super) fn unreadable_ca(path: &Path, why: &ConfigReadError) -> ProblemText {
+    let why = unreadable(why).what;
+    problem(format!("{} cannot be used: {why}", display_text(&path.to_string_lossy())))
+        .hint("name a file with certificates in PEM format")
+}
+
+pub(super) fn ca_of_project() -> ProblemText {
+    problem("web.ca has no effect in a project").hint("set it in your own configuration")
+}
+
+pub(super) fn missing_search_url(section: &str) -> ProblemText {
+    problem(format!("{section}.url is missing"))
+        .hint("name the address of your instance, such as \"http://localhost:8080\"")
+}
+
+pub(super) fn bad_url(name: &str, value: &str, why: &UrlError) -> ProblemText {
+    problem(format!("{name} is not a valid URL: {}: {why}", quoted(value)))
 }
 
 pub(super) fn includes_itself() -> ProblemText {

@@ -1,3 +1,5 @@
+//! Tests with addresses of every kind and in every notation.
+
 use super::*;
 
 #[track_caller]

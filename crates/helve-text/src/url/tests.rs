@@ -1,3 +1,5 @@
+//! Tests of URLs and their patterns, with the `url` crate as an independent reference.
+
 mod bypasses;
 
 use proptest::prelude::*;

@@ -141,3 +141,22 @@ proptest! {
         prop_assert_eq!(find_control(&text), text.find(is_control));
     }
 }
+
+#[test]
+fn text_of_strangers_is_revealed() {
+    for (text, expected) in [
+        ("plain\ttext\r\n", "plain\ttext\r\n"),
+        ("größe 日本 👍", "größe 日本 👍"),
+        ("a\u{a0}b\u{3000}c", "a b c"),
+        ("soft\u{ad}hyphen \u{feff}x\u{200b}y", "softhyphen xy"),
+        ("❤\u{fe0f} 👩\u{200d}💻 می\u{200c}خواهم", "❤ 👩\u{200d}💻 می\u{200c}خواهم"),
+        ("a\u{200d}b", "a\\u{200d}b"),
+        ("\u{202e}evil", "\\u{202e}evil"),
+        ("\u{1b}[31mred\u{7}", "\\u{1b}[31mred\\u{7}"),
+        ("\u{e0041}\u{e0042}", "\\u{e0041}\\u{e0042}"),
+        ("one\u{2028}two\u{85}", "one\ntwo\\u{85}"),
+        ("\u{7f}", "\\u{7f}"),
+    ] {
+        assert_eq!(crate::visible::reveal(text), expected, "{text:?}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod apply_patch;
 mod bash;
+mod codesearch;
 mod edit;
 mod glob;
 mod grep;
@@ -15,10 +16,13 @@ mod read;
 mod read_mcp_resource;
 mod todoread;
 mod todowrite;
+mod webfetch;
+mod websearch;
 mod write;
 
 use std::sync::Arc;
 
+use helve_core::web::SearchKind;
 use helve_core::{AnyTool, Dialect, Media, Resources};
 use helve_text::cut::Limits;
 
@@ -91,6 +95,19 @@ pub fn resource_tools(
             media: media.clone(),
         }),
     ]
+}
+
+/// Returns the tools for the web: `webfetch`, and one for each kind of search that is configured.
+pub fn web_tools(media: &Arc<dyn Media>, searches: &[SearchKind]) -> Vec<Arc<dyn AnyTool>> {
+    let mut tools: Vec<Arc<dyn AnyTool>> =
+        vec![Arc::new(webfetch::WebFetch { media: media.clone() })];
+    for kind in searches {
+        tools.push(match kind {
+            SearchKind::Web => Arc::new(websearch::WebSearch),
+            SearchKind::Code => Arc::new(codesearch::CodeSearch),
+        });
+    }
+    tools
 }
 
 #[cfg(test)]

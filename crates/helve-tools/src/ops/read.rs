@@ -13,6 +13,7 @@ use helve_core::{Ask, FileKind, Grant, Media, Resolved, ToolContext, ToolError, 
 
 use super::missing::{MissingFile, describe_missing};
 use lines::{LinePage, PageNote};
+pub(crate) use media::document_page;
 
 /// A file or directory to read.
 pub(crate) struct ReadRequest<'a> {
@@ -169,6 +170,11 @@ pub(crate) async fn read(
     Ok(ReadResult { display_path: path.display().into(), content })
 }
 
+/// Renders a notebook as text; `None` if the bytes are not a notebook.
+pub(crate) fn notebook_text(bytes: &[u8]) -> Option<String> {
+    notebook::render(bytes).ok().map(|rendered| rendered.text)
+}
+
 /// A file that may be read, with the lines of the window.
 struct OpenFile<'a> {
     ctx: &'a ToolContext,
@@ -189,9 +195,12 @@ impl OpenFile<'_> {
             let bytes = self.ctx.files.read_whole(self.grant, self.path, MAX_MEDIA_BYTES).await?;
             return match media.decode(bytes.clone(), format).await {
                 Ok(MediaContent::Picture(picture)) => Ok(ReadContent::Picture { format, picture }),
-                Ok(MediaContent::Document(document)) => Ok(ReadContent::Lines(
-                    media::document_page(&bytes, &document, self.window, self.limits),
-                )),
+                Ok(MediaContent::Document(document)) => Ok(ReadContent::Lines(document_page(
+                    &bytes,
+                    &document,
+                    self.window,
+                    self.limits,
+                ))),
                 Err(reason) => Err(media::error(display_path, format, &bytes, reason)),
             };
         }

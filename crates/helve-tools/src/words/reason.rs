@@ -43,7 +43,10 @@ fn by_rule(part: &Part, verdict: &Verdict) -> String {
         rule.source == Source::Builtin && rule.permission == "*" && rule.action == Action::Ask
     };
     match &verdict.rule {
-        Some(rule) if !is_default(rule) => rule_text(rule),
+        Some(rule) if !is_default(rule) => match local_network(part) {
+            Some(local) if rule.action == Action::Ask => format!("{local}; {}", rule_text(rule)),
+            Some(_) | None => rule_text(rule),
+        },
         None | Some(_) if part.permission == "external_directory" => {
             "it is outside the folder, and no rule allows it".into()
         }

@@ -382,3 +382,90 @@ fn environment_settings_become_a_policy() {
     let policy = config.environment.policy();
     assert_eq!((policy.exclude, policy.set), (vec!["A*".into()], vec![("B".into(), "1".into())]));
 }
+
+#[test]
+fn web_settings_are_read() {
+    const FIXTURE: &str = r#"
+-- user/ca.pem
+-----BEGIN CERTIFICATE-----
+-- user/helve.json
+{
+  "web": {
+    "ca": "ca.pem",
+    "search": {"provider": "brave", "key": "secret"},
+    "codesearch": {"provider": "exa"}
+  }
+}
+-- project/helve.json
+{"web": {"ca": "x.pem", "search": {"provider": "searxng", "url": "http://localhost:8080"}}}
+"#;
+    check(
+        FIXTURE,
+        expect![[r#"
+        user/helve.json:3:11 web.ca = /home/user/.config/helve/ca.pem
+        user/helve.json:4:28 web.search.provider = brave
+        user/helve.json:4:44 web.search.key = (not shown)
+        user/helve.json:5:32 web.codesearch.provider = exa
+        project/helve.json:1:2 web = {…} (needs trust)
+    "#]],
+    );
+    check_trusted(
+        FIXTURE,
+        expect![[r#"
+        user/helve.json:3:11 web.ca = /home/user/.config/helve/ca.pem
+        project/helve.json:1:48 web.search.provider = searxng
+        project/helve.json:1:66 web.search.url = http://localhost:8080
+        user/helve.json:5:32 web.codesearch.provider = exa
+        ! project/helve.json:1:16: error: web.ca has no effect in a project
+          {"web": {"ca": "x.pem", "search": {"provider": "searxng", "url": "http://localhost:8080"}}}
+                         ^
+          set it in your own configuration
+    "#]],
+    );
+}
+
+#[test]
+fn invalid_web_settings_are_reported() {
+    check(
+        r#"
+-- user/helve.json
+{
+  "web": {
+    "ca": ["missing.pem"],
+    "search": {"provider": "brav", "keys": "x"},
+    "codesearch": {"provider": "tavily", "url": "localhost:80"},
+    "proxy": "x"
+  }
+}
+-- user/helve.jsonc
+{"web": {"search": {"provider": "searxng"}}}
+"#,
+        expect![[r#"
+            ! user/helve.json:3:11: error: user/missing.pem cannot be used: the file does not exist
+              "ca": ["missing.pem"],
+                    ^
+              name a file with certificates in PEM format
+            ! user/helve.json:4:28: error: web.search.provider must be "brave" or "exa" or "parallel" or "searxng" or "tavily", not "brav"
+              "search": {"provider": "brav", "keys": "x"},
+                                     ^
+              did you mean "brave"?
+            ! user/helve.json:4:36: warning: unknown key "keys"; it has no effect
+              "search": {"provider": "brav", "keys": "x"},
+                                             ^
+              did you mean "key"?
+            ! user/helve.json:5:32: error: web.codesearch.provider must be "exa", not "tavily"
+              "codesearch": {"provider": "tavily", "url": "localhost:80"},
+                                         ^
+            ! user/helve.json:5:49: error: web.codesearch.url is not a valid URL: "localhost:80": it must start with http:// or https://
+              "codesearch": {"provider": "tavily", "url": "localhost:80"},
+                                                          ^
+            ! user/helve.json:6:5: warning: unknown key "proxy"; it has no effect
+              "proxy": "x"
+              ^
+            ! user/helve.jsonc:1:20: error: web.search.url is missing
+              {"web": {"search": {"provider": "searxng"}}}
+                                 ^
+              name the address of your instance, such as "http://localhost:8080"
+        "#]],
+    );
+}

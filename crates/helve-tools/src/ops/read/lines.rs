@@ -72,7 +72,7 @@ impl PageLine {
 
 impl LinePage {
     /// Returns a window of a text that was rendered from a file.
-    pub(super) fn of_text(text: &str, window: LineWindow, limits: ReadLimits) -> LinePage {
+    pub(crate) fn of_text(text: &str, window: LineWindow, limits: ReadLimits) -> LinePage {
         let LineWindow { first, count } = window;
         let (mut total, mut bytes, mut lines) = (0, 0, Vec::new());
         let mut is_full = false;

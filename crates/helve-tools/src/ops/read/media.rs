@@ -13,7 +13,7 @@ const MAX_ATTACHED_BYTES: usize = 8 << 20;
 const SAMPLE_BYTES: usize = 4096;
 
 /// Returns a window of the text of a document. The first window also has the document as an attachment.
-pub(super) fn document_page(
+pub(crate) fn document_page(
     bytes: &Bytes,
     document: &Document,
     window: LineWindow,

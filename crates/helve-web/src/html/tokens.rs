@@ -1,0 +1,229 @@
+//! Splits markup into tags and text.
+
+use memchr::{memchr, memmem};
+
+use super::tag::Tag;
+
+/// How markup is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MarkupMode {
+    Html,
+    Xml,
+}
+
+/// A piece of markup. Texts are as in the source; character references are not yet decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Token<'a> {
+    Start {
+        name: &'a str,
+        attributes: &'a str,
+        is_empty: bool,
+    },
+    End {
+        name: &'a str,
+    },
+    Text(&'a str),
+    /// Text without character references: a CDATA section, or the content of a script.
+    Literal(&'a str),
+    Comment(&'a str),
+}
+
+/// An attribute. Its value may contain character references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attribute<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) value: &'a str,
+}
+
+/// Iterates over the tokens of a document.
+pub(crate) struct Tokens<'a> {
+    source: &'a str,
+    at: usize,
+    mode: MarkupMode,
+    /// The element whose content is text up to its end tag.
+    raw: Option<&'a str>,
+}
+
+impl<'a> Tokens<'a> {
+    pub(crate) fn new(source: &'a str, mode: MarkupMode) -> Self {
+        Self { source, at: 0, mode, raw: None }
+    }
+
+    fn take_until(&mut self, end: usize) -> &'a str {
+        let text = &self.source[self.at..end];
+        self.at = end;
+        text
+    }
+
+    /// Reads the content of a raw element, up to its end tag.
+    fn raw_text(&mut self, name: &str) -> Option<Token<'a>> {
+        let bytes = self.source.as_bytes();
+        let mut from = self.at;
+        let end = loop {
+            let Some(found) = memmem::find(&bytes[from..], b"</") else { break bytes.len() };
+            let start = from + found;
+            let after = start + 2 + name.len();
+            let is_name = bytes
+                .get(start + 2..after)
+                .is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()));
+            let ends = bytes
+                .get(after)
+                .is_none_or(|byte| matches!(byte, b'>' | b'/') || byte.is_ascii_whitespace());
+            if is_name && ends {
+                break start;
+            }
+            from = start + 2;
+        };
+        let text = self.take_until(end);
+        // Titles and text areas may contain character references.
+        let is_decoded = matches!(Tag::of(name), Tag::Title | Tag::Textarea);
+        match text {
+            "" => None,
+            text if is_decoded => Some(Token::Text(text)),
+            text => Some(Token::Literal(text)),
+        }
+    }
+
+    /// Reads what starts with `<`; `None` if it is just text.
+    fn markup(&mut self) -> Option<Token<'a>> {
+        let rest = &self.source[self.at..];
+        let bytes = rest.as_bytes();
+        match bytes.get(1)? {
+            b'!' | b'?' => Some(self.declaration(rest)),
+            b'/' => {
+                if !bytes.get(2)?.is_ascii_alphabetic() {
+                    // `</>` and `</ x>` are dropped by browsers.
+                    let end = memchr(b'>', bytes).map_or(bytes.len(), |at| at + 1);
+                    self.at += end;
+                    return Some(Token::Comment(""));
+                }
+                let name = tag_name(&rest[2..]);
+                let end = 2 + tag_end(&rest[2..]);
+                self.at += end;
+                Some(Token::End { name })
+            }
+            first
+                if first.is_ascii_alphabetic()
+                    || self.mode == MarkupMode::Xml && *first == b'_' =>
+            {
+                let name = tag_name(&rest[1..]);
+                let end = 1 + tag_end(&rest[1..]);
+                self.at += end;
+                let inside = rest[1 + name.len()..end].trim_end_matches('>');
+                let is_empty = inside.ends_with('/');
+                let is_raw = self.mode == MarkupMode::Html && Tag::of(name).is_raw();
+                if is_raw {
+                    self.raw = Some(name);
+                }
+                Some(Token::Start { name, attributes: inside, is_empty })
+            }
+            _ => None,
+        }
+    }
+
+    fn declaration(&mut self, rest: &'a str) -> Token<'a> {
+        let after = |marker: &str, from: usize| {
+            memmem::find(&rest.as_bytes()[from..], marker.as_bytes()).map(|at| from + at)
+        };
+        if rest.starts_with("<!--") {
+            // `<!-->` is a complete comment.
+            let from = if rest.starts_with("<!-->") { 2 } else { 4 };
+            let end = after("-->", from);
+            self.at += end.map_or(rest.len(), |end| end + 3);
+            return Token::Comment(rest.get(4..end.unwrap_or(rest.len())).unwrap_or_default());
+        }
+        if rest.starts_with("<![CDATA[") && self.mode == MarkupMode::Xml {
+            let end = after("]]>", 9);
+            self.at += end.map_or(rest.len(), |end| end + 3);
+            return Token::Literal(&rest[9..end.unwrap_or(rest.len())]);
+        }
+        self.at += after(">", 2).map_or(rest.len(), |end| end + 1);
+        Token::Comment("")
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        if let Some(name) = self.raw.take()
+            && let Some(token) = self.raw_text(name)
+        {
+            return Some(token);
+        }
+        let bytes = self.source.as_bytes();
+        if self.at >= bytes.len() {
+            return None;
+        }
+        if bytes[self.at] == b'<'
+            && let Some(token) = self.markup()
+        {
+            return Some(token);
+        }
+        // A `<` that starts no tag is text.
+        let from = self.at + 1;
+        let end = memchr(b'<', &bytes[from..]).map_or(bytes.len(), |at| from + at);
+        Some(Token::Text(self.take_until(end)))
+    }
+}
+
+fn tag_name(rest: &str) -> &str {
+    let end = rest.find(|c: char| c == '>' || c == '/' || c.is_ascii_whitespace());
+    &rest[..end.unwrap_or(rest.len())]
+}
+
+/// Returns the offset after the `>` that ends a tag. A `>` inside quotes does not.
+fn tag_end(rest: &str) -> usize {
+    let bytes = rest.as_bytes();
+    let mut at = 0;
+    let mut after_equals = false;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'>' => return at + 1,
+            b'"' | b'\'' if after_equals => {
+                match memchr(*byte, &bytes[at + 1..]) {
+                    Some(end) => at += end + 1,
+                    None => return bytes.len(),
+                }
+                after_equals = false;
+            }
+            b'=' => after_equals = true,
+            byte if byte.is_ascii_whitespace() => {}
+            _ => after_equals = false,
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// Iterates over the attributes of a tag.
+pub(crate) fn attributes(text: &str) -> impl Iterator<Item = Attribute<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
+        if rest.is_empty() {
+            return None;
+        }
+        // A name may start with `=`, but does not contain it.
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        let end = rest[first..].find(|c: char| c == '=' || c == '/' || c.is_ascii_whitespace());
+        let (name, after) = rest.split_at(end.map_or(rest.len(), |end| first + end));
+        let Some(value) = after.trim_start().strip_prefix('=') else {
+            rest = after;
+            return Some(Attribute { name, value: "" });
+        };
+        let value = value.trim_start();
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let (value, after) = match quote {
+            Some(quote) => match value[1..].split_once(quote) {
+                Some((value, after)) => (value, after),
+                None => (&value[1..], ""),
+            },
+            None => {
+                value.split_at(value.find(|c: char| c.is_ascii_whitespace()).unwrap_or(value.len()))
+            }
+        };
+        rest = after;
+        Some(Attribute { name, value })
+    })
+}

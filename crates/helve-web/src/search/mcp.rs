@@ -1,0 +1,188 @@
+//! Services that are reached over MCP: one `tools/call` without a session, answered as JSON or as an event stream.
+
+use helve_core::web::{
+    SearchAnswer, SearchFailure, SearchItem, SearchKind, SearchQuery, SearchType,
+};
+use helve_text::sse::SseParser;
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+
+use super::{SearchService, ServiceKind, clean, field, optional};
+
+pub(super) fn request(
+    client: &Client,
+    service: &SearchService,
+    query: &SearchQuery,
+) -> RequestBuilder {
+    let (name, arguments) = match (service.kind, query.kind) {
+        (ServiceKind::Parallel, _) => ("web_search", parallel_arguments(query)),
+        (_, SearchKind::Code) => ("get_code_context_exa", code_arguments(query)),
+        (_, SearchKind::Web) => ("web_search_exa", exa_arguments(query)),
+    };
+    let body = json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": { "name": name, "arguments": arguments },
+    });
+    let mut url = service.url.as_str().to_owned();
+    if let (ServiceKind::Exa, Some(key)) = (service.kind, &service.key) {
+        url.push(if url.contains('?') { '&' } else { '?' });
+        url.push_str(&format!("exaApiKey={}", super::searxng::encode(key)));
+    }
+    let request =
+        client.post(url).header("accept", "application/json, text/event-stream").json(&body);
+    match (service.kind, &service.key) {
+        (ServiceKind::Parallel, Some(key)) => request.bearer_auth(key),
+        (_, _) => request,
+    }
+}
+
+fn exa_arguments(query: &SearchQuery) -> Value {
+    let depth = match query.depth {
+        SearchType::Auto => "auto",
+        SearchType::Fast => "fast",
+        SearchType::Deep => "deep",
+    };
+    let mut arguments = json!({
+        "query": query.text,
+        "type": depth,
+        "numResults": query.results,
+        "livecrawl": if query.is_live { "preferred" } else { "fallback" },
+    });
+    if let Some(characters) = query.max_characters {
+        arguments["contextMaxCharacters"] = characters.into();
+    }
+    arguments
+}
+
+fn code_arguments(query: &SearchQuery) -> Value {
+    // The service counts tokens; four characters are about one.
+    let tokens =
+        query.max_characters.map_or(5000, |characters| (characters / 4).clamp(1000, 50_000));
+    json!({ "query": query.text, "tokensNum": tokens })
+}
+
+fn parallel_arguments(query: &SearchQuery) -> Value {
+    json!({ "objective": query.text, "search_queries": [query.text], "session_id": query.session })
+}
+
+pub(super) fn answer(
+    service: &SearchService,
+    content_type: &str,
+    body: &str,
+) -> Result<SearchAnswer, SearchFailure> {
+    let message = match content_type.to_ascii_lowercase().contains("text/event-stream") {
+        true => message_of_stream(body)?,
+        false => super::json(body)?,
+    };
+    if let Some(error) = message.get("error") {
+        let text =
+            error.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
+        return Err(error_of(&service.redact(text)));
+    }
+    let content = message.pointer("/result/content").and_then(Value::as_array);
+    let content = content.ok_or_else(|| SearchFailure::InvalidAnswer("it has no result".into()))?;
+    let texts: Vec<&str> = content.iter().filter_map(|item| item.get("text")?.as_str()).collect();
+    let text = texts.join("\n\n");
+    let is_error = message.pointer("/result/isError").and_then(Value::as_bool) == Some(true);
+    match () {
+        () if is_error => Err(error_of(&service.redact(&text))),
+        () if text.trim().is_empty() => Ok(SearchAnswer::Items(Vec::new())),
+        () => Ok(items_of(&text).map_or(SearchAnswer::Text(text), SearchAnswer::Items)),
+    }
+}
+
+/// Returns the failure for an error message. These services report most errors with status 200.
+fn error_of(text: &str) -> SearchFailure {
+    let lower = text.to_lowercase();
+    let message = clean(text, super::MAX_MESSAGE);
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    if has(&["rate limit", "quota", "429", "credits", "too many requests"]) {
+        SearchFailure::Quota { message }
+    } else if has(&["api key", "unauthorized", "401", "forbidden", "403"]) {
+        SearchFailure::BadKey { status: 200, message }
+    } else {
+        SearchFailure::Status { status: 200, message }
+    }
+}
+
+/// Returns the response among the messages of an event stream.
+fn message_of_stream(body: &str) -> Result<Value, SearchFailure> {
+    let invalid = |why: &str| SearchFailure::InvalidAnswer(why.into());
+    let (mut parser, mut events) = (SseParser::default(), Vec::new());
+    parser.push(body.as_bytes(), &mut events).map_err(|_| invalid("an event is too long"))?;
+    events.extend(parser.finish());
+    let messages =
+        events.iter().filter_map(|event| serde_json::from_str::<Value>(&event.data).ok());
+    let mut responses = messages
+        .filter(|message| message.get("result").is_some() || message.get("error").is_some());
+    responses.next().ok_or_else(|| invalid("the stream has no response"))
+}
+
+/// Reads results that a service returns as JSON inside the text, or as blocks of `Title:`, `URL:` and so on.
+fn items_of(text: &str) -> Option<Vec<SearchItem>> {
+    if let Ok(value) = serde_json::from_str::<Value>(text) {
+        let results = value.get("results").or_else(|| value.get("search_results"))?.as_array()?;
+        return Some(results.iter().map(item_of_json).collect());
+    }
+    let is_item = |block: &&str| block.trim_start().starts_with("Title:");
+    let starts: Vec<usize> = text.match_indices("Title:").map(|(at, _)| at).collect();
+    let at_line_start = |at: &usize| *at == 0 || text[..*at].ends_with('\n');
+    let starts: Vec<usize> = starts.into_iter().filter(at_line_start).collect();
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let blocks: Vec<&str> =
+        starts.iter().zip(ends).map(|(start, end)| &text[*start..end]).filter(is_item).collect();
+    // Text before the first block would be lost.
+    let is_complete = starts.first().is_some_and(|first| text[..*first].trim().is_empty());
+    let items: Vec<SearchItem> = blocks.iter().map(|block| item_of_block(block)).collect();
+    (is_complete && !items.is_empty() && items.iter().all(|item| !item.url.is_empty()))
+        .then_some(items)
+}
+
+fn item_of_json(item: &Value) -> SearchItem {
+    let excerpts = ["excerpts", "highlights"].iter().find_map(|name| item.get(name)?.as_array());
+    let excerpts: Vec<&str> = excerpts.into_iter().flatten().filter_map(Value::as_str).collect();
+    let excerpt = match excerpts.is_empty() {
+        true => optional(item, &["text", "summary", "snippet"]).unwrap_or_default(),
+        false => excerpts.join(" … "),
+    };
+    SearchItem {
+        title: field(item, "title"),
+        url: field(item, "url"),
+        date: optional(item, &["publish_date", "publishedDate", "published_date"]),
+        excerpt,
+    }
+}
+
+fn item_of_block(block: &str) -> SearchItem {
+    let mut item = SearchItem::default();
+    let mut lines = block.lines();
+    let mut excerpt: Vec<&str> = Vec::new();
+    for line in lines.by_ref() {
+        let Some((name, value)) = line.split_once(':') else {
+            excerpt.push(line);
+            break;
+        };
+        let value = value.trim();
+        match name.trim() {
+            "Title" => item.title = value.into(),
+            "URL" => item.url = value.into(),
+            "Published" | "Published Date" => {
+                item.date = Some(value).filter(|it| !it.is_empty() && *it != "N/A").map(Into::into);
+            }
+            "Author" | "ID" | "Score" | "Image" | "Favicon" => {}
+            "Text" | "Highlights" | "Summary" => {
+                excerpt.push(value);
+                break;
+            }
+            _ => {
+                excerpt.push(line);
+                break;
+            }
+        }
+    }
+    excerpt.extend(lines.filter(|line| line.trim() != "---"));
+    item.excerpt = excerpt.join(" ");
+    item
+}
