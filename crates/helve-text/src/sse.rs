@@ -48,7 +48,7 @@ impl SseParser {
             return Err(SseError::ResponseTooLong);
         }
         let mut rest = chunk;
-        if std::mem::take(&mut self.ended_with_cr) && !rest.is_empty() {
+        if !rest.is_empty() && std::mem::take(&mut self.ended_with_cr) {
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
         while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
@@ -161,6 +161,7 @@ mod tests {
         check(&[b"event: a\r\ndata: 1\r\n\r\ndata: 2\r\ndata: 3\r\n\r\n"], &expected);
         check(&[b"event: a\rdata: 1\r\rdata: 2\rdata: 3\r\r"], &expected);
         check(&[b"event: a\r", b"\ndata: 1\r", b"", b"\n\r", b"\ndata: 2\rdata: 3\r\r"], &expected);
+        check(&[b"data: 1\r", b"", b"\ndata: 2\n\n"], &[("", "1\n2")]);
     }
 
     #[test]
