@@ -7,7 +7,7 @@
 //! - A rule that asks or denies is matched loosely: in other spellings, and with its words in another order.
 //!   `rm -rf *` also denies `/bin/rm -f -r x`. See `loose_form`.
 
-use helve_text::shell::{self, Approval, ProgramRun, Risk, RiskKind, Word, WordRole};
+use helve_text::shell::{self, Approval, ProgramRun, Risk, RiskKind, WordRole};
 use helve_text::wildcard;
 
 use crate::rule::{Action, Pattern, Reason, Rule};
@@ -15,8 +15,10 @@ use crate::rule::{Action, Pattern, Reason, Rule};
 mod arity;
 mod loose_form;
 mod operands;
+mod quote;
 
 use loose_form::LooseForm;
+use quote::{SHELL_SPECIAL, WORD_BREAKING, quote, quote_text};
 
 /// A command of a script, in all spellings that rules are matched against.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -137,11 +139,11 @@ impl Command {
         command
     }
 
-    pub(crate) fn that_may_change(self, paths: Vec<String>) -> Self {
-        Self { may_change: paths, ..self }
+    pub(crate) fn that_may_change(self, may_change: Vec<String>) -> Self {
+        Self { may_change, ..self }
     }
 
-    /// Returns the paths that the command may change, as far as they are known.
+    /// Returns the paths that the command may change.
     pub(crate) fn may_change(&self) -> &[String] {
         &self.may_change
     }
@@ -579,23 +581,4 @@ fn without_global_flags(run: &ProgramRun) -> Option<Vec<usize>> {
         return None;
     }
     Some(std::iter::once(0).chain(subcommand..run.words.len()).collect())
-}
-
-/// Characters with a special meaning in a shell.
-const SHELL_SPECIAL: &str = " \t\n'\"\\$`*?[]{}()<>|&;#!~";
-/// Characters that would make one word look like two.
-const WORD_BREAKING: &str = " \t\n'\"";
-
-/// Quotes a word if it is empty or contains a special character.
-fn quote(word: &Word, special: &str) -> String {
-    match word {
-        Word::Literal(text) if text.is_empty() || text.contains(|c| special.contains(c)) => {
-            quote_text(text)
-        }
-        Word::Literal(_) | Word::Glob(_) | Word::Dynamic(_) => word.shown().to_string(),
-    }
-}
-
-fn quote_text(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
