@@ -69,6 +69,8 @@ pub(crate) enum CliCommand {
         #[arg(long)]
         all: bool,
     },
+    /// List the skills that models can load, and what is wrong with others
+    Skills,
     /// Save, list or remove keys of model providers
     Auth {
         #[command(subcommand)]
@@ -159,6 +161,9 @@ pub(crate) struct RunArgs {
     /// What to do; `-` reads it from standard input; nothing starts a conversation at a terminal
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
+    /// Run this command of the configuration (or init, review, or a skill) with PROMPT as its arguments
+    #[arg(long, value_name = "NAME")]
+    pub(crate) command: Option<String>,
     /// Continue the newest session of this folder
     #[arg(short = 'c', long = "continue")]
     pub(crate) continue_last: bool,

@@ -15,6 +15,7 @@ mod run;
 mod serve;
 mod servers;
 mod sessions;
+mod skills;
 mod tools;
 mod trust;
 mod why;
@@ -88,6 +89,7 @@ async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Ex
         CliCommand::Run(args) => run::run(&common, &args).await,
         CliCommand::Sessions { command } => sessions::run(&common, command.as_ref()).await,
         CliCommand::Models { filter, all } => models::run(&common, filter.as_deref(), all).await,
+        CliCommand::Skills => skills::run(&common).await,
         CliCommand::Auth { command } => auth::run(&common, &command).await,
         CliCommand::Call { tool, input, dry_run: false } => call::run(&common, &tool, &input).await,
         CliCommand::Call { tool, input, dry_run: true } => {

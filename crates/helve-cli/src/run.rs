@@ -43,7 +43,8 @@ pub(crate) async fn run(common: &GlobalArgs, run: &RunArgs) -> anyhow::Result<Ex
     let mut message = options::attachments(&toolbox, run).await?;
     let exit = match prompt {
         PromptSource::Given(text) => {
-            message.insert(0, MessagePart::Text(text));
+            let (parts, model) = options::message(&toolbox, run, text, model).await?;
+            message.splice(0..0, parts);
             let agent = (&toolbox, model);
             let screen = &terminal.screen;
             let report = run_once((common, run), agent, message, &options, screen).await?;

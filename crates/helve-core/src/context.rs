@@ -36,6 +36,13 @@ pub struct ToolContext {
 /// Runs nested calls. Implemented by the engine.
 pub(crate) trait NestedCalls: Send + Sync {
     fn call(&self, call: ToolCall, cancel: CancellationToken) -> BoxFuture<'static, ToolResult>;
+
+    /// See [`ToolContext::call_all_nested`].
+    fn call_all(
+        &self,
+        calls: Vec<ToolCall>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'_, Vec<ToolResult>>;
 }
 
 /// Asks the gate of a session, unless the call is cancelled first.
@@ -189,11 +196,22 @@ impl ToolContext {
 
     /// Runs another tool as part of this call, in the same session and one level deeper.
     pub async fn call_nested(&self, name: &str, input: Input) -> ToolResult {
-        let mut call = ToolCall::new(name, input);
-        call.origin = Origin::Nested { parent: self.call.id.to_string() };
-        call.mode = self.call.mode;
-        call.answers.clone_from(&self.call.answers);
-        self.nested.call(call, self.cancel.child_token()).await
+        self.nested.call(self.nested_call(name, input), self.cancel.child_token()).await
+    }
+
+    /// Runs several tools as part of this call, in order. Adjacent calls of tools that allow it run in parallel.
+    pub async fn call_all_nested(&self, calls: Vec<(String, Input)>) -> Vec<ToolResult> {
+        let calls = calls.into_iter().map(|(name, input)| self.nested_call(&name, input));
+        self.nested.call_all(calls.collect(), self.cancel.child_token()).await
+    }
+
+    fn nested_call(&self, name: &str, input: Input) -> ToolCall {
+        ToolCall {
+            origin: Origin::Nested { parent: self.call.id.to_string() },
+            mode: self.call.mode,
+            answers: self.call.answers.clone(),
+            ..ToolCall::new(name, input)
+        }
     }
 
     fn emit(&self, kind: EventKind) {

@@ -87,14 +87,8 @@ impl Engine {
         calls: Vec<ToolCall>,
         cancel: CancellationToken,
     ) -> Vec<ToolResult> {
-        let (sender, mut receiver) = mpsc::unbounded_channel();
-        self.call_each(session, tools, calls, cancel, sender).await;
-        let mut results = Vec::new();
-        while let Some(result) = receiver.recv().await {
-            results.push(result);
-        }
-        results.sort_by_key(|(position, _)| *position);
-        results.into_iter().map(|(_, result)| result).collect()
+        let run = |call| self.call(session, tools, call, cancel.child_token());
+        run_in_order(tools, calls, run).await
     }
 
     /// Like [`Engine::call_all`], and sends each result as soon as its call has ended, with the position of the call.
@@ -106,23 +100,8 @@ impl Engine {
         cancel: CancellationToken,
         results: UnboundedSender<(usize, ToolResult)>,
     ) {
-        let mut parallel_calls = Vec::new();
-        for (position, call) in calls.into_iter().enumerate() {
-            let is_parallel = tools.traits(&call.name).is_none_or(|traits| traits.parallel);
-            let running = self.call(session, tools, call, cancel.child_token());
-            let results = results.clone();
-            let running = async move {
-                // Sending fails if nobody waits for the results any more.
-                results.send((position, running.await)).ok();
-            };
-            if is_parallel {
-                parallel_calls.push(running);
-                continue;
-            }
-            join_all(parallel_calls.drain(..)).await;
-            running.await;
-        }
-        join_all(parallel_calls).await;
+        let run = |call| self.call(session, tools, call, cancel.child_token());
+        send_in_order(tools, calls, run, results).await;
     }
 
     /// Asks for a permission that concerns a call but no tool, such as making the same call again and again.
@@ -424,6 +403,58 @@ impl NestedCalls for RunningCall {
     fn call(&self, call: ToolCall, cancel: CancellationToken) -> BoxFuture<'static, ToolResult> {
         self.engine.call_with_parent(Some(&self.call_ref), &self.session, &self.tools, call, cancel)
     }
+
+    fn call_all(
+        &self,
+        calls: Vec<ToolCall>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'_, Vec<ToolResult>> {
+        let run = move |call| NestedCalls::call(self, call, cancel.child_token());
+        Box::pin(run_in_order(&self.tools, calls, run))
+    }
+}
+
+/// Runs calls in order and returns their results in the same order. See [`send_in_order`].
+async fn run_in_order(
+    tools: &ToolSet,
+    calls: Vec<ToolCall>,
+    run: impl Fn(ToolCall) -> BoxFuture<'static, ToolResult>,
+) -> Vec<ToolResult> {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    send_in_order(tools, calls, run, sender).await;
+    let mut results = Vec::new();
+    while let Some(result) = receiver.recv().await {
+        results.push(result);
+    }
+    results.sort_by_key(|(position, _)| *position);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Runs calls in order. Adjacent calls of tools that allow it run in parallel. Sends each result as soon as its call has
+/// ended, with the position of the call.
+async fn send_in_order(
+    tools: &ToolSet,
+    calls: Vec<ToolCall>,
+    run: impl Fn(ToolCall) -> BoxFuture<'static, ToolResult>,
+    results: UnboundedSender<(usize, ToolResult)>,
+) {
+    let mut parallel_calls = Vec::new();
+    for (position, call) in calls.into_iter().enumerate() {
+        let is_parallel = tools.traits(&call.name).is_none_or(|traits| traits.parallel);
+        let running = run(call);
+        let results = results.clone();
+        let running = async move {
+            // Sending fails if nobody waits for the results any more.
+            results.send((position, running.await)).ok();
+        };
+        if is_parallel {
+            parallel_calls.push(running);
+            continue;
+        }
+        join_all(parallel_calls.drain(..)).await;
+        running.await;
+    }
+    join_all(parallel_calls).await;
 }
 
 /// Returns the arguments in the form that events use.

@@ -12,7 +12,7 @@ use crate::wall::{Policy, Wall};
 /// Returns the default rules, which a person's rules override.
 pub fn rules() -> Vec<Rule> {
     let mut rules = vec![rule("*", "*", Action::Ask)];
-    for tool in ["read", "glob", "grep", "list", "todowrite", "todoread", "invalid"] {
+    for tool in ["read", "glob", "grep", "list", "todowrite", "todoread", "skill", "invalid"] {
         rules.push(rule(tool, "*", Action::Allow));
     }
     // `foreign` processes belong to other sessions.

@@ -19,6 +19,7 @@ pub mod secrets;
 pub mod shell;
 pub mod sse;
 pub mod syntax;
+pub mod template;
 pub mod terminal;
 pub mod url;
 pub mod view;

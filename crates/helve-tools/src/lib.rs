@@ -13,6 +13,7 @@ use std::sync::Arc;
 use helve_core::{AnyTool, Dialect, Media};
 
 pub use ops::change::{EditSettings, SyntaxPolicy};
+pub use ops::skill::SkillInfo;
 pub use words::reason::reason;
 pub use words::shell::process_ended;
 

@@ -14,6 +14,7 @@ pub(crate) mod read;
 pub(crate) mod resources;
 pub(crate) mod search;
 pub(crate) mod shell;
+pub(crate) mod skill;
 pub(crate) mod todo;
 pub(crate) mod undo;
 pub(crate) mod web;

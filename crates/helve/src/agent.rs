@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use helve_core::builtin::{WrittenRules, policy};
-use helve_core::{Policy, Rule, Source, ToolSwitch};
-use helve_ext::config::{Agent, Config};
+use helve_core::{Action, Policy, Rule, Source, ToolSwitch};
+use helve_ext::config::{Agent, Config, Skill};
 use helve_text::near;
 
 use crate::error::BuildError;
@@ -19,6 +19,14 @@ pub(crate) struct PolicyInputs {
     pub(crate) helve_folders: Vec<PathBuf>,
     /// The folder to work in.
     pub(crate) root: PathBuf,
+}
+
+/// Returns a rule that allows reading the files of a skill, which may be outside the workspace. A wildcard in the path
+/// would allow more.
+fn skill_folder(skill: &Skill) -> Option<Rule> {
+    let folder = skill.folder.to_str().filter(|path| !path.contains(['*', '?']))?;
+    let pattern = format!("{folder}/*");
+    Some(Rule::new("external_directory", &pattern, Action::Allow, Source::Program))
 }
 
 /// Returns the policy and the tool switches of an agent.
@@ -41,7 +49,14 @@ pub(crate) fn policy_and_tool_switches(
             (agent.name.clone(), agent.rules.clone()),
             (format!("{} (project)", agent.name), agent.project_rules.clone()),
         ],
-        agent_allows: agent.rules.iter().filter(from_file).chain(project_rules).cloned().collect(),
+        agent_allows: agent
+            .rules
+            .iter()
+            .filter(from_file)
+            .chain(project_rules)
+            .cloned()
+            .chain(config.skills.iter().filter_map(skill_folder))
+            .collect(),
     };
     let helve_folders: Vec<&Path> = inputs.helve_folders.iter().map(PathBuf::as_path).collect();
     let policy = policy(written, &helve_folders);

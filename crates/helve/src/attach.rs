@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use helve_agent::item::MessagePart;
-use helve_core::{Content, Input, Origin, ToolCall, ToolError, ToolOutput};
+use helve_core::{Input, Origin, ToolCall, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::message_parts;
 use crate::toolbox::Toolbox;
 
 /// The tool that reads files and images.
@@ -19,19 +20,7 @@ impl Toolbox {
     /// cut as for the model.
     pub async fn attach(&self, path: &Path) -> Result<Vec<MessagePart>, ToolError> {
         let output = self.call_as_person(READ, json!({"filePath": path.to_string_lossy()})).await?;
-        let mut parts = vec![MessagePart::Text(format!("Attached file: {}", output.title))];
-        for content in output.content {
-            parts.push(match content {
-                Content::Text(text) => MessagePart::Text(text),
-                Content::Media { mime, data } => MessagePart::Media {
-                    mime,
-                    data: crate::base64(&data),
-                    name: Some(output.title.clone()),
-                },
-                Content::Link { uri, .. } => MessagePart::Text(uri),
-            });
-        }
-        Ok(parts)
+        Ok(message_parts(output))
     }
 
     /// Returns files whose name contains a text, or whose path ends in it up to the last letters, relative to the root.

@@ -9,14 +9,14 @@ use helve_core::shell::Leftovers;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, AlwaysYes, AnyTool, Caller, Dialect, Engine, Extensions, FileKind, Hook, Host, Journal,
-    Layer, Machine, Media, Person, Registry, Rule, Source, Workspace,
+    Layer, Machine, Media, Part, Person, Policy, Registry, Rule, Source, Workspace,
 };
-use helve_ext::config::{self, Config, ConfigPaths, Disk, Trust, gather};
+use helve_ext::config::{self, Config, ConfigPaths, Disk, Skill, Trust, gather};
 use helve_machine::LocalMachine;
 use helve_store::{OutputFiles, SqliteStore};
 use helve_text::cut::Limits;
 use helve_text::edit::MatchPolicy;
-use helve_tools::{DIALECTS, EditSettings, SyntaxPolicy, opencode, undo};
+use helve_tools::{DIALECTS, EditSettings, SkillInfo, SyntaxPolicy, opencode, undo};
 
 #[cfg(feature = "servers")]
 use helve_ext::servers::{Servers, ServersSetup};
@@ -278,6 +278,10 @@ impl Builder {
                 registry.register_dialect(opencode::DIALECT.name, tool).permanent();
             }
         }
+        let skills = offered_skills(&config, &policy);
+        if !skills.is_empty() {
+            registry.register(Layer::Builtin, opencode::skill_tool(skills)).permanent();
+        }
         let servers = servers(&workspace, &registry, &config, media);
         for tool in self.tools {
             registry.register(Layer::Runtime, tool).permanent();
@@ -326,6 +330,21 @@ fn register_tools(
             }
         }
     }
+}
+
+/// Returns the skills that a model may load: neither those for people only, nor those that a rule denies.
+fn offered_skills(config: &Config, policy: &Policy) -> Vec<SkillInfo> {
+    let is_offered = |skill: &&Skill| {
+        let part = Part::new("skill", skill.name.clone());
+        !skill.is_for_people_only && policy.judge(&[], &part).action != Action::Deny
+    };
+    let info = |skill: &Skill| SkillInfo {
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        body: skill.body.clone(),
+        folder: skill.folder.clone(),
+    };
+    config.skills.iter().filter(is_offered).map(info).collect()
 }
 
 fn find_dialect(name: &str) -> Result<&'static Dialect, BuildError> {

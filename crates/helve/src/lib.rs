@@ -25,6 +25,7 @@
 mod agent;
 mod attach;
 mod build;
+mod commands;
 mod error;
 mod export;
 mod instructions;
@@ -45,6 +46,7 @@ mod trust;
 mod web;
 
 pub use build::Builder;
+pub use commands::{CommandError, CommandInfo, CommandKind, FilledCommand};
 pub use error::BuildError;
 pub use export::{ExportedSession, totals_json};
 pub use keys::{KeyOrigin, ProviderKeyInfo};

@@ -5,7 +5,7 @@ use helve::agent_loop::event::AgentEvent;
 use helve::agent_loop::item::{Entry, Item, MessagePart};
 use helve::agent_loop::model::ActiveModel;
 use helve::config::AgentMode;
-use helve::{AgentSession, Toolbox, TurnOptions, visible};
+use helve::{AgentSession, CommandError, CommandInfo, Toolbox, TurnOptions, visible};
 use tokio_util::sync::CancellationToken;
 
 use super::editor::{ConversationPrompt, Editor, Entered};
@@ -34,6 +34,8 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
 const MAX_SESSIONS: usize = 20;
 /// How many lines of an earlier message are shown when a session goes on.
 const MAX_RECALLED_LINES: usize = 10;
+/// How many characters of a command's description are shown.
+const MAX_ABOUT: usize = 100;
 /// How many files a message may mention.
 const MAX_MENTIONS: usize = 20;
 
@@ -177,11 +179,16 @@ impl Conversation<'_> {
         if text.is_empty() {
             return Ok(Step::Continue);
         }
-        if let Some(command) = text.strip_prefix('/').filter(|command| is_command(command)) {
+        if let Some(command) =
+            text.strip_prefix('/').filter(|command| is_command(command, &toolbox.commands()))
+        {
             let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
             return self.command(agent, toolbox, editor, (name, argument.trim())).await;
         }
-        self.turn(agent, editor, text).await?;
+        let mut message = vec![MessagePart::Text(text.to_string())];
+        message.append(&mut self.attached);
+        message.extend(mentioned_files(agent.toolbox(), text).await);
+        self.turn(agent, editor, message).await?;
         Ok(Step::Continue)
     }
 
@@ -190,11 +197,8 @@ impl Conversation<'_> {
         &mut self,
         agent: &mut AgentSession<'_>,
         editor: &mut Editor,
-        text: &str,
+        message: Vec<MessagePart>,
     ) -> anyhow::Result<()> {
-        let mut message = vec![MessagePart::Text(text.to_string())];
-        message.append(&mut self.attached);
-        message.extend(mentioned_files(agent.toolbox(), text).await);
         let RunTerminal { screen, keyboard, .. } = self.setup.terminal;
         let cancel = CancellationToken::new();
         let ctrl_c_task = tokio::spawn(abort_on_ctrl_c(keyboard.clone(), cancel.clone()));
@@ -226,7 +230,7 @@ impl Conversation<'_> {
         (name, argument): (&str, &str),
     ) -> anyhow::Result<Step> {
         match (name, argument) {
-            ("help", _) => help(),
+            ("help", _) => help(toolbox),
             ("exit" | "quit", _) => return Ok(Step::End),
             ("new", _) => return Ok(Step::Switch(options::new_session_id())),
             ("sessions", "") => list_sessions(toolbox).await?,
@@ -255,9 +259,32 @@ impl Conversation<'_> {
                     output::error(&error.to_string());
                 }
             }
-            _ => output::error(&format!("there is no command /{name}; /help lists the commands")),
+            _ => self.configured_command(agent, editor, (name, argument)).await?,
         }
         Ok(Step::Continue)
+    }
+
+    /// Runs a command of the configuration as a turn.
+    async fn configured_command(
+        &mut self,
+        agent: &mut AgentSession<'_>,
+        editor: &mut Editor,
+        (name, arguments): (&str, &str),
+    ) -> anyhow::Result<()> {
+        let command = match agent.toolbox().fill_command(name, arguments).await {
+            Ok(command) => command,
+            Err(CommandError::Unknown { .. }) => {
+                output::error(&format!("there is no command /{name}; /help lists the commands"));
+                return Ok(());
+            }
+            Err(error) => {
+                output::error(&error.to_string());
+                return Ok(());
+            }
+        };
+        let mut message = command.parts;
+        message.append(&mut self.attached);
+        self.turn(agent, editor, message).await
     }
 
     async fn compact(&self, agent: &mut AgentSession<'_>) {
@@ -338,13 +365,21 @@ fn list_agents(toolbox: &Toolbox) {
 }
 
 /// Whether a text after a slash is a command, and not a path such as `/etc/hosts`.
-fn is_command(text: &str) -> bool {
+fn is_command(text: &str, known: &[CommandInfo]) -> bool {
     let name = text.split(char::is_whitespace).next().unwrap_or_default();
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
+    let is_plain = |c: char| c.is_ascii_alphabetic() || c == '-';
+    !name.is_empty() && name.chars().all(is_plain)
+        || known.iter().any(|command| command.name == name)
 }
 
-fn help() {
+fn help(toolbox: &Toolbox) {
     for (name, about) in COMMANDS {
+        output::note(&format!("  {BOLD}{name:<10}{PLAIN} {about}"));
+    }
+    for command in toolbox.commands() {
+        let name = format!("/{}", visible::escape_line(&command.name));
+        let about: String =
+            visible::escape_line(&command.description).chars().take(MAX_ABOUT).collect();
         output::note(&format!("  {BOLD}{name:<10}{PLAIN} {about}"));
     }
     output::note(&format!(
@@ -404,6 +439,8 @@ fn mentions(text: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
+    use helve::CommandKind;
+
     use super::*;
 
     #[test]
@@ -423,7 +460,10 @@ mod tests {
         for (text, expected) in
             [("help", true), ("model x/y", true), ("etc/hosts", false), ("", false), ("x.y", false)]
         {
-            assert_eq!(is_command(text), expected, "{text}");
+            assert_eq!(is_command(text, &[]), expected, "{text}");
         }
+        let name = "sub/x.y".to_string();
+        let known = CommandInfo { name, description: String::new(), kind: CommandKind::Configured };
+        assert!(is_command("sub/x.y a b", &[known]));
     }
 }

@@ -32,7 +32,8 @@ pub(super) enum PromptSource {
 /// The prompt: the arguments, standard input, or both.
 pub(super) fn prompt(common: &GlobalArgs, run: &RunArgs) -> anyhow::Result<PromptSource> {
     let typed = run.prompt.join(" ");
-    let reads_stdin = typed == "-" || typed.is_empty();
+    // A command needs no arguments.
+    let reads_stdin = typed == "-" || typed.is_empty() && run.command.is_none();
     if std::io::stdin().is_terminal() {
         let shows_all = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
         return match reads_stdin {
@@ -52,10 +53,29 @@ pub(super) fn prompt(common: &GlobalArgs, run: &RunArgs) -> anyhow::Result<Promp
         (false, true) => typed,
         (false, false) => format!("{typed}\n\n<stdin>\n{piped}\n</stdin>"),
     };
-    if prompt.trim().is_empty() {
+    if prompt.trim().is_empty() && run.command.is_none() {
         bail!("the prompt is empty; pass it as an argument or on standard input");
     }
     Ok(PromptSource::Given(prompt))
+}
+
+/// The message for the model: the prompt, or the command of `--command` with the prompt as its arguments. A command may
+/// name a model of its own.
+pub(super) async fn message(
+    toolbox: &Toolbox,
+    run: &RunArgs,
+    prompt: String,
+    model: ActiveModel,
+) -> anyhow::Result<(Vec<MessagePart>, ActiveModel)> {
+    let Some(name) = &run.command else {
+        return Ok((vec![MessagePart::Text(prompt)], model));
+    };
+    let command = toolbox.fill_command(name.trim_start_matches('/'), &prompt).await?;
+    let model = match &command.model {
+        Some(name) if run.model.is_none() => named_model(run, toolbox, name)?,
+        Some(_) | None => model,
+    };
+    Ok((command.parts, model))
 }
 
 /// The files named with `-f`, as parts of the message.

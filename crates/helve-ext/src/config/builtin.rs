@@ -55,6 +55,7 @@ const ALL: &[BuiltinAgent] = &[
             ("list", "*", Allow),
             ("glob", "*", Allow),
             ("grep", "*", Allow),
+            ("skill", "*", Allow),
             ("bash", "*", Allow),
             ("webfetch", "*", Allow),
             ("websearch", "*", Allow),

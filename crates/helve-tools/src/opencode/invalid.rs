@@ -45,7 +45,7 @@ mod tests {
             "--- call frobnicate {}\n",
             expect![[r#"
                 !! UnknownTool
-                There is no tool "frobnicate". Available tools: apply_patch, bash, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, write.
+                There is no tool "frobnicate". Available tools: apply_patch, bash, batch, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, write.
             "#]],
         );
     }

@@ -2,6 +2,7 @@
 
 mod apply_patch;
 mod bash;
+mod batch;
 mod codesearch;
 mod edit;
 mod glob;
@@ -14,6 +15,7 @@ mod multiedit;
 mod process;
 mod read;
 mod read_mcp_resource;
+mod skill;
 mod todoread;
 mod todowrite;
 mod webfetch;
@@ -27,6 +29,7 @@ use helve_core::{AnyTool, Dialect, Media, Resources};
 use helve_text::cut::Limits;
 
 use crate::EditSettings;
+use crate::ops::skill::SkillInfo;
 use crate::words::change::EditTerms;
 use crate::words::engine::EngineWords;
 use crate::words::search::SearchTerms;
@@ -66,6 +69,7 @@ pub fn tools_with(media: Arc<dyn Media>, settings: EditSettings) -> Vec<Arc<dyn 
     vec![
         Arc::new(apply_patch::ApplyPatch { settings }),
         Arc::new(bash::BashTool),
+        Arc::new(batch::Batch),
         Arc::new(edit::EditTool { settings }),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
@@ -78,6 +82,11 @@ pub fn tools_with(media: Arc<dyn Media>, settings: EditSettings) -> Vec<Arc<dyn 
         Arc::new(todowrite::TodoWrite),
         Arc::new(write::Write { settings }),
     ]
+}
+
+/// Returns the tool that loads skills, for workspaces that have some.
+pub fn skill_tool(skills: Vec<SkillInfo>) -> Arc<dyn AnyTool> {
+    Arc::new(skill::SkillTool { skills })
 }
 
 /// Returns the tools for MCP resources, for workspaces with a server that offers some.

@@ -41,6 +41,7 @@ fn built_in_agents_have_their_rules() {
         list * Allow
         glob * Allow
         grep * Allow
+        skill * Allow
         bash * Allow
         webfetch * Allow
         websearch * Allow

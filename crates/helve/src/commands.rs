@@ -1,0 +1,188 @@
+//! Commands that a person runs by name: the configured ones, the built-in ones, and skills.
+
+use helve_agent::item::MessagePart;
+use helve_core::{Content, ErrorKind, Input, ToolError, ToolOutput};
+use helve_ext::config::CommandTemplate;
+use helve_text::template::{self, TemplatePiece};
+use serde_json::json;
+
+use crate::toolbox::Toolbox;
+
+/// A command that a person can run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandInfo {
+    pub name: String,
+    pub description: String,
+    pub kind: CommandKind,
+}
+
+/// Where a command comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandKind {
+    Builtin,
+    Configured,
+    Skill,
+}
+
+/// A command with its arguments filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilledCommand {
+    /// The message for the model.
+    pub parts: Vec<MessagePart>,
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    /// Whether a sub-agent is to run it; `None` if the agent's mode decides.
+    pub subtask: Option<bool>,
+}
+
+/// Why a command cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    #[error("there is no command {name:?}; there are: {}", known.join(", "))]
+    Unknown { name: String, known: Vec<String> },
+    #[error("the command {name:?} cannot be run: `{shown}`: {}", error.message)]
+    Piece { name: String, shown: String, error: ToolError },
+}
+
+/// Name, description and template.
+const BUILTIN: [(&str, &str, &str); 2] = [
+    ("init", "Write AGENTS.md for this project", include_str!("commands/init.txt")),
+    ("review", "Review changes and report problems", include_str!("commands/review.txt")),
+];
+
+impl Toolbox {
+    /// Lists the commands: configured ones, then built-in ones and skills that have no configured command of the same
+    /// name.
+    pub fn commands(&self) -> Vec<CommandInfo> {
+        let configured = self.config.commands.iter().map(|command| CommandInfo {
+            name: command.name.clone(),
+            description: command.description.as_ref().map_or(String::new(), |it| it.value.clone()),
+            kind: CommandKind::Configured,
+        });
+        let builtin = BUILTIN.iter().map(|(name, description, _)| CommandInfo {
+            name: (*name).into(),
+            description: (*description).into(),
+            kind: CommandKind::Builtin,
+        });
+        let skills = self.config.skills.iter().map(|skill| CommandInfo {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            kind: CommandKind::Skill,
+        });
+        let mut commands: Vec<CommandInfo> = Vec::new();
+        for command in configured.chain(builtin).chain(skills) {
+            if !commands.iter().any(|known| known.name == command.name) {
+                commands.push(command);
+            }
+        }
+        commands
+    }
+
+    /// Fills in a command. Its shell commands run and its files are read as calls of `bash` and `read`, under the same
+    /// rules.
+    pub async fn fill_command(
+        &self,
+        name: &str,
+        arguments: &str,
+    ) -> Result<FilledCommand, CommandError> {
+        if let Some(command) = self.config.commands.iter().find(|command| command.name == name) {
+            return self.fill_configured(command, arguments).await;
+        }
+        let builtin = BUILTIN.iter().find(|(known, _, _)| *known == name);
+        let skill = self.config.skills.iter().find(|skill| skill.name == name);
+        let text = match (builtin, skill) {
+            (Some((_, _, template)), _) => text_of(&template::fill(template, arguments)),
+            (None, Some(skill)) => {
+                let folder = skill.folder.display();
+                let arguments = match arguments.trim() {
+                    "" => String::new(),
+                    arguments => format!("\n\n{arguments}"),
+                };
+                format!("{}\n\nBase directory for this skill: {folder}{arguments}", skill.body)
+            }
+            (None, None) => {
+                let known = self.commands().into_iter().map(|command| command.name).collect();
+                return Err(CommandError::Unknown { name: name.into(), known });
+            }
+        };
+        let parts = vec![MessagePart::Text(text)];
+        Ok(FilledCommand { parts, agent: None, model: None, subtask: None })
+    }
+
+    async fn fill_configured(
+        &self,
+        command: &CommandTemplate,
+        arguments: &str,
+    ) -> Result<FilledCommand, CommandError> {
+        let fail = |shown: &str, error| CommandError::Piece {
+            name: command.name.clone(),
+            shown: shown.into(),
+            error,
+        };
+        let (mut text, mut files) = (String::new(), Vec::new());
+        for piece in template::fill(&command.template.value, arguments) {
+            match piece {
+                TemplatePiece::Text(piece) => text += &piece,
+                TemplatePiece::Command(script) => {
+                    let input = json!({
+                        "command": script,
+                        "description": format!("for the command {}", command.name),
+                    });
+                    let output = self.call("bash", Input::Json(input)).await.outcome;
+                    text += &output.map_err(|error| fail(&script, error))?.joined_text();
+                }
+                TemplatePiece::File(path) => {
+                    text += &format!("@{path}");
+                    match self.read_for_command(&path).await {
+                        Ok(parts) => files.extend(parts),
+                        // The name of a person or an agent.
+                        Err(error) if error.kind == ErrorKind::NotFound => {}
+                        Err(error) => return Err(fail(&format!("@{path}"), error)),
+                    }
+                }
+            }
+        }
+        let parts = [MessagePart::Text(text)].into_iter().chain(files).collect();
+        let value = |it: &Option<helve_ext::config::WithSource<String>>| {
+            it.as_ref().map(|it| it.value.clone())
+        };
+        Ok(FilledCommand {
+            parts,
+            agent: value(&command.agent),
+            model: value(&command.model),
+            subtask: command.subtask.as_ref().map(|it| it.value),
+        })
+    }
+
+    async fn read_for_command(&self, path: &str) -> Result<Vec<MessagePart>, ToolError> {
+        let output = self.call("read", Input::Json(json!({"filePath": path}))).await.outcome?;
+        Ok(message_parts(output))
+    }
+}
+
+/// Turns the output of `read` into parts of a message.
+pub(crate) fn message_parts(output: ToolOutput) -> Vec<MessagePart> {
+    let mut parts = vec![MessagePart::Text(format!("Attached file: {}", output.title))];
+    for content in output.content {
+        parts.push(match content {
+            Content::Text(text) => MessagePart::Text(text),
+            Content::Media { mime, data } => MessagePart::Media {
+                mime,
+                data: crate::base64(&data),
+                name: Some(output.title.clone()),
+            },
+            Content::Link { uri, .. } => MessagePart::Text(uri),
+        });
+    }
+    parts
+}
+
+/// Returns the text of a built-in template, which has neither commands nor files.
+fn text_of(pieces: &[TemplatePiece]) -> String {
+    let text = |piece: &TemplatePiece| match piece {
+        TemplatePiece::Text(text) | TemplatePiece::Command(text) | TemplatePiece::File(text) => {
+            text.clone()
+        }
+    };
+    pieces.iter().map(text).collect::<String>().trim_end().to_string()
+}
