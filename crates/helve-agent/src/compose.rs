@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use helve_text::nesting::json_depth;
+
 use crate::item::StopReason;
 use crate::item::{
     AssistantMessage, Block, CallBlock, CallForm, CallResult, Entry, Item, MessagePart, ModelRef,
@@ -20,6 +22,8 @@ use crate::words;
 const MAX_IMAGES: usize = 20;
 /// Maximum length of a tool name that all protocols accept.
 const MAX_NAME: usize = 64;
+/// Maximum nesting of arguments. Deeper ones are sent as text, because parsers limit it too.
+const MAX_DEPTH: usize = 60;
 
 /// The model and the tools that a request is built for.
 #[derive(Clone, Copy, Debug)]
@@ -300,8 +304,9 @@ fn cleared(result: &CallResult) -> InputPart<'_> {
     InputPart::Text(Cow::Owned(words::cleared(&result.title, lines, result.saved.as_deref())))
 }
 
+/// Whether arguments are valid JSON that every provider can read.
 fn is_json(text: &str) -> bool {
-    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    json_depth(text) <= MAX_DEPTH && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// Converts the id of a call to one that the protocol accepts. The same id always gives the same result.

@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 use crate::body::{BodyError, ResponseBody};
 use crate::failure::{Failure, FailureKind, HttpResponse, page_title};
 use crate::item::Protocol;
+use crate::masking::{DeltaMask, EndpointSecrets};
 use crate::probe::{self, ProbedServer};
 use crate::reply::{Delta, ModelReply};
 use crate::wire::{self, ReplyDecoder};
@@ -23,6 +24,8 @@ use crate::wire::{self, ReplyDecoder};
 const MAX_ERROR_BODY: usize = 16 << 10;
 /// Maximum size of a reply that is not streamed, in bytes.
 const MAX_DOCUMENT: usize = 16 << 20;
+/// Maximum size of the text, reasoning and arguments of a streamed reply, in bytes.
+const MAX_REPLY: usize = 16 << 20;
 
 /// Maximum size of the answer to a probe, in bytes.
 const MAX_PROBE: usize = 4 << 20;
@@ -40,6 +43,13 @@ pub struct Endpoint {
     pub deadlines: Deadlines,
 }
 
+impl Endpoint {
+    fn secrets(&self) -> EndpointSecrets {
+        let key = self.key.iter().map(|key| key.0.as_str());
+        EndpointSecrets::new(key.chain(self.headers.iter().map(|(_, value)| value.as_str())))
+    }
+}
+
 /// An API key. It is never printed.
 #[derive(Clone)]
 pub struct ApiKey(String);
@@ -47,11 +57,6 @@ pub struct ApiKey(String);
 impl ApiKey {
     pub fn new(key: impl Into<String>) -> Self {
         Self(key.into().trim().to_string())
-    }
-
-    /// Removes the key from a text.
-    fn redact(&self, text: &str) -> String {
-        if self.0.len() < 8 { text.into() } else { text.replace(&self.0, "[redacted]") }
     }
 }
 
@@ -71,6 +76,8 @@ pub struct Deadlines {
     pub idle: Duration,
     /// Between two events that carry a piece of the reply.
     pub content: Duration,
+    /// Before the first retry. Later waits are longer.
+    pub retry: Duration,
 }
 
 impl Deadlines {
@@ -82,6 +89,7 @@ impl Deadlines {
             headers: Duration::from_secs(if is_local { 600 } else { 300 }),
             idle: Duration::from_secs(120),
             content: Duration::from_secs(600),
+            retry: Duration::from_secs(1),
         }
     }
 }
@@ -182,15 +190,17 @@ impl ModelClient {
         max_output: Option<u64>,
         mut show: impl FnMut(Delta),
     ) -> Result<ModelReply, Failure> {
+        let secrets = endpoint.secrets();
+        let mut mask = DeltaMask::new(&secrets);
+        let mut show_masked = |delta: Delta| mask.push(delta).into_iter().for_each(&mut show);
         let outcome = async {
             let response = self.request(endpoint, body).await?;
             let decoder = ReplyDecoder::new(endpoint.protocol, max_output);
-            read_reply(response, decoder, endpoint.deadlines, &mut show).await
+            read_reply(response, decoder, endpoint.deadlines, &mut show_masked).await
         };
-        outcome.await.map_err(|failure| match &endpoint.key {
-            Some(key) => Failure { message: key.redact(&failure.message), ..failure },
-            None => failure,
-        })
+        let reply = outcome.await.map_err(|failure| secrets.redact_failure(failure))?;
+        mask.finish().for_each(show);
+        Ok(secrets.redact_reply(reply))
     }
 
     async fn request(&self, endpoint: &Endpoint, body: Vec<u8>) -> Result<Response, Failure> {
@@ -232,10 +242,12 @@ async fn within<T>(
     what: &str,
     waiting: impl Future<Output = T>,
 ) -> Result<T, Failure> {
-    timeout(limit, waiting).await.map_err(|_| {
-        let seconds = limit.as_secs_f64();
-        Failure::new(kind, format!("the provider did not send {what} within {seconds} seconds"))
-    })
+    timeout(limit, waiting).await.map_err(|_| late(kind, what, limit))
+}
+
+fn late(kind: FailureKind, what: &str, limit: Duration) -> Failure {
+    let seconds = limit.as_secs_f64();
+    Failure::new(kind, format!("the provider did not send {what} within {seconds} seconds"))
 }
 
 async fn read_failure(response: Response, deadlines: Deadlines) -> Failure {
@@ -335,13 +347,17 @@ async fn read_stream(
 ) -> Result<ModelReply, Failure> {
     let mut parser = SseParser::default();
     let (mut events, mut deltas) = (Vec::new(), Vec::new());
-    let mut last_content = Instant::now();
+    let (mut last_content, mut size) = (Instant::now(), 0);
     loop {
         let left = deadlines.content.saturating_sub(last_content.elapsed());
         let (limit, kind) = match left < deadlines.idle {
             true => (left, FailureKind::Stalled),
             false => (deadlines.idle, FailureKind::Idle),
         };
+        // A flood of events without content is never idle.
+        if left.is_zero() {
+            return Err(late(kind, "the next part of its reply", deadlines.content));
+        }
         let chunk = match within(limit, kind, "the next part of its reply", pieces.chunk()).await? {
             Ok(Some(chunk)) => chunk,
             Ok(None) => break,
@@ -354,13 +370,22 @@ async fn read_stream(
         if !deltas.is_empty() {
             last_content = Instant::now();
         }
+        size += deltas.iter().map(Delta::size).sum::<usize>();
+        if size > MAX_REPLY {
+            let message = format!("the provider sent a reply of more than {MAX_REPLY} bytes");
+            return Err(Failure::new(FailureKind::Protocol, message));
+        }
         deltas.drain(..).for_each(&mut *show);
         if decoder.is_complete() {
             return decoder.finish();
         }
     }
     if let Some(event) = parser.finish() {
-        decoder.event(&event, &mut deltas)?;
+        match decoder.event(&event, &mut deltas) {
+            // The stream ended in the middle of an event.
+            Err(failure) if failure.kind == FailureKind::Protocol => {}
+            outcome => outcome?,
+        }
         deltas.drain(..).for_each(show);
     }
     decoder.finish()

@@ -163,7 +163,7 @@ pub struct CallResult {
 pub enum NoteKind {
     /// The working folder, the platform and the date.
     Environment,
-    /// The person aborted the previous turn.
+    /// The person, or the time limit, aborted the previous turn.
     Aborted,
     /// How much of the budget is left.
     Budget,

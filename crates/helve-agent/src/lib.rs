@@ -15,6 +15,7 @@ pub mod history;
 pub mod hook;
 pub mod http;
 pub mod item;
+mod masking;
 mod media;
 pub mod model;
 pub mod probe;

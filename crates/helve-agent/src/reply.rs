@@ -17,6 +17,16 @@ pub enum Delta {
     Arguments(String),
 }
 
+impl Delta {
+    /// Returns the size of the piece in bytes.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Delta::Text(text) | Delta::Reasoning(text) | Delta::Arguments(text) => text.len(),
+            Delta::Call { name } => name.len(),
+        }
+    }
+}
+
 /// A complete reply.
 #[derive(Clone, Debug)]
 pub struct ModelReply {

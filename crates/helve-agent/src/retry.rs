@@ -8,22 +8,26 @@ use crate::failure::Failure;
 pub const MAX_RETRIES: u32 = 5;
 /// Maximum total wait in one turn.
 pub const MAX_TURN_WAIT: Duration = Duration::from_secs(15 * 60);
-const FIRST_WAIT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Maximum wait that a server may ask for. If it asks for more, there is no retry.
 const MAX_SERVER_WAIT: Duration = Duration::from_secs(120);
 
 /// Returns the wait before retry number `retry`, counted from 1; `None` if a retry would not help.
 ///
-/// `jitter` is a random number between 0 and 1, so that many clients do not retry at the same moment.
-pub fn wait_before(retry: u32, failure: &Failure, jitter: f64) -> Option<Duration> {
+/// `first` is the wait before the first retry, unless the server asks for another one. `jitter` is a random number between 0 and 1, so that many clients do not retry at the same moment.
+pub fn wait_before(
+    retry: u32,
+    failure: &Failure,
+    first: Duration,
+    jitter: f64,
+) -> Option<Duration> {
     if !failure.kind.is_retriable() || retry > MAX_RETRIES {
         return None;
     }
     if let Some(asked) = failure.retry_after {
         return (asked <= MAX_SERVER_WAIT).then_some(asked);
     }
-    let doubled = FIRST_WAIT.saturating_mul(1 << retry.saturating_sub(1).min(16)).min(MAX_WAIT);
+    let doubled = first.saturating_mul(1 << retry.saturating_sub(1).min(16)).min(MAX_WAIT);
     Some(doubled.mul_f64(0.8 + 0.4 * jitter.clamp(0.0, 1.0)))
 }
 
@@ -36,7 +40,8 @@ mod tests {
     fn check(kind: FailureKind, retry_after: Option<u64>, expected: [Option<f64>; 6]) {
         let retry_after = retry_after.map(Duration::from_secs);
         let failure = Failure { retry_after, ..Failure::new(kind, "") };
-        let waits = [1, 2, 3, 4, 5, 6].map(|retry| wait_before(retry, &failure, 0.5));
+        let waits = [1, 2, 3, 4, 5, 6]
+            .map(|retry| wait_before(retry, &failure, Duration::from_secs(1), 0.5));
         assert_eq!(waits.map(|wait| wait.map(|wait| wait.as_secs_f64())), expected);
     }
 

@@ -1,6 +1,7 @@
 //! One turn: from a person's message to the model's answer, with every call in between.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -168,12 +169,42 @@ impl Turn<'_> {
                 cost: None,
             };
         }
-        let end = match self.steps(prompt, &mut progress).await {
+        let end = match self.steps_in_time(prompt, &mut progress).await {
             Ok(end) => end,
             Err(err) => TurnEnd::Failed(format!("the session cannot be stored: {err}")),
         };
         let cost = self.model.prices.map(|_| progress.cost);
         TurnOutcome { end, usage: progress.usage, cost }
+    }
+
+    /// Runs the steps. When the time is over, stops them as a person would: a request, a call or a question may be waiting.
+    async fn steps_in_time(
+        &mut self,
+        prompt: Vec<MessagePart>,
+        progress: &mut Progress,
+    ) -> Result<TurnEnd, StoreError> {
+        let time = self.limits.time.unwrap_or(Duration::MAX);
+        let stop = self.cancel.child_token();
+        let by_person = std::mem::replace(&mut self.cancel, stop.clone());
+        let end = {
+            let mut steps = pin!(self.steps(prompt, progress));
+            match tokio::time::timeout(time, &mut steps).await {
+                Ok(end) => end?,
+                Err(_) => {
+                    stop.cancel();
+                    steps.await?
+                }
+            }
+        };
+        if end != TurnEnd::Aborted {
+            return Ok(end);
+        }
+        let (text, end) = match by_person.is_cancelled() {
+            true => (words::ABORTED, end),
+            false => (words::OUT_OF_TIME, TurnEnd::OverBudget(BudgetKind::Time)),
+        };
+        self.note(NoteKind::Aborted, text).await?;
+        Ok(end)
     }
 
     fn progress(&self) -> Progress {
@@ -278,14 +309,13 @@ impl Turn<'_> {
         self.transcript.append(vec![Item::Note { note, text: text.into() }]).await
     }
 
-    /// Stores the part of a reply that arrived before the person aborted the turn.
+    /// Stores the part of a reply that arrived before the turn was aborted.
     async fn store_partial(&mut self, text: String) -> Result<(), StoreError> {
-        let mut items = Vec::new();
-        if !text.trim().is_empty() {
-            items.push(self.assistant(vec![Block::Text(text)], StopReason::EndTurn, true));
+        if text.trim().is_empty() {
+            return Ok(());
         }
-        items.push(Item::Note { note: NoteKind::Aborted, text: words::ABORTED.into() });
-        self.transcript.append(items).await
+        let partial = self.assistant(vec![Block::Text(text)], StopReason::EndTurn, true);
+        self.transcript.append(vec![partial]).await
     }
 
     fn assistant(&self, blocks: Vec<Block>, stop: StopReason, is_partial: bool) -> Item {
@@ -423,7 +453,6 @@ impl Turn<'_> {
         let refused = errors.iter().filter(is_refused).count();
         progress.refused_calls += u32::try_from(refused).unwrap_or(u32::MAX);
         if self.cancel.is_cancelled() {
-            self.note(NoteKind::Aborted, words::ABORTED).await?;
             return Ok(Next::End(TurnEnd::Aborted));
         }
         Ok(if was_rejected { Next::End(TurnEnd::NotAllowed) } else { Next::Continue })
@@ -449,7 +478,6 @@ impl Turn<'_> {
         let results = calls.iter().map(repeated).collect();
         self.transcript.append(results).await?;
         if self.cancel.is_cancelled() {
-            self.note(NoteKind::Aborted, words::ABORTED).await?;
             return Ok(Next::End(TurnEnd::Aborted));
         }
         let is_over = std::mem::replace(&mut progress.was_warned_of_loop, true)

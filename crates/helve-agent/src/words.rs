@@ -11,6 +11,8 @@ pub(crate) const REJECTED_MEDIA: &str = "[left out: the provider rejected this i
 pub(crate) const LAST_STEP: &str = "This is the last step. Answer now, without calls.";
 pub(crate) const NO_MORE_CALLS: &str = "Not run: no more calls are possible in this turn.";
 pub(crate) const ABORTED: &str = "The user aborted the previous turn.";
+pub(crate) const OUT_OF_TIME: &str =
+    "The time limit ended the previous turn before it was complete.";
 pub(crate) const EMPTY_REPLY: &str = "Your previous reply was empty. Answer, or make a call.";
 pub(crate) const REPLY_CUT: &str =
     "Your reply was cut at the output limit. Go on where it stopped.";

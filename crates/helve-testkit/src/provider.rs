@@ -7,6 +7,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -20,8 +21,24 @@ pub struct ScriptedAnswer {
     status: u16,
     headers: Vec<(String, String)>,
     chunks: Vec<Vec<u8>>,
-    /// Whether the response ends properly. If not, the connection is closed in the middle of it.
-    is_complete: bool,
+    ending: Ending,
+}
+
+/// What follows the chunks of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// The response ends properly.
+    Complete,
+    /// The connection is closed in the middle of the response.
+    Cut,
+    /// Not even a header is sent, and the connection stays open until the client closes it.
+    Silence,
+    /// Nothing follows, and the connection stays open until the client closes it.
+    Hang,
+    /// The last chunk is sent again and again, until the client closes the connection.
+    Flood,
+    /// The response ends, but its header names this length.
+    WrongLength(usize),
 }
 
 impl ScriptedAnswer {
@@ -37,7 +54,7 @@ impl ScriptedAnswer {
             status: 200,
             headers: vec![("content-type".into(), "text/event-stream".into())],
             chunks: chunks.iter().map(|chunk| chunk.to_vec()).collect(),
-            is_complete: true,
+            ending: Ending::Complete,
         }
     }
 
@@ -47,7 +64,7 @@ impl ScriptedAnswer {
             status,
             headers: vec![("content-type".into(), kind.into())],
             chunks: vec![body.into()],
-            is_complete: true,
+            ending: Ending::Complete,
         }
     }
 
@@ -63,7 +80,30 @@ impl ScriptedAnswer {
 
     /// Closes the connection before the response has ended.
     pub fn cut(mut self) -> Self {
-        self.is_complete = false;
+        self.ending = Ending::Cut;
+        self
+    }
+
+    /// An answer that never begins.
+    pub fn silence() -> Self {
+        Self { ending: Ending::Silence, ..Self::stream(&[]) }
+    }
+
+    /// Sends nothing more, and keeps the connection open.
+    pub fn hang(mut self) -> Self {
+        self.ending = Ending::Hang;
+        self
+    }
+
+    /// Sends the last chunk again and again.
+    pub fn flood(mut self) -> Self {
+        self.ending = Ending::Flood;
+        self
+    }
+
+    /// Names a wrong length in the header.
+    pub fn wrong_length(mut self, length: usize) -> Self {
+        self.ending = Ending::WrongLength(length);
         self
     }
 }
@@ -73,6 +113,8 @@ pub struct ScriptedProvider {
     /// Base URL, without the path of a protocol.
     pub url: String,
     requests: Arc<Mutex<Vec<Value>>>,
+    /// Bytes of all flooding answers.
+    flooded: Arc<AtomicUsize>,
 }
 
 impl ScriptedProvider {
@@ -92,23 +134,29 @@ impl ScriptedProvider {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
-        let received = requests.clone();
+        let flooded: Arc<AtomicUsize> = Arc::default();
+        let (received, sent) = (requests.clone(), flooded.clone());
         std::thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
                 let (script, documents) = (script.clone(), documents.clone());
-                let received = received.clone();
+                let (received, sent) = (received.clone(), sent.clone());
                 // A client that goes away ends only its own connection.
                 std::thread::spawn(move || {
-                    serve(connection, &script, &documents, &received).ok();
+                    serve(connection, &script, &documents, (&received, &sent)).ok();
                 });
             }
         });
-        Ok(Self { url: format!("http://{address}"), requests })
+        Ok(Self { url: format!("http://{address}"), requests, flooded })
     }
 
     /// The bodies of all requests so far.
     pub fn requests(&self) -> Vec<Value> {
         self.requests.lock().clone()
+    }
+
+    /// How many bytes of flooding answers the client has accepted, including those in buffers.
+    pub fn flooded(&self) -> usize {
+        self.flooded.load(Ordering::Relaxed)
     }
 }
 
@@ -117,7 +165,7 @@ fn serve(
     connection: TcpStream,
     script: &[ScriptedAnswer],
     documents: &[(String, String)],
-    received: &Mutex<Vec<Value>>,
+    (received, flooded): (&Mutex<Vec<Value>>, &AtomicUsize),
 ) -> std::io::Result<()> {
     let (path, body) = read_request(&connection)?;
     if !MODEL_PATHS.iter().any(|known| path.ends_with(known)) {
@@ -138,20 +186,42 @@ fn serve(
     };
     let Some(answer) = script.get(number).or(script.last()) else { return Ok(()) };
     let mut out = &connection;
+    if answer.ending == Ending::Silence {
+        return out.read(&mut [0]).map(drop);
+    }
     write!(out, "HTTP/1.1 {} Scripted\r\nconnection: close\r\n", answer.status)?;
     for (name, value) in &answer.headers {
         write!(out, "{name}: {value}\r\n")?;
     }
+    if let Ending::WrongLength(length) = answer.ending {
+        write!(out, "content-length: {length}\r\n\r\n")?;
+        out.write_all(&answer.body())?;
+        return out.flush();
+    }
     write!(out, "transfer-encoding: chunked\r\n\r\n")?;
-    for chunk in answer.chunks.iter().filter(|chunk| !chunk.is_empty()) {
-        write!(out, "{:x}\r\n", chunk.len())?;
-        out.write_all(chunk)?;
-        write!(out, "\r\n")?;
-        out.flush()?;
+    let chunks = || answer.chunks.iter().filter(|chunk| !chunk.is_empty());
+    for chunk in chunks() {
+        write_chunk(out, chunk)?;
     }
-    if answer.is_complete {
-        write!(out, "0\r\n\r\n")?;
+    match (answer.ending, chunks().last()) {
+        (Ending::Complete, _) => write!(out, "0\r\n\r\n")?,
+        (Ending::Flood, Some(last)) => loop {
+            write_chunk(out, last)?;
+            flooded.fetch_add(last.len(), Ordering::Relaxed);
+        },
+        (Ending::Hang, _) => {
+            // Returns when the client closes the connection.
+            out.read(&mut [0])?;
+        }
+        (Ending::Flood | Ending::Cut | Ending::Silence | Ending::WrongLength(_), _) => {}
     }
+    out.flush()
+}
+
+fn write_chunk(mut out: &TcpStream, chunk: &[u8]) -> std::io::Result<()> {
+    write!(out, "{:x}\r\n", chunk.len())?;
+    out.write_all(chunk)?;
+    write!(out, "\r\n")?;
     out.flush()
 }
 

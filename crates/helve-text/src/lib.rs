@@ -11,6 +11,7 @@ pub mod lines;
 pub mod merge;
 pub mod names;
 pub mod near;
+pub mod nesting;
 pub mod patch;
 pub mod path_pattern;
 pub mod path_text;

@@ -152,7 +152,8 @@ impl Turn<'_> {
         failure: &Failure,
         progress: &mut Progress,
     ) -> Option<bool> {
-        let wait = retry::wait_before(attempt, failure, fastrand::f64())?;
+        let first = self.model.endpoint.deadlines.retry;
+        let wait = retry::wait_before(attempt, failure, first, fastrand::f64())?;
         progress.waited += wait;
         if progress.waited > retry::MAX_TURN_WAIT {
             return None;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::json::{Calls, RawFields, parse, text_input_schema};
+use super::json::{Calls, RawFields, lenient, parse, text_input_schema, tokens};
 use crate::failure::{Failure, FailureKind};
 use crate::item::StopReason;
 use crate::item::{Block, CallForm};
@@ -313,7 +313,7 @@ pub struct ChatDecoder {
 struct Chunk {
     #[serde(default)]
     choices: Option<Vec<Choice>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     usage: Option<ChatUsage>,
     #[serde(default)]
     error: Option<Box<RawValue>>,
@@ -329,7 +329,7 @@ struct Choice {
     message: Option<ChatDelta>,
     #[serde(default)]
     finish_reason: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     usage: Option<ChatUsage>,
 }
 
@@ -371,27 +371,27 @@ struct FunctionDelta {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct ChatUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "tokens")]
     prompt_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "tokens")]
     completion_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     prompt_tokens_details: Option<PromptDetails>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     completion_tokens_details: Option<CompletionDetails>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "tokens")]
     prompt_cache_hit_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct PromptDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "tokens")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct CompletionDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "tokens")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -440,13 +440,13 @@ impl ChatDecoder {
         };
         self.usage = choice.usage.or(self.usage);
         if let Some(delta) = choice.delta.or(choice.message) {
-            self.delta(delta, deltas);
+            self.delta(delta, deltas)?;
         }
         self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
         Ok(())
     }
 
-    fn delta(&mut self, delta: ChatDelta, deltas: &mut Vec<Delta>) {
+    fn delta(&mut self, delta: ChatDelta, deltas: &mut Vec<Delta>) -> Result<(), Failure> {
         let thought = [delta.reasoning_content, delta.reasoning, delta.reasoning_text];
         let sent = REASONING_FIELDS.into_iter().zip(thought);
         let mut sent = sent.filter_map(|(field, text)| Some((field, text?)));
@@ -470,11 +470,12 @@ impl ChatDecoder {
         for (position, call) in delta.tool_calls.unwrap_or_default().into_iter().enumerate() {
             let slot = call.index.unwrap_or(position as u64);
             let function = call.function.unwrap_or(FunctionDelta { name: None, arguments: None });
-            let known = self.calls.at(slot, CallForm::Json);
+            let known = self.calls.at(slot, CallForm::Json)?;
             known.set_id(call.id);
             known.set_name(function.name, deltas);
             known.add_arguments(function.arguments, deltas);
         }
+        Ok(())
     }
 
     pub(super) fn is_complete(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use helve_text::nesting::json_depth;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -10,14 +11,48 @@ use crate::failure::{Failure, FailureKind};
 use crate::item::{Block, CallBlock, CallForm};
 use crate::reply::Delta;
 
+/// Maximum nesting of an event. Deeper blocks could not be sent back.
+const MAX_DEPTH: usize = 100;
+/// Maximum number of calls in a reply, and of other blocks.
+pub(super) const MAX_CALLS: usize = 256;
+
 /// Parses the data of an event.
 pub(super) fn parse<T: DeserializeOwned>(data: &str) -> Result<T, Failure> {
+    if json_depth(data) > MAX_DEPTH {
+        let message =
+            format!("the provider sent an event that is nested more than {MAX_DEPTH} levels deep");
+        return Err(Failure::new(FailureKind::Protocol, message));
+    }
     serde_json::from_str(data).map_err(|err| {
         Failure::new(
             FailureKind::Protocol,
             format!("the provider sent an event that is not valid: {err}"),
         )
     })
+}
+
+/// Returns the failure for a reply with more blocks than any model needs.
+pub(super) fn too_many_blocks() -> Failure {
+    let message =
+        format!("the provider sent a reply with more than {MAX_CALLS} calls or other parts");
+    Failure::new(FailureKind::Protocol, message)
+}
+
+/// Deserializes a number of tokens. Servers also send fractions and, by mistake, negative numbers, which count as zero.
+pub(super) fn tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let number = lenient::<_, serde_json::Number>(deserializer)?;
+    // The conversion saturates.
+    Ok(number.and_then(|number| number.as_u64().or_else(|| number.as_f64().map(|it| it as u64))))
+}
+
+/// Deserializes a value that is not essential. Anything unexpected counts as missing.
+pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
+    Ok(raw.and_then(|raw| serde_json::from_str(raw.get()).ok()))
 }
 
 /// Returns the schema of a tool that takes text, for protocols that support only objects.
@@ -52,19 +87,18 @@ pub(super) struct PendingCall {
 
 impl<K: PartialEq> Calls<K> {
     /// Returns the call with this key. Creates it if necessary.
-    pub(super) fn at(&mut self, key: K, form: CallForm) -> &mut PendingCall {
+    pub(super) fn at(&mut self, key: K, form: CallForm) -> Result<&mut PendingCall, Failure> {
         let position = self.calls.iter().position(|(known, _)| *known == key);
-        let position = position.unwrap_or_else(|| {
-            let call = PendingCall {
-                id: String::new(),
-                name: String::new(),
-                arguments: String::new(),
-                form,
-            };
-            self.calls.push((key, call));
-            self.calls.len() - 1
-        });
-        &mut self.calls[position].1
+        let position = match position {
+            Some(position) => position,
+            None if self.calls.len() == MAX_CALLS => return Err(too_many_blocks()),
+            None => {
+                let (id, name, arguments) = (String::new(), String::new(), String::new());
+                self.calls.push((key, PendingCall { id, name, arguments, form }));
+                self.calls.len() - 1
+            }
+        };
+        Ok(&mut self.calls[position].1)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::json::{parse, text_input_schema};
+use super::json::{MAX_CALLS, lenient, parse, text_input_schema, tokens, too_many_blocks};
 use crate::failure::{Failure, FailureKind};
 use crate::item::StopReason;
 use crate::item::{Block, CallBlock, CallForm};
@@ -148,8 +148,10 @@ pub(super) fn body<'a>(request: &'a ModelRequest<'a>) -> MessagesBody<'a> {
             .map(|_| Thinking { r#type: "adaptive" }),
         output_config: (effort.is_some() || format.is_some())
             .then_some(OutputConfig { effort, format }),
-        temperature: settings.temperature.filter(|_| effort.is_none()),
-        top_p: settings.top_p.filter(|_| effort.is_none()),
+        temperature: settings
+            .temperature
+            .filter(|_| effort.is_none() && quirks.allows("temperature")),
+        top_p: settings.top_p.filter(|_| effort.is_none() && quirks.allows("top_p")),
         tools: tools(request),
         tool_choice: (!request.tools.is_empty()).then_some(ToolChoiceEntry {
             r#type: match request.tool_choice {
@@ -301,7 +303,7 @@ struct MessageStart {
 
 #[derive(Debug, Deserialize)]
 struct StartedMessage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     usage: Option<MessagesUsage>,
 }
 
@@ -342,7 +344,7 @@ struct DeltaFields {
 struct MessageDelta {
     #[serde(default)]
     delta: MessageDeltaFields,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     usage: Option<MessagesUsage>,
 }
 
@@ -355,9 +357,13 @@ struct MessageDeltaFields {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct MessagesUsage {
+    #[serde(deserialize_with = "tokens")]
     input_tokens: Option<u64>,
+    #[serde(deserialize_with = "tokens")]
     cache_creation_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "tokens")]
     cache_read_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "tokens")]
     output_tokens: Option<u64>,
 }
 
@@ -367,7 +373,7 @@ struct WholeMessage {
     content: Vec<Box<RawValue>>,
     #[serde(default)]
     stop_reason: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     usage: Option<MessagesUsage>,
 }
 
@@ -415,6 +421,9 @@ impl MessagesDecoder {
     }
 
     fn start_block(&mut self, start: BlockStart, deltas: &mut Vec<Delta>) -> Result<(), Failure> {
+        if self.blocks.len() == MAX_CALLS {
+            return Err(too_many_blocks());
+        }
         let block: StartedBlock = parse(start.content_block.get())?;
         let pending = match block.r#type.as_str() {
             "text" => PendingBlock::Text(block.text),

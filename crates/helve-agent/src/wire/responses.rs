@@ -1,11 +1,9 @@
 //! OpenAI's Responses.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::json::{RawFields, parse};
+use super::json::{MAX_CALLS, RawFields, lenient, parse, tokens, too_many_blocks};
 use crate::failure::{Failure, FailureKind};
 use crate::item::StopReason;
 use crate::item::{Block, CallBlock, CallForm};
@@ -88,27 +86,30 @@ enum InputItem<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum KnownItem<'a> {
-    Message { role: &'static str, content: Vec<ContentPart<'a>> },
+    Message { role: &'static str, content: ItemContent<'a> },
     FunctionCall { call_id: &'a str, name: &'a str, arguments: &'a str },
-    FunctionCallOutput { call_id: &'a str, output: CallOutput<'a> },
+    FunctionCallOutput { call_id: &'a str, output: ItemContent<'a> },
     CustomToolCall { call_id: &'a str, name: &'a str, input: &'a str },
-    CustomToolCallOutput { call_id: &'a str, output: CallOutput<'a> },
+    CustomToolCallOutput { call_id: &'a str, output: ItemContent<'a> },
 }
 
+/// The content of a message or of a result.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum CallOutput<'a> {
-    Text(Cow<'a, str>),
+enum ItemContent<'a> {
+    Text(&'a str),
     Parts(Vec<ContentPart<'a>>),
 }
 
 #[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum ContentPart<'a> {
-    InputText { text: &'a str },
-    OutputText { text: &'a str },
-    InputImage { image_url: String, detail: &'static str },
-    InputFile { filename: &'a str, file_data: String },
+    #[serde(rename = "input_text")]
+    Text { text: &'a str },
+    #[serde(rename = "input_image")]
+    Image { image_url: String, detail: &'static str },
+    #[serde(rename = "input_file")]
+    File { filename: &'a str, file_data: String },
 }
 
 pub(super) fn body<'a>(request: &'a ModelRequest<'a>) -> ResponsesBody<'a> {
@@ -130,8 +131,10 @@ pub(super) fn body<'a>(request: &'a ModelRequest<'a>) -> ResponsesBody<'a> {
             format: TextFormat { r#type: "json_schema", name: "answer", schema },
         }),
         max_output_tokens: settings.max_output.filter(|_| quirks.allows("max_output_tokens")),
-        temperature: settings.temperature.filter(|_| effort.is_none()),
-        top_p: settings.top_p.filter(|_| effort.is_none()),
+        temperature: settings
+            .temperature
+            .filter(|_| effort.is_none() && quirks.allows("temperature")),
+        top_p: settings.top_p.filter(|_| effort.is_none() && quirks.allows("top_p")),
         prompt_cache_key: Some(request.cache_key).filter(|_| quirks.allows("prompt_cache_key")),
         tool_choice: has_tools.then_some(match request.tool_choice {
             ToolChoice::Auto => "auto",
@@ -163,7 +166,7 @@ fn input<'a>(request: &'a ModelRequest<'a>) -> Vec<InputItem<'a>> {
     for message in &request.messages {
         match message {
             Message::User(parts) => {
-                let content = parts.iter().map(part).collect();
+                let content = ItemContent::Parts(parts.iter().map(part).collect());
                 items.push(InputItem::Known(KnownItem::Message { role: "user", content }));
             }
             Message::Assistant(parts) => items.extend(parts.iter().filter_map(output_item)),
@@ -175,15 +178,14 @@ fn input<'a>(request: &'a ModelRequest<'a>) -> Vec<InputItem<'a>> {
 
 fn part<'a>(part: &'a InputPart<'a>) -> ContentPart<'a> {
     match part {
-        InputPart::Text(text) => ContentPart::InputText { text },
+        InputPart::Text(text) => ContentPart::Text { text },
         InputPart::Media { mime, data, name } => {
             let url = format!("data:{mime};base64,{data}");
             match mime.starts_with("image/") {
-                true => ContentPart::InputImage { image_url: url, detail: "auto" },
-                false => ContentPart::InputFile {
-                    filename: name.unwrap_or("document.pdf"),
-                    file_data: url,
-                },
+                true => ContentPart::Image { image_url: url, detail: "auto" },
+                false => {
+                    ContentPart::File { filename: name.unwrap_or("document.pdf"), file_data: url }
+                }
             }
         }
     }
@@ -193,7 +195,8 @@ fn output_item<'a>(part: &'a AssistantPart<'a>) -> Option<InputItem<'a>> {
     match part {
         AssistantPart::Text("") => None,
         AssistantPart::Text(text) => {
-            let content = vec![ContentPart::OutputText { text }];
+            // As parts, the text would need the id of the message, which the provider has not stored.
+            let content = ItemContent::Text(text);
             Some(InputItem::Known(KnownItem::Message { role: "assistant", content }))
         }
         AssistantPart::Reasoning(raw) | AssistantPart::Other(raw) => {
@@ -219,8 +222,8 @@ fn output_item<'a>(part: &'a AssistantPart<'a>) -> Option<InputItem<'a>> {
 
 fn result<'a>(result: &'a ResultPart<'a>) -> InputItem<'a> {
     let output = match result.content.as_slice() {
-        [InputPart::Text(text)] => CallOutput::Text(Cow::Borrowed(text)),
-        parts => CallOutput::Parts(parts.iter().map(part).collect()),
+        [InputPart::Text(text)] => ItemContent::Text(text),
+        parts => ItemContent::Parts(parts.iter().map(part).collect()),
     };
     let call_id = &*result.call;
     InputItem::Known(match result.form {
@@ -283,6 +286,7 @@ struct OutputContent {
 struct ResponseObject {
     status: Option<String>,
     output: Option<Vec<Box<RawValue>>>,
+    #[serde(deserialize_with = "lenient")]
     usage: Option<ResponsesUsage>,
     incomplete_details: Option<IncompleteDetails>,
     error: Option<Box<RawValue>>,
@@ -297,22 +301,29 @@ struct IncompleteDetails {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct ResponsesUsage {
+    #[serde(deserialize_with = "tokens")]
     input_tokens: Option<u64>,
+    #[serde(deserialize_with = "tokens")]
     output_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     input_tokens_details: Option<InputDetails>,
+    #[serde(deserialize_with = "lenient")]
     output_tokens_details: Option<OutputDetails>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct InputDetails {
+    #[serde(deserialize_with = "tokens")]
     cached_tokens: Option<u64>,
+    #[serde(deserialize_with = "tokens")]
     cache_write_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct OutputDetails {
+    #[serde(deserialize_with = "tokens")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -372,6 +383,9 @@ impl ResponsesDecoder {
     }
 
     fn add_item(&mut self, raw: Box<RawValue>) -> Result<(), Failure> {
+        if self.blocks.len() == MAX_CALLS {
+            return Err(too_many_blocks());
+        }
         let item: OutputItem = parse(raw.get())?;
         let texts = |parts: Option<Vec<OutputContent>>| -> String {
             let parts = parts.unwrap_or_default().into_iter();

@@ -605,12 +605,7 @@ fn responses_body() {
             {
               "type": "message",
               "role": "assistant",
-              "content": [
-                {
-                  "type": "output_text",
-                  "text": "I look"
-                }
-              ]
+              "content": "I look"
             },
             {
               "type": "function_call",

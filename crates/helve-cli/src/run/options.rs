@@ -159,8 +159,13 @@ pub(super) fn named_model(
 fn with_test_deadlines(mut model: ActiveModel) -> ActiveModel {
     if let Some(idle) = idle_from_environment() {
         let deadlines = model.endpoint.deadlines;
-        model.endpoint.deadlines =
-            Deadlines { headers: idle, idle, content: idle * 2, ..deadlines };
+        model.endpoint.deadlines = Deadlines {
+            headers: idle,
+            idle,
+            content: idle * 2,
+            retry: deadlines.retry.min(idle),
+            ..deadlines
+        };
     }
     model
 }
@@ -183,7 +188,7 @@ fn model_at(base_url: &str, run: &RunArgs, model: &str) -> anyhow::Result<Active
     Ok(helve::model_at(base_url, protocol, model, key))
 }
 
-/// The idle deadline in `HELVE_IDLE_TIMEOUT_MS`, for tests.
+/// The idle deadline in `HELVE_IDLE_TIMEOUT_MS`, for tests. It also limits the wait before the first retry.
 fn idle_from_environment() -> Option<Duration> {
     let text = std::env::var("HELVE_IDLE_TIMEOUT_MS").ok()?;
     text.parse().ok().map(Duration::from_millis)

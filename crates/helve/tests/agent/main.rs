@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "these tests need real folders and files")]
 
 mod history;
+mod providers;
 mod script;
 mod settings;
 

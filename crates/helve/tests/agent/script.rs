@@ -1,7 +1,9 @@
 //! Answers of a scripted provider in each protocol, and turns against it.
 
+use std::time::Duration;
+
 use helve::agent_loop::http::{Deadlines, Endpoint};
-use helve::agent_loop::item::{MessagePart, ModelRef, Protocol};
+use helve::agent_loop::item::{Entry, MessagePart, ModelRef, Protocol};
 use helve::agent_loop::model::ActiveModel;
 use helve::agent_loop::request::ModelSettings;
 use helve::agent_loop::turn::{Compaction, TurnLimits};
@@ -54,7 +56,7 @@ pub(crate) fn cut_reply(protocol: Protocol, parts: &[Part]) -> ScriptedAnswer {
     ScriptedAnswer::events(&events.iter().map(String::as_str).collect::<Vec<_>>()).cut()
 }
 
-fn events(protocol: Protocol, parts: &[Part], stop: Stop) -> Vec<String> {
+pub(crate) fn events(protocol: Protocol, parts: &[Part], stop: Stop) -> Vec<String> {
     let events = match protocol {
         Protocol::Chat => chat_events(parts, stop),
         Protocol::Responses => responses_events(parts, stop),
@@ -152,11 +154,24 @@ pub(crate) struct Run {
     pub(crate) report: TurnReport,
     /// The bodies of all requests.
     pub(crate) requests: Vec<Value>,
+    /// What was stored.
+    pub(crate) entries: Vec<Entry>,
+    /// The bytes of flooding answers.
+    pub(crate) flooded: usize,
 }
 
 impl Run {
     pub(crate) async fn turn(protocol: Protocol, script: Vec<ScriptedAnswer>) -> Run {
         Run::turns(protocol, script, &["say hello"]).await
+    }
+
+    /// Runs a turn with a changed model.
+    pub(crate) async fn turn_with(
+        protocol: Protocol,
+        script: Vec<ScriptedAnswer>,
+        change: impl Fn(&mut ActiveModel),
+    ) -> Run {
+        Run::turns_with(protocol, script, &["say hello"], change).await
     }
 
     /// Runs a turn per prompt, each in an agent of its own that continues the same session. Nobody answers questions.
@@ -165,6 +180,15 @@ impl Run {
         script: Vec<ScriptedAnswer>,
         prompts: &[&str],
     ) -> Run {
+        Run::turns_with(protocol, script, prompts, |_| {}).await
+    }
+
+    async fn turns_with(
+        protocol: Protocol,
+        script: Vec<ScriptedAnswer>,
+        prompts: &[&str],
+        change: impl Fn(&mut ActiveModel),
+    ) -> Run {
         let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::write(folder.path().join("a.txt"), "alpha\n").unwrap();
         let provider = ScriptedProvider::start(script).unwrap();
@@ -172,7 +196,9 @@ impl Run {
             Toolbox::builder().dir(folder.path()).data(data.path()).build().await.unwrap();
         let mut report = None;
         for prompt in prompts {
-            let mut agent = toolbox.agent(model(protocol, &provider.url)).await.unwrap();
+            let mut model = model(protocol, &provider.url);
+            change(&mut model);
+            let mut agent = toolbox.agent(model).await.unwrap();
             let options = TurnOptions {
                 limits: TurnLimits::default(),
                 compaction: Compaction::Automatic,
@@ -182,8 +208,10 @@ impl Run {
             let turn = agent.run(prompt, &options, &|_event| {}, CancellationToken::new());
             report = Some(turn.await.unwrap());
         }
+        let entries = toolbox.transcript(toolbox.session_id()).await.unwrap();
         toolbox.close().await;
-        Run { protocol, folder, report: report.unwrap(), requests: provider.requests() }
+        let (report, requests) = (report.unwrap(), provider.requests());
+        Run { protocol, folder, report, requests, entries, flooded: provider.flooded() }
     }
 
     /// The messages of a request, without marks for the provider's cache.
@@ -239,7 +267,7 @@ pub(crate) fn model(protocol: Protocol, url: &str) -> ActiveModel {
             protocol,
             key: None,
             headers: Vec::new(),
-            deadlines: Deadlines::for_url(url),
+            deadlines: Deadlines { retry: Duration::from_millis(1), ..Deadlines::for_url(url) },
         },
         settings: ModelSettings::default(),
         window: 200_000,

@@ -1,0 +1,43 @@
+//! Measures how deeply JSON is nested, without recursion.
+
+/// Returns how many objects and arrays contain the innermost value. The text may be invalid.
+pub fn json_depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0usize, 0);
+    let (mut is_string, mut is_escaped) = (false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_string => is_escaped = true,
+            b'"' => is_string = !is_string,
+            _ if is_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_measured() {
+        for (text, expected) in [
+            ("", 0),
+            ("1", 0),
+            ("{}", 1),
+            (r#"{"a":[{"b":1}],"c":{}}"#, 3),
+            (r#"{"a":"[[[{{","b":"\"[["}"#, 1),
+            ("]]]][", 1),
+            (r#""\\"[["#, 2),
+        ] {
+            assert_eq!(json_depth(text), expected, "{text}");
+        }
+        assert_eq!(json_depth(&"[".repeat(1_000_000)), 1_000_000);
+    }
+}
