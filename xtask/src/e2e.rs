@@ -9,6 +9,7 @@ mod model;
 mod npm;
 mod python;
 mod ripgrep;
+mod sdks;
 mod servers;
 
 use std::fs;
@@ -68,6 +69,11 @@ const TESTS: &[E2eTest] = &[
         name: "servers",
         description: "published MCP servers that Helve uses",
         run: servers::run,
+    },
+    E2eTest {
+        name: "sdks",
+        description: "requests and replies compared with the types of openai and anthropic",
+        run: sdks::run,
     },
     E2eTest {
         name: "interactive",

@@ -135,36 +135,14 @@ fn build() -> Result<PathBuf, String> {
     if !output.status.success() {
         return Err("cargo could not build `helve`".into());
     }
-    built_executable(&String::from_utf8_lossy(&output.stdout))
+    process::built_executable(&String::from_utf8_lossy(&output.stdout), "helve")
         .ok_or_else(|| "cargo did not report the path of `helve`".into())
-}
-
-/// Finds the path of the binary in cargo's messages. The path depends on settings such as CARGO_TARGET_DIR.
-fn built_executable(messages: &str) -> Option<PathBuf> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    messages
-        .filter(|message| {
-            message["reason"] == "compiler-artifact" && message["target"]["name"] == "helve"
-        })
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn the_binary_is_found_in_cargo_messages() {
-        let messages = [
-            json!({"reason": "compiler-artifact", "target": {"name": "helve"}, "executable": null}),
-            json!({"reason": "compiler-artifact", "target": {"name": "other"}, "executable": "/t/other"}),
-            json!({"reason": "compiler-artifact", "target": {"name": "helve"}, "executable": "/t/release/helve"}),
-        ];
-        let text: String = messages.iter().map(|message| format!("{message}\n")).collect();
-        assert_eq!(built_executable(&text), Some("/t/release/helve".into()));
-        assert_eq!(built_executable("warning: x\n"), None);
-    }
 
     #[test]
     fn calls_use_their_own_home() {

@@ -1,10 +1,13 @@
 //! Runs programs with a time limit, and reads the memory use of a process.
 
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::repository;
 
@@ -113,6 +116,16 @@ pub(crate) fn cargo(line: &str) -> Command {
     command
 }
 
+/// Finds the path of a program in the messages of `cargo build`. The path depends on settings such as CARGO_TARGET_DIR.
+pub(crate) fn built_executable(messages: &str, name: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    messages
+        .filter(|message| {
+            message["reason"] == "compiler-artifact" && message["target"]["name"] == name
+        })
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
 /// Returns the resident memory of a process, in MiB.
 pub(crate) fn resident_memory(id: u32) -> Result<f64, String> {
     memory(id, "VmRSS:")
@@ -142,6 +155,8 @@ fn lossy(bytes: Vec<u8>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn shell(script: &str, limit: Duration) -> Result<ProcessOutput, String> {
@@ -149,6 +164,18 @@ mod tests {
     }
 
     const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn programs_are_found_in_cargo_messages() {
+        let messages = [
+            json!({"reason": "compiler-artifact", "target": {"name": "helve"}, "executable": null}),
+            json!({"reason": "compiler-artifact", "target": {"name": "other"}, "executable": "/t/other"}),
+            json!({"reason": "compiler-artifact", "target": {"name": "helve"}, "executable": "/t/release/helve"}),
+        ];
+        let text: String = messages.iter().map(|message| format!("{message}\n")).collect();
+        assert_eq!(built_executable(&text, "helve"), Some("/t/release/helve".into()));
+        assert_eq!(built_executable("warning: x\n", "helve"), None);
+    }
 
     #[test]
     fn output_and_status_are_returned() {

@@ -40,17 +40,31 @@ pub(super) fn run(helve: &Helve, package: &PythonPackage) -> Result<E2eResult, S
 
 /// Installs the package and returns the Python interpreter that has it, or `None` without Python.
 pub(super) fn install(package: &PythonPackage) -> Result<Option<PathBuf>, String> {
+    install_packages(&[("mcp", package.version)])
+}
+
+/// Installs packages, given by name and version, into a virtual environment of their own. Returns its interpreter, or
+/// `None` without Python.
+pub(super) fn install_packages(packages: &[(&str, &str)]) -> Result<Option<PathBuf>, String> {
     if process::run(Command::new("python3").arg("--version"), RUN_LIMIT).is_err() {
         return Ok(None);
     }
-    let environment = download_folder(&format!("python-mcp-{}", package.version));
+    let names: Vec<String> =
+        packages.iter().map(|(name, version)| format!("{name}-{version}")).collect();
+    let environment = download_folder(&format!("python-{}", names.join("-")));
     let python = environment.join("bin/python");
-    create_environment(&environment, &python, package.version)?;
+    create_environment(&environment, &python, packages)?;
     Ok(Some(python))
 }
 
-fn create_environment(environment: &Path, python: &Path, version: &str) -> Result<(), String> {
-    let imported = process::run(Command::new(python).args(["-c", "import mcp"]), RUN_LIMIT);
+fn create_environment(
+    environment: &Path,
+    python: &Path,
+    packages: &[(&str, &str)],
+) -> Result<(), String> {
+    let names: Vec<&str> = packages.iter().map(|(name, _)| *name).collect();
+    let import = format!("import {}", names.join(", "));
+    let imported = process::run(Command::new(python).args(["-c", &import]), RUN_LIMIT);
     if imported.is_ok_and(|finished| finished.status.success()) {
         return Ok(());
     }
@@ -58,7 +72,8 @@ fn create_environment(environment: &Path, python: &Path, version: &str) -> Resul
     process::run(venv.args(["-m", "venv", "--clear"]).arg(environment), DOWNLOAD_LIMIT)?
         .success("python3 -m venv")?;
     let mut pip = Command::new(python);
-    pip.args(["-m", "pip", "install", "--quiet", &format!("mcp=={version}")]);
+    pip.args(["-m", "pip", "install", "--quiet"]);
+    pip.args(packages.iter().map(|(name, version)| format!("{name}=={version}")));
     process::run(&mut pip, DOWNLOAD_LIMIT)?.success("pip install").map(|_| ())
 }
 
