@@ -6,6 +6,7 @@ mod client_session;
 mod http;
 mod in_flight;
 mod parked;
+mod prompts;
 mod render;
 mod server;
 mod state;
@@ -23,6 +24,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 pub use crate::http::{BadToken, HttpConfig, HttpServer, Token};
+pub use crate::prompts::{PromptPiece, Prompts};
 
 use crate::in_flight::InFlightRequests;
 use crate::server::McpServer;
@@ -42,6 +44,8 @@ pub struct McpConfig {
     pub version: String,
     /// Instructions to the model about the server as a whole.
     pub instructions: Option<String>,
+    /// What a person can start by name.
+    pub prompts: Arc<dyn Prompts>,
     pub metadata: Metadata,
 }
 

@@ -8,11 +8,11 @@ use helve_core::{Input, ToolCall};
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
-    Extensions, Implementation, InitializeRequestParams, InitializeResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    ResourceContents, ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter,
-    ToolListChangedNotification,
+    Extensions, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig,
+    ServerNotification, SubscriptionFilter, ToolListChangedNotification,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler};
@@ -25,7 +25,7 @@ use crate::client_session::{ClientSession, client_info};
 use crate::parked::{DetachedCall, RequestOutcome, Retry, RetryTarget};
 use crate::state::ServerState;
 use crate::transport::{RawArguments, supported_revisions};
-use crate::{call, render};
+use crate::{call, prompts, render};
 
 /// Maximum length of a tool name in bytes.
 const MAX_NAME: usize = 256;
@@ -73,6 +73,7 @@ impl ServerHandler for McpServer {
             .enable_tools()
             .enable_tool_list_changed()
             .enable_resources()
+            .enable_prompts()
             .build();
         let mut info = InitializeResult::new(capabilities)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
@@ -141,6 +142,24 @@ impl ServerHandler for McpServer {
         session.registry.wait_for_announced(TOOLS_WAIT).await;
         let tools = session.tools();
         Ok(ListToolsResult::with_all_items(tools.specs().map(render::tool).collect()))
+    }
+
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list(&*self.state.config.prompts)))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let session = self.request_session(&context)?;
+        let (prompts, tools) = (&*self.state.config.prompts, session.tools());
+        Ok(prompts::get(prompts, &session.session, &tools, &request).await?.into())
     }
 
     async fn call_tool(

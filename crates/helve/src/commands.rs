@@ -1,10 +1,16 @@
 //! Commands that a person runs by name: the configured ones, the built-in ones, and skills.
 
+use std::sync::Arc;
+
 use helve_agent::item::MessagePart;
-use helve_core::{Content, ErrorKind, Input, ToolError, ToolOutput};
-use helve_ext::config::CommandTemplate;
+use helve_core::{
+    BoxFuture, Content, Engine, ErrorKind, Input, Session, ToolCall, ToolError, ToolOutput, ToolSet,
+};
+use helve_ext::config::{CommandTemplate, WithSource};
+use helve_mcp::{PromptPiece, Prompts};
 use helve_text::template::{self, TemplatePiece};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::toolbox::Toolbox;
 
@@ -85,8 +91,19 @@ impl Toolbox {
         name: &str,
         arguments: &str,
     ) -> Result<FilledCommand, CommandError> {
+        self.fill_command_in(self.session(), &self.tools(), (name, arguments)).await
+    }
+
+    /// Like [`Toolbox::fill_command`], with its calls in another session.
+    async fn fill_command_in(
+        &self,
+        session: &Arc<Session>,
+        tools: &ToolSet,
+        (name, arguments): (&str, &str),
+    ) -> Result<FilledCommand, CommandError> {
         if let Some(command) = self.config.commands.iter().find(|command| command.name == name) {
-            return self.fill_configured(command, arguments).await;
+            let calls = PieceCalls { engine: &self.engine, session, tools };
+            return fill_configured(&calls, command, arguments).await;
         }
         let builtin = BUILTIN.iter().find(|(known, _, _)| *known == name);
         let skill = self.config.skills.iter().find(|skill| skill.name == name);
@@ -108,55 +125,94 @@ impl Toolbox {
         let parts = vec![MessagePart::Text(text)];
         Ok(FilledCommand { parts, agent: None, model: None, subtask: None })
     }
+}
 
-    async fn fill_configured(
-        &self,
-        command: &CommandTemplate,
-        arguments: &str,
-    ) -> Result<FilledCommand, CommandError> {
-        let fail = |shown: &str, error| CommandError::Piece {
-            name: command.name.clone(),
-            shown: shown.into(),
-            error,
-        };
-        let (mut text, mut files) = (String::new(), Vec::new());
-        for piece in template::fill(&command.template.value, arguments) {
-            match piece {
-                TemplatePiece::Text(piece) => text += &piece,
-                TemplatePiece::Command(script) => {
-                    let input = json!({
-                        "command": script,
-                        "description": format!("for the command {}", command.name),
-                    });
-                    let output = self.call("bash", Input::Json(input)).await.outcome;
-                    text += &output.map_err(|error| fail(&script, error))?.joined_text();
-                }
-                TemplatePiece::File(path) => {
-                    text += &format!("@{path}");
-                    match self.read_for_command(&path).await {
-                        Ok(parts) => files.extend(parts),
-                        // The name of a person or an agent.
-                        Err(error) if error.kind == ErrorKind::NotFound => {}
-                        Err(error) => return Err(fail(&format!("@{path}"), error)),
-                    }
+/// Makes the calls that a template needs.
+struct PieceCalls<'a> {
+    engine: &'a Arc<Engine>,
+    session: &'a Arc<Session>,
+    tools: &'a ToolSet,
+}
+
+impl PieceCalls<'_> {
+    async fn call(&self, tool: &str, input: Value) -> Result<ToolOutput, ToolError> {
+        let call = ToolCall::new(tool, Input::Json(input));
+        self.engine.call(self.session, self.tools, call, CancellationToken::new()).await.outcome
+    }
+}
+
+async fn fill_configured(
+    calls: &PieceCalls<'_>,
+    command: &CommandTemplate,
+    arguments: &str,
+) -> Result<FilledCommand, CommandError> {
+    let fail = |shown: &str, error| CommandError::Piece {
+        name: command.name.clone(),
+        shown: shown.into(),
+        error,
+    };
+    let (mut text, mut files) = (String::new(), Vec::new());
+    for piece in template::fill(&command.template.value, arguments) {
+        match piece {
+            TemplatePiece::Text(piece) => text += &piece,
+            TemplatePiece::Command(script) => {
+                let description = format!("for the command {}", command.name);
+                let input = json!({"command": script, "description": description});
+                let output = calls.call("bash", input).await;
+                text += &output.map_err(|error| fail(&script, error))?.joined_text();
+            }
+            TemplatePiece::File(path) => {
+                text += &format!("@{path}");
+                match calls.call("read", json!({"filePath": path})).await {
+                    Ok(output) => files.extend(message_parts(output)),
+                    // The name of a person or an agent.
+                    Err(error) if error.kind == ErrorKind::NotFound => {}
+                    Err(error) => return Err(fail(&format!("@{path}"), error)),
                 }
             }
         }
-        let parts = [MessagePart::Text(text)].into_iter().chain(files).collect();
-        let value = |it: &Option<helve_ext::config::WithSource<String>>| {
-            it.as_ref().map(|it| it.value.clone())
-        };
-        Ok(FilledCommand {
-            parts,
-            agent: value(&command.agent),
-            model: value(&command.model),
-            subtask: command.subtask.as_ref().map(|it| it.value),
-        })
+    }
+    let value = |it: &Option<WithSource<String>>| it.as_ref().map(|it| it.value.clone());
+    Ok(FilledCommand {
+        parts: [MessagePart::Text(text)].into_iter().chain(files).collect(),
+        agent: value(&command.agent),
+        model: value(&command.model),
+        subtask: command.subtask.as_ref().map(|it| it.value),
+    })
+}
+
+/// The commands as prompts of the MCP server.
+impl Prompts for Toolbox {
+    fn list(&self) -> Vec<(String, String)> {
+        self.commands().into_iter().map(|command| (command.name, command.description)).collect()
     }
 
-    async fn read_for_command(&self, path: &str) -> Result<Vec<MessagePart>, ToolError> {
-        let output = self.call("read", Input::Json(json!({"filePath": path}))).await.outcome?;
-        Ok(message_parts(output))
+    fn fill<'a>(
+        &'a self,
+        session: &'a Arc<Session>,
+        tools: &'a ToolSet,
+        name: &'a str,
+        arguments: &'a str,
+    ) -> BoxFuture<'a, Option<Result<Vec<PromptPiece>, String>>> {
+        Box::pin(async move {
+            match self.fill_command_in(session, tools, (name, arguments)).await {
+                Ok(command) => Some(Ok(command.parts.into_iter().map(prompt_piece).collect())),
+                Err(CommandError::Unknown { .. }) => None,
+                Err(error) => Some(Err(error.to_string())),
+            }
+        })
+    }
+}
+
+fn prompt_piece(part: MessagePart) -> PromptPiece {
+    match part {
+        MessagePart::Text(text) => PromptPiece::Text(text),
+        MessagePart::Media { mime, data, .. } if mime.starts_with("image/") => {
+            PromptPiece::Image { mime, data }
+        }
+        MessagePart::Media { mime, name, .. } => {
+            PromptPiece::Text(format!("[{}: {mime}]", name.unwrap_or_default()))
+        }
     }
 }
 

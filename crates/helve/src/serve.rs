@@ -25,8 +25,11 @@ impl Toolbox {
         let (engine, servers) = (self.engine.clone(), self.servers.clone());
         let registry = self.registry.clone();
         servers.start_all();
-        let open = move |request: SessionRequest| Some(self.open_session(&self.id, request));
-        let result = helve_mcp::serve_stdio(config(engine, registry, metadata, open), stop).await;
+        let toolbox = Arc::new(self);
+        let prompts = toolbox.clone();
+        let open = move |request: SessionRequest| Some(toolbox.open_session(&toolbox.id, request));
+        let config = config((engine, registry, prompts), metadata, open);
+        let result = helve_mcp::serve_stdio(config, stop).await;
         servers.close().await;
         result
     }
@@ -51,15 +54,18 @@ impl Toolbox {
             .iter()
             .filter_map(|name| Some((name.clone(), self.as_agent(name).ok()?)))
             .collect();
+        let this = Arc::new(self);
+        let prompts = this.clone();
         let open = move |request: SessionRequest| {
             let toolbox = match &request.agent {
                 Some(agent) => toolboxes.get(agent)?,
-                None => &self,
+                None => &*this,
             };
             Some(toolbox.open_session(&new_session_id(), request))
         };
         let http_config = HttpConfig { token, agents, folder };
-        http.serve(config(engine, registry, metadata, open), http_config, stop).await;
+        let config = config((engine, registry, prompts), metadata, open);
+        http.serve(config, http_config, stop).await;
         servers.close().await;
     }
 
@@ -70,8 +76,7 @@ impl Toolbox {
 }
 
 fn config(
-    engine: Arc<Engine>,
-    registry: Arc<Registry>,
+    (engine, registry, prompts): (Arc<Engine>, Arc<Registry>, Arc<Toolbox>),
     metadata: Metadata,
     open: impl Fn(SessionRequest) -> Option<Arc<Session>> + Send + Sync + 'static,
 ) -> McpConfig {
@@ -82,6 +87,7 @@ fn config(
         name: "helve".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         instructions: Some(INSTRUCTIONS.into()),
+        prompts,
         metadata,
     }
 }

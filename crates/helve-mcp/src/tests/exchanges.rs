@@ -9,7 +9,7 @@ fn initializes() {
     check_fresh(
         INITIALIZE,
         expect![[r#"
-            {"jsonrpc":"2.0","id":"hi","result":{"protocolVersion":"2025-06-18","capabilities":{"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
+            {"jsonrpc":"2.0","id":"hi","result":{"protocolVersion":"2025-06-18","capabilities":{"prompts":{},"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
             opened for lab 7
             Ok(()) 0 ms after the input ended
         "#]],
@@ -21,7 +21,7 @@ fn offers_the_newest_known_revision() {
     check_fresh(
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2099-01-01","capabilities":{},"clientInfo":{"name":"lab","version":"7"}}}"#,
         expect![[r#"
-            {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
+            {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"prompts":{},"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
             opened for lab 7
             Ok(()) 0 ms after the input ended
         "#]],
@@ -278,6 +278,30 @@ fn a_client_that_disconnects_at_once_is_not_an_error() {
         "",
         expect![[r#"
 
+            Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn prompts_are_listed_and_filled_in() {
+    check(
+        r#"{"jsonrpc":"2.0","id":1,"method":"prompts/list"}
+        {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"echo","arguments":{"arguments":"a b"}}}
+        {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"echo"}}
+        {"jsonrpc":"2.0","id":4,"method":"prompts/get","params":{"name":"echo","arguments":{"arguments":"fail"}}}
+        {"jsonrpc":"2.0","id":5,"method":"prompts/get","params":{"name":"nope"}}
+        {"jsonrpc":"2.0","id":6,"method":"prompts/get","params":{"name":"echo","arguments":{"other":"x"}}}
+        {"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"echo","arguments":{"arguments":7}}}"#,
+        expect![[r#"
+            {"jsonrpc":"2.0","id":1,"result":{"prompts":[{"name":"echo","description":"Repeats its arguments","arguments":[{"name":"arguments","description":"What the command is to work on, as it would be typed after its name","required":false}]}]}}
+            {"jsonrpc":"2.0","id":2,"result":{"messages":[{"role":"user","content":{"type":"text","text":"a b"}}]}}
+            {"jsonrpc":"2.0","id":3,"result":{"messages":[{"role":"user","content":{"type":"text","text":""}}]}}
+            {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"it failed"}}
+            {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"There is no prompt \"nope\"; there are: echo"}}
+            {"jsonrpc":"2.0","id":6,"error":{"code":-32602,"message":"There is no argument \"other\"; there is only \"arguments\"."}}
+            {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"The arguments must be a string."}}
+            opened for lab 7
             Ok(()) 0 ms after the input ended
         "#]],
     );

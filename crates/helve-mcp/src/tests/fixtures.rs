@@ -10,9 +10,9 @@ use helve_core::machine::MachineError;
 use helve_core::validate::{ArgumentProblem, UnknownParameter};
 use helve_core::workspace::Extensions;
 use helve_core::{
-    AnyTool, Ask, BadInput, Caller, Content, Dialect, Engine, ErrorKind, Gate, Host, Layer,
-    OutputCut, Part, Pattern, Policy, Refusal, Registry, Session, Tool, ToolContext, ToolError,
-    ToolOutput, Traits, Verdict, Words, Workspace,
+    AnyTool, Ask, BadInput, BoxFuture, Caller, Content, Dialect, Engine, ErrorKind, Gate, Host,
+    Layer, OutputCut, Part, Pattern, Policy, Refusal, Registry, Session, Tool, ToolContext,
+    ToolError, ToolOutput, ToolSet, Traits, Verdict, Words, Workspace,
 };
 use helve_testkit::{MemoryJournal, MemoryMachine, MemoryOutputs, MemoryStore};
 use helve_text::cut::{Keep, Limits};
@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{McpConfig, Metadata, SessionRequest};
+use crate::{McpConfig, Metadata, PromptPiece, Prompts, SessionRequest};
 
 /// What tools report to the test besides their results.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
@@ -84,6 +84,7 @@ impl World {
             name: "helve".into(),
             version: "1.2.3".into(),
             instructions: Some("Be kind.".into()),
+            prompts: Arc::new(TestPrompts),
             metadata: Metadata::Hidden,
         }
     }
@@ -343,4 +344,29 @@ impl Words for PlainWords {
 
 fn failed(text: &str) -> ToolError {
     ToolError::new(ErrorKind::Failed, text)
+}
+
+/// One prompt, which repeats its arguments.
+struct TestPrompts;
+
+impl Prompts for TestPrompts {
+    fn list(&self) -> Vec<(String, String)> {
+        vec![("echo".into(), "Repeats its arguments".into())]
+    }
+
+    fn fill<'a>(
+        &'a self,
+        _session: &'a Arc<Session>,
+        _tools: &'a ToolSet,
+        name: &'a str,
+        arguments: &'a str,
+    ) -> BoxFuture<'a, Option<Result<Vec<PromptPiece>, String>>> {
+        Box::pin(async move {
+            match (name, arguments) {
+                ("echo", "fail") => Some(Err("it failed".into())),
+                ("echo", text) => Some(Ok(vec![PromptPiece::Text(text.into())])),
+                _ => None,
+            }
+        })
+    }
 }

@@ -217,7 +217,7 @@ fn only_pings_are_answered_before_initialize() {
             {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"The connection is not initialized: send `initialize` first."}}
             {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"The connection is not initialized: send `initialize` first."}}
             {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"The parameters of `initialize` are invalid or missing."}}
-            {"jsonrpc":"2.0","id":"hi","result":{"protocolVersion":"2025-06-18","capabilities":{"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
+            {"jsonrpc":"2.0","id":"hi","result":{"protocolVersion":"2025-06-18","capabilities":{"prompts":{},"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"a"}],"isError":false}}
             opened for lab 7
             echo Completed; Ok(()) 0 ms after the input ended
