@@ -11,6 +11,7 @@ mod python;
 mod ripgrep;
 mod sdks;
 mod servers;
+mod web_pages;
 
 use std::fs;
 use std::path::PathBuf;
@@ -79,6 +80,11 @@ const TESTS: &[E2eTest] = &[
         name: "interactive",
         description: "programs that expect a user at a terminal",
         run: interactive::run,
+    },
+    E2eTest {
+        name: "web-pages",
+        description: "webfetch compared with turndown, on pages of documentation and of other sites",
+        run: web_pages::run,
     },
     E2eTest {
         name: "codex",

@@ -217,27 +217,27 @@ pub enum FetchError {
     NoWeb,
     BadUrl(UrlError),
     Web {
-        url: WebUrl,
+        url: Box<WebUrl>,
         error: WebError,
     },
     /// The page redirects to another host.
     OtherHost {
-        from: WebUrl,
-        to: WebUrl,
+        from: Box<WebUrl>,
+        to: Box<WebUrl>,
     },
     /// The page redirects to something that is not an acceptable URL.
     BadRedirect {
-        from: WebUrl,
+        from: Box<WebUrl>,
         location: String,
         error: UrlError,
     },
     /// The page redirects from `https` to `http`.
     Downgrade {
-        from: WebUrl,
-        to: WebUrl,
+        from: Box<WebUrl>,
+        to: Box<WebUrl>,
     },
     TooManyRedirects {
-        url: WebUrl,
+        url: Box<WebUrl>,
     },
 }
 

@@ -105,7 +105,9 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
             let next = check_redirect(&url, &location)?;
             redirected_from.push(std::mem::replace(&mut url, next));
             if redirected_from.len() > MAX_REDIRECTS {
-                return Err(FetchError::TooManyRedirects { url: self.request.url.clone() });
+                return Err(FetchError::TooManyRedirects {
+                    url: Box::new(self.request.url.clone()),
+                });
             }
             grant = self.ask_for_redirect(grant, &url, &verdict).await?;
         }
@@ -198,7 +200,7 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
             WebError::TimedOut(_) => WebError::TimedOut(self.request.timeout),
             error => error,
         };
-        FetchError::Web { url: url.clone(), error }
+        FetchError::Web { url: Box::new(url.clone()), error }
     }
 }
 
@@ -228,7 +230,7 @@ fn known_target(url: &WebUrl, route: &Route) -> Result<KnownTarget, FetchError> 
         AddressAccess::Refused => {
             let (host, address) = (url.host().to_string(), url.host().to_string());
             let error = WebError::ForbiddenAddress { host, address, kind };
-            Err(FetchError::Web { url: url.clone(), error })
+            Err(FetchError::Web { url: Box::new(url.clone()), error })
         }
     }
 }
@@ -243,18 +245,18 @@ fn redirect_target(response: &WebResponse) -> Option<String> {
 /// Returns the target of a redirect, if it may be followed: the same host, and not from `https` to `http`.
 fn check_redirect(from: &WebUrl, location: &str) -> Result<WebUrl, FetchError> {
     let to = from.join(location).map_err(|error| FetchError::BadRedirect {
-        from: from.clone(),
+        from: Box::new(from.clone()),
         location: location.into(),
         error,
     })?;
     let schemes = (from.scheme(), to.scheme());
     let has_default_ports = [from, &to].iter().all(|url| matches!(url.port(), 80 | 443));
     if from.host() == to.host() && schemes == (WebScheme::Https, WebScheme::Http) {
-        return Err(FetchError::Downgrade { from: from.clone(), to });
+        return Err(FetchError::Downgrade { from: Box::new(from.clone()), to: Box::new(to) });
     }
     let is_upgrade = schemes == (WebScheme::Http, WebScheme::Https) && has_default_ports;
     if from.host() != to.host() || from.port() != to.port() && !is_upgrade {
-        return Err(FetchError::OtherHost { from: from.clone(), to });
+        return Err(FetchError::OtherHost { from: Box::new(from.clone()), to: Box::new(to) });
     }
     Ok(to)
 }

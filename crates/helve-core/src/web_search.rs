@@ -30,7 +30,7 @@ impl ToolContext {
         }
         query.session = self.conversation();
         let failed = |error: WebError| match WebUrl::parse(&provider.origin) {
-            Ok(url) => FetchError::Web { url, error },
+            Ok(url) => FetchError::Web { url: Box::new(url), error },
             Err(error) => FetchError::BadUrl(error),
         };
         let answer = tokio::select! {

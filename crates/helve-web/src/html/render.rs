@@ -212,7 +212,7 @@ impl<'a> Renderer<'a> {
                 self.prefixed(node, mark, mark);
                 self.writer.break_lines(2);
             }
-            Tag::OptionTag | Tag::Tr | Tag::Summary | Tag::Legend => self.block(node, 1),
+            Tag::Choice | Tag::Tr | Tag::Summary | Tag::Legend => self.block(node, 1),
             _ => match tag.heading_level() {
                 Some(level) => self.heading(node, level),
                 None if tag.is_block() => self.block(node, 2),
@@ -255,18 +255,12 @@ impl<'a> Renderer<'a> {
     }
 
     fn heading(&mut self, node: NodeId, level: usize) {
-        self.writer.break_lines(2);
         let was_in_heading = std::mem::replace(&mut self.in_heading, true);
         let text = self.render_cell(node);
         self.in_heading = was_in_heading;
         let text = text.replace("<br>", " ");
-        let mark = if self.is_markdown() && !text.is_empty() {
-            "#".repeat(level) + " "
-        } else {
-            String::new()
-        };
-        self.writer.verbatim(&format!("{mark}{text}"));
-        self.writer.break_lines(2);
+        let mark = if self.is_markdown() { "#".repeat(level) + " " } else { String::new() };
+        self.writer.marked_line(mark, &text);
     }
 
     fn list(&mut self, node: NodeId, number: Option<u64>) {
@@ -447,8 +441,10 @@ impl<'a> Renderer<'a> {
             Ok(url) => url.as_str().to_owned(),
             Err(_) => {
                 let scheme = address.split(':').next().unwrap_or_default().to_ascii_lowercase();
-                let is_useful =
-                    matches!(scheme.as_str(), "mailto" | "tel" | "ftp" | "magnet" | "irc" | "geo");
+                let is_useful = matches!(
+                    scheme.as_str(),
+                    "http" | "https" | "mailto" | "tel" | "ftp" | "magnet" | "irc" | "geo"
+                );
                 return is_useful.then(|| escape_url(address));
             }
         };

@@ -31,7 +31,7 @@ tags! {
     H5 "h5" H6 "h6" Head "head" Header "header" Hgroup "hgroup" Hr "hr" Html "html" I "i" Iframe "iframe" Img "img"
     Input "input" Ins "ins" Kbd "kbd" Label "label" Legend "legend" Li "li" Link "link" Main "main" Mark "mark"
     Math "math" Menu "menu" Meta "meta" Nav "nav" Noembed "noembed" Noframes "noframes" Noscript "noscript"
-    Object "object" Ol "ol" Optgroup "optgroup" OptionTag "option" P "p" Param "param" Picture "picture" Pre "pre"
+    Object "object" Ol "ol" Optgroup "optgroup" Choice "option" P "p" Param "param" Picture "picture" Pre "pre"
     Q "q" S "s" Samp "samp" Script "script" Search "search" Section "section" Select "select" Small "small"
     Source "source" Span "span" Strike "strike" Strong "strong" Style "style" Sub "sub" Summary "summary" Sup "sup"
     Svg "svg" Table "table" Tbody "tbody" Td "td" Template "template" Textarea "textarea" Tfoot "tfoot" Th "th"
@@ -108,7 +108,7 @@ impl Tag {
                 | Tag::Nav
                 | Tag::Ol
                 | Tag::Optgroup
-                | Tag::OptionTag
+                | Tag::Choice
                 | Tag::P
                 | Tag::Pre
                 | Tag::Search
@@ -147,7 +147,7 @@ impl Tag {
                 | Tag::Html
                 | Tag::Legend
                 | Tag::Optgroup
-                | Tag::OptionTag
+                | Tag::Choice
                 | Tag::Tbody
                 | Tag::Td
                 | Tag::Tfoot
@@ -156,6 +156,25 @@ impl Tag {
                 | Tag::Tr
         );
         self.is_block() && !stays
+    }
+
+    /// Whether the element goes on after the end of a paragraph in which it was not ended.
+    pub(crate) fn is_formatting(self) -> bool {
+        matches!(
+            self,
+            Tag::A
+                | Tag::B
+                | Tag::Code
+                | Tag::Em
+                | Tag::Font
+                | Tag::I
+                | Tag::S
+                | Tag::Small
+                | Tag::Strike
+                | Tag::Strong
+                | Tag::Tt
+                | Tag::U
+        )
     }
 
     /// Whether an end tag inside the element cannot end an element outside of it.

@@ -135,6 +135,21 @@ fn code_blocks_keep_their_lines_and_language() {
 }
 
 #[test]
+fn a_heading_in_a_link_is_a_link_in_a_heading() {
+    check(
+        "<p>x<a href=y><h2>Head <b>line</b></h2><p>Text</p></a>z",
+        expect![[r#"
+            x
+
+            ## [Head line](https://host.example/docs/y)
+
+            Text
+
+            z"#]],
+    );
+}
+
+#[test]
 fn tables() {
     check(
         "<table><caption>Cap</caption><thead><tr><th>A<th>B|C</thead><tbody><tr><td>1<td><p>x<p>y<tr><td colspan=2>wide</table>\

@@ -9,6 +9,9 @@ use super::tokens::{MarkupMode, Token, Tokens, attributes};
 /// Maximum nesting of elements. Deeper elements become siblings, as in browsers.
 const MAX_DEPTH: usize = 512;
 
+/// Maximum number of inline elements that go on after the end of a paragraph.
+const MAX_CONTINUED: usize = 8;
+
 /// Index of a node.
 pub(crate) type NodeId = u32;
 /// Stands for no node.
@@ -44,8 +47,7 @@ enum NodeContent<'a> {
 impl<'a> Tree<'a> {
     pub(crate) fn parse(source: &'a str) -> Self {
         let mut builder = TreeBuilder::new(source.len() / 24);
-        let mut tokens = Tokens::new(source, MarkupMode::Html);
-        while let Some(token) = tokens.next() {
+        for token in Tokens::new(source, MarkupMode::Html) {
             builder.token(token);
         }
         builder.tree
@@ -295,7 +297,7 @@ impl<'a> TreeBuilder<'a> {
     /// Ends elements whose end tags are optional before this start tag.
     fn close_implied(&mut self, tag: Tag) {
         if tag.closes_paragraph() {
-            self.close_within(|it| it == Tag::P, Tag::is_boundary);
+            self.close_paragraph();
         }
         let is_list =
             |it: Tag| it.is_boundary() || matches!(it, Tag::Ul | Tag::Ol | Tag::Menu | Tag::Dl);
@@ -303,12 +305,10 @@ impl<'a> TreeBuilder<'a> {
         match tag {
             Tag::Li => self.close_within(|it| it == Tag::Li, is_list),
             Tag::Dt | Tag::Dd => self.close_within(|it| matches!(it, Tag::Dt | Tag::Dd), is_list),
-            Tag::OptionTag => {
-                self.close_within(|it| it == Tag::OptionTag, |it| it != Tag::OptionTag)
-            }
+            Tag::Choice => self.close_within(|it| it == Tag::Choice, |it| it != Tag::Choice),
             Tag::Optgroup => self.close_within(
-                |it| matches!(it, Tag::OptionTag | Tag::Optgroup),
-                |it| !matches!(it, Tag::OptionTag | Tag::Optgroup),
+                |it| matches!(it, Tag::Choice | Tag::Optgroup),
+                |it| !matches!(it, Tag::Choice | Tag::Optgroup),
             ),
             Tag::Td | Tag::Th => {
                 self.close_within(|it| matches!(it, Tag::Td | Tag::Th | Tag::Caption), is_table)
@@ -322,6 +322,26 @@ impl<'a> TreeBuilder<'a> {
                 self.open.pop();
             }
             _ => {}
+        }
+    }
+
+    /// Ends an open paragraph. Links and other inline elements that are still open go on after it.
+    fn close_paragraph(&mut self) {
+        if !self.has_open_paragraph() {
+            return;
+        }
+        let before = self.open.clone();
+        self.close_within(|it| it == Tag::P, Tag::is_boundary);
+        let closed = before[self.open.len()..].iter().filter(|it| it.tag.is_formatting());
+        for element in closed.take(MAX_CONTINUED) {
+            let NodeContent::Element { attributes, .. } =
+                self.tree.nodes[element.id as usize].content
+            else {
+                continue;
+            };
+            let (tag, is_forced_hidden) = (element.tag, self.make_room());
+            let id = self.append(NodeContent::Element { tag, attributes, is_forced_hidden });
+            self.open.push(OpenElement { id, ..*element });
         }
     }
 

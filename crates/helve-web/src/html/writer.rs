@@ -45,6 +45,8 @@ pub(super) struct Writer {
     has_space: bool,
     /// Whether nothing but prefixes is in the current line.
     is_line_start: bool,
+    /// What the next line starts with, before all other marks: `## `.
+    line_mark: Option<String>,
     open_marks: Vec<Mark>,
     /// How many of `open_marks`, counted from the last, are not written yet.
     pending_marks: usize,
@@ -62,6 +64,7 @@ impl Writer {
             breaks: 0,
             has_space: false,
             is_line_start: true,
+            line_mark: None,
             open_marks: Vec::new(),
             pending_marks: 0,
         }
@@ -149,6 +152,10 @@ impl Writer {
             self.out.push(' ');
         }
         self.has_space = false;
+        // A heading inside a link is a link inside a heading.
+        if let Some(mark) = self.line_mark.take() {
+            self.out.push_str(&mark);
+        }
         let first = self.open_marks.len() - self.pending_marks;
         for mark in &self.open_marks[first..] {
             self.out.push_str(match mark {
@@ -258,6 +265,17 @@ impl Writer {
         self.begin();
         self.out.push_str(text);
         self.is_line_start = false;
+    }
+
+    /// Writes a line of its own that starts with a mark.
+    pub(super) fn marked_line(&mut self, mark: String, text: &str) {
+        self.break_lines(2);
+        if !text.is_empty() {
+            self.line_mark = Some(mark);
+            self.verbatim(text);
+            self.line_mark = None;
+        }
+        self.break_lines(2);
     }
 
     /// Writes a block whose lines are kept as they are.

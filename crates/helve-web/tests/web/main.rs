@@ -1,5 +1,9 @@
 //! Tests with real servers on loopback.
-#![expect(clippy::disallowed_methods, reason = "the tests are servers themselves")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "the tests are servers themselves, and one that cannot be set up has failed"
+)]
 
 mod addresses;
 mod bodies;
