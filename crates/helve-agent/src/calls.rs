@@ -12,7 +12,7 @@ const REPEATS_IN_A_ROW: usize = 3;
 const REPEATS_IN_WINDOW: usize = 5;
 const WINDOW: usize = 12;
 /// Tools that are meant to be called repeatedly with the same arguments.
-const POLLING_TOOLS: [&str; 1] = ["process"];
+const POLLING_TOOLS: [&str; 2] = ["process", "task"];
 
 /// Gives every call an id that no other call of the session has. Some servers send none, the same one twice, or begin to
 /// count anew with each reply; the journal of changes is looked up by these ids.

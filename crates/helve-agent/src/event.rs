@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use helve_core::agents::ChildReport;
 use helve_core::output::ErrorKind;
 
 use crate::reply::Usage;
@@ -61,6 +62,25 @@ pub enum AgentEvent {
     },
     /// A message for the person.
     Notice(String),
+    /// The to-do list has changed.
+    Todos(Vec<TodoEntry>),
+    /// Something happened in a sub-agent.
+    Child {
+        /// The id of the task.
+        task: String,
+        agent: String,
+        event: Box<AgentEvent>,
+    },
+    /// A sub-agent has ended.
+    ChildEnded(Box<ChildReport>),
+}
+
+/// An entry of the to-do list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TodoEntry {
+    pub content: String,
+    /// `pending`, `in_progress`, `completed` or `cancelled`.
+    pub status: String,
 }
 
 /// How a turn ended.

@@ -5,6 +5,7 @@
 
 pub mod answer;
 mod body;
+pub mod budget;
 mod calls;
 pub mod catalogue;
 pub mod compact;

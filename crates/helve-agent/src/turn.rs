@@ -9,7 +9,7 @@ use helve_core::BoxFuture;
 use helve_core::call::ToolCall;
 use helve_core::engine::Engine;
 use helve_core::input::Input;
-use helve_core::output::{Content, ErrorKind, ToolError};
+use helve_core::output::{Content, ErrorKind, Handover, ToolError};
 use helve_core::registry::ToolSet;
 use helve_core::session::Session;
 use helve_core::store::StoreError;
@@ -37,7 +37,9 @@ use crate::words;
 mod exchange;
 mod watch;
 
+pub use crate::budget::{TreeBudget, TurnLimits};
 pub use exchange::context_limit;
+use watch::CallsEnded;
 
 /// Maximum number of paused replies that are continued in one turn.
 const MAX_PAUSES: u32 = 5;
@@ -59,6 +61,8 @@ pub struct Turn<'a> {
     pub hooks: &'a [Arc<dyn ChatHook>],
     pub transcript: &'a mut Transcript,
     pub limits: TurnLimits,
+    /// What this agent and its sub-agents may use together.
+    pub budget: &'a TreeBudget,
     pub inbox: &'a Inbox,
     /// Whether the transcript may be shortened if it does not fit into the context window.
     pub compaction: Compaction,
@@ -72,16 +76,6 @@ pub struct Turn<'a> {
     pub output_schema: Option<&'a RawValue>,
     pub emit: &'a (dyn Fn(AgentEvent) + Send + Sync),
     pub cancel: CancellationToken,
-}
-
-/// The limits of a turn.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TurnLimits {
-    pub steps: Option<u32>,
-    pub tokens: Option<u64>,
-    /// In dollars.
-    pub cost: Option<f64>,
-    pub time: Option<Duration>,
 }
 
 /// Whether a transcript may be shortened.
@@ -137,6 +131,7 @@ struct Progress {
     was_asked_to_correct: bool,
     /// Number of calls that a person refused, or that were refused because nobody could be asked.
     refused_calls: u32,
+    handover: Option<Handover>,
 }
 
 /// How a turn ended, and the tokens that it used.
@@ -146,6 +141,8 @@ pub struct TurnOutcome {
     pub usage: Usage,
     /// In dollars; `None` if the price is not known.
     pub cost: Option<f64>,
+    /// The agent that takes over.
+    pub handover: Option<Handover>,
 }
 
 /// What to do after a reply.
@@ -158,7 +155,8 @@ impl Turn<'_> {
     /// Runs the turn. However it ends, the transcript contains everything that happened.
     pub async fn run(mut self, prompt: Vec<MessagePart>) -> TurnOutcome {
         let mut progress = self.progress();
-        if self.limits.cost.is_some() && self.model.prices.is_none() {
+        let has_cost_limit = self.limits.cost.is_some() || self.budget.limits.cost.is_some();
+        if has_cost_limit && self.model.prices.is_none() {
             let message = format!(
                 "the price of {} is not known, so a limit of costs cannot be kept; set its \"cost\" in the configuration",
                 self.model.model.model
@@ -167,6 +165,7 @@ impl Turn<'_> {
                 end: TurnEnd::Failed(message),
                 usage: Usage::default(),
                 cost: None,
+                handover: None,
             };
         }
         let end = match self.steps_in_time(prompt, &mut progress).await {
@@ -174,7 +173,7 @@ impl Turn<'_> {
             Err(err) => TurnEnd::Failed(format!("the session cannot be stored: {err}")),
         };
         let cost = self.model.prices.map(|_| progress.cost);
-        TurnOutcome { end, usage: progress.usage, cost }
+        TurnOutcome { end, usage: progress.usage, cost, handover: progress.handover }
     }
 
     /// Runs the steps. When the time is over, stops them as a person would: a request, a call or a question may be waiting.
@@ -224,6 +223,7 @@ impl Turn<'_> {
             was_asked_to_answer: false,
             was_asked_to_correct: false,
             refused_calls: 0,
+            handover: None,
         }
     }
 
@@ -238,6 +238,7 @@ impl Turn<'_> {
         loop {
             for text in self.inbox.take() {
                 progress.step = 0;
+                self.budget.reset_steps();
                 if let Err(end) = self.append_message(vec![MessagePart::Text(text)]).await? {
                     return Ok(end);
                 }
@@ -251,7 +252,9 @@ impl Turn<'_> {
                 self.note(kind, &text).await?;
             }
             progress.step += 1;
-            let is_last = self.limits.steps == Some(progress.step);
+            self.budget.begin_step();
+            let is_last = self.limits.steps == Some(progress.step)
+                || !self.is_child() && self.budget.is_last_step();
             if is_last {
                 self.note(NoteKind::Budget, words::LAST_STEP).await?;
             }
@@ -299,10 +302,15 @@ impl Turn<'_> {
         if self.limits.cost.is_some_and(|limit| progress.cost >= limit) {
             return Some(BudgetKind::Cost);
         }
-        self.limits
-            .time
-            .filter(|limit| progress.started.elapsed() >= *limit)
-            .map(|_| BudgetKind::Time)
+        if self.limits.time.is_some_and(|limit| progress.started.elapsed() >= limit) {
+            return Some(BudgetKind::Time);
+        }
+        self.budget.exhausted(self.is_child())
+    }
+
+    /// Whether this is the turn of a sub-agent.
+    fn is_child(&self) -> bool {
+        self.session.parent.is_some()
     }
 
     async fn note(&mut self, note: NoteKind, text: &str) -> Result<(), StoreError> {
@@ -446,7 +454,7 @@ impl Turn<'_> {
             }
             progress.repeats = RepeatDetector::default();
         }
-        let errors = self.call_and_watch(&calls).await?;
+        let CallsEnded { errors, handover } = self.call_and_watch(&calls).await?;
         let was_rejected = errors.contains(&ErrorKind::Rejected);
         let is_refused =
             |kind: &&ErrorKind| matches!(kind, ErrorKind::Rejected | ErrorKind::Unanswered);
@@ -454,6 +462,10 @@ impl Turn<'_> {
         progress.refused_calls += u32::try_from(refused).unwrap_or(u32::MAX);
         if self.cancel.is_cancelled() {
             return Ok(Next::End(TurnEnd::Aborted));
+        }
+        if handover.is_some() && !was_rejected {
+            progress.handover = handover;
+            return Ok(Next::End(TurnEnd::Answered));
         }
         Ok(if was_rejected { Next::End(TurnEnd::NotAllowed) } else { Next::Continue })
     }

@@ -1,10 +1,12 @@
 //! Asks for permission at the terminal: shows what would happen, then reads one key.
 
+mod question;
+
 use std::io::{BufRead, Write};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use helve::{Action, Ask, BoxFuture, CallRef, Person, Reply, Scope, visible};
+use helve::{Action, Answer, Ask, BoxFuture, CallRef, Person, Question, Reply, Scope, visible};
 
 use crate::output::{self, BOLD, CYAN, DIM, PLAIN};
 
@@ -22,6 +24,23 @@ impl Person for Terminal {
                 // A terminal that cannot be read gives no answer.
                 Ok(Err(_)) | Err(_) => Reply::Unanswered,
             }
+        })
+    }
+
+    fn takes_questions(&self) -> bool {
+        true
+    }
+
+    fn question<'a>(
+        &'a self,
+        _call: &'a CallRef,
+        question: &'a Question,
+    ) -> BoxFuture<'a, Option<Answer>> {
+        let question = question.clone();
+        Box::pin(async move {
+            let answered = tokio::task::spawn_blocking(move || question::answer(&question)).await;
+            // A terminal that cannot be read gives no answer.
+            answered.ok()?.ok()?
         })
     }
 }

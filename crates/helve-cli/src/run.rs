@@ -15,7 +15,7 @@ use std::sync::Arc;
 use helve::agent_loop::event::{AgentEvent, TurnEnd};
 use helve::agent_loop::item::MessagePart;
 use helve::agent_loop::model::ActiveModel;
-use helve::{AUTO_BACKGROUND, AgentSession, Toolbox, TurnOptions, TurnReport};
+use helve::{AUTO_BACKGROUND, AgentSession, PLAN_MODE, Toolbox, TurnOptions, TurnReport};
 use tokio_util::sync::CancellationToken;
 
 use crate::Exit;
@@ -75,7 +75,7 @@ struct RunTerminal {
 async fn toolbox(common: &GlobalArgs, terminal: &RunTerminal) -> anyhow::Result<Toolbox> {
     let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let build = || {
-        let builder = common.builder().client("cli").flag(AUTO_BACKGROUND);
+        let builder = common.builder().client("cli").flag(AUTO_BACKGROUND).flag(PLAN_MODE);
         match can_ask && !common.yes {
             true => builder.person(RunPerson {
                 screen: terminal.screen.clone(),

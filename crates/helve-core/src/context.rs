@@ -1,12 +1,14 @@
 //! What a tool is given for one call. Built by the engine, dropped with the call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use helve_policy::{Action, Ask, Part, Refusal, Rule, Verdict};
 use helve_text::cut::Limits;
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
+use crate::agents::{Agents, ChildError, ChildReport, ChildSpec};
 use crate::call::{CallRef, Origin, ToolCall, ToolResult};
 use crate::change::{FileToChange, LoadPermit};
 use crate::dialect::Words;
@@ -16,9 +18,13 @@ use crate::gate::Grant;
 use crate::input::Input;
 use crate::output::{ErrorKind, Saved, ToolError};
 use crate::programs::Programs;
+use crate::question::{Answer, Question};
 use crate::recorder::Recorder;
 use crate::resolved::Resolved;
-use crate::session::{Session, Slot};
+use crate::session::{ChildSession, ParentCall, Session, Slot};
+
+/// How long the report of an aborted sub-agent is waited for. Shorter than the time that an aborted call has.
+const ABORT_TIME: Duration = Duration::from_millis(1500);
 
 /// Everything that a tool can use. The session itself is not accessible.
 pub struct ToolContext {
@@ -191,7 +197,30 @@ impl ToolContext {
 
     /// Opens a session for a sub-agent of this call.
     pub fn open_child_session(&self, agent: &str, rules: Vec<Rule>) -> Arc<Session> {
-        self.session.child(&self.call, agent, rules)
+        let parent = ParentCall { call: self.call.clone(), session: self.session.clone() };
+        let switches = self.session.switches.clone();
+        let child = ChildSession { id: None, agent: agent.into(), rules: vec![rules], switches };
+        Session::child(parent, child)
+    }
+
+    /// The sub-agents of this call's session.
+    pub fn tasks<'a>(&'a self, agents: &'a dyn Agents) -> Tasks<'a> {
+        Tasks { agents, ctx: self }
+    }
+
+    /// Whether somebody answers questions of the model.
+    pub fn takes_questions(&self) -> bool {
+        self.session.gate.takes_questions()
+    }
+
+    /// Asks the person a question of the model; `None` if they do not answer.
+    pub async fn question(&self, question: Question) -> Result<Option<Answer>, ToolError> {
+        let emit = |kind| self.recorder.emit(&self.call, kind);
+        tokio::select! {
+            answer = self.session.gate.question(question, &self.call, emit) => Ok(answer),
+            // Dropping the future withdraws the question.
+            () = self.cancel.cancelled() => Err(self.words().aborted()),
+        }
     }
 
     /// Runs another tool as part of this call, in the same session and one level deeper.
@@ -238,5 +267,41 @@ impl Memory {
 
     fn memory_error(&self, err: &std::io::Error) -> ToolError {
         self.0.dialect.words.memory_failed(&err.to_string())
+    }
+}
+
+/// The sub-agents of one call's session.
+pub struct Tasks<'a> {
+    agents: &'a dyn Agents,
+    ctx: &'a ToolContext,
+}
+
+impl Tasks<'_> {
+    /// Starts a sub-agent. One in the background lives longer than the call.
+    pub async fn start(&self, spec: ChildSpec) -> Result<String, ChildError> {
+        let cancel = match spec.in_background {
+            true => CancellationToken::new(),
+            false => self.ctx.cancel.child_token(),
+        };
+        let (call, session) = (self.ctx.call.clone(), self.ctx.session.clone());
+        self.agents.start(ParentCall { call, session }, spec, cancel).await
+    }
+
+    /// Waits until a task has ended, for at most `timeout`. If the call is aborted, waits only a moment, so that the
+    /// report of a sub-agent that is aborted too is complete.
+    pub async fn wait(&self, task: &str, timeout: Duration) -> Result<ChildReport, ChildError> {
+        let session = &self.ctx.session;
+        tokio::select! {
+            report = self.agents.wait(session, task, timeout) => report,
+            () = self.ctx.cancel.cancelled() => self.agents.wait(session, task, ABORT_TIME).await,
+        }
+    }
+
+    pub async fn list(&self) -> Vec<ChildReport> {
+        self.agents.tasks(&self.ctx.session).await
+    }
+
+    pub fn abort(&self, task: &str) -> Result<(), ChildError> {
+        self.agents.abort(&self.ctx.session, task)
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::{OnceCell, watch};
 use crate::BoxFuture;
 use crate::call::{CallRef, Origin};
 use crate::event::EventKind;
+use crate::question::{Answer, Question};
 use crate::store::{ApprovalTarget, Store};
 
 /// Answers asks for a session. Provided by the door: a terminal, an MCP client, an embedding program.
@@ -18,6 +19,20 @@ pub trait Person: Send + Sync {
     /// Asks the person and returns the reply. `call.root` is the outermost call, which the client is waiting for; it is
     /// also set for asks of sub-agents and nested calls. Dropping the future withdraws the question.
     fn approve<'a>(&'a self, call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply>;
+
+    /// Whether [`Person::question`] reaches somebody. If not, tools that ask questions are not offered.
+    fn takes_questions(&self) -> bool {
+        false
+    }
+
+    /// Asks the person a question of the model. `None` if they do not answer. Dropping the future withdraws the question.
+    fn question<'a>(
+        &'a self,
+        _call: &'a CallRef,
+        _question: &'a Question,
+    ) -> BoxFuture<'a, Option<Answer>> {
+        Box::pin(async { None })
+    }
 }
 
 /// Used where nobody can answer: leaves every ask unanswered, so the call is refused.
@@ -127,14 +142,37 @@ impl Gate {
         Self { shared: Arc::new(shared), subagent_walls: Vec::new(), agent_chain: Vec::new() }
     }
 
-    /// Returns the gate of a sub-agent: one more wall, the same person. Asks name the agent.
-    pub fn child(&self, agent: &str, rules: Vec<Rule>) -> Self {
-        let wall = Wall::restricting(format!("agent {agent}"), rules);
+    /// Returns the gate of a sub-agent: one more wall for each list of rules, the same person. Asks name the agent.
+    pub fn child(&self, agent: &str, lists: Vec<Vec<Rule>>) -> Self {
+        let walls =
+            lists.into_iter().map(|rules| Wall::restricting(format!("agent {agent}"), rules));
         Self {
             shared: self.shared.clone(),
-            subagent_walls: self.subagent_walls.iter().cloned().chain([wall]).collect(),
+            subagent_walls: self.subagent_walls.iter().cloned().chain(walls).collect(),
             agent_chain: self.agent_chain.iter().cloned().chain([agent.to_string()]).collect(),
         }
+    }
+
+    /// Whether somebody answers questions of the model.
+    pub(crate) fn takes_questions(&self) -> bool {
+        self.shared.person.takes_questions()
+    }
+
+    /// Asks the person a question of the model.
+    pub(crate) async fn question(
+        &self,
+        mut question: Question,
+        call: &CallRef,
+        emit: impl Fn(EventKind),
+    ) -> Option<Answer> {
+        question.from.clone_from(&self.agent_chain);
+        if self.is_explaining() || !self.takes_questions() {
+            return None;
+        }
+        emit(EventKind::Asked { summary: question.question.clone() });
+        let answer = self.shared.person.question(call, &question).await;
+        emit(EventKind::Answered { yes: answer.is_some() });
+        answer
     }
 
     /// Whether this gate only explains and never grants.

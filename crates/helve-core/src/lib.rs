@@ -1,9 +1,10 @@
 //! The core: tools, calls, sessions, permission, and the engine that runs a call from JSON to result.
 //!
 //! Other crates implement its traits: [`Machine`], [`process::Processes`], [`Store`],
-//! [`Outputs`], [`Journal`], [`Person`], [`Hook`], [`AfterWrite`].
+//! [`Outputs`], [`Journal`], [`Person`], [`Agents`], [`Hook`], [`AfterWrite`].
 
 pub mod after;
+pub mod agents;
 pub mod call;
 pub mod change;
 pub mod confine;
@@ -25,6 +26,7 @@ pub mod output;
 pub mod paths;
 pub mod process;
 pub mod programs;
+pub mod question;
 pub mod recorder;
 pub mod registry;
 mod resolved;
@@ -52,9 +54,10 @@ pub use helve_policy::{
 };
 
 pub use after::{AfterWrite, Diagnostic, WrittenFile};
+pub use agents::{AgentInfo, Agents, ChildError, ChildReport, ChildSpec, ChildState};
 pub use call::{CallMode, CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
 pub use change::{AppliedChanges, ChangeKind, FileChange, FileToChange, LoadPermit, Rebase};
-pub use context::{Memory, ToolContext};
+pub use context::{Memory, Tasks, ToolContext};
 pub use dialect::{CommitFailure, Dialect, OutputCut, Words};
 pub use engine::Engine;
 pub use event::{CallState, CallStatus, Event, Events, Progress, Subscription};
@@ -68,14 +71,15 @@ pub use journal::Journal;
 pub use machine::commit;
 pub use machine::{FileKind, Machine, MachineError, Place};
 pub use media::{Media, NoMedia};
-pub use output::{Content, ErrorKind, Saved, ToolError, ToolOutput};
+pub use output::{Content, ErrorKind, Handover, Saved, ToolError, ToolOutput};
+pub use question::{Answer, Question, QuestionOption};
 pub use recorder::Recorder;
 pub use registry::{Layer, Registration, Registry, ToolSet};
 pub use resolved::Resolved;
 pub use schema::{SchemaFlavour, adapt_schema, restore_arguments};
 pub use seen::SeenState;
 pub use server::{Resources, ServerError};
-pub use session::{Session, Slot};
+pub use session::{ChildSession, ParentCall, Session, Slot};
 pub use spec::{Audience, Caller, InputSpec, ToolSpec, ToolSwitch, Traits};
 pub use store::{Outputs, Store};
 pub use tool::{AnyTool, Tool};

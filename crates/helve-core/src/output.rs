@@ -18,6 +18,16 @@ pub struct ToolOutput {
     pub keep: Keep,
     /// Where the full output is, if the tool or the engine saved it.
     pub saved: Option<Saved>,
+    /// The agent that takes over, with what it is told, if a person agreed to that.
+    pub handover: Option<Handover>,
+}
+
+/// Another agent takes over the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handover {
+    pub agent: String,
+    /// The message that the agent begins with.
+    pub message: String,
 }
 
 impl ToolOutput {
@@ -28,6 +38,7 @@ impl ToolOutput {
             metadata: Map::new(),
             keep: Keep::Head,
             saved: None,
+            handover: None,
         }
     }
 

@@ -134,8 +134,17 @@ impl Registry {
 
     /// Returns the tools that a session is offered now.
     pub fn offer_to(&self, session: &Session) -> ToolSet {
-        let allowed = |spec: &ToolSpec| !session.gate.forbids(&tool_part(spec));
-        self.offer(&session.caller, &session.switches, allowed)
+        let allowed = |spec: &ToolSpec| {
+            !session.gate.forbids(&tool_part(spec))
+                && session.ancestors().all(|outer| is_on(&outer.switches, &spec.name))
+        };
+        let mut tools = self.offered(&session.caller, &session.switches, allowed);
+        if !session.gate.takes_questions() {
+            // They can still be called, and then say why they do not work.
+            let asking = tools.values_mut().filter(|tool| tool.spec.audience.needs_person);
+            asking.for_each(|tool| tool.spec.audience.hidden = true);
+        }
+        ToolSet(Arc::new(tools))
     }
 
     /// Returns the tools for one caller: those of its dialect and audience that are switched on and pass `filter`.
@@ -147,6 +156,15 @@ impl Registry {
         switches: &[ToolSwitch],
         filter: impl Fn(&ToolSpec) -> bool,
     ) -> ToolSet {
+        ToolSet(Arc::new(self.offered(caller, switches, filter)))
+    }
+
+    fn offered(
+        &self,
+        caller: &Caller,
+        switches: &[ToolSwitch],
+        filter: impl Fn(&ToolSpec) -> bool,
+    ) -> BTreeMap<String, OfferedTool> {
         let mut entries = self.entries.lock().clone();
         entries.retain(|entry| entry.dialect.is_none_or(|dialect| dialect == caller.dialect));
         entries.sort_by_key(|entry| (entry.layer, entry.id));
@@ -160,7 +178,7 @@ impl Registry {
         tools.retain(|name, OfferedTool { spec, .. }| {
             spec.audience.hidden || (is_on(switches, name) && filter(spec))
         });
-        ToolSet(Arc::new(tools))
+        tools
     }
 }
 

@@ -46,6 +46,18 @@ pub struct ParentCall {
     pub session: Arc<Session>,
 }
 
+/// What distinguishes a sub-agent's session from its parent.
+#[derive(Debug, Default)]
+pub struct ChildSession {
+    /// The session that goes on; `None` for a new one.
+    pub id: Option<String>,
+    pub agent: String,
+    /// Each list is a wall of its own.
+    pub rules: Vec<Vec<Rule>>,
+    /// Which tools are on. Those that are off in the parent stay off.
+    pub switches: Vec<ToolSwitch>,
+}
+
 /// Which file contents a session has seen in this process.
 #[derive(Default)]
 pub struct SeenFiles(Mutex<SeenRecords>);
@@ -68,26 +80,37 @@ const MAX_TRIES: usize = 100;
 
 impl Session {
     /// Opens a sub-agent's session: its own memory, the same folder and person, and rules that can only restrict.
-    pub(crate) fn child(
-        self: &Arc<Self>,
-        parent: &Arc<CallRef>,
-        agent: &str,
-        rules: Vec<Rule>,
-    ) -> Arc<Self> {
+    pub fn child(parent: ParentCall, child: ChildSession) -> Arc<Self> {
+        let session = &parent.session;
+        // Random, because one call may open several sub-agents.
+        let new_id = || format!("{}/{}", session.id, uuid::Uuid::now_v7().simple());
         Arc::new(Self {
-            // Random, because one call may open several sub-agents.
-            id: format!("{}/{}", self.id, uuid::Uuid::now_v7().simple()).into(),
-            caller: Caller { agent: agent.into(), ..self.caller.clone() },
-            workspace: self.workspace.clone(),
-            gate: self.gate.child(agent, rules),
-            dialect: self.dialect,
-            limits: self.limits,
-            switches: self.switches.clone(),
-            store: self.store.clone(),
-            outputs: self.outputs.clone(),
+            id: child.id.unwrap_or_else(new_id).into(),
+            caller: Caller { agent: child.agent.clone(), ..session.caller.clone() },
+            workspace: session.workspace.clone(),
+            gate: session.gate.child(&child.agent, child.rules),
+            dialect: session.dialect,
+            limits: session.limits,
+            switches: child.switches,
+            store: session.store.clone(),
+            outputs: session.outputs.clone(),
             seen_files: SeenFiles::default(),
-            parent: Some(ParentCall { call: parent.clone(), session: self.clone() }),
+            parent: Some(parent),
         })
+    }
+
+    /// The sessions around this one, nearest first.
+    pub fn ancestors(&self) -> impl Iterator<Item = &Arc<Session>> {
+        std::iter::successors(self.outer(), |session| session.outer())
+    }
+
+    fn outer(&self) -> Option<&Arc<Session>> {
+        self.parent.as_ref().map(|parent| &parent.session)
+    }
+
+    /// The id of the outermost session.
+    pub fn root_id(&self) -> &Arc<str> {
+        self.ancestors().last().map_or(&self.id, |session| &session.id)
     }
 
     /// Records that the session has seen this content of a file.

@@ -33,6 +33,8 @@ pub struct Audience {
     pub flag: Option<&'static str>,
     /// Whether the tool can be called but is never listed, like `invalid`.
     pub hidden: bool,
+    /// Whether the tool is only offered where a person answers questions.
+    pub needs_person: bool,
 }
 
 impl Audience {
@@ -43,6 +45,7 @@ impl Audience {
         clients: &[],
         flag: None,
         hidden: false,
+        needs_person: false,
     };
     pub const HIDDEN: Audience = Audience { hidden: true, ..Audience::EVERYONE };
 

@@ -33,6 +33,8 @@ pub struct TranscriptInfo {
     pub updated: Millis,
     /// Set if the session began as a copy of another one.
     pub fork: Option<ForkOrigin>,
+    /// Set for a sub-agent's session: the session that started it.
+    pub parent: Option<String>,
 }
 
 /// Where the first items of a fork come from.
@@ -139,12 +141,13 @@ pub trait Transcripts: Send + Sync {
     /// Claims the right to append to a session.
     fn claim<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<WriterClaim, StoreError>>;
 
-    /// Adds a session to the list if it is not there yet.
+    /// Adds a session to the list if it is not there yet. A sub-agent's session has a `parent`.
     fn register<'a>(
         &'a self,
         session: &'a str,
         root: &'a Path,
         title: &'a str,
+        parent: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Changes a session's title.
@@ -188,7 +191,7 @@ pub trait Transcripts: Send + Sync {
         session: &'a str,
     ) -> BoxFuture<'a, Result<Option<TranscriptInfo>, StoreError>>;
 
-    /// Returns the sessions of a folder, or of all folders, newest first.
+    /// Returns the sessions of a folder, or of all folders, newest first, without those of sub-agents.
     fn list<'a>(
         &'a self,
         root: Option<&'a Path>,
@@ -203,7 +206,7 @@ pub trait Transcripts: Send + Sync {
         max: usize,
     ) -> BoxFuture<'a, Result<Vec<SearchHit>, StoreError>>;
 
-    /// Removes a session's transcript. Returns whether there was one.
+    /// Removes the transcript of a session and those of its sub-agents. Returns whether there was one.
     fn delete<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 }
 

@@ -87,6 +87,8 @@ pub struct Config {
     pub servers: Vec<ServerConfig>,
     /// Name of one of `agents` that a person may start.
     pub default_agent: Option<WithSource<String>>,
+    /// How deep sub-agents may be nested.
+    pub subagent_depth: Option<WithSource<u64>>,
     /// The program that runs commands, with its leading arguments. Empty for the default.
     pub shell: Vec<WithSource<String>>,
     pub bash: BashSection,

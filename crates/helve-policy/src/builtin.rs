@@ -15,6 +15,10 @@ pub fn rules() -> Vec<Rule> {
     for tool in ["read", "glob", "grep", "list", "todowrite", "todoread", "skill", "invalid"] {
         rules.push(rule(tool, "*", Action::Allow));
     }
+    // What a sub-agent does is judged call by call; questions go to the person in any case.
+    for tool in ["task", "question", "plan_enter", "plan_exit"] {
+        rules.push(rule(tool, "*", Action::Allow));
+    }
     // `foreign` processes belong to other sessions.
     rules.push(rule("process", "*", Action::Allow));
     rules.push(rule("process", "foreign *", Action::Ask));

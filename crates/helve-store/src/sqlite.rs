@@ -228,10 +228,14 @@ impl Transcripts for SqliteStore {
         session: &'a str,
         root: &'a Path,
         title: &'a str,
+        parent: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let (session, root, title) = (session.to_owned(), root.to_owned(), title.to_owned());
+        let parent = parent.map(str::to_owned);
         self.query(move |worker| {
-            worker.attempt(|database| transcripts::register(database, &session, &root, &title))
+            worker.attempt(|database| {
+                transcripts::register(database, &session, &root, &title, parent.as_deref())
+            })
         })
     }
 

@@ -10,12 +10,14 @@ mod words;
 
 use std::sync::Arc;
 
-use helve_core::{AnyTool, Dialect, Media};
+use helve_core::{AnyTool, Dialect, Media, Session};
 
 pub use ops::change::{EditSettings, SyntaxPolicy};
 pub use ops::skill::SkillInfo;
+pub use words::plan::{PLAN_MODE, plan_prompt};
 pub use words::reason::reason;
 pub use words::shell::process_ended;
+pub use words::task::{task_ended, tasks_running};
 
 /// Makes the tools of a dialect.
 pub type MakeTools = fn(Arc<dyn Media>, EditSettings) -> Vec<Arc<dyn AnyTool>>;
@@ -34,6 +36,11 @@ pub static DIALECTS: &[DialectTools] = &[DialectTools {
     tools: opencode::tools_with,
     needs_processes: &["bash", "process"],
 }];
+
+/// Returns the to-do list of a session as a text for the model; empty if no entry is open.
+pub async fn open_todos(session: &Session) -> String {
+    ops::todo::open_todos(session).await
+}
 
 /// Returns the unified diff of two states of a file. `None` stands for a file that does not exist.
 pub fn difference(display_path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {

@@ -9,6 +9,7 @@ pub(crate) mod edit;
 pub(crate) mod list;
 pub(crate) mod missing;
 pub(crate) mod patch;
+pub(crate) mod plan;
 pub(crate) mod process;
 pub(crate) mod read;
 pub(crate) mod resources;

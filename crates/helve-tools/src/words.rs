@@ -3,11 +3,13 @@
 pub(crate) mod change;
 pub(crate) mod engine;
 pub(crate) mod patch;
+pub(crate) mod plan;
 pub(crate) mod read;
 pub(crate) mod reason;
 pub(crate) mod search;
 pub(crate) mod server;
 pub(crate) mod shell;
+pub(crate) mod task;
 pub(crate) mod web;
 
 use helve_core::{ErrorKind, ToolError};

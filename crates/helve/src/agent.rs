@@ -60,13 +60,18 @@ pub(crate) fn policy_and_tool_switches(
     };
     let helve_folders: Vec<&Path> = inputs.helve_folders.iter().map(PathBuf::as_path).collect();
     let policy = policy(written, &helve_folders);
+    (policy, agent_switches(config, trust, agent))
+}
+
+/// Returns the tool switches of an agent.
+pub(crate) fn agent_switches(config: &Config, trust: TrustState, agent: &Agent) -> Vec<ToolSwitch> {
     let mut tool_switches = config.switches.clone();
     tool_switches.extend(agent.switches.clone());
     let project = [&config.project_switches, &agent.project_switches];
     // An untrusted project can switch tools off but not on.
     let is_effective = |switch: &&ToolSwitch| trust == TrustState::Trusted || !switch.on;
     tool_switches.extend(project.into_iter().flatten().filter(is_effective).cloned());
-    (policy, tool_switches)
+    tool_switches
 }
 
 /// Returns the named agent, or the default one.

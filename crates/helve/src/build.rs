@@ -288,7 +288,7 @@ impl Builder {
         }
         let caller = Caller { agent: agent.name.clone(), ..self.caller };
         let id = self.session.id(workspace.root());
-        Ok(Toolbox {
+        let toolbox = Toolbox {
             engine: Engine::new(store.clone()),
             limits: limits(&config, dialect),
             dialect,
@@ -309,8 +309,13 @@ impl Builder {
             session: std::sync::OnceLock::new(),
             notes: Arc::default(),
             servers: Arc::new(servers),
+            trees: Arc::default(),
             id,
-        })
+        };
+        if toolbox.model(None).is_ok() {
+            toolbox.offer_tasks();
+        }
+        Ok(toolbox)
     }
 }
 

@@ -238,6 +238,7 @@ mod tests {
 
     fn session(items: Vec<Item>) -> ExportedSession {
         let info = TranscriptInfo {
+            parent: None,
             session: "s".into(),
             root: "/w".into(),
             title: "<b>a</b>\n# b".into(),

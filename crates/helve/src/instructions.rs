@@ -8,11 +8,14 @@ use helve_ext::config::{
     ConfigHost, ConfigLayer, Disk, INSTRUCTION_NAMES, InstructionFile, LinkPolicy,
 };
 use helve_text::visible;
+use helve_tools::plan_prompt;
 
 use crate::toolbox::Toolbox;
 use crate::tracker::NestedInstructions;
 use crate::trust::TrustState;
 
+/// The agent that writes plans.
+const PLAN_AGENT: &str = "plan";
 /// Maximum size of one instruction file of a subfolder.
 const MAX_NESTED_BYTES: usize = 8 << 10;
 /// Maximum size of all instruction files of subfolders, until the conversation is summarized.
@@ -36,7 +39,9 @@ impl Toolbox {
                 Some((self.display_path(&file.path), visible::strip_invisible(&text).into_owned()))
             })
             .collect();
-        [prompt.trim_end().to_string()].into_iter().chain(prompt::instructions(&files)).collect()
+        let plan = (self.agent_name() == PLAN_AGENT).then(|| plan_prompt(self.session_id()));
+        let prompts = [prompt.trim_end().to_string()].into_iter().chain(plan);
+        prompts.chain(prompt::instructions(&files)).collect()
     }
 
     fn may_instruct(&self, file: &InstructionFile) -> bool {

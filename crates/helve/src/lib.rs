@@ -39,9 +39,11 @@ mod run;
 mod serve;
 mod shell;
 mod stored;
+mod subagents;
 mod title;
 mod toolbox;
 mod tracker;
+mod tree;
 mod trust;
 mod web;
 
@@ -69,11 +71,11 @@ pub use helve_core::process::{SandboxSupport, Support};
 pub use helve_core::shell::AUTO_BACKGROUND;
 pub use helve_core::transcript::{ModelTotals, SearchHit, TokenCounts, TranscriptInfo};
 pub use helve_core::{
-    Act, Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallMode, CallRef, CallState, CallStatus,
-    Content, ErrorKind, Event, Hook, Host, Input, Machine, Nobody, Part, Pattern, Person, Reason,
-    Reply, Rule, SchemaFlavour, Scope, ServerError, Source, Subscription, Tool, ToolCall,
-    ToolContext, ToolError, ToolOutput, ToolResult, ToolSet, ToolSpec, Traits, Verdict,
-    adapt_schema,
+    Act, Action, AgentInfo, AlwaysYes, Answer, AnyTool, Ask, BoxFuture, CallMode, CallRef,
+    CallState, CallStatus, ChildReport, ChildState, Content, ErrorKind, Event, Hook, Host, Input,
+    Machine, Nobody, Part, Pattern, Person, Question, QuestionOption, Reason, Reply, Rule,
+    SchemaFlavour, Scope, ServerError, Source, Subscription, Tool, ToolCall, ToolContext,
+    ToolError, ToolOutput, ToolResult, ToolSet, ToolSpec, Traits, Verdict, adapt_schema,
 };
 pub use helve_ext::config;
 #[cfg(feature = "servers")]
@@ -81,7 +83,7 @@ pub use helve_ext::servers;
 pub use helve_mcp::{BadToken, HttpServer, Metadata, ServeError, Token};
 pub use helve_store::{SavedToken, TokenOrigin, load_or_create_token, read_token};
 pub use helve_text::visible;
-pub use helve_tools::reason;
+pub use helve_tools::{PLAN_MODE, reason};
 
 /// Compiles the Rust snippets of the README and the guide.
 #[cfg(doctest)]

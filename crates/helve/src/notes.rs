@@ -12,7 +12,8 @@ use crate::tracker::NestedInstructions;
 const MAX_LISTED_CHANGES: usize = 200;
 
 impl SessionState for Toolbox {
-    /// Lists the files changed in the session, so that they survive a summary of the transcript.
+    /// Describes what must survive a summary of the transcript: the to-do list, files changed in the session, and tasks that
+    /// still run.
     fn describe(&self) -> BoxFuture<'_, String> {
         Box::pin(async {
             // A summary may leave out the instruction files of subfolders, so they are shown again.
@@ -25,10 +26,13 @@ impl SessionState for Toolbox {
                 .collect();
             files.sort();
             files.dedup();
-            match files.is_empty() {
+            let files = match files.is_empty() {
                 true => String::new(),
                 false => format!("Files changed in this session:\n{}", files.join("\n")),
-            }
+            };
+            let parts = [helve_tools::open_todos(self.session()).await, files, self.open_tasks()];
+            let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            parts.join("\n\n")
         })
     }
 
@@ -38,12 +42,26 @@ impl SessionState for Toolbox {
             let files = self.new_nested_instructions(&mut known).await;
             let files = files.into_iter().map(|text| (NoteKind::Instructions, text));
             let ended = self.ended_processes().await;
-            files.chain(ended.into_iter().map(|text| (NoteKind::Finished, text))).collect()
+            let tasks = self.tree().take_ended(self.session_id());
+            let tasks = tasks.iter().map(|task| helve_tools::task_ended(&task.report()));
+            let ended = ended.into_iter().chain(tasks).map(|text| (NoteKind::Finished, text));
+            files.chain(ended).collect()
         })
     }
 }
 
 impl Toolbox {
+    /// Describes the sub-agents that have not ended.
+    fn open_tasks(&self) -> String {
+        let tasks = self.tree().tasks_of(self.session_id());
+        let open: Vec<_> =
+            tasks.iter().filter(|task| !task.has_ended()).map(|task| task.report()).collect();
+        match open.is_empty() {
+            true => String::new(),
+            false => helve_tools::tasks_running(&open),
+        }
+    }
+
     /// Describes the background processes that ended since the last call.
     async fn ended_processes(&self) -> Vec<String> {
         let running = self.notes.running.lock().clone();

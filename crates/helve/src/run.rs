@@ -1,5 +1,6 @@
 //! Running an agent: a model that works with the tools of a toolbox.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,7 +11,7 @@ use helve_agent::item::{Entry, Item, MessagePart, NoteKind};
 use helve_agent::model::{ActiveModel, fixed_tokens, tool_definitions};
 use helve_agent::reply::Usage;
 use helve_agent::request::ToolDefinition;
-use helve_agent::turn::{Compaction, Inbox, Turn, TurnLimits, TurnOutcome, context_limit};
+use helve_agent::turn::{Compaction, Inbox, TreeBudget, Turn, TurnLimits, context_limit};
 use helve_agent::{prompt, words};
 use helve_core::ToolSet;
 use helve_core::store::StoreError;
@@ -23,6 +24,10 @@ use crate::error::BuildError;
 use crate::stored::{SessionError, StoredSession, TurnRedone, TurnUndone};
 use crate::title::{self, TitleTask};
 use crate::toolbox::Toolbox;
+use crate::tree::AgentTree;
+
+/// How many times another agent may take over in one turn.
+const MAX_HANDOVERS: u32 = 20;
 
 /// Why an agent cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +54,24 @@ pub struct AgentSession<'t> {
     summarizer: Option<ActiveModel>,
     /// Messages for the model during a turn.
     pub inbox: Arc<Inbox>,
+    role: AgentRole,
+}
+
+/// Whether an agent is the main one or a sub-agent.
+enum AgentRole {
+    /// Dropping it ends the sub-agents.
+    Main { _children: ChildrenGuard },
+    /// A sub-agent shares the budget of the main agent.
+    Child { title: String, budget: Arc<TreeBudget> },
+}
+
+/// Aborts all sub-agents of a tree when it is dropped.
+struct ChildrenGuard(Arc<AgentTree>);
+
+impl Drop for ChildrenGuard {
+    fn drop(&mut self) {
+        self.0.abort_all();
+    }
 }
 
 /// How a turn ended, and what it used.
@@ -98,7 +121,27 @@ pub struct ContextReport {
 impl Toolbox {
     /// Returns an agent that continues this toolbox's session, or begins it.
     pub async fn agent(&self, model: ActiveModel) -> Result<AgentSession<'_>, AgentError> {
+        self.offer_tasks();
+        self.agent_as(model, AgentRole::Main { _children: ChildrenGuard(self.tree()) }).await
+    }
+
+    /// Returns a sub-agent, which shares the budget of its main agent.
+    pub(crate) async fn child_agent(
+        &self,
+        model: ActiveModel,
+        title: String,
+        budget: Arc<TreeBudget>,
+    ) -> Result<AgentSession<'_>, AgentError> {
+        self.agent_as(model, AgentRole::Child { title, budget }).await
+    }
+
+    async fn agent_as(
+        &self,
+        model: ActiveModel,
+        role: AgentRole,
+    ) -> Result<AgentSession<'_>, AgentError> {
         Ok(AgentSession {
+            role,
             stored: self.stored_session().await?,
             switched: None,
             model,
@@ -139,19 +182,96 @@ impl AgentSession<'_> {
         for interrupted in self.stored.answer_interrupted_calls().await? {
             emit(AgentEvent::Notice(interrupted));
         }
-        let tools = self.toolbox().tools();
-        let definitions = tool_definitions(&tools);
-        let notes = self.toolbox().notes.clone();
-        let watch = |event: AgentEvent| {
-            notes.observe(&event);
-            emit(event);
+        let tree = self.toolbox().tree();
+        tree.set_model(self.toolbox().session_id(), Some(self.model.clone()));
+        let report = match &self.role {
+            AgentRole::Child { budget, .. } => {
+                let budget = budget.clone();
+                self.turns(prompt, options, &budget, emit, cancel).await
+            }
+            AgentRole::Main { .. } => self.main_turn(prompt, options, emit, cancel, &tree).await,
         };
-        let turn = self.turn(tools, &definitions, options, &watch, cancel);
-        let TurnOutcome { end, usage, cost } = turn.run(prompt).await;
+        tree.set_model(self.toolbox().session_id(), None);
         if let Some(title) = title {
             title.finish().await;
         }
-        Ok(TurnReport { end, usage, cost, text: last_text(self.entries()) })
+        report
+    }
+
+    /// Runs a turn of the main agent, and passes on what its sub-agents report.
+    async fn main_turn(
+        &mut self,
+        prompt: Vec<MessagePart>,
+        options: &TurnOptions,
+        emit: &(dyn Fn(AgentEvent) + Send + Sync),
+        cancel: CancellationToken,
+        tree: &AgentTree,
+    ) -> Result<TurnReport, AgentError> {
+        let budget = Arc::new(TreeBudget::new(limits(self.toolbox(), options.limits)));
+        let mut events = tree.begin_turn(budget.clone());
+        let report = {
+            let mut running = pin!(self.turns(prompt, options, &budget, emit, cancel));
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(event) = events.recv() => emit(event),
+                    report = &mut running => break report,
+                }
+            }
+        };
+        tree.end_turn();
+        while let Ok(event) = events.try_recv() {
+            emit(event);
+        }
+        let report = report?;
+        if report.end == TurnEnd::Aborted {
+            tree.abort_all();
+        }
+        let spent = budget.spent();
+        let cost = report.cost.filter(|_| !spent.is_cost_incomplete).map(|_| spent.cost);
+        Ok(TurnReport { usage: spent.usage, cost, ..report })
+    }
+
+    /// Runs a turn and, if another agent takes over, the turns of that one.
+    async fn turns(
+        &mut self,
+        mut prompt: Vec<MessagePart>,
+        options: &TurnOptions,
+        budget: &TreeBudget,
+        emit: &(dyn Fn(AgentEvent) + Send + Sync),
+        cancel: CancellationToken,
+    ) -> Result<TurnReport, AgentError> {
+        let (mut usage, mut cost) = (Usage::default(), Some(0.0));
+        let mut handovers_left = MAX_HANDOVERS;
+        loop {
+            let tools = self.toolbox().tools();
+            let definitions = tool_definitions(&tools);
+            let notes = self.toolbox().notes.clone();
+            let watch = |event: AgentEvent| {
+                notes.observe(&event);
+                emit(event);
+            };
+            let cancel = cancel.clone();
+            let running = self.turn((tools, &definitions), options, budget, &watch, cancel);
+            let outcome = running.run(prompt).await;
+            usage = usage.plus(&outcome.usage);
+            cost = cost.zip(outcome.cost).map(|(sum, cost)| sum + cost);
+            match outcome.handover.filter(|_| handovers_left > 0) {
+                None => {
+                    let text = last_text(self.entries());
+                    return Ok(TurnReport { end: outcome.end, usage, cost, text });
+                }
+                Some(handover) => {
+                    handovers_left -= 1;
+                    self.set_agent(&handover.agent).await?;
+                    emit(AgentEvent::Notice(format!(
+                        "The agent \"{}\" takes over.",
+                        handover.agent
+                    )));
+                    prompt = vec![MessagePart::Text(handover.message)];
+                }
+            }
+        }
     }
 
     /// Replaces the older part of the conversation by a summary that the model writes.
@@ -161,7 +281,9 @@ impl AgentSession<'_> {
         cancel: CancellationToken,
     ) -> Result<TurnEnd, AgentError> {
         let options = TurnOptions::default();
-        let turn = self.turn(self.toolbox().tools(), &[], &options, emit, cancel);
+        let budget = TreeBudget::new(TurnLimits::default());
+        let tools = self.toolbox().tools();
+        let turn = self.turn((tools, &[]), &options, &budget, emit, cancel);
         Ok(turn.compact_now().await?)
     }
 
@@ -234,9 +356,9 @@ impl AgentSession<'_> {
 
     fn turn<'a>(
         &'a mut self,
-        tools: ToolSet,
-        definitions: &'a [ToolDefinition],
+        (tools, definitions): (ToolSet, &'a [ToolDefinition]),
         options: &'a TurnOptions,
+        budget: &'a TreeBudget,
         emit: &'a (dyn Fn(AgentEvent) + Send + Sync),
         cancel: CancellationToken,
     ) -> Turn<'a> {
@@ -253,6 +375,7 @@ impl AgentSession<'_> {
             hooks: &toolbox.chat_hooks,
             transcript: &mut self.stored.transcript,
             limits: limits(toolbox, options.limits),
+            budget,
             inbox: &self.inbox,
             compaction: compaction(toolbox, options.compaction),
             reserved: reserved(toolbox),
@@ -272,13 +395,17 @@ impl AgentSession<'_> {
         }
         let toolbox = self.stored.toolbox;
         let (id, root) = (toolbox.session_id(), toolbox.root());
-        let title = title::first_line(prompt);
-        toolbox.transcripts.register(id, root, &title).await?;
+        let title = match &self.role {
+            AgentRole::Main { .. } => title::first_line(prompt),
+            AgentRole::Child { title, .. } => title.clone(),
+        };
+        let parent = toolbox.session().parent.as_ref().map(|parent| &*parent.session.id);
+        toolbox.transcripts.register(id, root, &title, parent).await?;
         let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
         let text = prompt::environment(root, is_git(toolbox).await, &platform, &today());
         let note = Item::Note { note: NoteKind::Environment, text };
         self.stored.transcript.append(vec![note]).await?;
-        let small_model = toolbox.small_model().and_then(Result::ok);
+        let small_model = toolbox.small_model().filter(|_| parent.is_none()).and_then(Result::ok);
         Ok(small_model.map(|model| TitleTask::start(toolbox, &self.client, model, prompt)))
     }
 

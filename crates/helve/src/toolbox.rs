@@ -1,7 +1,7 @@
 //! A toolbox: one session in one folder, ready for calls.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use helve_agent::hook::ChatHook;
 use helve_core::journal::RecordedChange;
@@ -15,6 +15,7 @@ use helve_core::{
 };
 use helve_ext::config::Config;
 use helve_text::cut::Limits;
+use helve_tools::opencode;
 use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "servers")]
@@ -24,7 +25,9 @@ use crate::agent::{PolicyInputs, find_agent, policy_and_tool_switches};
 use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
+use crate::subagents::SubAgents;
 use crate::tracker::NoteTracker;
+use crate::tree::{AgentTree, AgentTrees};
 use crate::trust::TrustState;
 
 /// One session in one folder.
@@ -54,6 +57,81 @@ pub struct Toolbox {
     pub(crate) id: String,
     pub(crate) session: OnceLock<Arc<Session>>,
     pub(crate) servers: Arc<Servers>,
+    pub(crate) trees: Arc<AgentTrees>,
+}
+
+/// A toolbox that does not keep its registry and its servers alive. Tools hold it, and the registry holds the tools.
+pub(crate) struct WeakToolbox {
+    registry: Weak<Registry>,
+    servers: Weak<Servers>,
+    trees: Weak<AgentTrees>,
+    rest: ToolboxParts,
+}
+
+/// What toolboxes of the same folder have in common, besides the registry and the servers.
+#[derive(Clone)]
+struct ToolboxParts {
+    engine: Arc<Engine>,
+    workspace: Arc<Workspace>,
+    policy: Policy,
+    person: Option<Arc<dyn Person>>,
+    tool_switches: Vec<ToolSwitch>,
+    caller: Caller,
+    dialect: &'static Dialect,
+    limits: Limits,
+    store: Arc<dyn Store>,
+    transcripts: Arc<dyn Transcripts>,
+    outputs: Arc<dyn Outputs>,
+    chat_hooks: Vec<Arc<dyn ChatHook>>,
+    data: PathBuf,
+    config: Config,
+    trust: TrustState,
+    policy_inputs: PolicyInputs,
+    id: String,
+}
+
+impl WeakToolbox {
+    /// Returns the toolbox, unless it was closed.
+    pub(crate) fn upgrade(&self) -> Option<Toolbox> {
+        let registry = self.registry.upgrade()?;
+        let servers = self.servers.upgrade()?;
+        let trees = self.trees.upgrade()?;
+        Some(self.rest.clone().toolbox(registry, servers, trees))
+    }
+}
+
+impl ToolboxParts {
+    fn toolbox(
+        self,
+        registry: Arc<Registry>,
+        servers: Arc<Servers>,
+        trees: Arc<AgentTrees>,
+    ) -> Toolbox {
+        Toolbox {
+            engine: self.engine,
+            workspace: self.workspace,
+            registry,
+            policy: self.policy,
+            person: self.person,
+            tool_switches: self.tool_switches,
+            caller: self.caller,
+            dialect: self.dialect,
+            limits: self.limits,
+            store: self.store,
+            transcripts: self.transcripts,
+            outputs: self.outputs,
+            chat_hooks: self.chat_hooks,
+            data: self.data,
+            config: self.config,
+            trust: self.trust,
+            policy_inputs: self.policy_inputs,
+            notes: Arc::default(),
+            id: self.id,
+            session: OnceLock::new(),
+            servers,
+            trees,
+        }
+    }
 }
 
 /// Whether a call would be allowed, and the verdicts that decide it.
@@ -220,11 +298,14 @@ impl Toolbox {
 
     /// Returns a toolbox with the same folder, agent, engine, store and servers, but the session with this id.
     pub fn with_session(&self, session_id: impl Into<String>) -> Toolbox {
-        Toolbox {
-            servers: self.servers.clone(),
+        let parts = ToolboxParts { id: session_id.into(), ..self.parts() };
+        parts.toolbox(self.registry.clone(), self.servers.clone(), self.trees.clone())
+    }
+
+    fn parts(&self) -> ToolboxParts {
+        ToolboxParts {
             engine: self.engine.clone(),
             workspace: self.workspace.clone(),
-            registry: self.registry.clone(),
             policy: self.policy.clone(),
             person: self.person.clone(),
             tool_switches: self.tool_switches.clone(),
@@ -239,10 +320,39 @@ impl Toolbox {
             config: self.config.clone(),
             trust: self.trust,
             policy_inputs: self.policy_inputs.clone(),
-            notes: Arc::default(),
-            id: session_id.into(),
-            session: OnceLock::new(),
+            id: self.id.clone(),
         }
+    }
+
+    fn downgrade(&self) -> WeakToolbox {
+        WeakToolbox {
+            registry: Arc::downgrade(&self.registry),
+            servers: Arc::downgrade(&self.servers),
+            trees: Arc::downgrade(&self.trees),
+            rest: self.parts(),
+        }
+    }
+
+    /// Returns a toolbox with a sub-agent's session.
+    pub(crate) fn for_child(&self, session: Arc<Session>) -> Toolbox {
+        let mut toolbox = self.with_session(&*session.id);
+        toolbox.caller = session.caller.clone();
+        toolbox.tool_switches = session.switches.clone();
+        toolbox.session = OnceLock::from(session);
+        toolbox
+    }
+
+    /// Offers the tool that starts sub-agents. They need a model.
+    pub(crate) fn offer_tasks(&self) {
+        if self.trees.is_first_offer() {
+            let tool = opencode::task_tool(Arc::new(SubAgents(self.downgrade())));
+            self.registry.register_dialect(opencode::DIALECT.name, tool).permanent();
+        }
+    }
+
+    /// The tree of agents to which this toolbox's session belongs.
+    pub(crate) fn tree(&self) -> Arc<AgentTree> {
+        self.trees.get(self.session().root_id())
     }
 
     pub fn engine(&self) -> &Arc<Engine> {

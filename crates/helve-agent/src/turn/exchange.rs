@@ -225,6 +225,7 @@ impl Turn<'_> {
             is_estimated,
             cost,
         });
+        self.budget.add(&usage, cost);
         (self.emit)(AgentEvent::Usage { tokens: usage, is_estimated, cost });
         (usage, cost)
     }

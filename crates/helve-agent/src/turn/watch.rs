@@ -5,20 +5,33 @@ use std::pin::pin;
 use std::time::Duration;
 
 use helve_core::event::{CallOutcome, Event, EventDelivery, EventKind};
-use helve_core::output::ErrorKind;
+use helve_core::output::{ErrorKind, Handover};
 use helve_core::store::StoreError;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Turn, call_result, tool_call};
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, TodoEntry};
 use crate::item::{CallBlock, Item};
 
 /// The metadata in which a tool reports what it changed.
 const DIFF: &str = "diff";
 /// The metadata in which a tool names a process that still runs.
 const PROCESS: &str = "process";
+
+/// The tool that writes the to-do list, and the metadata in which it reports the list.
+const TODO_TOOL: &str = "todowrite";
+const TODOS: &str = "todos";
+
+/// What came of the calls of a reply.
+#[derive(Default)]
+pub(super) struct CallsEnded {
+    /// The errors of the calls that failed.
+    pub(super) errors: Vec<ErrorKind>,
+    /// The agent that takes over.
+    pub(super) handover: Option<Handover>,
+}
 
 /// The title and the metadata of a call, or why it failed.
 type ShownOutcome<'a> = Result<(&'a str, &'a Map<String, Value>), (ErrorKind, String)>;
@@ -31,11 +44,11 @@ struct Watched<'a> {
 }
 
 impl Turn<'_> {
-    /// Runs calls, and stores each result as soon as its call has ended. Returns the errors of the calls that failed.
+    /// Runs calls, and stores each result as soon as its call has ended.
     pub(super) async fn call_and_watch(
         &mut self,
         calls: &[CallBlock],
-    ) -> Result<Vec<ErrorKind>, StoreError> {
+    ) -> Result<CallsEnded, StoreError> {
         let mut watched = Watched {
             calls: calls.iter().map(|call| (call.id.as_str(), call)).collect(),
             started: HashMap::new(),
@@ -54,7 +67,7 @@ impl Turn<'_> {
         let cancel = self.cancel.child_token();
         let (sender, mut results) = mpsc::unbounded_channel();
         let mut running = pin!(engine.call_each(session, &tools, tool_calls, cancel, sender));
-        let (mut errors, mut is_running) = (Vec::new(), true);
+        let (mut ended, mut is_running) = (CallsEnded::default(), true);
         loop {
             let (position, result) = tokio::select! {
                 biased;
@@ -68,7 +81,7 @@ impl Turn<'_> {
                 }
                 result = results.recv() => match result {
                     Some(result) => result,
-                    None => return Ok(errors),
+                    None => return Ok(ended),
                 },
                 () = &mut running, if is_running => {
                     is_running = false;
@@ -76,15 +89,25 @@ impl Turn<'_> {
                 }
             };
             let Some(call) = calls.get(position) else { continue };
-            errors.extend(result.outcome.as_ref().err().map(|error| error.kind));
+            ended.errors.extend(result.outcome.as_ref().err().map(|error| error.kind));
+            let handover = result.outcome.as_ref().ok().and_then(|output| output.handover.clone());
+            ended.handover = handover.or(ended.handover);
             if watched.ended.insert(&call.id) {
                 let outcome = match &result.outcome {
                     Ok(output) => Ok((output.title.as_str(), &output.metadata)),
                     Err(error) => Err((error.kind, error.full_message())),
                 };
-                (self.emit)(result_event(call, watched.took(&call.id), outcome));
+                self.report_result(call, watched.took(&call.id), outcome);
             }
             self.transcript.append(vec![Item::Result(call_result(call, result.outcome))]).await?;
+        }
+    }
+
+    fn report_result(&self, call: &CallBlock, took: Duration, outcome: ShownOutcome<'_>) {
+        let todos = todos(call, &outcome);
+        (self.emit)(result_event(call, took, outcome));
+        if let Some(todos) = todos {
+            (self.emit)(AgentEvent::Todos(todos));
         }
     }
 
@@ -93,9 +116,11 @@ impl Turn<'_> {
         if event.session != self.session.id {
             return;
         }
-        let Some((id, call)) = watched.calls.get_key_value(&*event.root) else { return };
-        let (id, call) = (*id, *call);
-        let is_outermost = event.call == event.root;
+        // The outermost call of a sub-agent's call is a call of another session.
+        let direct = watched.calls.get_key_value(&*event.call);
+        let is_outermost = direct.is_some();
+        let found = direct.or_else(|| watched.calls.get_key_value(&*event.root));
+        let Some((id, call)) = found.map(|(id, call)| (*id, *call)) else { return };
         match &event.kind {
             EventKind::Started { .. } if is_outermost => {
                 watched.started.insert(id, Instant::now());
@@ -118,7 +143,7 @@ impl Turn<'_> {
                     }
                     CallOutcome::Failed { kind, error } => Err((*kind, error.clone())),
                 };
-                (self.emit)(result_event(call, watched.took(id), outcome));
+                self.report_result(call, watched.took(id), outcome);
             }
             EventKind::Started { .. }
             | EventKind::Running { .. }
@@ -127,6 +152,16 @@ impl Turn<'_> {
             | EventKind::Finished(_) => {}
         }
     }
+}
+
+/// The to-do list that a call wrote.
+fn todos(call: &CallBlock, outcome: &ShownOutcome<'_>) -> Option<Vec<TodoEntry>> {
+    let (_, metadata) = outcome.as_ref().ok().filter(|_| call.name == TODO_TOOL)?;
+    let entry = |todo: &Value| {
+        let text = |key: &str| todo.get(key)?.as_str().map(String::from);
+        Some(TodoEntry { content: text("content")?, status: text("status")? })
+    };
+    Some(metadata.get(TODOS)?.as_array()?.iter().filter_map(entry).collect())
 }
 
 fn result_event(call: &CallBlock, took: Duration, outcome: ShownOutcome<'_>) -> AgentEvent {

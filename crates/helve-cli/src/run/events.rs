@@ -2,10 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use helve::agent_loop::event::{AgentEvent, BudgetKind, TurnEnd};
+use helve::agent_loop::event::{AgentEvent, BudgetKind, TodoEntry, TurnEnd};
 use helve::agent_loop::model::ActiveModel;
 use helve::agent_loop::reply::Usage;
-use helve::{Toolbox, TurnReport};
+use helve::{ChildReport, ChildState, Toolbox, TurnReport};
 use serde_json::{Value, json};
 
 use crate::output;
@@ -36,51 +36,60 @@ impl JsonEvents {
         self.print("turn_start", json!({}));
     }
 
-    pub(super) fn notice(&self, text: &str) {
-        self.print("notice", json!({"text": text}));
+    pub(super) fn event(&self, event: &AgentEvent) {
+        if let Some((kind, fields)) = self.fields(event) {
+            self.print(kind, fields);
+        }
     }
 
-    pub(super) fn event(&self, event: &AgentEvent) {
-        match event {
+    /// The type and the fields of an event; `None` if it is not printed.
+    fn fields(&self, event: &AgentEvent) -> Option<(&'static str, Value)> {
+        Some(match event {
             AgentEvent::Request { step, attempt } => {
-                self.print("request", json!({"step": step, "attempt": attempt}));
+                ("request", json!({"step": step, "attempt": attempt}))
             }
-            AgentEvent::Text(text) if self.stream => self.print("text", json!({"text": text})),
-            AgentEvent::Reasoning(text) if self.stream => {
-                self.print("reasoning", json!({"text": text}));
-            }
-            AgentEvent::Text(_) | AgentEvent::Reasoning(_) => {}
+            AgentEvent::Text(text) if self.stream => ("text", json!({"text": text})),
+            AgentEvent::Reasoning(text) if self.stream => ("reasoning", json!({"text": text})),
+            AgentEvent::Text(_) | AgentEvent::Reasoning(_) => return None,
             AgentEvent::Retry { attempt, wait, reason } => {
                 let wait = wait.as_millis() as u64;
-                self.print("retry", json!({"attempt": attempt, "waitMs": wait, "reason": reason}));
+                ("retry", json!({"attempt": attempt, "waitMs": wait, "reason": reason}))
             }
             AgentEvent::Call { id, name, arguments } => {
-                self.print("call", json!({"id": id, "name": name, "arguments": arguments}));
+                ("call", json!({"id": id, "name": name, "arguments": arguments}))
             }
-            AgentEvent::Progress { id, text } => {
-                self.print("progress", json!({"id": id, "text": text}));
-            }
-            AgentEvent::Asked { id, question } => {
-                self.print("ask", json!({"id": id, "question": question}));
-            }
+            AgentEvent::Progress { id, text } => ("progress", json!({"id": id, "text": text})),
+            AgentEvent::Asked { id, question } => ("ask", json!({"id": id, "question": question})),
             AgentEvent::Result { id, name, title, error, took, diff, process } => {
                 let error = error.as_ref().map(|(kind, text)| json!({"kind": kind, "text": text}));
-                self.print(
-                    "result",
-                    json!({
-                        "id": id, "name": name, "title": title, "error": error,
-                        "ms": took.as_millis() as u64, "diff": diff, "process": process,
-                    }),
-                );
+                let fields = json!({
+                    "id": id, "name": name, "title": title, "error": error,
+                    "ms": took.as_millis() as u64, "diff": diff, "process": process,
+                });
+                ("result", fields)
             }
             AgentEvent::Usage { tokens, is_estimated, cost } => {
                 let mut fields = usage(tokens);
                 fields["estimated"] = json!(is_estimated);
                 fields["cost"] = json!(cost);
-                self.print("usage", fields);
+                ("usage", fields)
             }
-            AgentEvent::Notice(text) => self.notice(text),
-        }
+            AgentEvent::Notice(text) => ("notice", json!({"text": text})),
+            AgentEvent::Todos(todos) => {
+                let entry =
+                    |todo: &TodoEntry| json!({"content": todo.content, "status": todo.status});
+                ("todos", json!({"todos": todos.iter().map(entry).collect::<Vec<_>>()}))
+            }
+            AgentEvent::Child { task, agent, event } => {
+                let (kind, mut fields) = self.fields(event)?;
+                fields["type"] = json!(kind);
+                ("child", json!({"task": task, "agent": agent, "event": fields}))
+            }
+            AgentEvent::ChildEnded(report) => {
+                let event = child_end(report);
+                ("child", json!({"task": report.task, "agent": report.agent, "event": event}))
+            }
+        })
     }
 
     pub(super) fn end(&self, report: &TurnReport) {
@@ -96,6 +105,23 @@ impl JsonEvents {
             }),
         );
     }
+}
+
+/// The end of a sub-agent's turn.
+fn child_end(report: &ChildReport) -> Value {
+    let (reason, error) = match &report.state {
+        ChildState::Queued => ("queued", None),
+        ChildState::Running => ("running", None),
+        ChildState::Completed => ("answered", None),
+        ChildState::Incomplete(why) => ("incomplete", Some(why)),
+        ChildState::Failed(why) => ("failed", Some(why)),
+        ChildState::Aborted => ("aborted", None),
+    };
+    json!({
+        "type": "turn_end", "reason": reason, "error": error, "text": report.text,
+        "files": report.files, "steps": report.steps, "calls": report.calls,
+        "tokens": report.tokens, "cost": report.cost, "ms": report.elapsed.as_millis() as u64,
+    })
 }
 
 fn usage(usage: &Usage) -> Value {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use helve::{Action, Ask, BoxFuture, CallRef, Person, Reply, Scope};
+use helve::{Action, Answer, Ask, BoxFuture, CallRef, Person, Question, Reply, Scope};
 use tokio::sync::Mutex;
 
 use super::keyboard::Keyboard;
@@ -45,6 +45,23 @@ impl Person for RunPerson {
             let _output = Held::new(&self.screen);
             self.screen.mark_shown(&call.root);
             Terminal.approve(call, ask).await
+        })
+    }
+
+    fn takes_questions(&self) -> bool {
+        true
+    }
+
+    fn question<'a>(
+        &'a self,
+        call: &'a CallRef,
+        question: &'a Question,
+    ) -> BoxFuture<'a, Option<Answer>> {
+        Box::pin(async move {
+            let _one_at_a_time = self.asking.lock().await;
+            let _keys = self.keyboard.pause().await;
+            let _output = Held::new(&self.screen);
+            Terminal.question(call, question).await
         })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use helve::agent_loop::event::{AgentEvent, TurnEnd};
+use helve::agent_loop::event::{AgentEvent, TodoEntry, TurnEnd};
 use helve::agent_loop::reply::Usage;
 use helve::{TurnReport, visible};
 use parking_lot::Mutex;
@@ -15,6 +15,8 @@ use crate::output::{self, BOLD, DIM, GREEN, PLAIN, RED, YELLOW};
 
 /// Maximum number of lines shown of a diff.
 const MAX_DIFF_LINES: usize = 40;
+/// Maximum number of entries shown of the to-do list.
+const MAX_TODOS: usize = 30;
 /// Maximum length of a call's subject.
 const MAX_SUBJECT: usize = 100;
 /// Arguments that say best what a call is about, in this order.
@@ -125,7 +127,16 @@ impl Screen {
             AgentEvent::Text(text) if self.streams => {
                 state.show(Piece::Answer(visible::escape(text).into_owned()));
             }
-            AgentEvent::Text(_) | AgentEvent::Usage { .. } | AgentEvent::Asked { .. } => {}
+            AgentEvent::Text(_)
+            | AgentEvent::Usage { .. }
+            | AgentEvent::Asked { .. }
+            | AgentEvent::ChildEnded(_) => {}
+            AgentEvent::Child { agent, event, .. } => self.child_event(&mut state, agent, event),
+            AgentEvent::Todos(todos) => {
+                for line in todo_lines(todos) {
+                    state.show(Piece::Line(line));
+                }
+            }
             AgentEvent::Call { id, name, arguments } => {
                 let call = format!("{} {}", tool_name(name), subject(arguments));
                 self.status(&mut state, call.trim_end());
@@ -160,6 +171,39 @@ impl Screen {
             AgentEvent::Notice(text) => {
                 state.show(Piece::Line(format!("{DIM}{}{PLAIN}", visible::escape_line(text))));
             }
+        }
+    }
+
+    /// Shows what a sub-agent does, in the line that is replaced.
+    fn child_event(&self, state: &mut ScreenState, agent: &str, event: &AgentEvent) {
+        let agent = tool_name(agent);
+        match event {
+            AgentEvent::Call { name, arguments, .. } => {
+                let text = format!("{agent}: {} {}", tool_name(name), subject(arguments));
+                self.status(state, text.trim_end());
+            }
+            AgentEvent::Retry { reason, .. } => {
+                self.status(state, &format!("{agent}: {}", visible::escape_line(reason)));
+            }
+            AgentEvent::Result { name, error: Some((_, error)), .. } => {
+                let first = visible::escape_line(error.lines().next().unwrap_or_default());
+                let name = tool_name(name);
+                state.show(Piece::Line(format!("{DIM}  {agent}: {name}: {first}{PLAIN}")));
+            }
+            AgentEvent::Notice(text) => {
+                let text = visible::escape_line(text);
+                state.show(Piece::Line(format!("{DIM}  {agent}: {text}{PLAIN}")));
+            }
+            AgentEvent::Request { .. }
+            | AgentEvent::Text(_)
+            | AgentEvent::Reasoning(_)
+            | AgentEvent::Progress { .. }
+            | AgentEvent::Asked { .. }
+            | AgentEvent::Result { .. }
+            | AgentEvent::Usage { .. }
+            | AgentEvent::Todos(_)
+            | AgentEvent::Child { .. }
+            | AgentEvent::ChildEnded(_) => {}
         }
     }
 
@@ -246,6 +290,24 @@ impl ScreenState {
         }
         self.line = LineState::Empty;
     }
+}
+
+/// The to-do list, one line for each entry.
+fn todo_lines(todos: &[TodoEntry]) -> Vec<String> {
+    let line = |todo: &TodoEntry| {
+        let shown: String = visible::escape_line(&todo.content).chars().take(MAX_SUBJECT).collect();
+        match todo.status.as_str() {
+            "completed" => format!("  {GREEN}✓{PLAIN} {DIM}{shown}{PLAIN}"),
+            "in_progress" => format!("  {YELLOW}▸{PLAIN} {BOLD}{shown}{PLAIN}"),
+            "cancelled" => format!("  {DIM}– {shown}{PLAIN}"),
+            _ => format!("  {DIM}○{PLAIN} {shown}"),
+        }
+    };
+    let mut lines: Vec<String> = todos.iter().take(MAX_TODOS).map(line).collect();
+    if todos.len() > MAX_TODOS {
+        lines.push(format!("  {DIM}… {} more{PLAIN}", todos.len() - MAX_TODOS));
+    }
+    lines
 }
 
 /// A tool's name as the model wrote it, made safe to show.
@@ -380,6 +442,18 @@ mod tests {
         ] {
             assert!(!line.contains("\u{1b}]") && !line.contains(['\u{7}', '\u{9b}']), "{line:?}");
         }
+    }
+
+    #[test]
+    fn the_todo_list_shows_what_is_done() {
+        let todo = |content: &str, status: &str| TodoEntry {
+            content: content.into(),
+            status: status.into(),
+        };
+        let lines = todo_lines(&[todo("a", "completed"), todo("b", "in_progress"), todo("c", "x")]);
+        assert!(lines[0].contains('✓') && lines[1].contains('▸') && lines[2].contains('○'));
+        assert!(!todo_lines(&[todo("a\u{1b}[2J", "pending")])[0].contains("\u{1b}[2J"));
+        assert_eq!(todo_lines(&vec![todo("a", "pending"); 100]).len(), MAX_TODOS + 1);
     }
 
     #[test]

@@ -59,15 +59,15 @@ impl Config {
         let text = |key: &'static str, given: &Option<WithSource<String>>| {
             given.as_ref().map(|given| SettingLine::new(&[key], given.as_written(), &given.source))
         };
-        let count = |key: &'static str, given: &Option<WithSource<u64>>| {
-            let path = ["tool_output", key];
-            given
-                .as_ref()
-                .map(|given| SettingLine::new(&path, given.value.to_string(), &given.source))
+        let number = |path: &[&str], given: &Option<WithSource<u64>>| {
+            let given = given.as_ref()?;
+            Some(SettingLine::new(path, given.value.to_string(), &given.source))
         };
+        let count = |key: &str, given| number(&["tool_output", key], given);
         rules
             .chain(switches.map(|switch| list_switch(&[], switch)))
             .chain(text("default_agent", &self.default_agent))
+            .chain(number(&["subagent_depth"], &self.subagent_depth))
             .chain(self.list_programs())
             .chain(count("max_lines", &self.tool_output.max_lines))
             .chain(count("max_bytes", &self.tool_output.max_bytes))

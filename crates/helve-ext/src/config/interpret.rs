@@ -33,6 +33,9 @@ pub(super) fn interpret(files: &ConfigFiles, host: &dyn ConfigHost, trust: Trust
     draft.finish(files)
 }
 
+/// Sub-agents nested deeper than this would reach the limit on nested calls.
+const MAX_SUBAGENT_DEPTH: u64 = 3;
+
 struct ConfigDraft {
     trust: Trust,
     user: RuleList,
@@ -44,6 +47,7 @@ struct ConfigDraft {
     models: ModelSection,
     servers: Vec<ServerConfig>,
     default_agent: Option<WithSource<String>>,
+    subagent_depth: Option<WithSource<u64>>,
     shell: Vec<WithSource<String>>,
     bash: BashSection,
     sandbox: SandboxSection,
@@ -68,6 +72,7 @@ impl ConfigDraft {
             models: ModelSection::default(),
             servers: Vec::new(),
             default_agent: None,
+            subagent_depth: None,
             shell: Vec::new(),
             bash: BashSection::default(),
             sandbox: SandboxSection::default(),
@@ -228,9 +233,9 @@ impl ConfigDraft {
                 let section = &mut self.environment;
                 programs::read_environment(file, node, section, &mut self.needs_trust);
             }
-            "shell" | "bash" | "default_agent" | "tool_output" | "edit" | "files" | "web"
-            | "model" | "small_model" | "provider" | "enabled_providers" | "disabled_providers"
-            | "compaction" => match file.authority {
+            "shell" | "bash" | "default_agent" | "subagent_depth" | "tool_output" | "edit"
+            | "files" | "web" | "model" | "small_model" | "provider" | "enabled_providers"
+            | "disabled_providers" | "compaction" => match file.authority {
                 Authority::Full => self.read_setting(file, key, node),
                 Authority::RestrictOnly => {
                     self.needs_trust.push(SettingLine::needing_trust(file, &[], entry))
@@ -253,6 +258,10 @@ impl ConfigDraft {
             "model" | "small_model" | "provider" | "enabled_providers" | "disabled_providers"
             | "compaction" => {
                 self.models.read(file, key, node);
+            }
+            "subagent_depth" => {
+                let depth = file.unsigned(key, node, MAX_SUBAGENT_DEPTH);
+                self.subagent_depth = depth.or(self.subagent_depth.take());
             }
             _ => {
                 let agent = file.text(key, node, ExpandMode::Lenient);
@@ -327,6 +336,7 @@ impl ConfigDraft {
             models: self.models,
             servers: self.servers,
             default_agent,
+            subagent_depth: self.subagent_depth,
             shell: self.shell,
             bash: self.bash,
             sandbox: self.sandbox,

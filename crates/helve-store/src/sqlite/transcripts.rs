@@ -14,17 +14,18 @@ const MAX_SEARCH_WORDS: usize = 32;
 /// The columns of [`TranscriptInfo`], in the order in which `decode_info` reads them.
 const INFO_COLUMNS: &str = "session, root, title, created, updated, parent, forked_at";
 
-/// Adds a session to the list if it is not there yet.
+/// Adds a session to the list if it is not there yet. A sub-agent's session has a parent and is not a fork.
 pub(crate) fn register(
     database: &Database,
     session: &str,
     root: &Path,
     title: &str,
+    parent: Option<&str>,
 ) -> rusqlite::Result<()> {
     database.main.execute(
-        "INSERT INTO transcripts (session, root, title, created, updated) VALUES (?1, ?2, ?3, ?4, ?4)
-         ON CONFLICT (session) DO NOTHING",
-        params![session, root.as_os_str().as_encoded_bytes(), title, now()],
+        "INSERT INTO transcripts (session, root, title, created, updated, parent)
+         VALUES (?1, ?2, ?3, ?4, ?4, ?5) ON CONFLICT (session) DO NOTHING",
+        params![session, root.as_os_str().as_encoded_bytes(), title, now(), parent],
     )?;
     Ok(())
 }
@@ -112,7 +113,7 @@ pub(crate) fn info(database: &Database, session: &str) -> rusqlite::Result<Optio
     database.main.query_row(&query, [session], decode_info).optional()
 }
 
-/// Returns the sessions of a folder, or of all folders, newest first.
+/// Returns the sessions of a folder, or of all folders, newest first, without those of sub-agents.
 pub(crate) fn list(
     database: &Database,
     root: Option<&Path>,
@@ -120,7 +121,8 @@ pub(crate) fn list(
 ) -> rusqlite::Result<Vec<TranscriptInfo>> {
     let mut statement = database.main.prepare(&format!(
         "SELECT {INFO_COLUMNS} FROM transcripts
-         WHERE ?1 IS NULL OR root = ?1 ORDER BY updated DESC, session DESC LIMIT ?2"
+         WHERE (?1 IS NULL OR root = ?1) AND (parent IS NULL OR forked_at IS NOT NULL)
+         ORDER BY updated DESC, session DESC LIMIT ?2"
     ))?;
     let root = root.map(|root| root.as_os_str().as_encoded_bytes());
     let infos = statement.query_map(params![root, limit(max)], decode_info)?;
@@ -136,6 +138,7 @@ fn decode_info(row: &Row<'_>) -> rusqlite::Result<TranscriptInfo> {
         title: row.get(2)?,
         created: unsigned(row.get(3)?),
         updated: unsigned(row.get(4)?),
+        parent: parent.clone().filter(|_| last.is_none()),
         fork: parent.zip(last).map(|(session, last)| ForkOrigin { session, last: unsigned(last) }),
     })
 }
@@ -181,13 +184,20 @@ fn limit(max: usize) -> i64 {
     i64::try_from(max).unwrap_or(i64::MAX)
 }
 
-/// Removes a session's transcript. Returns whether the session had one.
+/// Removes the transcript of a session and those of its sub-agents. Returns whether there was one.
 pub(crate) fn delete(database: &Database, session: &str) -> rusqlite::Result<bool> {
     let transaction = database.main.unchecked_transaction()?;
+    let family = "WITH RECURSIVE family (id) AS (
+         SELECT ?1 UNION SELECT t.session FROM transcripts AS t JOIN family ON t.parent = family.id
+         WHERE t.forked_at IS NULL)";
     for table in ["transcript_items", "transcript_words", "transcript_requests"] {
-        transaction.execute(&format!("DELETE FROM {table} WHERE session = ?1"), [session])?;
+        let statement =
+            format!("{family} DELETE FROM {table} WHERE session IN (SELECT id FROM family)");
+        transaction.execute(&statement, [session])?;
     }
-    let removed = transaction.execute("DELETE FROM transcripts WHERE session = ?1", [session])? > 0;
+    let statement =
+        format!("{family} DELETE FROM transcripts WHERE session IN (SELECT id FROM family)");
+    let removed = transaction.execute(&statement, [session])? > 0;
     transaction.commit()?;
     Ok(removed)
 }

@@ -12,10 +12,14 @@ mod list;
 mod list_mcp_resource_templates;
 mod list_mcp_resources;
 mod multiedit;
+mod plan_enter;
+mod plan_exit;
 mod process;
+mod question;
 mod read;
 mod read_mcp_resource;
 mod skill;
+mod task;
 mod todoread;
 mod todowrite;
 mod webfetch;
@@ -25,7 +29,7 @@ mod write;
 use std::sync::Arc;
 
 use helve_core::web::SearchKind;
-use helve_core::{AnyTool, Dialect, Media, Resources};
+use helve_core::{Agents, AnyTool, Dialect, Media, Resources};
 use helve_text::cut::Limits;
 
 use crate::EditSettings;
@@ -76,7 +80,10 @@ pub fn tools_with(media: Arc<dyn Media>, settings: EditSettings) -> Vec<Arc<dyn 
         Arc::new(invalid::Invalid),
         Arc::new(list::List),
         Arc::new(multiedit::MultiEdit { settings }),
+        Arc::new(plan_enter::PlanEnter),
+        Arc::new(plan_exit::PlanExit),
         Arc::new(process::ProcessTool),
+        Arc::new(question::QuestionTool),
         Arc::new(read::Read { media }),
         Arc::new(todoread::TodoRead),
         Arc::new(todowrite::TodoWrite),
@@ -87,6 +94,11 @@ pub fn tools_with(media: Arc<dyn Media>, settings: EditSettings) -> Vec<Arc<dyn 
 /// Returns the tool that loads skills, for workspaces that have some.
 pub fn skill_tool(skills: Vec<SkillInfo>) -> Arc<dyn AnyTool> {
     Arc::new(skill::SkillTool { skills })
+}
+
+/// Returns the tool that starts sub-agents.
+pub fn task_tool(agents: Arc<dyn Agents>) -> Arc<dyn AnyTool> {
+    Arc::new(task::TaskTool { agents })
 }
 
 /// Returns the tools for MCP resources, for workspaces with a server that offers some.

@@ -1,6 +1,6 @@
 //! The session's todo list.
 
-use helve_core::{Ask, Slot, ToolContext, ToolError};
+use helve_core::{Ask, Session, Slot, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +49,15 @@ impl TodoList {
             TodoStatus::Completed | TodoStatus::Cancelled => false,
         };
         self.0.iter().filter(is_open).count()
+    }
+}
+
+/// Returns the list as text; empty if no entry is open or the list cannot be read.
+pub(crate) async fn open_todos(session: &Session) -> String {
+    let todos: TodoList = session.recall().await.unwrap_or_default();
+    match todos.open_count() {
+        0 => String::new(),
+        _ => format!("The todo list:\n{:#}", serde_json::json!(todos)),
     }
 }
 

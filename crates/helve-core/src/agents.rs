@@ -1,0 +1,133 @@
+//! Sub-agents: what a tool needs in order to start them and to follow them.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::BoxFuture;
+use crate::session::{ParentCall, Session};
+use crate::spec::Caller;
+
+/// Runs sub-agents. Each works in a session of its own, a child of the session that starts it.
+pub trait Agents: Send + Sync {
+    /// The agents that a caller may start, sorted by name. Those that rules deny are left out.
+    fn list(&self, caller: &Caller) -> Vec<AgentInfo>;
+
+    /// Starts a sub-agent, or lets it wait in line. Returns the id of its task. Cancelling `cancel` aborts it.
+    fn start<'a>(
+        &'a self,
+        parent: ParentCall,
+        spec: ChildSpec,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, Result<String, ChildError>>;
+
+    /// Waits until a task has ended, for at most `timeout`, and tells how far it is.
+    fn wait<'a>(
+        &'a self,
+        session: &'a Session,
+        task: &'a str,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Result<ChildReport, ChildError>>;
+
+    /// The tasks that a session has started in this process, oldest first.
+    fn tasks<'a>(&'a self, session: &'a Session) -> BoxFuture<'a, Vec<ChildReport>>;
+
+    /// Aborts a task. Does nothing if it has ended.
+    fn abort(&self, session: &Session, task: &str) -> Result<(), ChildError>;
+}
+
+/// An agent that can be started as a sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentInfo {
+    pub name: String,
+    pub description: String,
+}
+
+/// What a sub-agent is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildSpec {
+    pub agent: String,
+    /// A few words for people.
+    pub description: String,
+    pub prompt: String,
+    /// The task that goes on, if it is not a new one.
+    pub resumes: Option<String>,
+    /// Whether the model that starts it goes on meanwhile, and is told when it has ended.
+    pub in_background: bool,
+}
+
+/// A task, and what came of it so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChildReport {
+    /// The id of the task, which is the id of its session.
+    pub task: String,
+    pub agent: String,
+    pub description: String,
+    pub state: ChildState,
+    /// The text of its last message.
+    pub text: String,
+    /// The files that it changed.
+    pub files: Vec<String>,
+    /// Number of requests to the model.
+    pub steps: u32,
+    /// Number of calls that it made.
+    pub calls: u32,
+    /// What it does now, in a few words.
+    pub activity: String,
+    pub tokens: u64,
+    /// In dollars; `None` if the price is not known.
+    pub cost: Option<f64>,
+    pub elapsed: Duration,
+}
+
+/// How far a task is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChildState {
+    /// It waits until fewer sub-agents run.
+    Queued,
+    Running,
+    Completed,
+    /// It ended with an answer or without one, and its work is not complete.
+    Incomplete(String),
+    Failed(String),
+    Aborted,
+}
+
+impl ChildState {
+    pub fn has_ended(&self) -> bool {
+        match self {
+            ChildState::Queued | ChildState::Running => false,
+            ChildState::Completed
+            | ChildState::Incomplete(_)
+            | ChildState::Failed(_)
+            | ChildState::Aborted => true,
+        }
+    }
+}
+
+/// Why a task cannot be started or found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChildError {
+    UnknownAgent {
+        name: String,
+        known: Vec<String>,
+    },
+    /// Sub-agents of sub-agents are not allowed this deep.
+    TooDeep {
+        limit: u64,
+    },
+    /// Too many tasks were started.
+    TooMany {
+        limit: usize,
+    },
+    /// No task of this session, or of a session around it, has this id.
+    UnknownTask {
+        task: String,
+        known: Vec<String>,
+    },
+    StillRunning {
+        task: String,
+    },
+    /// The model cannot be used, or the session cannot be opened.
+    Unavailable(String),
+}

@@ -1,0 +1,304 @@
+//! An agent with its sub-agents: what runs, what waits, and what all of them may use.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use helve_agent::event::AgentEvent;
+use helve_agent::model::ActiveModel;
+use helve_agent::turn::TreeBudget;
+use helve_core::agents::{ChildReport, ChildState};
+use helve_core::event::Millis;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How many sub-agents of a tree run at a time. More wait in line.
+const MAX_RUNNING: usize = 4;
+/// How many sub-agents a tree may start in one turn.
+pub(crate) const MAX_STARTED: usize = 16;
+/// How many tasks of a tree are remembered after they have ended.
+const MAX_REMEMBERED: usize = 64;
+/// How many trees are kept. Those in which nothing runs are forgotten first.
+const MAX_TREES: usize = 256;
+
+/// The trees of a process, by the id of the outermost session.
+#[derive(Default)]
+pub(crate) struct AgentTrees {
+    trees: Mutex<HashMap<String, Arc<AgentTree>>>,
+    is_offered: AtomicBool,
+}
+
+impl AgentTrees {
+    /// Whether the tool that starts sub-agents was not offered before.
+    pub(crate) fn is_first_offer(&self) -> bool {
+        !self.is_offered.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn get(&self, root: &str) -> Arc<AgentTree> {
+        let mut trees = self.trees.lock();
+        if let Some(tree) = trees.get(root) {
+            return tree.clone();
+        }
+        if trees.len() >= MAX_TREES {
+            trees.retain(|_, tree| tree.is_active());
+        }
+        trees.entry(root.into()).or_default().clone()
+    }
+}
+
+/// One agent with its sub-agents.
+pub(crate) struct AgentTree {
+    slots: Arc<Semaphore>,
+    state: Mutex<TreeState>,
+}
+
+#[derive(Default)]
+struct TreeState {
+    /// The turn of the main agent; `None` between turns, and where there is no main agent, as behind MCP.
+    turn: Option<TreeTurn>,
+    /// The models of the sessions in which a turn runs.
+    models: HashMap<String, ActiveModel>,
+    tasks: Vec<Arc<Task>>,
+}
+
+/// The present turn of a main agent.
+#[derive(Clone)]
+struct TreeTurn {
+    budget: Arc<TreeBudget>,
+    events: mpsc::UnboundedSender<AgentEvent>,
+    started: usize,
+}
+
+impl Default for AgentTree {
+    fn default() -> Self {
+        Self { slots: Arc::new(Semaphore::new(MAX_RUNNING)), state: Mutex::default() }
+    }
+}
+
+impl AgentTree {
+    /// Begins a turn of the main agent. Returns the events of its sub-agents.
+    pub(crate) fn begin_turn(
+        &self,
+        budget: Arc<TreeBudget>,
+    ) -> mpsc::UnboundedReceiver<AgentEvent> {
+        let (events, receiver) = mpsc::unbounded_channel();
+        self.state.lock().turn = Some(TreeTurn { budget, events, started: 0 });
+        receiver
+    }
+
+    pub(crate) fn end_turn(&self) {
+        self.state.lock().turn = None;
+    }
+
+    /// Sets the model of a session while a turn runs in it.
+    pub(crate) fn set_model(&self, session: &str, model: Option<ActiveModel>) {
+        let models = &mut self.state.lock().models;
+        match model {
+            Some(model) => drop(models.insert(session.into(), model)),
+            None => drop(models.remove(session)),
+        }
+    }
+
+    pub(crate) fn model(&self, session: &str) -> Option<ActiveModel> {
+        self.state.lock().models.get(session).cloned()
+    }
+
+    /// The budget of the present turn; one without limits if there is none.
+    pub(crate) fn budget(&self) -> Arc<TreeBudget> {
+        let turn = self.state.lock().turn.as_ref().map(|turn| turn.budget.clone());
+        turn.unwrap_or_else(|| Arc::new(TreeBudget::new(Default::default())))
+    }
+
+    /// Passes an event of a sub-agent on to whoever watches the main agent.
+    pub(crate) fn emit(&self, event: AgentEvent) {
+        if let Some(turn) = &self.state.lock().turn {
+            // The turn may be ending.
+            turn.events.send(event).ok();
+        }
+    }
+
+    /// Adds a task. Returns false if too many were started in this turn or, without a turn, if too many run.
+    pub(crate) fn add(&self, task: &Arc<Task>) -> bool {
+        let mut state = self.state.lock();
+        let running = state.tasks.iter().filter(|task| !task.has_ended()).count();
+        let count = match &mut state.turn {
+            Some(turn) => &mut turn.started,
+            None => &mut { running },
+        };
+        if *count >= MAX_STARTED {
+            return false;
+        }
+        *count += 1;
+        state.tasks.retain(|known| known.id != task.id);
+        let mut excess = state.tasks.len().saturating_sub(MAX_REMEMBERED);
+        state.tasks.retain(|task| {
+            let is_forgotten = excess > 0 && task.has_ended();
+            excess -= usize::from(is_forgotten);
+            !is_forgotten
+        });
+        state.tasks.push(task.clone());
+        true
+    }
+
+    /// The tasks that a session started, oldest first.
+    pub(crate) fn tasks_of(&self, session: &str) -> Vec<Arc<Task>> {
+        let state = self.state.lock();
+        state.tasks.iter().filter(|task| task.parent == session).cloned().collect()
+    }
+
+    pub(crate) fn task(&self, id: &str) -> Option<Arc<Task>> {
+        self.state.lock().tasks.iter().find(|task| task.id == id).cloned()
+    }
+
+    /// The tasks in the background that a session started and that ended since the last call.
+    pub(crate) fn take_ended(&self, session: &str) -> Vec<Arc<Task>> {
+        let ended = |task: &Arc<Task>| task.has_ended() && task.take_announcement();
+        self.tasks_of(session).into_iter().filter(ended).collect()
+    }
+
+    /// Aborts all tasks.
+    pub(crate) fn abort_all(&self) {
+        for task in &self.state.lock().tasks {
+            task.cancel.cancel();
+        }
+    }
+
+    fn is_active(&self) -> bool {
+        let state = self.state.lock();
+        state.turn.is_some() || state.tasks.iter().any(|task| !task.has_ended())
+    }
+
+    /// Waits until a sub-agent may run.
+    pub(crate) async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
+        self.slots.clone().acquire_owned().await.ok()
+    }
+}
+
+/// A sub-agent's work.
+pub(crate) struct Task {
+    pub(crate) id: String,
+    /// The session that started it.
+    pub(crate) parent: String,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) slot: Slot,
+    report: watch::Sender<ChildReport>,
+    started: Instant,
+    /// When it was started, to tell its changes of files from earlier ones.
+    pub(crate) since: Millis,
+    /// Whether its end is to be announced to the session that started it.
+    is_announced_later: Mutex<bool>,
+}
+
+impl Task {
+    pub(crate) fn new(
+        report: ChildReport,
+        parent: &str,
+        cancel: CancellationToken,
+        in_background: bool,
+        since: Millis,
+    ) -> Self {
+        Self {
+            id: report.task.clone(),
+            parent: parent.into(),
+            cancel,
+            slot: Slot::default(),
+            report: watch::Sender::new(report),
+            started: Instant::now(),
+            since,
+            is_announced_later: Mutex::new(in_background),
+        }
+    }
+
+    pub(crate) fn report(&self) -> ChildReport {
+        let mut report = self.report.borrow().clone();
+        if !report.state.has_ended() {
+            report.elapsed = self.started.elapsed();
+        }
+        report
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.report.borrow().state.has_ended()
+    }
+
+    pub(crate) fn update(&self, change: impl FnOnce(&mut ChildReport)) {
+        self.report.send_modify(|report| {
+            change(report);
+            report.elapsed = self.started.elapsed();
+        });
+    }
+
+    /// Waits until the task has ended.
+    pub(crate) async fn ended(&self) {
+        let mut report = self.report.subscribe();
+        // The sender lives as long as the task.
+        report.wait_for(|report| report.state.has_ended()).await.ok();
+    }
+
+    /// Whether the end of the task is still to be announced. Nobody announces it twice.
+    pub(crate) fn take_announcement(&self) -> bool {
+        std::mem::take(&mut *self.is_announced_later.lock())
+    }
+
+    /// Takes an event of the sub-agent into the report.
+    pub(crate) fn observe(&self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Request { step, attempt: 1 } => self.update(|report| {
+                report.steps = report.steps.max(*step);
+                report.state = ChildState::Running;
+                report.text.clear();
+            }),
+            AgentEvent::Text(text) => self.update(|report| report.text.push_str(text)),
+            AgentEvent::Retry { .. } => self.update(|report| report.text.clear()),
+            AgentEvent::Call { name, .. } => self.update(|report| {
+                report.calls += 1;
+                report.activity.clone_from(name);
+            }),
+            AgentEvent::Usage { tokens, cost, .. } => self.update(|report| {
+                report.tokens = report.tokens.saturating_add(tokens.total());
+                report.cost = report.cost.zip(*cost).map(|(sum, cost)| sum + cost);
+            }),
+            AgentEvent::Request { .. }
+            | AgentEvent::Reasoning(_)
+            | AgentEvent::Progress { .. }
+            | AgentEvent::Asked { .. }
+            | AgentEvent::Result { .. }
+            | AgentEvent::Notice(_)
+            | AgentEvent::Todos(_)
+            | AgentEvent::Child { .. }
+            | AgentEvent::ChildEnded(_) => {}
+        }
+    }
+}
+
+/// A sub-agent's place among those that run. While it waits for sub-agents of its own, it lets others run.
+#[derive(Default)]
+pub(crate) struct Slot {
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+    /// Number of its calls that wait for sub-agents.
+    waiting: AtomicUsize,
+}
+
+impl Slot {
+    pub(crate) fn set(&self, permit: Option<OwnedSemaphorePermit>) {
+        *self.permit.lock() = permit;
+    }
+
+    /// Lets others run until [`Slot::resume`].
+    pub(crate) fn pause(&self) {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        self.set(None);
+    }
+
+    /// Goes on, once there is room again and no other call waits.
+    pub(crate) async fn resume(&self, tree: &AgentTree) {
+        if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let permit = tree.acquire().await;
+            if self.waiting.load(Ordering::Acquire) == 0 {
+                self.set(permit);
+            }
+        }
+    }
+}
