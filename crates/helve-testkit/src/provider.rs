@@ -15,6 +15,9 @@ use serde_json::Value;
 /// How the paths of requests to models end.
 const MODEL_PATHS: [&str; 3] = ["/chat/completions", "/responses", "/messages"];
 
+/// Returns the answer to a request, given its number and its body.
+type Answering = dyn Fn(usize, &Value) -> Option<ScriptedAnswer> + Send + Sync;
+
 /// One answer of the script.
 #[derive(Clone, Debug)]
 pub struct ScriptedAnswer {
@@ -129,6 +132,24 @@ impl ScriptedProvider {
         script: Vec<ScriptedAnswer>,
         documents: &[(&str, &str)],
     ) -> std::io::Result<Self> {
+        Self::serve(documents, move |number, _request| {
+            script.get(number).or(script.last()).cloned()
+        })
+    }
+
+    /// Starts a provider that computes each answer from the number of the request, from 0, and its body. The function may
+    /// block; requests are served in parallel.
+    pub fn start_answering(
+        answer: impl Fn(usize, &Value) -> ScriptedAnswer + Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
+        Self::serve(&[], move |number, request| Some(answer(number, request)))
+    }
+
+    fn serve(
+        documents: &[(&str, &str)],
+        answer: impl Fn(usize, &Value) -> Option<ScriptedAnswer> + Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
+        let answer: Arc<Answering> = Arc::new(answer);
         let own = |(path, json): &(&str, &str)| (path.to_string(), json.to_string());
         let documents: Vec<(String, String)> = documents.iter().map(own).collect();
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -138,11 +159,11 @@ impl ScriptedProvider {
         let (received, sent) = (requests.clone(), flooded.clone());
         std::thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
-                let (script, documents) = (script.clone(), documents.clone());
+                let (answer, documents) = (answer.clone(), documents.clone());
                 let (received, sent) = (received.clone(), sent.clone());
                 // A client that goes away ends only its own connection.
                 std::thread::spawn(move || {
-                    serve(connection, &script, &documents, (&received, &sent)).ok();
+                    serve(connection, &*answer, &documents, (&received, &sent)).ok();
                 });
             }
         });
@@ -163,7 +184,7 @@ impl ScriptedProvider {
 /// Answers one request, and closes the connection after the response.
 fn serve(
     connection: TcpStream,
-    script: &[ScriptedAnswer],
+    answer: &Answering,
     documents: &[(String, String)],
     (received, flooded): (&Mutex<Vec<Value>>, &AtomicUsize),
 ) -> std::io::Result<()> {
@@ -179,12 +200,13 @@ fn serve(
             "HTTP/1.1 {status} Scripted\r\n{head}content-length: {length}\r\n\r\n{json}"
         );
     }
+    let request: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let number = {
         let mut received = received.lock();
-        received.push(serde_json::from_slice(&body).unwrap_or(Value::Null));
+        received.push(request.clone());
         received.len() - 1
     };
-    let Some(answer) = script.get(number).or(script.last()) else { return Ok(()) };
+    let Some(answer) = answer(number, &request) else { return Ok(()) };
     let mut out = &connection;
     if answer.ending == Ending::Silence {
         return out.read(&mut [0]).map(drop);

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![expect(clippy::disallowed_methods, reason = "these tests need real folders and files")]
 
+mod children;
 mod history;
 mod providers;
 mod script;
