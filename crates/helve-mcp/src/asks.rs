@@ -1,17 +1,20 @@
 //! Asks the person at the client: sends a call's question and withdraws it when nobody waits for the answer.
 
 mod form;
+mod question;
 mod withdraw;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use helve_core::CallRef;
-use helve_core::{Ask, AskKey, BoxFuture, Person, Reply};
+use helve_core::{Answer, Ask, AskKey, BoxFuture, Person, Question, Reply};
 use parking_lot::Mutex;
 use rmcp::model::{
-    ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams, ServerRequest,
+    ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
+    ServerRequest,
 };
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleServer};
@@ -26,7 +29,10 @@ const PARKED_QUESTION_TIME: Duration = Duration::from_secs(10 * 60);
 
 /// The person who answers for one client session. Knows for each running call how its client can be asked.
 #[derive(Clone, Default)]
-pub(crate) struct ClientPerson(Arc<Mutex<HashMap<String, AskRoute>>>);
+pub(crate) struct ClientPerson {
+    routes: Arc<Mutex<HashMap<String, AskRoute>>>,
+    shows_forms: Arc<AtomicBool>,
+}
 
 /// How the client of a call can be asked.
 #[derive(Clone)]
@@ -40,9 +46,10 @@ pub(crate) enum AskRoute {
 
 /// A question for a client that sends the answer with a later request.
 pub(crate) struct ParkedQuestion {
-    pub(crate) form: Form,
+    pub(crate) request: ElicitRequestParams,
     pub(crate) key: AskKey,
-    pub(crate) answer: oneshot::Sender<Reply>,
+    /// `None` if there will be no answer.
+    pub(crate) answer: oneshot::Sender<Option<ElicitResult>>,
 }
 
 /// While it lives, questions of a call take the registered route.
@@ -53,26 +60,57 @@ pub(crate) struct RouteGuard {
 
 impl ClientPerson {
     pub(crate) fn register(&self, call: &str, route: AskRoute) -> RouteGuard {
-        self.0.lock().insert(call.into(), route);
+        self.routes.lock().insert(call.into(), route);
         RouteGuard { person: self.clone(), call: call.into() }
+    }
+
+    /// Records whether the client can show forms. Without them, tools that ask questions are not offered.
+    pub(crate) fn set_shows_forms(&self, shows_forms: bool) {
+        self.shows_forms.store(shows_forms, Ordering::Relaxed);
+    }
+
+    /// Sends a form to the client of a call, and waits for the answer.
+    async fn ask(
+        &self,
+        call: &CallRef,
+        request: ElicitRequestParams,
+        key: AskKey,
+    ) -> Option<ElicitResult> {
+        let route = self.routes.lock().get(&*call.root).cloned()?;
+        match route {
+            AskRoute::Elicit(peer) => elicit(&peer, request).await,
+            AskRoute::Park(client) => park(&client, request, key).await,
+        }
     }
 }
 
 impl Drop for RouteGuard {
     fn drop(&mut self) {
-        self.person.0.lock().remove(&self.call);
+        self.person.routes.lock().remove(&self.call);
     }
 }
 
 impl Person for ClientPerson {
     fn approve<'a>(&'a self, call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
-        let route = self.0.lock().get(&*call.root).cloned();
         Box::pin(async move {
-            match route {
-                None => Reply::Unanswered,
-                Some(AskRoute::Elicit(peer)) => elicit(&peer, &Form::of(ask)).await,
-                Some(AskRoute::Park(client)) => park(&client, ask).await,
-            }
+            let form = Form::of(ask);
+            let answer = self.ask(call, form.request(), ask.key()).await;
+            answer.map_or(Reply::Unanswered, |answer| form.reply(answer))
+        })
+    }
+
+    fn takes_questions(&self) -> bool {
+        self.shows_forms.load(Ordering::Relaxed)
+    }
+
+    fn question<'a>(
+        &'a self,
+        call: &'a CallRef,
+        question: &'a Question,
+    ) -> BoxFuture<'a, Option<Answer>> {
+        Box::pin(async move {
+            let answer = self.ask(call, question::request(question), question::key(question)).await;
+            question::answer(question, answer?)
         })
     }
 }
@@ -84,32 +122,33 @@ pub(crate) fn shows_forms(client: Option<&ClientCapabilities>) -> bool {
 }
 
 /// Asks while the client's request waits. Dropping the future withdraws the question.
-async fn elicit(peer: &Peer<RoleServer>, form: &Form) -> Reply {
-    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form.request()));
+async fn elicit(peer: &Peer<RoleServer>, request: ElicitRequestParams) -> Option<ElicitResult> {
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(request));
     let options = PeerRequestOptions::no_options();
-    let Ok(sent) = peer.send_cancellable_request(request, options).await else {
-        return Reply::Unanswered;
-    };
+    let sent = peer.send_cancellable_request(request, options).await.ok()?;
     let withdraw = WithdrawGuard::new(peer, &sent.id);
     let answer = sent.rx.await;
     withdraw.disarm();
     match answer {
-        Ok(Ok(ClientResult::ElicitResult(answer))) => form.reply(answer),
+        Ok(Ok(ClientResult::ElicitResult(answer))) => Some(answer),
         // The client cannot show the question, sent something else, or is gone.
-        Ok(Ok(_) | Err(_)) | Err(_) => Reply::Unanswered,
+        Ok(Ok(_) | Err(_)) | Err(_) => None,
     }
 }
 
 /// Sends the question as the response to the client's pending request, then waits for the reply. The client sends the reply
 /// with a later request.
-async fn park(client: &mpsc::Sender<ParkedQuestion>, ask: &Ask) -> Reply {
+async fn park(
+    client: &mpsc::Sender<ParkedQuestion>,
+    request: ElicitRequestParams,
+    key: AskKey,
+) -> Option<ElicitResult> {
     let (answer, reply) = oneshot::channel();
-    let question = ParkedQuestion { form: Form::of(ask), key: ask.key(), answer };
     let ask_and_wait = async {
-        client.send(question).await.ok()?;
-        reply.await.ok()
+        client.send(ParkedQuestion { request, key, answer }).await.ok()?;
+        reply.await.ok()?
     };
-    timeout(PARKED_QUESTION_TIME, ask_and_wait).await.ok().flatten().unwrap_or(Reply::Unanswered)
+    timeout(PARKED_QUESTION_TIME, ask_and_wait).await.ok().flatten()
 }
 
 impl Form {

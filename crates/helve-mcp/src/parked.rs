@@ -57,7 +57,7 @@ pub(crate) struct DetachedCall {
     result: oneshot::Receiver<ToolResult>,
     questions: mpsc::Receiver<ParkedQuestion>,
     /// The question that was sent and not answered yet.
-    pending: Option<(Form, oneshot::Sender<Reply>)>,
+    pending: Option<oneshot::Sender<Option<ElicitResult>>>,
     rounds: u8,
     /// Cancelled together with the request that waits for the call.
     cancel: CancellationToken,
@@ -113,10 +113,9 @@ impl ParkedCalls {
         let Some(mut call) = parked.filter(|call| call.fingerprint == fingerprint) else {
             return RetryTarget::Gone;
         };
-        let Some((form, answer)) = call.pending.take() else { return RetryTarget::Gone };
-        let reply = retry.answer.clone().map_or(Reply::Unanswered, |answer| form.reply(answer));
+        let Some(answer) = call.pending.take() else { return RetryTarget::Gone };
         // The call may have stopped waiting for the answer.
-        answer.send(reply).ok();
+        answer.send(retry.answer.clone()).ok();
         RetryTarget::Parked(Box::new(call))
     }
 
@@ -196,12 +195,12 @@ impl DetachedCall {
                 }
             };
             if self.rounds >= MAX_ROUNDS || cancelled {
-                question.answer.send(Reply::Unanswered).ok();
+                question.answer.send(None).ok();
                 continue;
             }
             self.rounds += 1;
-            let form = InputRequest::Elicitation(ElicitRequest::new(question.form.request()));
-            self.pending = Some((question.form, question.answer));
+            let form = InputRequest::Elicitation(ElicitRequest::new(question.request));
+            self.pending = Some(question.answer);
             let state = format!("{}.{}", parked.park(self), question.key.0);
             let requests = BTreeMap::from([(APPROVAL.to_string(), form)]);
             return Some(RequestOutcome::NeedsInput(InputRequiredResult::new(

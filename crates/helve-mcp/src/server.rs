@@ -62,7 +62,9 @@ impl McpServer {
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<Arc<ClientSession>, ErrorData> {
-        self.session(context.client_info(), &context.extensions)
+        let session = self.session(context.client_info(), &context.extensions)?;
+        session.person.set_shows_forms(shows_forms(context.client_capabilities().as_ref()));
+        Ok(session)
     }
 }
 

@@ -4,6 +4,7 @@
 mod bounds;
 mod cancelling;
 mod changing;
+mod children;
 mod denies;
 mod events;
 mod hooks;

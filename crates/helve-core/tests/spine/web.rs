@@ -370,8 +370,8 @@ async fn denying_all_fetches_removes_the_tools() {
     web.fetch(&["http://docs.example/"]).await;
     web.call("websearch", json!({"query": "x"})).await;
     web.check(expect![[r#"
-        error: There is no tool "webfetch". Available tools: apply_patch, bash, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, write.
-        error: There is no tool "websearch". Available tools: apply_patch, bash, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, write.
+        error: There is no tool "webfetch". Available tools: apply_patch, bash, batch, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, write.
+        error: There is no tool "websearch". Available tools: apply_patch, bash, batch, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, write.
     "#]]);
 }
 
