@@ -32,8 +32,9 @@ pub fn rules() -> Vec<Rule> {
             rules.push(case_insensitive_rule("read", pattern, Action::Allow));
         }
     }
-    // Resources of MCP servers are asked about, like their tools.
+    // Resources and questions of MCP servers are asked about, like their tools.
     rules.push(rule("read", "mcp:*", Action::Ask));
+    rules.push(rule("question", "mcp:*", Action::Ask));
     rules
 }
 
