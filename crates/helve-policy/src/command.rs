@@ -49,6 +49,9 @@ pub struct Command {
     is_interpreter: bool,
     /// Indices of the words whose values are only known at run time.
     dynamic_words: Vec<usize>,
+    /// Words because of which the command acts on more than its operands. A rule with a path that has a wildcard must
+    /// spell them out.
+    wide_words: Vec<String>,
     only_reads: bool,
 }
 
@@ -132,6 +135,12 @@ impl Command {
             is_interpreter: run.is_interpreter,
             dynamic_words: (0..run.words.len())
                 .filter(|at| run.words[*at].literal().is_none())
+                .collect(),
+            wide_words: run
+                .wide_words
+                .iter()
+                .filter_map(|at| run.words.get(*at))
+                .map(|word| word.shown().to_string())
                 .collect(),
             only_reads: run.only_reads,
         };
@@ -248,7 +257,7 @@ impl Command {
             return Decision { action: Some(rule.action), rule: Some(rule), reason: Reason::Rule };
         }
         let action = decisive.map(|rule| rule.action);
-        if action == Some(Action::Allow) {
+        if action.map_or(self.is_exempt(), |action| action == Action::Allow) {
             // The command may start a program that is denied under its own name.
             let denied = rules
                 .rev()
@@ -337,10 +346,10 @@ impl Command {
     /// Like [`Command::coverage`], but ignores risks and assignments.
     fn text_coverage(&self, pattern: &Pattern, wild_text: &str) -> Coverage {
         if self.resolved.is_empty() {
-            return form_coverage(pattern, wild_text, self.forms.all());
+            return self.form_coverage(pattern, wild_text, self.forms.all());
         }
         for forms in &self.resolved {
-            match form_coverage(pattern, wild_text, forms.iter()) {
+            match self.form_coverage(pattern, wild_text, forms.iter()) {
                 Coverage::Full => {}
                 Coverage::None
                     if pattern.matches(self.text())
@@ -353,6 +362,23 @@ impl Command {
             }
         }
         Coverage::Full
+    }
+
+    /// Like [`form_coverage`], for a command that may act on more than its operands.
+    fn form_coverage<'f>(
+        &self,
+        pattern: &Pattern,
+        wild_text: &str,
+        forms: impl Iterator<Item = &'f Form>,
+    ) -> Coverage {
+        let is_unspelled = |word: &&String| !wild_text.split(' ').any(|token| token == *word);
+        match form_coverage(pattern, wild_text, forms) {
+            Coverage::Full if operands::has_wild_path(wild_text) => {
+                let wide = self.wide_words.iter().find(is_unspelled);
+                wide.map_or(Coverage::Full, |word| Coverage::Blocked(Reason::Operand(word.clone())))
+            }
+            other => other,
+        }
     }
 
     /// Whether the command has assignments, and the pattern matches the words after them.

@@ -157,6 +157,10 @@ pub struct ProgramRun {
     pub roles: Vec<WordRole>,
     /// Indices of words that are several one-letter flags, like `-la`.
     pub flag_clusters: Vec<usize>,
+    /// The one-letter flags of a known program that have a value in the same word: `i` in `-i.bak`.
+    pub valued_letters: String,
+    /// Indices of words because of which the command acts on more than its operands: `--tags` of `git push`.
+    pub wide_words: Vec<usize>,
     /// Assignments before the name that may be harmful, as written.
     pub assignments: Vec<String>,
     /// Assignments before the name that are known to be harmless, as written.

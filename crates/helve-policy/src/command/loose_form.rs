@@ -45,7 +45,8 @@ impl LooseForm {
         form.unknown_flags = unlisted.map(|risk| risk.word).collect();
         let clusters = run.flag_clusters.iter().filter_map(|at| run.words.get(*at));
         let clusters = clusters.flat_map(|word| word.shown().chars().skip(1));
-        form.letters = clusters.chain(form.flag_letters()).collect();
+        let letters = clusters.chain(run.valued_letters.chars());
+        form.letters = letters.chain(form.flag_letters()).collect();
         form
     }
 

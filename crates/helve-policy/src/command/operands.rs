@@ -36,6 +36,11 @@ pub(super) fn first_unmatched(pattern: &str, words: &[(String, WordRole)]) -> Op
     Some(unmatched.map_or_else(String::new, |(word, _)| word.clone()))
 }
 
+/// Whether a pattern has a path or an address with a wildcard.
+pub(super) fn has_wild_path(pattern: &str) -> bool {
+    split_words(pattern).into_iter().any(is_wild_path)
+}
+
 /// Like [`first_unmatched`], for a path at the end of the pattern. Every operand from there on must match it: `dist/*`
 /// matches `dist/a dist/b`. If the path names a program or script, any arguments may follow.
 fn first_unmatched_by_last_path(

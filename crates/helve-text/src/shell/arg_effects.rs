@@ -8,8 +8,8 @@ use super::state::{ShellState, join_path, union_dirs};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
     AccessKind, DoubtKind, DynamicKind, LinkHandling, RiskKind, TreeFilter, Word, WordRole, awk,
-    builtins, command_output, downloads, file_patterns, jq, path_args, process_env, safe_values,
-    sed, test_command, tree_filter,
+    builtins, command_output, downloads, file_patterns, jq, path_args, process_env, rough_scan,
+    safe_values, sed, test_command, tree_filter,
 };
 
 /// The files of a directory that is moved as a whole. Its links stay links.
@@ -254,7 +254,8 @@ fn record_write(
     state: &mut ShellState,
 ) {
     let is_dry_run = call.args.has_any(&call.args.spec.dry_run);
-    let kind = match (is_dry_run, call.args.writes_tree() && argument.flag.is_none()) {
+    let has_tree = argument.flag.is_none() || call.args.spec.traits.write_tree;
+    let kind = match (is_dry_run, call.args.writes_tree() && has_tree) {
         (true, _) => AccessKind::Stat,
         (false, true) => AccessKind::WriteTree,
         (false, false) => AccessKind::Write,
@@ -283,7 +284,8 @@ fn record_read(
     };
     walker.record_filtered(&argument.value, (kind, &filter), state, Some(call.run));
     if argument.flag.is_none() && call.args.has_any(&spec.in_place) {
-        walker.record_access(&argument.value, AccessKind::Write, state, Some(call.run));
+        let kind = if call.args.writes_tree() { AccessKind::WriteTree } else { AccessKind::Write };
+        walker.record_access(&argument.value, kind, state, Some(call.run));
     }
 }
 
@@ -413,7 +415,7 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     if let Some(file) = args.spec.default_output.filter(|_| !has_output_name) {
         downloads::record_default_output(walker, call, file, state);
     }
-    if args.spec.traits.names_from_input && has_input(call) {
+    if args.spec.traits.names_from_input && call.has_input() {
         walker.record_search(AccessKind::Read, false, Some(call.run));
     }
     if args.spec.traits.lists_paths && args.has_any(&["-delete"]) {
@@ -436,9 +438,10 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     let traits = args.spec.traits;
     let has_code = args.arguments.iter().any(is_code)
         || traits.runs_stdin && args.arguments.iter().any(|it| it.role == ArgRole::Argument);
-    let has_stdin = !matches!(call.stdin, StdinSource::Nothing);
-    let runs_input = traits.runs_stdin || traits.runs_stdin_if_given && has_stdin;
-    if runs_input && !has_code && !args.has_any(&args.spec.harmless_with) {
+    let runs_input = traits.runs_stdin || traits.runs_stdin_if_given && call.has_input();
+    // Some interpreters print their version and then run their input.
+    let stops = args.has_any(&args.spec.harmless_with) && !call.has_input();
+    if runs_input && !has_code && !stops {
         record_code_from_input(walker, call.run);
     }
     if let (true, StdinSource::Text(Some(code))) = (runs_input, call.stdin) {
@@ -447,14 +450,10 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     }
 }
 
-fn has_input(call: &Invocation<'_>) -> bool {
-    !matches!(call.stdin, StdinSource::Nothing)
-}
-
 /// Records a recursive read of the working directory by a program that was given no file.
 fn record_working_dir(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
     let args = call.args;
-    let reads_input = args.spec.traits.prefers_stdin && has_input(call);
+    let reads_input = args.spec.traits.prefers_stdin && call.has_input();
     let is_file = |it: &Argument| {
         let is_path = match it.role {
             ArgRole::Read | ArgRole::Stat => true,
@@ -492,7 +491,23 @@ fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state
     let access = (AccessKind::MaybeWriteTree, &tree_filter::of(args));
     for word in words {
         walker.record_filtered(word, access, state, Some(call.run));
+        if let Some(folder) = word.literal().and_then(folder_of_pattern) {
+            walker.record_filtered(&Word::Literal(folder.into()), access, state, Some(call.run));
+        }
     }
+}
+
+/// Returns the folder below which a program looks for files, if it is given a pattern: `src` for `src/**/*.js` and
+/// `./src/...`.
+fn folder_of_pattern(text: &str) -> Option<&str> {
+    let names = text
+        .strip_suffix("...")
+        .or_else(|| text.find(['*', '?', '[', '{']).map(|at| &text[..at]))?;
+    Some(match names.rfind('/') {
+        Some(0) => "/",
+        Some(slash) => &names[..slash],
+        None => ".",
+    })
 }
 
 /// Records the paths in words that are not listed as harmless, and in the words after such flags, which may be their
@@ -513,7 +528,7 @@ fn record_risky_words(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Sh
                 let names_input = |it: &str| matches!(it, "-" | "-@" | "/dev/stdin");
                 let value = word.shown().split_once('=').map_or(word.shown(), |(_, value)| value);
                 let next_word = call.words.get(risk.word + 1).map_or("", Word::shown);
-                if has_input(call) && (names_input(value) || names_input(next_word)) {
+                if call.has_input() && (names_input(value) || names_input(next_word)) {
                     walker.record_search(AccessKind::Read, false, Some(call.run));
                 }
                 let next = call.words.get(risk.word + 1).and_then(Word::literal);
@@ -524,9 +539,37 @@ fn record_risky_words(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Sh
                     path_args::record_paths(walker, &next, state, call.run);
                 }
             }
+            RiskKind::Destroys if role == Some(&WordRole::Flag) => {
+                // The suffix of `sed -i` may lead to another folder.
+                let value = word.shown().strip_prefix(risk.spelled.as_str()).unwrap_or("");
+                let value = value.trim_start_matches('=');
+                if let Some((folder, _)) = value.rsplit_once('/') {
+                    let folder = Word::Literal(folder.to_string());
+                    let access = (AccessKind::MaybeWriteTree, &TreeFilter::default());
+                    walker.record_filtered(&folder, access, state, Some(call.run));
+                }
+            }
             RiskKind::Unlisted | RiskKind::Runs | RiskKind::Writes | RiskKind::Destroys => {}
         }
+        if risk.kind == RiskKind::Runs && role == Some(&WordRole::Flag) {
+            let commands = commands_in_value(call, risk.word, &risk.spelled);
+            walker.script.runs[call.run].possible_commands.extend(commands);
+        }
     }
+}
+
+/// Returns the words of the commands in the value of a flag that runs programs: in the same word, or in the next one.
+fn commands_in_value(call: &Invocation<'_>, at: usize, flag: &str) -> Vec<String> {
+    let text = |at: usize| call.words.get(at).map_or("", Word::shown);
+    let attached = text(at).strip_prefix(flag).filter(|it| !it.is_empty());
+    let attached = attached.or_else(|| text(at).split_once('=').map(|(_, value)| value));
+    let has_next = call.args.roles.get(at + 1) == Some(&WordRole::Value);
+    let value = match attached {
+        Some(value) => value.to_string(),
+        None if has_next => text(at + 1).to_string(),
+        None => return Vec::new(),
+    };
+    rough_scan::words(&value.replace('=', " "))
 }
 
 /// Records a git repository that is given by name, address or path. A copy of a local one contains its files.

@@ -14,6 +14,10 @@ pub(super) struct ParsedArgs {
     pub(super) flags: Vec<String>,
     /// Indices of words that are several one-letter flags.
     pub(super) flag_clusters: Vec<usize>,
+    /// The one-letter flags with a value in the same word.
+    pub(super) valued_letters: String,
+    /// Indices of words because of which the command acts on more than its operands.
+    pub(super) wide_words: Vec<usize>,
     pub(super) spec: &'static ProgramSpec,
     /// Number of words that become operands.
     pub(super) operand_count: usize,
@@ -71,6 +75,8 @@ pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
             arguments: Vec::new(),
             flags: Vec::new(),
             flag_clusters: Vec::new(),
+            valued_letters: String::new(),
+            wide_words: Vec::new(),
             spec,
             operand_count: 0,
         },
@@ -201,6 +207,7 @@ impl ArgParser<'_> {
             self.parse_cluster(at, text);
         } else if spec.flag(text).is_some() {
             self.parsed.roles[at] = WordRole::Flag;
+            self.parsed.flags.push(text.to_string());
         } else {
             self.parse_operand(at);
         }
@@ -358,6 +365,9 @@ impl ArgParser<'_> {
         if role == ArgRole::Script {
             self.parsed.roles[at] = WordRole::Script;
         }
+        if role == ArgRole::Refspec && self.words[at].literal().is_some_and(leads_elsewhere) {
+            self.parsed.wide_words.push(at);
+        }
         self.push_operand(role, at);
     }
 
@@ -374,6 +384,11 @@ fn word_count(word: &Word) -> (usize, bool) {
         Word::Glob(_) => (1, true),
         Word::Dynamic(dynamic) => (usize::from(!dynamic.may_split), dynamic.may_split),
     }
+}
+
+/// Whether a refspec leads to another branch than the one that it starts from: `a:main`.
+fn leads_elsewhere(refspec: &str) -> bool {
+    refspec.split_once(':').is_some_and(|(from, to)| from != to)
 }
 
 /// Whether a word is `+50`, `+G` or `+/word`, which only tells an editor or pager where to start.

@@ -20,6 +20,13 @@ pub(super) struct Invocation<'c> {
     pub(super) stdin: &'c StdinSource,
 }
 
+impl Invocation<'_> {
+    /// Whether the script gives the program a standard input.
+    pub(super) fn has_input(&self) -> bool {
+        !matches!(self.stdin, StdinSource::Nothing)
+    }
+}
+
 /// The words of a command and the assignments before it.
 pub(super) struct CommandLine {
     pub(super) words: Vec<Word>,
@@ -72,8 +79,10 @@ impl Walker<'_> {
             None => return,
         };
         let base = basename(&name);
-        if programs::traits(base).obeys_local_config && state.dirs.is_none() {
-            // The configuration in an unknown directory may make the program run anything.
+        let has_unknown_settings = state.dirs.is_none() || self.env_is_cleared;
+        if programs::traits(base).obeys_local_config && has_unknown_settings {
+            // The configuration in an unknown directory may make the program run anything. In a known one, variables keep
+            // it from doing so, unless the script removes them.
             self.add_doubt(DoubtKind::Indirect, &name);
         }
         if let Some(kind) = shells::shell_kind(base) {
@@ -82,6 +91,13 @@ impl Walker<'_> {
         }
         if names::contains(NameGroup::DirCommand, &name) {
             return self.record_dir_command(&name, line, state);
+        }
+        let is_list = |word: &Word| word.prefix().len() > 1 && word.prefix().starts_with('@');
+        if names::contains(NameGroup::ResponseFile, base)
+            && let Some(list) = line.words[1..].iter().find(|it| is_list(it))
+        {
+            // The file contains more arguments, which may be flags and names of other files.
+            self.add_doubt(DoubtKind::Indirect, &list.shown().to_string());
         }
         match programs::table_name(base).and_then(|known| args::parse_args(&line.words, known)) {
             Some(parsed) if parsed.spec.traits.opaque_wrapper => {
@@ -259,6 +275,10 @@ impl Walker<'_> {
         let words = &line.words;
         let run = self.record_run(words.clone(), line.assignments, None);
         self.script.runs[run].is_known = builtins::is_unlisted_builtin(name);
+        if name.contains(char::is_whitespace) {
+            // The program that starts this one may pass the text to a shell.
+            self.script.runs[run].possible_commands = rough_scan::words(name);
+        }
         // The program may start a shell and pass its own input on to it.
         let is_shell = |word: &Word| shells::shell_kind(basename(word.shown())).is_some();
         if !matches!(stdin, StdinSource::Nothing) && words[1..].iter().any(is_shell) {

@@ -34,6 +34,8 @@ fn of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
     for path in &run.code_paths {
         found.add_paths(path.word, &path.paths, cwd);
     }
+    found.add_abbreviations(run);
+    found.add_forced_push();
     let mut next = 0;
     while next < found.list.len() && found.list.len() < MAX_EQUIVALENTS {
         let words = found.list[next].clone();
@@ -57,7 +59,6 @@ fn of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
     for path in &run.code_paths {
         found.add_scripts(path.word);
     }
-    found.add_abbreviations(run);
     found.add_goals();
     found.list.split_off(1)
 }
@@ -140,6 +141,7 @@ impl Found {
     fn add_abbreviations(&mut self, run: &ProgramRun) {
         let Some(spec) = spec_of(run) else { return };
         let given = self.list[0].clone();
+        let mut expanded = given.clone();
         for (at, (word, role)) in given.iter().enumerate() {
             let name = word.split('=').next().unwrap_or(word);
             if *role != WordRole::Flag || spec.flag(name).is_some() {
@@ -148,7 +150,28 @@ impl Found {
             for flag in spec.abbreviated(name) {
                 let mut equivalent = given.clone();
                 equivalent[at].0 = format!("{flag}{}", &word[name.len()..]);
+                expanded[at].0.clone_from(&equivalent[at].0);
                 self.push(equivalent);
+            }
+        }
+        self.push(expanded);
+    }
+
+    /// Adds `--force` to a push that is forced in another way: `git push origin +main`.
+    fn add_forced_push(&mut self) {
+        for mut words in self.list.clone() {
+            let is_push = words.first().is_some_and(|(it, _)| basename(it) == "git")
+                && words.iter().any(|(it, role)| it == "push" && *role == WordRole::Subcommand);
+            let is_forced = |(word, role): &(String, WordRole)| match role {
+                WordRole::Flag => word == "--mirror",
+                WordRole::Operand => word.starts_with('+'),
+                WordRole::Program | WordRole::Subcommand | WordRole::Value | WordRole::Script => {
+                    false
+                }
+            };
+            if is_push && words.iter().any(is_forced) {
+                words.push(("--force".to_string(), WordRole::Flag));
+                self.push(words);
             }
         }
     }

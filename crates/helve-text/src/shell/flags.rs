@@ -91,6 +91,9 @@ impl ArgParser<'_> {
             _ => name,
         };
         self.note_flag(name);
+        if spec.widens.contains(&name) {
+            self.parsed.wide_words.push(at);
+        }
         match (spec.flag(name), value) {
             (
                 Some(FlagValue::Nothing | FlagValue::Optional | FlagValue::RiskIfAttached(_)),
@@ -109,6 +112,7 @@ impl ArgParser<'_> {
                 self.parse_next_value(role, name);
             }
             (Some(FlagValue::Exec), None) => self.parse_exec_command(name),
+            (Some(FlagValue::Exec), Some(_)) => self.add_risk(at, Some(name), RiskKind::Runs),
             (Some(FlagValue::Risk(kind)), _)
             | (Some(FlagValue::RiskWithValue(kind) | FlagValue::RiskIfAttached(kind)), Some(_)) => {
                 self.add_risk(at, Some(name), kind);
@@ -120,13 +124,32 @@ impl ArgParser<'_> {
             // Most programs with single-dash flags are written in Go, where every switch takes a boolean value.
             (Some(FlagValue::Nothing), Some("true" | "false")) if spec.traits.single_dash => {}
             (None, None) if spec.traits.single_dash && self.has_attached_number(name) => {}
-            (Some(FlagValue::Nothing | FlagValue::Pair(_) | FlagValue::Exec), Some(_))
-            | (None, _) => {
-                // The program may take the flag for a longer one. The word must be spelled out in any case.
-                let longer: Vec<&str> = spec.abbreviated(name).collect();
-                longer.into_iter().for_each(|flag| self.note_flag(flag));
-                self.add_risk(at, Some(name), RiskKind::Unlisted);
+            (Some(FlagValue::Nothing | FlagValue::Pair(_)), Some(_)) | (None, _) => {
+                self.parse_abbreviated_flag(at, name, value.is_some());
             }
+        }
+    }
+
+    /// Parses a flag that is not listed. The program may take it for a longer one. The word must be spelled out in any
+    /// case.
+    fn parse_abbreviated_flag(&mut self, at: usize, name: &str, has_value: bool) {
+        let spec = self.parsed.spec;
+        let longer: Vec<&str> = spec.abbreviated(name).collect();
+        let runs = |flag: &&str| match spec.flag(flag) {
+            Some(FlagValue::Risk(kind) | FlagValue::RiskWithValue(kind)) => kind == RiskKind::Runs,
+            _ => false,
+        };
+        let takes_value =
+            |flag: &&str| matches!(spec.flag(flag), Some(FlagValue::RiskWithValue(_)));
+        let kind = if longer.iter().any(runs) { RiskKind::Runs } else { RiskKind::Unlisted };
+        let has_next_value = !has_value && !longer.is_empty() && longer.iter().all(takes_value);
+        if longer.iter().any(|flag| spec.widens.contains(flag)) {
+            self.parsed.wide_words.push(at);
+        }
+        longer.into_iter().for_each(|flag| self.note_flag(flag));
+        self.add_risk(at, Some(name), kind);
+        if has_next_value {
+            self.parse_next_value(ArgRole::Text, name);
         }
     }
 
@@ -203,7 +226,11 @@ impl ArgParser<'_> {
                 self.parsed.flag_clusters.push(at);
             }
             self.note_flag(&flag);
-            match spec.flag(&flag) {
+            let value = spec.flag(&flag);
+            if !rest.is_empty() && !matches!(value, Some(FlagValue::Nothing) | None) {
+                self.note_letters(&letters[..offset + letter.len_utf8()]);
+            }
+            match value {
                 Some(FlagValue::Nothing) => {}
                 Some(FlagValue::Optional | FlagValue::RiskIfAttached(_)) if rest.is_empty() => {
                     return;
@@ -236,11 +263,17 @@ impl ArgParser<'_> {
                 Some(FlagValue::Exec) if rest.is_empty() => {
                     return self.parse_exec_command(&flag);
                 }
-                Some(FlagValue::Pair(_) | FlagValue::Exec) | None => {
+                Some(FlagValue::Exec) => return self.add_risk(at, Some(spelled), RiskKind::Runs),
+                Some(FlagValue::Pair(_)) | None => {
                     return self.add_risk(at, Some(spelled), RiskKind::Unlisted);
                 }
             }
         }
+    }
+
+    /// Notes the letters of a cluster, the last of which has a value in the same word.
+    fn note_letters(&mut self, letters: &str) {
+        self.parsed.valued_letters.push_str(letters);
     }
 
     /// Parses `tar tf archive`: letters first, then their values in order.

@@ -2,7 +2,7 @@
 
 use super::commands::basename;
 use super::names::{self, NameGroup};
-use super::{ProgramRun, Word};
+use super::{ProgramRun, Risk, RiskKind, Word, WordRole};
 
 /// Characters after which a command may begin: the separators of the shell, and quotes, because code in other languages
 /// has its commands in strings.
@@ -15,16 +15,16 @@ impl ProgramRun {
         names::rule_alias(&name).map(str::to_string)
     }
 
-    /// Returns the programs that are mentioned in the arguments of an unknown program, or in code for an interpreter.
+    /// Returns the programs that are mentioned in the arguments of an unknown program, in code for an interpreter, or in
+    /// words of a known program that are not listed as harmless.
     /// Nothing proves that these are not run.
     pub fn mentioned_programs(&self) -> Vec<String> {
         let mut mentioned = Vec::new();
-        if self.is_known && !self.is_interpreter {
-            return mentioned;
-        }
+        let risky = self.words_that_may_run();
         for (at, word) in self.words.iter().enumerate().skip(1) {
             let text = word.shown();
-            if self.is_known && !text.contains(COMMAND_STARTS) || self.is_plain_name(at) {
+            let is_code = self.is_interpreter && text.contains(COMMAND_STARTS);
+            if self.is_known && !is_code && !risky.contains(&at) || self.is_plain_name(at) {
                 continue;
             }
             let value = text.split_once('=').map_or(text, |(_, value)| value);
@@ -36,6 +36,24 @@ impl ProgramRun {
         mentioned.sort();
         mentioned.dedup();
         mentioned
+    }
+
+    /// Returns the indices of words that are not listed as harmless, of the values of such flags, and of all words after
+    /// such a subcommand.
+    fn words_that_may_run(&self) -> Vec<usize> {
+        let may_run = |risk: &&Risk| match risk.kind {
+            RiskKind::Unlisted | RiskKind::Runs => true,
+            RiskKind::Writes | RiskKind::Destroys | RiskKind::Code => false,
+        };
+        let words = |risk: &Risk| match self.roles.get(risk.word) {
+            Some(WordRole::Subcommand) => risk.word + 1..self.words.len(),
+            Some(WordRole::Flag) => risk.word..risk.word + 2,
+            Some(WordRole::Value | WordRole::Operand | WordRole::Script) => {
+                risk.word..risk.word + 1
+            }
+            Some(WordRole::Program) | None => 0..0,
+        };
+        self.risks.iter().filter(may_run).flat_map(words).collect()
     }
 
     /// Whether a word is certainly not a program to run: a subcommand, a script of the project, or the name of a

@@ -28,6 +28,8 @@ pub(super) enum NameGroup {
     Transfers,
     /// A program that reads code without running it.
     ReadsCode,
+    /// A program that takes `@FILE` for the arguments in that file.
+    ResponseFile,
     /// A file extension of code.
     CodeExtension,
     /// A file that an interpreter runs when it is given the directory.
@@ -77,6 +79,7 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("other-shell", NameGroup::OtherShell),
     ("transfers", NameGroup::Transfers),
     ("reads-code", NameGroup::ReadsCode),
+    ("response-file", NameGroup::ResponseFile),
     ("code-extension", NameGroup::CodeExtension),
     ("entry-point", NameGroup::EntryPoint),
     ("repository-file", NameGroup::RepositoryFile),

@@ -18,7 +18,7 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>) {
     // A program that is given as a path may be any program.
     let is_named = run.words.first().and_then(Word::literal).is_some_and(|it| !it.contains('/'));
     run.only_reads = is_named
-        && is_listed(call.args)
+        && is_listed(call)
         && run.risks.is_empty()
         && run.assignments.is_empty()
         && !has_written
@@ -26,13 +26,16 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>) {
 }
 
 /// Whether the table says that a program with these arguments only reads.
-fn is_listed(args: &ParsedArgs) -> bool {
+fn is_listed(call: &Invocation<'_>) -> bool {
+    let args = call.args;
     let spec = args.spec;
     let is_operand = |it: &Argument| it.flag.is_none();
     let is_alone = args.operand_count == 0 && !args.arguments.iter().any(is_operand);
+    // Some interpreters print their version and then run what they are given.
     let is_listed = spec.traits.only_reads
         || spec.traits.only_reads_alone && is_alone
-        || args.has_any(&spec.only_reads_with);
+        || args.has_any(&spec.only_reads_with)
+            && !(spec.traits.runs_stdin && (!is_alone || call.has_input()));
     is_listed && !args.has_any(&spec.changes_with)
 }
 

@@ -83,6 +83,8 @@ pub(super) struct ProgramSpec {
     /// Flags with which no directory is listed.
     pub(super) no_list: Vec<&'static str>,
     pub(super) other_dir: Vec<&'static str>,
+    pub(super) clears_env: Vec<&'static str>,
+    pub(super) widens: Vec<&'static str>,
     /// Flags with which the program only reads.
     pub(super) only_reads_with: Vec<&'static str>,
     /// Flags with which the program does not only read.
@@ -135,6 +137,7 @@ pub(super) struct ProgramTraits {
     pub(super) plus_command: bool,
     pub(super) flags_first: bool,
     pub(super) no_double_dash: bool,
+    pub(super) drops_double_dash: bool,
     pub(super) passthrough: bool,
     /// The first flags may lack their dash: `tar tf`.
     pub(super) dashless: bool,
@@ -321,6 +324,8 @@ impl ProgramSpec {
             "unshallow" => &mut self.unshallow,
             "no-list" => &mut self.no_list,
             "other-dir" => &mut self.other_dir,
+            "clears-env" => &mut self.clears_env,
+            "widens" => &mut self.widens,
             "only-reads-with" => &mut self.only_reads_with,
             "changes-with" => &mut self.changes_with,
             "passes-lines" => &mut self.passes_lines,
@@ -411,6 +416,7 @@ impl ProgramTraits {
             "plus-command" => &mut self.plus_command,
             "flags-first" => &mut self.flags_first,
             "no-double-dash" => &mut self.no_double_dash,
+            "drops-double-dash" => &mut self.drops_double_dash,
             "passthrough" => &mut self.passthrough,
             "dashless" => &mut self.dashless,
             "subcommands" => &mut self.subcommands,

@@ -59,6 +59,8 @@ pub(super) struct Walker<'a> {
     pub(super) search: FindSearch,
     /// The redirects that apply to the current command, each with its operator.
     pub(super) redirects: Vec<String>,
+    /// Whether the current command runs without the variables that keep git from running programs.
+    pub(super) env_is_cleared: bool,
     /// Whether a limit was reached, so that some commands are not listed.
     pub(super) is_incomplete: bool,
 }
@@ -97,6 +99,7 @@ impl<'a> Walker<'a> {
             substituted: None,
             search: FindSearch::default(),
             redirects: Vec::new(),
+            env_is_cleared: false,
             is_incomplete: false,
         }
     }
@@ -419,6 +422,8 @@ impl<'a> Walker<'a> {
                 words: vec![Word::Literal(word.to_string())],
                 roles: vec![WordRole::Program],
                 flag_clusters: Vec::new(),
+                valued_letters: String::new(),
+                wide_words: Vec::new(),
                 assignments: Vec::new(),
                 harmless_assignments: Vec::new(),
                 parent: self.parent,
@@ -453,6 +458,8 @@ impl<'a> Walker<'a> {
             words,
             roles,
             flag_clusters: parsed.map_or_else(Vec::new, |it| it.flag_clusters.clone()),
+            valued_letters: parsed.map_or_else(String::new, |it| it.valued_letters.clone()),
+            wide_words: parsed.map_or_else(Vec::new, |it| it.wide_words.clone()),
             assignments,
             harmless_assignments: Vec::new(),
             parent: self.parent,
@@ -527,6 +534,8 @@ impl ProgramRun {
             roles: roles_by_dash(&words),
             words,
             flag_clusters: Vec::new(),
+            valued_letters: String::new(),
+            wide_words: Vec::new(),
             assignments: Vec::new(),
             harmless_assignments: Vec::new(),
             parent: None,

@@ -77,7 +77,13 @@ pub(super) fn record_inner_command(
         }
         _ => {}
     }
+    let separator = line.words.iter().position(|it| it.literal() == Some("--"));
+    if let Some(at) = separator.filter(|_| call.args.spec.traits.drops_double_dash) {
+        line.words.remove(at);
+    }
     let outer = std::mem::replace(&mut walker.search, search);
+    let outer_env = walker.env_is_cleared;
+    walker.env_is_cleared |= clears_git_settings(call.args);
     walker.with_parent(call.run, |walker| {
         let runs_in_shell = names::contains(NameGroup::InShellWrapper, name);
         let state = if runs_in_shell { state } else { &mut inner_state };
@@ -92,6 +98,19 @@ pub(super) fn record_inner_command(
         }
     });
     walker.search = outer;
+    walker.env_is_cleared = outer_env;
+}
+
+/// Whether the inner command may lack the variables that keep git from running programs.
+fn clears_git_settings(args: &ParsedArgs) -> bool {
+    let flags = &args.spec.clears_env;
+    let is_other = |name: &str| !["GIT", "PAGER", "EDITOR"].iter().any(|it| name.contains(it));
+    let is_harmless = |flag: &String| {
+        let mut values =
+            args.arguments.iter().filter(|it| it.flag.as_ref() == Some(flag)).peekable();
+        values.peek().is_some() && values.all(|it| it.value.literal().is_some_and(is_other))
+    };
+    args.flags.iter().any(|flag| flags.contains(&flag.as_str()) && !is_harmless(flag))
 }
 
 impl ProgramRun {
