@@ -95,8 +95,8 @@ fn check_new_text(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Result<(), 
     text.fault().map_or(Ok(()), |fault| Err(EditRefusal::Faulty(fault)))
 }
 
-/// Refuses an old text that ends or starts inside a word if the new text has the whole word, because the rest of the
-/// word would be in the file twice.
+/// Refuses an old text that ends or starts inside a word if the new text has the whole word or goes on with its letters,
+/// because the rest of the word would be in the file twice: `get` → `getUserById` in `getUser()`.
 fn cut_word(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
     let (before, after) = (&view.text()[..first], &view.text()[first + edit.old.len()..]);
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
@@ -106,7 +106,8 @@ fn cut_word(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusa
     let cut = &edit.old[edit.old.len() - start_of(edit.old)..];
     if !rest.is_empty() && !cut.is_empty() && !ends_with_word(edit.new, cut) {
         let word = format!("{cut}{rest}");
-        if contains_word(edit.new, &word) && !contains_word(edit.old, &word) {
+        let goes_on = edit.new.strip_prefix(edit.old).is_some_and(|more| more.starts_with(rest));
+        if goes_on || contains_word(edit.new, &word) && !contains_word(edit.old, &word) {
             return refusal(word);
         }
     }

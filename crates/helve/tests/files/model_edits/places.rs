@@ -77,8 +77,9 @@ fn cut_word(rng: &mut Rng) -> Case {
     let cut = word.char_indices().nth(rng.usize(1..word.chars().count() - 1)).unwrap().0;
     let text = format!("use core::{word};\nuse core::other_{};\n", rng.u16(..));
     let old = format!("use core::{}", &word[..cut]);
-    let new = match rng.usize(..3) {
+    let new = match rng.usize(..4) {
         0 => format!("use core::{word}::warn;"),
+        3 => format!("use core::{word}s_more"),
         1 => format!("use core::log;\nuse core::{word}"),
         _ => format!("use std::{word};"),
     };
