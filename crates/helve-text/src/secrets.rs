@@ -13,7 +13,7 @@ pub struct SecretFile {
 }
 
 /// Files that hold secrets, in the order of the permission rules that are derived from them.
-pub const SECRET_FILES: [SecretFile; 20] = [
+pub const SECRET_FILES: [SecretFile; 24] = [
     SecretFile { pattern: ".env.*", example: Some(".env.local") },
     SecretFile { pattern: "*.env", example: Some(".env") },
     SecretFile { pattern: ".envrc", example: None },
@@ -34,6 +34,10 @@ pub const SECRET_FILES: [SecretFile; 20] = [
     SecretFile { pattern: "credentials", example: None },
     SecretFile { pattern: "credentials.*", example: None },
     SecretFile { pattern: ".htpasswd", example: None },
+    SecretFile { pattern: ".pgpass", example: None },
+    SecretFile { pattern: "*.tfvars", example: None },
+    SecretFile { pattern: "*.tfstate", example: None },
+    SecretFile { pattern: "*.tfstate.backup", example: None },
 ];
 
 /// Names that match [`SECRET_FILES`] but hold no secrets.

@@ -261,6 +261,9 @@ fn record_write(
         (false, false) => AccessKind::Write,
     };
     walker.record_access(&argument.value, kind, state, Some(call.run));
+    if kind == AccessKind::WriteTree && call.args.spec.traits.pathspecs {
+        record_pattern(walker, call, &argument.value, kind, state);
+    }
 }
 
 fn record_read(
@@ -283,6 +286,9 @@ fn record_read(
         _ => TreeFilter::default(),
     };
     walker.record_filtered(&argument.value, (kind, &filter), state, Some(call.run));
+    if kind == AccessKind::ReadTree && spec.traits.pathspecs {
+        record_pattern(walker, call, &argument.value, kind, state);
+    }
     if argument.flag.is_none() && call.args.has_any(&spec.in_place) {
         let kind = if call.args.writes_tree() { AccessKind::WriteTree } else { AccessKind::Write };
         walker.record_access(&argument.value, kind, state, Some(call.run));
@@ -304,6 +310,11 @@ fn record_revision(
         let filter = tree_filter::of(call.args);
         let access = (AccessKind::ReadTree, &filter);
         return walker.record_filtered(value, access, state, Some(call.run));
+    }
+    // One that only excludes files reaches no more than a command without it.
+    let is_exclusion = value.literal().is_some_and(file_patterns::is_exclusion);
+    if call.args.spec.traits.pathspecs && !is_exclusion {
+        record_pattern(walker, call, value, AccessKind::ReadTree, state);
     }
     for file in value.literal().map_or_else(Vec::new, file_patterns::files_in_git_argument) {
         walker.record_access(&file, AccessKind::Read, state, Some(call.run));
@@ -444,6 +455,11 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     if runs_input && !has_code && !stops {
         record_code_from_input(walker, call.run);
     }
+    if let (true, StdinSource::Pipe(Some(found))) = (runs_input, call.stdin) {
+        for code in &found.mentioned {
+            path_args::record_paths_in_code(walker, code, state, call.run);
+        }
+    }
     if let (true, StdinSource::Text(Some(code))) = (runs_input, call.stdin) {
         let code = Word::Literal(code.clone());
         path_args::record_paths_in_code(walker, &code, state, call.run);
@@ -491,23 +507,42 @@ fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state
     let access = (AccessKind::MaybeWriteTree, &tree_filter::of(args));
     for word in words {
         walker.record_filtered(word, access, state, Some(call.run));
-        if let Some(folder) = word.literal().and_then(folder_of_pattern) {
-            walker.record_filtered(&Word::Literal(folder.into()), access, state, Some(call.run));
-        }
+        record_pattern(walker, call, word, AccessKind::MaybeWriteTree, state);
     }
 }
 
-/// Returns the folder below which a program looks for files, if it is given a pattern: `src` for `src/**/*.js` and
-/// `./src/...`.
-fn folder_of_pattern(text: &str) -> Option<&str> {
-    let names = text
-        .strip_suffix("...")
-        .or_else(|| text.find(['*', '?', '[', '{']).map(|at| &text[..at]))?;
-    Some(match names.rfind('/') {
-        Some(0) => "/",
-        Some(slash) => &names[..slash],
-        None => ".",
-    })
+/// Records the files that a pattern reaches, if the word is a pattern that the program itself expands.
+fn record_pattern(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    word: &Word,
+    kind: AccessKind,
+    state: &ShellState,
+) {
+    let has_pathspecs = call.args.spec.traits.pathspecs;
+    let Some(text) = word.literal() else { return };
+    let reach = match has_pathspecs {
+        true => file_patterns::reach_of_pathspec(text),
+        false => file_patterns::reach_of_pattern(text),
+    };
+    let Some(reach) = reach else { return };
+    let mut filter = tree_filter::of(call.args);
+    if has_pathspecs {
+        filter.links = LinkHandling::Skipped;
+    }
+    if filter.names.is_empty() {
+        filter.names = reach.names;
+    }
+    walker.record_filtered(&reach.word, (kind, &filter), state, Some(call.run));
+    if has_pathspecs && text.starts_with(':') {
+        // The path may start at the top of the repository.
+        let top = join_path(&walker.context.cwd, reach.word.shown());
+        let top = match reach.word {
+            Word::Glob(_) => Word::Glob(top),
+            Word::Literal(_) | Word::Dynamic(_) => Word::Literal(top),
+        };
+        walker.record_filtered(&top, (kind, &filter), state, Some(call.run));
+    }
 }
 
 /// Records the paths in words that are not listed as harmless, and in the words after such flags, which may be their

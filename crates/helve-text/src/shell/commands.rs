@@ -73,7 +73,10 @@ impl Walker<'_> {
             Some(word) => {
                 let shown = word.shown().to_string();
                 self.add_doubt(DoubtKind::Program, &shown);
-                self.record_run(line.words, line.assignments, None);
+                let run = self.record_run(line.words.clone(), line.assignments, None);
+                for word in &line.words[1..] {
+                    path_args::record_paths(self, word, state, run);
+                }
                 return;
             }
             None => return,

@@ -4,6 +4,7 @@ use super::ast::{
     AssignValue, Assignment, Node, Operator, Piece, RawWord, Redirect, SimpleCommand,
 };
 use super::commands::CommandLine;
+use super::find::FindOutput;
 use super::state::{ShellState, Value};
 use super::walk::{StdinSource, Walker};
 use super::{
@@ -49,6 +50,7 @@ impl Walker<'_> {
                     if let Some(found) = &found {
                         self.search = found.search.clone();
                     }
+                    self.record_printed_names(found.as_ref(), state);
                     self.substituted = found.filter(|_| is_single_pipeline(body));
                     (self.find_output, self.has_stdin) = (outer_find, has_stdin);
                 }
@@ -133,6 +135,16 @@ impl Walker<'_> {
             }
         }
         words
+    }
+
+    /// Records the files whose names a substituted command prints: `.env` in `cat "$(echo .env)"`.
+    fn record_printed_names(&mut self, found: Option<&FindOutput>, state: &ShellState) {
+        let is_inside = |it: &&Word| {
+            !it.prefix().starts_with(['/', '~', '-']) && !it.prefix().starts_with("..")
+        };
+        for word in found.into_iter().flat_map(|it| &it.mentioned).filter(is_inside) {
+            self.record_access(word, AccessKind::PassedToUnknown, state, None);
+        }
     }
 
     /// Marks the word that a substitution becomes, if its command prints names of files.

@@ -36,6 +36,7 @@ fn of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
     }
     found.add_abbreviations(run);
     found.add_forced_push();
+    found.add_prefixes();
     let mut next = 0;
     while next < found.list.len() && found.list.len() < MAX_EQUIVALENTS {
         let words = found.list[next].clone();
@@ -157,6 +158,30 @@ impl Found {
         self.push(expanded);
     }
 
+    /// Adds the subcommands that an abbreviation may stand for: `npm publ` → `npm publish`.
+    fn add_prefixes(&mut self) {
+        const MIN_BYTES: usize = 3;
+        let given = self.list[0].clone();
+        let Some(names) = EQUIVALENTS.prefixes.get(&program_name(&given)) else { return };
+        let is_subcommand = |(_, role): &(String, WordRole)| match role {
+            WordRole::Subcommand | WordRole::Operand => true,
+            WordRole::Program | WordRole::Flag | WordRole::Value | WordRole::Script => false,
+        };
+        let Some(at) = given.iter().position(is_subcommand) else { return };
+        let word = given[at].0.clone();
+        if word.len() < MIN_BYTES
+            || names.contains(&word)
+            || !EQUIVALENTS.of_command(&given).is_empty()
+        {
+            return;
+        }
+        for name in names.iter().filter(|name| name.starts_with(&word)) {
+            let mut words = given.clone();
+            words[at] = (name.clone(), WordRole::Subcommand);
+            self.push(words);
+        }
+    }
+
     /// Adds `--force` to a push that is forced in another way: `git push origin +main`.
     fn add_forced_push(&mut self) {
         for mut words in self.list.clone() {
@@ -272,6 +297,10 @@ fn with_flags(words: &Words, run: &ProgramRun, flags: &[&[String]], spelling: Sp
 struct EquivalentTable {
     /// Groups of commands that mean the same.
     classes: Vec<Vec<Vec<String>>>,
+    /// Indices of classes in which rules about the first command apply to the others, but not the other way round.
+    one_way: HashSet<usize>,
+    /// Subcommands that may be abbreviated, by the name of the program.
+    prefixes: HashMap<String, Vec<String>>,
     /// Index in `classes` by the name of the program.
     by_program: HashMap<String, Vec<usize>>,
     /// Commands by the name of the program, each with its flags that mean the same.
@@ -300,6 +329,17 @@ impl EquivalentTable {
         let (keyword, rest) = line.split_once(' ')?;
         match keyword {
             "same" => self.add_class(rest),
+            "like" => {
+                let (target, others) = rest.split_once(": ")?;
+                self.one_way.insert(self.classes.len());
+                self.add_class(&format!("{target} = {}", others.replace(", ", " = ")))
+            }
+            "prefixes" => {
+                let (program, names) = rest.split_once(": ")?;
+                let names = names.split(' ').map(str::to_string);
+                self.prefixes.entry(program.to_string()).or_default().extend(names);
+                Some(())
+            }
             "each" => {
                 let (words, rest) = rest.split_once(": ")?;
                 words.split(' ').try_for_each(|word| self.add_class(&rest.replace('@', word)))
@@ -338,11 +378,14 @@ impl EquivalentTable {
         let mut equivalents = Vec::new();
         for at in self.by_program.get(&program).into_iter().flatten() {
             let class = &self.classes[*at];
-            for command in class.iter().filter(|it| it.first() == Some(&program)) {
+            let is_one_way = self.one_way.contains(at);
+            let (targets, sources) =
+                if is_one_way { class.split_at(1) } else { (&class[..], &class[..]) };
+            for command in sources.iter().filter(|it| it.first() == Some(&program)) {
                 let Some(matched) = match_start(words, command) else { continue };
                 let rest = words.iter().enumerate().filter(|(at, _)| !matched.contains(at));
                 let rest: Words = rest.map(|(_, word)| word.clone()).collect();
-                for other in class.iter().filter(|it| *it != command) {
+                for other in targets.iter().filter(|it| *it != command) {
                     let start =
                         other.iter().enumerate().map(|(n, word)| (word.clone(), role(n, word)));
                     equivalents.push(start.chain(rest.iter().cloned()).collect());

@@ -1,6 +1,6 @@
 //! File names in search patterns. A pattern that selects a secret file counts as reading that file.
 
-use super::{Word, bracket};
+use super::{Word, bracket, fragments, tree_filter};
 use crate::secrets::secret_file_examples;
 use crate::wildcard;
 
@@ -164,6 +164,87 @@ fn simplify_glob(pattern: &str) -> String {
     plain + rest
 }
 
+/// The files that a pattern given to a program reaches: those below `word` with one of the names, or with any name if
+/// there are none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PatternReach {
+    pub(super) word: Word,
+    pub(super) names: Vec<String>,
+}
+
+impl PatternReach {
+    fn all_below(path: &str) -> Self {
+        let path = if path.is_empty() { "." } else { path };
+        Self { word: Word::Literal(path.to_string()), names: Vec::new() }
+    }
+
+    /// Returns what a pattern reaches, in which `*` may match slashes: `src/a*.rs` reaches everything below `src/a*` that
+    /// ends with `.rs`.
+    fn of_glob(pattern: &str) -> Option<Self> {
+        if let Some(folder) = pattern.strip_suffix("...") {
+            let reach = Self::all_below(folder.trim_end_matches('/'));
+            return Some(Self { names: vec!["*.go".into()], ..reach });
+        }
+        let first = pattern.find(WILDCARDS)?;
+        let last = pattern.rfind(WILDCARDS).unwrap_or(first);
+        let end = pattern[last..].trim_start_matches(WILDCARDS);
+        let name = match end.rsplit_once('/') {
+            Some((_, name)) => name.to_string(),
+            None => format!("*{end}"),
+        };
+        let is_plain = !pattern.contains(['[', ']', '{', '}', '\\']) && name != "*";
+        let names: Vec<String> =
+            tree_filter::certain_glob(&name).filter(|_| is_plain).into_iter().collect();
+        let start = &pattern[..first];
+        let (folder, prefix) = start.rsplit_once('/').unwrap_or(("", start));
+        if prefix.is_empty() {
+            let folder = if start == "/" { "/" } else { folder };
+            return Some(Self { names, ..Self::all_below(folder) });
+        }
+        Some(Self { word: Word::Glob(format!("{}*", fragments::escape(start))), names })
+    }
+}
+
+const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
+
+/// Returns what a pattern reaches that a program expands itself, like `'src/**/*.js'`; `None` if it is a plain path.
+pub(super) fn reach_of_pattern(text: &str) -> Option<PatternReach> {
+    PatternReach::of_glob(text)
+}
+
+/// Whether a pathspec of git excludes files.
+pub(super) fn is_exclusion(text: &str) -> bool {
+    text.starts_with(':') && path_in_git_argument(text).is_none()
+}
+
+/// Returns what a pathspec of git reaches: `'*.rs'`, `:/src`, `:(top,icase)src`; `None` if it is a plain path. One that
+/// excludes files reaches everything, because git takes all other files then.
+pub(super) fn reach_of_pathspec(text: &str) -> Option<PatternReach> {
+    let Some(magic) = text.strip_prefix(':') else { return PatternReach::of_glob(text) };
+    let (words, path) = match magic.strip_prefix('(') {
+        Some(long) => long.split_once(')')?,
+        None => {
+            let path = magic.trim_start_matches(['/', '!', '^']);
+            (&magic[..magic.len() - path.len()], path.strip_prefix(':').unwrap_or(path))
+        }
+    };
+    if words.contains(['!', '^']) || words.split(',').any(|it| it == "exclude") {
+        return Some(PatternReach::all_below("."));
+    }
+    if words.split(',').any(|it| it == "icase") {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let is_plain = path == name && !name.is_empty() && !name.contains(WILDCARDS);
+        return Some(if is_plain {
+            PatternReach::all_below(&path.to_ascii_lowercase())
+        } else {
+            PatternReach::all_below(".")
+        });
+    }
+    let is_literal = words.split(',').any(|it| it == "literal");
+    let glob = PatternReach::of_glob(path).filter(|_| !is_literal);
+    Some(glob.unwrap_or_else(|| PatternReach::all_below(path.trim_end_matches('/'))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +275,41 @@ mod tests {
         check("old/.env", &["old/.env"]);
         for text in ["HEAD:", ":/!.env", ":^.env", ":(exclude,top).env", "main..", "^v1.*", "a"] {
             check(text, &[]);
+        }
+    }
+
+    #[test]
+    fn pathspecs_reach_files() {
+        let check = |text: &str, word: &str, names: &[&str]| {
+            let reach = reach_of_pathspec(text).unwrap_or_else(|| panic!("{text} is a plain path"));
+            assert_eq!(
+                (reach.word.shown(), reach.names.as_slice()),
+                (word, names.iter().map(|it| it.to_string()).collect::<Vec<_>>().as_slice()),
+                "{text}"
+            );
+        };
+        check("*.tf", ".", &["*.tf"]);
+        check("secr*", "secr*", &[]);
+        check("secr*/*", "secr*", &[]);
+        check("i*/main.tf", "i*", &["main.tf"]);
+        check("in*n.tf", "in*", &["*n.tf"]);
+        check("src/*.rs", "src", &["*.rs"]);
+        check("src/[ab].rs", "src", &[]);
+        check("/*", "/", &[]);
+        check(":/", ".", &[]);
+        check(":", ".", &[]);
+        check(":/secrets", "secrets", &[]);
+        check(":/*.tf", ".", &["*.tf"]);
+        check(":(top)infra/", "infra", &[]);
+        check(":(glob)secrets/**", "secrets", &[]);
+        check(":(literal)a*", "a*", &[]);
+        check(":(icase)INFRA", "infra", &[]);
+        check(":(icase)a/B", ".", &[]);
+        check(":!src", ".", &[]);
+        check(":(exclude,top)src", ".", &[]);
+        check("./infra/...", "./infra", &["*.go"]);
+        for text in ["src/a.rs", ".", "HEAD:a", "v1"] {
+            assert_eq!(reach_of_pathspec(text), None, "{text}");
         }
     }
 

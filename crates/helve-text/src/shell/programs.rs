@@ -138,6 +138,7 @@ pub(super) struct ProgramTraits {
     pub(super) flags_first: bool,
     pub(super) no_double_dash: bool,
     pub(super) drops_double_dash: bool,
+    pub(super) pathspecs: bool,
     pub(super) passthrough: bool,
     /// The first flags may lack their dash: `tar tf`.
     pub(super) dashless: bool,
@@ -417,6 +418,7 @@ impl ProgramTraits {
             "flags-first" => &mut self.flags_first,
             "no-double-dash" => &mut self.no_double_dash,
             "drops-double-dash" => &mut self.drops_double_dash,
+            "pathspecs" => &mut self.pathspecs,
             "passthrough" => &mut self.passthrough,
             "dashless" => &mut self.dashless,
             "subcommands" => &mut self.subcommands,

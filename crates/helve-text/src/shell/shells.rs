@@ -72,6 +72,13 @@ pub(super) fn record_shell(
             if !only_prints_info {
                 arg_effects::record_code_from_input(walker, run);
             }
+            if let StdinSource::Pipe(Some(found)) = stdin {
+                for word in &found.mentioned {
+                    path_args::record_paths(walker, word, state, run);
+                }
+                let words = found.mentioned.iter().flat_map(|it| rough_scan::words(it.shown()));
+                walker.script.runs[run].possible_commands.extend(words);
+            }
             if let StdinSource::Text(Some(text)) = stdin {
                 let mut inner = state.for_new_shell(walker.context, walker.language);
                 walker.walk_inner_text(run, text, &mut inner, &StdinSource::Nothing);

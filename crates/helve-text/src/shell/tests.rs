@@ -732,6 +732,7 @@ fn files_edited_in_place_are_written() {
             write /w/app/c
             read /w/app/d
             write /w/app/d
+            maybe write tree /etc
             read /w/app/e
             write /w/app/e
         "#]],
@@ -1049,7 +1050,10 @@ fn unknown_constructs_are_doubts() {
             run b
             run ?("$(b)") c
             run *(/bin/l?) d
+            passed /w/app/a
+            passed /w/app/c
             expand *(/bin/l?)
+            passed /w/app/d
             ? Program [$x]
             ? Program ["$(b)"]
             ? Program [/bin/l?]
