@@ -100,7 +100,7 @@ impl Walker<'_> {
             && let Some(list) = line.words[1..].iter().find(|it| is_list(it))
         {
             // The file contains more arguments, which may be flags and names of other files.
-            self.add_doubt(DoubtKind::Indirect, &list.shown().to_string());
+            self.add_doubt(DoubtKind::Indirect, list.shown());
         }
         match programs::table_name(base).and_then(|known| args::parse_args(&line.words, known)) {
             Some(parsed) if parsed.spec.traits.opaque_wrapper => {
