@@ -53,6 +53,7 @@ async fn run_scenario(scenario: &Scenario) -> ScenarioResult {
     let root_path = root.path().canonicalize().unwrap();
     write_files(&root_path, &read_files(&scenario.folder.join("input")));
     let mut builder = Toolbox::builder()
+        .flag(helve::PLAN_MODE)
         .dir(&root_path)
         .data(data.path())
         .keeper(env!("CARGO_BIN_EXE_helve"))

@@ -26,6 +26,7 @@ use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
 use crate::shell;
+use crate::subagents::SubAgents;
 use crate::toolbox::{Toolbox, new_session_id};
 use crate::trust::{TrustState, trust_state};
 use crate::web;
@@ -248,14 +249,8 @@ impl Builder {
         let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite.clone());
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
         let paths = ConfigPaths::standard(&Disk, root.clone(), self.configs);
-        let gathered = gather(&Disk, &paths);
         let user_config = paths.user.clone();
-        let untrusted = gathered.interpret(&Disk, Trust::Untrusted);
-        let trust = trust_state(&*store, &root, &untrusted).await;
-        let config = match trust {
-            TrustState::Trusted => gathered.interpret(&Disk, Trust::Trusted),
-            TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,
-        };
+        let (config, trust) = read_config(&*store, &root, &paths).await;
         let agent = find_agent(&config, self.agent)?;
         let helve_folders = [data.clone()].into_iter().chain(user_config).collect();
         let policy_inputs = PolicyInputs { allow_rules, helve_folders, root: root.clone() };
@@ -312,11 +307,30 @@ impl Builder {
             trees: Arc::default(),
             id,
         };
-        if toolbox.model(None).is_ok() {
-            toolbox.offer_tasks();
-        }
+        offer_sub_agents(&toolbox);
         Ok(toolbox)
     }
+}
+
+/// Makes the tool that starts sub-agents. It is offered if a model is configured, or once an agent with a model runs.
+fn offer_sub_agents(toolbox: &Toolbox) {
+    let agents = Arc::new(SubAgents(toolbox.downgrade()));
+    toolbox.trees.set_task_tool(opencode::task_tool(agents));
+    if toolbox.model(None).is_ok() {
+        toolbox.offer_tasks();
+    }
+}
+
+/// Reads the configuration. What needs trust is left out unless the folder is trusted.
+async fn read_config(store: &dyn Store, root: &Path, paths: &ConfigPaths) -> (Config, TrustState) {
+    let gathered = gather(&Disk, paths);
+    let untrusted = gathered.interpret(&Disk, Trust::Untrusted);
+    let trust = trust_state(store, root, &untrusted).await;
+    let config = match trust {
+        TrustState::Trusted => gathered.interpret(&Disk, Trust::Trusted),
+        TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,
+    };
+    (config, trust)
 }
 
 /// Registers the tools of every dialect. Those that need processes are left out if there are none.

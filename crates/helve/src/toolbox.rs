@@ -25,7 +25,6 @@ use crate::agent::{PolicyInputs, find_agent, policy_and_tool_switches};
 use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
-use crate::subagents::SubAgents;
 use crate::tracker::NoteTracker;
 use crate::tree::{AgentTree, AgentTrees};
 use crate::trust::TrustState;
@@ -324,7 +323,7 @@ impl Toolbox {
         }
     }
 
-    fn downgrade(&self) -> WeakToolbox {
+    pub(crate) fn downgrade(&self) -> WeakToolbox {
         WeakToolbox {
             registry: Arc::downgrade(&self.registry),
             servers: Arc::downgrade(&self.servers),
@@ -344,8 +343,7 @@ impl Toolbox {
 
     /// Offers the tool that starts sub-agents. They need a model.
     pub(crate) fn offer_tasks(&self) {
-        if self.trees.is_first_offer() {
-            let tool = opencode::task_tool(Arc::new(SubAgents(self.downgrade())));
+        if let Some(tool) = self.trees.take_task_tool() {
             self.registry.register_dialect(opencode::DIALECT.name, tool).permanent();
         }
     }

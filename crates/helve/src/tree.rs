@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use helve_agent::event::AgentEvent;
 use helve_agent::model::ActiveModel;
 use helve_agent::turn::TreeBudget;
+use helve_core::AnyTool;
 use helve_core::agents::{ChildReport, ChildState};
 use helve_core::event::Millis;
 use parking_lot::Mutex;
@@ -27,13 +28,18 @@ const MAX_TREES: usize = 256;
 #[derive(Default)]
 pub(crate) struct AgentTrees {
     trees: Mutex<HashMap<String, Arc<AgentTree>>>,
-    is_offered: AtomicBool,
+    /// The tool that starts sub-agents, until it is offered.
+    task_tool: Mutex<Option<Arc<dyn AnyTool>>>,
 }
 
 impl AgentTrees {
-    /// Whether the tool that starts sub-agents was not offered before.
-    pub(crate) fn is_first_offer(&self) -> bool {
-        !self.is_offered.swap(true, Ordering::AcqRel)
+    pub(crate) fn set_task_tool(&self, tool: Arc<dyn AnyTool>) {
+        *self.task_tool.lock() = Some(tool);
+    }
+
+    /// Returns the tool that starts sub-agents, unless it was offered before.
+    pub(crate) fn take_task_tool(&self) -> Option<Arc<dyn AnyTool>> {
+        self.task_tool.lock().take()
     }
 
     pub(crate) fn get(&self, root: &str) -> Arc<AgentTree> {

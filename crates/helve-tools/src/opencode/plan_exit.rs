@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::plan_enter::{is_yes, yes_or_no};
+use super::question::nobody;
 use crate::ops::plan::read_plan;
 use crate::words::plan::{PLAN_MODE, approved_message, plan_file};
 
@@ -22,6 +23,9 @@ impl Tool for PlanExit {
         Audience { needs_person: true, flag: Some(PLAN_MODE), ..Audience::EVERYONE };
 
     async fn run(&self, _args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        if !ctx.takes_questions() {
+            return Err(nobody());
+        }
         let file = plan_file(&ctx.call.session);
         let plan = read_plan(ctx, Self::NAME, &file).await?;
         if plan.trim().is_empty() {
