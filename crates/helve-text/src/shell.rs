@@ -43,6 +43,7 @@ mod parser;
 mod path_args;
 mod process_env;
 mod programs;
+mod risky_words;
 mod rough_scan;
 mod safe_values;
 mod sed;

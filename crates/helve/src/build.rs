@@ -273,10 +273,7 @@ impl Builder {
                 registry.register_dialect(opencode::DIALECT.name, tool).permanent();
             }
         }
-        let skills = offered_skills(&config, &policy);
-        if !skills.is_empty() {
-            registry.register(Layer::Builtin, opencode::skill_tool(skills)).permanent();
-        }
+        register_skills(&registry, &config, &policy);
         let servers = servers(&workspace, &registry, &config, media);
         for tool in self.tools {
             registry.register(Layer::Runtime, tool).permanent();
@@ -351,8 +348,9 @@ fn register_tools(
     }
 }
 
-/// Returns the skills that a model may load: neither those for people only, nor those that a rule denies.
-fn offered_skills(config: &Config, policy: &Policy) -> Vec<SkillInfo> {
+/// Registers the tool that loads skills, if a model may load any: neither those for people only, nor those that a rule
+/// denies.
+fn register_skills(registry: &Arc<Registry>, config: &Config, policy: &Policy) {
     let is_offered = |skill: &&Skill| {
         let part = Part::new("skill", skill.name.clone());
         !skill.is_for_people_only && policy.judge(&[], &part).action != Action::Deny
@@ -363,7 +361,10 @@ fn offered_skills(config: &Config, policy: &Policy) -> Vec<SkillInfo> {
         body: skill.body.clone(),
         folder: skill.folder.clone(),
     };
-    config.skills.iter().filter(is_offered).map(info).collect()
+    let skills: Vec<SkillInfo> = config.skills.iter().filter(is_offered).map(info).collect();
+    if !skills.is_empty() {
+        registry.register(Layer::Builtin, opencode::skill_tool(skills)).permanent();
+    }
 }
 
 fn find_dialect(name: &str) -> Result<&'static Dialect, BuildError> {

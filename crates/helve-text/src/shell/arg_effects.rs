@@ -8,7 +8,7 @@ use super::state::{ShellState, join_path, union_dirs};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
     AccessKind, DoubtKind, DynamicKind, LinkHandling, RiskKind, TreeFilter, Word, WordRole, awk,
-    builtins, command_output, downloads, file_patterns, jq, path_args, process_env, rough_scan,
+    builtins, command_output, downloads, file_patterns, jq, path_args, process_env, risky_words,
     safe_values, sed, test_command, tree_filter,
 };
 
@@ -434,7 +434,7 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     }
     record_working_dir(walker, call, state);
     record_changed_operands(walker, call, state);
-    record_risky_words(walker, call, state);
+    risky_words::record(walker, call, state);
     let is_code = |it: &Argument| {
         matches!(
             it.role,
@@ -543,68 +543,6 @@ fn record_pattern(
         };
         walker.record_filtered(&top, (kind, &filter), state, Some(call.run));
     }
-}
-
-/// Records the paths in words that are not listed as harmless, and in the words after such flags, which may be their
-/// values. So a file that may not be read is refused, whatever the program does with it.
-fn record_risky_words(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
-    const MAX_WORDS: usize = 64;
-    let risks = walker.script.runs[call.run].risks.clone();
-    for risk in risks.iter().take(MAX_WORDS) {
-        let word = call.words.get(risk.word);
-        let Some(word) = word.filter(|it| !matches!(it, Word::Dynamic(_))) else { continue };
-        let role = call.args.roles.get(risk.word);
-        match risk.kind {
-            RiskKind::Code => path_args::record_paths_in_code(walker, word, state, call.run),
-            RiskKind::Unlisted | RiskKind::Runs | RiskKind::Writes
-                if !matches!(role, Some(WordRole::Program | WordRole::Subcommand)) =>
-            {
-                path_args::record_paths(walker, word, state, call.run);
-                let names_input = |it: &str| matches!(it, "-" | "-@" | "/dev/stdin");
-                let value = word.shown().split_once('=').map_or(word.shown(), |(_, value)| value);
-                let next_word = call.words.get(risk.word + 1).map_or("", Word::shown);
-                if call.has_input() && (names_input(value) || names_input(next_word)) {
-                    walker.record_search(AccessKind::Read, false, Some(call.run));
-                }
-                let next = call.words.get(risk.word + 1).and_then(Word::literal);
-                if let Some(next) =
-                    next.filter(|it| role == Some(&WordRole::Flag) && !it.starts_with('-'))
-                {
-                    let next = Word::Literal(next.to_string());
-                    path_args::record_paths(walker, &next, state, call.run);
-                }
-            }
-            RiskKind::Destroys if role == Some(&WordRole::Flag) => {
-                // The suffix of `sed -i` may lead to another folder.
-                let value = word.shown().strip_prefix(risk.spelled.as_str()).unwrap_or("");
-                let value = value.trim_start_matches('=');
-                if let Some((folder, _)) = value.rsplit_once('/') {
-                    let folder = Word::Literal(folder.to_string());
-                    let access = (AccessKind::MaybeWriteTree, &TreeFilter::default());
-                    walker.record_filtered(&folder, access, state, Some(call.run));
-                }
-            }
-            RiskKind::Unlisted | RiskKind::Runs | RiskKind::Writes | RiskKind::Destroys => {}
-        }
-        if risk.kind == RiskKind::Runs && role == Some(&WordRole::Flag) {
-            let commands = commands_in_value(call, risk.word, &risk.spelled);
-            walker.script.runs[call.run].possible_commands.extend(commands);
-        }
-    }
-}
-
-/// Returns the words of the commands in the value of a flag that runs programs: in the same word, or in the next one.
-fn commands_in_value(call: &Invocation<'_>, at: usize, flag: &str) -> Vec<String> {
-    let text = |at: usize| call.words.get(at).map_or("", Word::shown);
-    let attached = text(at).strip_prefix(flag).filter(|it| !it.is_empty());
-    let attached = attached.or_else(|| text(at).split_once('=').map(|(_, value)| value));
-    let has_next = call.args.roles.get(at + 1) == Some(&WordRole::Value);
-    let value = match attached {
-        Some(value) => value.to_string(),
-        None if has_next => text(at + 1).to_string(),
-        None => return Vec::new(),
-    };
-    rough_scan::words(&value.replace('=', " "))
 }
 
 /// Records a git repository that is given by name, address or path. A copy of a local one contains its files.

@@ -36,20 +36,9 @@ pub(super) fn record_inner_command(
     }
     match name {
         "xargs" | "gxargs" => {
+            record_input_names(walker, call, state);
             if let StdinSource::Pipe(Some(found)) = call.stdin {
-                for file in &found.selected_files {
-                    walker.record_access(file, AccessKind::Read, state, Some(call.run));
-                }
-                for file in &found.mentioned {
-                    walker.record_access(file, AccessKind::PassedToUnknown, state, Some(call.run));
-                }
                 search.clone_from(&found.search);
-            }
-            if let StdinSource::Text(Some(text)) = call.stdin {
-                let words = [Word::Literal(String::new()), Word::Literal(text.clone())];
-                for file in FindOutput::mentioning(&words).mentioned {
-                    walker.record_access(&file, AccessKind::PassedToUnknown, state, Some(call.run));
-                }
             }
             add_xargs_input(&mut line.words, call.args, call.stdin);
         }
@@ -99,6 +88,24 @@ pub(super) fn record_inner_command(
     });
     walker.search = outer;
     walker.env_is_cleared = outer_env;
+}
+
+/// Records the files whose names `xargs` may get on its standard input.
+fn record_input_names(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+    if let StdinSource::Pipe(Some(found)) = call.stdin {
+        for file in &found.selected_files {
+            walker.record_access(file, AccessKind::Read, state, Some(call.run));
+        }
+        for file in &found.mentioned {
+            walker.record_access(file, AccessKind::PassedToUnknown, state, Some(call.run));
+        }
+    }
+    if let StdinSource::Text(Some(text)) = call.stdin {
+        let words = [Word::Literal(String::new()), Word::Literal(text.clone())];
+        for file in FindOutput::mentioning(&words).mentioned {
+            walker.record_access(&file, AccessKind::PassedToUnknown, state, Some(call.run));
+        }
+    }
 }
 
 /// Whether the inner command may lack the variables that keep git from running programs.
