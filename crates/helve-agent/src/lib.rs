@@ -15,6 +15,7 @@ pub mod failure;
 pub mod history;
 pub mod hook;
 pub mod http;
+pub mod inbox;
 pub mod item;
 mod masking;
 mod media;

@@ -20,7 +20,7 @@ impl EndpointSecrets {
     }
 
     fn redact(&self, text: &mut String) {
-        if self.0.iter().any(|secret| text.contains(secret)) {
+        if self.is_in(text) {
             *text = redact_text(text, &self.0);
         }
     }
@@ -30,11 +30,21 @@ impl EndpointSecrets {
         failure
     }
 
-    /// Removes the secrets from texts and calls. Blocks in the provider's own form stay unchanged, because they are signed.
+    fn is_in(&self, text: &str) -> bool {
+        self.0.iter().any(|secret| text.contains(secret))
+    }
+
+    /// Removes the secrets from texts and calls. Blocks in the provider's own form cannot be changed, because they may be
+    /// signed; with a secret they are dropped.
     pub(crate) fn redact_reply(&self, mut reply: ModelReply) -> ModelReply {
+        reply.blocks.retain(|block| !matches!(block, Block::Other(raw) if self.is_in(raw.get())));
         for block in &mut reply.blocks {
             match block {
-                Block::Text(text) | Block::Reasoning { text, .. } => self.redact(text),
+                Block::Text(text) => self.redact(text),
+                Block::Reasoning { text, raw } => {
+                    self.redact(text);
+                    *raw = raw.take().filter(|raw| !self.is_in(raw.get()));
+                }
                 Block::Call(call) => {
                     self.redact(&mut call.arguments);
                     self.redact(&mut call.name);

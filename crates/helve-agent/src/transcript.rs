@@ -42,12 +42,29 @@ impl Transcript {
 
     /// Appends items. They are stored when this returns.
     pub async fn append(&mut self, items: Vec<Item>) -> Result<(), StoreError> {
+        self.append_delivering(items, None).await
+    }
+
+    /// Appends a person's message. If it waited, it no longer does when this returns.
+    pub(crate) async fn append_message(
+        &mut self,
+        content: Vec<MessagePart>,
+        waiting: Option<String>,
+    ) -> Result<(), StoreError> {
+        self.append_delivering(vec![Item::User { content }], waiting).await
+    }
+
+    async fn append_delivering(
+        &mut self,
+        items: Vec<Item>,
+        delivers: Option<String>,
+    ) -> Result<(), StoreError> {
         let first = self.entries.last().map_or(1, |entry| entry.seq + 1);
         let new: Vec<Entry> = (first..).zip(items).map(|(seq, item)| Entry { seq, item }).collect();
         let stored = |entry: &Entry| {
             let json = serde_json::to_string(&entry.item).map_err(std::io::Error::other)?;
             let stored = StoredItem { seq: entry.seq, json };
-            Ok(NewItem { stored, words: words(&entry.item) })
+            Ok(NewItem { stored, words: words(&entry.item), delivers: delivers.clone() })
         };
         let stored = new.iter().map(stored).collect::<Result<Vec<_>, StoreError>>()?;
         self.store.append(&self.session, stored).await?;

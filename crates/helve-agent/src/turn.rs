@@ -13,8 +13,8 @@ use helve_core::output::{Content, ErrorKind, Handover, ToolError};
 use helve_core::registry::ToolSet;
 use helve_core::session::Session;
 use helve_core::store::StoreError;
+use helve_core::transcript::WaitingMessage;
 use helve_core::{Ask, DOOM_LOOP, Part};
-use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,7 @@ use crate::calls::{RepeatDetector, ensure_unique_ids};
 use crate::event::{AgentEvent, BudgetKind, TurnEnd};
 use crate::hook::{ChatContext, ChatHook};
 use crate::http::ModelClient;
+use crate::inbox::Inbox;
 use crate::item::StopReason;
 use crate::item::{
     AssistantMessage, Block, CallBlock, CallForm, CallResult, Entry, Item, MessagePart, NoteKind,
@@ -92,22 +93,6 @@ pub trait SessionState: Send + Sync {
 
     /// Notes for the model, which it sees before its next reply. Each is returned once.
     fn new_notes(&self) -> BoxFuture<'_, Vec<(NoteKind, String)>>;
-}
-
-/// Messages that a person sends during a turn.
-#[derive(Debug, Default)]
-pub struct Inbox(Mutex<Vec<String>>);
-
-impl Inbox {
-    /// Adds a message. The model receives it with the next request.
-    pub fn steer(&self, text: impl Into<String>) {
-        self.0.lock().push(text.into());
-    }
-
-    /// Takes all messages.
-    pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock())
-    }
 }
 
 /// The progress of a turn.
@@ -232,16 +217,16 @@ impl Turn<'_> {
         prompt: Vec<MessagePart>,
         progress: &mut Progress,
     ) -> Result<TurnEnd, StoreError> {
-        if let Err(end) = self.append_message(prompt).await? {
+        // Messages that an earlier process did not deliver are older than the prompt.
+        if let Err(end) = self.deliver_messages(progress).await? {
+            return Ok(end);
+        }
+        if let Err(end) = self.append_message(prompt, None).await? {
             return Ok(end);
         }
         loop {
-            for text in self.inbox.take() {
-                progress.step = 0;
-                self.budget.reset_steps();
-                if let Err(end) = self.append_message(vec![MessagePart::Text(text)]).await? {
-                    return Ok(end);
-                }
+            if let Err(end) = self.deliver_messages(progress).await? {
+                return Ok(end);
             }
             if let Some(kind) = self.exhausted(progress) {
                 return Ok(TurnEnd::OverBudget(kind));
@@ -269,17 +254,34 @@ impl Turn<'_> {
         }
     }
 
-    /// Stores a person's message, as the hooks leave it.
+    /// Moves the messages for the next request from the inbox to the transcript.
+    async fn deliver_messages(
+        &mut self,
+        progress: &mut Progress,
+    ) -> Result<Result<(), TurnEnd>, StoreError> {
+        while let Some(WaitingMessage { id, text, .. }) = self.inbox.next() {
+            progress.step = 0;
+            self.budget.reset_steps();
+            let content = vec![MessagePart::Text(text)];
+            if let Err(end) = self.append_message(content, Some(id)).await? {
+                return Ok(Err(end));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Stores a person's message, as the hooks leave it. `waiting` is its id if it waited in the inbox.
     async fn append_message(
         &mut self,
         mut content: Vec<MessagePart>,
+        waiting: Option<String>,
     ) -> Result<Result<(), TurnEnd>, StoreError> {
         for hook in self.hooks {
             if let Err(why) = hook.message(self.chat_context(), &mut content).await {
                 return Ok(Err(TurnEnd::Failed(why)));
             }
         }
-        self.transcript.append(vec![Item::User { content }]).await?;
+        self.transcript.append_message(content, waiting).await?;
         Ok(Ok(()))
     }
 
@@ -382,7 +384,7 @@ impl Turn<'_> {
         progress: &mut Progress,
         is_last: bool,
     ) -> Result<Next, StoreError> {
-        if !self.inbox.0.lock().is_empty() {
+        if self.inbox.continues() {
             return Ok(Next::Continue);
         }
         if let Some(problems) = self.schema_problems() {

@@ -32,7 +32,7 @@ use trust::TrustDecision;
 pub(crate) async fn run(common: &GlobalArgs, run: &RunArgs) -> anyhow::Result<Exit> {
     let prompt = options::prompt(common, run)?;
     let terminal = RunTerminal::default();
-    let toolbox = toolbox(common, &terminal).await?;
+    let toolbox = toolbox(common, run, &terminal).await?;
     let model = options::model(run, &toolbox)?;
     let mut session = options::session_id(&toolbox, common, run).await?;
     if run.fork {
@@ -72,10 +72,15 @@ struct RunTerminal {
 }
 
 /// Builds the toolbox. Asks about trust first, where that makes a difference.
-async fn toolbox(common: &GlobalArgs, terminal: &RunTerminal) -> anyhow::Result<Toolbox> {
+async fn toolbox(
+    common: &GlobalArgs,
+    run: &RunArgs,
+    terminal: &RunTerminal,
+) -> anyhow::Result<Toolbox> {
     let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let build = || {
         let builder = common.builder().client("cli").flag(AUTO_BACKGROUND).flag(PLAN_MODE);
+        let builder = run.api_key_env.iter().fold(builder, helve::Builder::secret_variable);
         match can_ask && !common.yes {
             true => builder.person(RunPerson {
                 screen: terminal.screen.clone(),

@@ -25,6 +25,8 @@ pub struct EnvironmentPolicy {
     pub exclude: Vec<String>,
     /// Variables to set last.
     pub set: Vec<(String, String)>,
+    /// Variables whose values are secrets, besides those whose names say so.
+    pub secret: Vec<String>,
 }
 
 /// Which variables are inherited before `include` and `exclude` apply, from most to fewest.
@@ -147,7 +149,7 @@ pub fn environment(
     let mut secrets = Vec::new();
     for (name, value) in ambient {
         let name_text = name.to_string_lossy();
-        if is_secret_variable(&name_text) {
+        if is_secret_variable(&name_text) || policy.secret.iter().any(|it| *it == name_text) {
             secrets.extend(secret_value(&value));
         }
         if is_inherited(policy, &name_text) {

@@ -21,6 +21,25 @@ pub struct NewItem {
     pub stored: StoredItem,
     /// The text by which the item can be found; empty if it cannot.
     pub words: String,
+    /// The id of the waiting message that the item delivers. It no longer waits when the item is stored.
+    pub delivers: Option<String>,
+}
+
+/// A person's message that the model has not received yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingMessage {
+    pub id: String,
+    pub delivery: Delivery,
+    pub text: String,
+}
+
+/// When a waiting message reaches the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// With the next request.
+    Steer,
+    /// When the turn would end.
+    Queue,
 }
 
 /// A session that has a transcript.
@@ -175,6 +194,18 @@ pub trait Transcripts: Send + Sync {
         session: &'a str,
         items: Vec<NewItem>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Stores a message that waits for its delivery. Returns at once; later writes are made after this one.
+    fn add_waiting(&self, session: &str, message: WaitingMessage);
+
+    /// Removes a message that waits, because it is not delivered any more. Returns at once.
+    fn remove_waiting(&self, session: &str, id: &str);
+
+    /// Returns the messages that wait, oldest first.
+    fn waiting<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<WaitingMessage>, StoreError>>;
 
     /// Records what a request used. Never waits.
     fn record_request(&self, session: &str, request: RequestRecord);

@@ -27,7 +27,7 @@ use helve_core::event::{CallState, Event};
 use helve_core::store::{ApprovalTarget, Store, StoreError};
 use helve_core::transcript::{
     ModelTotals, NewItem, RequestRecord, SearchHit, StoredItem, TotalsOf, TranscriptInfo,
-    Transcripts, WriterClaim,
+    Transcripts, WaitingMessage, WriterClaim,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -275,6 +275,32 @@ impl Transcripts for SqliteStore {
         let session = session.to_owned();
         self.query(move |worker| {
             worker.attempt(|database| transcripts::append(database, &session, &items))
+        })
+    }
+
+    fn add_waiting(&self, session: &str, message: WaitingMessage) {
+        let session = session.to_owned();
+        self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
+            // The message is still in memory, so it is lost only if the process is killed, too.
+            worker.attempt(|database| transcripts::add_waiting(database, &session, &message)).ok();
+        })));
+    }
+
+    fn remove_waiting(&self, session: &str, id: &str) {
+        let (session, id) = (session.to_owned(), id.to_owned());
+        self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
+            // A message that cannot be removed is offered again.
+            worker.attempt(|database| transcripts::remove_waiting(database, &session, &id)).ok();
+        })));
+    }
+
+    fn waiting<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<WaitingMessage>, StoreError>> {
+        let session = session.to_owned();
+        self.query(move |worker| {
+            worker.attempt(|database| transcripts::waiting(database, &session))
         })
     }
 

@@ -47,6 +47,7 @@ pub struct Builder {
     tools: Vec<Arc<dyn AnyTool>>,
     keeper: Option<PathBuf>,
     leftovers: Leftovers,
+    secret_variables: Vec<String>,
     host: Option<Host>,
 }
 
@@ -92,6 +93,7 @@ impl Default for Builder {
             tools: Vec::new(),
             keeper: None,
             leftovers: Leftovers::Keep,
+            secret_variables: Vec::new(),
             host: None,
         }
     }
@@ -164,6 +166,13 @@ impl Builder {
     /// Sets the dialect of the tools: their names, parameters and messages. The default is `opencode`.
     pub fn dialect(mut self, name: impl Into<String>) -> Self {
         self.caller.dialect = name.into();
+        self
+    }
+
+    /// Treats the value of an environment variable as a secret, such as the key of a model's provider: commands may use it,
+    /// but it is removed from their output. Variables whose names say that they are secret need not be named.
+    pub fn secret_variable(mut self, name: impl Into<String>) -> Self {
+        self.secret_variables.push(name.into());
         self
     }
 
@@ -260,7 +269,8 @@ impl Builder {
         let has_web = web.is_some();
         let extensions = Extensions { hooks: self.hooks, after_write: Vec::new(), web };
         let can_run = host.processes().is_some();
-        let shell = can_run.then(|| shell::shell(&config, host.environment(), self.leftovers));
+        let (variables, secret) = (host.environment(), self.secret_variables);
+        let shell = can_run.then(|| shell::shell(&config, variables, self.leftovers, secret));
         let workspace = Workspace::new(root, host, journal, extensions, shell);
         let registry: Arc<Registry> = Arc::default();
         let media = media();

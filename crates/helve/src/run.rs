@@ -7,11 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use helve_agent::event::{AgentEvent, TurnEnd};
 use helve_agent::failure::Failure;
 use helve_agent::http::ModelClient;
+use helve_agent::inbox::Inbox;
 use helve_agent::item::{Entry, Item, MessagePart, NoteKind};
 use helve_agent::model::{ActiveModel, fixed_tokens, tool_definitions};
 use helve_agent::reply::Usage;
 use helve_agent::request::ToolDefinition;
-use helve_agent::turn::{Compaction, Inbox, TreeBudget, Turn, TurnLimits, context_limit};
+use helve_agent::turn::{Compaction, TreeBudget, Turn, TurnLimits, context_limit};
 use helve_agent::{prompt, words};
 use helve_core::ToolSet;
 use helve_core::store::StoreError;
@@ -148,7 +149,7 @@ impl Toolbox {
             client: ModelClient::new()?,
             system: self.system_prompt(),
             summarizer: self.summary_model().and_then(Result::ok),
-            inbox: Arc::default(),
+            inbox: Arc::new(Inbox::load(self.session_id().into(), self.transcripts()).await?),
         })
     }
 

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use helve_core::environment;
+use helve_core::environment::{self, EnvironmentPolicy};
 use helve_core::shell::{CommandTimeouts, Leftovers, Shell};
 use helve_ext::config::{self, Config};
 use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
@@ -21,6 +21,7 @@ pub(crate) fn shell(
     config: &Config,
     host_environment: &[(OsString, OsString)],
     leftovers: Leftovers,
+    secret_variables: Vec<String>,
 ) -> Shell {
     let mut program: Vec<OsString> =
         config.shell.iter().map(|word| OsString::from(&word.value)).collect();
@@ -38,7 +39,7 @@ pub(crate) fn shell(
             known.join(", ")
         )
     };
-    let policy = config.environment.policy();
+    let policy = EnvironmentPolicy { secret: secret_variables, ..config.environment.policy() };
     let mut environment = environment::environment(&policy, host_environment.iter().cloned());
     // With the token of our own HTTP server, a command could call Helve as another agent and so evade its agent's
     // rules.

@@ -84,12 +84,21 @@ pub(super) async fn converse(
         };
         output::note(&format!("{DIM}session {session}{PLAIN}"));
         recall(agent.entries());
+        offer_unsent(&agent, &mut editor);
         let next = conversation.talk(&mut agent, &toolbox, &mut editor).await?;
         drop(agent);
         match next {
             Some(other) => previous = Some(std::mem::replace(&mut session, other)),
             None => return Ok(Exit::Done),
         }
+    }
+}
+
+/// Puts messages that the model has not received into the line.
+fn offer_unsent(agent: &AgentSession<'_>, editor: &mut Editor) {
+    let unsent = agent.inbox.take().join("\n");
+    if !unsent.is_empty() {
+        editor.insert(&unsent);
     }
 }
 
@@ -211,10 +220,7 @@ impl Conversation<'_> {
         let report = show_turn(agent, message, &self.setup.options, screen, cancel).await;
         typing.stop().await;
         ctrl_c_task.abort();
-        let late = agent.inbox.take().join("\n");
-        if !late.is_empty() {
-            editor.insert(&late);
-        }
+        offer_unsent(agent, editor);
         match report {
             Ok(report) => options::write_last_message(self.setup.run, &report.text)?,
             Err(error) => output::error(&format!("{error:#}")),

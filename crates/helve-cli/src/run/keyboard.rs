@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
-use helve::agent_loop::turn::Inbox;
+use helve::agent_loop::inbox::Inbox;
 use helve::visible;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};

@@ -16,6 +16,7 @@ mod install;
 mod large;
 mod mcp;
 mod outside;
+mod providers;
 mod pty;
 mod reading;
 mod repository;

@@ -68,6 +68,7 @@ impl EnvironmentSection {
             include: values(&self.include),
             exclude: values(&self.exclude),
             set: self.set.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect(),
+            secret: Vec::new(),
         }
     }
 }

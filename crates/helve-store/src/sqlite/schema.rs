@@ -162,6 +162,17 @@ const MIGRATIONS: &[&str] = &[
 
     CREATE VIRTUAL TABLE transcript_words USING fts5 (session UNINDEXED, seq UNINDEXED, words);
 ",
+    "
+    CREATE TABLE transcript_waiting (
+        number   INTEGER PRIMARY KEY,
+        session  TEXT NOT NULL,
+        id       TEXT NOT NULL UNIQUE,
+        delivery TEXT NOT NULL,
+        at       INTEGER NOT NULL,
+        text     TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX transcript_waiting_of_session ON transcript_waiting (session);
+",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,9 +189,10 @@ pub(crate) enum Table {
     TranscriptItems,
     TranscriptRequests,
     TranscriptWords,
+    TranscriptWaiting,
 }
 
-pub(crate) const TABLES: [Table; 12] = [
+pub(crate) const TABLES: [Table; 13] = [
     Table::Slots,
     Table::Calls,
     Table::Rules,
@@ -193,6 +205,7 @@ pub(crate) const TABLES: [Table; 12] = [
     Table::TranscriptItems,
     Table::TranscriptRequests,
     Table::TranscriptWords,
+    Table::TranscriptWaiting,
 ];
 
 impl Table {
@@ -210,6 +223,7 @@ impl Table {
             Table::TranscriptItems => "transcript_items",
             Table::TranscriptRequests => "transcript_requests",
             Table::TranscriptWords => "transcript_words",
+            Table::TranscriptWaiting => "transcript_waiting",
         }
     }
 
@@ -231,6 +245,7 @@ impl Table {
                 "number session at ms provider model input cache_read cache_write output reasoning estimated cost"
             }
             Table::TranscriptWords => "session seq words",
+            Table::TranscriptWaiting => "number session id delivery at text",
         }
     }
 

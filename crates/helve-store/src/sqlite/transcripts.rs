@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use helve_core::paths;
-use helve_core::transcript::{ForkOrigin, NewItem, SearchHit, StoredItem, TranscriptInfo};
+use helve_core::transcript::{
+    Delivery, ForkOrigin, NewItem, SearchHit, StoredItem, TranscriptInfo, WaitingMessage,
+};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::database::Database;
@@ -88,7 +90,7 @@ pub(crate) fn append(
 ) -> rusqlite::Result<()> {
     let transaction = database.main.unchecked_transaction()?;
     let now = now();
-    for NewItem { stored, words } in items {
+    for NewItem { stored, words, delivers } in items {
         let mut insert = transaction.prepare_cached(
             "INSERT INTO transcript_items (session, seq, at, json) VALUES (?1, ?2, ?3, ?4)",
         )?;
@@ -99,12 +101,50 @@ pub(crate) fn append(
             )?;
             insert.execute(params![session, signed(stored.seq), words])?;
         }
+        if let Some(id) = delivers {
+            transaction.execute(REMOVE_WAITING, [session, id.as_str()])?;
+        }
     }
     let mut update =
         transaction.prepare_cached("UPDATE transcripts SET updated = ?2 WHERE session = ?1")?;
     update.execute(params![session, now])?;
     drop(update);
     transaction.commit()
+}
+
+const REMOVE_WAITING: &str = "DELETE FROM transcript_waiting WHERE session = ?1 AND id = ?2";
+
+/// Stores a message that waits for its delivery.
+pub(crate) fn add_waiting(
+    database: &Database,
+    session: &str,
+    message: &WaitingMessage,
+) -> rusqlite::Result<()> {
+    let delivery = match message.delivery {
+        Delivery::Steer => "steer",
+        Delivery::Queue => "queue",
+    };
+    let statement = "INSERT INTO transcript_waiting (session, id, delivery, at, text) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let values = params![session, message.id, delivery, now(), message.text];
+    database.main.execute(statement, values).map(drop)
+}
+
+/// Removes a message that waits.
+pub(crate) fn remove_waiting(database: &Database, session: &str, id: &str) -> rusqlite::Result<()> {
+    database.main.execute(REMOVE_WAITING, [session, id]).map(drop)
+}
+
+/// Returns the messages of a session that wait, oldest first.
+pub(crate) fn waiting(database: &Database, session: &str) -> rusqlite::Result<Vec<WaitingMessage>> {
+    let mut statement = database.main.prepare(
+        "SELECT id, delivery, text FROM transcript_waiting WHERE session = ?1 ORDER BY number",
+    )?;
+    let messages = statement.query_map([session], |row| {
+        let delivery: String = row.get(1)?;
+        let delivery = if delivery == "queue" { Delivery::Queue } else { Delivery::Steer };
+        Ok(WaitingMessage { id: row.get(0)?, delivery, text: row.get(2)? })
+    })?;
+    messages.collect()
 }
 
 /// Returns a session.
@@ -190,7 +230,9 @@ pub(crate) fn delete(database: &Database, session: &str) -> rusqlite::Result<boo
     let family = "WITH RECURSIVE family (id) AS (
          SELECT ?1 UNION SELECT t.session FROM transcripts AS t JOIN family ON t.parent = family.id
          WHERE t.forked_at IS NULL)";
-    for table in ["transcript_items", "transcript_words", "transcript_requests"] {
+    let tables =
+        ["transcript_items", "transcript_words", "transcript_requests", "transcript_waiting"];
+    for table in tables {
         let statement =
             format!("{family} DELETE FROM {table} WHERE session IN (SELECT id FROM family)");
         transaction.execute(&statement, [session])?;

@@ -4,6 +4,7 @@
 
 mod children;
 mod history;
+mod limits;
 mod providers;
 mod script;
 mod settings;

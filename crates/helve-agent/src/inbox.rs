@@ -1,0 +1,69 @@
+//! Messages that a person sends during a turn. They are stored at once, so that none is lost if the process is killed.
+
+use std::sync::Arc;
+
+use helve_core::store::StoreError;
+use helve_core::transcript::{Delivery, Transcripts, WaitingMessage};
+use parking_lot::Mutex;
+
+/// The messages of a session that the model has not received yet.
+pub struct Inbox {
+    session: Arc<str>,
+    store: Arc<dyn Transcripts>,
+    /// Oldest first.
+    waiting: Mutex<Vec<WaitingMessage>>,
+}
+
+impl Inbox {
+    /// Loads the messages that an earlier process did not deliver.
+    pub async fn load(session: Arc<str>, store: Arc<dyn Transcripts>) -> Result<Self, StoreError> {
+        let waiting = Mutex::new(store.waiting(&session).await?);
+        Ok(Self { session, store, waiting })
+    }
+
+    /// Adds a message. The model receives it with the next request.
+    pub fn steer(&self, text: impl Into<String>) {
+        self.add(Delivery::Steer, text.into());
+    }
+
+    /// Adds a message. The model receives it when it would end the turn, one message at a time.
+    pub fn queue(&self, text: impl Into<String>) {
+        self.add(Delivery::Queue, text.into());
+    }
+
+    fn add(&self, delivery: Delivery, text: String) {
+        let id = uuid::Uuid::now_v7().simple().to_string();
+        let message = WaitingMessage { id, delivery, text };
+        // Both under the lock, so that a message is stored before it is delivered.
+        let mut waiting = self.waiting.lock();
+        self.store.add_waiting(&self.session, message.clone());
+        waiting.push(message);
+    }
+
+    /// Takes back all messages. They are not delivered any more.
+    pub fn take(&self) -> Vec<String> {
+        let waiting = std::mem::take(&mut *self.waiting.lock());
+        for message in &waiting {
+            self.store.remove_waiting(&self.session, &message.id);
+        }
+        waiting.into_iter().map(|message| message.text).collect()
+    }
+
+    /// Returns the next message for the next request. It waits in the store until it is part of the transcript.
+    pub(crate) fn next(&self) -> Option<WaitingMessage> {
+        let mut waiting = self.waiting.lock();
+        let position = waiting.iter().position(|it| it.delivery == Delivery::Steer)?;
+        Some(waiting.remove(position))
+    }
+
+    /// Whether a message is to be delivered although the turn would end. If only queued ones wait, this is the oldest.
+    pub(crate) fn continues(&self) -> bool {
+        let mut waiting = self.waiting.lock();
+        if !waiting.iter().any(|it| it.delivery == Delivery::Steer)
+            && let Some(first) = waiting.first_mut()
+        {
+            first.delivery = Delivery::Steer;
+        }
+        !waiting.is_empty()
+    }
+}
