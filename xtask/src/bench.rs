@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures Helve's calls. Most are compared with a baseline: a simple program that does the
 //! minimum of the same work.
 
+mod agent;
 mod calls;
 mod edit;
 mod fixture;
@@ -134,6 +135,36 @@ const BENCHES: &[Bench] = &[
         description: "closest match of an old text, 1 MB file",
         bar: Bar::Milliseconds(100.0),
         run: edit::nearest,
+    },
+    Bench {
+        name: "agent-start",
+        description: "`helve run`: spawn to first request",
+        bar: Bar::Milliseconds(40.0),
+        run: agent::first_request,
+    },
+    Bench {
+        name: "agent-step",
+        description: "`helve run`: call of read to next request",
+        bar: Bar::Milliseconds(3.0),
+        run: agent::step,
+    },
+    Bench {
+        name: "agent-large",
+        description: "the same with 1 MB of transcript",
+        bar: Bar::Milliseconds(8.0),
+        run: agent::large_step,
+    },
+    Bench {
+        name: "agent-long",
+        description: "the last of 1,000 steps, linear growth",
+        bar: Bar::TimesBaseline(7.0),
+        run: agent::long_session,
+    },
+    Bench {
+        name: "agent-memory",
+        description: "peak memory of 1,000 steps",
+        bar: Bar::Mebibytes(64.0),
+        run: agent::memory,
     },
     Bench {
         name: "memory",

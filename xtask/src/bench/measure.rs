@@ -38,7 +38,7 @@ pub(super) fn timed<T>(
     Ok((value, start.elapsed()))
 }
 
-fn median(mut times: Vec<Duration>) -> f64 {
+pub(super) fn median(mut times: Vec<Duration>) -> f64 {
     times.sort();
     let middle = times.len() / 2;
     let at = |index: usize| times.get(index).map_or(0.0, |time| time.as_secs_f64() * 1000.0);
