@@ -225,7 +225,7 @@ fn serve(
     for chunk in chunks() {
         write_chunk(out, chunk)?;
     }
-    match (answer.ending, chunks().last()) {
+    match (answer.ending, chunks().next_back()) {
         (Ending::Complete, _) => write!(out, "0\r\n\r\n")?,
         (Ending::Flood, Some(last)) => loop {
             write_chunk(out, last)?;
@@ -233,7 +233,7 @@ fn serve(
         },
         (Ending::Hang, _) => {
             // Returns when the client closes the connection.
-            out.read(&mut [0])?;
+            let _end = out.read(&mut [0])?;
         }
         (Ending::Flood | Ending::Cut | Ending::Silence | Ending::WrongLength(_), _) => {}
     }

@@ -68,8 +68,7 @@ impl RawServer {
 /// Reads the head of a request, and its body if it has one.
 async fn read_request(stream: &mut TcpStream) -> String {
     let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
-    loop {
-        let Ok(read @ 1..) = stream.read(&mut buffer).await else { break };
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
         text.extend_from_slice(&buffer[..read]);
         let request = String::from_utf8_lossy(&text).into_owned();
         let Some((head, body)) = request.split_once("\r\n\r\n") else { continue };

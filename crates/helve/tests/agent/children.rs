@@ -1,7 +1,7 @@
 //! Sub-agents: reports, limits, aborts, and going on.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use helve::agent_loop::event::{AgentEvent, BudgetKind, TurnEnd};
@@ -569,7 +569,8 @@ async fn the_tree_shares_a_budget() {
 
 #[tokio::test]
 async fn tasks_in_the_background_are_announced() {
-    let world = World::new(Protocol::Chat, json!({}), |request| {
+    let has_reported = AtomicBool::new(false);
+    let world = World::new(Protocol::Chat, json!({}), move |request| {
         let action = |action: &str, id: &str| {
             call("a", "task", json!({"action": action, "task_id": id, "timeout": 50}))
         };
@@ -588,13 +589,23 @@ async fn tasks_in_the_background_are_announced() {
             (true, 1) => vec![action("list", ""), action("wait", &task_id(&request.body))],
             (true, 3) => vec![action("cancel", &task_id(&request.body))],
             (true, 4) => vec![background("b2", "FAST")],
-            (true, 5) => vec![call("s", "bash", json!({"command": "sleep 1", "description": "s"}))],
+            (true, 5) => {
+                // The child ends while this request waits.
+                while !has_reported.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                std::thread::sleep(Duration::from_millis(500));
+                vec![call("r", "todoread", json!({}))]
+            }
             (true, _) => vec![text("done")],
             (false, _) if request.body.contains("SLOW") => {
                 std::thread::sleep(HANG);
                 Vec::new()
             }
-            (false, _) => vec![text("BACKGROUND-REPORT")],
+            (false, _) => {
+                has_reported.store(true, Ordering::SeqCst);
+                vec![text("BACKGROUND-REPORT")]
+            }
         }
     });
     let toolbox = world.toolbox().await;
