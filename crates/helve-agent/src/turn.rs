@@ -481,7 +481,7 @@ impl Turn<'_> {
         self.engine.confirm(self.session, &tool_call(call), ask, &self.cancel).await
     }
 
-    /// The model repeats a call, and nobody wants it to. It is told so once; the second time the turn ends.
+    /// Handles calls that repeat without permission. The model is told so once; the second time the turn ends.
     async fn handle_repeats(
         &mut self,
         calls: &[CallBlock],
