@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::BoxFuture;
 
@@ -18,6 +19,10 @@ pub use helve_policy::ProcessId;
 pub trait Processes: Send + Sync {
     /// Starts a process. If the future is dropped before it resolves, the process is ended.
     fn spawn(&self, request: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>>;
+
+    /// Starts a process whose standard input and output are pipes of the caller. `stdin` of the request must be
+    /// [`Stdin::Pipe`]. What it writes to standard error is its output.
+    fn connect(&self, request: Spawn) -> BoxFuture<'static, Result<ConnectedProcess, SpawnError>>;
 
     /// Waits for a condition, then returns the output since a cursor. Dropping the future ends the wait, not the process.
     fn watch<'a>(
@@ -83,6 +88,15 @@ pub enum Stdin {
     Closed,
     /// A pseudo-terminal that can be typed into.
     Terminal { rows: u16, columns: u16 },
+    /// A pipe, for [`Processes::connect`]. Standard output is a pipe too.
+    Pipe,
+}
+
+/// A process that the caller talks to. Dropping the pipes closes them; it does not end the process.
+pub struct ConnectedProcess {
+    pub id: ProcessId,
+    pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    pub stdout: Box<dyn AsyncRead + Send + Unpin>,
 }
 
 /// What a sandboxed process may write. Reading is not restricted.

@@ -31,8 +31,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use helve_core::BoxFuture;
 use helve_core::process::{
-    Process, ProcessError, ProcessId, ProcessOutput, Processes, SandboxSupport, Signal, Spawn,
-    SpawnError, Support, WatchRequest, WatchResult,
+    ConnectedProcess, Process, ProcessError, ProcessId, ProcessOutput, Processes, SandboxSupport,
+    Signal, Spawn, SpawnError, Support, WatchRequest, WatchResult,
 };
 use parking_lot::Mutex;
 use tokio::io::unix::AsyncFd;
@@ -138,6 +138,11 @@ impl Processes for LocalProcesses {
     fn spawn(&self, request: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>> {
         let shared = self.shared.clone();
         Box::pin(async move { shared.spawn(request).await })
+    }
+
+    fn connect(&self, request: Spawn) -> BoxFuture<'static, Result<ConnectedProcess, SpawnError>> {
+        let shared = self.shared.clone();
+        Box::pin(async move { shared.connect(request).await })
     }
 
     fn watch<'a>(

@@ -85,13 +85,15 @@ impl Programs {
         Some(RunningCommand::new(self.processes()?, self.shell()?, id.clone(), None, OnDrop::Keep))
     }
 
-    /// Lists the processes of this workspace, whichever Helve process started them.
+    /// Lists the processes of this workspace, whichever Helve process started them. Language servers and other programs
+    /// that no call started are left out.
     pub async fn list(&self) -> Vec<Process> {
         let (Some(processes), Some(shell)) = (self.processes(), self.shell()) else {
             return Vec::new();
         };
         let mut all = processes.list().await;
-        all.retain(|process| process.about.root == self.session.workspace.root());
+        let root = self.session.workspace.root();
+        all.retain(|process| process.about.root == root && !process.about.session.is_empty());
         all.iter_mut().for_each(|process| redact_command_lines(process, &shell.secrets));
         all
     }

@@ -2,7 +2,7 @@
 //! over one program at a time. The keeper is started with the first program, and there is always a warden in reserve.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -49,6 +49,30 @@ pub(super) struct WardenLink {
     pub(super) link: UnixStream,
 }
 
+/// The ends of a program's output and pipes that the program holds.
+#[derive(Debug)]
+pub(super) struct ProgramHandles {
+    /// Standard output and standard error, or only standard error if there are pipes.
+    pub(super) output: OwnedFd,
+    /// Standard input and standard output.
+    pub(super) pipes: Option<(OwnedFd, OwnedFd)>,
+}
+
+impl ProgramHandles {
+    /// Takes the handles of a request, in the order in which they are sent.
+    pub(super) fn from_received(handles: Vec<OwnedFd>) -> Option<Self> {
+        let mut handles = handles.into_iter();
+        let output = handles.next()?;
+        let pipes = handles.next().zip(handles.next());
+        Some(ProgramHandles { output, pipes })
+    }
+
+    fn borrow(&self) -> Vec<BorrowedFd<'_>> {
+        let pipes = self.pipes.iter().flat_map(|(input, output)| [input.as_fd(), output.as_fd()]);
+        std::iter::once(self.output.as_fd()).chain(pipes).collect()
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct KeeperClient {
     keeper: Result<KeeperCommand, String>,
@@ -75,17 +99,16 @@ impl KeeperClient {
         })
     }
 
-    /// Starts a program whose output goes to `output`. Returns its warden, and its process id if that is
-    /// known.
+    /// Starts a program with these handles. Returns its warden, and its process id if that is known.
     pub(super) async fn start(
         &self,
         spawn: &Spawn,
-        output: OwnedFd,
+        handles: ProgramHandles,
     ) -> Result<(WardenLink, Option<Pid>), SpawnError> {
         let request = StartRequest::encode(spawn)?;
         for _ in 0..MAX_ATTEMPTS {
             let mut warden = self.take_warden().await?;
-            if warden.send(&request, &output).await.is_err() {
+            if warden.send(&request, &handles).await.is_err() {
                 // The idle warden was killed, and perhaps the others too.
                 self.idle.lock().clear();
                 continue;
@@ -263,12 +286,12 @@ impl Drop for KillUnlessAnswered {
 
 impl WardenLink {
     /// Sends a start request.
-    async fn send(&mut self, request: &[u8], output: &OwnedFd) -> io::Result<()> {
-        let link = &mut self.link;
+    async fn send(&mut self, request: &[u8], handles: &ProgramHandles) -> io::Result<()> {
+        let (link, handles) = (&mut self.link, handles.borrow());
         // Usually there is room in the socket, so try without waiting first.
-        let sent = match wire::send(&*link, request, &[output.as_fd()]) {
+        let sent = match wire::send(&*link, request, &handles) {
             Err(Errno::AGAIN) => {
-                let send = || Ok(wire::send(&*link, request, &[output.as_fd()])?);
+                let send = || Ok(wire::send(&*link, request, &handles)?);
                 link.async_io(Interest::WRITABLE, send).await?
             }
             sent => sent?,

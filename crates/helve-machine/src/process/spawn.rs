@@ -7,11 +7,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use helve_core::process::{Lifetime, ProcessId, Spawn, SpawnError, Stdin};
+use helve_core::process::{ConnectedProcess, Lifetime, ProcessId, Spawn, SpawnError, Stdin};
 use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
+use tokio::net::unix::pipe;
 
+use super::keeper_client::ProgramHandles;
 use super::program::{Program, RecordLifetime, RecordSettings};
 use super::pump::{self, Pump};
 use super::records::ProgramRecord;
@@ -42,6 +45,24 @@ impl SharedProcesses {
         Ok(id)
     }
 
+    pub(super) async fn connect(
+        self: Arc<Self>,
+        request: Spawn,
+    ) -> Result<ConnectedProcess, SpawnError> {
+        let id = ProcessId(fresh_id());
+        let pipes = || {
+            let (input, our_input) = pipe_with(PipeFlags::CLOEXEC)?;
+            let (our_output, output) = pipe_with(PipeFlags::CLOEXEC)?;
+            let stdin = pipe::Sender::from_owned_fd(our_input)?;
+            let stdout = pipe::Receiver::from_owned_fd(our_output)?;
+            io::Result::Ok(((input, output), Box::new(stdin), Box::new(stdout)))
+        };
+        let (pipes, stdin, stdout) = pipes().map_err(SpawnError::from_io_error)?;
+        let lifetime = RecordLifetime::WhileRunning;
+        self.spawn_with(id.clone(), &request, lifetime, Some(pipes)).await?;
+        Ok(ConnectedProcess { id, stdin, stdout })
+    }
+
     /// Checks the limit for detached programs. They are counted by their records, whichever Helve started them.
     async fn check_detached_limit(&self) -> Result<(), SpawnError> {
         let folder = self.settings.records.clone();
@@ -62,11 +83,22 @@ impl SharedProcesses {
         request: &Spawn,
         lifetime: RecordLifetime,
     ) -> Result<(), SpawnError> {
+        self.spawn_with(id, request, lifetime, None).await
+    }
+
+    /// Starts a program. `pipes` are its standard input and output, if they are not those of [`connect`].
+    async fn spawn_with(
+        self: &Arc<Self>,
+        id: ProcessId,
+        request: &Spawn,
+        lifetime: RecordLifetime,
+        pipes: Option<(OwnedFd, OwnedFd)>,
+    ) -> Result<(), SpawnError> {
         let permit = StartPermit::wait(self).await?;
         let (source, output) = connect(request.stdin).map_err(SpawnError::from_io_error)?;
         let source = Arc::new(sys::register_async(source).map_err(SpawnError::from_io_error)?);
         let placeholders = hold_placeholders(request).await?;
-        let warden = self.client.start(request, output).await?;
+        let warden = self.client.start(request, ProgramHandles { output, pipes }).await?;
         let program = Program::new(id, warden, request, source.clone(), placeholders);
         let pump = Pump::new(source, &request.output, program.clone());
         let record = RecordSettings { folder: self.settings.records.clone(), lifetime };
@@ -142,8 +174,8 @@ impl FromIoError for SpawnError {
 /// Creates the pipe or terminal for a program's output: the end to read from, and the program's end.
 fn connect(stdin: Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
     let (source, output) = match stdin {
-        Stdin::Closed => {
-            let (source, output) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        Stdin::Closed | Stdin::Pipe => {
+            let (source, output) = pipe_with(PipeFlags::CLOEXEC)?;
             // If this fails, reading is only slower.
             pump::enlarge_pipe(&source).ok();
             (source, output)

@@ -36,10 +36,11 @@ pub(super) const LISTENER: u8 = b'l';
 /// Maximum size of a failure message.
 pub(super) const MAX_FAILURE_BYTES: usize = 4096;
 
-/// Maximum number of handles per message.
-const MAX_HANDLES: usize = 1;
+/// Maximum number of handles per message: the output of a program, and pipes for its standard input and output.
+const MAX_HANDLES: usize = 3;
 
-/// A request to execute a program. Its output goes to the handle sent along.
+/// A request to execute a program. Its output goes to the first handle sent along. If there are two more, they are its
+/// standard input and standard output, and only what it writes to standard error goes to the first.
 #[derive(Debug, PartialEq)]
 pub(super) struct StartRequest {
     pub(super) program: Vec<OsString>,

@@ -10,6 +10,7 @@ mod helve_exit;
 mod limits;
 mod others;
 mod output;
+mod pipes;
 mod reuse;
 mod starting;
 mod terminal;

@@ -12,6 +12,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::confine::{self, DenialListener, DenialReports};
+use crate::process::keeper_client::ProgramHandles;
 use crate::process::sys::{self, CStringArray, ChildMemory};
 use crate::process::wire::{
     self, LISTENER, MAX_FAILURE_BYTES, StartFailure, StartRequest, StartStep,
@@ -31,9 +32,9 @@ pub(super) struct StartedProgram {
 /// warden notices later that it ended.
 pub(super) fn start(
     request: &StartRequest,
-    output: &OwnedFd,
+    handles: &ProgramHandles,
 ) -> Result<StartedProgram, StartFailure> {
-    let prepared = PreparedExec::new(request, output)
+    let prepared = PreparedExec::new(request, handles)
         .map_err(|error| StartFailure::of(StartStep::Execute, error))?;
     let prepare_failure = |error| StartFailure::of(StartStep::Prepare, error);
     // Executing the program closes the child's end. If no failure was sent, the warden then reads the end of the stream.
@@ -85,13 +86,13 @@ struct PreparedExec<'a> {
     arguments: CStringArray,
     environment: CStringArray,
     folder: CString,
-    output: &'a OwnedFd,
+    handles: &'a ProgramHandles,
     is_terminal: bool,
     confine: Option<&'a SandboxPlan>,
 }
 
 impl<'a> PreparedExec<'a> {
-    fn new(request: &'a StartRequest, output: &'a OwnedFd) -> Result<Self, Errno> {
+    fn new(request: &'a StartRequest, handles: &'a ProgramHandles) -> Result<Self, Errno> {
         let arguments: Vec<_> = request
             .program
             .iter()
@@ -107,7 +108,7 @@ impl<'a> PreparedExec<'a> {
             arguments: arguments.into(),
             environment: environment.into(),
             folder: c_string(request.folder.as_os_str().as_bytes())?,
-            output,
+            handles,
             is_terminal: request.is_terminal,
             confine: request.confine.as_ref(),
         })
@@ -135,12 +136,19 @@ impl<'a> PreparedExec<'a> {
     fn set_up_session_and_stdio(&self) -> Result<(), Errno> {
         rustix::process::setsid()?;
         sys::unblock_signals()?;
+        let ProgramHandles { output, pipes } = self.handles;
         if self.is_terminal {
-            rustix::process::ioctl_tiocsctty(self.output.as_fd())?;
-            rustix::stdio::dup2_stdin(self.output)?;
+            rustix::process::ioctl_tiocsctty(output.as_fd())?;
+            rustix::stdio::dup2_stdin(output)?;
         }
-        rustix::stdio::dup2_stdout(self.output)?;
-        rustix::stdio::dup2_stderr(self.output)
+        match pipes {
+            Some((stdin, stdout)) => {
+                rustix::stdio::dup2_stdin(stdin)?;
+                rustix::stdio::dup2_stdout(stdout)?;
+            }
+            None => rustix::stdio::dup2_stdout(output)?,
+        }
+        rustix::stdio::dup2_stderr(output)
     }
 
     /// Tries to execute each candidate path.

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid};
 use super::child::{self, StartedProgram};
 use super::{wait, wait_for_signal};
 use crate::confine::{self, DenialListener, Placeholders};
+use crate::process::keeper_client::ProgramHandles;
 use crate::process::sys;
 use crate::process::tree::{self, RemainingProcesses};
 use crate::process::wire::{
@@ -45,10 +46,10 @@ impl Warden {
 
     /// Runs programs until Helve closes the connection.
     pub(super) fn serve(&self) -> Result<(), Errno> {
-        while let Some((request, output)) = self.next_request()? {
-            let started = start(&request, &output);
-            // Only the program may hold the pipe it writes to.
-            drop((request, output));
+        while let Some((request, handles)) = self.next_request()? {
+            let started = start(&request, &handles);
+            // Only the program may hold the pipes it reads from and writes to.
+            drop((request, handles));
             self.send(&StartReply::encode(started.as_ref().map(|(started, _)| started.pid)));
             if let Ok((started, placeholders)) = started
                 && Supervision::new(self, started, placeholders).watch()? == AfterProgram::Exit
@@ -59,8 +60,8 @@ impl Warden {
         Ok(())
     }
 
-    /// Waits for the next request and the handle for the program's output. `None` if Helve is gone.
-    fn next_request(&self) -> Result<Option<(StartRequest, OwnedFd)>, Errno> {
+    /// Waits for the next request and the handles of the program. `None` if Helve is gone.
+    fn next_request(&self) -> Result<Option<(StartRequest, ProgramHandles)>, Errno> {
         loop {
             let events = wait(&self.helve, &self.signals, None)?;
             if events.signalled && sys::drain_signals(&self.signals).asked_to_end {
@@ -103,14 +104,14 @@ impl Warden {
 /// Starts a program and holds the placeholders of its confinement. Helve holds them too, but may be killed.
 fn start(
     request: &StartRequest,
-    output: &OwnedFd,
+    handles: &ProgramHandles,
 ) -> Result<(StartedProgram, Placeholders), StartFailure> {
     let placeholders = request.confine.as_ref().map(confine::create_placeholders).transpose();
     let placeholders = placeholders.map_err(|error| StartFailure::not_confined(&error))?;
-    Ok((child::start(request, output)?, placeholders.unwrap_or_default()))
+    Ok((child::start(request, handles)?, placeholders.unwrap_or_default()))
 }
 
-fn receive(helve: &OwnedFd) -> Result<Option<(StartRequest, OwnedFd)>, Errno> {
+fn receive(helve: &OwnedFd) -> Result<Option<(StartRequest, ProgramHandles)>, Errno> {
     let mut handles = Vec::new();
     let mut bytes = vec![0; 4];
     let mut filled = 0;
@@ -131,7 +132,7 @@ fn receive(helve: &OwnedFd) -> Result<Option<(StartRequest, OwnedFd)>, Errno> {
         }
     }
     let request = StartRequest::decode(&bytes[4..]).ok_or(Errno::BADMSG)?;
-    Ok(Some((request, handles.pop().ok_or(Errno::BADMSG)?)))
+    Ok(Some((request, ProgramHandles::from_received(handles).ok_or(Errno::BADMSG)?)))
 }
 
 struct Supervision<'a> {

@@ -33,7 +33,8 @@ impl Job {
         encoder.bytes(records.as_os_str().as_bytes());
         encoder.bytes(id.0.as_bytes());
         let (rows, columns) = match spawn.stdin {
-            Stdin::Closed => (0, 0),
+            // The pipes of a caller do not outlive it.
+            Stdin::Closed | Stdin::Pipe => (0, 0),
             Stdin::Terminal { rows, columns } => (rows, columns),
         };
         for number in [rows.into(), columns.into(), policy.head, policy.tail] {
