@@ -237,10 +237,10 @@ impl Gate {
         };
         ask.reasons = judged.iter().map(explain).collect();
         let policy = self.shared.policy.borrow().clone();
-        let asks_in_general = |(part, verdict): &(Part, Verdict)| {
-            verdict.action == Action::Ask && policy.asks_in_general(&self.subagent_walls, part)
+        let allow_flag_suffices = |(part, verdict): &(Part, Verdict)| {
+            verdict.action == Action::Ask && policy.allow_flag_suffices(&self.subagent_walls, part)
         };
-        ask.in_general = judged.iter().map(asks_in_general).collect();
+        ask.allow_flag_suffices = judged.iter().map(allow_flag_suffices).collect();
         if let Mode::Explain(explained) = &self.shared.mode {
             explained.lock().extend(judged);
             return Err(Refusal::ExplainOnly);

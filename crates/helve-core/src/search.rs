@@ -34,9 +34,9 @@ impl Files {
     ) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
         self.require_read_grant(grant, path).map_err(|_| SearchError::NotGranted)?;
         request.tree.at = path.place.clone();
-        let (policy, agent_walls) = self.session.gate.policy_and_walls().await;
+        let (policy, subagent_walls) = self.session.gate.policy_and_walls().await;
         let root = self.session.workspace.root();
-        let readable = Readable::new(&policy, &agent_walls, root, &path.real());
+        let readable = Readable::new(&policy, &subagent_walls, root, &path.real());
         // For a single file, the grant covers reading it. For a folder, each file below it is judged.
         let is_granted = path.kind() != Some(FileKind::Folder);
         request.readable = Some(if is_granted { readable.with_base_granted() } else { readable });

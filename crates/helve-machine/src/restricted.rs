@@ -182,7 +182,7 @@ mod tests {
             permission: "read",
             bases: vec![String::new()],
             filter: &TreeFilter::default(),
-            counts_builtin_asks: false,
+            builtin_asks_apply: false,
         };
         let mut request = RestrictedRequest {
             tree: FileTree {

@@ -289,7 +289,7 @@ impl ScriptDecision {
             });
         // `mktemp` creates a file with a random name.
         let by_mktemp = path.starts_with("/tmp/") && event.by.iter().any(|by| by == "mktemp");
-        let may_change = self.parts.iter().flat_map(Part::may_change).any(|changed| {
+        let may_change = self.parts.iter().flat_map(Part::possible_changes).any(|changed| {
             let changed = absolute(changed.trim_end_matches('/'));
             changed != ROOT && (real == changed || real.starts_with(&format!("{changed}/")))
         });
@@ -347,7 +347,7 @@ impl ScriptDecision {
             match part.matched_by {
                 MatchBy::Subjects => real == path || covers_others(),
                 // A path that may be changed, such as a name in a sed program.
-                MatchBy::Beneath(_) => real == path,
+                MatchBy::UnnamedFile(_) => real == path,
                 MatchBy::Command(_) | MatchBy::Unclear(_) | MatchBy::LocalNetwork { .. } => false,
             }
         };

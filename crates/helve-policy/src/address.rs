@@ -25,7 +25,7 @@ pub enum AddressKind {
 pub enum AddressAccess {
     Free,
     /// A person is asked, unless a rule names the host.
-    AskAsLocal,
+    AskUnlessHostNamed,
     Refused,
 }
 
@@ -37,7 +37,7 @@ impl AddressKind {
         }
     }
 
-    /// Returns the kind of a name that is known without resolving it.
+    /// Returns the kind of address that a name has, if that is clear without resolving it.
     pub fn of_name(name: &str) -> Option<Self> {
         let is_in = |domain: &str| {
             name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -56,7 +56,7 @@ impl AddressKind {
     pub fn access(self) -> AddressAccess {
         match self {
             AddressKind::Public => AddressAccess::Free,
-            AddressKind::Private | AddressKind::Loopback => AddressAccess::AskAsLocal,
+            AddressKind::Private | AddressKind::Loopback => AddressAccess::AskUnlessHostNamed,
             AddressKind::Reserved
             | AddressKind::Multicast
             | AddressKind::Unspecified
@@ -98,7 +98,7 @@ fn of_ipv4(address: Ipv4Addr) -> AddressKind {
         [0, ..] => AddressKind::Unspecified,
         [127, ..] => AddressKind::Loopback,
         [169, 254, ..] => AddressKind::LinkLocal,
-        // Private, shared by providers (100.64/10), and for measurements (198.18/15).
+        // Private, shared by providers (100.64/10), and for benchmarking (198.18/15).
         [10, ..]
         | [172, 16..=31, ..]
         | [192, 168, ..]
@@ -128,7 +128,7 @@ fn of_ipv6(address: Ipv6Addr) -> AddressKind {
         | [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => ipv4(high, low),
-        // NAT64 of a private network; where the IPv4 address is inside depends on that network.
+        // NAT64 of a private network; the position of the embedded IPv4 address depends on that network.
         [0x64, 0xff9b, 1, ..] => AddressKind::Private.max(ipv4(segments[6], segments[7])),
         // 6to4.
         [0x2002, high, low, ..] => ipv4(high, low),
@@ -137,12 +137,13 @@ fn of_ipv6(address: Ipv6Addr) -> AddressKind {
             ipv4(high, low).max(ipv4(!client_high, !client_low))
         }
         // ISATAP.
-        [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => global_ipv6(&segments).max(ipv4(high, low)),
-        _ => global_ipv6(&segments),
+        [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => of_plain_ipv6(&segments).max(ipv4(high, low)),
+        _ => of_plain_ipv6(&segments),
     }
 }
 
-fn global_ipv6(segments: &[u16; 8]) -> AddressKind {
+/// Returns the kind of an address without an embedded IPv4 address.
+fn of_plain_ipv6(segments: &[u16; 8]) -> AddressKind {
     match segments {
         [0xfe80..=0xfebf, ..] => AddressKind::LinkLocal,
         // Unique local, and the older site-local.

@@ -47,7 +47,7 @@ pub enum MatchBy {
     Command(Box<Command>),
     /// By its subjects. The part is a file that this command accesses without naming it: `grep -r x src` reads the files
     /// below `src`. Built-in rules that ask do not apply if a person allowed the command.
-    Beneath(Box<Command>),
+    UnnamedFile(Box<Command>),
     /// By its subjects. The part is not fully understood, so only a rule that allows every command can allow it.
     Unclear(Unclear),
     /// By its URL. The host has this address on this machine or in a private network, so only a rule that names the
@@ -61,7 +61,7 @@ pub enum Unclear {
     Doubt(Doubt),
     /// The file is only known when the command runs.
     Target,
-    /// A file that a glob matches is called like a flag, such as `-rf`.
+    /// A file that a glob matches has a name like a flag, such as `-rf`.
     Flag,
     /// A file name would be split into several words, as by `xargs`.
     WordSplitting,
@@ -116,7 +116,7 @@ impl Part {
             MatchBy::Unclear(why) => Some(why),
             MatchBy::Subjects
             | MatchBy::Command(_)
-            | MatchBy::Beneath(_)
+            | MatchBy::UnnamedFile(_)
             | MatchBy::LocalNetwork { .. } => None,
         }
     }
@@ -125,19 +125,20 @@ impl Part {
     pub fn local_address(&self) -> Option<&str> {
         match &self.matched_by {
             MatchBy::LocalNetwork { address } => Some(address),
-            MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_) | MatchBy::Unclear(_) => {
-                None
-            }
+            MatchBy::Subjects
+            | MatchBy::Command(_)
+            | MatchBy::UnnamedFile(_)
+            | MatchBy::Unclear(_) => None,
         }
     }
 
     /// Returns the paths that a command may change, as far as they are known. A rule that denies the change makes the
     /// command ask.
-    pub fn may_change(&self) -> &[String] {
+    pub fn possible_changes(&self) -> &[String] {
         match &self.matched_by {
-            MatchBy::Command(command) => command.may_change(),
+            MatchBy::Command(command) => command.possible_changes(),
             MatchBy::Subjects
-            | MatchBy::Beneath(_)
+            | MatchBy::UnnamedFile(_)
             | MatchBy::Unclear(_)
             | MatchBy::LocalNetwork { .. } => &[],
         }
@@ -148,7 +149,7 @@ impl Part {
         match &self.matched_by {
             MatchBy::Command(command) => command.is_exempt(),
             MatchBy::Subjects
-            | MatchBy::Beneath(_)
+            | MatchBy::UnnamedFile(_)
             | MatchBy::Unclear(_)
             | MatchBy::LocalNetwork { .. } => false,
         }
@@ -161,7 +162,7 @@ impl Part {
     }
 
     /// Returns the part for fetching a URL whose host has an address in the local network. Its lasting approval is
-    /// another one than for the same host with a public address, because names can change their address.
+    /// separate from that for the same host with a public address, because names can change their address.
     pub fn for_local_url(url: &WebUrl, address: impl Into<String>) -> Self {
         Self::for_url(url).matched_by(MatchBy::LocalNetwork { address: address.into() })
     }
@@ -238,9 +239,9 @@ pub struct Ask {
     /// The reason for each of `actions`, as a clause; empty for parts that are allowed. The gate fills this in.
     #[serde(skip)]
     pub reasons: Vec<String>,
-    /// Whether each part is asked about in general, and not because a rule is about its subject. The gate fills this in.
+    /// For each part, whether `--allow PERMISSION` would allow it. The gate fills this in.
     #[serde(skip)]
-    pub in_general: Vec<bool>,
+    pub allow_flag_suffices: Vec<bool>,
 }
 
 impl Ask {
@@ -277,7 +278,7 @@ impl Ask {
         self
     }
 
-    /// Returns a hash of everything that is shown to the person. An answer counts only for the ask with the same key.
+    /// Returns a hash of everything that is shown to the person. An answer is accepted only for the ask with the same key.
     pub fn key(&self) -> AskKey {
         let mut hasher = blake3::Hasher::new();
         let shown = (&self.parts, &self.acts, &self.preview, &self.from);

@@ -43,7 +43,7 @@ pub struct Command {
     /// Names of programs that appear in the arguments and that the command may start.
     mentioned_programs: Vec<String>,
     /// Paths that the command may change. A folder ends with a slash.
-    may_change: Vec<String>,
+    possible_changes: Vec<String>,
     risks: Vec<Risk>,
     /// Assignments that an allow rule must spell out.
     assignments: Vec<String>,
@@ -98,7 +98,7 @@ impl Command {
             words,
             alias: run.rule_alias(),
             mentioned_programs: run.mentioned_programs(),
-            may_change: Vec::new(),
+            possible_changes: Vec::new(),
             risks,
             assignments: run.assignments.clone(),
             approval: if has_extra_risks { Approval::Required } else { run.approval },
@@ -118,13 +118,13 @@ impl Command {
         command
     }
 
-    pub(crate) fn that_may_change(self, may_change: Vec<String>) -> Self {
-        Self { may_change, ..self }
+    pub(crate) fn with_possible_changes(self, possible_changes: Vec<String>) -> Self {
+        Self { possible_changes, ..self }
     }
 
     /// Returns the paths that the command may change.
-    pub(crate) fn may_change(&self) -> &[String] {
-        &self.may_change
+    pub(crate) fn possible_changes(&self) -> &[String] {
+        &self.possible_changes
     }
 
     /// Returns the command as it is shown to the person.
@@ -270,7 +270,7 @@ impl Command {
         let starts: Vec<usize> = (0..all.len()).filter(is_start).collect();
         let is_match = |at: &usize| {
             let words = all[*at + 1..].iter().take(MAX_WORDS);
-            LooseForm::of_possible_command(first, words).matches_loosely(pattern)
+            LooseForm::of_unparsed_words(first, words).matches_loosely(pattern)
         };
         starts.len() > MAX_STARTS || starts.iter().any(is_match)
     }

@@ -66,7 +66,7 @@ enum CaseForm {
 }
 
 impl Readable {
-    pub fn new(policy: &Policy, agent_walls: &[Wall], root: &Path, folder: &Path) -> Self {
+    pub fn new(policy: &Policy, subagent_walls: &[Wall], root: &Path, folder: &Path) -> Self {
         let base = match folder.strip_prefix(root) {
             Ok(beneath) => beneath.to_path_buf(),
             Err(_) => folder.to_path_buf(),
@@ -82,7 +82,7 @@ impl Readable {
         Self {
             base: base.to_string_lossy().into_owned(),
             is_base_granted: false,
-            walls: policy.walls.iter().chain(agent_walls).map(compile_wall).collect(),
+            walls: policy.walls.iter().chain(subagent_walls).map(compile_wall).collect(),
             remembered: compile(&policy.remembered, CompiledRule::of_approval),
         }
     }
@@ -228,7 +228,7 @@ impl Matcher {
         match self {
             Matcher::Equal(exact) => exact.len() == text.len() && exact == text,
             Matcher::Wild { pattern, start, middle, end } => {
-                has_ends(text.as_bytes(), start.as_bytes(), end.as_bytes())
+                starts_and_ends_with(text.as_bytes(), start.as_bytes(), end.as_bytes())
                     && middle.as_ref().is_none_or(|it| it.find(text.as_bytes()).is_some())
                     && pattern.matches(text)
             }
@@ -238,7 +238,7 @@ impl Matcher {
 }
 
 /// Whether a text starts and ends with these texts. One byte of each is compared first, which rejects most texts.
-fn has_ends(text: &[u8], start: &[u8], end: &[u8]) -> bool {
+fn starts_and_ends_with(text: &[u8], start: &[u8], end: &[u8]) -> bool {
     let may_match = |literal: Option<&u8>, text: Option<&u8>| literal.is_none() || literal == text;
     may_match(end.last(), text.last())
         && may_match(start.first(), text.first())
@@ -318,10 +318,10 @@ mod tests {
         ) {
             let overrides = vec![overrides.into(), more_overrides.into()];
             let wall = Wall { name: "user".into(), rules: rules.into(), overrides, default_action: Action::Ask };
-            let agent_walls = [Wall::restricting("agent", restricting)];
+            let subagent_walls = [Wall::restricting("agent", restricting)];
             let policy = Policy { walls: vec![wall], remembered, root: "/w".into() };
-            let judged = policy.judge(&agent_walls, &Part::new("read", path.clone())).action;
-            let readable = Readable::new(&policy, &agent_walls, Path::new("/w"), Path::new("/w"));
+            let judged = policy.judge(&subagent_walls, &Part::new("read", path.clone())).action;
+            let readable = Readable::new(&policy, &subagent_walls, Path::new("/w"), Path::new("/w"));
             prop_assert_eq!(readable.allows(Path::new(&path)), judged == Action::Allow);
         }
     }

@@ -170,7 +170,7 @@ impl Rule {
             (Some(pattern), Ok(url), Action::Allow) => pattern.matches(&url),
             (Some(pattern), Ok(url), Action::Ask | Action::Deny) => pattern.matches_loosely(&url),
             (_, _, Action::Allow) => false,
-            // A pattern that is not one of URLs, such as `*secret*`.
+            // A pattern that is not a URL pattern, such as `*secret*`.
             (_, _, Action::Ask | Action::Deny) => wildcard::matches(pattern, subject),
         }
     }
@@ -213,8 +213,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether no rule decided, or one that matches every subject.
-    pub(crate) fn is_general(&self) -> bool {
+    /// Whether a rule that matches every subject decided, or no rule did.
+    pub(crate) fn is_by_catch_all(&self) -> bool {
         self.reason == Reason::Rule
             && self.rule.as_ref().is_none_or(|rule| rule.pattern.as_str() == "*")
     }
@@ -232,7 +232,8 @@ pub enum Reason {
     Risk { word: String, kind: RiskKind },
     /// A rule that allows the command matches, but does not spell out this assignment before it.
     Assignment(String),
-    /// A rule that allows the command matches, but a path in it does not match this operand: `rm dist/*` and `src`.
+    /// A rule that allows the command matches, but no path of the rule matches this operand: the rule
+    /// `rm dist/*` does not match `src`.
     Operand(String),
     /// A rule that allows the command matches, but the program or script is a link to another file. Holds the command with
     /// the path of that file.

@@ -6,14 +6,14 @@
 //! cat a.txt > b.txt   →   bash `cat a.txt`, read `a.txt`, edit `b.txt`
 //! ```
 //!
-//! Nothing here accesses files: an implementation of [`FileFacts`] looks them up.
+//! Nothing here accesses files: facts about them come from an implementation of [`FileFacts`].
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use helve_text::shell::{
-    self as script, AccessKind, FileAccess, FileTarget, ProgramRun, Risk, RiskKind, Script,
+    self as syntax, AccessKind, FileAccess, FileTarget, ProgramRun, Risk, RiskKind, Script,
     ShellContext,
 };
 
@@ -43,7 +43,7 @@ const MAX_LOOKUPS: usize = 16;
 
 /// Analyses a script with the help of facts about files.
 pub fn analyze(source: &str, context: &ShellContext, facts: &impl FileFacts) -> Script {
-    let first = script::analyze(source, context);
+    let first = syntax::analyze(source, context);
     analyze_again(&first, source, context, facts).unwrap_or(first)
 }
 
@@ -77,7 +77,7 @@ pub fn analyze_again(
         ..context.clone()
     };
     let has_facts = !context.enterable.is_empty() || !context.glob_matches.is_empty();
-    has_facts.then(|| script::analyze(source, &context))
+    has_facts.then(|| syntax::analyze(source, &context))
 }
 
 /// Whether `cd` into this folder certainly succeeds: the folder is in the workspace, and an entry in it can be resolved.
@@ -103,14 +103,15 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
         parts: Vec::new(),
         seen: HashSet::new(),
         extra_risks: Vec::new(),
-        may_change: Vec::new(),
+        possible_changes: Vec::new(),
         comparisons_left: transfer::MAX_COMPARISONS,
         copied_folders: Vec::new(),
     };
-    let relocations = collector.relocations(&script.transfers);
+    // The files that copies, moves and links make reachable under another path.
+    let relocations = collector.collect_relocations(&script.transfers);
     for access in &script.accesses {
         collector.add_access(access);
-        collector.add_origins(access, &relocations);
+        collector.add_old_paths(access, &relocations);
     }
     let commands = collector.commands(script);
     for access in &script.accesses {
@@ -122,8 +123,8 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
     collector.seen.clear();
     // Commands come first in the ask, then the files.
     let mut seen: HashSet<&Command> = HashSet::new();
-    let different = commands.iter().filter(|command| seen.insert(command));
-    collector.parts.extend(different.map(Part::for_command));
+    let distinct = commands.iter().filter(|command| seen.insert(command));
+    collector.parts.extend(distinct.map(Part::for_command));
     for part in file_parts {
         collector.push(part);
     }
@@ -183,7 +184,7 @@ struct PartCollector<'f, F> {
     /// Risks that follow from facts about files, each with the index of its run.
     extra_risks: Vec<(usize, Risk)>,
     /// Paths that commands may change, each with the index of its run.
-    may_change: Vec<(usize, String)>,
+    possible_changes: Vec<(usize, String)>,
     /// How many more paths may be compared with the destinations of copies, moves and links.
     comparisons_left: usize,
     /// Old and new paths of folders that are copied or moved.
@@ -196,7 +197,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let key = |command| (part.permission.clone(), part.subjects.clone(), command);
         let is_new = match &part.matched_by {
             MatchBy::Subjects => self.seen.insert(key(None)),
-            MatchBy::Beneath(command) => self.seen.insert(key(Some(command.clone()))),
+            MatchBy::UnnamedFile(command) => self.seen.insert(key(Some(command.clone()))),
             MatchBy::Unclear(_) | MatchBy::LocalNetwork { .. } => !self.parts.contains(&part),
             MatchBy::Command(_) => false,
         };
@@ -210,10 +211,11 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let command = |(index, run)| {
             let extra = self.extra_risks.iter().filter(|(run, _)| *run == index);
             let extra = extra.map(|(_, risk)| risk.clone()).chain(link_risks(run, self.facts));
-            let may_change = self.may_change.iter().filter(|(run, _)| *run == index);
-            let may_change: BTreeSet<String> = may_change.map(|(_, path)| path.clone()).collect();
+            let possible_changes = self.possible_changes.iter().filter(|(run, _)| *run == index);
+            let possible_changes: BTreeSet<String> =
+                possible_changes.map(|(_, path)| path.clone()).collect();
             Command::new(&code_paths::resolved(run, self.facts), extra.collect())
-                .that_may_change(may_change.into_iter().collect())
+                .with_possible_changes(possible_changes.into_iter().collect())
         };
         script.runs.iter().enumerate().map(command).collect()
     }
@@ -320,18 +322,18 @@ impl<F: FileFacts> PartCollector<'_, F> {
     }
 
     /// Returns how rules match a file that a command accesses without naming it.
-    fn match_beneath(&self, run: Option<usize>) -> MatchBy {
+    fn match_unnamed_file(&self, run: Option<usize>) -> MatchBy {
         match run.and_then(|run| self.runs.get(run)) {
             Some(run) => {
                 let run = code_paths::resolved(run, self.facts);
-                MatchBy::Beneath(Box::new(Command::new(&run, Vec::new())))
+                MatchBy::UnnamedFile(Box::new(Command::new(&run, Vec::new())))
             }
             None => MatchBy::Subjects,
         }
     }
 
-    /// Notes a path that a command may change.
-    fn add_may_change(&mut self, access: &FileAccess, path: &PathFacts) {
+    /// Records that a command may change a path.
+    fn add_possible_changes(&mut self, access: &FileAccess, path: &PathFacts) {
         let Some(run) = access.run else { return };
         if self.runs.get(run).is_none_or(|run| run.changes_are_listed) {
             return;
@@ -340,14 +342,15 @@ impl<F: FileFacts> PartCollector<'_, F> {
         for subject in &path.subjects {
             let below = format!("{}/", subject.trim_end_matches('/'));
             let below = Some(below).filter(|_| is_folder || access.kind == AccessKind::MayChange);
-            self.may_change.extend([subject.clone()].into_iter().chain(below).map(|it| (run, it)));
+            self.possible_changes
+                .extend([subject.clone()].into_iter().chain(below).map(|it| (run, it)));
         }
     }
 
     /// Adds the parts for one path of an access.
     fn add_path(&mut self, access: &FileAccess, path: &PathFacts) {
         if matches!(access.kind, AccessKind::PassedToUnknown | AccessKind::MayChange) {
-            self.add_may_change(access, path);
+            self.add_possible_changes(access, path);
         }
         if let Some(part) = &path.outside {
             self.push(part.clone());
@@ -389,14 +392,14 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if access.kind == AccessKind::PassedToUnknown && self.is_folder_at(&access.target) {
             // An unknown program may read everything in a folder that it is given.
             let subjects = path.subjects.iter().map(|it| format!("{}/", it.trim_end_matches('/')));
-            let mut part = Part::new("read", "").matched_by(self.match_beneath(access.run));
+            let mut part = Part::new("read", "").matched_by(self.match_unnamed_file(access.run));
             part.subjects = subjects.collect();
             self.push(part.remember_exactly());
         }
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&path.subjects);
         if matches!(access.kind, AccessKind::MaybeWrite | AccessKind::MaybeWriteTree) {
-            part = part.matched_by(self.match_beneath(access.run));
+            part = part.matched_by(self.match_unnamed_file(access.run));
         }
         self.push(part.remember_exactly());
     }

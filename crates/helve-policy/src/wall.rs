@@ -58,7 +58,7 @@ impl Wall {
         let kind = SubjectKind::of(&part.permission);
         let verdict = self.judge_lists(|list| {
             let find = |key: &str| list.last_match(key, kind, text, walls.root());
-            let rule = list.web_deny(part).or_else(|| deciding_rule(part, find));
+            let rule = list.deny_of_all_fetches(part).or_else(|| deciding_rule(part, find));
             Verdict {
                 action: rule.map_or(self.default_action, |rule| rule.action),
                 rule: rule.cloned(),
@@ -101,7 +101,7 @@ impl Wall {
     fn forbids(&self, part: &Part) -> bool {
         let rules = RuleList { wall: self, overrides: 0 };
         let find = |key: &str| rules.last_except_partial_denies(key);
-        match rules.web_deny(part).or_else(|| deciding_rule(part, find)) {
+        match rules.deny_of_all_fetches(part).or_else(|| deciding_rule(part, find)) {
             Some(rule) => rule.action == Action::Deny && rule.pattern.is_any(),
             None => self.default_action == Action::Deny,
         }
@@ -138,7 +138,7 @@ impl Wall {
 enum Stance<'r> {
     /// No: some commands are asked about or denied.
     Restricts,
-    /// No person wrote a rule about commands, and none is asked about or denied.
+    /// Yes, but only by built-in rules or by default.
     Neutral,
     /// Yes, by this rule, which a person wrote.
     Allows(&'r Rule),
@@ -180,7 +180,7 @@ impl<'a> RuleList<'a> {
 
     /// For a search tool, returns the rule that denies fetching web pages altogether, if there is one. A rule about both
     /// keys, such as `*`, does not count, because a later rule may allow searches.
-    fn web_deny(self, part: &Part) -> Option<&'a Rule> {
+    fn deny_of_all_fetches(self, part: &Part) -> Option<&'a Rule> {
         let key = SEARCH_TOOLS.into_iter().find(|key| part.permission == *key)?;
         let (_, rule) = self.last_except_partial_denies(FETCH)?;
         let denies_all = rule.action == Action::Deny && rule.pattern.is_any();
@@ -226,7 +226,7 @@ fn deciding_rule<'a>(
     }
 }
 
-/// Returns the strictest verdict, or the first of several. Without any wall, the verdict is to ask.
+/// Returns the strictest verdict, the first one if several are equally strict. Without any wall, the verdict is to ask.
 fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     let stricter = |so_far: Verdict, next: Verdict| {
         if next.action > so_far.action { next } else { so_far }
@@ -280,14 +280,14 @@ pub struct Policy {
 /// The walls of a policy together with those of agents.
 struct WallSet<'p> {
     policy: &'p Policy,
-    agent_walls: &'p [Wall],
+    subagent_walls: &'p [Wall],
     /// Cache for [`WallSet::blanket_allow`].
     blanket_allow: OnceCell<Option<&'p Rule>>,
 }
 
 impl<'p> WallSet<'p> {
     fn iter(&self) -> impl Iterator<Item = &'p Wall> + use<'p> {
-        self.policy.walls.iter().chain(self.agent_walls)
+        self.policy.walls.iter().chain(self.subagent_walls)
     }
 
     fn root(&self) -> &'p str {
@@ -329,10 +329,10 @@ impl<'p> WallSet<'p> {
         }
     }
 
-    /// Returns a verdict that asks, if a rule denies changing a file that the command may change. A rule that denies all
-    /// changes is about tools; it says nothing about a command that another rule allows.
+    /// Returns a verdict that asks, if a rule denies changing a file that the command may change. A rule that denies every
+    /// edit does not count here, because it is meant for the edit tools.
     fn denied_change(&self, command: &Command) -> Option<Verdict> {
-        command.may_change().iter().find_map(|path| {
+        command.possible_changes().iter().find_map(|path| {
             let verdict = self.judge_subjects(&Part::new("edit", path));
             let names_files = verdict.rule.as_ref().is_some_and(|rule| !rule.pattern.is_any());
             let reason = Reason::MayChange(path.clone());
@@ -344,9 +344,9 @@ impl<'p> WallSet<'p> {
         })
     }
 
-    /// Judges a file that a command accesses without naming it. See [`MatchBy::Beneath`].
-    fn judge_beneath(&self, part: &Part, command: &Command) -> Verdict {
-        let command = self.policy.judge(self.agent_walls, &Part::for_command(command));
+    /// Judges a file that a command accesses without naming it. See [`MatchBy::UnnamedFile`].
+    fn judge_unnamed_file(&self, part: &Part, command: &Command) -> Verdict {
+        let command = self.policy.judge(self.subagent_walls, &Part::for_command(command));
         let is_command_allowed = command.action == Action::Allow && !command.is_builtin();
         let judge = |wall: &'p Wall, text: &String| {
             let verdict = wall.judge(part, text, self);
@@ -378,7 +378,7 @@ impl<'p> WallSet<'p> {
     }
 
     /// Judges a URL whose host is in the local network. Only a rule that names the host can allow it.
-    fn judge_local(&self, part: &Part) -> Verdict {
+    fn judge_local_url(&self, part: &Part) -> Verdict {
         let verdict = self.judge_subjects(part);
         let names_host = verdict.rule.as_ref().is_some_and(Rule::names_host);
         match verdict.action {
@@ -397,10 +397,10 @@ impl<'p> WallSet<'p> {
 }
 
 impl Policy {
-    /// Whether a part is asked about only because its permission is not allowed as a whole. `--allow PERMISSION` would
-    /// allow it, and no rule is about its subject.
-    pub fn asks_in_general(&self, subagent_walls: &[Wall], part: &Part) -> bool {
-        if !self.judge(subagent_walls, part).is_general() {
+    /// Whether a part is asked about and `--allow PERMISSION` would be enough to allow it. It would not be if a rule is
+    /// about the subject of the part.
+    pub fn allow_flag_suffices(&self, subagent_walls: &[Wall], part: &Part) -> bool {
+        if !self.judge(subagent_walls, part).is_by_catch_all() {
             return false;
         }
         let allow = Rule::new(&part.permission, "*", Action::Allow, Source::Program);
@@ -411,18 +411,18 @@ impl Policy {
         allowing.judge(subagent_walls, part).action == Action::Allow
     }
 
-    /// Judges one part. `agent_walls` are the walls of sub-agents, which apply besides those of the policy.
-    pub fn judge(&self, agent_walls: &[Wall], part: &Part) -> Verdict {
-        let walls = WallSet { policy: self, agent_walls, blanket_allow: OnceCell::new() };
+    /// Judges one part. `subagent_walls` are the walls of sub-agents, which apply besides those of the policy.
+    pub fn judge(&self, subagent_walls: &[Wall], part: &Part) -> Verdict {
+        let walls = WallSet { policy: self, subagent_walls, blanket_allow: OnceCell::new() };
         let verdict = match &part.matched_by {
             MatchBy::Subjects => walls.judge_subjects(part),
             MatchBy::Command(command) => walls.judge_command(command),
-            MatchBy::Beneath(command) => walls.judge_beneath(part, command),
+            MatchBy::UnnamedFile(command) => walls.judge_unnamed_file(part, command),
             MatchBy::Unclear(_) => return walls.judge_unclear(part),
-            MatchBy::LocalNetwork { .. } => walls.judge_local(part),
+            MatchBy::LocalNetwork { .. } => walls.judge_local_url(part),
         };
         match verdict.action {
-            // No approval lifts what a rule denies.
+            // This ask stems from a deny, which no approval lifts.
             Action::Ask if matches!(verdict.reason, Reason::MayChange(_)) => verdict,
             Action::Ask => self.remembered_approval(part).unwrap_or(verdict),
             Action::Allow | Action::Deny => verdict,
@@ -430,15 +430,15 @@ impl Policy {
     }
 
     /// Returns a verdict that allows a command, if remembered approvals cover it.
-    fn remembered_command(&self, command: &Command) -> Option<Verdict> {
+    fn remembered_command_approval(&self, command: &Command) -> Option<Verdict> {
         let decision = command.decide(self.remembered.iter());
         let rule = decision.rule.filter(|_| decision.action == Some(Action::Allow))?;
         Some(approved_by(rule))
     }
 
     /// Returns the strictest action of several parts.
-    pub fn judge_all(&self, agent_walls: &[Wall], parts: &[Part]) -> Action {
-        let actions = parts.iter().map(|part| self.judge(agent_walls, part).action);
+    pub fn judge_all(&self, subagent_walls: &[Wall], parts: &[Part]) -> Action {
+        let actions = parts.iter().map(|part| self.judge(subagent_walls, part).action);
         actions.max().unwrap_or(Action::Allow)
     }
 
@@ -447,7 +447,7 @@ impl Policy {
         let allows = |rule: &&Rule| rule.action == Action::Allow;
         let mut approval = None;
         match &part.matched_by {
-            MatchBy::Subjects | MatchBy::Beneath(_) | MatchBy::Unclear(_) => {
+            MatchBy::Subjects | MatchBy::UnnamedFile(_) | MatchBy::Unclear(_) => {
                 // An approval of an outside folder remembers only its resolved path.
                 let count = if part.permission == EXTERNAL { 1 } else { part.subjects.len() };
                 for text in part.subjects.iter().take(count) {
@@ -455,7 +455,7 @@ impl Policy {
                     approval = Some(rule.filter(allows)?);
                 }
             }
-            MatchBy::Command(command) => return self.remembered_command(command),
+            MatchBy::Command(command) => return self.remembered_command_approval(command),
             MatchBy::LocalNetwork { .. } => {
                 let text = format!("{LOCAL_PREFIX}{}", part.subject());
                 approval = decide(&self.remembered, &part.permission, &text).filter(allows);
@@ -465,8 +465,8 @@ impl Policy {
     }
 
     /// Whether a tool is denied for all arguments. The part has the tool's permission keys.
-    pub fn forbids(&self, agent_walls: &[Wall], tool: &Part) -> bool {
-        self.walls.iter().chain(agent_walls).any(|wall| wall.forbids(tool))
+    pub fn forbids(&self, subagent_walls: &[Wall], tool: &Part) -> bool {
+        self.walls.iter().chain(subagent_walls).any(|wall| wall.forbids(tool))
     }
 }
 

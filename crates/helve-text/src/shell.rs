@@ -159,7 +159,7 @@ pub struct ProgramRun {
     /// Indices of words that are several one-letter flags, like `-la`.
     pub flag_clusters: Vec<usize>,
     /// The one-letter flags of a known program that have a value in the same word: `i` in `-i.bak`.
-    pub valued_letters: String,
+    pub letters_of_flags_with_value: String,
     /// Indices of words because of which the command acts on more than its operands: `--tags` of `git push`.
     pub wide_words: Vec<usize>,
     /// Assignments before the name that may be harmful, as written.

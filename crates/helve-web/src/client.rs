@@ -158,8 +158,8 @@ fn check_behind_proxy(url: &WebUrl, access: &LocalAccess) -> Result<Target, WebE
             let is_approved = matches!(access, LocalAccess::Approved(_) | LocalAccess::Configured);
             match kind.access() {
                 AddressAccess::Free => {}
-                AddressAccess::AskAsLocal if is_approved => {}
-                AddressAccess::AskAsLocal | AddressAccess::Refused => {
+                AddressAccess::AskUnlessHostNamed if is_approved => {}
+                AddressAccess::AskUnlessHostNamed | AddressAccess::Refused => {
                     let (host, address) = (name.clone(), name.clone());
                     return Err(WebError::ForbiddenAddress { host, address, kind });
                 }
@@ -187,8 +187,8 @@ fn check_addresses(
         let host = url.host().to_string();
         match kind.access() {
             AddressAccess::Free => {}
-            AddressAccess::AskAsLocal if is_approved => {}
-            AddressAccess::AskAsLocal => {
+            AddressAccess::AskUnlessHostNamed if is_approved => {}
+            AddressAccess::AskUnlessHostNamed => {
                 return Err(WebError::LocalNetwork { host, address: *address });
             }
             AddressAccess::Refused => {

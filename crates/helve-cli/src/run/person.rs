@@ -85,11 +85,11 @@ impl Drop for Held<'_> {
 /// Whether everything that must be asked about is an edit that no rule singles out. Protected files and files that a
 /// rule names are asked about in any mode.
 fn is_plain_edit(ask: &Ask) -> bool {
-    let parts = ask.parts.iter().zip(&ask.actions).zip(&ask.in_general);
+    let parts = ask.parts.iter().zip(&ask.actions).zip(&ask.allow_flag_suffices);
     let mut asked = parts.filter(|((_, action), _)| **action != Action::Allow).peekable();
     asked.peek().is_some()
-        && asked.all(|((part, _), is_general)| {
-            part.permission == "edit" && !part.via_shell && *is_general
+        && asked.all(|((part, _), flag_suffices)| {
+            part.permission == "edit" && !part.via_shell && *flag_suffices
         })
 }
 
@@ -102,7 +102,7 @@ mod tests {
         Ask {
             parts: parts.iter().map(|(permission, ..)| Part::new(*permission, "x")).collect(),
             actions: parts.iter().map(|(_, action, _)| *action).collect(),
-            in_general: parts.iter().map(|(.., general)| *general).collect(),
+            allow_flag_suffices: parts.iter().map(|(.., suffices)| *suffices).collect(),
             ..Ask::default()
         }
     }

@@ -58,7 +58,7 @@ impl Programs {
         let given = PathBuf::from(&query.folder);
         let real = files::look_up(&self.session, &given).await.ok()?;
         let (policy, walls) = self.session.gate.policy_and_walls().await;
-        let counts_builtin_asks = counts_builtin_asks(&policy, &walls, query);
+        let builtin_asks_apply = builtin_asks_apply(&policy, &walls, query);
         let is_read = query.permission == "read";
         let follows_links = is_read && query.filter.links != LinkHandling::Skipped;
         let mut known = vec![real.real()];
@@ -73,7 +73,7 @@ impl Programs {
                 permission: query.permission,
                 bases: self.bases(&folder).await?,
                 filter: &query.filter,
-                counts_builtin_asks,
+                builtin_asks_apply,
             };
             let rules = TreeRules::new(&policy, &walls, scope);
             // A folder outside the root is asked about as a whole.
@@ -134,8 +134,8 @@ impl Programs {
     }
 }
 
-/// Whether built-in rules that ask count: not if a person allowed the command, or is asked about it anyway.
-fn counts_builtin_asks(policy: &Policy, walls: &[Wall], query: &TreeQuery) -> bool {
+/// Whether built-in rules that ask apply: not if a person allowed the command, or is asked about it anyway.
+fn builtin_asks_apply(policy: &Policy, walls: &[Wall], query: &TreeQuery) -> bool {
     let Some(command) = &query.command else { return true };
     let verdict = policy.judge(walls, &Part::for_command(command));
     verdict.action == Action::Allow && verdict.is_builtin()

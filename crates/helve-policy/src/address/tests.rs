@@ -175,7 +175,9 @@ fn only_public_addresses_are_free() {
         LinkLocal, Loopback, Metadata, Multicast, Private, Public, Reserved, Unspecified,
     };
     assert_eq!(Public.access(), AddressAccess::Free);
-    assert!([Private, Loopback].iter().all(|kind| kind.access() == AddressAccess::AskAsLocal));
+    assert!(
+        [Private, Loopback].iter().all(|kind| kind.access() == AddressAccess::AskUnlessHostNamed)
+    );
     let refused = [Reserved, Multicast, Unspecified, LinkLocal, Metadata];
     assert!(refused.iter().all(|kind| kind.access() == AddressAccess::Refused));
 }

@@ -1,4 +1,4 @@
-//! Matches rules that ask or deny loosely: the words of a rule may be in another order or spelling.
+//! Loose matching, for rules that ask or deny: the words of a rule may be in another order or spelling.
 //!
 //! The rule `git push --force` matches `git push origin --force`, `Git push -q --force` and `git -C . push --force x`.
 
@@ -44,8 +44,8 @@ impl LooseForm {
         let unlisted = run.risks.iter().filter(|risk| risk.kind == RiskKind::Unlisted);
         form.unknown_flags = unlisted.map(|risk| risk.word).collect();
         let clusters = run.flag_clusters.iter().filter_map(|at| run.words.get(*at));
-        let clusters = clusters.flat_map(|word| word.shown().chars().skip(1));
-        let letters = clusters.chain(run.valued_letters.chars());
+        let cluster_letters = clusters.flat_map(|word| word.shown().chars().skip(1));
+        let letters = cluster_letters.chain(run.letters_of_flags_with_value.chars());
         form.letters = letters.chain(form.flag_letters()).collect();
         form
     }
@@ -60,7 +60,7 @@ impl LooseForm {
     }
 
     /// A command of which only the words are known, not their roles.
-    pub(super) fn of_possible_command<'w>(
+    pub(super) fn of_unparsed_words<'w>(
         program: &str,
         arguments: impl Iterator<Item = &'w String>,
     ) -> Self {
@@ -143,7 +143,7 @@ impl LooseForm {
 
     /// Whether the command has a flag, in any spelling: `-rf` is also `-f -r`.
     fn has_flag(&self, wanted: &str) -> bool {
-        if self.flags().any(|(at, flag)| self.is_flag(at, flag, wanted)) {
+        if self.flags().any(|(at, flag)| self.is_wanted_flag(at, flag, wanted)) {
             return true;
         }
         if let Some((name, value)) = wanted.split_once('=') {
@@ -160,7 +160,7 @@ impl LooseForm {
     }
 
     /// Whether a word of the command is the wanted flag: `--force` is also `--force=x`, or `--for` if that flag is unknown.
-    fn is_flag(&self, at: usize, flag: &str, wanted: &str) -> bool {
+    fn is_wanted_flag(&self, at: usize, flag: &str, wanted: &str) -> bool {
         let name = flag.split('=').next().unwrap_or(flag);
         let is_abbreviation =
             || flag.len() > 2 && flag.starts_with("--") && self.unknown_flags.contains(&at);
@@ -214,8 +214,8 @@ impl LooseForm {
         reached.iter().any(|yes| *yes)
     }
 
-    /// Whether the command may have this operand, which the rule does not name. `matched` is the number of operands of the
-    /// rule before it.
+    /// Whether matching may skip this operand, which is not in the rule. `matched` is how many operands of the rule have
+    /// matched so far.
     fn can_skip(&self, at: usize, role: WordRole, matched: usize) -> bool {
         let is_after_unknown_flag = self.words.get(at - 1).is_some_and(|(_, role)| {
             *role == WordRole::Flag && (!self.is_known || self.unknown_flags.contains(&(at - 1)))

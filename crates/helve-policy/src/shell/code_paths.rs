@@ -23,7 +23,7 @@ pub(super) fn resolved<'r>(run: &'r ProgramRun, facts: &impl FileFacts) -> Cow<'
 fn resolve_program(run: &mut Cow<'_, ProgramRun>, facts: &impl FileFacts) {
     let name = run.words.first().and_then(|word| word.literal());
     let is_name = name.is_some_and(|name| !name.is_empty() && !name.contains('/'));
-    // Commands that need no rule are part of the shell.
+    // Commands that need no approval are shell builtins, so there is no file to resolve.
     let Some(name) = name.filter(|_| is_name && run.approval == Approval::Required) else { return };
     let path = match facts.program(name) {
         Some(ProgramPlace::Elsewhere) => return,

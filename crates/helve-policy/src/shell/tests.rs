@@ -239,7 +239,7 @@ fn render_part(part: &Part, action: Action) -> String {
         None => String::new(),
     };
     let why = match &part.matched_by {
-        MatchBy::Subjects | MatchBy::Command(_) | MatchBy::Beneath(_) => String::new(),
+        MatchBy::Subjects | MatchBy::Command(_) | MatchBy::UnnamedFile(_) => String::new(),
         MatchBy::Unclear(why) => format!("  {why:?}"),
         MatchBy::LocalNetwork { address } => format!("  {address}"),
     };

@@ -25,7 +25,7 @@ pub(super) struct Relocation {
 
 impl<F: FileFacts> PartCollector<'_, F> {
     /// Returns the relocations of a script. Adds parts for the files that are created in folders: `cp a dir` writes `dir/a`.
-    pub(super) fn relocations(&mut self, transfers: &[Transfer]) -> Vec<Relocation> {
+    pub(super) fn collect_relocations(&mut self, transfers: &[Transfer]) -> Vec<Relocation> {
         let mut relocations = Vec::new();
         for transfer in transfers {
             match &transfer.from {
@@ -132,7 +132,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
     }
 
     /// If the script copied, moved or linked a file to the accessed path, adds parts for its old paths.
-    pub(super) fn add_origins(&mut self, access: &FileAccess, relocations: &[Relocation]) {
+    pub(super) fn add_old_paths(&mut self, access: &FileAccess, relocations: &[Relocation]) {
         let (FileTarget::Path(path) | FileTarget::Glob(path)) = &access.target else { return };
         let Some(origins) = self.origins(path, relocations, Relocation::origin) else {
             return self.add_unclear(access.kind, path, Unclear::Target);
@@ -147,7 +147,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
     }
 
     /// Returns the old paths of the content at a path, following chains like `cp a b; mv b c`. Returns `None` if there are
-    /// too many. `find` returns the old path before one relocation.
+    /// too many. `find` goes back one relocation.
     pub(super) fn origins(
         &mut self,
         path: &str,
@@ -155,8 +155,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         find: fn(&Relocation, &str) -> Option<String>,
     ) -> Option<Vec<String>> {
         let mut paths = vec![normalize(path)];
-        // For each path found through a copy or move, the destination of that command. It is not followed twice, because
-        // a command does not copy its own result.
+        // For each path found through a copy or move, the destination of that command. Relocations to the same
+        // destination are skipped, because a command does not copy its own result.
         let mut copied_to: Vec<Option<&str>> = vec![None];
         let mut known: HashSet<String> = paths.iter().cloned().collect();
         let mut next = 0;
@@ -194,7 +194,7 @@ impl Relocation {
     /// Returns the old path of the content at `path`: if `from` is `a` and `to` is `b`, the old path of `b/x` is `a/x`. The
     /// path `b` itself has an old path only if it is a link.
     fn origin(&self, path: &str) -> Option<String> {
-        // A folder that is copied into itself.
+        // A folder copied into itself has no other origin.
         if !self.is_link && is_within(path, &normalize(&self.from)) {
             return None;
         }

@@ -23,7 +23,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
             &access.target;
         // `add_access` has added an unclear part for an unknown target.
         let Some(target) = self.expand(&access.target) else { return };
-        let unfinished = Part::new(permission, shown).matched_by(MatchBy::Unclear(Unclear::Tree));
+        let incomplete_tree =
+            Part::new(permission, shown).matched_by(MatchBy::Unclear(Unclear::Tree));
         let mut folders = target.paths.clone();
         for path in &target.paths {
             // Files that the script will copy, move or link into the folder are not there yet.
@@ -35,7 +36,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                     }
                     folders.extend(origins);
                 }
-                None => return self.push(unfinished),
+                None => return self.push(incomplete_tree),
             }
         }
         let (mut is_partial, mut has_split_names) = (false, false);
@@ -55,14 +56,14 @@ impl<F: FileFacts> PartCollector<'_, F> {
             self.add_tree_files(files.unwrap_or_default(), permission, command);
         }
         if is_partial {
-            self.push(unfinished);
+            self.push(incomplete_tree);
         }
         if has_split_names {
             self.add_unclear(access.kind, shown, Unclear::WordSplitting);
         }
     }
 
-    /// Whether splitting the path of a file below a folder gives other names.
+    /// Whether word splitting would change the path of a file below this folder.
     fn has_split_names(&self, folder: &str, files: &TreeFiles) -> bool {
         let bases = self.facts.resolve(folder).map(|it| it.subjects).unwrap_or_default();
         let beneath = |subject: &str| {
@@ -87,7 +88,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             let part = Part { subjects: file.subjects, ..Part::new(permission, "") };
             let part = part.remember_exactly();
             self.push(match command {
-                Some(command) => part.matched_by(MatchBy::Beneath(Box::new(command.clone()))),
+                Some(command) => part.matched_by(MatchBy::UnnamedFile(Box::new(command.clone()))),
                 None => part,
             });
         }

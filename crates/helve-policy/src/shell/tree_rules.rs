@@ -23,7 +23,7 @@ pub struct TreeScope<'a> {
     pub bases: Vec<String>,
     pub filter: &'a TreeFilter,
     /// Whether built-in rules that ask apply. They do not if a person allowed the command.
-    pub counts_builtin_asks: bool,
+    pub builtin_asks_apply: bool,
 }
 
 /// The rules about files below a folder, compiled for many lookups.
@@ -50,7 +50,7 @@ struct TreeWall {
 }
 
 impl TreeRules {
-    pub fn new(policy: &Policy, agent_walls: &[Wall], scope: TreeScope<'_>) -> Self {
+    pub fn new(policy: &Policy, subagent_walls: &[Wall], scope: TreeScope<'_>) -> Self {
         let compile_rule = |rule: &Rule| CompiledRule::new(rule, &policy.root);
         let is_edit = scope.permission == "edit";
         let compile_wall = |wall: &Wall| {
@@ -59,11 +59,11 @@ impl TreeRules {
                 lists: lists.map(|rules| compile(rules, scope.permission, compile_rule)).collect(),
                 // The default for edits applies to the folder itself, not to each file.
                 default_action: if is_edit { Action::Allow } else { wall.default_action },
-                ignores_builtin_asks: !scope.counts_builtin_asks,
+                ignores_builtin_asks: !scope.builtin_asks_apply,
             }
         };
         let mut rules = Self {
-            walls: policy.walls.iter().chain(agent_walls).map(compile_wall).collect(),
+            walls: policy.walls.iter().chain(subagent_walls).map(compile_wall).collect(),
             remembered: compile(&policy.remembered, scope.permission, CompiledRule::of_approval),
             base_action: Action::Allow,
             names: NameFilter::new(scope.filter),
@@ -238,13 +238,13 @@ mod tests {
     #[track_caller]
     fn check(
         list: &[(&str, &str, Action)],
-        (permission, base, counts_builtin_asks): (&'static str, &str, bool),
+        (permission, base, builtin_asks_apply): (&'static str, &str, bool),
         expected: &[(&str, Option<Action>)],
     ) {
         let filter = TreeFilter::default();
         let bases = vec![base.to_string()];
         let rules =
-            rules(list, TreeScope { permission, bases, filter: &filter, counts_builtin_asks });
+            rules(list, TreeScope { permission, bases, filter: &filter, builtin_asks_apply });
         for (path, action) in expected {
             assert_eq!(rules.file_restriction(Path::new(path)), *action, "{list:?} {base} {path}");
             assert!(action.is_none() || rules.may_restrict(), "{list:?} {base} {path}");
@@ -286,11 +286,11 @@ mod tests {
     fn no_walk_is_needed_where_no_rule_can_match() {
         use Action::{Allow, Deny};
         let filter = TreeFilter::default();
-        let scope = |permission, base: &str, counts_builtin_asks| TreeScope {
+        let scope = |permission, base: &str, builtin_asks_apply| TreeScope {
             permission,
             bases: vec![base.into()],
             filter: &filter,
-            counts_builtin_asks,
+            builtin_asks_apply,
         };
         let edit_all = [("edit", "*", Allow), ("edit", "infra/*", Deny)];
         for (list, scope, expected) in [

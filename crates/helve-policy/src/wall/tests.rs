@@ -11,12 +11,12 @@ use crate::builtin::{self, WrittenRules};
 use crate::rule::Scope;
 
 /// The name, the rules and the overrides of a wall.
-type WallTexts = (String, Vec<Rule>, Vec<Vec<Rule>>);
+type WallSpec = (String, Vec<Rule>, Vec<Vec<Rule>>);
 
 /// Parses walls from lines like `edit src/* deny`. A leading `!` marks a built-in rule. The first lines are the user's
 /// wall. The line `-- overrides` starts a list of overrides, and any other line `-- NAME` starts the next wall.
 fn walls(text: &str) -> Vec<Wall> {
-    let mut walls: Vec<WallTexts> = vec![("user".into(), Vec::new(), Vec::new())];
+    let mut walls: Vec<WallSpec> = vec![("user".into(), Vec::new(), Vec::new())];
     let mut in_overrides = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Some(name) = line.strip_prefix("-- ") {
@@ -39,7 +39,7 @@ fn walls(text: &str) -> Vec<Wall> {
         let wall = walls.last_mut().unwrap();
         if in_overrides { wall.2.last_mut().unwrap().push(rule) } else { wall.1.push(rule) }
     }
-    let build = |(index, (name, rules, overrides)): (usize, WallTexts)| Wall {
+    let build = |(index, (name, rules, overrides)): (usize, WallSpec)| Wall {
         name: name.into(),
         rules: rules.into(),
         overrides: overrides.into_iter().map(Into::into).collect(),
@@ -504,7 +504,7 @@ proptest! {
 }
 
 #[test]
-fn parts_that_are_asked_about_in_general() {
+fn an_allow_flag_does_not_suffice_if_a_rule_is_about_the_subject() {
     let user = |pattern: &str| Rule::new("edit", pattern, Action::Ask, Source::Program);
     for (rules, subject, expected) in [
         (vec![], "src/main.rs", true),
@@ -516,6 +516,10 @@ fn parts_that_are_asked_about_in_general() {
         (vec![], "sub/helve.json", false),
     ] {
         let policy = builtin::policy(WrittenRules { user: rules, ..WrittenRules::default() }, &[]);
-        assert_eq!(policy.asks_in_general(&[], &Part::new("edit", subject)), expected, "{subject}");
+        assert_eq!(
+            policy.allow_flag_suffices(&[], &Part::new("edit", subject)),
+            expected,
+            "{subject}"
+        );
     }
 }

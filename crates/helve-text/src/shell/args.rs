@@ -15,7 +15,7 @@ pub(super) struct ParsedArgs {
     /// Indices of words that are several one-letter flags.
     pub(super) flag_clusters: Vec<usize>,
     /// The one-letter flags with a value in the same word.
-    pub(super) valued_letters: String,
+    pub(super) letters_of_flags_with_value: String,
     /// Indices of words because of which the command acts on more than its operands.
     pub(super) wide_words: Vec<usize>,
     pub(super) spec: &'static ProgramSpec,
@@ -75,7 +75,7 @@ pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
             arguments: Vec::new(),
             flags: Vec::new(),
             flag_clusters: Vec::new(),
-            valued_letters: String::new(),
+            letters_of_flags_with_value: String::new(),
             wide_words: Vec::new(),
             spec,
             operand_count: 0,

@@ -273,7 +273,7 @@ impl ArgParser<'_> {
 
     /// Notes the letters of a cluster, the last of which has a value in the same word.
     fn note_letters(&mut self, letters: &str) {
-        self.parsed.valued_letters.push_str(letters);
+        self.parsed.letters_of_flags_with_value.push_str(letters);
     }
 
     /// Parses `tar tf archive`: letters first, then their values in order.
