@@ -23,7 +23,7 @@ use crate::BoxFuture;
 use crate::output::ToolError;
 
 pub(crate) use cache::{CacheKey, PageCache};
-pub use search::{SearchAnswer, SearchItem, SearchKind, SearchProvider, SearchQuery, SearchType};
+pub use search::{SearchAnswer, SearchDepth, SearchItem, SearchKind, SearchProvider, SearchQuery};
 
 /// Sends HTTP requests of tools, converts pages, and queries search services. Bounded in size, memory and time; never
 /// panics. Dropping a future cancels the request.

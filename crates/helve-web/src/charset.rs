@@ -3,7 +3,7 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// Number of bytes at the start of a page in which a declaration is looked for.
+/// Number of bytes at the start of a page that are searched for a declaration.
 const DECLARATION_BYTES: usize = 2048;
 
 /// A decoded page.
@@ -21,7 +21,7 @@ pub(crate) fn decode(bytes: &[u8], content_type: &str) -> DecodedPage {
         None => (encoding_of(bytes, content_type), 0),
     };
     let (text, _) = encoding.decode_without_bom_handling(&bytes[bom..]);
-    let already = if encoding == UTF_8 {
+    let already_in_source = if encoding == UTF_8 {
         bytes.windows(3).filter(|it| *it == [0xef, 0xbf, 0xbd]).count()
     } else {
         0
@@ -29,7 +29,7 @@ pub(crate) fn decode(bytes: &[u8], content_type: &str) -> DecodedPage {
     let invalid = match text {
         std::borrow::Cow::Borrowed(_) => 0,
         std::borrow::Cow::Owned(ref text) => {
-            text.matches(char::REPLACEMENT_CHARACTER).count().saturating_sub(already)
+            text.matches(char::REPLACEMENT_CHARACTER).count().saturating_sub(already_in_source)
         }
     };
     DecodedPage { text: text.into_owned(), encoding, invalid }
@@ -44,7 +44,7 @@ fn encoding_of(bytes: &[u8], content_type: &str) -> &'static Encoding {
         return UTF_8;
     }
     let start = &bytes[..bytes.len().min(DECLARATION_BYTES)];
-    if let Some(encoding) = declared(start).as_deref().and_then(named) {
+    if let Some(encoding) = declared_encoding(start).as_deref().and_then(named) {
         // A declaration that could be read as ASCII cannot be in UTF-16.
         return if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding };
     }
@@ -63,7 +63,7 @@ fn charset_parameter(content_type: &str) -> Option<&str> {
 }
 
 /// Returns the encoding that a page declares in `<meta charset>`, `<meta http-equiv>` or `<?xml encoding>`.
-fn declared(start: &[u8]) -> Option<String> {
+fn declared_encoding(start: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(start).to_ascii_lowercase();
     let is_xml = text.trim_start().starts_with("<?xml");
     let at = match is_xml.then(|| text.find("encoding")).flatten() {

@@ -57,7 +57,7 @@ impl HttpExchange {
             let request = request.header(ACCEPT_LANGUAGE, "en-US,en;q=0.9");
             self.exchange(request, &url, max_bytes).await
         };
-        within(timeout, exchange).await
+        with_timeout(timeout, exchange).await
     }
 
     /// Sends a request to a service that the user configured.
@@ -72,7 +72,7 @@ impl HttpExchange {
             let client = self.client(url, &LocalAccess::Configured).await?;
             self.exchange(build(&client), url, max_bytes).await
         };
-        within(timeout, exchange).await
+        with_timeout(timeout, exchange).await
     }
 
     async fn exchange(
@@ -149,7 +149,8 @@ impl HttpExchange {
     }
 }
 
-/// Behind a proxy only addresses and reserved names can be checked.
+/// Checks the host of a request through a proxy. The proxy resolves names, so only addresses and reserved names can be
+/// checked.
 fn check_behind_proxy(url: &WebUrl, access: &LocalAccess) -> Result<Target, WebError> {
     match url.host() {
         WebHost::Address(address) => check_addresses(url, &[*address], access)?,
@@ -169,7 +170,7 @@ fn check_behind_proxy(url: &WebUrl, access: &LocalAccess) -> Result<Target, WebE
     Ok(Target::AsWritten)
 }
 
-/// Checks every address of a host. One that is forbidden or local decides for all.
+/// Checks every address of a host. Fails if any of them is forbidden, or is local and not approved.
 fn check_addresses(
     url: &WebUrl,
     addresses: &[IpAddr],
@@ -200,7 +201,7 @@ fn check_addresses(
     Ok(())
 }
 
-async fn within<T>(
+async fn with_timeout<T>(
     timeout: Duration,
     exchange: impl Future<Output = Result<T, WebError>>,
 ) -> Result<T, WebError> {

@@ -9,7 +9,7 @@ use crate::feed;
 use crate::html::{RenderOptions, render};
 use crate::json;
 
-/// Number of bytes at the start of a body that are checked for being text.
+/// Number of bytes at the start of a body that are examined to decide whether it is text.
 const SAMPLE_BYTES: usize = 1024;
 
 /// Converts a page. Never fails: what is not text is reported as such.

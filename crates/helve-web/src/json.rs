@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_on_one_line_gets_lines() {
+    fn json_on_one_line_is_broken_into_lines() {
         let text =
             r#"{"a":[1,2.50,{}],"b":"x, {\"y\": [1]}","c":[],"big":12345678901234567890123}"#;
         let expected = "{\n  \"a\": [\n    1,\n    2.50,\n    {}\n  ],\n  \"b\": \"x, {\\\"y\\\": [1]}\",\n  \"c\": [],\n  \"big\": 12345678901234567890123\n}";

@@ -1,4 +1,4 @@
-//! Which proxy a request goes through, by the variables of the environment that other programs use too.
+//! Which proxy a request goes through, according to the usual environment variables.
 
 use helve_text::url::WebUrl;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};

@@ -1,4 +1,4 @@
-//! Search services: what each expects, and how its answers are read.
+//! Search services: the requests that each expects, and how its answers are read.
 
 mod brave;
 mod mcp;
@@ -57,7 +57,7 @@ impl ServiceKind {
         }
     }
 
-    /// The service's own address; `None` if the user must name one.
+    /// The service's default address; `None` if the user must configure one.
     fn default_url(self) -> Option<&'static str> {
         match self {
             ServiceKind::Exa => Some("https://mcp.exa.ai/mcp"),
@@ -72,7 +72,7 @@ impl ServiceKind {
         matches!(self, ServiceKind::Brave | ServiceKind::Tavily)
     }
 
-    /// Whether the service can search code.
+    /// Whether the service has this kind of search.
     pub fn supports(self, kind: SearchKind) -> bool {
         kind == SearchKind::Web || self == ServiceKind::Exa
     }
@@ -87,7 +87,7 @@ pub struct SearchService {
 }
 
 impl SearchService {
-    /// Sets up a service. `url` replaces its own address; `None` is returned if there is none.
+    /// Sets up a service. `url` replaces its default address. Returns `None` if it has neither.
     pub fn new(kind: ServiceKind, url: Option<WebUrl>, key: Option<String>) -> Option<Self> {
         let default = || WebUrl::parse(kind.default_url()?).ok();
         let key = key.filter(|key| !key.trim().is_empty());
@@ -102,7 +102,7 @@ impl SearchService {
         self.key.as_deref().unwrap_or_default()
     }
 
-    /// Replaces the key in a message by dots.
+    /// Replaces the key in a message with `***`.
     fn redact(&self, text: &str) -> String {
         match self.key() {
             "" => text.into(),
@@ -208,7 +208,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// Applies the limits of a query, which not every service knows.
+/// Applies the limits of a query, because not every service does.
 fn limit(answer: SearchAnswer, query: &SearchQuery) -> SearchAnswer {
     let max_characters = query.max_characters.unwrap_or(usize::MAX);
     match answer {
@@ -218,7 +218,7 @@ fn limit(answer: SearchAnswer, query: &SearchQuery) -> SearchAnswer {
         }
         SearchAnswer::Items(items) => {
             let mut left = max_characters;
-            let items = items.into_iter().take(query.results.min(MAX_ITEMS)).map(|item| {
+            let items = items.into_iter().take(query.max_results.min(MAX_ITEMS)).map(|item| {
                 let excerpt = clean(&plain(&item.excerpt), left.min(4000));
                 left = left.saturating_sub(excerpt.chars().count());
                 SearchItem {
@@ -239,6 +239,6 @@ fn field(item: &Value, name: &str) -> String {
 }
 
 /// Returns the first of several text fields that is not empty.
-fn optional(item: &Value, names: &[&str]) -> Option<String> {
+fn first_nonempty_field(item: &Value, names: &[&str]) -> Option<String> {
     names.iter().map(|name| field(item, name)).find(|text| !text.is_empty())
 }

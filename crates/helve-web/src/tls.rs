@@ -7,7 +7,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use rustls_platform_verifier::Verifier;
 
-/// The certificate authorities that servers may be signed by: the system's, and further ones.
+/// The trusted certificate authorities: the system's, and further ones.
 #[derive(Debug, Default)]
 pub struct TrustedRoots {
     extra: Vec<CertificateDer<'static>>,

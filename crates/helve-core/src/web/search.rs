@@ -23,7 +23,7 @@ impl SearchKind {
 /// A configured search service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchProvider {
-    /// The name for people: `Exa`.
+    /// Display name, such as `Exa`.
     pub name: &'static str,
     /// Where requests go: `https://mcp.exa.ai`.
     pub origin: String,
@@ -34,12 +34,11 @@ pub struct SearchProvider {
 pub struct SearchQuery {
     pub kind: SearchKind,
     pub text: String,
-    /// Maximum number of results.
-    pub results: usize,
+    pub max_results: usize,
     /// Maximum number of characters of all excerpts together.
     pub max_characters: Option<usize>,
-    pub depth: SearchType,
-    /// Whether pages are fetched freshly if possible.
+    pub depth: SearchDepth,
+    /// Whether the service should fetch pages live instead of using its cache, if it can.
     pub is_live: bool,
     /// Identifies the conversation, for services that want to know it.
     pub session: String,
@@ -48,7 +47,7 @@ pub struct SearchQuery {
 
 /// How thorough a search is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SearchType {
+pub enum SearchDepth {
     #[default]
     Auto,
     Fast,

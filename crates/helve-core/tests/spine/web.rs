@@ -74,7 +74,7 @@ impl Web for ScriptedWeb {
     }
 
     fn search(&self, query: SearchQuery) -> BoxFuture<'_, Result<SearchAnswer, WebError>> {
-        self.log.lock().push_str(&format!("searched {:?} {}\n", query.text, query.results));
+        self.log.lock().push_str(&format!("searched {:?} {}\n", query.text, query.max_results));
         let item = SearchItem {
             title: "T".into(),
             url: "https://t.example/".into(),

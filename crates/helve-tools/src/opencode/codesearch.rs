@@ -1,6 +1,6 @@
 //! `codesearch`: searches documentation and source code of libraries.
 
-use helve_core::web::{SearchKind, SearchQuery, SearchType};
+use helve_core::web::{SearchDepth, SearchKind, SearchQuery};
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -38,9 +38,9 @@ impl Tool for CodeSearch {
         let query = SearchQuery {
             kind: SearchKind::Code,
             text: args.query.clone(),
-            results: 20,
+            max_results: 20,
             max_characters: Some(tokens * TOKEN_CHARACTERS),
-            depth: SearchType::Auto,
+            depth: SearchDepth::Auto,
             is_live: false,
             session: String::new(),
             timeout: TIMEOUT,

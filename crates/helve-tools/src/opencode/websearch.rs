@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use helve_core::web::{SearchAnswer, SearchKind, SearchProvider, SearchQuery, SearchType};
+use helve_core::web::{SearchAnswer, SearchDepth, SearchKind, SearchProvider, SearchQuery};
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,12 +60,12 @@ impl Tool for WebSearch {
         let query = SearchQuery {
             kind: SearchKind::Web,
             text: args.query.clone(),
-            results: args.num_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS),
+            max_results: args.num_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS),
             max_characters: Some(characters.clamp(1, MAX_CHARACTERS)),
             depth: match args.r#type {
-                None | Some(Depth::Auto) => SearchType::Auto,
-                Some(Depth::Fast) => SearchType::Fast,
-                Some(Depth::Deep) => SearchType::Deep,
+                None | Some(Depth::Auto) => SearchDepth::Auto,
+                Some(Depth::Fast) => SearchDepth::Fast,
+                Some(Depth::Deep) => SearchDepth::Deep,
             },
             is_live: args.livecrawl == Some(Livecrawl::Preferred),
             session: String::new(),

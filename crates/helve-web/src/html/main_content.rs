@@ -36,12 +36,12 @@ pub(super) fn main_content(tree: &Tree<'_>) -> Option<NodeId> {
     let has_main_role = |id: NodeId| tree.attribute(id, "role").is_some_and(|role| role == "main");
     largest(&|id, tag| tag == Tag::Main || has_main_role(id))
         .or_else(|| largest(&|_, tag| tag == Tag::Article))
-        .or_else(|| largest(&|id, tag| tag.is_block() && is_named_content(tree, id)))
+        .or_else(|| largest(&|id, tag| tag.is_block() && has_name_of_main_content(tree, id)))
         .or_else(|| densest(tree).filter(|node| *node != ROOT).filter(is_enough))
 }
 
-/// Whether an element is called like the content of a page.
-fn is_named_content(tree: &Tree<'_>, node: NodeId) -> bool {
+/// Whether an element's id or class is a usual name for the main content.
+fn has_name_of_main_content(tree: &Tree<'_>, node: NodeId) -> bool {
     let is_name = |name: &str| {
         matches!(
             name,

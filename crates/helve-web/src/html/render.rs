@@ -14,7 +14,7 @@ use super::writer::{Mark, Markup, Writer, reveal};
 
 /// Maximum nesting of elements that is rendered with its structure. Deeper text is kept, its structure is not.
 const MAX_DEPTH: usize = 150;
-/// Pages with less text than this outside their navigation are shown with it.
+/// If a page has less text than this without its navigation, the navigation is shown too.
 const MIN_TEXT: usize = 200;
 /// Maximum number of ancestors that are searched for the language of a code block.
 const LANGUAGE_ANCESTORS: usize = 4;
@@ -43,12 +43,12 @@ pub(crate) fn render(source: &str, options: &RenderOptions<'_>) -> HtmlPage {
     let base = base.as_ref().unwrap_or(options.base);
     let main = if options.main_only { main_content(&tree) } else { None };
     let markup = if options.is_markdown { Markup::Markdown } else { Markup::Plain };
-    // Links become longer when they are resolved, and markup is added; but the text stays in proportion to its source.
+    // The text is longer than its source, because links are made absolute and markup is added, but only in proportion to it.
     let limit = 3 * source.len() + (64 << 10);
     let render = |navigation| {
         let mut renderer = Renderer::new(&tree, base, Writer::new(markup, limit), navigation);
         renderer.is_main = main.is_some();
-        renderer.children(main.unwrap_or(ROOT));
+        renderer.render_children(main.unwrap_or(ROOT));
         renderer
     };
     let mut renderer = render(Navigation::LeftOut);
@@ -85,7 +85,7 @@ pub(super) struct Renderer<'a> {
     ancestors: Vec<NodeId>,
     /// The next number of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
-    /// Whether bold text is not marked, because everything here is a heading.
+    /// Whether we are in a heading, where bold text is not marked.
     in_heading: bool,
 }
 
@@ -110,19 +110,19 @@ impl<'a> Renderer<'a> {
         self.writer.markup() == Markup::Markdown
     }
 
-    /// Renders the children of a node into another writer, and returns its text.
-    pub(super) fn render_cell(&mut self, node: NodeId) -> String {
+    /// Renders the children of a node as one line, for a heading or a table cell.
+    pub(super) fn render_to_line(&mut self, node: NodeId) -> String {
         let limit = 64 << 10;
-        let cell = Writer::for_cell(self.writer.markup(), limit);
-        let outer = std::mem::replace(&mut self.writer, cell);
-        self.children(node);
+        let line = Writer::for_one_line(self.writer.markup(), limit);
+        let outer = std::mem::replace(&mut self.writer, line);
+        self.render_children(node);
         std::mem::replace(&mut self.writer, outer).finish()
     }
 
-    pub(super) fn children(&mut self, node: NodeId) {
+    pub(super) fn render_children(&mut self, node: NodeId) {
         if self.ancestors.len() >= MAX_DEPTH {
             self.is_flattened = true;
-            return self.flat_text(node);
+            return self.write_flat_text(node);
         }
         self.ancestors.push(node);
         let tree = self.tree;
@@ -131,7 +131,7 @@ impl<'a> Renderer<'a> {
                 break;
             }
             match tree.tag(child) {
-                Some(tag) => self.element(child, tag),
+                Some(tag) => self.render_element(child, tag),
                 None => self.writer.text(&tree.text(child).unwrap_or_default()),
             }
         }
@@ -139,7 +139,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// Writes all text below a node, without its structure.
-    fn flat_text(&mut self, node: NodeId) {
+    fn write_flat_text(&mut self, node: NodeId) {
         let tree = self.tree;
         let mut hidden = 0;
         let writer = &mut self.writer;
@@ -163,7 +163,7 @@ impl<'a> Renderer<'a> {
         self.hidden += hidden;
     }
 
-    fn element(&mut self, node: NodeId, tag: Tag) {
+    fn render_element(&mut self, node: NodeId, tag: Tag) {
         if is_never_shown(tag) {
             return;
         }
@@ -176,52 +176,52 @@ impl<'a> Renderer<'a> {
         }
         match tag {
             Tag::Br => self.writer.break_lines(1),
-            Tag::Hr => self.rule(),
-            Tag::Img => self.image(node),
-            Tag::Input => self.input(node),
-            Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed => self.embedded(node, tag),
-            Tag::A => self.link(node),
-            Tag::B | Tag::Strong => self.emphasized(node, "**"),
-            Tag::I | Tag::Em => self.emphasized(node, "*"),
-            Tag::Del | Tag::S | Tag::Strike => self.emphasized(node, "~~"),
-            Tag::Code | Tag::Kbd | Tag::Samp | Tag::Tt => self.code(node),
+            Tag::Hr => self.render_rule(),
+            Tag::Img => self.render_image(node),
+            Tag::Input => self.render_input(node),
+            Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed => self.render_embedded(node, tag),
+            Tag::A => self.render_link(node),
+            Tag::B | Tag::Strong => self.render_emphasized(node, "**"),
+            Tag::I | Tag::Em => self.render_emphasized(node, "*"),
+            Tag::Del | Tag::S | Tag::Strike => self.render_emphasized(node, "~~"),
+            Tag::Code | Tag::Kbd | Tag::Samp | Tag::Tt => self.render_code(node),
             Tag::Q => {
                 self.writer.verbatim("\"");
-                self.children(node);
+                self.render_children(node);
                 self.writer.verbatim("\"");
             }
-            Tag::Math => self.formula(node),
-            Tag::Pre | Tag::Xmp => self.code_block(node),
-            Tag::Table => tables::table(self, node),
-            Tag::Ul | Tag::Menu => self.list(node, None),
+            Tag::Math => self.render_formula(node),
+            Tag::Pre | Tag::Xmp => self.render_code_block(node),
+            Tag::Table => tables::render_table(self, node),
+            Tag::Ul | Tag::Menu => self.render_list(node, None),
             Tag::Ol => {
                 let start =
                     self.tree.attribute(node, "start").and_then(|it| it.trim().parse().ok());
-                self.list(node, Some(start.unwrap_or(1)));
+                self.render_list(node, Some(start.unwrap_or(1)));
             }
-            Tag::Li => self.item(node),
-            Tag::Dt => self.block(node, 1),
+            Tag::Li => self.render_item(node),
+            Tag::Dt => self.render_block(node, 1),
             Tag::Dd => {
                 self.writer.break_lines(1);
-                self.prefixed(node, ": ", "  ");
+                self.render_prefixed(node, ": ", "  ");
                 self.writer.break_lines(1);
             }
             Tag::Blockquote => {
                 self.writer.break_lines(2);
                 let mark = if self.is_markdown() { "> " } else { "  " };
-                self.prefixed(node, mark, mark);
+                self.render_prefixed(node, mark, mark);
                 self.writer.break_lines(2);
             }
-            Tag::Choice | Tag::Tr | Tag::Summary | Tag::Legend => self.block(node, 1),
+            Tag::OptionItem | Tag::Tr | Tag::Summary | Tag::Legend => self.render_block(node, 1),
             _ => match tag.heading_level() {
-                Some(level) => self.heading(node, level),
-                None if tag.is_block() => self.block(node, 2),
-                None => self.children(node),
+                Some(level) => self.render_heading(node, level),
+                None if tag.is_block() => self.render_block(node, 2),
+                None => self.render_children(node),
             },
         }
     }
 
-    /// Whether an element is navigation or belongs to the frame of the page.
+    /// Whether an element is navigation, or an aside or footer around the main content.
     fn is_left_out(&mut self, node: NodeId, tag: Tag) -> bool {
         let role = || self.tree.attribute(node, "role");
         let is_navigation = tag == Tag::Nav
@@ -234,19 +234,19 @@ impl<'a> Renderer<'a> {
         self.is_main && matches!(tag, Tag::Aside | Tag::Footer)
     }
 
-    pub(super) fn block(&mut self, node: NodeId, breaks: usize) {
+    pub(super) fn render_block(&mut self, node: NodeId, breaks: usize) {
         self.writer.break_lines(breaks);
-        self.children(node);
+        self.render_children(node);
         self.writer.break_lines(breaks);
     }
 
-    fn prefixed(&mut self, node: NodeId, first: &str, rest: &str) {
+    fn render_prefixed(&mut self, node: NodeId, first: &str, rest: &str) {
         self.writer.push_prefix(first, rest);
-        self.children(node);
+        self.render_children(node);
         self.writer.pop_prefix();
     }
 
-    fn rule(&mut self) {
+    fn render_rule(&mut self) {
         if !self.writer.is_empty() {
             self.writer.break_lines(2);
             self.writer.verbatim("---");
@@ -254,25 +254,25 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    fn heading(&mut self, node: NodeId, level: usize) {
+    fn render_heading(&mut self, node: NodeId, level: usize) {
         let was_in_heading = std::mem::replace(&mut self.in_heading, true);
-        let text = self.render_cell(node);
+        let text = self.render_to_line(node);
         self.in_heading = was_in_heading;
         let text = text.replace("<br>", " ");
         let mark = if self.is_markdown() { "#".repeat(level) + " " } else { String::new() };
         self.writer.marked_line(mark, &text);
     }
 
-    fn list(&mut self, node: NodeId, number: Option<u64>) {
+    fn render_list(&mut self, node: NodeId, number: Option<u64>) {
         let breaks = if self.lists.is_empty() { 2 } else { 1 };
         self.writer.break_lines(breaks);
         self.lists.push(number);
-        self.children(node);
+        self.render_children(node);
         self.lists.pop();
         self.writer.break_lines(breaks);
     }
 
-    fn item(&mut self, node: NodeId) {
+    fn render_item(&mut self, node: NodeId) {
         let marker = match self.lists.last_mut() {
             Some(Some(number)) => {
                 let value =
@@ -285,26 +285,26 @@ impl<'a> Renderer<'a> {
         };
         self.writer.break_lines(1);
         let indent = " ".repeat(marker.len());
-        self.prefixed(node, &marker, &indent);
+        self.render_prefixed(node, &marker, &indent);
         self.writer.break_lines(1);
     }
 
-    fn emphasized(&mut self, node: NodeId, mark: &'static str) {
+    fn render_emphasized(&mut self, node: NodeId, mark: &'static str) {
         if self.in_heading && mark == "**" {
-            return self.children(node);
+            return self.render_children(node);
         }
         let mark = Mark::Emphasis(mark);
         self.writer.open(mark.clone());
-        self.children(node);
+        self.render_children(node);
         self.writer.close(&mark);
     }
 
-    fn code(&mut self, node: NodeId) {
-        // Code that contains a picture, a link target or lines is rendered like other text.
+    fn render_code(&mut self, node: NodeId) {
+        // Code that contains images, line breaks or blocks is rendered like other text.
         let is_rich =
             self.tree.contains(node, |tag| tag == Tag::Img || tag == Tag::Br || tag.is_block());
         if !self.is_markdown() || is_rich {
-            return self.children(node);
+            return self.render_children(node);
         }
         let text = self.plain_text(node);
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
@@ -314,8 +314,8 @@ impl<'a> Renderer<'a> {
         }
         let fence = "`".repeat(longest_run(&text, '`') + 1);
         let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
-        // A single link around all of the code is kept.
-        let link = self.only_link(node);
+        // The first link in the code becomes a link around all of it.
+        let link = self.first_link(node);
         if let Some(url) = &link {
             self.writer.open(Mark::Link(url.clone()));
         }
@@ -326,7 +326,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// Returns the target of the first link below a node.
-    fn only_link(&self, node: NodeId) -> Option<String> {
+    fn first_link(&self, node: NodeId) -> Option<String> {
         let mut target = None;
         self.tree.walk(node, |id| {
             if target.is_none() && self.tree.tag(id) == Some(Tag::A) {
@@ -366,7 +366,7 @@ impl<'a> Renderer<'a> {
         text
     }
 
-    fn code_block(&mut self, node: NodeId) {
+    fn render_code_block(&mut self, node: NodeId) {
         let text = self.plain_text(node);
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         // The line break after the start tag does not belong to the text.
@@ -409,7 +409,7 @@ impl<'a> Renderer<'a> {
         None
     }
 
-    fn link(&mut self, node: NodeId) {
+    fn render_link(&mut self, node: NodeId) {
         if is_permalink(self.tree, node) {
             return;
         }
@@ -417,14 +417,14 @@ impl<'a> Renderer<'a> {
             Some(url) => {
                 let mark = Mark::Link(url);
                 self.writer.open(mark.clone());
-                self.children(node);
+                self.render_children(node);
                 self.writer.close(&mark);
             }
-            None => self.children(node),
+            None => self.render_children(node),
         }
     }
 
-    /// Returns the absolute target of a link; `None` if it leads nowhere else.
+    /// Returns the absolute target of a link; `None` if it leads to the same page or cannot be followed.
     fn link_target(&self, node: NodeId) -> Option<String> {
         let href = self.tree.attribute(node, "href")?;
         self.absolute(&href).filter(|_| !href.trim_start().starts_with('#'))
@@ -455,7 +455,7 @@ impl<'a> Renderer<'a> {
         Some(escape_url(&url))
     }
 
-    fn image(&mut self, node: NodeId) {
+    fn render_image(&mut self, node: NodeId) {
         let attribute = |name: &str| self.tree.attribute(node, name).unwrap_or_default();
         let alt = attribute("alt");
         let words: Vec<&str> = alt.split_whitespace().collect();
@@ -476,7 +476,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    fn input(&mut self, node: NodeId) {
+    fn render_input(&mut self, node: NodeId) {
         let attribute = |name: &str| self.tree.attribute(node, name);
         let kind = attribute("type").unwrap_or_default().to_ascii_lowercase();
         let text = match (kind.as_str(), attribute("checked")) {
@@ -489,7 +489,7 @@ impl<'a> Renderer<'a> {
         self.writer.verbatim(&reveal(&text));
     }
 
-    fn embedded(&mut self, node: NodeId, tag: Tag) {
+    fn render_embedded(&mut self, node: NodeId, tag: Tag) {
         let source = self.tree.attribute(node, "src").and_then(|source| self.absolute(&source));
         let (Some(url), true) = (source, self.is_markdown()) else { return };
         let name = match tag {
@@ -500,7 +500,7 @@ impl<'a> Renderer<'a> {
         self.writer.verbatim(&format!("[{name}]({url})"));
     }
 
-    fn formula(&mut self, node: NodeId) {
+    fn render_formula(&mut self, node: NodeId) {
         let tree = self.tree;
         let mut tex = None;
         tree.walk(node, |id| {
@@ -516,7 +516,7 @@ impl<'a> Renderer<'a> {
                 let text = self.plain_text(id);
                 self.writer.verbatim(&format!("${}$", text.trim()));
             }
-            None => self.children(node),
+            None => self.render_children(node),
         }
     }
 }

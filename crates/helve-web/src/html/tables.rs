@@ -19,28 +19,28 @@ struct TableParts {
     stray: Vec<NodeId>,
 }
 
-pub(super) fn table(renderer: &mut Renderer<'_>, node: NodeId) {
+pub(super) fn render_table(renderer: &mut Renderer<'_>, node: NodeId) {
     let parts = table_parts(renderer.tree, node);
     renderer.writer.break_lines(2);
     for stray in &parts.stray {
         match renderer.tree.tag(*stray) {
-            Some(_) => renderer.children(*stray),
+            Some(_) => renderer.render_children(*stray),
             None => renderer.writer.text(&renderer.tree.text(*stray).unwrap_or_default()),
         }
     }
     if let Some(caption) = parts.caption {
-        renderer.block(caption, 2);
+        renderer.render_block(caption, 2);
     }
     renderer.writer.break_lines(2);
     if is_layout(renderer.tree, node, &parts) {
         for cell in parts.rows.iter().flatten() {
             if !is_line_number(renderer.tree, *cell) {
-                renderer.block(*cell, 2);
+                renderer.render_block(*cell, 2);
             }
         }
         return;
     }
-    data_table(renderer, &parts);
+    render_data_table(renderer, &parts);
     renderer.writer.break_lines(2);
 }
 
@@ -102,12 +102,12 @@ fn is_layout(tree: &Tree<'_>, node: NodeId, parts: &TableParts) -> bool {
     columns <= 1 || columns > MAX_COLUMNS || parts.rows.iter().flatten().any(has_blocks)
 }
 
-fn data_table(renderer: &mut Renderer<'_>, parts: &TableParts) {
+fn render_data_table(renderer: &mut Renderer<'_>, parts: &TableParts) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for row in &parts.rows {
         let mut cells = Vec::new();
         for cell in row {
-            let text = renderer.render_cell(*cell);
+            let text = renderer.render_to_line(*cell);
             cells.push(text.replace('|', "\\|").replace('\n', " "));
             let span =
                 renderer.tree.attribute(*cell, "colspan").and_then(|it| it.trim().parse().ok());

@@ -7,7 +7,7 @@ macro_rules! tags {
         pub(crate) enum Tag { $($name,)* Other }
 
         impl Tag {
-            /// Returns the tag of a name in any case.
+            /// Returns the tag of a name in upper or lower case.
             pub(crate) fn of(name: &str) -> Tag {
                 let mut lower = [0_u8; 16];
                 let Some(buffer) = lower.get_mut(..name.len()) else { return Tag::Other };
@@ -31,7 +31,7 @@ tags! {
     H5 "h5" H6 "h6" Head "head" Header "header" Hgroup "hgroup" Hr "hr" Html "html" I "i" Iframe "iframe" Img "img"
     Input "input" Ins "ins" Kbd "kbd" Label "label" Legend "legend" Li "li" Link "link" Main "main" Mark "mark"
     Math "math" Menu "menu" Meta "meta" Nav "nav" Noembed "noembed" Noframes "noframes" Noscript "noscript"
-    Object "object" Ol "ol" Optgroup "optgroup" Choice "option" P "p" Param "param" Picture "picture" Pre "pre"
+    Object "object" Ol "ol" Optgroup "optgroup" OptionItem "option" P "p" Param "param" Picture "picture" Pre "pre"
     Q "q" S "s" Samp "samp" Script "script" Search "search" Section "section" Select "select" Small "small"
     Source "source" Span "span" Strike "strike" Strong "strong" Style "style" Sub "sub" Summary "summary" Sup "sup"
     Svg "svg" Table "table" Tbody "tbody" Td "td" Template "template" Textarea "textarea" Tfoot "tfoot" Th "th"
@@ -108,7 +108,7 @@ impl Tag {
                 | Tag::Nav
                 | Tag::Ol
                 | Tag::Optgroup
-                | Tag::Choice
+                | Tag::OptionItem
                 | Tag::P
                 | Tag::Pre
                 | Tag::Search
@@ -140,14 +140,14 @@ impl Tag {
 
     /// Whether a start tag ends an open paragraph.
     pub(crate) fn closes_paragraph(self) -> bool {
-        let stays = matches!(
+        let keeps_paragraph_open = matches!(
             self,
             Tag::Body
                 | Tag::Caption
                 | Tag::Html
                 | Tag::Legend
                 | Tag::Optgroup
-                | Tag::Choice
+                | Tag::OptionItem
                 | Tag::Tbody
                 | Tag::Td
                 | Tag::Tfoot
@@ -155,10 +155,10 @@ impl Tag {
                 | Tag::Thead
                 | Tag::Tr
         );
-        self.is_block() && !stays
+        self.is_block() && !keeps_paragraph_open
     }
 
-    /// Whether the element goes on after the end of a paragraph in which it was not ended.
+    /// Whether the element is reopened after the end of a paragraph if it is still open then.
     pub(crate) fn is_formatting(self) -> bool {
         matches!(
             self,

@@ -135,7 +135,7 @@ fn code_blocks_keep_their_lines_and_language() {
 }
 
 #[test]
-fn a_heading_in_a_link_is_a_link_in_a_heading() {
+fn a_link_around_a_heading_becomes_a_link_inside_it() {
     check(
         "<p>x<a href=y><h2>Head <b>line</b></h2><p>Text</p></a>z",
         expect![[r#"
@@ -191,7 +191,7 @@ fn hidden_text_is_dropped_and_counted() {
 }
 
 #[test]
-fn characters_cannot_hide() {
+fn invisible_characters_are_made_visible_or_removed() {
     check(
         "<p>a\u{202e}b\u{e0041}c&#x202e;d&#8203;e&nbsp;f&shy;g \u{1b}[1m</p><pre>x\u{2066}y</pre>",
         expect![[r#"
@@ -306,7 +306,7 @@ fn the_main_content_is_found() {
 }
 
 #[test]
-fn formulas_and_definitions() {
+fn formulas_base_urls_and_checkboxes() {
     check(
         "<p>E <math><semantics><mi>x</mi><annotation encoding='application/x-tex'>x^2</annotation></semantics></math></p>\
          <base href='/other/'><a href=a>b</a><ul><li><input type=checkbox checked> done<li><input type=checkbox> open</ul>",
@@ -352,7 +352,7 @@ fn hostile_pages_are_bounded() {
     assert_eq!(page(&deep, true, false).text, "");
 }
 
-/// Words of a page in their order, without whitespace or Markdown.
+/// The letters and digits of a page, without whitespace or Markdown.
 fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
@@ -369,7 +369,7 @@ proptest! {
         }
     }
 
-    /// Every visible letter of a page is kept, in its order.
+    /// Every visible letter of a page is kept.
     #[test]
     fn all_text_survives(pieces in prop::collection::vec((0_usize..24, "[a-z]{1,6}"), 0..30)) {
         const TAGS: [&str; 24] = ["p", "div", "b", "i", "ul", "li", "ol", "table", "tr", "td", "th", "h2", "pre", "code",
@@ -381,7 +381,7 @@ proptest! {
         let expected: String = pieces.iter().map(|(_, text)| text.as_str()).collect();
         let text = page(&source, true, false).text;
         let mut found: Vec<char> = letters(&text.replace("<br>", "")).chars().filter(|c| !c.is_ascii_digit()).collect();
-        // The separator of list items is a number, and text that strays in a table is shown before it.
+        // Digits come from list numbers. Stray text in a table moves before the table, so the order is not compared.
         let mut wanted: Vec<char> = expected.chars().collect();
         found.sort_unstable();
         wanted.sort_unstable();

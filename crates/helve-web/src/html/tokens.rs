@@ -17,7 +17,7 @@ pub(crate) enum Token<'a> {
     Start {
         name: &'a str,
         attributes: &'a str,
-        is_empty: bool,
+        is_self_closing: bool,
     },
     End {
         name: &'a str,
@@ -56,7 +56,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// Reads the content of a raw element, up to its end tag.
-    fn raw_text(&mut self, name: &str) -> Option<Token<'a>> {
+    fn read_raw_text(&mut self, name: &str) -> Option<Token<'a>> {
         let bytes = self.source.as_bytes();
         let mut from = self.at;
         let end = loop {
@@ -66,10 +66,10 @@ impl<'a> Tokens<'a> {
             let is_name = bytes
                 .get(start + 2..after)
                 .is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()));
-            let ends = bytes
+            let name_ends = bytes
                 .get(after)
                 .is_none_or(|byte| matches!(byte, b'>' | b'/') || byte.is_ascii_whitespace());
-            if is_name && ends {
+            if is_name && name_ends {
                 break start;
             }
             from = start + 2;
@@ -85,11 +85,11 @@ impl<'a> Tokens<'a> {
     }
 
     /// Reads what starts with `<`; `None` if it is just text.
-    fn markup(&mut self) -> Option<Token<'a>> {
+    fn read_markup(&mut self) -> Option<Token<'a>> {
         let rest = &self.source[self.at..];
         let bytes = rest.as_bytes();
         match bytes.get(1)? {
-            b'!' | b'?' => Some(self.declaration(rest)),
+            b'!' | b'?' => Some(self.read_declaration(rest)),
             b'/' => {
                 if !bytes.get(2)?.is_ascii_alphabetic() {
                     // `</>` and `</ x>` are dropped by browsers.
@@ -110,34 +110,34 @@ impl<'a> Tokens<'a> {
                 let end = 1 + tag_end(&rest[1..]);
                 self.at += end;
                 let inside = rest[1 + name.len()..end].trim_end_matches('>');
-                let is_empty = inside.ends_with('/');
+                let is_self_closing = inside.ends_with('/');
                 let is_raw = self.mode == MarkupMode::Html && Tag::of(name).is_raw();
                 if is_raw {
                     self.raw = Some(name);
                 }
-                Some(Token::Start { name, attributes: inside, is_empty })
+                Some(Token::Start { name, attributes: inside, is_self_closing })
             }
             _ => None,
         }
     }
 
-    fn declaration(&mut self, rest: &'a str) -> Token<'a> {
-        let after = |marker: &str, from: usize| {
+    fn read_declaration(&mut self, rest: &'a str) -> Token<'a> {
+        let find_from = |marker: &str, from: usize| {
             memmem::find(&rest.as_bytes()[from..], marker.as_bytes()).map(|at| from + at)
         };
         if rest.starts_with("<!--") {
             // `<!-->` is a complete comment.
             let from = if rest.starts_with("<!-->") { 2 } else { 4 };
-            let end = after("-->", from);
+            let end = find_from("-->", from);
             self.at += end.map_or(rest.len(), |end| end + 3);
             return Token::Comment(rest.get(4..end.unwrap_or(rest.len())).unwrap_or_default());
         }
         if rest.starts_with("<![CDATA[") && self.mode == MarkupMode::Xml {
-            let end = after("]]>", 9);
+            let end = find_from("]]>", 9);
             self.at += end.map_or(rest.len(), |end| end + 3);
             return Token::Literal(&rest[9..end.unwrap_or(rest.len())]);
         }
-        self.at += after(">", 2).map_or(rest.len(), |end| end + 1);
+        self.at += find_from(">", 2).map_or(rest.len(), |end| end + 1);
         Token::Comment("")
     }
 }
@@ -147,7 +147,7 @@ impl<'a> Iterator for Tokens<'a> {
 
     fn next(&mut self) -> Option<Token<'a>> {
         if let Some(name) = self.raw.take()
-            && let Some(token) = self.raw_text(name)
+            && let Some(token) = self.read_raw_text(name)
         {
             return Some(token);
         }
@@ -156,7 +156,7 @@ impl<'a> Iterator for Tokens<'a> {
             return None;
         }
         if bytes[self.at] == b'<'
-            && let Some(token) = self.markup()
+            && let Some(token) = self.read_markup()
         {
             return Some(token);
         }

@@ -9,8 +9,8 @@ use super::tokens::{MarkupMode, Token, Tokens, attributes};
 /// Maximum nesting of elements. Deeper elements become siblings, as in browsers.
 const MAX_DEPTH: usize = 512;
 
-/// Maximum number of inline elements that go on after the end of a paragraph.
-const MAX_CONTINUED: usize = 8;
+/// Maximum number of inline elements that are reopened after the end of a paragraph.
+const MAX_REOPENED: usize = 8;
 
 /// Index of a node.
 pub(crate) type NodeId = u32;
@@ -48,7 +48,7 @@ impl<'a> Tree<'a> {
     pub(crate) fn parse(source: &'a str) -> Self {
         let mut builder = TreeBuilder::new(source.len() / 24);
         for token in Tokens::new(source, MarkupMode::Html) {
-            builder.token(token);
+            builder.add_token(token);
         }
         builder.tree
     }
@@ -209,22 +209,24 @@ impl<'a> TreeBuilder<'a> {
         self.open.last().copied().unwrap_or(root)
     }
 
-    fn token(&mut self, token: Token<'a>) {
+    fn add_token(&mut self, token: Token<'a>) {
         match token {
-            Token::Text(text) => self.text(text, false),
-            Token::Literal(text) => self.text(text, true),
+            Token::Text(text) => self.add_text(text, false),
+            Token::Literal(text) => self.add_text(text, true),
             Token::Comment(text) => {
                 let has_word = text.split_ascii_whitespace().any(|word| {
                     word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_alphabetic())
                 });
                 self.tree.comments += usize::from(has_word);
             }
-            Token::Start { name, attributes, is_empty } => self.start(name, attributes, is_empty),
-            Token::End { name } => self.end(Tag::of(name), name),
+            Token::Start { name, attributes, is_self_closing } => {
+                self.start_element(name, attributes, is_self_closing)
+            }
+            Token::End { name } => self.end_element(Tag::of(name), name),
         }
     }
 
-    fn text(&mut self, text: &'a str, is_literal: bool) {
+    fn add_text(&mut self, text: &'a str, is_literal: bool) {
         match self.top().tag {
             Tag::Style => self.tree.hidden_rules.read(text),
             Tag::Title if self.tree.title.is_none() => {
@@ -251,7 +253,7 @@ impl<'a> TreeBuilder<'a> {
         id
     }
 
-    fn start(&mut self, name: &'a str, attributes: &'a str, is_empty: bool) {
+    fn start_element(&mut self, name: &'a str, attributes: &'a str, is_self_closing: bool) {
         let tag = Tag::of(name);
         match tag {
             // There is only one of each.
@@ -264,13 +266,15 @@ impl<'a> TreeBuilder<'a> {
         let id = self.append(NodeContent::Element { tag, attributes, is_forced_hidden });
         // A slash ends only foreign elements, such as those of SVG.
         let is_foreign = || self.open.iter().rev().any(|it| matches!(it.tag, Tag::Svg | Tag::Math));
-        if !tag.is_void() && !(is_empty && (matches!(tag, Tag::Svg | Tag::Math) || is_foreign())) {
+        if !tag.is_void()
+            && !(is_self_closing && (matches!(tag, Tag::Svg | Tag::Math) || is_foreign()))
+        {
             self.open.push(OpenElement { id, tag, name });
         }
     }
 
-    /// Ends the innermost element if the nesting is too deep. Returns whether the next element inherits that it is
-    /// hidden.
+    /// Ends the innermost element if the nesting is too deep. Returns whether that element was hidden, so that the next one
+    /// must be hidden too.
     fn make_room(&mut self) -> bool {
         if self.open.len() < MAX_DEPTH {
             return false;
@@ -305,10 +309,12 @@ impl<'a> TreeBuilder<'a> {
         match tag {
             Tag::Li => self.close_within(|it| it == Tag::Li, is_list),
             Tag::Dt | Tag::Dd => self.close_within(|it| matches!(it, Tag::Dt | Tag::Dd), is_list),
-            Tag::Choice => self.close_within(|it| it == Tag::Choice, |it| it != Tag::Choice),
+            Tag::OptionItem => {
+                self.close_within(|it| it == Tag::OptionItem, |it| it != Tag::OptionItem)
+            }
             Tag::Optgroup => self.close_within(
-                |it| matches!(it, Tag::Choice | Tag::Optgroup),
-                |it| !matches!(it, Tag::Choice | Tag::Optgroup),
+                |it| matches!(it, Tag::OptionItem | Tag::Optgroup),
+                |it| !matches!(it, Tag::OptionItem | Tag::Optgroup),
             ),
             Tag::Td | Tag::Th => {
                 self.close_within(|it| matches!(it, Tag::Td | Tag::Th | Tag::Caption), is_table)
@@ -325,7 +331,7 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// Ends an open paragraph. Links and other inline elements that are still open go on after it.
+    /// Ends an open paragraph. Links and other inline elements that are still open are reopened after it.
     fn close_paragraph(&mut self) {
         if !self.has_open_paragraph() {
             return;
@@ -333,7 +339,7 @@ impl<'a> TreeBuilder<'a> {
         let before = self.open.clone();
         self.close_within(|it| it == Tag::P, Tag::is_boundary);
         let closed = before[self.open.len()..].iter().filter(|it| it.tag.is_formatting());
-        for element in closed.take(MAX_CONTINUED) {
+        for element in closed.take(MAX_REOPENED) {
             let NodeContent::Element { attributes, .. } =
                 self.tree.nodes[element.id as usize].content
             else {
@@ -359,7 +365,7 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    fn end(&mut self, tag: Tag, name: &str) {
+    fn end_element(&mut self, tag: Tag, name: &str) {
         match tag {
             Tag::Br => {
                 self.append(NodeContent::Element { tag, attributes: "", is_forced_hidden: false });
@@ -381,7 +387,7 @@ impl<'a> TreeBuilder<'a> {
             _ if tag.heading_level().is_some() => {
                 self.close_within(|it| it.heading_level().is_some(), Tag::is_boundary);
             }
-            Tag::Other => self.end_other(name),
+            Tag::Other => self.end_unknown_element(name),
             _ if tag.is_special() => self.close_within(|it| it == tag, Tag::is_boundary),
             _ => self.close_within(|it| it == tag, Tag::is_special),
         }
@@ -393,7 +399,7 @@ impl<'a> TreeBuilder<'a> {
     }
 
     /// Ends an element that the converter does not know.
-    fn end_other(&mut self, name: &str) {
+    fn end_unknown_element(&mut self, name: &str) {
         for at in (1..self.open.len()).rev() {
             let element = self.open[at];
             if element.tag == Tag::Other && element.name.eq_ignore_ascii_case(name) {

@@ -35,15 +35,15 @@ pub(super) struct Writer {
     markup: Markup,
     /// Maximum length of the output. Further text is dropped.
     limit: usize,
-    /// Separates lines inside a table cell; `None` outside of tables.
-    cell_break: Option<&'static str>,
+    /// Written instead of a line break, if the output must be a single line.
+    line_separator: Option<&'static str>,
     prefixes: Vec<LinePrefix>,
-    /// Prefixes that were left out because of their number.
+    /// How many prefixes were left out because there were too many.
     ignored_prefixes: usize,
     /// Line breaks to write before the next text: 1 for a new line, 2 for a new paragraph.
     breaks: usize,
     has_space: bool,
-    /// Whether nothing but prefixes is in the current line.
+    /// Whether the current line has only prefixes so far.
     is_line_start: bool,
     /// What the next line starts with, before all other marks: `## `.
     line_mark: Option<String>,
@@ -58,7 +58,7 @@ impl Writer {
             out: String::new(),
             markup,
             limit,
-            cell_break: None,
+            line_separator: None,
             prefixes: Vec::new(),
             ignored_prefixes: 0,
             breaks: 0,
@@ -70,13 +70,13 @@ impl Writer {
         }
     }
 
-    /// A writer for the content of a table cell, which is a single line.
-    pub(super) fn for_cell(markup: Markup, limit: usize) -> Self {
-        let cell_break = match markup {
+    /// A writer for a single line: a heading or the content of a table cell.
+    pub(super) fn for_one_line(markup: Markup, limit: usize) -> Self {
+        let line_separator = match markup {
             Markup::Markdown => "<br>",
             Markup::Plain => " / ",
         };
-        Self { cell_break: Some(cell_break), ..Self::new(markup, limit) }
+        Self { line_separator: Some(line_separator), ..Self::new(markup, limit) }
     }
 
     pub(super) fn markup(&self) -> Markup {
@@ -98,7 +98,7 @@ impl Writer {
     }
 
     pub(super) fn push_prefix(&mut self, first: impl Into<String>, rest: impl Into<String>) {
-        if self.prefixes.len() == MAX_PREFIXES || self.cell_break.is_some() {
+        if self.prefixes.len() == MAX_PREFIXES || self.line_separator.is_some() {
             self.ignored_prefixes += 1;
             return;
         }
@@ -152,7 +152,7 @@ impl Writer {
             self.out.push(' ');
         }
         self.has_space = false;
-        // A heading inside a link is a link inside a heading.
+        // The mark of a heading comes before that of a link: Markdown has links in headings, not headings in links.
         if let Some(mark) = self.line_mark.take() {
             self.out.push_str(&mark);
         }
@@ -168,9 +168,9 @@ impl Writer {
 
     fn begin_line(&mut self) {
         let breaks = std::mem::take(&mut self.breaks);
-        if let Some(cell_break) = self.cell_break {
+        if let Some(line_separator) = self.line_separator {
             if !self.out.is_empty() {
-                self.out.push_str(cell_break);
+                self.out.push_str(line_separator);
             }
             return;
         }

@@ -4,7 +4,7 @@ use helve_core::web::{SearchAnswer, SearchFailure, SearchItem, SearchQuery};
 use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
 
-use super::{SearchService, field, optional};
+use super::{SearchService, field, first_nonempty_field};
 
 /// The largest number of results of one request.
 const MAX_RESULTS: usize = 20;
@@ -14,7 +14,7 @@ pub(super) fn request(
     service: &SearchService,
     query: &SearchQuery,
 ) -> RequestBuilder {
-    let count = query.results.clamp(1, MAX_RESULTS).to_string();
+    let count = query.max_results.clamp(1, MAX_RESULTS).to_string();
     let mut url = service.url.as_str().to_owned();
     url.push(if url.contains('?') { '&' } else { '?' });
     url.push_str(&format!("q={}&count={count}", super::searxng::encode(&query.text)));
@@ -37,7 +37,7 @@ pub(super) fn answer(body: &Value) -> Result<SearchAnswer, SearchFailure> {
         SearchItem {
             title: field(item, "title"),
             url: field(item, "url"),
-            date: optional(item, &["page_age", "age"]),
+            date: first_nonempty_field(item, &["page_age", "age"]),
             excerpt: excerpts.join(" "),
         }
     });

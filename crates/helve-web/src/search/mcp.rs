@@ -1,13 +1,13 @@
 //! Services that are reached over MCP: one `tools/call` without a session, answered as JSON or as an event stream.
 
 use helve_core::web::{
-    SearchAnswer, SearchFailure, SearchItem, SearchKind, SearchQuery, SearchType,
+    SearchAnswer, SearchDepth, SearchFailure, SearchItem, SearchKind, SearchQuery,
 };
 use helve_text::sse::SseParser;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
-use super::{SearchService, ServiceKind, clean, field, optional};
+use super::{SearchService, ServiceKind, clean, field, first_nonempty_field};
 
 pub(super) fn request(
     client: &Client,
@@ -40,14 +40,14 @@ pub(super) fn request(
 
 fn exa_arguments(query: &SearchQuery) -> Value {
     let depth = match query.depth {
-        SearchType::Auto => "auto",
-        SearchType::Fast => "fast",
-        SearchType::Deep => "deep",
+        SearchDepth::Auto => "auto",
+        SearchDepth::Fast => "fast",
+        SearchDepth::Deep => "deep",
     };
     let mut arguments = json!({
         "query": query.text,
         "type": depth,
-        "numResults": query.results,
+        "numResults": query.max_results,
         "livecrawl": if query.is_live { "preferred" } else { "fallback" },
     });
     if let Some(characters) = query.max_characters {
@@ -79,7 +79,7 @@ pub(super) fn answer(
     if let Some(error) = message.get("error") {
         let text =
             error.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
-        return Err(error_of(&service.redact(text)));
+        return Err(failure_for(&service.redact(text)));
     }
     let content = message.pointer("/result/content").and_then(Value::as_array);
     let content = content.ok_or_else(|| SearchFailure::InvalidAnswer("it has no result".into()))?;
@@ -87,14 +87,14 @@ pub(super) fn answer(
     let text = texts.join("\n\n");
     let is_error = message.pointer("/result/isError").and_then(Value::as_bool) == Some(true);
     match () {
-        () if is_error => Err(error_of(&service.redact(&text))),
+        () if is_error => Err(failure_for(&service.redact(&text))),
         () if text.trim().is_empty() => Ok(SearchAnswer::Items(Vec::new())),
         () => Ok(items_of(&text).map_or(SearchAnswer::Text(text), SearchAnswer::Items)),
     }
 }
 
 /// Returns the failure for an error message. These services report most errors with status 200.
-fn error_of(text: &str) -> SearchFailure {
+fn failure_for(text: &str) -> SearchFailure {
     let lower = text.to_lowercase();
     let message = clean(text, super::MAX_MESSAGE);
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -144,13 +144,13 @@ fn item_of_json(item: &Value) -> SearchItem {
     let excerpts = ["excerpts", "highlights"].iter().find_map(|name| item.get(name)?.as_array());
     let excerpts: Vec<&str> = excerpts.into_iter().flatten().filter_map(Value::as_str).collect();
     let excerpt = match excerpts.is_empty() {
-        true => optional(item, &["text", "summary", "snippet"]).unwrap_or_default(),
+        true => first_nonempty_field(item, &["text", "summary", "snippet"]).unwrap_or_default(),
         false => excerpts.join(" … "),
     };
     SearchItem {
         title: field(item, "title"),
         url: field(item, "url"),
-        date: optional(item, &["publish_date", "publishedDate", "published_date"]),
+        date: first_nonempty_field(item, &["publish_date", "publishedDate", "published_date"]),
         excerpt,
     }
 }

@@ -4,7 +4,7 @@ use helve_core::web::{SearchAnswer, SearchFailure, SearchItem, SearchQuery};
 use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
 
-use super::{SearchService, field, optional};
+use super::{SearchService, field, first_nonempty_field};
 
 pub(super) fn request(
     client: &Client,
@@ -36,7 +36,7 @@ pub(super) fn answer(body: &str) -> Result<SearchAnswer, SearchFailure> {
     let items = results.iter().map(|item| SearchItem {
         title: field(item, "title"),
         url: field(item, "url"),
-        date: optional(item, &["publishedDate", "pubdate"]),
+        date: first_nonempty_field(item, &["publishedDate", "pubdate"]),
         excerpt: field(item, "content"),
     });
     Ok(SearchAnswer::Items(items.collect()))

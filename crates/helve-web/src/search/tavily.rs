@@ -1,10 +1,10 @@
 //! Tavily's search API.
 
-use helve_core::web::{SearchAnswer, SearchFailure, SearchItem, SearchQuery, SearchType};
+use helve_core::web::{SearchAnswer, SearchDepth, SearchFailure, SearchItem, SearchQuery};
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
-use super::{SearchService, field, optional};
+use super::{SearchService, field, first_nonempty_field};
 
 /// The largest number of results of one request.
 const MAX_RESULTS: usize = 20;
@@ -15,12 +15,12 @@ pub(super) fn request(
     query: &SearchQuery,
 ) -> RequestBuilder {
     let depth = match query.depth {
-        SearchType::Auto | SearchType::Fast => "basic",
-        SearchType::Deep => "advanced",
+        SearchDepth::Auto | SearchDepth::Fast => "basic",
+        SearchDepth::Deep => "advanced",
     };
     let body = json!({
         "query": query.text,
-        "max_results": query.results.clamp(1, MAX_RESULTS),
+        "max_results": query.max_results.clamp(1, MAX_RESULTS),
         "search_depth": depth,
     });
     client.post(service.url.as_str()).bearer_auth(service.key()).json(&body)
@@ -33,7 +33,7 @@ pub(super) fn answer(body: &Value) -> Result<SearchAnswer, SearchFailure> {
     let items = results.iter().map(|item| SearchItem {
         title: field(item, "title"),
         url: field(item, "url"),
-        date: optional(item, &["published_date"]),
+        date: first_nonempty_field(item, &["published_date"]),
         excerpt: field(item, "content"),
     });
     Ok(SearchAnswer::Items(items.collect()))

@@ -9,32 +9,32 @@ use helve_web::{ProxySettings, WebClient, WebSetup};
 
 use crate::server::{RawServer, ScriptedResolver, client, client_with, request, response};
 
-/// What becomes of a request without any approval.
+/// The outcome of a request without any approval.
 #[derive(Debug, PartialEq)]
-enum Expected {
+enum Outcome {
     Ask,
     Refuse,
     /// Not accepted as a URL.
     Invalid,
 }
 
-async fn outcome(client: &WebClient, url: &str) -> Expected {
+async fn outcome(client: &WebClient, url: &str) -> Outcome {
     if WebUrl::parse(url).is_err() {
-        return Expected::Invalid;
+        return Outcome::Invalid;
     }
     match client.send(request(url)).await {
-        Err(WebError::LocalNetwork { .. }) => Expected::Ask,
-        Err(WebError::ForbiddenAddress { .. }) => Expected::Refuse,
+        Err(WebError::LocalNetwork { .. }) => Outcome::Ask,
+        Err(WebError::ForbiddenAddress { .. }) => Outcome::Refuse,
         other => panic!("{url}: {other:?}"),
     }
 }
 
 #[tokio::test]
 async fn no_spelling_of_an_address_gets_through() {
-    use Expected::{Ask, Invalid, Refuse};
+    use Outcome::{Ask, Invalid, Refuse};
     let server = RawServer::start(response("", b"reached")).await;
     let port = server.address.port();
-    let cases: &[(Expected, &[&str])] = &[
+    let cases: &[(Outcome, &[&str])] = &[
         (
             Ask,
             &[
@@ -189,7 +189,7 @@ async fn no_spelling_of_an_address_gets_through() {
 
 #[tokio::test]
 async fn names_are_judged_by_every_address() {
-    use Expected::{Ask, Refuse};
+    use Outcome::{Ask, Refuse};
     for (addresses, expected) in [
         (&["127.0.0.1"][..], Ask),
         (&["10.0.0.7"], Ask),
@@ -231,10 +231,10 @@ async fn an_approved_address_is_the_only_one_that_is_connected_to() {
     };
     let approved = WebRequest { local: Some(LocalTarget::Address(address)), ..request(&url) };
     assert_eq!(&*client.send(approved).await.unwrap().body, b"reached");
-    assert_eq!(resolver.questions.load(Ordering::SeqCst), 1, "the name is not resolved again");
+    assert_eq!(resolver.queries.load(Ordering::SeqCst), 1, "the name is not resolved again");
     let host = server.requests.lock().unwrap()[0].to_lowercase();
     assert!(host.contains(&format!("host: name.example:{}", server.address.port())), "{host}");
-    // An approval of one address is none of another.
+    // Approving one address does not approve another.
     let other = LocalTarget::Address("127.0.0.8".parse().unwrap());
     let literal = WebRequest { local: Some(other), ..request(&server.url("/")) };
     assert!(matches!(client.send(literal).await, Err(WebError::LocalNetwork { .. })));
@@ -248,13 +248,13 @@ async fn an_approved_address_is_the_only_one_that_is_connected_to() {
 async fn an_address_that_changes_after_the_check_is_not_used() {
     let server = RawServer::start(response("", b"reached")).await;
     let url = format!("http://name.example:{}/", server.address.port());
-    // Public when it is checked, loopback ever after. 192.88.98.1 stands for a public server that does not answer.
+    // The name has a public address when it is checked, and a loopback address afterwards. 192.88.98.1 stands for a public server that does not answer.
     let resolver = ScriptedResolver::with("name.example", &[&["192.88.98.1"], &["127.0.0.1"]]);
     let client = client_with(resolver.clone());
     let request = WebRequest { timeout: std::time::Duration::from_millis(300), ..request(&url) };
     let outcome = client.send(request).await;
     assert!(outcome.is_err(), "{outcome:?}");
-    assert_eq!((server.count(), resolver.questions.load(Ordering::SeqCst)), (0, 1));
+    assert_eq!((server.count(), resolver.queries.load(Ordering::SeqCst)), (0, 1));
 }
 
 #[tokio::test]
@@ -309,7 +309,7 @@ async fn requests_go_through_the_proxy() {
         seen.starts_with("GET http://a.example/x HTTP/1.1")
             && seen.to_lowercase().contains("proxy-authorization: basic")
     );
-    // Addresses and reserved names are checked also behind a proxy.
+    // Addresses and reserved names are also checked behind a proxy.
     for (text, is_ask) in [
         ("http://10.0.0.1/", true),
         ("http://169.254.169.254/", false),

@@ -1,10 +1,10 @@
-//! Search services, played by servers that speak their formats.
+//! Search services, imitated by local servers.
 
 use std::time::Duration;
 
 use helve_core::Web;
 use helve_core::web::{
-    SearchAnswer, SearchFailure, SearchItem, SearchKind, SearchQuery, SearchType, WebError,
+    SearchAnswer, SearchDepth, SearchFailure, SearchItem, SearchKind, SearchQuery, WebError,
 };
 use helve_text::url::WebUrl;
 use helve_web::{SearchService, ServiceKind, WebClient, WebSetup};
@@ -15,9 +15,9 @@ fn query(kind: SearchKind) -> SearchQuery {
     SearchQuery {
         kind,
         text: "rust & \"url\" größe".into(),
-        results: 2,
+        max_results: 2,
         max_characters: Some(2000),
-        depth: SearchType::Deep,
+        depth: SearchDepth::Deep,
         is_live: true,
         session: "s1".into(),
         timeout: Duration::from_secs(5),

@@ -16,7 +16,7 @@ use helve_web::{NameResolver, WebClient, WebSetup};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A server that answers every request with the same bytes and keeps what it was sent.
+/// A server that answers every request with the same bytes and keeps the requests.
 pub(crate) struct RawServer {
     pub(crate) address: SocketAddr,
     pub(crate) requests: Arc<Mutex<Vec<String>>>,
@@ -90,25 +90,25 @@ pub(crate) fn response(headers: &str, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Answers with the next of several lists of addresses at each question, and with the last one ever after.
+/// Answers each query with the next of several lists of addresses, and further queries with the last one.
 #[derive(Default)]
 pub(crate) struct ScriptedResolver {
     pub(crate) answers: HashMap<String, Vec<Vec<IpAddr>>>,
-    pub(crate) questions: AtomicUsize,
+    pub(crate) queries: AtomicUsize,
 }
 
 impl ScriptedResolver {
     pub(crate) fn with(name: &str, answers: &[&[&str]]) -> Arc<Self> {
         let parse = |list: &&[&str]| list.iter().map(|it| it.parse().unwrap()).collect();
         let answers = HashMap::from([(name.to_owned(), answers.iter().map(parse).collect())]);
-        Arc::new(Self { answers, questions: AtomicUsize::new(0) })
+        Arc::new(Self { answers, queries: AtomicUsize::new(0) })
     }
 }
 
 impl NameResolver for ScriptedResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
-            let asked = self.questions.fetch_add(1, Ordering::SeqCst);
+            let asked = self.queries.fetch_add(1, Ordering::SeqCst);
             let answers = self.answers.get(name).ok_or_else(|| io::Error::other("no such name"))?;
             Ok(answers[asked.min(answers.len() - 1)].clone())
         })

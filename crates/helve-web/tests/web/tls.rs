@@ -1,4 +1,4 @@
-//! HTTPS with an authority of one's own, over HTTP/1.1 and HTTP/2.
+//! HTTPS with a private certificate authority, over HTTP/1.1 and HTTP/2.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
