@@ -37,13 +37,14 @@ fn describe(problem: &ArgumentProblem) -> String {
         Expected::LengthAtMost(length) => format!("a length of at most {length}"),
         Expected::Message(message) => message.clone(),
     };
+    let path = if problem.path.is_empty() { "the answer" } else { &problem.path };
     let found = match &problem.found {
         FoundValue::Nothing => "nothing".into(),
         FoundValue::Value(value) => value.to_string().chars().take(MAX_FOUND).collect(),
         FoundValue::Length(length) => format!("a length of {length}"),
-        FoundValue::InMessage => "something else".to_string(),
+        // `expected` is an error message that says both.
+        FoundValue::InMessage => return format!("{path}: {expected}"),
     };
-    let path = if problem.path.is_empty() { "the answer" } else { &problem.path };
     format!("{path}: expected {expected}, found {found}")
 }
 

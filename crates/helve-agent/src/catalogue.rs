@@ -13,14 +13,14 @@ pub struct CatalogueModel {
     pub name: &'static str,
     /// The size of the context window in tokens.
     pub context: u64,
-    /// The most tokens of input, where that is less than the context window leaves.
+    /// Maximum input tokens, if lower than the context window minus the output.
     pub input: Option<u64>,
     /// The most tokens of one reply.
     pub output: u64,
     pub prices: Option<Prices>,
     pub reads_images: bool,
     pub reads_documents: bool,
-    pub reasons: bool,
+    pub supports_reasoning: bool,
 }
 
 static MODELS: LazyLock<Vec<CatalogueModel>> =
@@ -58,7 +58,7 @@ fn parse(line: &'static str) -> Option<CatalogueModel> {
     let input = words.next()?.parse().ok();
     let output = words.next()?.parse().ok()?;
     let prices = [words.next()?, words.next()?, words.next()?, words.next()?];
-    let reads = words.next().unwrap_or_default();
+    let abilities = words.next().unwrap_or_default();
     let base = tier(&prices);
     let long = words.next().and_then(|text| {
         let (above, prices) = text.split_once(':')?;
@@ -71,9 +71,9 @@ fn parse(line: &'static str) -> Option<CatalogueModel> {
         input,
         output,
         prices: base.map(|base| Prices { base, long }),
-        reads_images: reads.contains('i'),
-        reads_documents: reads.contains('p'),
-        reasons: reads.contains('r'),
+        reads_images: abilities.contains('i'),
+        reads_documents: abilities.contains('p'),
+        supports_reasoning: abilities.contains('r'),
     })
 }
 

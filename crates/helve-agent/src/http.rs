@@ -77,7 +77,7 @@ pub struct Deadlines {
     /// Between two events that carry a piece of the reply.
     pub content: Duration,
     /// Before the first retry. Later waits are longer.
-    pub retry: Duration,
+    pub first_retry_wait: Duration,
 }
 
 impl Deadlines {
@@ -89,7 +89,7 @@ impl Deadlines {
             headers: Duration::from_secs(if is_local { 600 } else { 300 }),
             idle: Duration::from_secs(120),
             content: Duration::from_secs(600),
-            retry: Duration::from_secs(1),
+            first_retry_wait: Duration::from_secs(1),
         }
     }
 }
@@ -143,21 +143,21 @@ impl ModelClient {
         let models = format!("{}/models", endpoint.base_url.trim_end_matches('/'));
         let models = Url::parse(&models).ok()?;
         let (properties, models, version) = tokio::join!(
-            self.document(endpoint, base.join("/props").ok()?, None),
-            self.document(endpoint, models, None),
-            self.document(endpoint, base.join("/api/version").ok()?, None),
+            self.fetch_json(endpoint, base.join("/props").ok()?, None),
+            self.fetch_json(endpoint, models, None),
+            self.fetch_json(endpoint, base.join("/api/version").ok()?, None),
         );
         let window = probe::llama_cpp(&properties).or_else(|| probe::vllm(&models, model));
         if window.is_some() || !probe::is_ollama(&version) {
             return Some(ProbedServer { window, cuts_prompts: false });
         }
         let body = serde_json::json!({"model": model});
-        let shown = self.document(endpoint, base.join("/api/show").ok()?, Some(body)).await;
+        let shown = self.fetch_json(endpoint, base.join("/api/show").ok()?, Some(body)).await;
         Some(ProbedServer { window: probe::ollama(&shown), cuts_prompts: true })
     }
 
     /// Returns a small JSON document, or null.
-    async fn document(&self, endpoint: &Endpoint, url: Url, body: Option<Value>) -> Value {
+    async fn fetch_json(&self, endpoint: &Endpoint, url: Url, body: Option<Value>) -> Value {
         let mut request = match &body {
             Some(_) => self.http.post(url),
             None => self.http.get(url),
@@ -303,7 +303,7 @@ async fn read_reply(
     match form {
         ReplyForm::Document => {
             let mut decoder = decoder;
-            decoder.document(&read_document(body, deadlines).await?)?;
+            decoder.whole_reply(&read_document(body, deadlines).await?)?;
             decoder.finish()
         }
         ReplyForm::Stream => read_stream(body, decoder, deadlines, show).await,

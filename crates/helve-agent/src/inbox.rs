@@ -56,8 +56,9 @@ impl Inbox {
         Some(waiting.remove(position))
     }
 
-    /// Whether a message is to be delivered although the turn would end. If only queued ones wait, this is the oldest.
-    pub(crate) fn continues(&self) -> bool {
+    /// Whether a message waits, so that the turn goes on although the model has answered. If only queued messages wait, the
+    /// oldest is delivered next.
+    pub(crate) fn wants_another_step(&self) -> bool {
         let mut waiting = self.waiting.lock();
         if !waiting.iter().any(|it| it.delivery == Delivery::Steer)
             && let Some(first) = waiting.first_mut()

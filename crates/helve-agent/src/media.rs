@@ -22,7 +22,7 @@ pub(crate) struct MediaPlace<'a> {
 
 impl MediaPlace<'_> {
     /// The item that replaces it by a sentence.
-    pub(crate) fn rejected(&self) -> Item {
+    pub(crate) fn rejection_item(&self) -> Item {
         Item::MediaRejected { seq: self.seq, part: self.part }
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn sent(entries: &[Entry]) -> Vec<MediaPlace<'_>> {
 }
 
 /// The medium that an error message is about: the one at the path that it names, or the newest one.
-pub(crate) fn rejected<'a>(
+pub(crate) fn find_rejected<'a>(
     message: &str,
     body: &Value,
     entries: &'a [Entry],
@@ -132,7 +132,7 @@ mod tests {
             {"content": [{"source": {"data": "BBBB"}}, {"source": {"data": "CCCC"}}]},
         ]});
         let entries = entries();
-        let found = rejected(message, &body, &entries);
+        let found = find_rejected(message, &body, &entries);
         assert_eq!(found.map(|place| (place.seq, place.part)), expected);
     }
 

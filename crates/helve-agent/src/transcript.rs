@@ -18,8 +18,8 @@ pub struct Transcript {
     entries: Vec<Entry>,
     /// Estimated tokens of each entry.
     tokens: Vec<u64>,
-    /// Tokens of the last request and its reply, as counted by the provider, and the position of the last item in them.
-    counted: Option<(u64, u64)>,
+    /// Tokens of the last request and its reply, as reported by the provider, and the position of the last item in them.
+    reported: Option<(u64, u64)>,
     store: Arc<dyn Transcripts>,
 }
 
@@ -33,7 +33,7 @@ impl Transcript {
         };
         let entries: Vec<Entry> = stored.into_iter().filter_map(entry).collect();
         let tokens = entries.iter().map(|entry| item_tokens(&entry.item)).collect();
-        Ok(Self { session, entries, tokens, counted: None, store })
+        Ok(Self { session, entries, tokens, reported: None, store })
     }
 
     pub fn entries(&self) -> &[Entry] {
@@ -70,7 +70,7 @@ impl Transcript {
         self.store.append(&self.session, stored).await?;
         self.tokens.extend(new.iter().map(|entry| item_tokens(&entry.item)));
         if new.iter().any(|entry| is_rewriting(&entry.item)) {
-            self.counted = None;
+            self.reported = None;
         }
         self.entries.extend(new);
         Ok(())
@@ -81,25 +81,25 @@ impl Transcript {
         self.store.record_request(&self.session, request);
     }
 
-    /// Sets the number of tokens so far, as counted by the provider.
-    pub(crate) fn set_counted(&mut self, tokens: u64) {
-        self.counted = Some((tokens, self.entries.last().map_or(0, |entry| entry.seq)));
+    /// Sets the number of tokens so far, as reported by the provider.
+    pub(crate) fn set_reported_tokens(&mut self, tokens: u64) {
+        self.reported = Some((tokens, self.entries.last().map_or(0, |entry| entry.seq)));
     }
 
-    /// Discards the provider's count. Called when the model changes, because providers count differently.
-    pub fn forget_counted(&mut self) {
-        self.counted = None;
+    /// Discards the provider's number. Called when the model changes, because providers count differently.
+    pub fn forget_reported_tokens(&mut self) {
+        self.reported = None;
     }
 
-    /// Returns the size of the next request in tokens: the last count of the provider plus an estimate for newer items. `fixed`
+    /// Returns the size of the next request in tokens: the number that the provider reported last plus an estimate for newer items. `fixed`
     /// is the estimate for the system prompt and the tools.
     pub fn context_tokens(&self, fixed: u64) -> u64 {
-        match self.counted {
-            // Whatever changes earlier items resets `counted`, so the newer ones are simply added.
-            Some((counted, up_to)) => {
+        match self.reported {
+            // Whatever changes earlier items resets `reported`, so the newer ones are simply added.
+            Some((reported, up_to)) => {
                 let newer = self.entries.iter().zip(&self.tokens).rev();
                 let newer = newer.take_while(|(entry, _)| entry.seq > up_to);
-                newer.fold(counted, |sum, (_, tokens)| sum.saturating_add(*tokens))
+                newer.fold(reported, |sum, (_, tokens)| sum.saturating_add(*tokens))
             }
             None => {
                 let visible = compose::visible(&self.entries);

@@ -40,7 +40,7 @@ mod watch;
 
 pub use crate::budget::{TreeBudget, TurnLimits};
 pub use exchange::context_limit;
-use watch::CallsEnded;
+use watch::CallsOutcome;
 
 /// Maximum number of paused replies that are continued in one turn.
 const MAX_PAUSES: u32 = 5;
@@ -143,7 +143,7 @@ impl Turn<'_> {
         let has_cost_limit = self.limits.cost.is_some() || self.budget.limits.cost.is_some();
         if has_cost_limit && self.model.prices.is_none() {
             let message = format!(
-                "the price of {} is not known, so a limit of costs cannot be kept; set its \"cost\" in the configuration",
+                "the price of {} is not known, so the cost limit cannot be enforced; set its \"cost\" in the configuration",
                 self.model.model.model
             );
             return TurnOutcome {
@@ -161,7 +161,8 @@ impl Turn<'_> {
         TurnOutcome { end, usage: progress.usage, cost, handover: progress.handover }
     }
 
-    /// Runs the steps. When the time is over, stops them as a person would: a request, a call or a question may be waiting.
+    /// Runs the steps. When the time is over, cancels them as if the person had aborted, because a request, a call or a
+    /// question may be pending.
     async fn steps_in_time(
         &mut self,
         prompt: Vec<MessagePart>,
@@ -169,7 +170,7 @@ impl Turn<'_> {
     ) -> Result<TurnEnd, StoreError> {
         let time = self.limits.time.unwrap_or(Duration::MAX);
         let stop = self.cancel.child_token();
-        let by_person = std::mem::replace(&mut self.cancel, stop.clone());
+        let person_cancel = std::mem::replace(&mut self.cancel, stop.clone());
         let end = {
             let mut steps = pin!(self.steps(prompt, progress));
             match tokio::time::timeout(time, &mut steps).await {
@@ -183,7 +184,7 @@ impl Turn<'_> {
         if end != TurnEnd::Aborted {
             return Ok(end);
         }
-        let (text, end) = match by_person.is_cancelled() {
+        let (text, end) = match person_cancel.is_cancelled() {
             true => (words::ABORTED, end),
             false => (words::OUT_OF_TIME, TurnEnd::OverBudget(BudgetKind::Time)),
         };
@@ -340,7 +341,7 @@ impl Turn<'_> {
         is_last: bool,
     ) -> Result<Next, StoreError> {
         ensure_unique_ids(&mut progress.call_ids, &mut reply.blocks);
-        let counted = reply.usage.map(|usage| usage.total());
+        let reported = reply.usage.map(|usage| usage.total());
         let stop = reply.stop.clone();
         let calls: Vec<CallBlock> = reply.calls().cloned().collect();
         let has_text = reply.has_text();
@@ -348,8 +349,8 @@ impl Turn<'_> {
             return self.handle_silence(progress).await;
         }
         self.transcript.append(vec![self.assistant(reply.blocks, stop.clone(), false)]).await?;
-        if let Some(tokens) = counted {
-            self.transcript.set_counted(tokens);
+        if let Some(tokens) = reported {
+            self.transcript.set_reported_tokens(tokens);
         }
         match stop {
             StopReason::Refused => Ok(Next::End(TurnEnd::Refused)),
@@ -384,7 +385,7 @@ impl Turn<'_> {
         progress: &mut Progress,
         is_last: bool,
     ) -> Result<Next, StoreError> {
-        if self.inbox.continues() {
+        if self.inbox.wants_another_step() {
             return Ok(Next::Continue);
         }
         if let Some(problems) = self.schema_problems() {
@@ -456,7 +457,7 @@ impl Turn<'_> {
             }
             progress.repeats = RepeatDetector::default();
         }
-        let CallsEnded { errors, handover } = self.call_and_watch(&calls).await?;
+        let CallsOutcome { errors, handover } = self.call_and_watch(&calls).await?;
         let was_rejected = errors.contains(&ErrorKind::Rejected);
         let is_refused =
             |kind: &&ErrorKind| matches!(kind, ErrorKind::Rejected | ErrorKind::Unanswered);

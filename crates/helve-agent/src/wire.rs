@@ -62,11 +62,11 @@ impl ReplyDecoder {
     }
 
     /// Reads a response that came as one JSON document instead of a stream.
-    pub fn document(&mut self, body: &str) -> Result<(), Failure> {
+    pub fn whole_reply(&mut self, body: &str) -> Result<(), Failure> {
         match self {
-            ReplyDecoder::Chat(decoder) => decoder.document(body),
-            ReplyDecoder::Responses(decoder) => decoder.document(body),
-            ReplyDecoder::Messages(decoder) => decoder.document(body),
+            ReplyDecoder::Chat(decoder) => decoder.whole_reply(body),
+            ReplyDecoder::Responses(decoder) => decoder.whole_reply(body),
+            ReplyDecoder::Messages(decoder) => decoder.whole_reply(body),
         }
     }
 

@@ -52,7 +52,7 @@ pub fn interrupted(changed: &[String], uncertain: &[String]) -> String {
     }
     if !uncertain.is_empty() {
         text.push_str(&format!(
-            "; it was about to change: {} (read before relying on their content)",
+            "; it was about to change: {} (read them again before relying on their content)",
             uncertain.join(", ")
         ));
     }

@@ -23,7 +23,7 @@ use crate::args::{GlobalArgs, RunArgs};
 use crate::call::on_ctrl_c;
 use crate::output::{self, DIM, PLAIN};
 use events::JsonEvents;
-use keyboard::{Keyboard, Typing, TypingTarget};
+use keyboard::{KeyHandler, Keyboard, Typing};
 use options::PromptSource;
 use person::{EditMode, RunPerson};
 use screen::Screen;

@@ -7,8 +7,12 @@ use crate::Exit;
 use crate::args::{self, GlobalArgs};
 use crate::output::{self, DIM, PLAIN};
 
-pub(crate) async fn run(common: &GlobalArgs, tool: &str, typed: &[String]) -> anyhow::Result<Exit> {
-    let input = args::parse_input(typed)?;
+pub(crate) async fn run(
+    common: &GlobalArgs,
+    tool: &str,
+    raw_args: &[String],
+) -> anyhow::Result<Exit> {
+    let input = args::parse_input(raw_args)?;
     let toolbox = common.toolbox().await?;
     let explanation = toolbox.why(tool, input).await;
     let printed =
@@ -57,7 +61,7 @@ fn because(part: &Part, verdict: &Verdict) -> String {
         (Some(rule), Reason::Rule) => rule,
         (_, Reason::OnlyReads) => helve::reason(part, verdict),
         (None, Reason::Rule) if verdict.action == Action::Allow => {
-            format!("no rule of {} is against it", verdict.wall)
+            format!("no {} rule asks about it or denies it", verdict.wall)
         }
         (None, _) => visible::escape_line(&helve::reason(part, verdict)).into_owned(),
         (Some(rule), _) => {

@@ -176,7 +176,7 @@ impl ScriptedProvider {
     }
 
     /// How many bytes of flooding answers the client has accepted, including those in buffers.
-    pub fn flooded(&self) -> usize {
+    pub fn flooded_bytes(&self) -> usize {
         self.flooded.load(Ordering::Relaxed)
     }
 }

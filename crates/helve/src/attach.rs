@@ -23,14 +23,14 @@ impl Toolbox {
         Ok(message_parts(output))
     }
 
-    /// Returns files whose name contains a text, or whose path ends in it up to the last letters, relative to the root.
-    /// Ignored files and files that must not be read are left out.
+    /// Returns files, relative to the root, whose name contains a text. A text with a slash is the beginning of the last
+    /// parts of the path: `src/ma` finds `lib/src/main.rs`. Ignored files and files that must not be read are left out.
     pub async fn complete_file(&self, typed: &str) -> Vec<String> {
-        let literal: String =
+        let escaped: String =
             typed.chars().map(|c| if "*?[]{}!\\".contains(c) { '?' } else { c }).collect();
-        let pattern = match literal.contains('/') {
-            true => format!("**/{literal}*"),
-            false => format!("**/*{literal}*"),
+        let pattern = match escaped.contains('/') {
+            true => format!("**/{escaped}*"),
+            false => format!("**/*{escaped}*"),
         };
         let Ok(output) = self.call_as_person(GLOB, json!({"pattern": pattern})).await else {
             return Vec::new();

@@ -323,7 +323,7 @@ impl AgentSession<'_> {
     /// Uses another model from now on.
     pub fn set_model(&mut self, model: ActiveModel) {
         self.model = model;
-        self.stored.transcript.forget_counted();
+        self.stored.transcript.forget_reported_tokens();
     }
 
     pub fn model(&self) -> &ActiveModel {
@@ -341,7 +341,7 @@ impl AgentSession<'_> {
         }
         self.system = switched.system_prompt();
         self.switched = Some(switched);
-        self.stored.transcript.forget_counted();
+        self.stored.transcript.forget_reported_tokens();
         Ok(())
     }
 

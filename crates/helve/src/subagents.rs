@@ -289,7 +289,7 @@ impl Child {
         let root = self.toolbox.root();
         let mut files: Vec<String> = changes
             .iter()
-            .filter(|change| is_own(&change.session) && change.at >= self.task.since)
+            .filter(|change| is_own(&change.session) && change.at >= self.task.started_at)
             .flat_map(|change| &change.files)
             .map(|file| file.path.strip_prefix(root).unwrap_or(&file.path))
             .map(|path| paths::display(path).into_owned())

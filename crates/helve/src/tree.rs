@@ -28,7 +28,7 @@ const MAX_TREES: usize = 256;
 #[derive(Default)]
 pub(crate) struct AgentTrees {
     trees: Mutex<HashMap<String, Arc<AgentTree>>>,
-    /// The tool that starts sub-agents, until it is offered.
+    /// The tool that starts sub-agents; taken out when it is registered.
     task_tool: Mutex<Option<Arc<dyn AnyTool>>>,
 }
 
@@ -37,7 +37,7 @@ impl AgentTrees {
         *self.task_tool.lock() = Some(tool);
     }
 
-    /// Returns the tool that starts sub-agents, unless it was offered before.
+    /// Takes out the tool that starts sub-agents. Returns `None` if it is registered already.
     pub(crate) fn take_task_tool(&self) -> Option<Arc<dyn AnyTool>> {
         self.task_tool.lock().take()
     }
@@ -191,10 +191,10 @@ pub(crate) struct Task {
     pub(crate) slot: Slot,
     report: watch::Sender<ChildReport>,
     started: Instant,
-    /// When it was started, to tell its changes of files from earlier ones.
-    pub(crate) since: Millis,
+    /// Wall-clock start, to tell its file changes from earlier ones.
+    pub(crate) started_at: Millis,
     /// Whether its end is to be announced to the session that started it.
-    is_announced_later: Mutex<bool>,
+    must_announce_end: Mutex<bool>,
 }
 
 impl Task {
@@ -203,7 +203,7 @@ impl Task {
         parent: &str,
         cancel: CancellationToken,
         in_background: bool,
-        since: Millis,
+        started_at: Millis,
     ) -> Self {
         Self {
             id: report.task.clone(),
@@ -212,8 +212,8 @@ impl Task {
             slot: Slot::default(),
             report: watch::Sender::new(report),
             started: Instant::now(),
-            since,
-            is_announced_later: Mutex::new(in_background),
+            started_at,
+            must_announce_end: Mutex::new(in_background),
         }
     }
 
@@ -245,7 +245,7 @@ impl Task {
 
     /// Whether the end of the task is still to be announced. Nobody announces it twice.
     pub(crate) fn take_announcement(&self) -> bool {
-        std::mem::take(&mut *self.is_announced_later.lock())
+        std::mem::take(&mut *self.must_announce_end.lock())
     }
 
     /// Takes an event of the sub-agent into the report.

@@ -73,7 +73,7 @@ fn check(items: Vec<Item>, expected: expect_test::Expect) {
 }
 
 #[test]
-fn missing_results_are_inserted_and_lost_ones_dropped() {
+fn missing_results_are_inserted_and_orphaned_ones_dropped() {
     use expect_test::expect;
     check(
         vec![

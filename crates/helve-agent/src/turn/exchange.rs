@@ -40,15 +40,16 @@ const OPTIONAL_FIELDS: [&str; 11] = [
 ];
 /// Maximum number of times that the transcript is shortened for one request.
 const MAX_COMPACTIONS: u32 = 2;
-/// A prompt of at least so many tokens, of which the server has read less than this share, was cut.
-const MIN_CUT_PROMPT: u64 = 2_000;
-const CUT_PROMPT_SHARE: f64 = 0.6;
+/// Smaller prompts, in tokens, are not checked for truncation.
+const MIN_CHECKED_PROMPT: u64 = 2_000;
+/// A prompt counts as truncated if the server has read less than this share of it.
+const MIN_READ_SHARE: f64 = 0.6;
 /// How often media are left out for one request.
 const MAX_EVICTIONS: u32 = 4;
 /// Minimum free share of the context window.
 const FREE_SHARE: f64 = 0.08;
 /// If leaving out old outputs frees a smaller share of the window than this, the transcript is also summarized.
-const CLEARING_IS_ENOUGH: f64 = 0.25;
+const MIN_CLEARED_SHARE: f64 = 0.25;
 /// Tokens that are subtracted when the output limit is lowered to the free space, because counts are not exact.
 const OUTPUT_MARGIN: u64 = 1_024;
 
@@ -87,7 +88,7 @@ impl Turn<'_> {
             let failure = match self.attempt(is_last).await? {
                 Some(Ok(reply)) => {
                     self.count(&reply, started, progress);
-                    return Ok(match self.cut_prompt(&reply, progress) {
+                    return Ok(match self.truncation_error(&reply, progress) {
                         Some(message) => Err(TurnEnd::Failed(message)),
                         None => Ok(reply),
                     });
@@ -152,7 +153,7 @@ impl Turn<'_> {
         failure: &Failure,
         progress: &mut Progress,
     ) -> Option<bool> {
-        let first = self.model.endpoint.deadlines.retry;
+        let first = self.model.endpoint.deadlines.first_retry_wait;
         let wait = retry::wait_before(attempt, failure, first, fastrand::f64())?;
         progress.waited += wait;
         if progress.waited > retry::MAX_TURN_WAIT {
@@ -179,15 +180,15 @@ impl Turn<'_> {
     }
 
     /// Explains that the server has read only a part of the first prompt, if it has.
-    fn cut_prompt(&self, reply: &ModelReply, progress: &Progress) -> Option<String> {
+    fn truncation_error(&self, reply: &ModelReply, progress: &Progress) -> Option<String> {
         let usage = reply.usage.filter(|_| self.model.settings.quirks.cuts_prompts)?;
         let read = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
         let sent = self.transcript.context_tokens(self.fixed_tokens);
-        let is_cut = progress.step == 1
-            && sent >= MIN_CUT_PROMPT
+        let is_truncated = progress.step == 1
+            && sent >= MIN_CHECKED_PROMPT
             && read > 0
-            && (read as f64) < sent as f64 * CUT_PROMPT_SHARE;
-        is_cut.then(|| {
+            && (read as f64) < sent as f64 * MIN_READ_SHARE;
+        is_truncated.then(|| {
             format!(
                 "the server read only {read} of about {sent} tokens, because its context window is too small; set \
                  OLLAMA_CONTEXT_LENGTH to a larger number, restart it, and try again"
@@ -230,7 +231,7 @@ impl Turn<'_> {
         (usage, cost)
     }
 
-    /// Builds a request. The hooks change copies, so that nothing of it lasts.
+    /// Builds a request. Hooks change copies, so their changes apply to this request only.
     async fn prepare(&self, is_last: bool) -> Result<PreparedRequest<'_>, String> {
         let model = &*self.model;
         let mut settings = Cow::Borrowed(&model.settings);
@@ -264,14 +265,14 @@ impl Turn<'_> {
         let entries = self.transcript.entries();
         let rejected: Vec<Item> = match failure.kind {
             FailureKind::TooLarge => {
-                media::sent(entries).iter().map(|place| place.rejected()).collect()
+                media::sent(entries).iter().map(|place| place.rejection_item()).collect()
             }
             FailureKind::BadRequest => {
                 let body = self.prepare(is_last).await.map(|prepared| prepared.body);
                 let body: serde_json::Value =
                     serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
-                let place = media::rejected(&failure.message, &body, entries);
-                place.iter().map(|place| place.rejected()).collect()
+                let place = media::find_rejected(&failure.message, &body, entries);
+                place.iter().map(|place| place.rejection_item()).collect()
             }
             _ => return Ok(false),
         };
@@ -329,31 +330,32 @@ impl Turn<'_> {
         })
     }
 
-    /// Shortens the transcript.
+    /// Shortens the transcript. With `keep_recent`, the newest items are kept verbatim.
     async fn compact(
         &mut self,
         progress: &mut Progress,
-        with_tail: bool,
+        keep_recent: bool,
     ) -> Result<Result<(), TurnEnd>, StoreError> {
         progress.compacted_before = Some(progress.step);
-        if with_tail && let Some((item, saved)) = compact::clear_outputs(self.transcript.entries())
+        if keep_recent
+            && let Some((item, saved)) = compact::clear_outputs(self.transcript.entries())
         {
             self.transcript.append(vec![item]).await?;
-            let is_enough = saved as f64 >= self.model.window as f64 * CLEARING_IS_ENOUGH;
+            let is_enough = saved as f64 >= self.model.window as f64 * MIN_CLEARED_SHARE;
             if is_enough {
                 (self.emit)(AgentEvent::Notice("Old outputs are left out from now on.".into()));
                 return Ok(Ok(()));
             }
         }
-        self.replace_by_summary(with_tail).await
+        self.replace_by_summary(keep_recent).await
     }
 
-    /// Replaces the older part of the transcript with a summary.
+    /// Replaces the older part of the transcript with a summary; without `keep_recent`, all of it except the prompt.
     async fn replace_by_summary(
         &mut self,
-        with_tail: bool,
+        keep_recent: bool,
     ) -> Result<Result<(), TurnEnd>, StoreError> {
-        let max_tail = if with_tail { compact::max_tail(self.model.window) } else { 0 };
+        let max_tail = if keep_recent { compact::max_tail(self.model.window) } else { 0 };
         let plan = compact::plan_summary(self.transcript.entries(), max_tail)
             .or_else(|| compact::plan_summary(self.transcript.entries(), 0));
         let Some(plan) = plan else {

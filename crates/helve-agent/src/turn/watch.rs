@@ -24,9 +24,9 @@ const PROCESS: &str = "process";
 const TODO_TOOL: &str = "todowrite";
 const TODOS: &str = "todos";
 
-/// What came of the calls of a reply.
+/// How the calls of a reply ended.
 #[derive(Default)]
-pub(super) struct CallsEnded {
+pub(super) struct CallsOutcome {
     /// The errors of the calls that failed.
     pub(super) errors: Vec<ErrorKind>,
     /// The agent that takes over.
@@ -36,7 +36,7 @@ pub(super) struct CallsEnded {
 /// The title and the metadata of a call, or why it failed.
 type ShownOutcome<'a> = Result<(&'a str, &'a Map<String, Value>), (ErrorKind, String)>;
 
-/// The calls that run now.
+/// The calls of one reply: when each started, and which have ended.
 struct Watched<'a> {
     calls: HashMap<&'a str, &'a CallBlock>,
     started: HashMap<&'a str, Instant>,
@@ -48,7 +48,7 @@ impl Turn<'_> {
     pub(super) async fn call_and_watch(
         &mut self,
         calls: &[CallBlock],
-    ) -> Result<CallsEnded, StoreError> {
+    ) -> Result<CallsOutcome, StoreError> {
         let mut watched = Watched {
             calls: calls.iter().map(|call| (call.id.as_str(), call)).collect(),
             started: HashMap::new(),
@@ -67,7 +67,7 @@ impl Turn<'_> {
         let cancel = self.cancel.child_token();
         let (sender, mut results) = mpsc::unbounded_channel();
         let mut running = pin!(engine.call_each(session, &tools, tool_calls, cancel, sender));
-        let (mut ended, mut is_running) = (CallsEnded::default(), true);
+        let (mut outcome, mut is_running) = (CallsOutcome::default(), true);
         loop {
             let (position, result) = tokio::select! {
                 biased;
@@ -81,7 +81,7 @@ impl Turn<'_> {
                 }
                 result = results.recv() => match result {
                     Some(result) => result,
-                    None => return Ok(ended),
+                    None => return Ok(outcome),
                 },
                 () = &mut running, if is_running => {
                     is_running = false;
@@ -89,15 +89,15 @@ impl Turn<'_> {
                 }
             };
             let Some(call) = calls.get(position) else { continue };
-            ended.errors.extend(result.outcome.as_ref().err().map(|error| error.kind));
+            outcome.errors.extend(result.outcome.as_ref().err().map(|error| error.kind));
             let handover = result.outcome.as_ref().ok().and_then(|output| output.handover.clone());
-            ended.handover = handover.or(ended.handover);
+            outcome.handover = handover.or(outcome.handover);
             if watched.ended.insert(&call.id) {
-                let outcome = match &result.outcome {
+                let shown = match &result.outcome {
                     Ok(output) => Ok((output.title.as_str(), &output.metadata)),
                     Err(error) => Err((error.kind, error.full_message())),
                 };
-                self.report_result(call, watched.took(&call.id), outcome);
+                self.report_result(call, watched.took(&call.id), shown);
             }
             self.transcript.append(vec![Item::Result(call_result(call, result.outcome))]).await?;
         }
@@ -116,7 +116,7 @@ impl Turn<'_> {
         if event.session != self.session.id {
             return;
         }
-        // The outermost call of a sub-agent's call is a call of another session.
+        // A sub-agent's call has its root call in the session of its parent, so the call itself is looked up first.
         let direct = watched.calls.get_key_value(&*event.call);
         let is_outermost = direct.is_some();
         let found = direct.or_else(|| watched.calls.get_key_value(&*event.root));

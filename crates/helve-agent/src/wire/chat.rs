@@ -422,7 +422,7 @@ impl ChatDecoder {
         self.chunk(chunk, deltas)
     }
 
-    pub(super) fn document(&mut self, body: &str) -> Result<(), Failure> {
+    pub(super) fn whole_reply(&mut self, body: &str) -> Result<(), Failure> {
         let chunk: Chunk = parse(body)?;
         self.chunk(chunk, &mut Vec::new())?;
         self.is_done = true;

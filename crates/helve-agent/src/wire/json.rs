@@ -14,7 +14,7 @@ use crate::reply::Delta;
 /// Maximum nesting of an event. Deeper blocks could not be sent back.
 const MAX_DEPTH: usize = 100;
 /// Maximum number of calls in a reply, and of other blocks.
-pub(super) const MAX_CALLS: usize = 256;
+pub(super) const MAX_BLOCKS: usize = 256;
 
 /// Parses the data of an event.
 pub(super) fn parse<T: DeserializeOwned>(data: &str) -> Result<T, Failure> {
@@ -34,7 +34,7 @@ pub(super) fn parse<T: DeserializeOwned>(data: &str) -> Result<T, Failure> {
 /// Returns the failure for a reply with more blocks than any model needs.
 pub(super) fn too_many_blocks() -> Failure {
     let message =
-        format!("the provider sent a reply with more than {MAX_CALLS} calls or other parts");
+        format!("the provider sent a reply with more than {MAX_BLOCKS} calls or other parts");
     Failure::new(FailureKind::Protocol, message)
 }
 
@@ -91,7 +91,7 @@ impl<K: PartialEq> Calls<K> {
         let position = self.calls.iter().position(|(known, _)| *known == key);
         let position = match position {
             Some(position) => position,
-            None if self.calls.len() == MAX_CALLS => return Err(too_many_blocks()),
+            None if self.calls.len() == MAX_BLOCKS => return Err(too_many_blocks()),
             None => {
                 let (id, name, arguments) = (String::new(), String::new(), String::new());
                 self.calls.push((key, PendingCall { id, name, arguments, form }));

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::json::{MAX_CALLS, lenient, parse, text_input_schema, tokens, too_many_blocks};
+use super::json::{MAX_BLOCKS, lenient, parse, text_input_schema, tokens, too_many_blocks};
 use crate::failure::{Failure, FailureKind};
 use crate::item::StopReason;
 use crate::item::{Block, CallBlock, CallForm};
@@ -405,7 +405,7 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    pub(super) fn document(&mut self, body: &str) -> Result<(), Failure> {
+    pub(super) fn whole_reply(&mut self, body: &str) -> Result<(), Failure> {
         let EventType { r#type } = parse(body)?;
         if r#type == "error" {
             return Err(Failure::from_event(body));
@@ -421,7 +421,7 @@ impl MessagesDecoder {
     }
 
     fn start_block(&mut self, start: BlockStart, deltas: &mut Vec<Delta>) -> Result<(), Failure> {
-        if self.blocks.len() == MAX_CALLS {
+        if self.blocks.len() == MAX_BLOCKS {
             return Err(too_many_blocks());
         }
         let block: StartedBlock = parse(start.content_block.get())?;

@@ -1,9 +1,9 @@
-//! OpenAI's Responses.
+//! OpenAI's Responses API.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::json::{MAX_CALLS, RawFields, lenient, parse, tokens, too_many_blocks};
+use super::json::{MAX_BLOCKS, RawFields, lenient, parse, tokens, too_many_blocks};
 use crate::failure::{Failure, FailureKind};
 use crate::item::StopReason;
 use crate::item::{Block, CallBlock, CallForm};
@@ -195,7 +195,7 @@ fn output_item<'a>(part: &'a AssistantPart<'a>) -> Option<InputItem<'a>> {
     match part {
         AssistantPart::Text("") => None,
         AssistantPart::Text(text) => {
-            // As parts, the text would need the id of the message, which the provider has not stored.
+            // Sent as content parts, the text would need the id of a message; without `store`, the provider knows none.
             let content = ItemContent::Text(text);
             Some(InputItem::Known(KnownItem::Message { role: "assistant", content }))
         }
@@ -373,7 +373,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    pub(super) fn document(&mut self, body: &str) -> Result<(), Failure> {
+    pub(super) fn whole_reply(&mut self, body: &str) -> Result<(), Failure> {
         let response: ResponseObject = parse(body)?;
         for item in response.output.unwrap_or_default() {
             self.add_item(item)?;
@@ -383,7 +383,7 @@ impl ResponsesDecoder {
     }
 
     fn add_item(&mut self, raw: Box<RawValue>) -> Result<(), Failure> {
-        if self.blocks.len() == MAX_CALLS {
+        if self.blocks.len() == MAX_BLOCKS {
             return Err(too_many_blocks());
         }
         let item: OutputItem = parse(raw.get())?;

@@ -349,11 +349,11 @@ fn whole_documents_are_read() {
     ];
     for (protocol, document) in documents {
         let mut decoder = ReplyDecoder::new(protocol, None);
-        decoder.document(document).unwrap();
+        decoder.whole_reply(document).unwrap();
         let reply = decoder.finish().unwrap();
         assert!(matches!(&reply.blocks[..], [Block::Text(text)] if text == "hi"), "{reply:?}");
         assert_eq!(reply.stop, StopReason::EndTurn);
-        let failed = ReplyDecoder::new(protocol, None).document("<html>").unwrap_err();
+        let failed = ReplyDecoder::new(protocol, None).whole_reply("<html>").unwrap_err();
         assert_eq!(failed.kind, FailureKind::Protocol);
     }
 }

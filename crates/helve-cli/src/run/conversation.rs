@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::editor::{ConversationPrompt, Editor, Entered};
 use super::keyboard::abort_on_ctrl_c;
 use super::screen::{self, thousands};
-use super::{RunTerminal, Typing, TypingTarget, events, options, show_turn};
+use super::{KeyHandler, RunTerminal, Typing, events, options, show_turn};
 use crate::Exit;
 use crate::args::RunArgs;
 use crate::history::ago;
@@ -211,7 +211,7 @@ impl Conversation<'_> {
         let RunTerminal { screen, keyboard, .. } = self.setup.terminal;
         let cancel = CancellationToken::new();
         let ctrl_c_task = tokio::spawn(abort_on_ctrl_c(keyboard.clone(), cancel.clone()));
-        let typing = Typing::start(TypingTarget {
+        let typing = Typing::start(KeyHandler {
             keyboard: keyboard.clone(),
             screen: screen.clone(),
             inbox: agent.inbox.clone(),

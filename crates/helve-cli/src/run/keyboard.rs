@@ -22,10 +22,10 @@ const MAX_TYPED: usize = 10_000;
 /// The keyboard, which one reader at a time may use.
 #[derive(Default)]
 pub(super) struct Keyboard {
-    /// Whether keys of a turn are not read now. Locked while they are read.
+    /// Whether reading is paused. The reader holds this lock while it reads.
     is_paused: Mutex<bool>,
     resumed: Condvar,
-    /// The settings of the terminal, while they are changed.
+    /// The terminal's original settings; `Some` while ours are in force.
     original: Mutex<Option<Termios>>,
 }
 
@@ -84,8 +84,8 @@ pub(super) struct Typing {
     thread: std::thread::JoinHandle<()>,
 }
 
-/// What is needed to handle the keys of a turn.
-pub(super) struct TypingTarget {
+/// Handles the keys of a turn.
+pub(super) struct KeyHandler {
     pub(super) keyboard: Arc<Keyboard>,
     pub(super) screen: Arc<Screen>,
     pub(super) inbox: Arc<Inbox>,
@@ -93,10 +93,10 @@ pub(super) struct TypingTarget {
 }
 
 impl Typing {
-    pub(super) fn start(target: TypingTarget) -> Self {
+    pub(super) fn start(handler: KeyHandler) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let is_stopped = stop.clone();
-        let thread = std::thread::spawn(move || watch(&target, &is_stopped));
+        let thread = std::thread::spawn(move || watch(&handler, &is_stopped));
         Self { stop, thread }
     }
 
@@ -127,54 +127,56 @@ impl Keyboard {
     }
 }
 
-fn watch(target: &TypingTarget, stop: &AtomicBool) {
-    target.keyboard.change_terminal();
+fn watch(handler: &KeyHandler, stop: &AtomicBool) {
+    handler.keyboard.change_terminal();
     let mut typed = String::new();
     while !stop.load(Ordering::Relaxed) {
-        match target.keyboard.read() {
+        match handler.keyboard.read() {
             Ok(Some(Event::Key(key))) if key.kind != KeyEventKind::Release => {
-                handle(target, key, &mut typed);
+                handler.handle(key, &mut typed);
             }
             Ok(_) => {}
             Err(_) => break,
         }
     }
-    target.keyboard.restore_terminal();
+    handler.keyboard.restore_terminal();
     if !typed.is_empty() {
-        // What was not sent is offered again at the next prompt.
+        // The turn has ended, so the inbox hands this back to the editor, which offers it at the next prompt.
         output::note("");
-        target.inbox.steer(typed);
-        target.screen.release();
+        handler.inbox.steer(typed);
+        handler.screen.release();
     }
 }
 
-fn handle(target: &TypingTarget, key: KeyEvent, typed: &mut String) {
-    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-    let was_empty = typed.is_empty();
-    match key.code {
-        KeyCode::Esc if was_empty => return target.cancel.cancel(),
-        KeyCode::Enter if was_empty => return,
-        KeyCode::Enter => {
+impl KeyHandler {
+    fn handle(&self, key: KeyEvent, typed: &mut String) {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let was_empty = typed.is_empty();
+        match key.code {
+            KeyCode::Esc if was_empty => return self.cancel.cancel(),
+            KeyCode::Enter if was_empty => return,
+            KeyCode::Enter => {
+                output::status("");
+                self.screen.release();
+                let note = format!("{DIM}(the model sees this before its next reply){PLAIN}");
+                self.screen.line(format!("{BOLD}›{PLAIN} {} {note}", visible::escape_line(typed)));
+                return self.inbox.steer(std::mem::take(typed));
+            }
+            KeyCode::Esc => typed.clear(),
+            KeyCode::Char('u') if is_control => typed.clear(),
+            KeyCode::Backspace => {
+                typed.pop();
+            }
+            KeyCode::Char(c) if !is_control && typed.len() < MAX_TYPED => typed.push(c),
+            _ => return,
+        }
+        if typed.is_empty() {
             output::status("");
-            target.screen.release();
-            let note = format!("{DIM}(the model sees this before its next reply){PLAIN}");
-            target.screen.line(format!("{BOLD}›{PLAIN} {} {note}", visible::escape_line(typed)));
-            return target.inbox.steer(std::mem::take(typed));
+            return self.screen.release();
         }
-        KeyCode::Esc => typed.clear(),
-        KeyCode::Char('u') if is_control => typed.clear(),
-        KeyCode::Backspace => {
-            typed.pop();
+        if was_empty {
+            self.screen.hold();
         }
-        KeyCode::Char(c) if !is_control && typed.len() < MAX_TYPED => typed.push(c),
-        _ => return,
+        output::typed_line(&format!("{BOLD}›{PLAIN} "), &visible::escape_line(typed));
     }
-    if typed.is_empty() {
-        output::status("");
-        return target.screen.release();
-    }
-    if was_empty {
-        target.screen.hold();
-    }
-    output::typed_line(&format!("{BOLD}›{PLAIN} "), &visible::escape_line(typed));
 }

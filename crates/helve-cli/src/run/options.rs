@@ -163,7 +163,7 @@ fn with_test_deadlines(mut model: ActiveModel) -> ActiveModel {
             headers: idle,
             idle,
             content: idle * 2,
-            retry: deadlines.retry.min(idle),
+            first_retry_wait: deadlines.first_retry_wait.min(idle),
             ..deadlines
         };
     }

@@ -88,8 +88,8 @@ fn is_plain_edit(ask: &Ask) -> bool {
     let parts = ask.parts.iter().zip(&ask.actions).zip(&ask.allow_flag_suffices);
     let mut asked = parts.filter(|((_, action), _)| **action != Action::Allow).peekable();
     asked.peek().is_some()
-        && asked.all(|((part, _), flag_suffices)| {
-            part.permission == "edit" && !part.via_shell && *flag_suffices
+        && asked.all(|((part, _), no_rule_names_it)| {
+            part.permission == "edit" && !part.via_shell && *no_rule_names_it
         })
 }
 

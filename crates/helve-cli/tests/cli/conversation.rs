@@ -28,7 +28,8 @@ fn writes(id: &str, text: &str) -> ScriptedAnswer {
     calls(id, "write", json!({"filePath": "new.txt", "content": text}))
 }
 
-/// Talks with a scripted model. Returns what the terminal showed, and the requests.
+/// Talks with a scripted model. Each step is the text to wait for, and the keys to type then. Returns what the terminal
+/// showed, and the requests.
 fn talk(
     stage: &Stage,
     script: Vec<ScriptedAnswer>,
@@ -39,6 +40,7 @@ fn talk(
     let mut all = vec!["run", "--base-url", &provider.url, "--model", "m"];
     all.extend(args);
     let shown = at_terminal(stage, &all, steps);
+    // Printed by `at_terminal` if a text to wait for did not appear.
     assert!(!shown.contains("never shown"), "{shown}");
     (shown, provider.requests())
 }
@@ -127,7 +129,7 @@ fn ctrl_c_aborts_the_turn_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_repeated_call_is_a_question() {
+fn a_repeated_call_is_asked_about() {
     let stage = Stage::new();
     let again = |id| calls(id, "read", json!({"filePath": "README.md"}));
     let script = vec![again("c1"), again("c2"), again("c3"), says("Enough.")];
@@ -167,7 +169,7 @@ fn a_continued_session_shows_where_it_ended() {
 }
 
 #[test]
-fn ctrl_c_ends_a_run_with_a_prompt() {
+fn ctrl_c_ends_a_run_started_with_a_prompt_argument() {
     let stage = Stage::new();
     let slow = calls("c1", "bash", json!({"command": "sleep 60"}));
     let (shown, requests) = talk(&stage, vec![slow], &["wait"], &[("sleep 60", "\u{3}")]);
@@ -176,7 +178,7 @@ fn ctrl_c_ends_a_run_with_a_prompt() {
 }
 
 #[test]
-fn questions_of_a_run_with_a_prompt_are_answered_in_place() {
+fn questions_of_a_run_started_with_a_prompt_argument_are_answered_in_place() {
     let stage = Stage::new();
     let script = vec![writes("c1", "one\n"), says("Written.")];
     let (shown, _) = talk(&stage, script, &["write it"], &[("with a note: ", "y")]);

@@ -210,7 +210,7 @@ fn the_home_folder_must_be_named_explicitly() {
 }
 
 #[test]
-fn processes_of_one_session_share_its_memory() {
+fn processes_of_one_session_share_its_state() {
     let stage = Stage::new();
     let todos = r#"{"todos":[{"content":"a","status":"pending"}]}"#;
     assert_eq!(stage.run(&["call", "todowrite", todos]).code, 0);

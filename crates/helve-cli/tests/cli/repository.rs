@@ -78,7 +78,7 @@ fn programs_in_settings_are_asked_about_by_name() {
 }
 
 #[test]
-fn settings_about_other_repositories_are_asked_about_by_commands_that_contact_them() {
+fn remote_settings_are_asked_about_when_a_command_contacts_the_remote() {
     for (key, value, command) in [
         ("protocol.ext.allow", "always", "git fetch"),
         ("protocol.allow", "always", "git fetch origin"),
@@ -112,7 +112,7 @@ fn settings_about_other_repositories_are_asked_about_by_commands_that_contact_th
     assert!(!output.err.contains("permission"), "{output:?}");
 }
 
-/// The directory is taken byte by byte as git does, not one with a similar name.
+/// The path after `gitdir:` is used byte for byte, untrimmed, as git does.
 #[test]
 fn the_gitdir_file_is_read_as_git_reads_it() {
     for (named, folder) in [("gitdir: g \n", "g "), ("gitdir:  g\r\n", " g")] {
@@ -148,7 +148,7 @@ fn a_working_tree_outside_is_asked_about() {
     assert_eq!(bash(&stage, "git status", &[]).code, 0);
 }
 
-/// A format can make git verify signatures, in various spellings.
+/// `format.pretty` can contain `%G?`, in several spellings, which makes git verify signatures.
 #[test]
 fn programs_that_verify_signatures_are_asked_about() {
     let stage = repository();
@@ -237,7 +237,7 @@ fn nested_repositories_are_checked() {
         assert_eq!(bash(&stage, "git status", &[]).code, 0);
         stage
     };
-    let set = |stage: &Stage, folder: &str| {
+    let add_evil_filter = |stage: &Stage, folder: &str| {
         git(stage, folder, &["config", "filter.x.clean", "../evil.sh"]);
         stage.write(&format!("{folder}/a.md"), "b\n");
     };
@@ -245,24 +245,24 @@ fn nested_repositories_are_checked() {
         let stage = nested(&["sub"]);
         git(&stage, "app", &[&["update-index"], &kind[..]].concat());
         assert_eq!(bash(&stage, "git status", &[]).code, 0, "{kind:?}");
-        set(&stage, "app/sub");
+        add_evil_filter(&stage, "app/sub");
         check_asked(&stage, "git status", "sub/.git/config: filter.x.clean = ../evil.sh");
         bash(&stage, "git status", &["--yes"]);
         assert!(stage.path("trace").exists(), "{kind:?}");
     }
     let stage = nested(&["sub", "sub/inner"]);
-    set(&stage, "app/sub/inner");
+    add_evil_filter(&stage, "app/sub/inner");
     check_asked(&stage, "git status", "sub/inner/.git/config: filter.x.clean");
     let stage = nested(&["sub"]);
     fs::rename(stage.path("app/sub/.git"), stage.path("app/src/kept")).unwrap();
     stage.write("app/sub/.git", "gitdir: ../src/kept\n");
-    set(&stage, "app/sub");
+    add_evil_filter(&stage, "app/sub");
     check_asked(&stage, "git status", "src/kept/config: filter.x.clean");
     let stage = nested(&["sub"]);
     fs::create_dir(stage.path("app/src/tree")).unwrap();
     fs::rename(stage.path("app/sub"), stage.path("app/src/tree/sub")).unwrap();
     git(&stage, "app", &["config", "core.worktree", "../src/tree"]);
-    set(&stage, "app/src/tree/sub");
+    add_evil_filter(&stage, "app/src/tree/sub");
     check_asked(&stage, "git status", "src/tree/sub/.git/config: filter.x.clean");
     let stage = nested(&[]);
     stage.write("app/.git/index", "DIRC");

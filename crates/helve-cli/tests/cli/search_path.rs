@@ -1,4 +1,4 @@
-//! Programs that the shell finds in a folder of the workspace are scripts of the workspace.
+//! Programs found through `PATH` inside the workspace are judged as scripts of the workspace.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -59,7 +59,7 @@ fn a_program_in_the_workspace_is_judged_by_its_path() {
 }
 
 #[test]
-fn a_folder_that_a_link_leads_to_counts() {
+fn links_to_folders_of_the_workspace_are_followed() {
     let stage = stage();
     add_program(&stage, "app/.venv/bin/ls");
     symlink("app/.venv/bin", stage.path("tools")).unwrap();

@@ -239,7 +239,7 @@ async fn endless_replies_are_stopped() {
             let answer = ScriptedAnswer::stream(&[&start, repeated.as_bytes()]).flood();
             let run = Run::turn(protocol, vec![answer]).await;
             assert_failed(&run, message, 1);
-            assert!(run.flooded < MAX_FLOOD, "{} bytes before: {message}", run.flooded);
+            assert!(run.flooded_bytes < MAX_FLOOD, "{} bytes before: {message}", run.flooded_bytes);
         }
     }
 }

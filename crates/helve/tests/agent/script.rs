@@ -156,8 +156,8 @@ pub(crate) struct Run {
     pub(crate) requests: Vec<Value>,
     /// What was stored.
     pub(crate) entries: Vec<Entry>,
-    /// The bytes of flooding answers.
-    pub(crate) flooded: usize,
+    /// Number of bytes sent by answers that flood the client.
+    pub(crate) flooded_bytes: usize,
 }
 
 impl Run {
@@ -211,7 +211,7 @@ impl Run {
         let entries = toolbox.transcript(toolbox.session_id()).await.unwrap();
         toolbox.close().await;
         let (report, requests) = (report.unwrap(), provider.requests());
-        Run { protocol, folder, report, requests, entries, flooded: provider.flooded() }
+        Run { protocol, folder, report, requests, entries, flooded_bytes: provider.flooded_bytes() }
     }
 
     /// The messages of a request, without marks for the provider's cache.
@@ -267,7 +267,10 @@ pub(crate) fn model(protocol: Protocol, url: &str) -> ActiveModel {
             protocol,
             key: None,
             headers: Vec::new(),
-            deadlines: Deadlines { retry: Duration::from_millis(1), ..Deadlines::for_url(url) },
+            deadlines: Deadlines {
+                first_retry_wait: Duration::from_millis(1),
+                ..Deadlines::for_url(url)
+            },
         },
         settings: ModelSettings::default(),
         window: 200_000,

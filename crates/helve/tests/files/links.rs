@@ -36,14 +36,14 @@ async fn links_are_deleted_moved_and_restored_by_undo() {
         ("loop", "loop"),
         ("up", "../outside.txt"),
     ] {
-        for (patch, new_name) in [
+        for (patch, new_folder) in [
             (format!("*** Delete File: {name}"), None),
             (format!("*** Update File: {name}\n*** Move to: moved/{name}"), Some("moved")),
         ] {
             let text = format!("*** Begin Patch\n{patch}\n*** End Patch");
             call(&toolbox, "apply_patch", json!({"patchText": text})).await.expect(name);
             assert_eq!(target(&stage, name), None, "{patch}");
-            if let Some(folder) = new_name {
+            if let Some(folder) = new_folder {
                 let moved = target(&stage, &format!("{folder}/{name}"));
                 assert_eq!(moved.as_deref(), Some(expected), "{patch}");
             }
@@ -59,7 +59,7 @@ async fn links_are_deleted_moved_and_restored_by_undo() {
 }
 
 #[tokio::test]
-async fn a_link_that_changes_meanwhile_is_not_removed() {
+async fn undo_does_not_replace_a_file_in_the_place_of_a_link() {
     let stage = Stage::new();
     stage.put("real.txt", "one\n", 0o644);
     symlink("real.txt", stage.path("link")).unwrap();

@@ -8,34 +8,37 @@ use serde_json::{Value, json};
 use crate::stage::{Stage, call, check_builtin_tools, script};
 
 /// A process that runs the script as an HTTP server, and its URL.
-struct RemoteServer(Child, String);
+struct RemoteServer {
+    process: Child,
+    url: String,
+}
 
 impl RemoteServer {
     fn start(stage: &Stage) -> Self {
         let file = stage.path("port");
         let mut command = Command::new("python3");
         command.arg(script()).arg("http").arg(&file).stdin(Stdio::null());
-        let child = command.spawn().unwrap();
+        let process = command.spawn().unwrap();
         let port = loop {
             if let Ok(port) = std::fs::read_to_string(&file) {
                 break port;
             }
             std::thread::yield_now();
         };
-        Self(child, format!("http://127.0.0.1:{port}"))
+        Self { process, url: format!("http://127.0.0.1:{port}") }
     }
 
     /// Returns the configuration of a server at this path.
     fn at(&self, path: &str) -> Value {
-        let url = format!("{}{path}", self.1);
+        let url = format!("{}{path}", self.url);
         json!({"type": "remote", "url": url, "headers": {"Authorization": "Bearer sesame-open"}})
     }
 }
 
 impl Drop for RemoteServer {
     fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
+        self.process.kill().ok();
+        self.process.wait().ok();
     }
 }
 
@@ -68,7 +71,7 @@ async fn a_remote_server_is_used_and_its_failures_are_reported() {
         moved: it could not be reached: unexpected server response: HTTP 307 Temporary Redirect
         leaky: it could not be reached: unexpected server response: HTTP 500 Internal Server Error
         gone: it could not be reached: Client error: error sending request: client error (Connect): tcp connect error: Connection refused (os error 111)
-    "#]].assert_eq(&report.replace(&remote.1, "http://here"));
+    "#]].assert_eq(&report.replace(&remote.url, "http://here"));
     let text = call(&toolbox, "giant_echo", json!({"text": "x"})).await;
     assert!(text.contains("an answer of more than 16777216 bytes"), "{text}");
     check_builtin_tools(&toolbox).await;

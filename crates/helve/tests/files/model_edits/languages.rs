@@ -6,7 +6,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 
 pub(super) struct Language {
-    pub(super) name: &'static str,
+    pub(super) file_name: &'static str,
     /// What a comment starts and ends with.
     pub(super) comment: (&'static str, &'static str),
     pub(super) indent: &'static str,
@@ -16,79 +16,79 @@ pub(super) struct Language {
 
 pub(super) const LANGUAGES: &[Language] = &[
     Language {
-        name: "main.rs",
+        file_name: "main.rs",
         comment: ("//", ""),
         indent: "    ",
         block: ("fn step_#() {", "let value_# = compute_#(1);", "}"),
     },
     Language {
-        name: "main.py",
+        file_name: "main.py",
         comment: ("#", ""),
         indent: "    ",
         block: ("def step_#():", "value_# = compute_#(1)", ""),
     },
     Language {
-        name: "main.js",
+        file_name: "main.js",
         comment: ("//", ""),
         indent: "  ",
         block: ("function step#() {", "const value# = compute#(1);", "}"),
     },
     Language {
-        name: "main.ts",
+        file_name: "main.ts",
         comment: ("//", ""),
         indent: "  ",
         block: ("export function step#(): void {", "const value#: number = compute#(1);", "}"),
     },
     Language {
-        name: "main.go",
+        file_name: "main.go",
         comment: ("//", ""),
         indent: "\t",
         block: ("func step#() {", "value# := compute#(1)", "}"),
     },
     Language {
-        name: "Main.java",
+        file_name: "Main.java",
         comment: ("//", ""),
         indent: "    ",
         block: ("void step#() {", "int value# = compute#(1);", "}"),
     },
     Language {
-        name: "main.c",
+        file_name: "main.c",
         comment: ("/*", " */"),
         indent: "    ",
         block: ("void step_#(void) {", "int value_# = compute_#(1);", "}"),
     },
     Language {
-        name: "query.sql",
+        file_name: "query.sql",
         comment: ("--", ""),
         indent: "  ",
         block: ("CREATE TABLE step_# (", "column_# INTEGER NOT NULL,", ");"),
     },
     Language {
-        name: "run.sh",
+        file_name: "run.sh",
         comment: ("#", ""),
         indent: "  ",
         block: ("step_#() {", "compute_# one two", "}"),
     },
     Language {
-        name: "config.yaml",
+        file_name: "config.yaml",
         comment: ("#", ""),
         indent: "  ",
         block: ("step_#:", "value_#: compute_#", ""),
     },
     Language {
-        name: "index.html",
+        file_name: "index.html",
         comment: ("<!--", " -->"),
         indent: "  ",
         block: ("<section id=\"step-#\">", "<p>Value # of the page</p>", "</section>"),
     },
     Language {
-        name: "Makefile",
+        file_name: "Makefile",
         comment: ("#", ""),
         indent: "\t",
         block: ("step-#:", "compute-# --fast", ""),
     },
     Language {
-        name: "style.css",
+        file_name: "style.css",
         comment: ("/*", " */"),
         indent: "  ",
         block: (".step-# {", "margin-left: #px;", "}"),
@@ -136,7 +136,7 @@ impl Source {
     }
 
     pub(super) fn path(&self) -> &'static str {
-        self.language.name
+        self.language.file_name
     }
 
     pub(super) fn text(&self) -> String {
