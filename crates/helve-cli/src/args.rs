@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand, ValueEnum};
-use helve::{Input, Metadata, SchemaFlavour, Toolbox};
+use helve::{Input, MetadataMode, SchemaFlavour, Toolbox};
 use serde_json::{Map, Value};
 
 use crate::output;
@@ -321,8 +321,8 @@ pub(crate) struct ServeArgs {
 }
 
 impl McpArgs {
-    pub(crate) fn metadata(&self) -> Metadata {
-        if self.structured { Metadata::Structured } else { Metadata::Hidden }
+    pub(crate) fn metadata(&self) -> MetadataMode {
+        if self.structured { MetadataMode::Structured } else { MetadataMode::Hidden }
     }
 }
 

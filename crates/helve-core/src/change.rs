@@ -77,7 +77,7 @@ pub struct AppliedChanges {
 /// A file that a call is about to change.
 pub struct FileToChange<'p> {
     pub path: &'p Resolved,
-    /// Whether the call may create the file. A file that is created need not be readable.
+    /// Whether the call may create the file. Creating a file needs no permission to read it.
     pub may_be_new: bool,
 }
 
@@ -138,7 +138,7 @@ impl Files {
         call: Option<&str>,
     ) -> Result<Option<journal::RecordedChange>, ToolError> {
         let change = self.session.workspace.recorded_change(call).await;
-        change.map_err(|err| self.session.dialect.words.memory_failed(&err.to_string()))
+        change.map_err(|err| self.session.dialect.words.store_failed(&err.to_string()))
     }
 
     /// Returns what a call of a certain session changed.
@@ -148,7 +148,7 @@ impl Files {
         call: &str,
     ) -> Result<Option<journal::RecordedChange>, ToolError> {
         let change = self.session.workspace.change_in_session(session, call).await;
-        change.map_err(|err| self.session.dialect.words.memory_failed(&err.to_string()))
+        change.map_err(|err| self.session.dialect.words.store_failed(&err.to_string()))
     }
 
     /// Applies changes, all or none. Once started, a commit completes even if its call is cancelled.

@@ -266,7 +266,7 @@ impl Memory {
     }
 
     fn memory_error(&self, err: &std::io::Error) -> ToolError {
-        self.0.dialect.words.memory_failed(&err.to_string())
+        self.0.dialect.words.store_failed(&err.to_string())
     }
 }
 

@@ -58,7 +58,7 @@ pub trait Words: Send + Sync {
     /// The tool attempted something that its grant does not cover.
     fn not_granted(&self) -> ToolError;
     /// The session's memory could not be read or written.
-    fn memory_failed(&self, why: &str) -> ToolError;
+    fn store_failed(&self, why: &str) -> ToolError;
     /// An MCP server failed.
     fn server_error(&self, server: &str, error: &ServerError) -> ToolError;
 }

@@ -141,7 +141,7 @@ pub enum PagesEnd {
     LimitReached,
     TimedOut,
     /// The document would need too much memory: a stream decompresses to too much, or objects contain one another.
-    Unsafe,
+    TooComplex,
 }
 
 /// Why an image or document could not be decoded. The dialect has the messages for models.

@@ -122,9 +122,9 @@ pub enum ErrorKind {
     NotFound,
     /// A file does not have the content that the call expected.
     Stale,
-    /// A rule denies it, or a person said no and told the model why.
+    /// A rule denies it, or a person said no and gave the model a reason, so that it can go on differently.
     Denied,
-    /// A person said no.
+    /// A person said no without a reason. This ends the turn.
     Rejected,
     /// It needs permission, and nobody could be asked.
     Unanswered,

@@ -39,7 +39,7 @@ impl Programs {
         self.shell().map_or(Leftovers::End, |shell| shell.leftovers)
     }
 
-    /// Whether a command that reaches the default timeout stays in the background.
+    /// Whether a command that reaches the default timeout is moved to the background instead of being ended.
     pub fn auto_background(&self) -> bool {
         self.leftovers() == Leftovers::Keep && self.session.caller.flags.contains(AUTO_BACKGROUND)
     }

@@ -1,4 +1,4 @@
-//! Validates arguments against a schema. Returns all problems at once, as values; the dialect words the message.
+//! Validates arguments against a schema. Returns all problems at once, as values; the dialect turns them into a message.
 
 use helve_text::near;
 use serde_json::{Map, Value};
@@ -102,7 +102,7 @@ impl<'a> Validator<'a> {
         if depth > MAX_DEPTH || self.findings.problems.len() >= MAX_PROBLEMS {
             return;
         }
-        if !self.fits_type(schema, value, path) || !self.is_listed(schema, value, path) {
+        if !self.check_type(schema, value, path) || !self.check_listed(schema, value, path) {
             return;
         }
         self.check_bounds(schema, value, path);
@@ -129,8 +129,8 @@ impl<'a> Validator<'a> {
         None
     }
 
-    /// Whether a value has an allowed type, possibly after conversion. Reports a problem if not.
-    fn fits_type(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &str) -> bool {
+    /// Converts a value to an allowed type if possible. Returns false and reports a problem if not.
+    fn check_type(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &str) -> bool {
         let types: Vec<&str> = match schema.get("type") {
             Some(Value::String(name)) => vec![name],
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
@@ -149,17 +149,17 @@ impl<'a> Validator<'a> {
     }
 
     /// Whether a value is one of those that the schema lists. Reports a problem if not.
-    fn is_listed(&mut self, schema: &Map<String, Value>, value: &Value, path: &str) -> bool {
+    fn check_listed(&mut self, schema: &Map<String, Value>, value: &Value, path: &str) -> bool {
         let known = match (schema.get("const"), schema.get("enum")) {
             (Some(constant), _) => vec![constant.clone()],
             (None, Some(Value::Array(values))) => values.clone(),
             (None, Some(_) | None) => return true,
         };
-        let is_listed = known.contains(value);
-        if !is_listed {
+        let check_listed = known.contains(value);
+        if !check_listed {
             self.problem(path, Expected::OneOf(known), FoundValue::Value(value.clone()));
         }
-        is_listed
+        check_listed
     }
 
     /// Checks the bounds of a number, or the length of a string or array.

@@ -1,11 +1,11 @@
 //! The web: what a client must do, what it returns, and how it fails.
 //!
-//! `ToolContext::fetch` is the only way of a tool to the web. A URL is a `WebUrl`, in one normal form that rules match, the
-//! person reads and the request uses. The call asks for it (`Act::Fetch`) before its name is resolved. `Web::send` then
+//! A tool reaches the web only through `ToolContext::fetch`. A URL is a `WebUrl`, in one normal form that rules match, the
+//! person reads and the request uses. The call asks (`Act::Fetch`) before the host name is resolved. `Web::send` then
 //! resolves the name once, checks every address (`AddressKind`) and connects to nothing else, with a client made for this
 //! request alone. If an address is in the local network, `send` returns it without connecting, and the call asks a second
-//! time unless a rule names the host; then it connects to exactly that address. A redirect is a value, judged like the first
-//! URL and followed within the host only. `Web::convert` turns a bounded body into text; the dialect encloses it with its
+//! time unless a rule names the host; then it connects to exactly that address. `send` returns a redirect
+//! instead of following it; its target is judged like the first URL, and followed only on the same host. `Web::convert` turns a bounded body into text; the dialect encloses it with its
 //! source and a random boundary.
 
 mod cache;
@@ -137,7 +137,7 @@ pub struct ConvertedPage {
     pub hidden: usize,
     /// Whether the page is nested too deeply, so that its structure was flattened.
     pub is_flattened: bool,
-    /// What became of the wish for the main content.
+    /// Whether the main content was requested and found.
     pub main: MainContent,
 }
 

@@ -219,7 +219,7 @@ fn known_target(url: &WebUrl, route: &Route) -> Result<KnownTarget, FetchError> 
     };
     let Some(kind) = kind else { return Ok(KnownTarget::Unknown) };
     match kind.access() {
-        AddressAccess::Free => Ok(KnownTarget::Unknown),
+        AddressAccess::Allowed => Ok(KnownTarget::Unknown),
         AddressAccess::AskUnlessHostNamed => {
             let address = match &target {
                 LocalTarget::Address(address) => address.to_string(),

@@ -7,8 +7,8 @@ use crate::context::ToolContext;
 use crate::web::{FetchError, SearchAnswer, SearchProvider, SearchQuery, WebError};
 
 impl ToolContext {
-    /// Identifies the conversation without revealing its name.
-    fn conversation(&self) -> String {
+    /// Returns a hash of the session id, which identifies the session without revealing its name.
+    fn session_hash(&self) -> String {
         blake3::hash(self.session.id.as_bytes()).to_hex()[..16].to_string()
     }
 
@@ -28,7 +28,7 @@ impl ToolContext {
         if !grant.covers(&act) {
             return Err(self.words().not_granted().into());
         }
-        query.session = self.conversation();
+        query.session = self.session_hash();
         let failed = |error: WebError| match WebUrl::parse(&provider.origin) {
             Ok(url) => FetchError::Web { url: Box::new(url), error },
             Err(error) => FetchError::BadUrl(error),

@@ -56,15 +56,15 @@ fn run(request: &RestrictedRequest, stop: &StopSignal) -> Result<RestrictedFiles
     }
     all.sort_and_cut(request.max_results);
     let has_more_links = all.links.len() > request.max_results;
-    // Virtual file systems are not walked.
-    let is_everything = request.tree.at.path() == Path::new("/");
+    // A walk of `/` skips virtual file systems, so it is never complete.
+    let is_root = request.tree.at.path() == Path::new("/");
     let is_cut = entries_left.load(Ordering::Relaxed) == 0;
     Ok(RestrictedFiles {
         paths: all.paths.into_iter().map(|(_, path)| path).collect(),
         links: all.links.into_iter().take(request.max_results).collect(),
         has_more_links,
         compared: all.compared,
-        ended: if is_everything || is_cut { WalkEnd::Deadline } else { outcome.ended },
+        ended: if is_root || is_cut { WalkEnd::Incomplete } else { outcome.ended },
     })
 }
 
@@ -148,7 +148,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::time::Duration;
 
-    use helve_core::builtin::{WrittenRules, policy};
+    use helve_core::builtin::{ConfiguredRules, policy};
     use helve_core::machine::{FileTree, HiddenFiles, IgnoredMode};
     use helve_core::{Rule, Source, TreeScope};
     use helve_text::shell::TreeFilter;
@@ -177,7 +177,7 @@ mod tests {
             Rule::new("read", pattern, *action, Source::Program)
         };
         let user = rules.iter().map(rule).collect();
-        let policy = policy(WrittenRules { user, ..WrittenRules::default() }, &[]);
+        let policy = policy(ConfiguredRules { user, ..ConfiguredRules::default() }, &[]);
         let scope = TreeScope {
             permission: "read",
             bases: vec![String::new()],
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(first.paths, paths(&expected[..3]));
         assert_eq!(restricted(&[], |_| {}).paths, paths(&[]));
         let cut = restricted(&rules, |request| request.max_entries = 3);
-        assert_eq!(cut.ended, WalkEnd::Deadline);
+        assert_eq!(cut.ended, WalkEnd::Incomplete);
     }
 
     #[test]

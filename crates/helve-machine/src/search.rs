@@ -127,7 +127,7 @@ fn search_named(
     let newest = std::mem::replace(&mut *newest.lock(), NewestMatches::new(0));
     let ended = match visit_end {
         VisitEnd::Complete => WalkEnd::Complete,
-        VisitEnd::Interrupted => WalkEnd::Deadline,
+        VisitEnd::Interrupted => WalkEnd::Incomplete,
     };
     let counts = SearchCounts { ended, ..result.lock().clone() };
     Ok((newest.hits(), counts))

@@ -101,7 +101,7 @@ impl Fixture {
     }
 }
 
-/// A shell function that renames without falling back to copying, as `mv` does.
+/// A shell function that renames and, unlike `mv`, does not fall back to copying.
 const RENAME: &str = r#"() { python3 -c '
 import os, sys
 try: os.rename(sys.argv[1], sys.argv[2])

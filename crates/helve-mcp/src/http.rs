@@ -77,18 +77,18 @@ impl HttpServer {
 
     /// Serves until `stop` is cancelled. Then calls are cancelled and awaited, and the store is flushed.
     pub async fn serve(self, config: McpConfig, http: HttpConfig, stop: CancellationToken) {
-        let calls = stop.child_token();
-        let _cancel_on_drop = calls.clone().drop_guard();
-        let state = ServerState::new(config, calls.clone());
+        let cancel_calls = stop.child_token();
+        let _cancel_on_drop = cancel_calls.clone().drop_guard();
+        let state = ServerState::new(config, cancel_calls.clone());
         let router = Router::new(state.clone(), http);
-        let sweeping = tokio::spawn(router.clone().sweep(calls.clone()));
+        let sweeping = tokio::spawn(router.clone().sweep(cancel_calls.clone()));
         let admission = Admission::new(ConnectionLimits::of_this_process());
         let tasks = TaskTracker::new();
-        while let Some(stream) = self.accept(&admission, &calls).await {
+        while let Some(stream) = self.accept(&admission, &cancel_calls).await {
             let permit = admission.admit().await;
-            tasks.spawn(serve_connection(stream, router.clone(), permit, calls.clone()));
+            tasks.spawn(serve_connection(stream, router.clone(), permit, cancel_calls.clone()));
         }
-        calls.cancel();
+        cancel_calls.cancel();
         tasks.close();
         // Connections that do not end in time end with the process.
         timeout(SHUTDOWN_TIME, tasks.wait()).await.ok();

@@ -46,7 +46,7 @@ pub struct McpConfig {
     pub instructions: Option<String>,
     /// What a person can start by name.
     pub prompts: Arc<dyn Prompts>,
-    pub metadata: Metadata,
+    pub metadata: MetadataMode,
 }
 
 /// A client's request for a session.
@@ -67,7 +67,7 @@ pub struct ClientInfo {
 
 /// Where a result carries the metadata of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Metadata {
+pub enum MetadataMode {
     /// Only in `_meta`, which models do not see.
     #[default]
     Hidden,

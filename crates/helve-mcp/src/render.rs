@@ -10,7 +10,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use crate::Metadata;
+use crate::MetadataMode;
 
 /// URI prefix of saved outputs.
 const OUTPUT: &str = "helve://output/";
@@ -71,7 +71,7 @@ pub(crate) fn output_id(uri: &str) -> Option<&str> {
 }
 
 /// Converts the result of a call.
-pub(crate) fn result(result: ToolResult, metadata: Metadata) -> CallToolResult {
+pub(crate) fn result(result: ToolResult, metadata: MetadataMode) -> CallToolResult {
     match result.outcome {
         Ok(output) => {
             let structured = structured(&output, metadata);
@@ -98,10 +98,10 @@ fn meta(metadata: JsonObject) -> Option<MetaObject> {
 
 /// Most clients show the structured content to the model *instead of* the text. So it includes the text, and
 /// is omitted if it could not include all content.
-fn structured(output: &ToolOutput, metadata: Metadata) -> Option<Value> {
+fn structured(output: &ToolOutput, metadata: MetadataMode) -> Option<Value> {
     match metadata {
-        Metadata::Hidden => return None,
-        Metadata::Structured => {}
+        MetadataMode::Hidden => return None,
+        MetadataMode::Structured => {}
     }
     let all_text = output.content.iter().all(|piece| matches!(piece, Content::Text(_)));
     all_text.then(|| {

@@ -1,4 +1,5 @@
-//! State that all connections of a server share: client sessions, parked calls, running calls.
+//! State that all connections of a server share: client sessions, running calls, and calls that wait for a person's answer
+//! between two requests (parked calls).
 
 use std::sync::Arc;
 

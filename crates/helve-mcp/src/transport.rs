@@ -81,7 +81,7 @@ enum ConnectionState {
     /// The client has not identified itself.
     Uninitialized,
     Open,
-    /// The input has ended. Calls still running at this time are cancelled.
+    /// The input has ended. Calls still running at this deadline are cancelled.
     Draining(Instant),
 }
 

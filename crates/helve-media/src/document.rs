@@ -43,7 +43,7 @@ pub(super) fn decode(
             break;
         }
         if !bounds::page_is_safe(&document, *id) {
-            ended = PagesEnd::Unsafe;
+            ended = PagesEnd::TooComplex;
             break;
         }
         let (page, remaining) = page(&document, number, text_bytes_left, deadline);

@@ -115,6 +115,7 @@ fn decode_catching_panics(
     format: MediaFormat,
     limits: &MediaLimits,
 ) -> Result<MediaContent, MediaError> {
+    // Earlier than the caller's timeout, so that partial results arrive in time.
     let deadline = Instant::now() + limits.time * 3 / 4;
     catch_unwind(AssertUnwindSafe(|| decode(bytes, format, limits, deadline)))
         .unwrap_or_else(|_panic| Err(broken("the decoder failed")))

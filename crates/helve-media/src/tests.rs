@@ -263,7 +263,7 @@ fn a_compressed_bomb_is_refused() {
     let compressed = compressed.finish().unwrap();
     let page_with = |content: Vec<u8>| pdf::PdfPage { content, resources: String::new() };
     let once = stream_object("/Filter /FlateDecode", &compressed);
-    check(&document(&[page_with(once)]), MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
+    check(&document(&[page_with(once)]), MediaFormat::Pdf, expect!["1 pages, TooComplex: []"]);
     let twice = stream_object("/Filter [/FlateDecode /FlateDecode]", &compressed);
     check(
         &document(&[page_with(twice)]),
@@ -296,9 +296,9 @@ fn long_numbers_outside_width_lists_are_accepted() {
 #[test]
 fn recursive_forms_and_page_trees_are_refused() {
     let recursive_form = pdf::document_with_recursive_form();
-    check(&recursive_form, MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
+    check(&recursive_form, MediaFormat::Pdf, expect!["1 pages, TooComplex: []"]);
     let cyclic_page_tree = pdf::document_with_cyclic_page_tree();
-    check(&cyclic_page_tree, MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
+    check(&cyclic_page_tree, MediaFormat::Pdf, expect!["1 pages, TooComplex: []"]);
 }
 
 #[test]

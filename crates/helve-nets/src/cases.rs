@@ -1,6 +1,6 @@
 //! The scripts and policies that the nets use. Most come from the tests of the decision in `helve-policy`.
 
-use helve_policy::builtin::{WrittenRules, policy};
+use helve_policy::builtin::{ConfiguredRules, policy};
 use helve_policy::{Action, Policy, Rule, Source};
 
 use crate::decision::is_compared;
@@ -55,7 +55,7 @@ pub(crate) fn policy_named(name: &str) -> Result<Policy, String> {
             rule("bash", &format!("{program} *"), Action::Allow),
             rule("edit", "*", Action::Ask),
         ];
-        return Ok(policy(WrittenRules { user, ..WrittenRules::default() }, &[]));
+        return Ok(policy(ConfiguredRules { user, ..ConfiguredRules::default() }, &[]));
     }
     let section = POLICIES.split("@ ").find(|section| section.lines().next() == Some(name));
     let section = section.ok_or_else(|| format!("no policy is called {name}"))?;
@@ -73,7 +73,7 @@ pub(crate) fn policy_named(name: &str) -> Result<Policy, String> {
         });
         user.push(rule.ok_or_else(|| format!("not a rule: {line}"))?);
     }
-    Ok(policy(WrittenRules { user, ..WrittenRules::default() }, &[]))
+    Ok(policy(ConfiguredRules { user, ..ConfiguredRules::default() }, &[]))
 }
 
 /// Returns scripts for every flag that the table of programs lists as harmless.

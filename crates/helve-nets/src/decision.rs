@@ -1,4 +1,4 @@
-//! Judges a script, and compares what the script did when it ran with what the decision lists.
+//! Judges a script, and compares what the script did when it ran with what the decision predicts.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use helve_policy::shell::{analyze, parts};
 use helve_policy::{Action, MatchBy, Part, Policy};
 use helve_text::shell::{Doubt, ProgramRun};
 
-use crate::sample_files::{self, ROOT, SampleFiles};
+use crate::sample_files::{self, SampleFiles, WORKSPACE};
 use crate::trace::{Operation, Trace, TraceEvent};
 
-/// A decision about a script, and the programs and files that it lists.
+/// A decision about a script, and the programs and files that it predicts.
 pub(crate) struct ScriptDecision {
     pub action: Action,
     parts: Vec<Part>,
@@ -107,7 +107,7 @@ const CONFIGURES_TRACKING: &[&str] = &["branch", "push", "fetch"];
 const NETWORK: &[&str] =
     &["curl", "wget", "scp", "sftp", "git", "rsync", "psql", "mysql", "mariadb", "ftp", "telnet"];
 
-/// Files that must not be read unless the decision lists them.
+/// Files that must not be read unless the decision predicts them.
 const PRIVATE: &[&str] = &["/w/other/", "/w/app-two/", "/h/.ssh/"];
 
 impl ScriptDecision {
@@ -117,7 +117,7 @@ impl ScriptDecision {
         self.action == Action::Allow && self.parts.iter().all(|part| part.unclear().is_none())
     }
 
-    /// Returns the names of the programs that the decision lists.
+    /// Returns the names of the programs that the decision predicts.
     pub(crate) fn programs(&self) -> BTreeSet<&str> {
         self.runs
             .iter()
@@ -126,18 +126,18 @@ impl ScriptDecision {
             .collect()
     }
 
-    /// Returns a line for each operation of a script that the decision does not list.
-    pub(crate) fn unlisted(&self, trace: &Trace, samples: &SampleFiles) -> Vec<String> {
+    /// Returns a line for each operation of a script that the decision does not predict.
+    pub(crate) fn unpredicted(&self, trace: &Trace, samples: &SampleFiles) -> Vec<String> {
         let mut failures = Vec::new();
-        for event in trace.events.iter().filter(|event| !self.lists(event, trace, samples)) {
-            let by = event.by.join(" < ");
+        for event in trace.events.iter().filter(|event| !self.predicts(event, trace, samples)) {
+            let by = event.program_chain.join(" < ");
             failures.push(format!("{:?} {} by {by}", event.operation, event.path));
         }
         failures
     }
 
-    /// Whether the decision lists an operation.
-    fn lists(&self, event: &TraceEvent, trace: &Trace, samples: &SampleFiles) -> bool {
+    /// Whether the decision predicts an operation.
+    fn predicts(&self, event: &TraceEvent, trace: &Trace, samples: &SampleFiles) -> bool {
         if self.is_done_by_excluded_program(event) {
             return true;
         }
@@ -148,7 +148,7 @@ impl ScriptDecision {
                 let is_creation = |it: &TraceEvent| {
                     it.operation == Operation::CreateFolder && it.path == event.path
                 };
-                self.lists_program(event)
+                self.predicts_program(event)
                     || samples.has_folder(&event.path)
                     || std::path::Path::new(&event.path).is_dir()
                     || trace.events.iter().any(is_creation)
@@ -160,23 +160,23 @@ impl ScriptDecision {
                 };
                 let real = real.unwrap_or_else(|| event.path.clone());
                 !PRIVATE.iter().any(|start| real.starts_with(start))
-                    || self.lists_file(
+                    || self.predicts_file(
                         &real,
                         samples,
                         &["read", "external_directory"],
                         PathReach::Below,
                     )
             }
-            Operation::Write => self.lists_write(event, trace, samples, PathReach::Below),
+            Operation::Write => self.predicts_write(event, trace, samples, PathReach::Below),
             Operation::CreateFolder => {
-                self.lists_write(event, trace, samples, PathReach::BelowAndParents)
+                self.predicts_write(event, trace, samples, PathReach::BelowAndParents)
             }
             Operation::Connect => {
                 // Programs connect to a local server to look up user names. The sandbox has none.
                 let is_user_lookup = ["nscd", "systemd"].iter().any(|it| event.path.contains(it));
                 is_user_lookup && event.path.starts_with("socket")
-                    || event.by.iter().any(|by| NETWORK.contains(&&**by))
-                    || event.by.iter().any(|by| by.starts_with("git-remote"))
+                    || event.program_chain.iter().any(|by| NETWORK.contains(&&**by))
+                    || event.program_chain.iter().any(|by| by.starts_with("git-remote"))
             }
         }
     }
@@ -196,12 +196,18 @@ impl ScriptDecision {
         };
         // A program that is a script appears under its own name only until its interpreter starts.
         let is_unknown_script = self.has_unknown_program()
-            && event.by.first().is_some_and(|by| !is_shell(by) && !programs.contains(&**by));
-        event.by.iter().any(|by| is_listed(by) || is_interpreter(by) || self.is_unknown_program(by))
+            && event
+                .program_chain
+                .first()
+                .is_some_and(|by| !is_shell(by) && !programs.contains(&**by));
+        event
+            .program_chain
+            .iter()
+            .any(|by| is_listed(by) || is_interpreter(by) || self.is_unknown_program(by))
             || is_unknown_script
     }
 
-    /// Whether the decision lists the effects of all programs of the script. Unknown programs, and those in
+    /// Whether the decision predicts the effects of all programs of the script. Unknown programs, and those in
     /// [`NOT_COMPARED`], may do anything.
     pub(crate) fn has_only_known_effects(&self) -> bool {
         !self.has_unknown_program() && self.programs().iter().all(|name| is_compared(name))
@@ -220,7 +226,7 @@ impl ScriptDecision {
     }
 
     /// Whether the script runs git with one of these subcommands.
-    fn has_git(&self, subcommands: &[&str]) -> bool {
+    fn runs_git(&self, subcommands: &[&str]) -> bool {
         let words = |run: &ProgramRun| -> Vec<String> {
             run.words.iter().map(|word| word.shown().to_string()).collect()
         };
@@ -230,22 +236,22 @@ impl ScriptDecision {
         })
     }
 
-    fn lists_program(&self, event: &TraceEvent) -> bool {
+    fn predicts_program(&self, event: &TraceEvent) -> bool {
         let name = base(&event.path);
         let is_helper = |(program, helpers): &(&str, &[&str])| {
-            event.by.iter().any(|by| by == program) && helpers.contains(&name)
+            event.program_chain.iter().any(|by| by == program) && helpers.contains(&name)
         };
         let is_transport = TRANSPORT_PROGRAMS.contains(&name)
-            && event.by.iter().any(|by| by == "git")
-            && self.has_git(TRANSPORT_SUBCOMMANDS);
+            && event.program_chain.iter().any(|by| by == "git")
+            && self.runs_git(TRANSPORT_SUBCOMMANDS);
         // The first execution is that of the shell that runs the script.
-        event.by.is_empty()
+        event.program_chain.is_empty()
             || is_transport
             || self.programs().contains(name)
             || HELPERS.iter().any(is_helper)
     }
 
-    fn lists_write(
+    fn predicts_write(
         &self,
         event: &TraceEvent,
         trace: &Trace,
@@ -254,8 +260,8 @@ impl ScriptDecision {
     ) -> bool {
         let path = &event.path;
         // `shasum` and `tar` try to open the working directory for writing, and fail.
-        let is_root_probe =
-            path == ROOT && event.by.iter().any(|by| matches!(&**by, "shasum" | "tar"));
+        let is_root_probe = path == WORKSPACE
+            && event.program_chain.iter().any(|by| matches!(&**by, "shasum" | "tar"));
         let is_harmless_target =
             is_root_probe || ["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"].contains(&&**path);
         if is_harmless_target
@@ -268,9 +274,10 @@ impl ScriptDecision {
         let is_gone = !trace.remaining_files.contains(path)
             && samples.real(path).is_some_and(|real| !samples.has(&real));
         let is_temporary =
-            is_gone && (path.starts_with("/tmp/") || self.is_next_to_listed(path, samples));
-        let by_git = event.by.iter().any(|by| by == "git") && self.is_written_by_git(path);
-        let in_real_folder = match path.rsplit_once('/') {
+            is_gone && (path.starts_with("/tmp/") || self.is_next_to_predicted(path, samples));
+        let by_git =
+            event.program_chain.iter().any(|by| by == "git") && self.is_written_by_git(path);
+        let path_in_real_folder = match path.rsplit_once('/') {
             Some((folder, name)) => {
                 let folder = samples.real(folder).unwrap_or_else(|| folder.to_string());
                 format!("{folder}/{name}")
@@ -279,27 +286,27 @@ impl ScriptDecision {
         };
         let real = samples.real(path).unwrap_or_else(|| path.clone());
         // `split` appends letters to the listed name.
-        let by_split = event.by.iter().any(|by| by == "split")
+        let by_split = event.program_chain.iter().any(|by| by == "split")
             && self.parts.iter().any(|part| {
                 part.permission == "edit"
-                    && part
-                        .subjects
-                        .iter()
-                        .any(|it| in_real_folder.starts_with(&absolute(it.trim_end_matches("xaa"))))
+                    && part.subjects.iter().any(|it| {
+                        path_in_real_folder.starts_with(&absolute(it.trim_end_matches("xaa")))
+                    })
             });
         // `mktemp` creates a file with a random name.
-        let by_mktemp = path.starts_with("/tmp/") && event.by.iter().any(|by| by == "mktemp");
+        let by_mktemp =
+            path.starts_with("/tmp/") && event.program_chain.iter().any(|by| by == "mktemp");
         let may_change = self.parts.iter().flat_map(Part::possible_changes).any(|changed| {
             let changed = absolute(changed.trim_end_matches('/'));
-            changed != ROOT && (real == changed || real.starts_with(&format!("{changed}/")))
+            changed != WORKSPACE && (real == changed || real.starts_with(&format!("{changed}/")))
         });
         is_temporary
             || may_change
             || by_mktemp
             || by_split
             || by_git
-            || self.lists_file(&in_real_folder, samples, &["edit"], reach)
-            || self.lists_file(&real, samples, &["edit"], reach)
+            || self.predicts_file(&path_in_real_folder, samples, &["edit"], reach)
+            || self.predicts_file(&real, samples, &["edit"], reach)
     }
 
     /// Whether git itself writes this path: its own directory, or the working tree for a subcommand that changes it.
@@ -308,17 +315,17 @@ impl ScriptDecision {
         if path.contains("/.git/hooks") {
             // Sample hooks, which git does not run.
             let sample = path.ends_with("/hooks") || path.ends_with(".sample");
-            return sample && self.has_git(&["init", "clone"]);
+            return sample && self.runs_git(&["init", "clone"]);
         }
         if path.contains("/.git/config") {
-            return self.has_git(CONFIGURES_TRACKING) || self.has_git(CHANGES_WORKING_TREE);
+            return self.runs_git(CONFIGURES_TRACKING) || self.runs_git(CHANGES_WORKING_TREE);
         }
-        let is_in_root = path == ROOT || path.starts_with("/w/app/");
-        is_git_dir || is_in_root && self.has_git(CHANGES_WORKING_TREE)
+        let is_in_root = path == WORKSPACE || path.starts_with("/w/app/");
+        is_git_dir || is_in_root && self.runs_git(CHANGES_WORKING_TREE)
     }
 
     /// Whether a file is in the same directory as a listed file. Programs write a temporary file there and rename it.
-    fn is_next_to_listed(&self, path: &str, samples: &SampleFiles) -> bool {
+    fn is_next_to_predicted(&self, path: &str, samples: &SampleFiles) -> bool {
         let folder = |path: &str| path.rsplit_once('/').map_or(String::new(), |(it, _)| it.into());
         let folder_of = |part: &Part| {
             let subject = part.subjects.first().map_or("", String::as_str);
@@ -328,7 +335,7 @@ impl ScriptDecision {
         edits.any(|part| folder_of(part) == Some(folder(path)))
     }
 
-    fn lists_file(
+    fn predicts_file(
         &self,
         real: &str,
         samples: &SampleFiles,
@@ -369,9 +376,9 @@ enum PathReach {
 /// Returns the absolute path of a part's subject.
 fn absolute(subject: &str) -> String {
     match subject {
-        "." => ROOT.to_string(),
+        "." => WORKSPACE.to_string(),
         subject if subject.starts_with('/') => subject.to_string(),
-        subject => format!("{ROOT}/{subject}"),
+        subject => format!("{WORKSPACE}/{subject}"),
     }
 }
 

@@ -10,7 +10,7 @@ impl Random {
         Self((mixed ^ mixed >> 29).max(1))
     }
 
-    /// Returns a number below `bound`, or 0.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! Judges generated scripts and runs those that are allowed. Each must do only what its decision lists.
+//! Judges generated scripts and runs those that are allowed. Each must do only what its decision predicts.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -14,7 +14,7 @@ mod tree;
 
 use tree::{Node, Tree};
 
-pub(crate) const ROOT: &str = tree::ROOT;
+pub(crate) const WORKSPACE: &str = tree::ROOT;
 
 /// Shell commands that create a git history: commits, a branch, a tag, a stash, a staged and an unstaged change.
 const HISTORY: &str =
@@ -37,8 +37,8 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
                 fs::create_dir_all(parent)?;
                 std::os::unix::fs::symlink(target, &file)?;
             }
-            // An empty file is only known to the decision, or is created by git below. Folders are created with their
-            // files.
+            // Empty files exist only in the tree that the decision sees, or are created by git below. Folders are created
+            // with their files.
             Node::File(_) | Node::Folder => {}
         }
     }
@@ -56,7 +56,7 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
 /// Returns the working directory, language and variables with which scripts start.
 pub(crate) fn context() -> ShellContext {
     ShellContext {
-        cwd: ROOT.into(),
+        cwd: WORKSPACE.into(),
         home: Some("/h".into()),
         language: ShellLanguage::Bash,
         exported: ["PATH", "HOME", "EDITOR", "LANG", "TERM", "SHELL", "PWD", "PAGER"]

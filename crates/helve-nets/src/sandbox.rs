@@ -11,7 +11,7 @@ use libc::pid_t;
 
 use crate::sys::{self, WaitMode, WaitResult};
 use crate::syscalls;
-use crate::trace::{ROOT, Trace};
+use crate::trace::{SANDBOX_ROOT, Trace};
 use crate::trace_events;
 
 /// Time limit for a script.
@@ -153,9 +153,9 @@ fn build_root(files: &FileImage) -> io::Result<()> {
         |what: String| move |error: io::Error| io::Error::other(format!("{what}: {error}"));
     sys::make_mounts_private().map_err(describe("mounts".into()))?;
     sys::make_read_only("/").map_err(describe("making files read-only".into()))?;
-    sys::mount("sandbox", ROOT, Some("tmpfs")).map_err(describe("tmpfs".into()))?;
+    sys::mount("sandbox", SANDBOX_ROOT, Some("tmpfs")).map_err(describe("tmpfs".into()))?;
     for folder in ["usr", "etc", "bin", "sbin", "lib", "lib32", "lib64", "opt"] {
-        let (from, to) = (format!("/{folder}"), format!("{ROOT}/{folder}"));
+        let (from, to) = (format!("/{folder}"), format!("{SANDBOX_ROOT}/{folder}"));
         match fs::symlink_metadata(&from) {
             Ok(found) if found.is_symlink() => {
                 std::os::unix::fs::symlink(fs::read_link(&from)?, &to)?;
@@ -168,24 +168,24 @@ fn build_root(files: &FileImage) -> io::Result<()> {
         }
     }
     for folder in ["proc", "dev", "tmp"] {
-        fs::create_dir(format!("{ROOT}/{folder}"))?;
+        fs::create_dir(format!("{SANDBOX_ROOT}/{folder}"))?;
     }
-    let proc = format!("{ROOT}/proc");
+    let proc = format!("{SANDBOX_ROOT}/proc");
     sys::mount("proc", &proc, Some("proc"))
         .or_else(|_| sys::mount("/proc", &proc, None))
         .map_err(describe(proc.clone()))?;
     for device in ["null", "zero", "full", "random", "urandom", "tty"] {
-        let (from, to) = (format!("/dev/{device}"), format!("{ROOT}/dev/{device}"));
+        let (from, to) = (format!("/dev/{device}"), format!("{SANDBOX_ROOT}/dev/{device}"));
         fs::write(&to, "")?;
         sys::mount(&from, &to, None).map_err(describe(to))?;
     }
     for (name, target) in [("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
     {
-        let link = format!("{ROOT}/dev/{name}");
+        let link = format!("{SANDBOX_ROOT}/dev/{name}");
         std::os::unix::fs::symlink(format!("/proc/self/{target}"), link)?;
     }
-    files.copy_to(Path::new(ROOT))?;
-    sys::change_root(ROOT).map_err(describe("chroot".into()))?;
+    files.copy_to(Path::new(SANDBOX_ROOT))?;
+    sys::change_root(SANDBOX_ROOT).map_err(describe("chroot".into()))?;
     std::env::set_current_dir("/w/app")
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The directory in which the sandbox builds its root directory, before it changes its root to it.
-pub(crate) const ROOT: &str = "/tmp";
+pub(crate) const SANDBOX_ROOT: &str = "/tmp";
 
 /// An attempted operation. It counts even if it failed here, because it may succeed elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ pub(crate) struct TraceEvent {
     /// Absolute path, or the kind of a connection.
     pub path: String,
     /// The program that did the operation, then its ancestors up to the shell.
-    pub by: Vec<String>,
+    pub program_chain: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use libc::pid_t;
 
 use crate::sys::{self, PendingSyscall};
 use crate::syscalls::{self, CallEffect, FileArgument};
-use crate::trace::{Operation, ROOT, TraceEvent};
+use crate::trace::{Operation, SANDBOX_ROOT, TraceEvent};
 
 /// Maximum number of programs that are reported for an event.
 const MAX_PROGRAMS: usize = 12;
@@ -30,7 +30,10 @@ pub(crate) fn events(syscall: &PendingSyscall) -> Vec<TraceEvent> {
         return Vec::new();
     }
     let by = program_chain(syscall.thread);
-    paths.into_iter().map(|path| TraceEvent { operation, path, by: by.clone() }).collect()
+    paths
+        .into_iter()
+        .map(|path| TraceEvent { operation, path, program_chain: by.clone() })
+        .collect()
 }
 
 fn operation_of_flags(flags: u64) -> Operation {
@@ -74,7 +77,7 @@ fn path(syscall: &PendingSyscall, file: FileArgument) -> Option<String> {
                 if is_cwd { current()? } else { descriptor_path(thread, argument(index))? };
             match argument(index + 1) {
                 0 => Some(normalize(&folder)),
-                text => join(folder, text),
+                pointer => join(folder, pointer),
             }
         }
         FileArgument::Address(index) => address(thread, argument(index)),
@@ -99,7 +102,7 @@ fn address(thread: pid_t, pointer: u64) -> Option<String> {
     }
 }
 
-/// Resolves `/dev/stdin` and similar paths to the sample file that the descriptor refers to, if it does.
+/// If `/dev/stdin` or a similar path refers to a sample file, returns the path of that file.
 fn resolve_stream(thread: pid_t, path: String) -> String {
     let number = match path.as_str() {
         "/dev/stdin" => "0",
@@ -126,7 +129,7 @@ fn proc_link(thread: pid_t, link: &str) -> Option<PathBuf> {
 
 /// Removes the prefix that files of the sandbox have when seen from outside.
 fn strip_sandbox_root(path: PathBuf) -> PathBuf {
-    match path.strip_prefix(ROOT) {
+    match path.strip_prefix(SANDBOX_ROOT) {
         Ok(inside) => Path::new("/").join(inside),
         Err(_) => path,
     }

@@ -1,4 +1,4 @@
-//! `traced`: runs scripts that the decision allows. Each must do only what its decision lists.
+//! `traced`: runs scripts that the decision allows. Each must do only what its decision predicts.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -104,12 +104,12 @@ pub(crate) fn run_all(
             println!("   {finished} of {}", allowed.len());
         }
         timed_out.fetch_add(usize::from(trace.timed_out), Ordering::Relaxed);
-        let unlisted = allowed_script.decision.unlisted(trace, samples);
-        if !unlisted.is_empty()
+        let unpredicted = allowed_script.decision.unpredicted(trace, samples);
+        if !unpredicted.is_empty()
             && let Ok(mut failures) = failures.lock()
         {
             let ScriptCase { policy, script } = &allowed_script.case;
-            let failure = format!("{policy}: {script:?}\n    {}", unlisted.join("\n    "));
+            let failure = format!("{policy}: {script:?}\n    {}", unpredicted.join("\n    "));
             println!("NOT LISTED {failure}");
             failures.push(failure);
         }

@@ -1,4 +1,4 @@
-//! The tracer process: for each line with a script, a JSON string, it runs the script and prints its trace as JSON.
+//! The tracer process: reads one script per line, as a JSON string, runs it, and prints its trace as a line of JSON.
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;

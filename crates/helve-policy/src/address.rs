@@ -23,7 +23,7 @@ pub enum AddressKind {
 /// What a request to an address needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AddressAccess {
-    Free,
+    Allowed,
     /// A person is asked, unless a rule names the host.
     AskUnlessHostNamed,
     Refused,
@@ -55,7 +55,7 @@ impl AddressKind {
 
     pub fn access(self) -> AddressAccess {
         match self {
-            AddressKind::Public => AddressAccess::Free,
+            AddressKind::Public => AddressAccess::Allowed,
             AddressKind::Private | AddressKind::Loopback => AddressAccess::AskUnlessHostNamed,
             AddressKind::Reserved
             | AddressKind::Multicast

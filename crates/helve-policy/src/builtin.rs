@@ -110,26 +110,26 @@ pub fn denied_wall(own_folders: &[&Path]) -> Wall {
 
 /// The rules that people wrote, grouped by where they wrote them.
 #[derive(Clone, Debug, Default)]
-pub struct WrittenRules {
+pub struct ConfiguredRules {
     /// Absolute path of the workspace; empty if it is unknown. Patterns may start with it.
     pub root: PathBuf,
     pub user: Vec<Rule>,
     pub project: Vec<Rule>,
     /// Whether a person trusted the folder. If so, the project's rules can allow what the user's rules ask about.
     pub is_project_trusted: bool,
-    /// Rules of `--allow`.
-    pub allow_rules: Vec<Rule>,
+    /// Rules of the flag `--allow`.
+    pub flag_rules: Vec<Rule>,
     /// Names and rules of agents. These rules can only make a decision stricter.
     pub agents: Vec<(String, Vec<Rule>)>,
     /// The rules of the agent in use, if the user or a trusted project wrote them. Those that allow something override
     /// built-in rules that ask, but no other rules.
-    pub agent_allows: Vec<Rule>,
+    pub current_agent: Vec<Rule>,
 }
 
 /// Builds a policy from the built-in rules and those that people wrote. ARCHITECTURE.md lists its walls.
-pub fn policy(written: WrittenRules, own_folders: &[&Path]) -> Policy {
+pub fn policy(written: ConfiguredRules, own_folders: &[&Path]) -> Policy {
     let mut user = rules();
-    user.extend(written.agent_allows.into_iter().filter(|rule| rule.action == Action::Allow));
+    user.extend(written.current_agent.into_iter().filter(|rule| rule.action == Action::Allow));
     user.extend(written.user);
     let mut walls = Vec::new();
     let mut overrides: Vec<Arc<[Rule]>> = Vec::new();
@@ -138,7 +138,7 @@ pub fn policy(written: WrittenRules, own_folders: &[&Path]) -> Policy {
     } else if !written.project.is_empty() {
         walls.push(Wall::restricting("untrusted project", written.project));
     }
-    overrides.push(written.allow_rules.into());
+    overrides.push(written.flag_rules.into());
     overrides.retain(|rules| !rules.is_empty());
     walls.insert(
         0,

@@ -26,15 +26,15 @@ use quote::quote_text;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Command {
     forms: Forms,
-    /// The command with the resolved paths of its program and scripts: one list for each path. If there are any, an
-    /// allow rule must match one form of each list, and `forms` do not count.
+    /// The command with the resolved paths of its program and scripts: one list per path. If not empty, an allow rule
+    /// must match at least one form from every list, instead of one of `forms`.
     resolved: Vec<Vec<Form>>,
     /// More spellings, for rules that ask or deny.
     loose_forms: Vec<LooseForm>,
     /// The command with its redirects, for rules that ask or deny.
     with_redirects: Vec<String>,
-    /// The words of commands that could not be parsed. A command may start at any of these words.
-    possible_commands: Vec<String>,
+    /// The words of a text that could not be parsed. A command may start at any of these words.
+    unparsed_words: Vec<String>,
     words: Vec<(String, WordRole)>,
     /// Whether there are harmless flags before the subcommand, as in `git --no-pager log`.
     has_global_flags: bool,
@@ -51,8 +51,8 @@ pub struct Command {
     is_interpreter: bool,
     /// Indices of the words whose values are only known at run time.
     dynamic_words: Vec<usize>,
-    /// Words because of which the command acts on more than its operands. A rule with a path that has a wildcard must
-    /// spell them out.
+    /// Words that make the command act on more than its operands: `--tags` of `git push`. An allow rule with a wildcard in a
+    /// path must contain them.
     wide_words: Vec<String>,
     only_reads: bool,
 }
@@ -82,17 +82,21 @@ impl Command {
         let words: Vec<(String, WordRole)> = shown.zip(run.roles.iter().copied()).collect();
         let subcommand = run.roles.iter().rposition(|role| *role == WordRole::Subcommand);
         let risky_word = subcommand.unwrap_or(0);
-        let attribute =
+        let attach_to_subcommand =
             |risk: Risk| Risk { word: risky_word, spelled: words[risky_word].0.clone(), ..risk };
         let has_extra_risks = !extra_risks.is_empty();
-        let risks =
-            run.risks.iter().cloned().chain(extra_risks.into_iter().map(attribute)).collect();
+        let risks = run
+            .risks
+            .iter()
+            .cloned()
+            .chain(extra_risks.into_iter().map(attach_to_subcommand))
+            .collect();
         let forms = forms(run);
         let mut command = Self {
             resolved: resolved_forms(run, &forms.plain.words),
             loose_forms: Vec::new(),
             with_redirects: run.with_redirects.clone(),
-            possible_commands: run.possible_commands.clone(),
+            unparsed_words: run.unparsed_words.clone(),
             has_global_flags: without_global_flags(run).is_some(),
             forms,
             words,
@@ -255,13 +259,13 @@ impl Command {
             || rule.action == Action::Deny && self.may_run(&rule.pattern)
     }
 
-    /// Whether a pattern matches a command that starts at one of the `possible_commands`: the words `a b rm x` match
+    /// Whether a pattern matches a command that starts at one of the `unparsed_words`: the words `a b rm x` match
     /// `rm *`.
     fn may_run(&self, pattern: &Pattern) -> bool {
         const MAX_STARTS: usize = 1_000;
         const MAX_WORDS: usize = 256;
         let first = pattern.as_str().split(' ').next().unwrap_or("");
-        let all = &self.possible_commands;
+        let all = &self.unparsed_words;
         let is_start = |at: &usize| {
             let word = &all[*at];
             let base = word.rsplit('/').next().unwrap_or(word).to_ascii_lowercase();
@@ -275,8 +279,8 @@ impl Command {
         starts.len() > MAX_STARTS || starts.iter().any(is_match)
     }
 
-    /// Whether a rule applies to this command, which needs no rule. Only a rule that names the command does (`cd *`), or
-    /// one that asks about or denies its redirects (`* > *`).
+    /// For a command that needs no rule: whether the rule applies all the same, because it names the command (`cd *`) or
+    /// asks about or denies its redirects (`* > *`).
     fn applies_to_exempt(&self, rule: &Rule) -> bool {
         let is_about_redirects = || {
             rule.action != Action::Allow
@@ -316,10 +320,10 @@ impl Command {
     /// Like [`Command::coverage`], but ignores risks and assignments.
     fn text_coverage(&self, pattern: &Pattern, wild_text: &str) -> Coverage {
         if self.resolved.is_empty() {
-            return self.form_coverage(pattern, wild_text, self.forms.all());
+            return self.coverage_with_wide_words(pattern, wild_text, self.forms.all());
         }
         for forms in &self.resolved {
-            match self.form_coverage(pattern, wild_text, forms.iter()) {
+            match self.coverage_with_wide_words(pattern, wild_text, forms.iter()) {
                 Coverage::Full => {}
                 Coverage::None
                     if pattern.matches(self.text())
@@ -335,7 +339,7 @@ impl Command {
     }
 
     /// Like [`form_coverage`], for a command that may act on more than its operands.
-    fn form_coverage<'f>(
+    fn coverage_with_wide_words<'f>(
         &self,
         pattern: &Pattern,
         wild_text: &str,

@@ -252,7 +252,7 @@ mod tests {
 
     use super::*;
     use crate::ask::Part;
-    use crate::builtin::{WrittenRules, policy};
+    use crate::builtin::{ConfiguredRules, policy};
     use crate::rule::Source;
 
     fn readable(policy: &Policy, folder: &str) -> Readable {
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn secret_files_are_not_readable_in_any_folder() {
-        let policy = policy(WrittenRules::default(), &[]);
+        let policy = policy(ConfiguredRules::default(), &[]);
         let root = readable(&policy, "/w");
         let asked = [".env", "a/.env", "a/.ENV.local", "x/id_rsa", "KEY.PEM", "a/credentials.json"];
         let allowed =
@@ -276,8 +276,10 @@ mod tests {
     #[test]
     fn a_remembered_approval_allows_but_does_not_override_a_deny() {
         let rule = |pattern: &str, action| Rule::new("read", pattern, action, Source::Program);
-        let written =
-            WrittenRules { user: vec![rule("no/*", Action::Deny)], ..WrittenRules::default() };
+        let written = ConfiguredRules {
+            user: vec![rule("no/*", Action::Deny)],
+            ..ConfiguredRules::default()
+        };
         let mut policy = policy(written, &[]);
         policy.remembered = vec![rule(".env", Action::Allow), rule("no/*", Action::Allow)];
         let root = readable(&policy, "/w");

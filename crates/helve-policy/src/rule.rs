@@ -214,7 +214,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Whether a rule that matches every subject decided, or no rule did.
-    pub(crate) fn is_by_catch_all(&self) -> bool {
+    pub(crate) fn is_from_catch_all(&self) -> bool {
         self.reason == Reason::Rule
             && self.rule.as_ref().is_none_or(|rule| rule.pattern.as_str() == "*")
     }

@@ -230,10 +230,10 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let Some(target) = self.expand(&access.target) else {
             return self.add_unclear(access.kind, shown, Unclear::Target);
         };
-        if access.kind == AccessKind::PassedToUnknown && self.is_label(shown) {
+        if access.kind == AccessKind::PassedToUnknown && self.is_label_or_query(shown) {
             return;
         }
-        for part in &target.listed_outside {
+        for part in &target.outside_folder_parts {
             self.push(part.clone());
         }
         // A name like `-rf` acts as a flag only if a program receives it.
@@ -285,7 +285,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
 
     /// Whether a word with two leading slashes is a Bazel label (`//src:all`) or an XPath query (`//title`), not a path.
     /// It is a path if the file or its parent folder exists.
-    fn is_label(&self, path: &str) -> bool {
+    fn is_label_or_query(&self, path: &str) -> bool {
         if !path.starts_with("//") {
             return false;
         }
@@ -307,7 +307,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::ReadTree
-            | AccessKind::MayChange
+            | AccessKind::MayChangeBelow
             | AccessKind::Enter => "external_directory",
             AccessKind::NameOnly | AccessKind::Expand | AccessKind::ExpandAgain => "bash",
         };
@@ -335,13 +335,14 @@ impl<F: FileFacts> PartCollector<'_, F> {
     /// Records that a command may change a path.
     fn add_possible_changes(&mut self, access: &FileAccess, path: &PathFacts) {
         let Some(run) = access.run else { return };
-        if self.runs.get(run).is_none_or(|run| run.changes_are_listed) {
+        if self.runs.get(run).is_none_or(|run| run.writes_are_known) {
             return;
         }
         let is_folder = self.is_folder_at(&access.target);
         for subject in &path.subjects {
             let below = format!("{}/", subject.trim_end_matches('/'));
-            let below = Some(below).filter(|_| is_folder || access.kind == AccessKind::MayChange);
+            let below =
+                Some(below).filter(|_| is_folder || access.kind == AccessKind::MayChangeBelow);
             self.possible_changes
                 .extend([subject.clone()].into_iter().chain(below).map(|it| (run, it)));
         }
@@ -349,7 +350,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
 
     /// Adds the parts for one path of an access.
     fn add_path(&mut self, access: &FileAccess, path: &PathFacts) {
-        if matches!(access.kind, AccessKind::PassedToUnknown | AccessKind::MayChange) {
+        if matches!(access.kind, AccessKind::PassedToUnknown | AccessKind::MayChangeBelow) {
             self.add_possible_changes(access, path);
         }
         if let Some(part) = &path.outside {
@@ -375,6 +376,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 // A file of this name exists, and the command may destroy it: `git checkout a.txt`.
                 if let Some(run) = access.run.filter(|_| path.exists) {
                     let kind = RiskKind::Destroys;
+                    // `Command::new` attaches the risk to the subcommand.
                     let risk = Risk { word: usize::MAX, spelled: String::new(), kind };
                     self.extra_risks.push((run, risk));
                 }
@@ -383,7 +385,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::MaybeWriteTree
-            | AccessKind::MayChange
+            | AccessKind::MayChangeBelow
             | AccessKind::Stat
             | AccessKind::Enter
             | AccessKind::Expand

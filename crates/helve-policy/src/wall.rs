@@ -400,7 +400,7 @@ impl Policy {
     /// Whether a part is asked about and `--allow PERMISSION` would be enough to allow it. It would not be if a rule is
     /// about the subject of the part.
     pub fn allow_flag_suffices(&self, subagent_walls: &[Wall], part: &Part) -> bool {
-        if !self.judge(subagent_walls, part).is_by_catch_all() {
+        if !self.judge(subagent_walls, part).is_from_catch_all() {
             return false;
         }
         let allow = Rule::new(&part.permission, "*", Action::Allow, Source::Program);

@@ -31,13 +31,13 @@ pub fn load_keys(data: &Path) -> io::Result<ProviderKeys> {
     }
 }
 
-/// Returns the keys in a file of opencode. Tokens of logins are left out, and so is a file that cannot be read.
+/// Returns the API keys in opencode's key file. OAuth logins are skipped; an unreadable file has no keys.
 pub fn read_opencode_keys(path: &Path) -> ProviderKeys {
     let text = read(path).ok().flatten();
     text.and_then(|text| parse(&text)).unwrap_or_default()
 }
 
-/// Returns the keys in the text of such a file.
+/// Returns the API keys in the text of opencode's key file.
 pub fn parse_keys(text: &str) -> ProviderKeys {
     parse(text).unwrap_or_default()
 }
@@ -86,7 +86,7 @@ fn parse(text: &str) -> Option<ProviderKeys> {
     Some(entries.into_iter().filter_map(key).collect())
 }
 
-/// Writes beside the file and renames, so that the file is never half written.
+/// Writes temporary the file and renames, so that the file is never half written.
 fn write(data: &Path, keys: &ProviderKeys) -> io::Result<()> {
     private::create_folder(data)?;
     let entry = |(provider, key): (&String, &String)| {
@@ -94,15 +94,15 @@ fn write(data: &Path, keys: &ProviderKeys) -> io::Result<()> {
     };
     let entries: serde_json::Map<String, Value> = keys.iter().map(entry).collect();
     let path = key_file(data);
-    let beside = data.join(format!("auth.{}.new", uuid::Uuid::new_v4().simple()));
-    let written = private::create(&beside).and_then(|mut file| {
+    let temporary = data.join(format!("auth.{}.new", uuid::Uuid::new_v4().simple()));
+    let written = private::create(&temporary).and_then(|mut file| {
         file.write_all(format!("{:#}\n", Value::Object(entries)).as_bytes())?;
         file.sync_all()?;
-        std::fs::rename(&beside, &path)
+        std::fs::rename(&temporary, &path)
     });
     if written.is_err() {
         // The error of writing is the one to report.
-        std::fs::remove_file(&beside).ok();
+        std::fs::remove_file(&temporary).ok();
     }
     written
 }

@@ -64,7 +64,7 @@ struct SweepState {
 }
 
 impl OutputFiles {
-    /// Creates the value for a data folder. Creates no folder on disk until something is saved.
+    /// Uses a data folder. Creates nothing on disk until something is saved.
     pub fn at(folder: PathBuf) -> Self {
         Self::with_limits(&folder, LIMITS)
     }

@@ -58,7 +58,7 @@ impl SqliteStore {
     /// Returns the number of writes that were lost because the queue was full.
     pub fn lost_writes(&self) -> u64 {
         let dropped = self.queue.dropped();
-        dropped.progress + dropped.others
+        dropped.progress + dropped.other_events
     }
 
     /// Sends a query to the worker when the future is first polled.

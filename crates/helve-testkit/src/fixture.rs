@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use expect_test::Expect;
 use helve_core::Source;
-use helve_core::builtin::{WrittenRules, policy};
+use helve_core::builtin::{ConfiguredRules, policy};
 use helve_core::commit::ContentHash;
 use helve_core::journal::{BeforeImage, FileImage, Journal, JournalEntry};
 use helve_core::{
@@ -70,17 +70,17 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     let person = Arc::new(ScriptedPerson::with_replies(
         sections_named("reply").map(|(head, _)| reply(head)),
     ));
-    let written = WrittenRules {
+    let configured = ConfiguredRules {
         user: rules("rule"),
         project: rules("project"),
         is_project_trusted: sections_named("trusted").next().is_some(),
-        allow_rules: rules("allow"),
+        flag_rules: rules("allow"),
         agents: vec![("tester".into(), rules("agent"))],
         root: ROOT.into(),
-        ..WrittenRules::default()
+        ..ConfiguredRules::default()
     };
     let store = Arc::new(MemoryStore::default());
-    let policy = policy(written, &[Path::new("/data")]);
+    let policy = policy(configured, &[Path::new("/data")]);
     let gate = Gate::new(policy, person.clone(), store.clone(), "s", ROOT.into());
     let journal = Arc::new(MemoryJournal::default());
     let workspace = Workspace::new(

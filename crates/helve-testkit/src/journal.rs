@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 
 /// A journal that keeps its entries in a list, oldest first. Entry ids are numbered from 0.
 #[derive(Default)]
-pub struct MemoryJournal(Mutex<JournalEntries>);
+pub struct MemoryJournal(Mutex<JournalState>);
 
 #[derive(Default)]
-struct JournalEntries {
-    entries: Vec<JournalRecord>,
+struct JournalState {
+    records: Vec<JournalRecord>,
     /// The id of the next entry.
     next_id: i64,
 }
@@ -32,7 +32,7 @@ impl Journal for MemoryJournal {
         let mut journal = self.0.lock();
         let id = EntryId(journal.next_id);
         journal.next_id += 1;
-        journal.entries.push(JournalRecord { id, entry: entry.clone(), after: None });
+        journal.records.push(JournalRecord { id, entry: entry.clone(), after: None });
         Box::pin(async move { Ok(id) })
     }
 
@@ -42,14 +42,14 @@ impl Journal for MemoryJournal {
         after: &'a [Option<FileImage>],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let mut journal = self.0.lock();
-        if let Some(record) = journal.entries.iter_mut().find(|record| record.id == id) {
+        if let Some(record) = journal.records.iter_mut().find(|record| record.id == id) {
             record.after.get_or_insert_with(|| after.to_vec());
         }
         Box::pin(async { Ok(()) })
     }
 
     fn discard(&self, id: EntryId) {
-        self.0.lock().entries.retain(|record| record.id != id);
+        self.0.lock().records.retain(|record| record.id != id);
     }
 
     fn changes<'a>(
@@ -60,7 +60,7 @@ impl Journal for MemoryJournal {
         let journal = self.0.lock();
         let mut found: Vec<RecordedChange> = Vec::new();
         for JournalRecord { entry, .. } in
-            journal.entries.iter().rev().filter(|record| record.entry.root == root)
+            journal.records.iter().rev().filter(|record| record.entry.root == root)
         {
             if !found.iter().any(|known| known.call == entry.call) {
                 found.extend(journal.change(&entry.call, None));
@@ -88,15 +88,15 @@ impl Journal for MemoryJournal {
     }
 }
 
-impl JournalEntries {
+impl JournalState {
     /// Combines all entries of a call: each file as it was before the first entry and after the last.
     fn change(&self, call: &str, session: Option<&str>) -> Option<RecordedChange> {
         let mut change: Option<RecordedChange> = None;
-        let is_meant = |entry: &JournalEntry| {
+        let is_of_call = |entry: &JournalEntry| {
             entry.call == call && session.is_none_or(|session| entry.session == session)
         };
         for JournalRecord { entry, after, .. } in
-            self.entries.iter().filter(|record| is_meant(&record.entry))
+            self.records.iter().filter(|record| is_of_call(&record.entry))
         {
             let change = change.get_or_insert_with(|| RecordedChange {
                 call: entry.call.clone(),

@@ -16,7 +16,7 @@ use serde_json::Value;
 const MODEL_PATHS: [&str; 3] = ["/chat/completions", "/responses", "/messages"];
 
 /// Returns the answer to a request, given its number and its body.
-type Answering = dyn Fn(usize, &Value) -> Option<ScriptedAnswer> + Send + Sync;
+type AnswerFn = dyn Fn(usize, &Value) -> Option<ScriptedAnswer> + Send + Sync;
 
 /// One answer of the script.
 #[derive(Clone, Debug)]
@@ -126,8 +126,8 @@ impl ScriptedProvider {
         Self::start_with_documents(script, &[])
     }
 
-    /// Starts a provider that also has documents, given by path and JSON. Other paths than those of the protocols are not
-    /// found, and do not count as requests.
+    /// Starts a provider that also has documents, given by path and JSON. Any other path
+    /// gets 404. Only the paths of the protocols count as requests.
     pub fn start_with_documents(
         script: Vec<ScriptedAnswer>,
         documents: &[(&str, &str)],
@@ -149,7 +149,7 @@ impl ScriptedProvider {
         documents: &[(&str, &str)],
         answer: impl Fn(usize, &Value) -> Option<ScriptedAnswer> + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
-        let answer: Arc<Answering> = Arc::new(answer);
+        let answer: Arc<AnswerFn> = Arc::new(answer);
         let own = |(path, json): &(&str, &str)| (path.to_string(), json.to_string());
         let documents: Vec<(String, String)> = documents.iter().map(own).collect();
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -184,7 +184,7 @@ impl ScriptedProvider {
 /// Answers one request, and closes the connection after the response.
 fn serve(
     connection: TcpStream,
-    answer: &Answering,
+    answer: &AnswerFn,
     documents: &[(String, String)],
     (received, flooded): (&Mutex<Vec<Value>>, &AtomicUsize),
 ) -> std::io::Result<()> {

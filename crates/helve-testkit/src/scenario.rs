@@ -1,4 +1,4 @@
-//! Loads scenarios: folders with `input/`, `call.json`, `expected/` and `output.txt`, which other programs can run too.
+//! Loads scenarios: folders with `input/`, `call.json`, `expected/` and `output.txt`. Other programs can use them too.
 
 use std::path::{Path, PathBuf};
 

@@ -38,7 +38,7 @@ pub(crate) fn search(nodes: &Nodes, request: &SearchRequest) -> SearchFlow {
     into_flow(search_files(nodes, request))
 }
 
-/// Ignore rules and globs are not applied: the result may contain more files than a program reads.
+/// Ignore rules and globs are not applied, so the result may contain files that the command would skip.
 pub(crate) fn find_restricted(nodes: &Nodes, request: &RestrictedRequest) -> RestrictedFiles {
     let at = request.tree.at.path();
     let (mut paths, mut links, mut folders) = (Vec::new(), Vec::new(), BTreeSet::new());

@@ -157,7 +157,7 @@ pub enum EditRefusal {
     EmptyFile,
     /// `new` should not be written as it was sent.
     Faulty(TextFault),
-    /// `old` is not in the file, or would be extended a second time, but `new` is there already.
+    /// The file already contains `new`, and `old` only as a part of it or not at all.
     AlreadyApplied { line: usize },
     /// `old` ends or starts inside the word `word` of the file, and `new` has the whole word.
     CutWord { line: usize, word: String },
@@ -307,7 +307,7 @@ fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditR
             return Err(EditRefusal::Escapes { line: found.starts[0] + 1 });
         }
         if found.needed.contains(Tolerance::Indentation)
-            && let Some(start) = find::find_one_line_off(view, &interpretation.old, found)
+            && let Some(start) = find::find_with_one_changed_line(view, &interpretation.old, found)
         {
             return Err(nearest::changed_refusal(view, &keys, &interpretation.old, start));
         }

@@ -160,7 +160,7 @@ pub struct ProgramRun {
     pub flag_clusters: Vec<usize>,
     /// The one-letter flags of a known program that have a value in the same word: `i` in `-i.bak`.
     pub letters_of_flags_with_value: String,
-    /// Indices of words because of which the command acts on more than its operands: `--tags` of `git push`.
+    /// Indices of words that make the command act on more than its operands: `--tags` of `git push`.
     pub wide_words: Vec<usize>,
     /// Assignments before the name that may be harmful, as written.
     pub assignments: Vec<String>,
@@ -179,10 +179,10 @@ pub struct ProgramRun {
     /// [`Script::accesses`].
     pub only_reads: bool,
     /// Whether [`Script::accesses`] has every file that the program changes because of its arguments.
-    pub changes_are_listed: bool,
+    pub writes_are_known: bool,
     /// The words of a text that could not be parsed. A command may start at any of them, so rules that deny a command are
     /// matched at each of them. Empty if every command is in [`Script::runs`].
-    pub possible_commands: Vec<String>,
+    pub unparsed_words: Vec<String>,
     /// The words that name the program or a script by its path.
     pub code_paths: Vec<CodePath>,
     /// The command with its redirects: as written (`ls >x`), and with blanks around operators (`ls > x`). Empty if it has
@@ -380,9 +380,8 @@ pub enum AccessKind {
     /// The word may be a file or directory. If so, it may be changed together with everything below it. Rules that a
     /// person wrote apply to it; a built-in rule that asks does not, if a person allowed the command.
     MaybeWriteTree,
-    /// May be changed, because the program writes files that it does not name: `tar -x` writes below the working
-    /// directory. A rule that denies the change makes the command ask.
-    MayChange,
+    /// Files below it may be changed that the command does not name: `tar -x` writes below the working directory. A rule that denies the change makes the command ask.
+    MayChangeBelow,
     /// Becomes the working directory.
     Enter,
     /// Intended as a name, such as a branch name, not as a file. Harmless unless a file of this name exists.
@@ -407,7 +406,7 @@ impl AccessKind {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::ReadTree
-            | AccessKind::MayChange
+            | AccessKind::MayChangeBelow
             | AccessKind::Enter
             | AccessKind::NameOnly
             | AccessKind::Expand

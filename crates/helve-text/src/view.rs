@@ -282,7 +282,7 @@ fn end_line(lines: &mut [LineStart], ending: LineEnding) {
     }
 }
 
-/// Splits off the first line of a text that still has an ending.
+/// Splits off the first line; `None` if no line ending is left.
 fn first_line(text: &str, has_line_feeds: bool) -> Option<(&str, LineEnding, &str)> {
     let newline = if has_line_feeds { b'\n' } else { b'\r' };
     let at = memchr(newline, text.as_bytes())?;

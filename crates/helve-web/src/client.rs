@@ -158,7 +158,7 @@ fn check_behind_proxy(url: &WebUrl, access: &LocalAccess) -> Result<Target, WebE
             let kind = AddressKind::of_name(name).unwrap_or(AddressKind::Public);
             let is_approved = matches!(access, LocalAccess::Approved(_) | LocalAccess::Configured);
             match kind.access() {
-                AddressAccess::Free => {}
+                AddressAccess::Allowed => {}
                 AddressAccess::AskUnlessHostNamed if is_approved => {}
                 AddressAccess::AskUnlessHostNamed | AddressAccess::Refused => {
                     let (host, address) = (name.clone(), name.clone());
@@ -187,7 +187,7 @@ fn check_addresses(
         };
         let host = url.host().to_string();
         match kind.access() {
-            AddressAccess::Free => {}
+            AddressAccess::Allowed => {}
             AddressAccess::AskUnlessHostNamed if is_approved => {}
             AddressAccess::AskUnlessHostNamed => {
                 return Err(WebError::LocalNetwork { host, address: *address });
@@ -245,7 +245,7 @@ fn request_error(error: reqwest::Error) -> WebError {
         }
         cause = inner.source();
     }
-    // An error of the TLS library is wrapped into an I/O error, whose source is that of the wrapped error.
+    // `io::Error::source` skips the wrapped TLS error, so the loop above misses it. Its text is all there is.
     let text = with_causes(&error);
     match text.contains("invalid peer certificate") {
         true => WebError::Certificate(text),

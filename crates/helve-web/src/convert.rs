@@ -28,7 +28,7 @@ pub fn convert(page: &WebResponse, format: PageFormat) -> ConvertedPage {
     };
     match (kind, format.style) {
         (_, PageStyle::Source) | (PageKind::Text | PageKind::Binary, _) => {
-            converted.text = visible::reveal(&decoded.text).into_owned();
+            converted.text = visible::escape_hidden(&decoded.text).into_owned();
         }
         (PageKind::Html, PageStyle::Markdown | PageStyle::Text) => {
             let options = RenderOptions {
@@ -38,7 +38,7 @@ pub fn convert(page: &WebResponse, format: PageFormat) -> ConvertedPage {
             };
             let html = render(&decoded.text, &options);
             converted.text = html.text;
-            converted.title = html.title.map(|title| visible::reveal(&title).into_owned());
+            converted.title = html.title.map(|title| visible::escape_hidden(&title).into_owned());
             converted.hidden = html.hidden;
             converted.is_flattened = html.is_flattened;
             converted.main = match (format.main_only, html.has_main) {
@@ -49,7 +49,7 @@ pub fn convert(page: &WebResponse, format: PageFormat) -> ConvertedPage {
         }
         (PageKind::Json, _) => {
             let text = json::pretty(&decoded.text).unwrap_or(decoded.text);
-            converted.text = visible::reveal(&text).into_owned();
+            converted.text = visible::escape_hidden(&text).into_owned();
         }
         (PageKind::Feed | PageKind::Sitemap, _) => {
             (converted.title, converted.text) = feed::render(&decoded.text);

@@ -126,7 +126,7 @@ fn local_name(name: &str) -> &str {
 
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    helve_text::visible::reveal(&words.join(" ")).into_owned()
+    helve_text::visible::escape_hidden(&words.join(" ")).into_owned()
 }
 
 /// Returns the start of a summary as text. Summaries are often HTML.

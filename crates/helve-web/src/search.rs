@@ -188,7 +188,7 @@ fn error_message(body: &str) -> String {
 /// Returns text of a service on one line, shortened, with invisible characters revealed.
 fn clean(text: &str, max_characters: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let line = visible::reveal(&words.join(" ")).into_owned();
+    let line = visible::escape_hidden(&words.join(" ")).into_owned();
     let (short, is_cut) = helve_text::lines::clip(&line, max_characters);
     if is_cut { format!("{short}…") } else { short.into() }
 }
@@ -213,7 +213,7 @@ fn limit(answer: SearchAnswer, query: &SearchQuery) -> SearchAnswer {
     let max_characters = query.max_characters.unwrap_or(usize::MAX);
     match answer {
         SearchAnswer::Text(text) => {
-            let text = visible::reveal(&text).into_owned();
+            let text = visible::escape_hidden(&text).into_owned();
             SearchAnswer::Text(helve_text::lines::clip(&text, max_characters).0.into())
         }
         SearchAnswer::Items(items) => {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use helve_core::builtin::{WrittenRules, policy};
+use helve_core::builtin::{ConfiguredRules, policy};
 use helve_core::{Action, Policy, Rule, Source, ToolSwitch};
 use helve_ext::config::{Agent, Config, Skill};
 use helve_text::near;
@@ -39,17 +39,17 @@ pub(crate) fn policy_and_tool_switches(
     let is_trusted = trust == TrustState::Trusted;
     let from_file = |rule: &&Rule| matches!(rule.source, Source::File { .. });
     let project_rules = agent.project_rules.iter().filter(|_| is_trusted);
-    let written = WrittenRules {
+    let written = ConfiguredRules {
         root: inputs.root.clone(),
         user: config.user.clone(),
         project: config.project.clone(),
         is_project_trusted: is_trusted,
-        allow_rules: inputs.allow_rules.clone(),
+        flag_rules: inputs.allow_rules.clone(),
         agents: vec![
             (agent.name.clone(), agent.rules.clone()),
             (format!("{} (project)", agent.name), agent.project_rules.clone()),
         ],
-        agent_allows: agent
+        current_agent: agent
             .rules
             .iter()
             .filter(from_file)

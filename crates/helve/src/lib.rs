@@ -80,7 +80,7 @@ pub use helve_core::{
 pub use helve_ext::config;
 #[cfg(feature = "servers")]
 pub use helve_ext::servers;
-pub use helve_mcp::{BadToken, HttpServer, Metadata, ServeError, Token};
+pub use helve_mcp::{BadToken, HttpServer, MetadataMode, ServeError, Token};
 pub use helve_store::{SavedToken, TokenOrigin, load_or_create_token, read_token};
 pub use helve_text::visible;
 pub use helve_tools::{PLAN_MODE, reason};

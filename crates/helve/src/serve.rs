@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use helve_core::{Caller, Engine, Registry, Session};
-use helve_mcp::{HttpConfig, HttpServer, McpConfig, Metadata, ServeError, SessionRequest, Token};
+use helve_mcp::{
+    HttpConfig, HttpServer, McpConfig, MetadataMode, ServeError, SessionRequest, Token,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::toolbox::{Toolbox, new_session_id};
@@ -19,7 +21,7 @@ impl Toolbox {
     /// result contains the metadata of the tool.
     pub async fn serve_stdio(
         self,
-        metadata: Metadata,
+        metadata: MetadataMode,
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
         let (engine, servers) = (self.engine.clone(), self.servers.clone());
@@ -41,7 +43,7 @@ impl Toolbox {
         self,
         http: HttpServer,
         token: Token,
-        metadata: Metadata,
+        metadata: MetadataMode,
         stop: CancellationToken,
     ) {
         let agents: Vec<String> =
@@ -77,7 +79,7 @@ impl Toolbox {
 
 fn config(
     (engine, registry, prompts): (Arc<Engine>, Arc<Registry>, Arc<Toolbox>),
-    metadata: Metadata,
+    metadata: MetadataMode,
     open: impl Fn(SessionRequest) -> Option<Arc<Session>> + Send + Sync + 'static,
 ) -> McpConfig {
     McpConfig {

@@ -1,4 +1,4 @@
-//! Generates file trees as large as those of a large and of a very large project.
+//! Generates two file trees, the size of a large and of a very large project.
 
 use std::fmt::Write;
 use std::fs;

@@ -132,7 +132,7 @@ impl<'a> AgentSetup<'a> {
         let finished = process::run(agent.stdin(std::process::Stdio::null()), RUN_LIMIT)?;
         let (out, err) = (finished.stdout.clone(), finished.stderr.clone());
         finished.success(client)?;
-        let answers = self.model.tool_answers();
+        let answers = self.model.tool_results();
         if !answers.first().is_some_and(|answer| answer.contains(LINE)) {
             return Err(format!("tool answers: {answers:?}\n{out}\n{err}"));
         }

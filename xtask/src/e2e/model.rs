@@ -18,7 +18,7 @@ pub(super) struct ScriptedCall {
 
 pub(super) struct ScriptedModel {
     port: u16,
-    tool_answers: Arc<Mutex<Vec<String>>>,
+    tool_results: Arc<Mutex<Vec<String>>>,
 }
 
 const MAX_BODY_BYTES: u64 = 64 << 20;
@@ -28,8 +28,8 @@ impl ScriptedModel {
     pub(super) fn start(steps: Vec<ScriptedCall>) -> Result<ScriptedModel, String> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| format!("{error}"))?;
         let port = listener.local_addr().map_err(|error| format!("{error}"))?.port();
-        let tool_answers = Arc::new(Mutex::new(Vec::new()));
-        let (recorded, steps) = (Arc::clone(&tool_answers), Arc::new(steps));
+        let tool_results = Arc::new(Mutex::new(Vec::new()));
+        let (recorded, steps) = (Arc::clone(&tool_results), Arc::new(steps));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (recorded, steps) = (Arc::clone(&recorded), Arc::clone(&steps));
@@ -37,7 +37,7 @@ impl ScriptedModel {
                 thread::spawn(move || serve(stream, &steps, &recorded).ok());
             }
         });
-        Ok(ScriptedModel { port, tool_answers })
+        Ok(ScriptedModel { port, tool_results })
     }
 
     pub(super) fn url(&self) -> String {
@@ -45,8 +45,8 @@ impl ScriptedModel {
     }
 
     /// Returns the tool answers that the last request contained.
-    pub(super) fn tool_answers(&self) -> Vec<String> {
-        self.tool_answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn tool_results(&self) -> Vec<String> {
+        self.tool_results.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

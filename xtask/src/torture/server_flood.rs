@@ -91,7 +91,7 @@ fn call_during_flood(
     let sent = std::fs::read_to_string(counter).unwrap_or_default();
     let report = format!(
         "{flood}: {} sent in {took:.1} s; {} calls of other tools: {}; {}",
-        if flood == "line" { "bytes" } else { sent.trim() },
+        if flood == "line" { "one endless line" } else { sent.trim() },
         latencies.count(),
         latencies.report(),
         memory.check(MAX_MEMORY_GROWTH)?

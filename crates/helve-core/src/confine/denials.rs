@@ -81,7 +81,7 @@ fn denied_write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf
         () => false,
     };
     let phrase = [READ_ONLY, BUSY, NO_PERMISSION].into_iter().find_map(|it| lowercase.find(it))?;
-    // If two names are quoted, the last is usually the target. Of a copy, only the target is written.
+    // If two names are quoted, the last is usually the target. A copy writes only its target.
     let max_names = if lowercase.contains("copy") { 1 } else { usize::MAX };
     let named = quoted(line).into_iter().rev().take(max_names);
     let candidates = named.chain(texts_before(line, phrase));
@@ -95,8 +95,8 @@ fn overlaps_protected(plan: &SandboxPlan, path: &Path) -> bool {
     is_writable && plan.protected.iter().any(overlaps)
 }
 
-/// Whether a protected path has a parent folder in common with this path, below the writable folder. If such a parent did
-/// not exist, all of it is read-only.
+/// Whether a path is in a folder, below a writable one, that contains a protected path. If that folder did not exist, it
+/// is now a placeholder and read-only as a whole.
 fn shares_parent_with_protected(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below =
         |folder: &Path| plan.writable.iter().any(|top| folder.starts_with(top) && folder != top);

@@ -10,7 +10,7 @@ fn compute(policy: &EnvironmentPolicy, ambient: &[(&str, &str)]) -> Environment 
     environment(policy, ambient.iter().map(|(name, value)| (name.into(), value.into())))
 }
 
-/// Compares the inherited variables, without those that are always set, and the secrets.
+/// Compares the secrets, and the inherited variables except those that are always set.
 #[track_caller]
 fn check(policy: &EnvironmentPolicy, ambient: &[(&str, &str)], expect: Expect) {
     let environment = compute(policy, ambient);

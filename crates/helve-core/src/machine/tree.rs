@@ -202,7 +202,7 @@ pub enum WalkEnd {
     #[default]
     Complete,
     /// The deadline passed first, or another limit was reached.
-    Deadline,
+    Incomplete,
 }
 
 /// Files and folders that were skipped, and why. A skipped folder counts as one.

@@ -76,10 +76,11 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
     let git_dir = scan.real_path(&git_dir).await?;
     let worktrees = git_dir.parent().filter(|folder| folder.ends_with("worktrees"))?;
     let common = worktrees.parent()?.to_path_buf();
-    let commondir = scan.read_path(&git_dir.join("commondir"), b"").await?;
-    let gitdir = scan.read_path(&git_dir.join("gitdir"), b"").await?;
-    let is_consistent = scan.real_path(&git_dir.join(commondir)).await.as_ref() == Some(&common)
-        && scan.real_path(&git_dir.join(gitdir)).await == Some(dot_git)
+    let recorded_common = scan.read_path(&git_dir.join("commondir"), b"").await?;
+    let recorded_dot_git = scan.read_path(&git_dir.join("gitdir"), b"").await?;
+    let is_consistent = scan.real_path(&git_dir.join(recorded_common)).await.as_ref()
+        == Some(&common)
+        && scan.real_path(&git_dir.join(recorded_dot_git)).await == Some(dot_git)
         && scan.is_complete(&git_dir, &common).await;
     if !is_consistent {
         return None;

@@ -83,7 +83,7 @@ impl Programs {
             }
             let files = walk(&folder.real, &query.filter, rules, budget).await;
             found.is_partial |=
-                files.ended == WalkEnd::Deadline || enters_links && files.has_more_links;
+                files.ended == WalkEnd::Incomplete || enters_links && files.has_more_links;
             let mut folders: Vec<&Path> = Vec::new();
             for path in &files.paths {
                 // A folder that is restricted stands for everything in it.
@@ -171,7 +171,7 @@ async fn walk(
         }
     }
     // A folder that cannot be opened may become accessible before the command runs.
-    let nothing = || RestrictedFiles { ended: WalkEnd::Deadline, ..RestrictedFiles::default() };
+    let nothing = || RestrictedFiles { ended: WalkEnd::Incomplete, ..RestrictedFiles::default() };
     found.unwrap_or_else(|_| nothing())
 }
 

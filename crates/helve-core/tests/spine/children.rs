@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_core::builtin::{WrittenRules, policy};
+use helve_core::builtin::{ConfiguredRules, policy};
 use helve_core::{Action, Gate, Nobody, Part, Rule};
 use helve_testkit::MemoryStore;
 use proptest::prelude::*;
@@ -28,10 +28,10 @@ proptest! {
         child in rules(),
         grandchild in rules(),
     ) {
-        let written = WrittenRules {
+        let written = ConfiguredRules {
             user,
             agents: vec![("parent".into(), parent)],
-            ..WrittenRules::default()
+            ..ConfiguredRules::default()
         };
         let store = Arc::new(MemoryStore::default());
         let parent = Gate::new(policy(written, &[]), Arc::new(Nobody), store, "s", "/w".into());

@@ -59,7 +59,7 @@ async fn a_sub_agent_does_not_lift_a_deny() {
 #[tokio::test]
 async fn an_allow_option_does_not_lift_a_deny() {
     let mut builder = builder_with_deny();
-    builder.rules.allow_rules = vec![rule("read", "*", Action::Allow)];
+    builder.rules.flag_rules = vec![rule("read", "*", Action::Allow)];
     builder.person = Arc::new(AlwaysYes);
     assert_eq!(builder.build().read("secret.txt").await, FORBIDDEN);
 }
@@ -124,7 +124,7 @@ async fn an_untrusted_project_can_deny_but_not_allow() {
 #[tokio::test]
 async fn an_explaining_gate_judges_but_never_grants() {
     let mut builder = builder_with_deny();
-    builder.rules.allow_rules = vec![rule("plain", "*", Action::Allow)];
+    builder.rules.flag_rules = vec![rule("plain", "*", Action::Allow)];
     let gate = Gate::explaining(builder.policy(), builder.store.clone(), "s", "/w".into());
     let stage = builder.tool(PlainTool).build_with_gate(gate);
     for (tool, input) in [("read", json!({"filePath": "secret.txt"})), ("plain", json!({}))] {

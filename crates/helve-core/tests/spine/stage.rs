@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::builtin::{WrittenRules, policy};
+use helve_core::builtin::{ConfiguredRules, policy};
 use helve_core::engine::EngineTimeouts;
 use helve_core::{
     Action, AfterWrite, AnyTool, Ask, Caller, Engine, Event, Extensions, Gate, Hook, Host, Layer,
@@ -28,7 +28,7 @@ pub(crate) struct Stage {
 /// Builds a [`Stage`]. The fields may be set directly.
 pub(crate) struct StageBuilder {
     pub(crate) machine: Arc<MemoryMachine>,
-    pub(crate) rules: WrittenRules,
+    pub(crate) rules: ConfiguredRules,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) after_write: Vec<Arc<dyn AfterWrite>>,
     pub(crate) person: Arc<dyn Person>,
@@ -41,7 +41,7 @@ pub(crate) struct StageBuilder {
 impl Default for StageBuilder {
     fn default() -> Self {
         let (hooks, tools) = (Vec::new(), Vec::new());
-        let (rules, store) = (WrittenRules::default(), Arc::default());
+        let (rules, store) = (ConfiguredRules::default(), Arc::default());
         let (machine, person, after_write) = (Arc::default(), Arc::new(Nobody), Vec::new());
         let short = Duration::from_millis(50);
         let timeouts = EngineTimeouts { grace: short, hook: short };

@@ -129,7 +129,7 @@ enum MarkdownKind {
 }
 
 impl MarkdownKind {
-    fn of(self, name: String) -> ConfigFileKind {
+    fn file_kind(self, name: String) -> ConfigFileKind {
         match self {
             MarkdownKind::Agent => ConfigFileKind::Agent { name, primary: false },
             MarkdownKind::PrimaryAgent => ConfigFileKind::Agent { name, primary: true },
@@ -254,7 +254,7 @@ impl Gatherer<'_> {
                 };
                 let path = folder.join(file);
                 let content = self.host.read(&path, links);
-                let kind = kind.of(name);
+                let kind = kind.file_kind(name);
                 self.items.push(GatheredFile { path: path.into(), layer, kind, content });
             }
         }
@@ -302,7 +302,7 @@ fn digest<'a>(
     hasher.finalize().to_hex().to_string()
 }
 
-/// Returns a name for an error that does not change with its wording.
+/// Returns a stable name for an error, independent of its message.
 fn error_name(error: &ConfigReadError) -> &'static [u8] {
     match error {
         ConfigReadError::Missing => b"missing",

@@ -146,7 +146,7 @@ fn check_url(
     }
 }
 
-/// Returns a path relative to the folder of the configuration file. `~/` is the home folder.
+/// Resolves a path against the folder of the configuration file. `~/` is the home folder.
 fn absolute(file: &ConfigFile<'_>, path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), file.context.home) {
         (Some(rest), Some(home)) => home.join(rest),

@@ -127,7 +127,7 @@ fn position(location: serde_saphyr::Location) -> Position {
     }
 }
 
-/// Quotes values such as `description: Use this: it is good`, which is invalid YAML that people write. Keeps the lines.
+/// Quotes values such as `description: Use this: it is good`, which is invalid YAML that people write. Line numbers do not change.
 fn quoted(yaml: &str) -> String {
     let mut result = String::with_capacity(yaml.len() + 16);
     for line in yaml.split_inclusive('\n') {

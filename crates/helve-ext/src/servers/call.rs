@@ -56,7 +56,7 @@ pub(super) async fn run(
         Err(_) => return Err(CallError::Server(no_answer)),
     };
     let mut progress = live.events.subscribe_progress(handle.progress_token.clone());
-    let last_deadline = Instant::now() + idle_limit.max(MAX_TIME);
+    let hard_deadline = Instant::now() + idle_limit.max(MAX_TIME);
     let mut deadline = Instant::now() + idle_limit;
     let mut questions = 0;
     loop {
@@ -67,18 +67,18 @@ pub(super) async fn run(
                     Ok(Ok(_)) => Err(CallError::Server(ServerError::InvalidReply)),
                     Ok(Err(error)) => Err(failed(error)),
                     // The connection ended. The reason is known a little later.
-                    Err(_) => Err(CallError::Server(reason_of_end(managed).await)),
+                    Err(_) => Err(CallError::Server(end_reason(managed).await)),
                 };
             }
             update = progress.next() => {
                 ctx.progress(to_progress(update));
-                deadline = (Instant::now() + idle_limit).min(last_deadline);
+                deadline = (Instant::now() + idle_limit).min(hard_deadline);
             }
             question = call_guard.question() => {
                 questions += 1;
                 // The time that the person takes does not count.
                 answer_question(managed, question, questions, ctx).await;
-                deadline = (Instant::now() + idle_limit).min(last_deadline);
+                deadline = (Instant::now() + idle_limit).min(hard_deadline);
             }
             () = sleep_until(deadline) => {
                 cancel(handle, "the call timed out");
@@ -101,7 +101,7 @@ fn cancel(handle: RequestHandle<RoleClient>, why: &'static str) {
 }
 
 /// Returns why the connection ended during a call.
-async fn reason_of_end(managed: &Arc<ManagedServer>) -> ServerError {
+async fn end_reason(managed: &Arc<ManagedServer>) -> ServerError {
     managed.failure().await.unwrap_or(ServerError::Ended { why: String::new() })
 }
 

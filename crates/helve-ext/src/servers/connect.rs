@@ -156,21 +156,23 @@ async fn handshake_failed(
             endpoint.finish(managed).await;
             ServerError::ErrorReply {
                 code: error.code.0.into(),
-                message: managed.secrets.hide(&shorten(&error.message)),
+                message: managed.secrets.hide(&shorten_and_escape(&error.message)),
             }
         }
         ClientInitializeError::TransportError { error, .. } => {
             let cause: &(dyn std::error::Error + 'static) = error.error.as_ref();
             match find_cause::<AuthRequiredError>(cause) {
                 Some(auth) => ServerError::NeedsLogin {
-                    how: managed.secrets.hide(&shorten(&auth.www_authenticate_header)),
+                    how: managed.secrets.hide(&shorten_and_escape(&auth.www_authenticate_header)),
                 },
                 None if matches!(endpoint, Endpoint::Local { .. }) => {
                     endpoint.finish(managed).await
                 }
                 None => match find_cause::<HttpError>(cause) {
-                    Some(error) => unreachable_error(managed, &shorten(&error.to_string())),
-                    None => unreachable_error(managed, &shorten(&cause.to_string())),
+                    Some(error) => {
+                        unreachable_error(managed, &shorten_and_escape(&error.to_string()))
+                    }
+                    None => unreachable_error(managed, &shorten_and_escape(&cause.to_string())),
                 },
             }
         }
@@ -196,7 +198,7 @@ fn find_cause<'a, E: std::error::Error + 'static>(
     None
 }
 
-pub(super) fn shorten(text: &str) -> String {
+pub(super) fn shorten_and_escape(text: &str) -> String {
     helve_text::visible::escape_line(&text.chars().take(500).collect::<String>()).into_owned()
 }
 

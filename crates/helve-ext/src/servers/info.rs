@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helve_core::ServerError;
 
 use super::Inner;
-use super::connect::shorten;
+use super::connect::shorten_and_escape;
 use super::live_server::LiveServer;
 use super::managed::{ManagedServer, RunState};
 use super::secret;
@@ -71,13 +71,13 @@ impl Inner {
     fn ready_status(&self, managed: &Arc<ManagedServer>, live: &LiveServer) -> ServerStatus {
         let info = live.info();
         let reported = info.as_ref().and_then(|info| info.server_info.as_ref());
-        let reported_name =
-            reported.map(|server| shorten(&format!("{} {}", server.name, server.version)));
+        let reported_name = reported
+            .map(|server| shorten_and_escape(&format!("{} {}", server.name, server.version)));
         let registered = self.registered.lock();
         let definitions = live.tools();
         let tools = definitions.iter().filter_map(|definition| {
             let entry = registered.tools.iter().find(|(_, (hash, _))| *hash == definition.hash);
-            let (name, name_on_server) = (entry?.0.clone(), shorten(&definition.tool));
+            let (name, name_on_server) = (entry?.0.clone(), shorten_and_escape(&definition.tool));
             Some(ServerToolName { name, name_on_server })
         });
         let mut notes = live.notes();

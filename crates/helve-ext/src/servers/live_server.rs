@@ -12,7 +12,7 @@ use rmcp::{RoleClient, model::Tool};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::connect::shorten;
+use super::connect::shorten_and_escape;
 use super::definition::{self, MAX_TOOLS, ToolDefinition};
 use super::events::ServerEvents;
 use super::managed::ManagedServer;
@@ -112,9 +112,9 @@ pub(super) fn to_server_error(
 ) -> ServerError {
     match error {
         ServiceError::McpError(error) => answered(managed, &error),
-        ServiceError::TransportSend(error) => {
-            ServerError::Unreachable(managed.secrets.hide(&shorten(&error.error.to_string())))
-        }
+        ServiceError::TransportSend(error) => ServerError::Unreachable(
+            managed.secrets.hide(&shorten_and_escape(&error.error.to_string())),
+        ),
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
             ServerError::Ended { why: String::new() }
         }
@@ -124,7 +124,7 @@ pub(super) fn to_server_error(
 }
 
 fn answered(managed: &ManagedServer, error: &ErrorData) -> ServerError {
-    let message = managed.secrets.hide(&shorten(&error.message));
+    let message = managed.secrets.hide(&shorten_and_escape(&error.message));
     ServerError::ErrorReply { code: error.code.0.into(), message }
 }
 

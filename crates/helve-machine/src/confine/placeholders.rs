@@ -87,7 +87,7 @@ impl Drop for Placeholders {
 
 /// The path that has to be mounted read-only so that a protected path cannot change.
 pub(super) struct MountTarget {
-    /// The protected path, or the first of its ancestors that is missing, an empty folder or not a folder.
+    /// The protected path, or its topmost ancestor that is missing, an empty folder or not a folder.
     pub(super) path: PathBuf,
     /// The folders between the writable folder and `path`.
     pub(super) ancestors: Vec<PathBuf>,
@@ -97,8 +97,8 @@ pub(super) struct MountTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathState {
     Exists,
-    /// Missing, or an empty folder, which may be a placeholder.
-    Missing,
+    /// Missing, or an empty folder, which may be a placeholder already.
+    NeedsPlaceholder,
     /// Missing, and cannot have a placeholder.
     NoPlaceholder,
 }
@@ -139,7 +139,7 @@ pub(super) fn mount_target(
                 return Ok(Some(target));
             }
             Ok(_) | Err(_) => {
-                target.state = PathState::Missing;
+                target.state = PathState::NeedsPlaceholder;
                 return Ok(Some(target));
             }
         }

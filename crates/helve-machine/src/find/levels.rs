@@ -24,7 +24,7 @@ pub(super) fn find(
     loop {
         let (lines, ended) = first_lines(tree, WalkOptions { max_depth, ..options }, stop, max)?;
         let is_final = lines.len() >= max
-            || ended == WalkEnd::Deadline
+            || ended == WalkEnd::Incomplete
             || max_depth >= MAX_DEPTH
             || !lines.iter().any(|line| line.depth == max_depth && line.kind == LineKind::Folder);
         if is_final {

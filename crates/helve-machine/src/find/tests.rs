@@ -343,7 +343,7 @@ fn the_stop_signal_ends_all_threads_of_a_walk() {
     }
     let stopped_at = Instant::now();
     stopped.store(true, Ordering::Relaxed);
-    assert_eq!(walking.join().unwrap().unwrap().ended, WalkEnd::Deadline);
+    assert_eq!(walking.join().unwrap().unwrap().ended, WalkEnd::Incomplete);
     while Arc::strong_count(&alive) > 1 {
         std::thread::yield_now();
         assert!(stopped_at.elapsed() < Duration::from_secs(10), "threads are still running");

@@ -67,6 +67,7 @@ fn files(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     root
 }
 
+/// Formats matches, then `MATCHES in FILES of SEARCHED`, then what was skipped as `FILES+FOLDERS`.
 fn format_hits(hits: &[MatchedFile], counts: &SearchCounts) -> String {
     let mut text = String::new();
     for hit in hits {
@@ -786,14 +787,14 @@ fn at_the_deadline_partial_results_are_returned() {
     let mut folder_request = request(place(root.path(), ""), "x");
     folder_request.tree.deadline = Duration::ZERO;
     let (hits, counts) = collect(folder_request).unwrap();
-    assert_eq!((hits.len(), counts.ended), (0, WalkEnd::Deadline));
+    assert_eq!((hits.len(), counts.ended), (0, WalkEnd::Incomplete));
     // Searching a file that was named explicitly begins even after the deadline.
     let root = files(&[("f", &b"x\n".repeat(3000))]);
     let mut file_request = request(place(root.path(), "f"), "x");
     file_request.tree.deadline = Duration::ZERO;
     let (hits, counts) = collect(file_request).unwrap();
     let reported = (hits[0].lines.len(), hits[0].matches, counts.matches, counts.ended);
-    assert_eq!(reported, (100, 1024, 1024, WalkEnd::Deadline));
+    assert_eq!(reported, (100, 1024, 1024, WalkEnd::Incomplete));
 }
 
 #[test]

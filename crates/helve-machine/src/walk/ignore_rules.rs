@@ -37,8 +37,8 @@ struct RuleLevel {
 }
 
 impl RuleLevel {
-    /// Returns a level without rules, if the folder is in a repository.
-    fn without_rules(&self) -> Option<Arc<Self>> {
+    /// Returns a level without rules that only records that the folder is in a repository; `None` if it is not.
+    fn repository_marker(&self) -> Option<Arc<Self>> {
         let level = || Self {
             parent: None,
             sets: [const { None }; 4],
@@ -93,7 +93,7 @@ impl IgnoreRules {
                 rules = rules.inside(opened.as_fd(), folder, IgnoreMarkers::all());
             }
             if rules.ignores(child, true) {
-                rules.level = rules.level.as_deref().and_then(RuleLevel::without_rules);
+                rules.level = rules.level.as_deref().and_then(RuleLevel::repository_marker);
             }
         }
         rules
@@ -135,6 +135,7 @@ impl IgnoreRules {
         let (mut level, mut is_above_repository) = (Some(innermost), false);
         while let Some(current) = level {
             for (at, (set, decision)) in current.sets.iter().zip(&mut decisions).enumerate() {
+                // `.rgignore` and `.ignore` apply everywhere, git's files only in a repository.
                 let applies = at < 2 || (is_in_repository && !is_above_repository);
                 if let (Some(set), true, true) = (set, applies, decision.is_none()) {
                     *decision = set.matched(path, is_folder);

@@ -152,7 +152,7 @@ pub(super) fn run<W: Send + 'static>(
     if has_unprocessed {
         return Err(MachineError::Other("no thread could be started".into()));
     }
-    Ok(if is_interrupted { WalkEnd::Deadline } else { WalkEnd::Complete })
+    Ok(if is_interrupted { WalkEnd::Incomplete } else { WalkEnd::Complete })
 }
 
 fn start<W: Send + 'static>(mut worker: impl Worker<W>, queue: Arc<WorkQueue<W>>) {

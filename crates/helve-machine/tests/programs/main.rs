@@ -8,7 +8,7 @@ mod ending;
 mod fixture;
 mod helve_exit;
 mod limits;
-mod others;
+mod other_processes;
 mod output;
 mod pipes;
 mod reuse;

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{McpConfig, Metadata, PromptPiece, Prompts, SessionRequest};
+use crate::{McpConfig, MetadataMode, PromptPiece, Prompts, SessionRequest};
 
 /// What tools report to the test besides their results.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
@@ -85,7 +85,7 @@ impl World {
             version: "1.2.3".into(),
             instructions: Some("Be kind.".into()),
             prompts: Arc::new(TestPrompts),
-            metadata: Metadata::Hidden,
+            metadata: MetadataMode::Hidden,
         }
     }
 }
@@ -333,7 +333,7 @@ impl Words for PlainWords {
         failed("not granted")
     }
 
-    fn memory_failed(&self, why: &str) -> ToolError {
+    fn store_failed(&self, why: &str) -> ToolError {
         failed(why)
     }
 

@@ -32,7 +32,7 @@ pub(crate) enum ParsedMessage {
 
 /// Maximum length of an id in bytes.
 const MAX_ID: usize = 256;
-/// Known methods. rmcp parses one of them as a custom request if its parameters are invalid.
+/// Known methods. If the parameters of one are invalid, rmcp parses the request as a custom one.
 const METHODS: [&str; 9] = [
     "initialize",
     "ping",

@@ -65,7 +65,7 @@ fn has_huge_number(bytes: &[u8], name: &[u8], list_start: &[u8]) -> bool {
     })
 }
 
-/// Returns the decompressed size, at most `max + 1`. Of invalid data, only what precedes the error counts.
+/// Returns the decompressed size, at most `max + 1`.
 fn decompressed_size(data: &[u8], max: u64) -> u64 {
     let mut decoder = ZlibDecoder::new(data).take(max + 1);
     // The bytes before an error count, because the PDF library uses them too.

@@ -170,11 +170,11 @@ fn names_of_the_local_network_are_recognized() {
 }
 
 #[test]
-fn only_public_addresses_are_free() {
+fn only_public_addresses_are_allowed() {
     use AddressKind::{
         LinkLocal, Loopback, Metadata, Multicast, Private, Public, Reserved, Unspecified,
     };
-    assert_eq!(Public.access(), AddressAccess::Free);
+    assert_eq!(Public.access(), AddressAccess::Allowed);
     assert!(
         [Private, Loopback].iter().all(|kind| kind.access() == AddressAccess::AskUnlessHostNamed)
     );

@@ -135,9 +135,9 @@ fn matches_path(token: &str, word: &str) -> bool {
 /// Compares the host and the path of an address separately, so that a wildcard in the host cannot match a different host:
 /// `http://localhost*` does not match `http://localhost.evil/`.
 fn matches_address(pattern: &str, address: &str) -> bool {
-    let split = |text: &'_ str, ends: &[char]| text.find(ends).unwrap_or(text.len());
-    let (host_pattern, path_pattern) = pattern.split_at(split(pattern, &['/']));
-    let (host, path) = address.split_at(split(address, &['/', '?', '#']));
+    let end_of_host = |text: &'_ str, ends: &[char]| text.find(ends).unwrap_or(text.len());
+    let (host_pattern, path_pattern) = pattern.split_at(end_of_host(pattern, &['/']));
+    let (host, path) = address.split_at(end_of_host(address, &['/', '?', '#']));
     // Programs disagree on what a backslash in an address means.
     if host.contains('@') && !host_pattern.contains('@') || address.contains('\\') {
         return false;

@@ -23,7 +23,7 @@ pub(super) struct ExpandedTarget {
     /// Whether a name contains blanks or wildcards, so that the shell would split or expand it again.
     pub(super) has_splittable_names: bool,
     /// `external_directory` parts for the folders outside the root that the glob lists.
-    pub(super) listed_outside: Vec<Part>,
+    pub(super) outside_folder_parts: Vec<Part>,
 }
 
 impl ExpandedTarget {
@@ -35,7 +35,7 @@ impl ExpandedTarget {
             is_complete: true,
             has_flag_like_names: false,
             has_splittable_names: false,
-            listed_outside: Vec::new(),
+            outside_folder_parts: Vec::new(),
         }
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
         is_complete,
         has_flag_like_names: search.has_flag_like_names,
         has_splittable_names,
-        listed_outside: outside.collect(),
+        outside_folder_parts: outside.collect(),
     })
 }
 

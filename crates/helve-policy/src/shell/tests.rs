@@ -19,7 +19,7 @@ use super::{
     TreeQuery, parts,
 };
 use crate::ask::{MatchBy, Part};
-use crate::builtin::{WrittenRules, policy};
+use crate::builtin::{ConfiguredRules, policy};
 use crate::rule::{Action, Rule, Scope, Source};
 use crate::wall::Policy;
 
@@ -64,7 +64,7 @@ fn policy_named(name: &str) -> Policy {
             rest.split_once(": ").expect("an action is followed by PERMISSION: PATTERN");
         user.extend(rules(permission, &[(pattern, parse_action(action))]));
     }
-    policy(WrittenRules { user, ..WrittenRules::default() }, &[])
+    policy(ConfiguredRules { user, ..ConfiguredRules::default() }, &[])
 }
 
 fn decide(policy: &Policy, script: &str) -> Action {
@@ -143,7 +143,7 @@ fn scripts_have_the_listed_verdicts() {
         } else if !line.is_empty() && !line.starts_with('#') {
             let (expected, script) = line.split_once(' ').expect("a verdict precedes the script");
             let user = parse_rules(rules);
-            let policy = policy(WrittenRules { user, ..WrittenRules::default() }, &[]);
+            let policy = policy(ConfiguredRules { user, ..ConfiguredRules::default() }, &[]);
             let (script, expected) = (script.trim(), parse_action(expected));
             let action = decide(&policy, script);
             if action != expected {
@@ -405,8 +405,10 @@ fn a_remembered_approval_allows_only_what_its_patterns_cover() {
 #[test]
 fn the_last_matching_rule_decides_and_risky_words_must_be_spelled_out() {
     let decide = |list: &[(&str, Action)], script: &str| {
-        let policy =
-            policy(WrittenRules { user: rules("bash", list), ..WrittenRules::default() }, &[]);
+        let policy = policy(
+            ConfiguredRules { user: rules("bash", list), ..ConfiguredRules::default() },
+            &[],
+        );
         let parts = parts(script, &analyze(script, &context()), &Tree::sample());
         let bash = parts.iter().filter(|part| part.permission == "bash");
         bash.map(|part| policy.judge(&[], part).action).max()

@@ -124,7 +124,7 @@ fn tree_permission(kind: AccessKind) -> Option<&'static str> {
         | AccessKind::PassedToUnknown
         | AccessKind::Write
         | AccessKind::MaybeWrite
-        | AccessKind::MayChange
+        | AccessKind::MayChangeBelow
         | AccessKind::Enter
         | AccessKind::NameOnly
         | AccessKind::Expand

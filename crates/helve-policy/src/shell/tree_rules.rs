@@ -224,14 +224,14 @@ pub fn is_simple_glob(glob: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::{WrittenRules, policy};
+    use crate::builtin::{ConfiguredRules, policy};
 
     fn rules(list: &[(&str, &str, Action)], scope: TreeScope<'_>) -> TreeRules {
         let rule = |(permission, pattern, action): &(&str, &str, Action)| {
             Rule::new(permission, pattern, *action, Source::Program)
         };
         let (user, root) = (list.iter().map(rule).collect(), "/w/app".into());
-        let written = WrittenRules { user, root, ..WrittenRules::default() };
+        let written = ConfiguredRules { user, root, ..ConfiguredRules::default() };
         TreeRules::new(&policy(written, &[Path::new("/data/helve")]), &[], scope)
     }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ask::{Act, Ask};
-use crate::builtin::{self, WrittenRules};
+use crate::builtin::{self, ConfiguredRules};
 use crate::rule::Scope;
 
 /// The name, the rules and the overrides of a wall.
@@ -178,8 +178,8 @@ fn a_deny_of_any_list_is_final() {
 }
 
 /// Judges parts, given as permission and subject, by built-in and written rules. The workspace is `/w/app`.
-fn check_written(written: WrittenRules, expected: &[(&str, &str, Action)]) {
-    let policy = builtin::policy(WrittenRules { root: "/w/app".into(), ..written }, &[]);
+fn check_written(written: ConfiguredRules, expected: &[(&str, &str, Action)]) {
+    let policy = builtin::policy(ConfiguredRules { root: "/w/app".into(), ..written }, &[]);
     for (permission, subject, action) in expected {
         let part = Part::new(permission.to_string(), *subject);
         assert_eq!(policy.judge(&[], &part).action, *action, "{permission} {subject}");
@@ -194,7 +194,10 @@ fn written(rules: &str) -> Vec<Rule> {
 fn path_patterns_match_in_all_common_spellings() {
     use Action::{Allow, Ask, Deny};
     let check = |rules: &str, expected: &[(&str, &str, Action)]| {
-        check_written(WrittenRules { user: written(rules), ..WrittenRules::default() }, expected);
+        check_written(
+            ConfiguredRules { user: written(rules), ..ConfiguredRules::default() },
+            expected,
+        );
     };
     check(
         "read * allow\n read **/*.env* deny\n edit * allow\n edit **/*.env* deny",
@@ -262,7 +265,7 @@ fn an_allow_rule_of_an_agent_overrides_only_built_in_asks() {
         let (user, agent) = (written(user), written(agent));
         let agents = vec![("build".into(), agent.clone())];
         check_written(
-            WrittenRules { user, agents, agent_allows: agent, ..WrittenRules::default() },
+            ConfiguredRules { user, agents, current_agent: agent, ..ConfiguredRules::default() },
             expected,
         );
     };
@@ -515,7 +518,8 @@ fn an_allow_flag_does_not_suffice_if_a_rule_is_about_the_subject() {
         (vec![], ".git/config", false),
         (vec![], "sub/helve.json", false),
     ] {
-        let policy = builtin::policy(WrittenRules { user: rules, ..WrittenRules::default() }, &[]);
+        let policy =
+            builtin::policy(ConfiguredRules { user: rules, ..ConfiguredRules::default() }, &[]);
         assert_eq!(
             policy.allow_flag_suffices(&[], &Part::new("edit", subject)),
             expected,

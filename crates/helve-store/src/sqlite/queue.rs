@@ -70,7 +70,7 @@ enum QueueStage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DroppedEvents {
     pub(crate) progress: u64,
-    pub(crate) others: u64,
+    pub(crate) other_events: u64,
 }
 
 /// Which limit applies to an item.
@@ -119,7 +119,7 @@ impl Queue {
         if state.stage == QueueStage::Ended || state.weight + weight > limit {
             match quota {
                 Quota::Progress => state.dropped.progress += 1,
-                Quota::Any => state.dropped.others += 1,
+                Quota::Any => state.dropped.other_events += 1,
             }
             return WorkerState::Started;
         }

@@ -171,6 +171,7 @@ pub(crate) fn list(
 
 fn decode_info(row: &Row<'_>) -> rusqlite::Result<TranscriptInfo> {
     let parent: Option<String> = row.get(5)?;
+    // `forked_at` is the position of the last item that was copied.
     let last: Option<i64> = row.get(6)?;
     Ok(TranscriptInfo {
         session: row.get(0)?,

@@ -76,7 +76,7 @@ impl StoreWorker {
                     }
                 }
             }
-            self.write(WriteUrgency::Immediate);
+            self.write_at_least(WriteUrgency::Immediate);
         }
         self.write_all();
         if let Some(database) = self.database {
@@ -125,7 +125,7 @@ impl StoreWorker {
             Err(failure) => vec![format!("The store is not available: {}.", failure.why)],
         };
         // Dropped progress events are not counted: the end of a call replaces its progress.
-        let missing = dropped.others + self.pending.untracked;
+        let missing = dropped.other_events + self.pending.lost_events;
         if missing > 0 {
             warnings.push(format!(
                 "The history of calls lacks {missing} events, because events arrived faster than they could be written."
@@ -143,17 +143,18 @@ impl StoreWorker {
 
     /// Writes everything that is pending.
     pub(crate) fn write_all(&mut self) {
-        self.write(WriteUrgency::Lazy);
+        self.write_at_least(WriteUrgency::Lazy);
     }
 
     /// Writes the slots that were set, so that the next query sees them.
     fn write_slots(&mut self) {
         if self.pending.has_slots() {
-            self.write(WriteUrgency::Immediate);
+            self.write_at_least(WriteUrgency::Immediate);
         }
     }
 
-    fn write(&mut self, min_urgency: WriteUrgency) {
+    /// Writes what is pending with this urgency or a higher one.
+    fn write_at_least(&mut self, min_urgency: WriteUrgency) {
         if !self.pending.has_writes_of(min_urgency) {
             return;
         }

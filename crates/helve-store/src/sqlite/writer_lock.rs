@@ -10,7 +10,7 @@ use helve_core::transcript::{WriterClaim, WriterLock};
 use super::database::FileIdentity;
 use crate::private;
 
-/// How often a lock file may disappear while it is being locked.
+/// How many times a lock file may disappear while it is being locked.
 const MAX_TRIES: usize = 50;
 
 /// The lock file of a session, held by this process.
@@ -40,7 +40,7 @@ pub(crate) fn claim(data: &Path, session: &str) -> Result<WriterClaim, StoreErro
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // The previous holder may have removed the file between opening and locking it.
+        // The previous holder may have removed the file after we opened it and before we locked it.
         if !is_same_file(&path, &file) {
             continue;
         }
@@ -51,7 +51,7 @@ pub(crate) fn claim(data: &Path, session: &str) -> Result<WriterClaim, StoreErro
     Err(StoreError::other("the lock file of the session keeps disappearing"))
 }
 
-/// The process that holds the lock, as it wrote it into the file.
+/// Returns the process id that the lock's holder wrote into the file.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;

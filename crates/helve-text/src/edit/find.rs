@@ -97,7 +97,11 @@ pub(super) fn best_matches(
 
 /// Finds a range outside the matches in which all quoted lines except one match exactly. Such a range has probably
 /// changed since it was read, and is more likely the intended one than a match that differs in indentation.
-pub(super) fn find_one_line_off(view: &View<'_>, old: &str, found: &MatchSet) -> Option<usize> {
+pub(super) fn find_with_one_changed_line(
+    view: &View<'_>,
+    old: &str,
+    found: &MatchSet,
+) -> Option<usize> {
     let quoted = split_lines(old);
     let (head, _) = blank_margins(&quoted);
     let non_blank = quoted.iter().filter(|line| !normalize::is_blank_line(line)).count();
@@ -123,7 +127,7 @@ fn has_equal_words(view: &View<'_>, quoted: &[&str], start: usize) -> bool {
         .any(|(line, at)| *line == view.line(at) && line.contains(char::is_alphanumeric))
 }
 
-/// Maximum number of line comparisons in [`find_one_line_off`].
+/// Maximum number of line comparisons in [`find_with_one_changed_line`].
 const MAX_COMPARED: usize = 4_000_000;
 
 /// Returns the indices of the file's lines at which a match starts: the keys of the lines from there on equal the keys

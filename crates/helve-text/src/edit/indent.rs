@@ -10,29 +10,31 @@ pub(super) struct IndentMapping {
     known: HashMap<String, Option<String>>,
     /// The file's indentation of the first line, if that line was quoted without its indentation.
     first_line: Option<String>,
-    /// The only quoted depth with its depth in the file, in spaces, and the file's step of indentation. Present if
-    /// these do not show whether the quoted text is shifted or has another step.
-    single_depth: Option<SingleDepth>,
+    /// Set if all quoted lines have one depth, so that a shift cannot be told from another indentation width.
+    ambiguous_depth: Option<AmbiguousDepth>,
 }
 
+/// One depth, in spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct SingleDepth {
+struct AmbiguousDepth {
     quoted: usize,
+    /// The depth in the file.
     actual: usize,
+    /// The number of spaces per level in the file.
     step: usize,
 }
 
-impl SingleDepth {
-    fn new(pairs: &[IndentPair<'_>], step: Option<usize>) -> Option<SingleDepth> {
+impl AmbiguousDepth {
+    fn new(pairs: &[IndentPair<'_>], step: Option<usize>) -> Option<AmbiguousDepth> {
         let (quoted, actual) = *pairs.first()?;
         let is_plain = |lead: &str| lead.bytes().all(|byte| byte == b' ');
         let is_single = pairs.iter().all(|pair| *pair == pairs[0]);
         (is_single && quoted != actual && is_plain(quoted) && is_plain(actual))
-            .then_some(SingleDepth { quoted: quoted.len(), actual: actual.len(), step: step? })
+            .then_some(AmbiguousDepth { quoted: quoted.len(), actual: actual.len(), step: step? })
     }
 
-    /// Whether a new line at this depth suggests that the quoted text has another step of indentation than the file:
-    /// the line is nested by a part of the file's step, or by as much more as the quoted text is scaled.
+    /// Whether a new line at this depth suggests that the quoted text has another indentation width than the file. If the
+    /// file has 4 spaces per level and the new line is nested by 2, the quoted text probably has 2 per level.
     fn is_rescaled(&self, lead: &str) -> bool {
         let nested = lead.len().abs_diff(self.quoted);
         nested > 0
@@ -58,7 +60,7 @@ enum IndentRule {
         has_odd_columns: bool,
     },
     /// Only one depth was seen, so other depths are unknown.
-    SingleDepth,
+    OneKnownDepth,
 }
 
 /// The mapping does not say what an indentation corresponds to.
@@ -75,22 +77,22 @@ pub(super) fn infer(
 ) -> Option<IndentMapping> {
     let is_indent_step = |width: usize| indent_step().is_none_or(|step| step == width);
     if let Some(mut rule) = infer_rule(pairs) {
-        // A single depth fits any tab width at some shift.
+        // A single depth fits any tab width at some shift, so the width is a guess. One tab is one level at any width.
         if let IndentRule::Columns { width, uses_tabs, .. } = rule
             && pairs.iter().all(|pair| *pair == pairs[0])
             && if uses_tabs { width == 2 && pairs[0].1.len() > 1 } else { !is_indent_step(width) }
         {
-            rule = IndentRule::SingleDepth;
+            rule = IndentRule::OneKnownDepth;
         }
-        let single_depth = match rule {
-            IndentRule::Add(_) | IndentRule::Remove(_) => SingleDepth::new(pairs, indent_step()),
-            IndentRule::Same | IndentRule::Columns { .. } | IndentRule::SingleDepth => None,
+        let ambiguous_depth = match rule {
+            IndentRule::Add(_) | IndentRule::Remove(_) => AmbiguousDepth::new(pairs, indent_step()),
+            IndentRule::Same | IndentRule::Columns { .. } | IndentRule::OneKnownDepth => None,
         };
         return Some(IndentMapping {
             rule,
             known: known_indents(pairs),
             first_line: None,
-            single_depth,
+            ambiguous_depth,
         });
     }
     match pairs {
@@ -100,7 +102,7 @@ pub(super) fn infer(
                 rule,
                 known: known_indents(rest),
                 first_line: Some((*actual).to_owned()),
-                single_depth: None,
+                ambiguous_depth: None,
             })
         }
         _ => None,
@@ -119,7 +121,7 @@ impl IndentMapping {
             IndentRule::Add(_)
             | IndentRule::Remove(_)
             | IndentRule::Columns { .. }
-            | IndentRule::SingleDepth => true,
+            | IndentRule::OneKnownDepth => true,
         }
     }
 
@@ -130,7 +132,7 @@ impl IndentMapping {
             IndentRule::Same
             | IndentRule::Remove(_)
             | IndentRule::Columns { .. }
-            | IndentRule::SingleDepth => None,
+            | IndentRule::OneKnownDepth => None,
         }
     }
 
@@ -158,7 +160,7 @@ impl IndentMapping {
             Some(None) => return Err(Unmapped),
             None => {}
         }
-        if self.single_depth.is_some_and(|depth| depth.is_rescaled(lead)) {
+        if self.ambiguous_depth.is_some_and(|depth| depth.is_rescaled(lead)) {
             return Err(Unmapped);
         }
         match &self.rule {
@@ -181,7 +183,7 @@ impl IndentMapping {
                     (false, _) => Ok(" ".repeat(columns)),
                 }
             }
-            IndentRule::SingleDepth => Err(Unmapped),
+            IndentRule::OneKnownDepth => Err(Unmapped),
         }
     }
 
@@ -229,7 +231,7 @@ fn infer_rule(pairs: &[IndentPair<'_>]) -> Option<IndentRule> {
     }
     columns_rule(pairs).or_else(|| {
         let one_depth = pairs.iter().all(|pair| pair == &pairs[0]);
-        one_depth.then_some(IndentRule::SingleDepth)
+        one_depth.then_some(IndentRule::OneKnownDepth)
     })
 }
 

@@ -97,7 +97,7 @@ fn unescape_new(old: &str, new: &str, escapes: EscapeClass) -> Option<String> {
         has_escape(old, letter) && (has_unescaped(old, character) || has_unescaped(new, character))
     };
     let is_unclear = controls
-        && (is_mixed('n', '\n') || is_mixed('t', '\t') || inner_escapes::breaks_content(old, new))
+        && (is_mixed('n', '\n') || is_mixed('t', '\t') || inner_escapes::damages_content(old, new))
         || quotes
             && ['"', '\'', '`'].iter().any(|quote| {
                 is_mixed(*quote, *quote)

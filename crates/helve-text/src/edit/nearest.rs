@@ -223,9 +223,9 @@ fn best_window(
     let (mut sum, mut first) = (0.0, 0);
     let mut best: Option<(f64, usize)> = None;
     for (at, (line, word)) in hits.iter().enumerate() {
-        let known = counts.entry(*word).or_insert(0);
-        *known += 1;
-        if *known == 1 {
+        let count = counts.entry(*word).or_insert(0);
+        *count += 1;
+        if *count == 1 {
             sum += weight(*word);
         }
         while hits[first].0 + length <= *line {

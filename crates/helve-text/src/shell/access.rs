@@ -49,7 +49,7 @@ impl Walker<'_> {
                 }
                 RedirectTarget::Word(raw) => {
                     let words = self.expand(raw, state);
-                    let listed = match raw.pieces.as_slice() {
+                    let find_output = match raw.pieces.as_slice() {
                         [Piece::Process { .. }] => self.substituted.take(),
                         _ => None,
                     };
@@ -62,8 +62,8 @@ impl Walker<'_> {
                     self.redirects.push(shown_redirect(redirect, &word));
                     self.streams.may_be_input |= may_open_input(redirect, &word);
                     if self.record_redirect(redirect.kind, &word, state) {
-                        stdin = match listed {
-                            Some(found) => StdinSource::Pipe(Some(found)),
+                        stdin = match find_output {
+                            Some(output) => StdinSource::Pipe(Some(output)),
                             None => StdinSource::File,
                         };
                     }
@@ -154,7 +154,7 @@ impl Walker<'_> {
                 return;
             }
             Word::Dynamic(dynamic)
-                if self.is_harmless_or_recorded(dynamic.kind, kind, state, run) =>
+                if self.record_dynamic_access(dynamic.kind, kind, state, run) =>
             {
                 return;
             }
@@ -176,9 +176,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Whether an access to a dynamic word is harmless, or is an access to the directories that `find` searched, which
-    /// is recorded here.
-    fn is_harmless_or_recorded(
+    /// Records an access to a word that is only known at run time. Returns false if the access remains unknown.
+    fn record_dynamic_access(
         &mut self,
         value: DynamicKind,
         kind: AccessKind,

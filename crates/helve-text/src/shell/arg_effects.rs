@@ -533,11 +533,11 @@ fn record_pattern(
     if filter.names.is_empty() {
         filter.names = reach.names;
     }
-    walker.record_filtered(&reach.word, (kind, &filter), state, Some(call.run));
+    walker.record_filtered(&reach.base, (kind, &filter), state, Some(call.run));
     if has_pathspecs && text.starts_with(':') {
         // The path may start at the top of the repository.
-        let top = join_path(&walker.context.cwd, reach.word.shown());
-        let top = match reach.word {
+        let top = join_path(&walker.context.cwd, reach.base.shown());
+        let top = match reach.base {
             Word::Glob(_) => Word::Glob(top),
             Word::Literal(_) | Word::Dynamic(_) => Word::Literal(top),
         };

@@ -107,7 +107,7 @@ impl Walker<'_> {
                 self.add_doubt(DoubtKind::Wrapper, &name);
                 let run = self.record_run(line.words.clone(), line.assignments, Some(&parsed));
                 let arguments: Vec<&str> = line.words[1..].iter().map(Word::shown).collect();
-                self.script.runs[run].possible_commands = rough_scan::words(&arguments.join(" "));
+                self.script.runs[run].unparsed_words = rough_scan::words(&arguments.join(" "));
                 for word in &line.words[1..] {
                     path_args::record_paths(self, word, state, run);
                 }
@@ -139,7 +139,7 @@ impl Walker<'_> {
         let run = self.record_run(line.words.clone(), line.assignments, None);
         self.script.runs[run].approval = Approval::Exempt;
         self.script.runs[run].is_known = true;
-        self.script.runs[run].changes_are_listed = true;
+        self.script.runs[run].writes_are_known = true;
         builtins::apply(self, name, &line.words, run, state);
     }
 
@@ -188,7 +188,7 @@ impl Walker<'_> {
         let changes_are_known =
             args.spec.traits.changes_operands || !args.spec.changes_operands.is_empty();
         let run_record = &mut self.script.runs[run];
-        run_record.changes_are_listed =
+        run_record.writes_are_known =
             changes_are_known || run_record.is_known && run_record.risks.is_empty();
         if args.arguments.iter().any(|it| it.role == ArgRole::Enter) {
             state.dirs = dirs;
@@ -212,7 +212,7 @@ impl Walker<'_> {
         let writes = |risk: &Risk| risk.kind == RiskKind::Writes;
         if self.script.runs[run].risks.iter().any(writes) {
             let dir = Word::Literal(".".into());
-            self.record_access(&dir, AccessKind::MayChange, state, Some(run));
+            self.record_access(&dir, AccessKind::MayChangeBelow, state, Some(run));
         }
     }
 
@@ -280,7 +280,7 @@ impl Walker<'_> {
         self.script.runs[run].is_known = builtins::is_unlisted_builtin(name);
         if name.contains(char::is_whitespace) {
             // The program that starts this one may pass the text to a shell.
-            self.script.runs[run].possible_commands = rough_scan::words(name);
+            self.script.runs[run].unparsed_words = rough_scan::words(name);
         }
         // The program may start a shell and pass its own input on to it.
         let is_shell = |word: &Word| shells::shell_kind(basename(word.shown())).is_some();

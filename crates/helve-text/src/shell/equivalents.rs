@@ -23,7 +23,7 @@ type Words = Vec<(String, WordRole)>;
 pub(super) fn add(runs: &mut [ProgramRun], context: &ShellContext) {
     for run in runs {
         run.equivalents = of(run, &context.cwd);
-        run.possible_commands.extend(of_possible(&run.possible_commands));
+        run.unparsed_words.extend(of_possible(&run.unparsed_words));
     }
 }
 

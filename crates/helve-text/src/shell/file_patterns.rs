@@ -19,8 +19,8 @@ const MAX_ALTERNATIVES: usize = 32;
 
 const MAX_PATH_BYTES: usize = 4_096;
 
-/// Returns the file with this name, or the secret file that a glob matches: as written, and in lower case. A glob that
-/// matches nearly everything is ignored.
+/// Treats `value` as a file name or a glob, as written and in lower case. Returns the named file, or a secret file that the
+/// glob matches. A glob that matches nearly everything is ignored.
 pub(super) fn files_selected_by(value: &str) -> Vec<Word> {
     if value.starts_with('!') {
         return Vec::new();
@@ -57,7 +57,7 @@ fn file_for(value: &str) -> Option<Word> {
     patterns.iter().find_map(|pattern| secret_match(pattern))
 }
 
-/// Expands `a{b,c}` to `ab` and `ac`. One alternative more than the limit shows that there are too many.
+/// Expands `a{b,c}` to `ab` and `ac`. Stops one past the limit, so that the caller sees that there are too many.
 fn alternatives(pattern: &str) -> Option<Vec<String>> {
     let end = pattern.find('}')?;
     let start = pattern[..end].rfind('{')?;
@@ -164,21 +164,21 @@ fn simplify_glob(pattern: &str) -> String {
     plain + rest
 }
 
-/// The files that a pattern given to a program reaches: those below `word` with one of the names, or with any name if
-/// there are none.
+/// The files that a pattern given to a program reaches: those below `base` with one of the names; if `names` is empty, with
+/// any name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PatternReach {
-    pub(super) word: Word,
+    pub(super) base: Word,
     pub(super) names: Vec<String>,
 }
 
 impl PatternReach {
     fn all_below(path: &str) -> Self {
         let path = if path.is_empty() { "." } else { path };
-        Self { word: Word::Literal(path.to_string()), names: Vec::new() }
+        Self { base: Word::Literal(path.to_string()), names: Vec::new() }
     }
 
-    /// Returns what a pattern reaches, in which `*` may match slashes: `src/a*.rs` reaches everything below `src/a*` that
+    /// Returns what a pattern reaches if `*` may match slashes: `src/a*.rs` reaches everything below `src/a*` that
     /// ends with `.rs`.
     fn of_glob(pattern: &str) -> Option<Self> {
         if let Some(folder) = pattern.strip_suffix("...") {
@@ -201,13 +201,14 @@ impl PatternReach {
             let folder = if start == "/" { "/" } else { folder };
             return Some(Self { names, ..Self::all_below(folder) });
         }
-        Some(Self { word: Word::Glob(format!("{}*", fragments::escape(start))), names })
+        Some(Self { base: Word::Glob(format!("{}*", fragments::escape(start))), names })
     }
 }
 
 const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
 
-/// Returns what a pattern reaches that a program expands itself, like `'src/**/*.js'`; `None` if it is a plain path.
+/// Returns what is reached by a pattern that the program, not the shell, expands, like `'src/**/*.js'`; `None` if it is a
+/// plain path.
 pub(super) fn reach_of_pattern(text: &str) -> Option<PatternReach> {
     PatternReach::of_glob(text)
 }
@@ -283,7 +284,7 @@ mod tests {
         let check = |text: &str, word: &str, names: &[&str]| {
             let reach = reach_of_pathspec(text).unwrap_or_else(|| panic!("{text} is a plain path"));
             assert_eq!(
-                (reach.word.shown(), reach.names.as_slice()),
+                (reach.base.shown(), reach.names.as_slice()),
                 (word, names.iter().map(|it| it.to_string()).collect::<Vec<_>>().as_slice()),
                 "{text}"
             );

@@ -163,7 +163,7 @@ impl Walker<'_> {
             | AccessKind::WriteTree
             | AccessKind::MaybeWrite
             | AccessKind::MaybeWriteTree
-            | AccessKind::MayChange
+            | AccessKind::MayChangeBelow
             | AccessKind::Enter
             | AccessKind::NameOnly => return false,
         };
@@ -206,7 +206,7 @@ impl Walker<'_> {
             AccessKind::Write | AccessKind::WriteTree => AccessKind::WriteTree,
             AccessKind::MaybeWrite | AccessKind::MaybeWriteTree => AccessKind::MaybeWriteTree,
             AccessKind::Stat
-            | AccessKind::MayChange
+            | AccessKind::MayChangeBelow
             | AccessKind::Enter
             | AccessKind::NameOnly
             | AccessKind::Expand

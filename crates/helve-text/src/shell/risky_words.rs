@@ -48,7 +48,7 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
         }
         if risk.kind == RiskKind::Runs && role == Some(&WordRole::Flag) {
             let commands = commands_in_value(call, risk.word, &risk.spelled);
-            walker.script.runs[call.run].possible_commands.extend(commands);
+            walker.script.runs[call.run].unparsed_words.extend(commands);
         }
     }
 }

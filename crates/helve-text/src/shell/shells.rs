@@ -77,7 +77,7 @@ pub(super) fn record_shell(
                     path_args::record_paths(walker, word, state, run);
                 }
                 let words = found.mentioned.iter().flat_map(|it| rough_scan::words(it.shown()));
-                walker.script.runs[run].possible_commands.extend(words);
+                walker.script.runs[run].unparsed_words.extend(words);
             }
             if let StdinSource::Text(Some(text)) = stdin {
                 let mut inner = state.for_new_shell(walker.context, walker.language);

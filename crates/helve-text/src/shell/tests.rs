@@ -63,7 +63,7 @@ fn render(script: &Script) -> String {
             AccessKind::Expand => "expand",
             AccessKind::ExpandAgain => "expand again",
             AccessKind::MaybeWrite => "maybe write",
-            AccessKind::MayChange => "may change",
+            AccessKind::MayChangeBelow => "may change",
         };
         let target = match &access.target {
             FileTarget::Path(path) => path.clone(),

@@ -19,7 +19,7 @@ pub(super) fn record(
     state: &ShellState,
 ) {
     let args = call.args;
-    if saves_by_name(base, args) {
+    if names_file_after_url(base, args) {
         return downloads::record_downloads(walker, base, call, state);
     }
     let moves = base != "git" || call.words.iter().any(|word| word.literal() == Some("mv"));
@@ -64,8 +64,8 @@ pub(super) fn record(
     }
 }
 
-/// Whether a program saves a download under the last part of its address.
-fn saves_by_name(base: &str, args: &ParsedArgs) -> bool {
+/// Whether the program names a downloaded file after the last segment of its URL.
+fn names_file_after_url(base: &str, args: &ParsedArgs) -> bool {
     match base {
         "wget" => !args.has_any(&["-O", "--output-document"]),
         "curl" => args.has_any(&["-O", "--remote-name", "--remote-name-all"]),

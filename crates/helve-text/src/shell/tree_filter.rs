@@ -10,22 +10,25 @@ const MAX_GLOBS: usize = 64;
 pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
     let spec = args.spec;
     let values = |flags: &[&'static str]| -> Vec<&Word> {
-        let is_given = |it: &&Argument| it.flag.as_deref().is_some_and(|it| flags.contains(&it));
-        args.arguments.iter().filter(is_given).map(|it| &it.value).collect()
+        let is_given = |argument: &&Argument| {
+            argument.flag.as_deref().is_some_and(|flag| flags.contains(&flag))
+        };
+        args.arguments.iter().filter(is_given).map(|argument| &argument.value).collect()
     };
     let globs = values(&spec.name_globs);
     let (excluded, included): (Vec<&Word>, Vec<&Word>) =
         globs.into_iter().partition(|it| it.prefix().starts_with('!'));
     // A glob that selects files overrides the rules that skip hidden and ignored ones.
     let selects = !included.is_empty();
-    let repeated = args.flags.iter().filter(|it| spec.hidden_if_repeated.contains(&it.as_str()));
-    let shows_hidden = args.has_any(&spec.hidden_with) || repeated.count() > 1 || selects;
-    let shows_ignored = args.has_any(&spec.ignored_with) || selects;
+    let repeated =
+        args.flags.iter().filter(|it| spec.flags_showing_hidden_if_repeated.contains(&it.as_str()));
+    let shows_hidden = args.has_any(&spec.flags_showing_hidden) || repeated.count() > 1 || selects;
+    let shows_ignored = args.has_any(&spec.flags_showing_ignored) || selects;
     let mut filter = TreeFilter {
         names: included_names(&included, &values(&spec.file_types)),
         skips_hidden: spec.traits.skips_hidden && !shows_hidden,
         skips_ignored: spec.traits.skips_ignored && !shows_ignored,
-        links: if spec.traits.skips_links && !args.has_any(&spec.links_with) {
+        links: if spec.traits.skips_links && !args.has_any(&spec.flags_following_links) {
             LinkHandling::Skipped
         } else {
             LinkHandling::Followed
@@ -50,7 +53,7 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
     filter
 }
 
-/// Returns the globs of which a file's name must match one; empty if that is not certain.
+/// Returns globs such that only files whose name matches one of them are read; empty if they are not certain.
 fn included_names(globs: &[&Word], types: &[&Word]) -> Vec<String> {
     let all_certain = |words: &[&Word]| -> Option<Vec<String>> {
         words.iter().map(|it| certain_glob(it.known_pattern()?)).collect()
@@ -67,14 +70,14 @@ fn included_names(globs: &[&Word], types: &[&Word]) -> Vec<String> {
 /// Returns the globs for names that these flags exclude, where that is certain.
 fn excluded_globs(args: &ParsedArgs, flags: &[&'static str]) -> Vec<String> {
     let spec = args.spec;
-    if args.has_any(&spec.included_with) {
+    if args.has_any(&spec.flags_including_again) {
         return Vec::new();
     }
     let first_operand =
         args.arguments.iter().filter(|it| it.flag.is_none()).map(|it| it.word).min();
-    let is_counted = |it: &&Argument| {
-        let is_late = first_operand.is_some_and(|first| it.word > first);
-        it.flag.as_deref().is_some_and(|it| flags.contains(&it))
+    let is_counted = |argument: &&Argument| {
+        let is_late = first_operand.is_some_and(|first| argument.word > first);
+        argument.flag.as_deref().is_some_and(|flag| flags.contains(&flag))
             && !(is_late && spec.traits.exclusions_first)
     };
     let values = args.arguments.iter().filter(is_counted).map(|it| &it.value);
@@ -82,7 +85,7 @@ fn excluded_globs(args: &ParsedArgs, flags: &[&'static str]) -> Vec<String> {
 }
 
 impl Word {
-    /// Returns a word that is fully known, or the glob that all words it may become match.
+    /// Returns the text of a literal word, or the glob that describes everything it may expand to.
     fn known_pattern(&self) -> Option<&str> {
         match self {
             Word::Literal(text) | Word::Glob(text) => Some(text),

@@ -183,7 +183,7 @@ impl<'a> Walker<'a> {
         let words = rough_scan::words(text);
         if let Some(first) = words.first() {
             let run = self.record_run(vec![Word::Literal(first.clone())], Vec::new(), None);
-            self.script.runs[run].possible_commands = words;
+            self.script.runs[run].unparsed_words = words;
         }
     }
 
@@ -432,8 +432,8 @@ impl<'a> Walker<'a> {
                 is_interpreter: false,
                 is_known: true,
                 only_reads: true,
-                changes_are_listed: true,
-                possible_commands: Vec::new(),
+                writes_are_known: true,
+                unparsed_words: Vec::new(),
                 code_paths: Vec::new(),
                 with_redirects: Vec::new(),
                 equivalents: Vec::new(),
@@ -469,8 +469,8 @@ impl<'a> Walker<'a> {
             is_interpreter: parsed.is_some_and(|it| it.spec.traits.runs_stdin),
             is_known: parsed.is_some_and(|it| !it.spec.traits.runs_operands),
             only_reads: false,
-            changes_are_listed: false,
-            possible_commands: Vec::new(),
+            writes_are_known: false,
+            unparsed_words: Vec::new(),
             code_paths: Vec::new(),
             with_redirects,
             equivalents: Vec::new(),
@@ -545,8 +545,8 @@ impl ProgramRun {
             is_interpreter: false,
             is_known: false,
             only_reads: false,
-            changes_are_listed: false,
-            possible_commands: Vec::new(),
+            writes_are_known: false,
+            unparsed_words: Vec::new(),
             code_paths: Vec::new(),
             with_redirects: Vec::new(),
             equivalents: Vec::new(),

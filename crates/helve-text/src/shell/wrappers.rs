@@ -128,7 +128,7 @@ impl ProgramRun {
             && !self.is_interpreter
             && self.risks.is_empty()
             && self.assignments.is_empty()
-            && self.possible_commands.is_empty()
+            && self.unparsed_words.is_empty()
             && self.words.first().and_then(Word::literal).is_some_and(is_name)
     }
 }
@@ -239,7 +239,7 @@ pub(super) fn guess_inner_command(
     run: usize,
     state: &ShellState,
 ) {
-    // Rules that deny a command are tried on all words, see `ProgramRun::possible_commands`.
+    // Rules that deny a command are tried on all words, see `ProgramRun::unparsed_words`.
     const MAX_CANDIDATES: usize = 3;
     const MAX_WORDS: usize = 64;
     const MAX_DEPTH: usize = 2;

@@ -157,6 +157,6 @@ fn text_of_strangers_is_revealed() {
         ("one\u{2028}two\u{85}", "one\ntwo\\u{85}"),
         ("\u{7f}", "\\u{7f}"),
     ] {
-        assert_eq!(crate::visible::reveal(text), expected, "{text:?}");
+        assert_eq!(crate::visible::escape_hidden(text), expected, "{text:?}");
     }
 }

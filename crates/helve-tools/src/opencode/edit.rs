@@ -110,7 +110,7 @@ pub(super) fn error(error: EditError) -> ToolError {
         ))
         .hint("Make one call per file."),
         EditError::Exists { display_path } => invalid(format!(
-            "{display_path} already exists; an empty oldString creates a new file. Nothing was written."
+            "{display_path} already exists; an empty oldString is only for new files. Nothing was written."
         ))
         .hint("Quote the text to replace, or use write for the whole file."),
         EditError::Refused { display_path, which, refusal } => {

@@ -50,14 +50,14 @@ fn answer(found: &FoundFiles) -> ToolOutput {
     let text = if paths.is_empty() { "No files found".into() } else { paths.join("\n") };
     let mut all_notes = Vec::new();
     if shown_count < counts.files {
-        let at_least = if counts.ended == WalkEnd::Deadline { "at least " } else { "" };
+        let at_least = if counts.ended == WalkEnd::Incomplete { "at least " } else { "" };
         let files = count(counts.files, "file", "files");
         all_notes.push(format!(
             "Showing {shown_count} of {at_least}{files}, newest first. Use a narrower path or pattern to see others."
         ));
     }
     all_notes.extend(notes(searched, SearchScope::Names, &SEARCH_TERMS));
-    let is_cut = shown_count < counts.files || counts.ended == WalkEnd::Deadline;
+    let is_cut = shown_count < counts.files || counts.ended == WalkEnd::Incomplete;
     let text = format!("{text}{}", notes_text(&all_notes));
     ToolOutput::text(searched.path.display(), text)
         .with_metadata("count", shown_count)

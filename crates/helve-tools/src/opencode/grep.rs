@@ -96,7 +96,7 @@ fn answer(args: &Args, found: &Matches) -> ToolOutput {
         OutputMode::Content => content(hits, searched),
         OutputMode::Files | OutputMode::Counts => files(args.output, hits, searched),
     };
-    let is_cut = omitted_note.is_some() || counts.ended == WalkEnd::Deadline;
+    let is_cut = omitted_note.is_some() || counts.ended == WalkEnd::Incomplete;
     let search_notes = notes(searched, SearchScope::Contents, &SEARCH_TERMS);
     let all_notes: Vec<String> = omitted_note.into_iter().chain(search_notes).collect();
     let text = format!("{text}{}", notes_text(&all_notes));
@@ -178,7 +178,7 @@ fn files(
 fn heading(counts: &SearchCounts, what: &str) -> String {
     match counts.ended {
         WalkEnd::Complete => format!("Found {what}"),
-        WalkEnd::Deadline => format!("Found at least {what}"),
+        WalkEnd::Incomplete => format!("Found at least {what}"),
     }
 }
 

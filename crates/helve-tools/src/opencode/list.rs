@@ -49,7 +49,7 @@ fn answer(listing: &TreeListing) -> ToolOutput {
         text.push_str(&format!("\n{}", row_text(row)));
     }
     let text = format!("{text}{}", notes_text(&notes(searched)));
-    let is_cut = *is_partial || searched.counts.ended == WalkEnd::Deadline;
+    let is_cut = *is_partial || searched.counts.ended == WalkEnd::Incomplete;
     ToolOutput::text(searched.path.display(), text)
         .with_metadata("count", *count)
         .with_metadata("truncated", is_cut)
@@ -82,7 +82,7 @@ fn notes(searched: &SearchSummary) -> Vec<String> {
     if !by_rules.is_empty() {
         notes.push(format!("{by_rules} omitted by ignore rules."));
     }
-    if counts.matches > 0 || counts.ended == WalkEnd::Deadline {
+    if counts.matches > 0 || counts.ended == WalkEnd::Incomplete {
         notes.extend(search::notes(searched, SearchScope::Names, &SEARCH_TERMS));
     }
     notes

@@ -153,7 +153,7 @@ def area(w, h):
                 b.py does not exist.
                 Did you mean a.py?
                 !! InvalidArgs
-                a.py already exists; an empty oldString creates a new file. Nothing was written.
+                a.py already exists; an empty oldString is only for new files. Nothing was written.
                 Quote the text to replace, or use write for the whole file.
                 !! InvalidArgs
                 oldString and newString are identical. Nothing was written.
@@ -175,7 +175,7 @@ def area(w, h):
             expect![[r#"
                 == a.go
                 Edited a.go: 1 line added, 1 removed.
-                The quoted text differed from the file in indentation; the file's version was kept.
+                The quoted text differed from the file in indentation; the replaced lines keep the file's form.
 
                 --- a.go
                 +++ a.go

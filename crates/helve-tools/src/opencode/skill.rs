@@ -18,6 +18,8 @@ pub(super) struct Args {
 
 /// Maximum length of the list of skills in the tool's description, in characters.
 const MAX_LIST: usize = 8_000;
+/// Room for the note about skills that are not listed.
+const NOTE_CHARS: usize = 100;
 /// Maximum number of files that are listed with a skill.
 const MAX_FILES: usize = 10;
 
@@ -71,12 +73,13 @@ fn answer(skill: &SkillInfo, files: &SkillFiles) -> ToolOutput {
 /// Lists the skills with their descriptions. If the list is too long, all descriptions are cut to the same length, and if
 /// even the names do not fit, the last skills are left out.
 fn list(skills: &[SkillInfo]) -> String {
-    let names: usize = skills.iter().map(|skill| skill.name.chars().count() + 5).sum();
+    // Each line also has `- `, `: ` and a line feed.
+    let name_chars: usize = skills.iter().map(|skill| skill.name.chars().count() + 5).sum();
     let length = |skill: &SkillInfo| skill.description.chars().count();
     let total: usize = skills.iter().map(length).sum();
-    let max_description = match MAX_LIST.checked_sub(names) {
+    let max_description = match MAX_LIST.checked_sub(name_chars) {
         Some(left) if total <= left => usize::MAX,
-        Some(left) => longest_cut(skills.iter().map(length).collect(), left),
+        Some(left) => max_description_length(skills.iter().map(length).collect(), left),
         None => 0,
     };
     let mut list = String::new();
@@ -84,7 +87,7 @@ fn list(skills: &[SkillInfo]) -> String {
         let description: String = skill.description.chars().take(max_description).collect();
         let cut = if length(skill) > max_description { "…" } else { "" };
         let line = format!("- {}: {description}{cut}\n", skill.name);
-        if list.chars().count() + line.chars().count() > MAX_LIST + 100 {
+        if list.chars().count() + line.chars().count() > MAX_LIST + NOTE_CHARS {
             list += &format!("{} more skills are not listed.\n", skills.len() - index);
             break;
         }
@@ -93,8 +96,8 @@ fn list(skills: &[SkillInfo]) -> String {
     list
 }
 
-/// Returns the largest cut at which all descriptions fit.
-fn longest_cut(mut lengths: Vec<usize>, mut left: usize) -> usize {
+/// Returns the greatest length of a description at which the list fits.
+fn max_description_length(mut lengths: Vec<usize>, mut left: usize) -> usize {
     lengths.sort_unstable();
     for (index, length) in lengths.iter().enumerate() {
         let share = left / (lengths.len() - index);

@@ -29,8 +29,8 @@ pub(crate) struct RunRequest<'a> {
 /// How long the call waits for the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunWait {
-    /// The call waits until the command ends, or is ended after the timeout. `None` means the default timeout of the
-    /// settings; some callers let the command go on in the background then.
+    /// Waits until the command ends, and kills it at the timeout. `None` is the default timeout, after which the command may
+    /// move to the background instead.
     ToEnd { timeout: Option<Duration> },
     /// The call waits at most this long. A command that still runs afterwards stays in the background.
     Background { initial_wait: Duration },
@@ -126,14 +126,14 @@ pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<Ru
         RunWait::ToEnd { timeout } => foreground(ctx, &running, timeout).await?,
         RunWait::Background { initial_wait } => background(&running, initial_wait).await?,
     };
-    let finished = finished(&launch, &running, ending, process).await?;
+    let result = run_result(&launch, &running, ending, process).await?;
     running.keep();
-    Ok(finished)
+    Ok(result)
 }
 
 fn run_options(request: &RunRequest<'_>, ctx: &ToolContext) -> RunOptions {
     let lifetime = match (ctx.programs.leftovers(), request.wait) {
-        // Helve ends with the call, but a background command must outlive Helve.
+        // This Helve process exits after the call, but a background command must outlive it.
         (Leftovers::End, RunWait::Background { .. }) => Lifetime::Detached,
         (Leftovers::End | Leftovers::Keep, _) => Lifetime::Helve,
     };
@@ -200,7 +200,7 @@ async fn background(
     Ok((ending, watched.process))
 }
 
-async fn finished(
+async fn run_result(
     launch: &PreparedCommand,
     running: &RunningCommand,
     ending: RunEnding,

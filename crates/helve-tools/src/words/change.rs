@@ -222,7 +222,7 @@ pub(crate) fn tolerances_text(tolerances: impl Iterator<Item = Tolerance>) -> Op
         return None;
     }
     Some(format!(
-        "The quoted text differed from the file in {}; the file's version was kept.",
+        "The quoted text differed from the file in {}; the replaced lines keep the file's form.",
         differences.join(", ")
     ))
 }

@@ -232,7 +232,7 @@ impl Words for EngineWords {
         denied("The tool tried something that was not granted; nothing was done.".into())
     }
 
-    fn memory_failed(&self, why: &str) -> ToolError {
+    fn store_failed(&self, why: &str) -> ToolError {
         ToolError::new(
             ErrorKind::Failed,
             format!(

@@ -41,7 +41,7 @@ fn document_cut(read: usize, ended: PagesEnd) -> String {
         PagesEnd::TimedOut => {
             format!("Only {} could be read in time", count(read as u64, "page", "pages"))
         }
-        PagesEnd::Unsafe => format!(
+        PagesEnd::TooComplex => format!(
             "Page {} and all later pages were not read: they are too large when decompressed",
             read + 1
         ),

@@ -129,7 +129,7 @@ fn in_doubt(kind: DoubtKind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use helve_core::builtin::{WrittenRules, policy};
+    use helve_core::builtin::{ConfiguredRules, policy};
     use helve_policy::shell::{GatheredFacts, parts};
     use helve_text::shell::{ShellContext, analyze};
 
@@ -143,7 +143,7 @@ mod tests {
             Rule::new("bash", pattern, *action, Source::File { path, line, column })
         };
         let user = rules.iter().map(rule).collect();
-        let policy = policy(WrittenRules { user, ..WrittenRules::default() }, &[]);
+        let policy = policy(ConfiguredRules { user, ..ConfiguredRules::default() }, &[]);
         let context = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
         let script_parts = parts(script, &analyze(script, &context), &GatheredFacts::default());
         let mut clauses = Vec::new();

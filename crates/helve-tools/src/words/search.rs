@@ -50,7 +50,7 @@ pub(crate) fn notes(
 ) -> Vec<String> {
     let (counts, skipped) = (&searched.counts, searched.counts.skipped);
     let mut notes = Vec::new();
-    if counts.ended == WalkEnd::Deadline {
+    if counts.ended == WalkEnd::Incomplete {
         notes.push(format!(
             "The result is incomplete: the search stopped after {} seconds. Search a subfolder, or fewer files.",
             searched.deadline.as_secs()
@@ -116,10 +116,10 @@ fn ignored_files(
             ];
             format!("{} {verb} also searched, without a match.", join_counts(counts))
         }
-        (0, WalkEnd::Deadline) => {
+        (0, WalkEnd::Incomplete) => {
             format!("Not all ignored files were searched ({hidden}).{}", how_to("search them"))
         }
-        (_, WalkEnd::Deadline) => {
+        (_, WalkEnd::Incomplete) => {
             format!("Some ignored files match.{}", how_to("see them"))
         }
         (files, WalkEnd::Complete) => {

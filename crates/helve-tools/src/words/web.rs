@@ -14,7 +14,7 @@ use super::{clip, count};
 use crate::ops::web::{FetchFailure, MAX_BODY};
 use crate::words::read::undecodable;
 
-/// What a person is asked besides the URL.
+/// Returns the question before a page is fetched.
 pub(crate) fn question(url: &WebUrl, route: &Route) -> String {
     match route {
         Route::Direct => format!("GET {url}"),
@@ -78,7 +78,7 @@ pub(crate) fn page_notes(page: &FetchedPage, facts: &ConvertedPage) -> Vec<Strin
     if facts.hidden > 0 {
         let hidden =
             count(facts.hidden as u64, "hidden element or comment", "hidden elements or comments");
-        notes.push(format!("{hidden} with text left out"));
+        notes.push(format!("Left out {hidden} with text"));
     }
     if facts.is_flattened {
         notes.push("The page is nested very deeply; some of its structure was left out".into());

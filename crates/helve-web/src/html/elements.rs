@@ -2,7 +2,7 @@
 
 use super::tag::Tag;
 use super::tree::{NodeId, Tree};
-use super::writer::reveal;
+use super::writer::escape_hidden;
 
 /// Whether the content of an element is never text of the page.
 pub(super) fn is_never_shown(tag: Tag) -> bool {
@@ -80,7 +80,7 @@ pub(super) fn escape_url(url: &str) -> String {
             c => out.push(c),
         }
     }
-    reveal(&out).into_owned()
+    escape_hidden(&out).into_owned()
 }
 
 /// Returns the length of the longest run of a character.

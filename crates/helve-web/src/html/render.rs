@@ -10,7 +10,7 @@ use super::main_content::main_content;
 use super::tables;
 use super::tag::Tag;
 use super::tree::{NodeId, ROOT, Tree};
-use super::writer::{Mark, Markup, Writer, reveal};
+use super::writer::{Mark, Markup, Writer, escape_hidden};
 
 /// Maximum nesting of elements that is rendered with its structure. Deeper text is kept, its structure is not.
 const MAX_DEPTH: usize = 150;
@@ -358,7 +358,7 @@ impl<'a> Renderer<'a> {
                 !is_hidden
             }
             None => {
-                text.push_str(&reveal(&tree.text(id).unwrap_or_default()));
+                text.push_str(&escape_hidden(&tree.text(id).unwrap_or_default()));
                 true
             }
         });
@@ -459,7 +459,7 @@ impl<'a> Renderer<'a> {
         let attribute = |name: &str| self.tree.attribute(node, name).unwrap_or_default();
         let alt = attribute("alt");
         let words: Vec<&str> = alt.split_whitespace().collect();
-        let alt = reveal(&words.join(" ")).into_owned();
+        let alt = escape_hidden(&words.join(" ")).into_owned();
         if !self.is_markdown() {
             return self.writer.text(&alt);
         }
@@ -486,7 +486,7 @@ impl<'a> Renderer<'a> {
             ("image", _) => attribute("alt").unwrap_or_default(),
             (_, _) => return,
         };
-        self.writer.verbatim(&reveal(&text));
+        self.writer.verbatim(&escape_hidden(&text));
     }
 
     fn render_embedded(&mut self, node: NodeId, tag: Tag) {

@@ -273,7 +273,7 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// Ends the innermost element if the nesting is too deep. Returns whether that element was hidden, so that the next one
+    /// Ends the innermost element if the nesting is too deep. Returns whether that element was hidden; if so, the next one
     /// must be hidden too.
     fn make_room(&mut self) -> bool {
         if self.open.len() < MAX_DEPTH {

@@ -214,7 +214,7 @@ impl Writer {
 
     /// Writes text with its whitespace collapsed.
     pub(super) fn text(&mut self, text: &str) {
-        let text = reveal(text);
+        let text = escape_hidden(text);
         if text.starts_with(|c: char| c.is_ascii_whitespace()) {
             self.has_space = true;
         }
@@ -304,6 +304,6 @@ impl Writer {
 
 /// Makes control and bidirectional characters visible. Characters that only affect layout, such as a soft hyphen, are
 /// removed, and unusual spaces become ordinary ones.
-pub(super) fn reveal(text: &str) -> Cow<'_, str> {
-    visible::reveal(text)
+pub(super) fn escape_hidden(text: &str) -> Cow<'_, str> {
+    visible::escape_hidden(text)
 }

@@ -20,7 +20,8 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::server::{ScriptedResolver, request};
 
-/// Starts an HTTPS server for `name.example` that answers with the protocol's version. Returns the authority.
+/// Starts an HTTPS server for `name.example` that answers with the protocol's version. Returns its address and the
+/// PEM of its certificate authority.
 async fn start(protocol: &[u8]) -> (SocketAddr, String) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -160,7 +160,7 @@ async fn huge_edits_and_a_million_matches_are_answered_in_time() {
     };
     check("many.txt", "a", "b", false, "1000000 times in many.txt, at lines 1").await;
     check("many.txt", "a", "b", true, "1000000 occurrences replaced").await;
-    check("many.txt", "", "b", false, "an empty oldString creates a new file").await;
+    check("many.txt", "", "b", false, "an empty oldString is only for new files").await;
     check("large.txt", &text.replace("file", "fail"), "x", false, "Nothing was written").await;
     check("large.txt", &text, "short\n", false, "Edited large.txt").await;
     check("large.txt", "short\n", "", false, "Edited large.txt").await;

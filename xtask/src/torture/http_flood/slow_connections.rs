@@ -83,7 +83,7 @@ fn advance(attack: &Attack<'_>, state: &mut ConnectionState, request: usize, req
     *state = next.unwrap_or(ConnectionState::Closed { intervals_left: INTERVALS_CLOSED });
 }
 
-/// Opens a connection and sends all but the last bytes of the request, or nothing of the first request.
+/// Opens a connection and sends all but the last ten bytes of the request; of `requests[0]`, nothing.
 fn open(attack: &Attack<'_>, request: usize, text: &str) -> Option<SlowConnection> {
     let mut stream = sockets::open(attack.server.address).ok()?;
     attack.count_connection();
@@ -92,7 +92,7 @@ fn open(attack: &Attack<'_>, request: usize, text: &str) -> Option<SlowConnectio
     Some(SlowConnection { stream, request, sent })
 }
 
-/// Returns incomplete requests: two that end in the head, one that ends in the body without the token, and two with it.
+/// Returns incomplete requests: two are cut in the head and three in the body, one without the token and two with it.
 fn requests(attack: &Attack<'_>) -> Vec<String> {
     let port = attack.server.address.port();
     let head = format!("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n");

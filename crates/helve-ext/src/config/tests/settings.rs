@@ -1,4 +1,4 @@
-//! Single settings and unknown keys.
+//! Tests of individual settings, and of unknown keys.
 
 use expect_test::expect;
 

@@ -22,7 +22,7 @@ fn spawn_child(test: &str, fixture: &Fixture) -> Child {
 }
 
 /// Returns the folders of the parent, if this is the child.
-fn parent_folders() -> Option<(PathBuf, PathLocks)> {
+fn folders_from_parent_process() -> Option<(PathBuf, PathLocks)> {
     let folders = std::env::var(CHILD_VARIABLE).ok()?;
     let (root, locks) = folders.split_once('\n')?;
     Some((root.into(), PathLocks::new(locks.into(), Duration::from_secs(60))))
@@ -49,7 +49,7 @@ fn leftovers(fixture: &Fixture) -> usize {
 #[test]
 fn a_killed_writer_leaves_the_old_or_the_new_content() {
     const NAME: &str = "a_killed_writer_leaves_the_old_or_the_new_content";
-    if let Some((root, locks)) = parent_folders() {
+    if let Some((root, locks)) = folders_from_parent_process() {
         let swept = SweptFolders::default();
         let began = Instant::now();
         for n in (0..).take_while(|_| began.elapsed() < Duration::from_secs(60)) {
@@ -129,7 +129,7 @@ fn increment_repeatedly(root: &Path, locks: &PathLocks, line: usize, names: [&st
 #[test]
 fn two_processes_lose_no_change_and_do_not_deadlock() {
     const NAME: &str = "two_processes_lose_no_change_and_do_not_deadlock";
-    if let Some((root, locks)) = parent_folders() {
+    if let Some((root, locks)) = folders_from_parent_process() {
         return increment_repeatedly(&root, &locks, 1, ["b", "a"]);
     }
     let fixture = Fixture::on_disk();

@@ -29,7 +29,7 @@ fn rows(heading: &str) -> Vec<Vec<Vec<String>>> {
 }
 
 fn bash_policy(list: &[(&str, Action)]) -> Policy {
-    policy(WrittenRules { user: rules("bash", list), ..WrittenRules::default() }, &[])
+    policy(ConfiguredRules { user: rules("bash", list), ..ConfiguredRules::default() }, &[])
 }
 
 /// Returns the strictest action for the commands of a script, ignoring the files that they access.

@@ -12,6 +12,7 @@ use super::super::open;
 use super::super::schema;
 use super::run_script;
 
+/// Scripts for `run_script`; `run_line` lists the commands.
 const BEFORE: &str = r#"
     put s old 0 "old"
     remember everywhere allow read exact before

@@ -2,9 +2,9 @@
 
 /// Whether unescaping `new` would put a line break into a string or pattern, or a tab into a line although `old` has no
 /// such tab.
-pub(super) fn breaks_content(old: &str, new: &str) -> bool {
+pub(super) fn damages_content(old: &str, new: &str) -> bool {
     let has_inner_tab = |text| escapes(text).iter().any(Escape::is_inner_tab);
-    escapes(new).iter().any(Escape::is_inner_break) || has_inner_tab(new) && !has_inner_tab(old)
+    escapes(new).iter().any(Escape::is_inner_newline) || has_inner_tab(new) && !has_inner_tab(old)
 }
 
 /// An escaped newline or tab, with the parts of its line before and after it.
@@ -19,7 +19,7 @@ impl Escape<'_> {
         self.letter == 't' && !self.before.replace("\\t", "").trim().is_empty()
     }
 
-    fn is_inner_break(&self) -> bool {
+    fn is_inner_newline(&self) -> bool {
         self.letter == 'n'
             && (is_in_string(self.before, self.after) || is_in_pattern(self.before, self.after))
     }
@@ -41,34 +41,34 @@ pub(in crate::edit) fn is_in_pattern(before: &str, after: &str) -> bool {
 
 fn escapes(text: &str) -> Vec<Escape<'_>> {
     // Start and end of each line ending, escaped or not.
-    let mut ends = Vec::new();
+    let mut line_endings = Vec::new();
     let mut tabs = Vec::new();
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at..] {
-            [b'\\', b'n', ..] => ends.push((at, at + 2)),
+            [b'\\', b'n', ..] => line_endings.push((at, at + 2)),
             [b'\\', b't', ..] => tabs.push((at, at + 2)),
-            [b'\n', ..] => ends.push((at, at + 1)),
+            [b'\n', ..] => line_endings.push((at, at + 1)),
             _ => {}
         }
         at += if bytes[at] == b'\\' { 2 } else { 1 };
     }
-    let line_of = |at: usize, next: usize| {
-        let ends_before = ends.partition_point(|(_, next)| *next <= at);
-        let from = ends_before.checked_sub(1).map_or(0, |last| ends[last].1);
-        let ends_until = ends.partition_point(|(end, _)| *end < next);
-        let to = ends.get(ends_until).map_or(text.len(), |(end, _)| *end);
-        (&text[from..at], &text[next..to])
+    let rest_of_line = |start: usize, end: usize| {
+        let before = line_endings.partition_point(|(_, ending_end)| *ending_end <= start);
+        let from = before.checked_sub(1).map_or(0, |last| line_endings[last].1);
+        let next = line_endings.partition_point(|(ending_start, _)| *ending_start < end);
+        let to = line_endings.get(next).map_or(text.len(), |(ending_start, _)| *ending_start);
+        (&text[from..start], &text[end..to])
     };
     let escape = |letter: char| {
-        move |&(at, next): &(usize, usize)| {
-            let (before, after) = line_of(at, next);
+        move |&(start, end): &(usize, usize)| {
+            let (before, after) = rest_of_line(start, end);
             Escape { letter, before, after }
         }
     };
-    let breaks = ends.iter().filter(|(at, next)| next - at == 2).map(escape('n'));
-    breaks.chain(tabs.iter().map(escape('t'))).collect()
+    let escaped = line_endings.iter().filter(|(start, end)| end - start == 2).map(escape('n'));
+    escaped.chain(tabs.iter().map(escape('t'))).collect()
 }
 
 /// Counts the quotes that delimit strings, without apostrophes and Rust lifetimes.

@@ -13,7 +13,8 @@ use crate::ops::change::syntax::Draft;
 
 /// A change to one path, or the move of a file from one path to another.
 pub(super) enum PlannedChange {
-    /// Writes or removes a file. `origin` is the path from which the content was moved, if another file is there now.
+    /// Writes or removes a file. `origin` is set if the content was moved from a path that the patch then
+    /// gave to another file.
     Single {
         file: PendingFile,
         origin: Option<Resolved>,
@@ -51,8 +52,8 @@ pub(super) fn plan(files: Vec<PendingFile>) -> Vec<PlannedChange> {
             file.mode = FileMode::Set(*mode);
         }
         let base = file.base.as_ref().map(|base| &base.bytes[..]);
-        let has_mode = file.content.is_some() && file.mode != FileMode::Keep;
-        if base != file.content.as_deref() || has_mode {
+        let changes_mode = file.content.is_some() && file.mode != FileMode::Keep;
+        if base != file.content.as_deref() || changes_mode {
             let origin = origin.map(|(path, _)| path);
             changes.push((index, PlannedChange::Single { file, origin }));
         }

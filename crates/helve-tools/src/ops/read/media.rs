@@ -33,11 +33,11 @@ pub(crate) fn document_page(
     page.notes.push(PageNote::Document { pages: document.count });
     match document.ended {
         PagesEnd::Complete => {}
-        ended @ (PagesEnd::LimitReached | PagesEnd::TimedOut | PagesEnd::Unsafe) => {
+        ended @ (PagesEnd::LimitReached | PagesEnd::TimedOut | PagesEnd::TooComplex) => {
             page.notes.push(PageNote::DocumentCut { read: document.pages.len(), ended });
         }
     }
-    let is_safe = document.ended != PagesEnd::Unsafe;
+    let is_safe = document.ended != PagesEnd::TooComplex;
     if window.first == 1 && bytes.len() <= MAX_ATTACHED_BYTES && is_safe {
         page.notes.push(PageNote::DocumentAttached);
         let mime = MediaFormat::Pdf.mime().into();

@@ -34,7 +34,7 @@ impl Media for FakeMedia {
             Some("long") => {
                 Ok(document(vec![PageText::Text("a\nb".into())], PagesEnd::LimitReached))
             }
-            Some("endless") => Ok(document(Vec::new(), PagesEnd::Unsafe)),
+            Some("endless") => Ok(document(Vec::new(), PagesEnd::TooComplex)),
             Some("moving") => Ok(picture(size(20, 10), Frames::FirstOfMany)),
             _ if format == MediaFormat::Pdf => {
                 let pages = vec![PageText::Text("One\ntwo".into()), PageText::Unreadable];
