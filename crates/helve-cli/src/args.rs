@@ -102,6 +102,11 @@ pub(crate) enum CliCommand {
         #[arg(value_name = "JSON | - | KEY=VALUE")]
         input: Vec<String>,
     },
+    /// List the lasting approvals that you gave, or withdraw some
+    Approvals {
+        #[command(subcommand)]
+        command: Option<ApprovalsCommand>,
+    },
     /// List the changes that calls made in this folder, newest first
     History {
         /// Maximum number of changes to list
@@ -282,6 +287,24 @@ pub(crate) enum AuthCommand {
     List,
     /// Remove a saved key
     Logout { provider: String },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ApprovalsCommand {
+    /// List all approvals: what is allowed, where, and since when
+    List,
+    /// Withdraw approvals
+    Revoke {
+        /// Numbers, as `helve approvals` lists them
+        #[arg(value_name = "ID", required_unless_present_any = ["all", "end_session"])]
+        ids: Vec<u64>,
+        /// Withdraw every approval
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        /// End the default session of this folder, with all its approvals
+        #[arg(long, conflicts_with_all = ["ids", "all"])]
+        end_session: bool,
+    },
 }
 
 /// How a provider is spoken to.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{self, GlobalArgs};
+use crate::prompt::INTERRUPT;
 use crate::{Exit, output};
 
 pub(crate) async fn run(common: &GlobalArgs, tool: &str, typed: &[String]) -> anyhow::Result<Exit> {
@@ -50,9 +51,11 @@ async fn call_in_mode(
     let progress_task = show_progress
         .then(|| tokio::spawn(show_progress_of(toolbox.events(), progress_shown.clone())));
     let result = match mode {
-        CallMode::Run => toolbox.call_with_cancellation(tool, input, cancel).await,
-        CallMode::Preview => toolbox.preview_with_cancellation(tool, input, cancel).await,
+        CallMode::Run => toolbox.call_with_cancellation(tool, input, cancel.clone()).await,
+        CallMode::Preview => toolbox.preview_with_cancellation(tool, input, cancel.clone()).await,
     };
+    // A question that was interrupted is also unanswered, so its call may end before it is cancelled.
+    tokio::task::yield_now().await;
     ctrl_c_task.abort();
     if let Some(task) = progress_task {
         task.abort();
@@ -63,7 +66,10 @@ async fn call_in_mode(
     if let Some(warning) = toolbox.store().pending_warning().await {
         output::note(&warning);
     }
-    let exit = exit_status(&result);
+    let exit = match cancel.is_cancelled() && result.outcome.is_err() {
+        true => Exit::Interrupted,
+        false => exit_status(&result),
+    };
     let printed = if common.json { output::print_json(&as_json(&result)) } else { print(&result) };
     toolbox.close().await;
     printed.map(|()| exit)
@@ -71,10 +77,20 @@ async fn call_in_mode(
 
 /// Cancels the call on the first Ctrl-C, and ends the process on the second.
 pub(crate) async fn on_ctrl_c(cancel: CancellationToken) {
-    if tokio::signal::ctrl_c().await.is_ok() {
-        cancel.cancel();
-    }
+    first_ctrl_c(&cancel).await;
     exit_on_next_ctrl_c().await;
+}
+
+/// Cancels on the next Ctrl-C, also on one that is pressed at a question.
+pub(crate) async fn first_ctrl_c(cancel: &CancellationToken) {
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => {
+            if pressed.is_ok() {
+                cancel.cancel();
+            }
+        }
+        () = INTERRUPT.notified() => cancel.cancel(),
+    }
 }
 
 /// Ends the process on the next Ctrl-C.

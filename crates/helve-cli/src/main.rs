@@ -1,5 +1,6 @@
 //! `helve`: the tools of a coding agent, at the terminal and as an MCP server.
 
+mod approvals;
 mod args;
 mod auth;
 mod call;
@@ -97,6 +98,7 @@ async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Ex
         }
         CliCommand::Tools { provider } => tools::run(&common, provider).await,
         CliCommand::Why { tool, input } => why::run(&common, &tool, &input).await,
+        CliCommand::Approvals { command } => approvals::run(&common, command.as_ref()).await,
         CliCommand::History { limit } => history::list(&common, limit).await,
         CliCommand::Show { call } => history::show(&common, call.as_deref()).await,
         CliCommand::Undo { call, dry_run } => history::undo(&common, call, dry_run).await,

@@ -7,11 +7,18 @@ use std::io::{BufRead, Write};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use helve::{Action, Answer, Ask, BoxFuture, CallRef, Person, Question, Reply, Scope, visible};
+use tokio::sync::Notify;
 
 use crate::output::{self, BOLD, CYAN, DIM, PLAIN};
 
 /// The person at the terminal.
 pub(crate) struct Terminal;
+
+/// Notified when Ctrl-C is pressed at a question, where the terminal sends no signal.
+pub(crate) static INTERRUPT: Notify = Notify::const_new();
+
+/// What [`read_key`] returns for Ctrl-C.
+const CTRL_C: char = '\u{3}';
 
 impl Person for Terminal {
     fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
@@ -56,7 +63,7 @@ pub(crate) async fn choose(question: &str, keys: &'static [char]) -> Option<char
         let chosen = loop {
             match read_key()? {
                 key if keys.contains(&key) => break Some(key),
-                'n' => break None,
+                'n' | CTRL_C => break None,
                 _ => {}
             }
         };
@@ -127,6 +134,10 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
             'p' if lasting => break Reply::Yes(Scope::Project),
             'e' if lasting => break Reply::Yes(Scope::Everywhere),
             'n' => break Reply::No { note: None },
+            CTRL_C => {
+                INTERRUPT.notify_one();
+                break Reply::Unanswered;
+            }
             'w' => {
                 write!(err, "\nNote for the model: ")?;
                 err.flush()?;
@@ -149,16 +160,17 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
     Ok(reply)
 }
 
-/// Reads the next key in raw mode, then disables raw mode. Escape and Ctrl-C mean no.
+/// Reads the next key in raw mode, then disables raw mode. Escape means no.
 fn read_key() -> std::io::Result<char> {
     enable_raw_mode()?;
     let pressed = loop {
         match read() {
             Ok(Event::Key(KeyEvent { code, modifiers, .. })) => {
-                if code == KeyCode::Esc
-                    || code == KeyCode::Char('c') && modifiers.contains(KeyModifiers::CONTROL)
-                {
+                if code == KeyCode::Esc {
                     break Ok('n');
+                }
+                if code == KeyCode::Char('c') && modifiers.contains(KeyModifiers::CONTROL) {
+                    break Ok(CTRL_C);
                 }
                 if let KeyCode::Char(typed) = code {
                     break Ok(typed.to_ascii_lowercase());

@@ -14,7 +14,7 @@ use crate::output::ErrorKind;
 /// Milliseconds since the Unix epoch.
 pub type Millis = u64;
 
-pub(crate) fn now() -> Millis {
+pub fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -6,7 +6,7 @@ use helve_policy::{Rule, Scope};
 use serde_json::Value;
 
 use crate::BoxFuture;
-use crate::event::{CallState, Event};
+use crate::event::{CallState, Event, Millis};
 use crate::output::Saved;
 
 /// Why the store failed. Its message is for a person.
@@ -58,6 +58,12 @@ pub trait Store: Send + Sync {
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>>;
 
+    /// Returns all lasting approvals of this user, oldest first.
+    fn all_approvals(&self) -> BoxFuture<'_, Result<Vec<StoredApproval>, StoreError>>;
+
+    /// Withdraws approvals by their ids. Returns how many existed.
+    fn revoke_approvals<'a>(&'a self, ids: &'a [u64]) -> BoxFuture<'a, Result<usize, StoreError>>;
+
     /// Returns the digest of the configuration that a person trusted in a folder; `None` if nobody did.
     fn trusted_digest<'a>(
         &'a self,
@@ -97,6 +103,25 @@ impl<'a> ApprovalTarget<'a> {
             Scope::Everywhere => Some(ApprovalTarget::Everywhere),
         }
     }
+}
+
+/// A lasting approval, and where it applies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredApproval {
+    /// Changes when the same approval is given again.
+    pub id: u64,
+    pub place: ApprovalPlace,
+    pub rule: Rule,
+    /// When the approval was given.
+    pub at: Millis,
+}
+
+/// The owned form of [`ApprovalTarget`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApprovalPlace {
+    Session(String),
+    Project(PathBuf),
+    Everywhere,
 }
 
 /// Stores outputs in full when a model is shown only part of them.

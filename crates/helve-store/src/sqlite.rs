@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use helve_core::BoxFuture;
 use helve_core::Rule;
 use helve_core::event::{CallState, Event};
-use helve_core::store::{ApprovalTarget, Store, StoreError};
+use helve_core::store::{ApprovalTarget, Store, StoreError, StoredApproval};
 use helve_core::transcript::{
     ModelTotals, NewItem, RequestRecord, SearchHit, StoredItem, TotalsOf, TranscriptInfo,
     Transcripts, WaitingMessage, WriterClaim,
@@ -179,6 +179,15 @@ impl Store for SqliteStore {
         ];
         let targets = targets.map(rules::OwnedTarget::of);
         self.query(move |worker| worker.attempt(|database| rules::remembered(database, &targets)))
+    }
+
+    fn all_approvals(&self) -> BoxFuture<'_, Result<Vec<StoredApproval>, StoreError>> {
+        self.query(|worker| worker.attempt(rules::all))
+    }
+
+    fn revoke_approvals<'a>(&'a self, ids: &'a [u64]) -> BoxFuture<'a, Result<usize, StoreError>> {
+        let ids = ids.to_vec();
+        self.query(move |worker| worker.attempt(|database| rules::revoke(database, &ids)))
     }
 
     fn trusted_digest<'a>(

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helve_core::Saved;
-use helve_core::store::{ApprovalTarget, Outputs, Store, StoreError};
+use helve_core::store::{
+    ApprovalPlace, ApprovalTarget, Outputs, Store, StoreError, StoredApproval,
+};
 use helve_core::{BoxFuture, CallState, Event, Rule};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -19,15 +21,8 @@ use crate::tree::MemoryNode;
 pub struct MemoryStore {
     slots: Mutex<HashMap<(String, String), (u64, Value)>>,
     calls: Mutex<Vec<CallState>>,
-    rules: Mutex<Vec<(RuleTarget, Rule)>>,
+    rules: Mutex<Vec<(ApprovalPlace, Rule)>>,
     trust: Mutex<BTreeMap<PathBuf, String>>,
-}
-
-#[derive(PartialEq)]
-enum RuleTarget {
-    Session(String),
-    Project(PathBuf),
-    Everywhere,
 }
 
 impl Store for MemoryStore {
@@ -89,9 +84,9 @@ impl Store for MemoryStore {
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let target = match target {
-            ApprovalTarget::Session(id) => RuleTarget::Session(id.into()),
-            ApprovalTarget::Project(root) => RuleTarget::Project(root.into()),
-            ApprovalTarget::Everywhere => RuleTarget::Everywhere,
+            ApprovalTarget::Session(id) => ApprovalPlace::Session(id.into()),
+            ApprovalTarget::Project(root) => ApprovalPlace::Project(root.into()),
+            ApprovalTarget::Everywhere => ApprovalPlace::Everywhere,
         };
         self.rules.lock().push((target, rule.clone()));
         Box::pin(async { Ok(()) })
@@ -102,16 +97,39 @@ impl Store for MemoryStore {
         session: &'a str,
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>> {
-        let applies = |target: &RuleTarget| match target {
-            RuleTarget::Session(id) => id == session,
-            RuleTarget::Project(project) => project == root,
-            RuleTarget::Everywhere => true,
+        let applies = |target: &ApprovalPlace| match target {
+            ApprovalPlace::Session(id) => id == session,
+            ApprovalPlace::Project(project) => project == root,
+            ApprovalPlace::Everywhere => true,
         };
         let rules = self.rules.lock();
         let found =
             rules.iter().filter(|(target, _)| applies(target)).map(|(_, rule)| rule.clone());
         let found = found.collect();
         Box::pin(async { Ok(found) })
+    }
+
+    fn all_approvals(&self) -> BoxFuture<'_, Result<Vec<StoredApproval>, StoreError>> {
+        let rules = self.rules.lock();
+        let all = rules.iter().zip(1..).map(|((place, rule), id)| StoredApproval {
+            id,
+            place: place.clone(),
+            rule: rule.clone(),
+            at: 0,
+        });
+        let all = all.collect();
+        Box::pin(async { Ok(all) })
+    }
+
+    fn revoke_approvals<'a>(&'a self, ids: &'a [u64]) -> BoxFuture<'a, Result<usize, StoreError>> {
+        let mut rules = self.rules.lock();
+        let (count, mut id) = (rules.len(), 0);
+        rules.retain(|_| {
+            id += 1;
+            !ids.contains(&id)
+        });
+        let revoked = count - rules.len();
+        Box::pin(async move { Ok(revoked) })
     }
 
     fn trusted_digest<'a>(

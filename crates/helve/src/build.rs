@@ -22,6 +22,7 @@ use helve_tools::{DIALECTS, EditSettings, SkillInfo, SyntaxPolicy, opencode, und
 use helve_ext::servers::{Servers, ServersSetup};
 
 use crate::agent::{PolicyInputs, find_agent, policy_and_tool_switches};
+use crate::default_session;
 use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
@@ -60,15 +61,11 @@ enum SessionKey {
 }
 
 impl SessionKey {
-    fn id(self, root: &Path) -> String {
+    async fn id(self, root: &Path, store: &dyn Store) -> String {
         match self {
             SessionKey::New => new_session_id(),
             SessionKey::Named(id) => id,
-            SessionKey::Default => {
-                let hash = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
-                // The prefix is part of session ids that are already stored.
-                format!("usual_{}", &hash[..16])
-            }
+            SessionKey::Default => default_session::id(root, store).await,
         }
     }
 }
@@ -131,7 +128,8 @@ impl Builder {
         self
     }
 
-    /// Continues the default session of this user in this folder.
+    /// Continues the default session of this user in this folder. It ends after four hours without use; then a new one
+    /// begins.
     pub fn default_session(mut self) -> Self {
         self.session = SessionKey::Default;
         self
@@ -289,7 +287,7 @@ impl Builder {
             registry.register(Layer::Runtime, tool).permanent();
         }
         let caller = Caller { agent: agent.name.clone(), ..self.caller };
-        let id = self.session.id(workspace.root());
+        let id = self.session.id(workspace.root(), &*store).await;
         let toolbox = Toolbox {
             engine: Engine::new(store.clone()),
             limits: limits(&config, dialect),

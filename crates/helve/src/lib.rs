@@ -26,6 +26,7 @@ mod agent;
 mod attach;
 mod build;
 mod commands;
+mod default_session;
 mod error;
 mod export;
 mod instructions;
@@ -69,6 +70,7 @@ pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::process::{SandboxSupport, Support};
 pub use helve_core::shell::AUTO_BACKGROUND;
+pub use helve_core::store::{ApprovalPlace, StoredApproval};
 pub use helve_core::transcript::{ModelTotals, SearchHit, TokenCounts, TranscriptInfo};
 pub use helve_core::{
     Act, Action, AgentInfo, AlwaysYes, Answer, AnyTool, Ask, BoxFuture, CallMode, CallRef,

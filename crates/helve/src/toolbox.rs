@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use helve_agent::hook::ChatHook;
 use helve_core::journal::RecordedChange;
 use helve_core::process::SandboxSupport;
-use helve_core::store::{Outputs, Store};
+use helve_core::store::{Outputs, Store, StoredApproval};
 use helve_core::transcript::Transcripts;
 use helve_core::{
     Action, CallMode, Caller, Dialect, Engine, ErrorKind, Gate, Input, Nobody, Part, Person,
@@ -392,6 +392,16 @@ impl Toolbox {
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// Returns every lasting approval that this user gave, oldest first.
+    pub async fn approvals(&self) -> std::io::Result<Vec<StoredApproval>> {
+        self.store.all_approvals().await
+    }
+
+    /// Withdraws approvals by their ids. Returns how many existed.
+    pub async fn revoke_approvals(&self, ids: &[u64]) -> std::io::Result<usize> {
+        self.store.revoke_approvals(ids).await
     }
 
     /// Returns the changes that calls made in this folder, newest first.

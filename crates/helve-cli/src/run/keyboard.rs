@@ -12,6 +12,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use tokio_util::sync::CancellationToken;
 
 use super::screen::Screen;
+use crate::call;
 use crate::output::{self, BOLD, DIM, PLAIN};
 
 /// How long the keyboard is watched before others get a chance to read it.
@@ -31,9 +32,7 @@ pub(super) struct Keyboard {
 
 /// Aborts the turn at the first Ctrl-C. At the second, ends the process.
 pub(super) async fn abort_on_ctrl_c(keyboard: Arc<Keyboard>, cancel: CancellationToken) {
-    if tokio::signal::ctrl_c().await.is_ok() {
-        cancel.cancel();
-    }
+    call::first_ctrl_c(&cancel).await;
     if tokio::signal::ctrl_c().await.is_ok() {
         keyboard.restore_terminal();
         #[expect(clippy::exit, reason = "second Ctrl-C: exit without waiting")]

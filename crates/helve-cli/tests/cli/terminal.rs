@@ -88,9 +88,10 @@ fn a_single_key_answers() {
 }
 
 #[test]
-fn ctrl_c_means_no() {
+fn ctrl_c_interrupts() {
     let shown = answer_question(&Stage::new(), "\u{3}");
-    assert!(shown.ends_with("exit 3\n"), "{shown}");
+    assert!(shown.ends_with("exit 130\n"), "{shown}");
+    assert!(!shown.contains("TOKEN"), "{shown}");
 }
 
 #[test]
@@ -108,4 +109,36 @@ fn a_lasting_yes_is_remembered() {
     // The approval covers only that file.
     stage.write("app/other.env", "X=1\n");
     assert_eq!(stage.run(&["call", "read", "filePath=other.env"]).code, 3);
+}
+
+#[test]
+fn approvals_are_listed_and_withdrawn() {
+    let stage = Stage::new();
+    let approvals = |args: &[&str]| {
+        let output = stage.run(&[&["approvals"], args].concat());
+        let shown = output.out.replace(stage.root().to_str().unwrap(), "ROOT");
+        let end = shown.rfind("  ").filter(|_| shown.ends_with(" ago\n")).unwrap_or(shown.len());
+        format!("{}{} exit {}", &shown[..end], output.err, output.code)
+    };
+    assert!(approvals(&[]).starts_with("There are no lasting approvals."));
+    assert!(answer_question(&stage, "s").contains("yes, for this session"));
+    assert_eq!(approvals(&[]), "1  allow read .env  in this session exit 0");
+    assert_eq!(
+        approvals(&["revoke", "1", "7"]),
+        "error: There is no approval 7. Nothing was withdrawn; `helve approvals` lists all.\n exit 1"
+    );
+    assert_eq!(approvals(&["revoke", "1"]), "Withdrew 1 approval.\n exit 0");
+    assert!(answer_question(&stage, "p").contains("yes, for this project"));
+    assert_eq!(approvals(&["list"]), "1  allow read .env  in this project exit 0");
+    assert_eq!(approvals(&["revoke", "--all"]), "Withdrew 1 approval.\n exit 0");
+    assert!(answer_question(&stage, "n").contains("Allow this?"));
+}
+
+#[test]
+fn the_session_of_a_folder_can_be_ended() {
+    let stage = Stage::new();
+    assert!(answer_question(&stage, "s").contains("yes, for this session"));
+    let ended = stage.run(&["approvals", "revoke", "--end-session"]);
+    assert_eq!(ended.out, "Ended the session of this folder; 1 of its approvals was withdrawn.\n");
+    assert!(answer_question(&stage, "n").contains("Allow this?"));
 }

@@ -1,12 +1,12 @@
 //! Stored approvals: permission rules that apply to a session, to a project, or everywhere.
 
-use helve_core::store::ApprovalTarget;
-use helve_core::{Action, Pattern, Rule, Scope, Source};
+use helve_core::store::{ApprovalPlace, ApprovalTarget, StoredApproval};
+use helve_core::{Action, Pattern, Rule, Scope, Source, paths};
 use rusqlite::{Connection, Row, params};
 
 use super::database::Database;
-use super::now;
 use super::schema::Table;
+use super::{now, signed, unsigned};
 
 /// Maximum number of approvals returned for one session, for one project, or for everywhere. The newest are returned.
 const MAX_RULES: i64 = 10_000;
@@ -79,6 +79,43 @@ fn read_rules(connection: &Connection, targets: &[OwnedTarget]) -> rusqlite::Res
     }
     rules.sort_by_key(|(number, _)| *number);
     Ok(rules.into_iter().map(|(_, rule)| rule).collect())
+}
+
+/// Returns the approvals of all sessions and projects, oldest first, at most [`MAX_RULES`].
+pub(crate) fn all(database: &Database) -> rusqlite::Result<Vec<StoredApproval>> {
+    let mut statement = database.main.prepare_cached(
+        "SELECT permission, kind, pattern, action, number, scope, holder, remembered FROM rules
+         ORDER BY number DESC LIMIT ?1",
+    )?;
+    let mut rows = statement.query([MAX_RULES])?;
+    let mut approvals = Vec::new();
+    while let Some(row) = rows.next()? {
+        approvals.extend(decode_approval(row).ok().flatten());
+    }
+    approvals.reverse();
+    Ok(approvals)
+}
+
+/// Removes approvals. Returns how many there were.
+pub(crate) fn revoke(database: &Database, ids: &[u64]) -> rusqlite::Result<usize> {
+    let mut statement = database.main.prepare_cached("DELETE FROM rules WHERE number = ?1")?;
+    ids.iter().map(|id| statement.execute([signed(*id)])).sum()
+}
+
+fn decode_approval(row: &Row<'_>) -> rusqlite::Result<Option<StoredApproval>> {
+    let holder: Vec<u8> = row.get(6)?;
+    let (scope, place) = match row.get::<_, String>(5)?.as_str() {
+        "session" => {
+            let session = String::from_utf8_lossy(&holder).into_owned();
+            (Scope::Session, ApprovalPlace::Session(session))
+        }
+        "project" => (Scope::Project, ApprovalPlace::Project(paths::from_bytes(holder))),
+        "everywhere" => (Scope::Everywhere, ApprovalPlace::Everywhere),
+        _ => return Ok(None),
+    };
+    let at = unsigned(row.get(7)?);
+    let rule = decode(row, scope)?;
+    Ok(rule.map(|(number, rule)| StoredApproval { id: unsigned(number), place, rule, at }))
 }
 
 fn decode(row: &Row<'_>, scope: Scope) -> rusqlite::Result<Option<(i64, Rule)>> {

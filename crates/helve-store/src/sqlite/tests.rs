@@ -16,7 +16,7 @@ use helve_core::event::{CallOutcome, Event, EventKind, Progress};
 use helve_core::journal::{
     AfterImage, BeforeImage, FileImage, Journal, JournalEntry, RecordedChange,
 };
-use helve_core::store::{ApprovalTarget, Store};
+use helve_core::store::{ApprovalTarget, Store, StoredApproval};
 use helve_core::{Action, Pattern, Rule, Source};
 use serde_json::{Map, Value, json};
 
@@ -89,6 +89,17 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
         ["remembered", session, root] => {
             let rules = store.approvals(session, Path::new(root)).await.unwrap();
             Some(rules.iter().map(show_rule).collect::<String>())
+        }
+        ["approvals"] => {
+            let approvals = store.all_approvals().await.unwrap();
+            let line = |it: &StoredApproval| {
+                format!("\n  {} {:?}{}", it.id, it.place, show_rule(&it.rule))
+            };
+            Some(approvals.iter().map(line).collect())
+        }
+        ["revoke", ids @ ..] => {
+            let ids: Vec<u64> = ids.iter().map(|id| id.parse().unwrap()).collect();
+            Some(store.revoke_approvals(&ids).await.unwrap().to_string())
         }
         ["calls", session] => {
             let session = Some(*session).filter(|session| *session != "*");
@@ -325,6 +336,40 @@ fn approvals_apply_where_they_were_given() {
               Allow edit Exact("*") Approved(Project)
               Allow read CaseInsensitive("*.env") Approved(Session)
               Deny webfetch Wild("*") Approved(Everywhere)
+        "#]],
+    );
+}
+
+#[test]
+fn approvals_are_listed_and_revoked() {
+    check(
+        "
+        approvals
+        remember everywhere allow webfetch wild *
+        remember project:/p allow edit exact a.txt
+        remember session:s allow read wild *
+        restart
+        approvals
+        revoke 2 9
+        remembered s /p
+        revoke 1 3
+        approvals
+        ",
+        expect![[r#"
+            approvals:
+            approvals:
+              1 Everywhere
+              Allow webfetch Wild("*") Approved(Everywhere)
+              2 Project("/p")
+              Allow edit Exact("a.txt") Approved(Project)
+              3 Session("s")
+              Allow read Wild("*") Approved(Session)
+            revoke 2 9: 1
+            remembered s /p:
+              Allow webfetch Wild("*") Approved(Everywhere)
+              Allow read Wild("*") Approved(Session)
+            revoke 1 3: 2
+            approvals:
         "#]],
     );
 }
