@@ -1,7 +1,7 @@
 //! No text causes a panic, and no text is more permitted inside a subshell than alone.
 #![no_main]
 
-use helve_policy::builtin::{WrittenRules, policy};
+use helve_policy::builtin::{ConfiguredRules, policy};
 use helve_policy::shell::{GatheredFacts, parts};
 use helve_policy::{Action, Policy, Rule, Source};
 use helve_text::shell::{DoubtKind, ShellContext, analyze};
@@ -19,7 +19,7 @@ fn read_only_policy() -> Policy {
     let rule = |pattern, action| Rule::new("bash", pattern, action, Source::Program);
     let mut user = vec![rule("*", Action::Ask)];
     user.extend(["ls *", "cat *", "echo *", "git log *", "grep *"].map(|it| rule(it, Action::Allow)));
-    policy(WrittenRules { user, ..WrittenRules::default() }, &[])
+    policy(ConfiguredRules { user, ..ConfiguredRules::default() }, &[])
 }
 
 /// Returns the decision without any facts about files, and whether the text could not be fully parsed.

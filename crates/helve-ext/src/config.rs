@@ -51,6 +51,7 @@ use helve_core::ToolSwitch;
 use helve_core::{Rule, Source};
 
 pub use agent::{Agent, AgentMode, AgentOrigin};
+pub use builtin::DEFAULT_AGENT;
 pub use commands::CommandTemplate;
 pub use edit::{EditSection, HardLinkMode, MatchMode, SyntaxMode};
 pub use explain::{SettingLine, SettingState};
@@ -87,6 +88,8 @@ pub struct Config {
     pub servers: Vec<ServerConfig>,
     /// Name of one of `agents` that a person may start.
     pub default_agent: Option<WithSource<String>>,
+    /// The agent that would be used if the project did not name `default_agent`. What it forbids stays forbidden.
+    pub replaced_agent: Option<Agent>,
     /// How deep sub-agents may be nested.
     pub subagent_depth: Option<WithSource<u64>>,
     /// The program that runs commands, with its leading arguments. Empty for the default.

@@ -136,7 +136,7 @@ impl Visitor for RestrictedVisitor {
         let action = self.rules.file_restriction(&path);
         self.add(path.clone(), action);
         let mut result = self.result.lock();
-        if result.links.len() <= self.max {
+        if result.links.len() <= self.max && self.rules.may_follow_link(&path) {
             result.links.push(path);
         }
     }

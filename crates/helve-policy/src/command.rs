@@ -44,6 +44,8 @@ pub struct Command {
     mentioned_programs: Vec<String>,
     /// Paths that the command may change. A folder ends with a slash.
     possible_changes: Vec<String>,
+    /// Files that a rule may deny reading and that the command may print.
+    possible_reads: Vec<String>,
     risks: Vec<Risk>,
     /// Assignments that an allow rule must spell out.
     assignments: Vec<String>,
@@ -103,6 +105,7 @@ impl Command {
             alias: run.rule_alias(),
             mentioned_programs: run.mentioned_programs(),
             possible_changes: Vec::new(),
+            possible_reads: Vec::new(),
             risks,
             assignments: run.assignments.clone(),
             approval: if has_extra_risks { Approval::Required } else { run.approval },
@@ -124,6 +127,15 @@ impl Command {
 
     pub(crate) fn with_possible_changes(self, possible_changes: Vec<String>) -> Self {
         Self { possible_changes, ..self }
+    }
+
+    pub(crate) fn with_possible_reads(self, possible_reads: Vec<String>) -> Self {
+        Self { possible_reads, ..self }
+    }
+
+    /// Returns files that the command may print. They include all that a rule denies reading.
+    pub(crate) fn possible_reads(&self) -> &[String] {
+        &self.possible_reads
     }
 
     /// Returns the paths that the command may change.

@@ -242,6 +242,8 @@ pub enum Reason {
     MayStart(String),
     /// The command may change this file, which the rule denies.
     MayChange(String),
+    /// The command may print this file, which the rule denies reading.
+    MayRead(String),
     /// The command only reads files inside the workspace.
     OnlyReads,
     /// A rule allows the URL without naming its host, and the host is in the local network.

@@ -104,13 +104,18 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
         seen: HashSet::new(),
         extra_risks: Vec::new(),
         possible_changes: Vec::new(),
+        possible_reads: Vec::new(),
         comparisons_left: transfer::MAX_COMPARISONS,
         copied_folders: Vec::new(),
     };
     // The files that copies, moves and links make reachable under another path.
     let relocations = collector.collect_relocations(&script.transfers);
     for access in &script.accesses {
+        if collector.is_skipped(access) {
+            continue;
+        }
         collector.add_access(access);
+        collector.add_possible_reads(access);
         collector.add_old_paths(access, &relocations);
     }
     let commands = collector.commands(script);
@@ -185,6 +190,8 @@ struct PartCollector<'f, F> {
     extra_risks: Vec<(usize, Risk)>,
     /// Paths that commands may change, each with the index of its run.
     possible_changes: Vec<(usize, String)>,
+    /// Files that commands may print, each with the index of its run.
+    possible_reads: Vec<(usize, String)>,
     /// How many more paths may be compared with the destinations of copies, moves and links.
     comparisons_left: usize,
     /// Old and new paths of folders that are copied or moved.
@@ -211,11 +218,14 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let command = |(index, run)| {
             let extra = self.extra_risks.iter().filter(|(run, _)| *run == index);
             let extra = extra.map(|(_, risk)| risk.clone()).chain(link_risks(run, self.facts));
-            let possible_changes = self.possible_changes.iter().filter(|(run, _)| *run == index);
-            let possible_changes: BTreeSet<String> =
-                possible_changes.map(|(_, path)| path.clone()).collect();
+            let of_run = |paths: &[(usize, String)]| {
+                let paths = paths.iter().filter(|(run, _)| *run == index);
+                let paths: BTreeSet<String> = paths.map(|(_, path)| path.clone()).collect();
+                paths.into_iter().collect()
+            };
             Command::new(&code_paths::resolved(run, self.facts), extra.collect())
-                .with_possible_changes(possible_changes.into_iter().collect())
+                .with_possible_changes(of_run(&self.possible_changes))
+                .with_possible_reads(of_run(&self.possible_reads))
         };
         script.runs.iter().enumerate().map(command).collect()
     }
@@ -307,6 +317,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::ReadTree
+            | AccessKind::MayReadTree
             | AccessKind::MayChangeBelow
             | AccessKind::Enter => "external_directory",
             AccessKind::NameOnly | AccessKind::Expand | AccessKind::ExpandAgain => "bash",
@@ -348,12 +359,22 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
+    /// Adds a part for everything in a folder that is read.
+    fn add_folder_content(&mut self, access: &FileAccess, path: &PathFacts) {
+        let subjects = path.subjects.iter().map(|it| format!("{}/", it.trim_end_matches('/')));
+        let mut part = Part::new("read", "").matched_by(self.match_unnamed_file(access.run));
+        part.subjects = subjects.collect();
+        self.push(part.remember_exactly());
+    }
+
     /// Adds the parts for one path of an access.
     fn add_path(&mut self, access: &FileAccess, path: &PathFacts) {
         if matches!(access.kind, AccessKind::PassedToUnknown | AccessKind::MayChangeBelow) {
             self.add_possible_changes(access, path);
         }
-        if let Some(part) = &path.outside {
+        // The repository around a folder may be outside.
+        let outside = path.outside.as_ref().filter(|_| access.kind != AccessKind::MayReadTree);
+        if let Some(part) = outside {
             self.push(part.clone());
         }
         let permission = match access.kind {
@@ -385,6 +406,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::MaybeWriteTree
+            | AccessKind::MayReadTree
             | AccessKind::MayChangeBelow
             | AccessKind::Stat
             | AccessKind::Enter
@@ -393,10 +415,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         };
         if access.kind == AccessKind::PassedToUnknown && self.is_folder_at(&access.target) {
             // An unknown program may read everything in a folder that it is given.
-            let subjects = path.subjects.iter().map(|it| format!("{}/", it.trim_end_matches('/')));
-            let mut part = Part::new("read", "").matched_by(self.match_unnamed_file(access.run));
-            part.subjects = subjects.collect();
-            self.push(part.remember_exactly());
+            self.add_folder_content(access, path);
         }
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&path.subjects);

@@ -324,7 +324,10 @@ impl<'p> WallSet<'p> {
     fn judge_command(&self, command: &Command) -> Verdict {
         let verdict = strictest(self.iter().map(|wall| wall.judge_command(command, self)));
         match verdict.action {
-            Action::Allow => self.denied_change(command).unwrap_or(verdict),
+            Action::Allow => {
+                let denied = self.denied_change(command).or_else(|| self.denied_read(command));
+                denied.unwrap_or(verdict)
+            }
             Action::Ask | Action::Deny => verdict,
         }
     }
@@ -337,6 +340,19 @@ impl<'p> WallSet<'p> {
             let names_files = verdict.rule.as_ref().is_some_and(|rule| !rule.pattern.is_any());
             let reason = Reason::MayChange(path.clone());
             (verdict.action == Action::Deny && names_files).then_some(Verdict {
+                action: Action::Ask,
+                reason,
+                ..verdict
+            })
+        })
+    }
+
+    /// Returns a verdict that asks, if a rule denies reading a file that the command may print.
+    fn denied_read(&self, command: &Command) -> Option<Verdict> {
+        command.possible_reads().iter().find_map(|path| {
+            let verdict = self.judge_subjects(&Part::new("read", path));
+            let reason = Reason::MayRead(path.clone());
+            (verdict.action == Action::Deny).then_some(Verdict {
                 action: Action::Ask,
                 reason,
                 ..verdict
@@ -423,7 +439,9 @@ impl Policy {
         };
         match verdict.action {
             // This ask stems from a deny, which no approval lifts.
-            Action::Ask if matches!(verdict.reason, Reason::MayChange(_)) => verdict,
+            Action::Ask if matches!(verdict.reason, Reason::MayChange(_) | Reason::MayRead(_)) => {
+                verdict
+            }
             Action::Ask => self.remembered_approval(part).unwrap_or(verdict),
             Action::Allow | Action::Deny => verdict,
         }

@@ -51,7 +51,7 @@ pub(crate) fn find_restricted(nodes: &Nodes, request: &RestrictedRequest) -> Res
         if let Some(action) = request.rules.file_restriction(relative) {
             paths.push((std::cmp::Reverse(action), relative.to_path_buf()));
         }
-        if matches!(node, MemoryNode::Link(_)) {
+        if matches!(node, MemoryNode::Link(_)) && request.rules.may_follow_link(relative) {
             links.push(relative.to_path_buf());
         }
         let parents = relative.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());

@@ -1,8 +1,11 @@
-//! Reader for the git index that extracts the folders git treats specially: submodules and collapsed folders.
+//! Reader for the git index: the tracked files, and the folders git treats specially, submodules and collapsed folders.
 
-/// The special folders of an index, as paths relative to the working tree.
+/// The entries of an index, as paths relative to the working tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IndexFolders {
+pub struct GitIndex {
+    /// Tracked files and links. In a split index, those that are only in the shared index are missing, and others may lack
+    /// their names.
+    pub files: Vec<Vec<u8>>,
     /// Folders that are repositories of their own.
     pub submodules: Vec<Vec<u8>>,
     /// Folders of a sparse index whose files are not listed.
@@ -18,13 +21,13 @@ pub enum HashAlgorithm {
     Sha256,
 }
 
-/// Returns the special folders of an index, or `None` if git would refuse the index or might read it differently.
-pub fn read_folders(bytes: &[u8], algorithm: HashAlgorithm) -> Option<IndexFolders> {
+/// Returns the entries of an index, or `None` if git would refuse the index or might read it differently.
+pub fn read(bytes: &[u8], algorithm: HashAlgorithm) -> Option<GitIndex> {
     let hash_bytes = match algorithm {
         HashAlgorithm::Sha1 => 20,
         HashAlgorithm::Sha256 => 32,
     };
-    Index { bytes, hash_bytes }.read_folders()
+    IndexReader { bytes, hash_bytes }.read()
 }
 
 /// Length of the header: signature, version, number of entries.
@@ -44,18 +47,18 @@ const TYPE_MASK: u32 = 0o170_000;
 const GITLINK: u32 = 0o160_000;
 const DIRECTORY: u32 = 0o040_000;
 
-struct Index<'b> {
+struct IndexReader<'b> {
     bytes: &'b [u8],
     hash_bytes: usize,
 }
 
-impl Index<'_> {
-    fn read_folders(&self) -> Option<IndexFolders> {
+impl IndexReader<'_> {
+    fn read(&self) -> Option<GitIndex> {
         let version = self.u32_at(4)?;
         if self.bytes.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
             return None;
         }
-        let mut found = IndexFolders::default();
+        let mut found = GitIndex::default();
         // The offsets of the entries with a complete name. Only such an entry can start a block that is read independently.
         let mut block_starts = Vec::new();
         let mut name: Vec<u8> = Vec::new();
@@ -86,7 +89,7 @@ impl Index<'_> {
             match kind {
                 GITLINK => found.submodules.push(name.clone()),
                 DIRECTORY => found.collapsed.push(name.clone()),
-                _ => {}
+                _ => found.files.push(name.clone()),
             }
             at = match version {
                 4 => start + length + 1,
@@ -106,7 +109,7 @@ impl Index<'_> {
         &self,
         from: usize,
         block_starts: &[usize],
-        found: &mut IndexFolders,
+        found: &mut GitIndex,
     ) -> Option<()> {
         let end = self.bytes.len().checked_sub(self.hash_bytes)?;
         // Git trusts the offset that an `EOIE` extension gives.
@@ -210,11 +213,12 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8], expected: Option<&str>) {
-        let shown = read_folders(bytes, HashAlgorithm::Sha1).map(|found| {
+        let shown = read(bytes, HashAlgorithm::Sha1).map(|found| {
             let text = |names: &[Vec<u8>]| String::from_utf8_lossy(&names.join(&b' ')).into_owned();
             let shared = found.shared_index.unwrap_or_default();
             format!(
-                "{}|{}|{}",
+                "{}|{}|{}|{}",
+                text(&found.files),
                 text(&found.submodules),
                 text(&found.collapsed),
                 &shared[..shared.len().min(16)]
@@ -227,13 +231,13 @@ mod tests {
     fn special_folders_are_found() {
         let entries =
             [(FILE, 0, "a"), (GITLINK, 1, "lib/one"), (GITLINK, 3, "two"), (DIRECTORY, 3, "x/")];
-        check(&index(4, &entries, &[]), Some("lib/one lib/two|lib/x/|"));
-        check(&index(2, &entries, &[]), Some("lib/one two|x/|"));
-        check(&index(3, &[], &[]), Some("||"));
+        check(&index(4, &entries, &[]), Some("a|lib/one lib/two|lib/x/|"));
+        check(&index(2, &entries, &[]), Some("a|lib/one two|x/|"));
+        check(&index(3, &[], &[]), Some("|||"));
         let link = (b"link", vec![0xab; HASH]);
         check(
             &index(2, &entries, &[(b"TREE", vec![1]), link]),
-            Some("lib/one two|x/|sharedindex.abab"),
+            Some("a|lib/one two|x/|sharedindex.abab"),
         );
     }
 
@@ -242,9 +246,15 @@ mod tests {
         let entries = [(FILE, 0, "dir/a"), (GITLINK, 1, "sub")];
         let second = HEADER_BYTES + STAT_BYTES + HASH + 2 + 1 + 5 + 1;
         let block_table = |at: usize| vec![0, 0, 0, 1, 0, 0, 0, at as u8, 0, 0, 0, 1];
-        check(&index(4, &entries, &[(b"IEOT", block_table(HEADER_BYTES))]), Some("dir/sub||"));
+        check(
+            &index(4, &entries, &[(b"IEOT", block_table(HEADER_BYTES))]),
+            Some("dir/a|dir/sub||"),
+        );
         check(&index(4, &entries, &[(b"IEOT", block_table(second))]), None);
-        check(&index(2, &entries, &[(b"IEOT", block_table(HEADER_BYTES + 72))]), Some("sub||"));
+        check(
+            &index(2, &entries, &[(b"IEOT", block_table(HEADER_BYTES + 72))]),
+            Some("dir/a|sub||"),
+        );
         check(&index(2, &entries, &[(b"IEOT", block_table(HEADER_BYTES + 8))]), None);
         check(&index(2, &entries, &[(b"EOIE", vec![0; 4 + HASH])]), None);
         check(&index(2, &[(GITLINK, 0, "")], &[]), None);
@@ -260,7 +270,7 @@ mod tests {
             version in 2_u8..5,
             bytes in prop::collection::vec(any::<u8>(), 0..300),
         ) {
-            read_folders(&[b"DIRC\0\0\0", &[version, 0, 0, 0, 3][..], &bytes].concat(), algorithm);
+            read(&[b"DIRC\0\0\0", &[version, 0, 0, 0, 3][..], &bytes].concat(), algorithm);
         }
     }
 }

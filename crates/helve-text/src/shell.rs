@@ -53,6 +53,7 @@ mod state;
 mod test_command;
 #[cfg(test)]
 mod tests;
+mod tracked_files;
 mod transfer;
 mod tree_filter;
 mod variables;
@@ -302,6 +303,9 @@ pub struct FileAccess {
     pub run: Option<usize>,
     /// Which files below the target a recursive access reaches.
     pub filter: TreeFilter,
+    /// Absolute paths. The access takes place only if none of them exists: to `git diff x`, `x` is a path if a file has this
+    /// name, and a revision otherwise.
+    pub unless_exists: Vec<String>,
 }
 
 /// Selects the files below a directory that a recursive access reaches. The default selects all files.
@@ -321,6 +325,20 @@ pub struct TreeFilter {
     pub excluded_dirs: Vec<String>,
     /// The names are split at blanks and expanded, as by `xargs`. The file `a b` becomes two names.
     pub splits_names: bool,
+    /// Where the files are listed.
+    pub listing: TreeListing,
+}
+
+/// Where the files that a recursive access reaches are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TreeListing {
+    /// In the directory and those below it.
+    #[default]
+    Directory,
+    /// In the index of the git repository around the directory: the tracked files below it.
+    Tracked,
+    /// In the same index, but including the files that are not below the directory.
+    TrackedAnywhere,
 }
 
 /// What a recursive access does with symbolic links.
@@ -370,6 +388,9 @@ pub enum AccessKind {
     PassedToUnknown,
     /// Read together with everything below it that [`FileAccess::filter`] lets pass.
     ReadTree,
+    /// Files below it may be read, but which ones is not known: `git log -p` prints those that commits change. A rule that
+    /// denies reading one of them makes the command ask.
+    MayReadTree,
     /// Created, changed or removed.
     Write,
     /// Changed, moved or removed together with everything below it.
@@ -406,6 +427,7 @@ impl AccessKind {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::ReadTree
+            | AccessKind::MayReadTree
             | AccessKind::MayChangeBelow
             | AccessKind::Enter
             | AccessKind::NameOnly

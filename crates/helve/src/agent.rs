@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use helve_core::builtin::{ConfiguredRules, policy};
 use helve_core::{Action, Policy, Rule, Source, ToolSwitch};
-use helve_ext::config::{Agent, Config, Skill};
+use helve_ext::config::{Agent, Config, DEFAULT_AGENT, Skill};
 use helve_text::near;
 
 use crate::error::BuildError;
@@ -19,6 +19,8 @@ pub(crate) struct PolicyInputs {
     pub(crate) helve_folders: Vec<PathBuf>,
     /// The folder to work in.
     pub(crate) root: PathBuf,
+    /// An agent of the user that a project replaced with another default agent. What it forbids stays forbidden.
+    pub(crate) replaced_agent: Option<Agent>,
 }
 
 /// Returns a rule that allows reading the files of a skill, which may be outside the workspace. A wildcard in the path
@@ -45,10 +47,13 @@ pub(crate) fn policy_and_tool_switches(
         project: config.project.clone(),
         is_project_trusted: is_trusted,
         flag_rules: inputs.allow_rules.clone(),
-        agents: vec![
+        agents: [
             (agent.name.clone(), agent.rules.clone()),
             (format!("{} (project)", agent.name), agent.project_rules.clone()),
-        ],
+        ]
+        .into_iter()
+        .chain(inputs.replaced_agent.iter().map(|it| (it.name.clone(), it.rules.clone())))
+        .collect(),
         current_agent: agent
             .rules
             .iter()
@@ -60,7 +65,10 @@ pub(crate) fn policy_and_tool_switches(
     };
     let helve_folders: Vec<&Path> = inputs.helve_folders.iter().map(PathBuf::as_path).collect();
     let policy = policy(written, &helve_folders);
-    (policy, agent_switches(config, trust, agent))
+    let mut switches = agent_switches(config, trust, agent);
+    let replaced = inputs.replaced_agent.iter().flat_map(|agent| &agent.switches);
+    switches.extend(replaced.filter(|switch| !switch.on).cloned());
+    (policy, switches)
 }
 
 /// Returns the tool switches of an agent.
@@ -78,7 +86,7 @@ pub(crate) fn agent_switches(config: &Config, trust: TrustState, agent: &Agent) 
 pub(crate) fn find_agent(config: &Config, name: Option<String>) -> Result<Agent, BuildError> {
     let name = name
         .or_else(|| config.default_agent.as_ref().map(|agent| agent.value.clone()))
-        .unwrap_or_else(|| "build".into());
+        .unwrap_or_else(|| DEFAULT_AGENT.into());
     let found = config.agents.iter().find(|agent| agent.name == name);
     found.cloned().ok_or_else(|| {
         let known = config.agents.iter().map(|agent| agent.name.as_str());

@@ -258,9 +258,11 @@ impl Builder {
         let paths = ConfigPaths::standard(&Disk, root.clone(), self.configs);
         let user_config = paths.user.clone();
         let (config, trust) = read_config(&*store, &root, &paths).await;
+        let replaced_agent = config.replaced_agent.clone().filter(|_| self.agent.is_none());
         let agent = find_agent(&config, self.agent)?;
         let helve_folders = [data.clone()].into_iter().chain(user_config).collect();
-        let policy_inputs = PolicyInputs { allow_rules, helve_folders, root: root.clone() };
+        let policy_inputs =
+            PolicyInputs { allow_rules, helve_folders, root: root.clone(), replaced_agent };
         let (policy, tool_switches) =
             policy_and_tool_switches(&config, trust, &policy_inputs, &agent);
         let (web, searches) = web::client(&config.web, host.environment());

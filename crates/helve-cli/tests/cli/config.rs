@@ -98,6 +98,44 @@ fn a_trusted_project_a_flag_or_an_agent_cannot_lift_a_users_deny() {
 }
 
 #[test]
+fn a_project_that_names_another_default_agent_does_not_lift_what_the_users_forbids() {
+    let deny = r#""permission": {"read": {"*.md": "deny"}}"#;
+    for (user, project, expected) in [
+        (format!(r#"{{"agent": {{"build": {{{deny}}}}}}}"#), r#"{"default_agent": "plan"}"#, 3),
+        (
+            format!(r#"{{"default_agent": "mine", "agent": {{"mine": {{{deny}}}}}}}"#),
+            r#"{"default_agent": "build"}"#,
+            3,
+        ),
+        (
+            format!(r#"{{"agent": {{"build": {{{deny}}}}}}}"#),
+            r#"{"default_agent": "theirs", "agent": {"theirs": {"permission": "allow"}, "build": {"disable": true}}}"#,
+            3,
+        ),
+        (
+            r#"{"agent": {"build": {"tools": {"read": false}}}}"#.into(),
+            r#"{"default_agent": "plan"}"#,
+            2,
+        ),
+        (
+            format!(r#"{{"agent": {{"build": {{}}, "other": {{{deny}}}}}}}"#),
+            r#"{"default_agent": "plan"}"#,
+            0,
+        ),
+    ] {
+        let stage = Stage::new();
+        stage.write("home/.config/helve/helve.json", &user);
+        stage.write("app/helve.json", project);
+        assert_eq!(stage.run(&["trust"]).code, 0);
+        let output = stage.run(&["--yes", "call", "read", "filePath=README.md"]);
+        assert_eq!(output.code, expected, "{user} {project}: {}", output.transcript());
+        // A person may choose another agent.
+        let output = stage.run(&["--agent", "plan", "call", "read", "filePath=README.md"]);
+        assert_eq!(output.code, 0, "{user} {project}: {}", output.transcript());
+    }
+}
+
+#[test]
 fn an_agents_rules_can_only_forbid_more() {
     let stage = Stage::new();
     let text = "---\ndescription: looks at nothing secret\npermission:\n  read:\n    \"*.md\": deny\n---\nBe brief.\n";

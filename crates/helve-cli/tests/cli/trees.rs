@@ -118,3 +118,66 @@ fn changes_to_a_folder_meet_the_rules_about_what_is_in_it() {
         ],
     );
 }
+
+#[test]
+fn git_may_print_tracked_files_that_it_does_not_name() {
+    let stage = stage();
+    stage.write("app/.gitignore", "ignored.env\n*.pem\n");
+    stage.write("app/ignored.env", "x\n");
+    let git = |arguments: &[&str]| {
+        let mut command = stage.isolated(std::process::Command::new("git"));
+        let output = command.args(arguments).current_dir(stage.path("app")).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "pub", "other", "secrets", ".gitignore"]);
+    git(&["add", "-f", "certs/x.pem"]);
+    let files = r#""read": {"*": "allow", "*.env": "deny", "secrets/*": "deny"}"#;
+    let rules = format!("{{{files}, \"bash\": \"allow\"}}");
+    check(
+        &stage,
+        &rules,
+        &[
+            ("git diff", "ask"),
+            ("cd pub && git diff", "ask"),
+            ("git -C other log -p", "ask"),
+            ("git show HEAD", "ask"),
+            ("git show HEAD:secrets/key.txt", "deny"),
+            ("git diff -- secrets", "deny"),
+            ("git diff -- pub", "allow"),
+            ("git diff pub/a.txt", "allow"),
+            ("git diff main", "ask"),
+            ("git diff --stat", "allow"),
+            ("git grep x main", "deny"),
+            ("git grep x -- pub", "allow"),
+        ],
+    );
+    // Files that are not tracked are not printed. Tracked files are, even if git would ignore them.
+    for (rule, expected) in [(r#""*.env": "deny""#, "allow"), (r#""*.pem": "deny""#, "ask")] {
+        let rules = format!("{{\"read\": {{\"*\": \"allow\", {rule}}}, \"bash\": \"allow\"}}");
+        check(&stage, &rules, &[("git diff", expected), ("git log -p", expected)]);
+    }
+    let rules = r#"{"read": {"*": "allow", "*.pem": "deny"}, "bash": {"git *": "allow"}}"#;
+    check(&stage, rules, &[("git grep x", "deny"), ("git clone . copy", "deny")]);
+    check(&stage, r#"{"bash": {"git *": "allow"}}"#, &[("git diff", "allow")]);
+}
+
+#[test]
+fn links_with_other_names_than_find_selects_are_passed_by() {
+    let stage = Stage::new();
+    stage.write("app/src/a.rs", "x\n");
+    symlink("/etc/passwd", stage.path("app/src/users")).unwrap();
+    symlink("/etc", stage.path("app/src/etc")).unwrap();
+    check(
+        &stage,
+        "{}",
+        &[
+            ("find . -name '*.rs' | xargs grep x", "allow"),
+            ("find . -name '*.rs' -exec grep x {} +", "allow"),
+            ("find src -type f -name '*.rs' | xargs wc -l", "allow"),
+            ("find . -name 'u*' | xargs grep x", "ask"),
+            ("find . -exec grep x {} +", "ask"),
+            ("find -L . -name '*.rs' | xargs grep x", "ask"),
+        ],
+    );
+}

@@ -88,7 +88,7 @@ pub struct RestrictedRequest {
 pub struct RestrictedFiles {
     /// Files, folders and links, those with the strictest rules first; then by path.
     pub paths: Vec<PathBuf>,
-    /// All symbolic links. They are not followed.
+    /// The symbolic links that [`TreeRules::may_follow_link`]. They are not followed here.
     pub links: Vec<PathBuf>,
     /// Whether there are more links than the request allows.
     pub has_more_links: bool,

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -96,6 +96,33 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
         }
     }
     Some(LinkedWorktree { git_dir, shared })
+}
+
+/// Returns the tracked files of the repository that git uses in a folder, or `None` if they are unknown.
+pub(super) async fn tracked_files(session: &Session, folder: &Path) -> Option<TrackedFiles> {
+    let scan = RepositoryScan { session, kind: GitCommandKind::ReadOnly };
+    let Some(repository) = scan.repositories(folder).await.pop() else {
+        return Some(TrackedFiles { tree: folder.into(), paths: Vec::new() });
+    };
+    let index = repository.git_dir.join("index");
+    let mut files = TrackedFiles { tree: repository.tree.clone(), paths: Vec::new() };
+    if scan.file_kind(&index).await.is_none() {
+        return Some(files);
+    }
+    let settings = scan.read_text(&repository.common.join("config")).await?;
+    let index = scan.read_index(&repository, &index, &git_config::parse(&settings)?).await?;
+    let to_path = |name: Vec<u8>| PathBuf::from(OsString::from_vec(name));
+    // The files in a collapsed folder are not listed. The folder stands for them.
+    files.paths = index.files.into_iter().chain(index.collapsed).map(to_path).collect();
+    Some(files)
+}
+
+/// The tracked files of a repository.
+pub(super) struct TrackedFiles {
+    /// The working tree.
+    pub(super) tree: PathBuf,
+    /// Relative to the working tree.
+    pub(super) paths: Vec<PathBuf>,
 }
 
 /// Returns the kind of a git command; `None` if the command is not git.

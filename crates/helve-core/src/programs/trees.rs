@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use helve_policy::shell::{TreeFiles, TreeQuery};
+use helve_policy::shell::{PathFacts, TreeFiles, TreeQuery};
 use helve_policy::{Action, Part, Policy, TreeRules, TreeScope, Wall, is_simple_glob};
-use helve_text::shell::{LinkHandling, TreeFilter};
+use helve_text::shell::{LinkHandling, TreeFilter, TreeListing};
 
-use super::Programs;
+use super::{Programs, repository};
 use crate::files;
 use crate::machine::{
     FileKind, FileTree, HiddenFiles, IgnoredMode, RestrictedFiles, RestrictedRequest, WalkEnd,
@@ -55,6 +55,9 @@ impl Programs {
         query: &TreeQuery,
         budget: &mut TreeBudget,
     ) -> Option<TreeFiles> {
+        if query.filter.listing != TreeListing::Directory {
+            return self.denied_tracked_files(query).await;
+        }
         let given = PathBuf::from(&query.folder);
         let real = files::look_up(&self.session, &given).await.ok()?;
         let (policy, walls) = self.session.gate.policy_and_walls().await;
@@ -113,6 +116,60 @@ impl Programs {
                 if query.filter.links == LinkHandling::Followed {
                     pending.push(WalkedFolder { given, real, destination: None });
                 }
+            }
+        }
+        Some(found)
+    }
+
+    /// Returns the tracked files that a rule denies reading: below a folder, or in the whole repository around it.
+    async fn denied_tracked_files(&self, query: &TreeQuery) -> Option<TreeFiles> {
+        let folder = files::look_up(&self.session, Path::new(&query.folder)).await.ok()?;
+        let nothing = TreeFiles::default();
+        if folder.kind() != Some(FileKind::Folder) {
+            return Some(nothing);
+        }
+        let (policy, walls) = self.session.gate.policy_and_walls().await;
+        let rules_below = |base: &Path| {
+            let text = match subject(self.session.workspace.root(), base) {
+                root if root == "." => String::new(),
+                path => path,
+            };
+            let scope = TreeScope {
+                permission: query.permission,
+                bases: vec![text],
+                filter: &query.filter,
+                builtin_asks_apply: false,
+            };
+            TreeRules::new(&policy, &walls, scope)
+        };
+        let is_below = query.filter.listing == TreeListing::Tracked;
+        if is_below && !rules_below(&folder.real()).may_restrict() {
+            return Some(nothing);
+        }
+        let tracked = repository::tracked_files(&self.session, &folder.real()).await?;
+        let rules = rules_below(&tracked.tree);
+        if !rules.may_restrict() {
+            return Some(nothing);
+        }
+        let started = Instant::now();
+        let mut found = TreeFiles::default();
+        for (count, path) in tracked.paths.iter().enumerate() {
+            if count % 1_024 == 1_023 && started.elapsed() > MAX_TIME {
+                found.is_partial = true;
+                break;
+            }
+            let file = tracked.tree.join(path);
+            let is_reached = !is_below || file.starts_with(folder.real());
+            if is_reached && rules.file_restriction(path) == Some(Action::Deny) {
+                found.files.push(PathFacts {
+                    subjects: vec![subject(self.session.workspace.root(), &file)],
+                    outside: None,
+                    exists: true,
+                    is_folder: false,
+                });
+            }
+            if found.files.len() == MAX_FILES {
+                break;
             }
         }
         Some(found)

@@ -72,6 +72,12 @@ pub(super) struct AgentEntry<'n> {
 /// All agents while they are being merged.
 pub(super) struct Agents(Vec<AgentDraft>);
 
+/// All agents once they are merged.
+pub(super) struct FinishedAgents {
+    pub(super) enabled: Vec<Agent>,
+    pub(super) disabled: Vec<Agent>,
+}
+
 struct AgentDraft {
     agent: Agent,
     user: RuleList,
@@ -184,9 +190,12 @@ impl Agents {
         self.0.get_mut(index)
     }
 
-    pub(super) fn finish(self) -> Vec<Agent> {
-        let in_use = self.0.into_iter().filter(|draft| draft.defined && !draft.disabled);
-        in_use.map(AgentDraft::finish).collect()
+    /// Returns all agents that are defined, also those that a project disables.
+    pub(super) fn finish(self) -> FinishedAgents {
+        let (disabled, enabled): (Vec<_>, Vec<_>) =
+            self.0.into_iter().filter(|draft| draft.defined).partition(|draft| draft.disabled);
+        let finish = |drafts: Vec<AgentDraft>| drafts.into_iter().map(AgentDraft::finish).collect();
+        FinishedAgents { enabled: finish(enabled), disabled: finish(disabled) }
     }
 }
 

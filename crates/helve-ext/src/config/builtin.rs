@@ -7,6 +7,9 @@ use super::agent::{Agent, AgentMode, AgentOrigin};
 
 use Action::{Allow, Deny};
 
+/// The agent that is used if no configuration names one.
+pub const DEFAULT_AGENT: &str = "build";
+
 struct BuiltinAgent {
     name: &'static str,
     mode: AgentMode,
@@ -17,7 +20,7 @@ struct BuiltinAgent {
 
 const ALL: &[BuiltinAgent] = &[
     BuiltinAgent {
-        name: "build",
+        name: DEFAULT_AGENT,
         mode: AgentMode::Primary,
         description: "Works on the project with all tools that your rules allow.",
         rules: &[("plan_exit", "*", Deny)],

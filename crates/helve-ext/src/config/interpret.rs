@@ -2,7 +2,8 @@
 
 use helve_core::Source;
 
-use super::agent::{Agent, AgentEntry, AgentMode, Agents};
+use super::agent::{Agent, AgentEntry, AgentMode, Agents, FinishedAgents};
+use super::builtin::DEFAULT_AGENT;
 use super::config_file::{Authority, ConfigFile, ExpandMode, ReferenceContext};
 use super::explain::SettingLine;
 use super::gather::{ConfigFileKind, ConfigFiles, GatheredFile};
@@ -47,6 +48,8 @@ struct ConfigDraft {
     models: ModelSection,
     servers: Vec<ServerConfig>,
     default_agent: Option<WithSource<String>>,
+    /// The `default_agent` of the user's files.
+    user_default_agent: Option<String>,
     subagent_depth: Option<WithSource<u64>>,
     shell: Vec<WithSource<String>>,
     bash: BashSection,
@@ -72,6 +75,7 @@ impl ConfigDraft {
             models: ModelSection::default(),
             servers: Vec::new(),
             default_agent: None,
+            user_default_agent: None,
             subagent_depth: None,
             shell: Vec::new(),
             bash: BashSection::default(),
@@ -265,6 +269,9 @@ impl ConfigDraft {
             }
             _ => {
                 let agent = file.text(key, node, ExpandMode::Lenient);
+                if let (ConfigLayer::User, Some(agent)) = (file.layer, &agent) {
+                    self.user_default_agent = Some(agent.value.clone());
+                }
                 self.default_agent = agent.or(self.default_agent.take());
             }
         }
@@ -314,7 +321,7 @@ impl ConfigDraft {
     fn finish(self, files: &ConfigFiles) -> Config {
         let (user, switches) = self.user.finish();
         let (project, project_switches) = self.project.finish();
-        let agents = self.agents.finish();
+        let FinishedAgents { enabled: agents, disabled } = self.agents.finish();
         let mut problems = self.problems;
         let skills = skills::without_repeated(self.skills, &mut problems);
         let default_agent = self.default_agent.filter(|name| {
@@ -323,6 +330,15 @@ impl ConfigDraft {
             problems.extend(problem);
             is_valid
         });
+        let is_project = |source: &Source| {
+            let Source::File { path, .. } = source else { return false };
+            let item = files.items.iter().find(|item| item.path == *path);
+            item.is_some_and(|item| item.layer == ConfigLayer::Project)
+        };
+        let is_replaced = default_agent.as_ref().is_some_and(|it| is_project(&it.source));
+        let replaced_agent = is_replaced
+            .then(|| replaced_agent(agents.iter().chain(&disabled), self.user_default_agent))
+            .flatten();
         problems.extend(files.instructions.iter().filter_map(instruction_problem));
         Config {
             user,
@@ -336,6 +352,7 @@ impl ConfigDraft {
             models: self.models,
             servers: self.servers,
             default_agent,
+            replaced_agent,
             subagent_depth: self.subagent_depth,
             shell: self.shell,
             bash: self.bash,
@@ -386,6 +403,19 @@ fn read_tool_output(file: &mut ConfigFile<'_>, node: &ConfigNode, limits: &mut T
 }
 
 /// Checks that the default agent exists and that a person can start it.
+/// Returns the agent of the user that a project replaced with another default agent.
+fn replaced_agent<'a>(
+    mut agents: impl Iterator<Item = &'a Agent>,
+    named_by_user: Option<String>,
+) -> Option<Agent> {
+    let name = named_by_user.as_deref().unwrap_or(DEFAULT_AGENT);
+    let mut agent = agents.find(|agent| agent.name == name)?.clone();
+    if named_by_user.is_none() {
+        agent.rules.retain(|rule| rule.source != Source::Builtin);
+    }
+    Some(agent)
+}
+
 fn check_default(
     name: &WithSource<String>,
     agents: &[Agent],

@@ -144,10 +144,10 @@ fn scripts_have_the_listed_verdicts() {
             let (expected, script) = line.split_once(' ').expect("a verdict precedes the script");
             let user = parse_rules(rules);
             let policy = policy(ConfiguredRules { user, ..ConfiguredRules::default() }, &[]);
-            let (script, expected) = (script.trim(), parse_action(expected));
-            let action = decide(&policy, script);
+            let (script, expected) = (script.trim().replace('⏎', "\n"), parse_action(expected));
+            let action = decide(&policy, &script);
             if action != expected {
-                let explained = explain(&policy, script);
+                let explained = explain(&policy, &script);
                 wrong.push(format!(
                     "{action:?}, not {expected:?}, by {rules}: {script}\n{explained}"
                 ));

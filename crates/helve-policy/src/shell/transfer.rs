@@ -227,6 +227,7 @@ fn write_access(path: &str) -> FileAccess {
         kind: AccessKind::Write,
         run: None,
         filter: TreeFilter::default(),
+        unless_exists: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Recursive accesses, like `grep -r x src`: adds a part for each file in the folder that a rule may ask about or deny.
 
-use helve_text::shell::{AccessKind, FileAccess, FileTarget, TreeFilter};
+use helve_text::shell::{AccessKind, FileAccess, FileTarget, TreeFilter, TreeListing};
 
 use super::transfer::Relocation;
 use super::tree_rules::changes_when_split;
@@ -9,6 +9,39 @@ use crate::ask::{MatchBy, Part};
 use crate::command::Command;
 
 impl<F: FileFacts> PartCollector<'_, F> {
+    /// Whether an access does not take place, because a file exists. See [`FileAccess::unless_exists`].
+    pub(super) fn is_skipped(&self, access: &FileAccess) -> bool {
+        let exists = |path: &String| self.facts.resolve(path).is_some_and(|it| it.exists);
+        access.unless_exists.iter().any(exists)
+    }
+
+    /// Records the files that a command may print without naming them.
+    pub(super) fn add_possible_reads(&mut self, access: &FileAccess) {
+        let (AccessKind::MayReadTree, Some(run)) = (access.kind, access.run) else { return };
+        let Some(target) = self.expand(&access.target) else { return };
+        for folder in &target.paths {
+            let Some(path) = self.facts.resolve(folder) else { continue };
+            if access.filter.listing == TreeListing::Tracked && path.is_folder {
+                self.add_folder_content(access, &path);
+            }
+            let files = self.facts.tree(&TreeQuery {
+                folder: folder.clone(),
+                destination: None,
+                filter: access.filter.clone(),
+                permission: "read",
+                command: None,
+            });
+            if files.as_ref().is_none_or(|files| files.is_partial) {
+                let why = MatchBy::Unclear(Unclear::Tree);
+                self.push(Part::new("read", folder).matched_by(why));
+            }
+            let files = files.unwrap_or_default().files;
+            let subjects = files.into_iter().flat_map(|file| file.subjects);
+            self.possible_reads
+                .extend(path.subjects.into_iter().chain(subjects).map(|it| (run, it)));
+        }
+    }
+
     /// Adds the parts for the files below the folders that a command reads or changes recursively.
     pub(super) fn add_tree(
         &mut self,
@@ -17,6 +50,9 @@ impl<F: FileFacts> PartCollector<'_, F> {
         command: Option<&Command>,
     ) {
         let Some(permission) = tree_permission(access.kind) else { return };
+        if self.is_skipped(access) {
+            return;
+        }
         // A command that certainly changes protected files is asked about, even if a person allowed it.
         let command = command.filter(|_| access.kind != AccessKind::WriteTree);
         let (FileTarget::Path(shown) | FileTarget::Glob(shown) | FileTarget::Unknown(shown)) =
@@ -124,6 +160,7 @@ fn tree_permission(kind: AccessKind) -> Option<&'static str> {
         | AccessKind::PassedToUnknown
         | AccessKind::Write
         | AccessKind::MaybeWrite
+        | AccessKind::MayReadTree
         | AccessKind::MayChangeBelow
         | AccessKind::Enter
         | AccessKind::NameOnly

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use helve_text::shell::TreeFilter;
+use helve_text::shell::{LinkHandling, TreeFilter};
 use helve_text::wildcard;
 
 use super::glob::matches as may_match_glob;
@@ -38,6 +38,8 @@ pub struct TreeRules {
     lists_folders: bool,
     /// See [`TreeFilter::splits_names`].
     splits_names: bool,
+    /// Whether directories behind links are entered, whatever the names of the links.
+    enters_links: bool,
 }
 
 /// The rules of one wall.
@@ -69,6 +71,7 @@ impl TreeRules {
             names: NameFilter::new(scope.filter),
             lists_folders: scope.permission == "edit" || scope.filter.names.is_empty(),
             splits_names: scope.filter.splits_names,
+            enters_links: scope.filter.links == LinkHandling::Followed,
             bases: scope.bases,
         };
         let root = |base: &String| if base.is_empty() { ".".to_string() } else { base.clone() };
@@ -109,6 +112,13 @@ impl TreeRules {
     /// Like [`TreeRules::file_restriction`], for a folder below the folder.
     pub fn folder_restriction(&self, beneath: &Path) -> Option<Action> {
         if self.lists_folders { self.restriction(beneath) } else { None }
+    }
+
+    /// Whether the access may follow a link, and not only pass by it. `find -name '*.rs' -exec cat {} +` opens links with such
+    /// names only.
+    pub fn may_follow_link(&self, beneath: &Path) -> bool {
+        let name = beneath.file_name().unwrap_or_default().to_string_lossy();
+        self.enters_links || self.names.passes(&name)
     }
 
     fn restriction(&self, beneath: &Path) -> Option<Action> {
@@ -316,6 +326,34 @@ mod tests {
         ] {
             let described = format!("{list:?} {scope:?}");
             assert_eq!(rules(list, scope).may_restrict(), expected, "{described}");
+        }
+    }
+
+    #[test]
+    fn links_are_followed_by_name_unless_directories_behind_them_are_entered() {
+        let filter = |links, names: &[&str]| TreeFilter {
+            links,
+            names: names.iter().map(|name| name.to_string()).collect(),
+            ..TreeFilter::default()
+        };
+        for (filter, link, expected) in [
+            (filter(LinkHandling::Opened, &["*.rs"]), "src/a.rs", true),
+            (filter(LinkHandling::Opened, &["*.rs"]), "bin/tool", false),
+            (filter(LinkHandling::Opened, &["*.rs"]), "a.rs/tool", false),
+            (filter(LinkHandling::Opened, &[]), "bin/tool", true),
+            (filter(LinkHandling::Followed, &["*.rs"]), "bin/tool", true),
+        ] {
+            let scope = TreeScope {
+                permission: "read",
+                bases: vec![String::new()],
+                filter: &filter,
+                builtin_asks_apply: true,
+            };
+            assert_eq!(
+                rules(&[], scope).may_follow_link(Path::new(link)),
+                expected,
+                "{filter:?} {link}"
+            );
         }
     }
 

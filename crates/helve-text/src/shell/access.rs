@@ -39,12 +39,14 @@ impl Walker<'_> {
                     let pieces = body.get().map_or(&[][..], Vec::as_slice);
                     self.walk_pieces(pieces, "<<", state);
                     let word = expand::single_word(pieces, "<<", state);
+                    self.texts.extend(word.literal().map(str::to_string));
                     stdin = StdinSource::Text(word.literal().map(str::to_string));
                 }
                 RedirectTarget::Word(raw) if redirect.kind == RedirectKind::HereText => {
                     self.walk_pieces(&raw.pieces, &raw.shown, state);
                     self.redirects.push(format!("{} {}", redirect.operator, raw.shown));
                     let word = expand::single_word(&raw.pieces, &raw.shown, state);
+                    self.texts.extend(word.literal().map(str::to_string));
                     stdin = StdinSource::Text(word.literal().map(str::to_string));
                 }
                 RedirectTarget::Word(raw) => {
@@ -169,10 +171,15 @@ impl Walker<'_> {
                 .collect(),
         };
         for target in targets {
-            let access = FileAccess { target, kind, run, filter: filter.clone() };
-            if self.check_limits() && self.seen_accesses.insert(access.clone()) {
-                self.script.accesses.push(access);
-            }
+            let (filter, unless_exists) = (filter.clone(), Vec::new());
+            self.push_access(FileAccess { target, kind, run, filter, unless_exists });
+        }
+    }
+
+    /// Adds an access, unless it was added before.
+    pub(super) fn push_access(&mut self, access: FileAccess) {
+        if self.check_limits() && self.seen_accesses.insert(access.clone()) {
+            self.script.accesses.push(access);
         }
     }
 

@@ -5,11 +5,11 @@ use super::args::Argument;
 use super::commands::Invocation;
 use super::grammar::is_name;
 use super::state::{ShellState, join_path, union_dirs};
-use super::walk::{StdinSource, Walker, unknown};
+use super::walk::{Walker, unknown};
 use super::{
-    AccessKind, DoubtKind, DynamicKind, LinkHandling, RiskKind, TreeFilter, Word, WordRole, awk,
-    builtins, command_output, downloads, file_patterns, jq, path_args, process_env, risky_words,
-    safe_values, sed, test_command, tree_filter,
+    AccessKind, DoubtKind, DynamicKind, LinkHandling, RiskKind, TreeFilter, TreeListing, Word,
+    WordRole, awk, builtins, command_output, downloads, file_patterns, jq, path_args, process_env,
+    risky_words, safe_values, sed, test_command, tracked_files, tree_filter,
 };
 
 /// The files of a directory that is moved as a whole. Its links stay links.
@@ -21,6 +21,7 @@ const MOVED: TreeFilter = TreeFilter {
     excluded_files: Vec::new(),
     excluded_dirs: Vec::new(),
     splits_names: false,
+    listing: TreeListing::Directory,
 };
 
 /// A test that a harmless value passes.
@@ -96,7 +97,7 @@ fn apply_role(
         ArgRole::Remote => record_remote(walker, call, value, state),
         ArgRole::List => record_list(walker, call, argument, state),
         ArgRole::Read => record_read(walker, call, argument, state),
-        ArgRole::Revision => record_revision(walker, call, value, state),
+        ArgRole::Revision => record_revision(walker, call, argument, state),
         ArgRole::Write => record_write(walker, call, argument, state),
         ArgRole::Consume => {
             walker.record_filtered(value, (AccessKind::ReadTree, &MOVED), state, run);
@@ -298,9 +299,10 @@ fn record_read(
 fn record_revision(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
-    value: &Word,
+    argument: &Argument,
     state: &mut ShellState,
 ) {
+    let value = &argument.value;
     let is_revision = is_revision_word(value);
     if call.args.spec.traits.read_tree && !is_revision {
         let access = (AccessKind::ReadTree, &tree_filter::of(call.args));
@@ -320,12 +322,15 @@ fn record_revision(
         walker.record_access(&file, AccessKind::Read, state, Some(call.run));
     }
     if !matches!(value, Word::Dynamic(_)) || !is_revision {
-        walker.record_access(value, AccessKind::MaybeRead, state, Some(call.run));
+        // A file that no longer exists may still be in the history.
+        let is_path = call.args.spec.traits.pathspecs && tracked_files::is_path(call, argument);
+        let kind = if is_path && !is_exclusion { AccessKind::Read } else { AccessKind::MaybeRead };
+        walker.record_access(value, kind, state, Some(call.run));
     }
 }
 
 /// Whether a word is a git revision rather than a path.
-fn is_revision_word(word: &Word) -> bool {
+pub(super) fn is_revision_word(word: &Word) -> bool {
     match word {
         Word::Literal(text) => safe_values::is_plain_revision(text),
         Word::Glob(_) => false,
@@ -433,6 +438,7 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
         walker.record_deletion(call, state);
     }
     record_working_dir(walker, call, state);
+    tracked_files::record(walker, call, state);
     record_changed_operands(walker, call, state);
     risky_words::record(walker, call, state);
     let is_code = |it: &Argument| {
@@ -455,14 +461,9 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     if runs_input && !has_code && !stops {
         record_code_from_input(walker, call.run);
     }
-    if let (true, StdinSource::Pipe(Some(found))) = (runs_input, call.stdin) {
-        for code in &found.mentioned {
-            path_args::record_paths_in_code(walker, code, state, call.run);
-        }
-    }
-    if let (true, StdinSource::Text(Some(code))) = (runs_input, call.stdin) {
-        let code = Word::Literal(code.clone());
-        path_args::record_paths_in_code(walker, &code, state, call.run);
+    let is_input = |it: &Argument| it.role == ArgRole::Script && is_stream(&it.value);
+    if runs_input || args.arguments.iter().any(is_input) {
+        path_args::record_paths_in_input(walker, call, state);
     }
 }
 
@@ -560,7 +561,9 @@ fn record_remote(
     let path = value.literal().map(|it| it.strip_prefix("file://").unwrap_or(it));
     if let Some(path) = path.filter(|it| !it.contains(':')) {
         let path = Word::Literal(path.to_string());
-        walker.record_filtered(&path, (AccessKind::ReadTree, &filter), state, Some(call.run));
+        for filter in [filter, tracked_files::filter(TreeListing::Tracked)] {
+            walker.record_filtered(&path, (AccessKind::ReadTree, &filter), state, Some(call.run));
+        }
     }
 }
 
@@ -577,17 +580,21 @@ pub(super) fn record_script(
     state: &ShellState,
     run: usize,
 ) {
+    if is_stream(value) {
+        record_code_from_input(walker, run);
+    }
+    walker.record_code_path(run, at, value, state);
+    walker.record_access(value, AccessKind::Read, state, Some(run));
+}
+
+/// Whether a word that names code may be standard input or an address rather than a file.
+fn is_stream(word: &Word) -> bool {
     const STREAMS: &[&str] = &["/dev/", "/proc/", "http:", "https:", "data:", "blob:"];
-    let is_stream = match value {
+    match word {
         Word::Literal(text) => {
             let text = text.to_ascii_lowercase();
             text == "-" || STREAMS.iter().any(|start| text.starts_with(start))
         }
         Word::Glob(_) | Word::Dynamic(_) => true,
-    };
-    if is_stream {
-        record_code_from_input(walker, run);
     }
-    walker.record_code_path(run, at, value, state);
-    walker.record_access(value, AccessKind::Read, state, Some(run));
 }

@@ -4,11 +4,12 @@ use super::arg_role::ArgRole;
 use super::args::{self, Argument, ParsedArgs};
 use super::find::{FindOutput, LineFilter};
 use super::names::{self, NameGroup};
-use super::state::ShellState;
+use super::state::{ShellState, join_path};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
-    AccessKind, Approval, DoubtKind, Risk, RiskKind, ShellLanguage, Word, arg_effects, builtins,
-    find, only_reads, path_args, programs, rough_scan, shells, transfer, wrappers,
+    AccessKind, Approval, Doubt, DoubtKind, FileTarget, Risk, RiskKind, ShellLanguage, Word,
+    arg_effects, builtins, find, only_reads, path_args, programs, rough_scan, shells, transfer,
+    wrappers,
 };
 
 /// A command of a known program while its effects are recorded.
@@ -24,6 +25,18 @@ impl Invocation<'_> {
     /// Whether the script gives the program a standard input.
     pub(super) fn has_input(&self) -> bool {
         !matches!(self.stdin, StdinSource::Nothing)
+    }
+
+    /// Returns the parts of the standard input that the script shows.
+    pub(super) fn known_input(&self) -> Vec<&str> {
+        match self.stdin {
+            StdinSource::Pipe(Some(found)) => found.code().collect(),
+            StdinSource::Text(Some(text)) => vec![text],
+            StdinSource::Pipe(None)
+            | StdinSource::Text(None)
+            | StdinSource::File
+            | StdinSource::Nothing => Vec::new(),
+        }
     }
 }
 
@@ -102,7 +115,17 @@ impl Walker<'_> {
             // The file contains more arguments, which may be flags and names of other files.
             self.add_doubt(DoubtKind::Indirect, list.shown());
         }
-        match programs::table_name(base).and_then(|known| args::parse_args(&line.words, known)) {
+        let parsed =
+            programs::table_name(base).and_then(|known| args::parse_args(&line.words, known));
+        if only_reads::prints_version(&line.words, stdin) {
+            let run = self.record_run(line.words, line.assignments, parsed.as_ref());
+            let run = &mut self.script.runs[run];
+            run.risks.clear();
+            (run.is_known, run.writes_are_known) = (true, true);
+            run.only_reads = run.assignments.is_empty();
+            return self.forget_listing();
+        }
+        match parsed {
             Some(parsed) if parsed.spec.traits.opaque_wrapper => {
                 self.add_doubt(DoubtKind::Wrapper, &name);
                 let run = self.record_run(line.words.clone(), line.assignments, Some(&parsed));
@@ -158,7 +181,11 @@ impl Walker<'_> {
         let lists_paths = args.spec.traits.lists_paths || args.has_any(&args.spec.lists_paths_with);
         let mut output = lists_paths.then(|| find::output(words, args, state));
         if args.spec.traits.prints_operands {
+            self.texts.extend(words[1..].iter().filter_map(Word::literal).map(str::to_string));
             output = Some(FindOutput::mentioning(words));
+        }
+        if let (None, StdinSource::Text(Some(text))) = (&output, stdin) {
+            output = Some(FindOutput::printing(text));
         }
         if args.spec.traits.lists_packages {
             output = Some(FindOutput::packages(state));
@@ -171,6 +198,7 @@ impl Walker<'_> {
         let dirs = state.dirs.clone();
         let runs_inner = args.arguments.iter().any(|it| it.role == ArgRole::Command);
         self.find_output = None;
+        let doubts = self.script.doubts.len();
         for argument in &args.arguments {
             self.apply_argument(&call, argument, state);
         }
@@ -187,9 +215,11 @@ impl Walker<'_> {
         self.record_unnamed_writes(run, state);
         let changes_are_known =
             args.spec.traits.changes_operands || !args.spec.changes_operands.is_empty();
+        let is_external = |doubt: &Doubt| doubt.kind == DoubtKind::ExternalCode;
+        let runs_code = self.script.doubts.iter().skip(doubts).any(is_external);
         let run_record = &mut self.script.runs[run];
         run_record.writes_are_known =
-            changes_are_known || run_record.is_known && run_record.risks.is_empty();
+            !runs_code && (changes_are_known || run_record.is_known && run_record.risks.is_empty());
         if args.arguments.iter().any(|it| it.role == ArgRole::Enter) {
             state.dirs = dirs;
         }
@@ -210,10 +240,29 @@ impl Walker<'_> {
     /// Records that a program which writes files may write them below the working directory.
     fn record_unnamed_writes(&mut self, run: usize, state: &ShellState) {
         let writes = |risk: &Risk| risk.kind == RiskKind::Writes;
-        if self.script.runs[run].risks.iter().any(writes) {
-            let dir = Word::Literal(".".into());
-            self.record_access(&dir, AccessKind::MayChangeBelow, state, Some(run));
+        if !self.script.runs[run].risks.iter().any(writes) {
+            return;
         }
+        let mut dirs = vec![".".to_string()];
+        if state.dirs.is_none() {
+            dirs.extend(self.possible_dirs(state));
+        }
+        for dir in dirs {
+            self.record_access(&Word::Literal(dir), AccessKind::MayChangeBelow, state, Some(run));
+        }
+    }
+
+    /// Returns the possible working directories. If they are unknown, returns those that the script names.
+    pub(super) fn possible_dirs(&self, state: &ShellState) -> Vec<String> {
+        if let Some(dirs) = &state.dirs {
+            return dirs.clone();
+        }
+        let entered = self.script.accesses.iter().filter(|it| it.kind == AccessKind::Enter);
+        let entered = entered.map(|it| match &it.target {
+            FileTarget::Path(path) | FileTarget::Glob(path) => path.clone(),
+            FileTarget::Unknown(shown) => join_path(&self.context.cwd, shown),
+        });
+        entered.chain([self.context.cwd.clone()]).collect()
     }
 
     /// Whether a program without arguments needs no rule.

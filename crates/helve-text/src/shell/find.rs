@@ -32,6 +32,8 @@ pub(super) struct FindOutput {
     pub(super) selected_files: Vec<Word>,
     /// Words that may be names of files.
     pub(super) mentioned: Vec<Word>,
+    /// The text of a here-document that the command may print.
+    pub(super) printed_text: Option<String>,
     /// The number of the listing, if the output consists of names of files below known directories.
     pub(super) listing: Option<usize>,
     pub(super) search: FindSearch,
@@ -54,9 +56,20 @@ impl FindOutput {
             nul_separated: false,
             selected_files: Vec::new(),
             mentioned: names.map(|it| Word::Literal(it.to_string())).collect(),
+            printed_text: None,
             listing: None,
             search: FindSearch::default(),
         }
+    }
+
+    /// Describes the output of a program that may print its input, which is this text.
+    pub(super) fn printing(text: &str) -> Self {
+        Self { printed_text: Some(text.to_string()), ..Self::mentioning(&[]) }
+    }
+
+    /// Returns the known parts of the output, for a program that runs them as code.
+    pub(super) fn code(&self) -> impl Iterator<Item = &str> {
+        self.mentioned.iter().map(Word::shown).chain(self.printed_text.as_deref())
     }
 
     /// Describes the output after it passed through another program.
@@ -158,7 +171,10 @@ impl Walker<'_> {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::ReadTree => true,
-            AccessKind::Stat | AccessKind::Expand | AccessKind::ExpandAgain => false,
+            AccessKind::Stat
+            | AccessKind::MayReadTree
+            | AccessKind::Expand
+            | AccessKind::ExpandAgain => false,
             AccessKind::Write
             | AccessKind::WriteTree
             | AccessKind::MaybeWrite
@@ -206,6 +222,7 @@ impl Walker<'_> {
             AccessKind::Write | AccessKind::WriteTree => AccessKind::WriteTree,
             AccessKind::MaybeWrite | AccessKind::MaybeWriteTree => AccessKind::MaybeWriteTree,
             AccessKind::Stat
+            | AccessKind::MayReadTree
             | AccessKind::MayChangeBelow
             | AccessKind::Enter
             | AccessKind::NameOnly
@@ -326,6 +343,7 @@ pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> F
             && !args.has_any(&["-print"]),
         selected_files: file_patterns::files_in_find(words),
         mentioned: Vec::new(),
+        printed_text: None,
         listing: None,
         search: FindSearch::new(words, args, state),
     }

@@ -28,6 +28,8 @@ pub(super) enum NameGroup {
     Transfers,
     /// A program that reads code without running it.
     ReadsCode,
+    /// A program that prints something and does nothing else if `--version` or `--help` is its only argument.
+    PrintsVersion,
     /// A program that takes `@FILE` for the arguments in that file.
     ResponseFile,
     /// A file extension of code.
@@ -79,6 +81,7 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("other-shell", NameGroup::OtherShell),
     ("transfers", NameGroup::Transfers),
     ("reads-code", NameGroup::ReadsCode),
+    ("prints-version", NameGroup::PrintsVersion),
     ("response-file", NameGroup::ResponseFile),
     ("code-extension", NameGroup::CodeExtension),
     ("entry-point", NameGroup::EntryPoint),

@@ -2,7 +2,8 @@
 
 use super::args::{Argument, ParsedArgs};
 use super::commands::Invocation;
-use super::walk::Walker;
+use super::names::{self, NameGroup};
+use super::walk::{StdinSource, Walker};
 use super::{Approval, Word};
 use crate::secrets::is_secret_variable;
 
@@ -23,6 +24,19 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>) {
         && run.assignments.is_empty()
         && !has_written
         && !shows_secret;
+}
+
+/// Whether a command is a known program with `--version` or `--help` and nothing else.
+pub(super) fn prints_version(words: &[Word], stdin: &StdinSource) -> bool {
+    let texts: Vec<Option<&str>> = words.iter().map(Word::literal).collect();
+    match texts.as_slice() {
+        [Some(program), Some("--version" | "--help")] => {
+            // Some interpreters print their version and then run their input.
+            matches!(stdin, StdinSource::Nothing)
+                && names::contains(NameGroup::PrintsVersion, program)
+        }
+        _ => false,
+    }
 }
 
 /// Whether the table says that a program with these arguments only reads.

@@ -1,6 +1,6 @@
 //! Paths in the arguments of programs that are not in the table.
 
-use super::commands::basename;
+use super::commands::{Invocation, basename};
 use super::downloads::{self, percent_decode};
 use super::names::{self, NameGroup};
 use super::state::ShellState;
@@ -108,12 +108,11 @@ fn record_path(walker: &mut Walker<'_>, path: &str, state: &ShellState, run: usi
 /// Records the paths in the strings of code in another language.
 pub(super) fn record_paths_in_code(
     walker: &mut Walker<'_>,
-    word: &Word,
+    code: &str,
     state: &ShellState,
     run: usize,
 ) {
-    const MAX_STRINGS: usize = 64;
-    let Some(code) = word.literal() else { return };
+    const MAX_STRINGS: usize = 256;
     let is_path = |it: &&str| {
         !it.is_empty() && it.len() < 256 && !it.contains(char::is_whitespace) && *it != "/"
     };
@@ -130,6 +129,17 @@ pub(super) fn record_paths_in_code(
         |it: &&str| it.contains(['.', '/']) && !it.starts_with('/') && !it.starts_with("..");
     for text in words.filter(is_inside).take(MAX_STRINGS) {
         record_path(walker, text, state, run);
+    }
+}
+
+/// Records the paths in the standard input of a program that runs it as code.
+pub(super) fn record_paths_in_input(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    state: &ShellState,
+) {
+    for code in call.known_input() {
+        record_paths_in_code(walker, code, state, call.run);
     }
 }
 

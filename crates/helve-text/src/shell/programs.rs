@@ -64,6 +64,8 @@ pub(super) struct ProgramSpec {
     pub(super) in_place: Vec<&'static str>,
     pub(super) dry_run: Vec<&'static str>,
     pub(super) read_tree: Vec<&'static str>,
+    pub(super) reads_tracked_with: Vec<&'static str>,
+    pub(super) skips_tracked_with: Vec<&'static str>,
     pub(super) write_tree: Vec<&'static str>,
     pub(super) changes_operands: Vec<&'static str>,
     pub(super) only_lists: Vec<&'static str>,
@@ -152,6 +154,7 @@ pub(super) struct ProgramTraits {
     pub(super) other_dir: bool,
     pub(super) copies_input: bool,
     pub(super) read_tree: bool,
+    pub(super) reads_tracked: bool,
     pub(super) write_tree: bool,
     pub(super) changes_operands: bool,
     pub(super) changes_working_dir: bool,
@@ -188,8 +191,12 @@ pub(super) enum FlagValue {
     RiskWithValue(RiskKind),
 }
 
-const RISKS: &[(&str, RiskKind)] =
-    &[("runs", RiskKind::Runs), ("destroys", RiskKind::Destroys), ("writes", RiskKind::Writes)];
+const RISKS: &[(&str, RiskKind)] = &[
+    ("runs", RiskKind::Runs),
+    ("destroys", RiskKind::Destroys),
+    ("writes", RiskKind::Writes),
+    ("unlisted", RiskKind::Unlisted),
+];
 
 fn risk_with_value(name: &str) -> Option<FlagValue> {
     name.strip_suffix("-value").and_then(risk).map(FlagValue::RiskWithValue)
@@ -309,6 +316,8 @@ impl ProgramSpec {
             "in-place" => &mut self.in_place,
             "dry-run" => &mut self.dry_run,
             "read-tree" => &mut self.read_tree,
+            "reads-tracked-with" => &mut self.reads_tracked_with,
+            "skips-tracked-with" => &mut self.skips_tracked_with,
             "write-tree" => &mut self.write_tree,
             "changes-operands" => &mut self.changes_operands,
             "only-lists" => &mut self.only_lists,
@@ -430,6 +439,7 @@ impl ProgramTraits {
             "other-dir" => &mut self.other_dir,
             "copies-input" => &mut self.copies_input,
             "read-tree" => &mut self.read_tree,
+            "reads-tracked" => &mut self.reads_tracked,
             "write-tree" => &mut self.write_tree,
             "changes-operands" => &mut self.changes_operands,
             "changes-working-dir" => &mut self.changes_working_dir,

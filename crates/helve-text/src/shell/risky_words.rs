@@ -15,7 +15,11 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
         let Some(word) = word.filter(|it| !matches!(it, Word::Dynamic(_))) else { continue };
         let role = call.args.roles.get(risk.word);
         match risk.kind {
-            RiskKind::Code => path_args::record_paths_in_code(walker, word, state, call.run),
+            RiskKind::Code => {
+                if let Some(code) = word.literal() {
+                    path_args::record_paths_in_code(walker, code, state, call.run);
+                }
+            }
             RiskKind::Unlisted | RiskKind::Runs | RiskKind::Writes
                 if !matches!(role, Some(WordRole::Program | WordRole::Subcommand)) =>
             {
@@ -25,6 +29,7 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
                 let next_word = call.words.get(risk.word + 1).map_or("", Word::shown);
                 if call.has_input() && (names_input(value) || names_input(next_word)) {
                     walker.record_search(AccessKind::Read, false, Some(call.run));
+                    path_args::record_paths_in_input(walker, call, state);
                 }
                 let next = call.words.get(risk.word + 1).and_then(Word::literal);
                 if let Some(next) =

@@ -73,10 +73,10 @@ pub(super) fn record_shell(
                 arg_effects::record_code_from_input(walker, run);
             }
             if let StdinSource::Pipe(Some(found)) = stdin {
-                for word in &found.mentioned {
-                    path_args::record_paths(walker, word, state, run);
+                for code in found.code() {
+                    path_args::record_paths_in_code(walker, code, state, run);
                 }
-                let words = found.mentioned.iter().flat_map(|it| rough_scan::words(it.shown()));
+                let words = found.code().flat_map(rough_scan::words);
                 walker.script.runs[run].unparsed_words.extend(words);
             }
             if let StdinSource::Text(Some(text)) = stdin {

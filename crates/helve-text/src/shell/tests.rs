@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{
     AccessKind, Approval, DynamicKind, FileTarget, RiskKind, Script, ShellContext, ShellLanguage,
-    Word, WordRole, analyze,
+    TreeListing, Word, WordRole, analyze,
 };
 
 fn context() -> ShellContext {
@@ -63,6 +63,7 @@ fn render(script: &Script) -> String {
             AccessKind::Expand => "expand",
             AccessKind::ExpandAgain => "expand again",
             AccessKind::MaybeWrite => "maybe write",
+            AccessKind::MayReadTree => "may read tree",
             AccessKind::MayChangeBelow => "may change",
         };
         let target = match &access.target {
@@ -70,7 +71,12 @@ fn render(script: &Script) -> String {
             FileTarget::Glob(pattern) => format!("*({pattern})"),
             FileTarget::Unknown(shown) => format!("?({shown})"),
         };
-        text.push_str(&format!("{kind} {target}\n"));
+        let listing = match access.filter.listing {
+            TreeListing::Directory => "",
+            TreeListing::Tracked => " (tracked)",
+            TreeListing::TrackedAnywhere => " (repository)",
+        };
+        text.push_str(&format!("{kind} {target}{listing}\n"));
     }
     for doubt in &script.doubts {
         text.push_str(&format!("? {:?} [{}]\n", doubt.kind, doubt.shown));
@@ -116,12 +122,42 @@ fn the_name_of_a_shell_tells_its_language() {
 }
 
 #[test]
+fn tracked_files_that_git_may_print_are_recorded() {
+    for (script, expected) in [
+        ("git diff", "may read tree . (repository)"),
+        ("git diff --stat", ""),
+        ("git diff -- d", "may read tree d (tracked)"),
+        ("git diff d", "may read tree d (tracked), may read tree . (repository)"),
+        ("git show HEAD:a", "may read tree HEAD:a (tracked)"),
+        ("git show HEAD", "may read tree . (repository)"),
+        ("git log", ""),
+        ("git log -p -- d ':!d/x'", "may read tree d (tracked), may read tree :!d/x (tracked)"),
+        ("git stash show -p", "may read tree . (repository)"),
+        ("git grep x", "read tree . (tracked)"),
+        ("git grep x -- d", "read tree d (tracked)"),
+        ("git grep --no-index x", ""),
+        ("git diff --no-index a b", ""),
+        (
+            "while true; do cd d; git diff; done",
+            "may read tree d (repository), may read tree . (repository)",
+        ),
+    ] {
+        let rendered = render(&analyze(script, &context())).replace("/w/app/", "");
+        let rendered = rendered.replace("/w/app", ".");
+        let is_tracked = |line: &&str| line.ends_with(')') && line.contains(" tree ");
+        let accesses: Vec<&str> = rendered.lines().filter(is_tracked).collect();
+        assert_eq!(accesses.join(", "), expected, "{script}");
+    }
+}
+
+#[test]
 fn recursive_accesses_are_recorded() {
     let check = |script: &str, expected: &str| {
         let rendered = render(&analyze(script, &context()));
         let kinds = ["read tree", "write", "maybe write tree"];
         let is_tree = |line: &&str| kinds.iter().any(|kind| line.starts_with(kind));
-        let accesses: Vec<&str> = rendered.lines().filter(is_tree).collect();
+        let is_walked = |line: &&str| !line.ends_with(" (tracked)");
+        let accesses: Vec<&str> = rendered.lines().filter(is_tree).filter(is_walked).collect();
         assert_eq!(accesses.join(", ").replace("/w/app/", ""), expected, "{script}");
     };
     for (script, expected) in [
@@ -860,6 +896,7 @@ fn dangerous_arguments_are_risks() {
             run git -c a=b log  !runs: -c
             passed /w/app/x
             may change /w/app/.
+            may read tree /w/app (repository)
             passed /w/app/a
             passed /w/app/a=b
             passed /w/app/b

@@ -1,7 +1,7 @@
 //! Which files a recursive access reaches, according to the flags of the program.
 
 use super::args::{Argument, ParsedArgs};
-use super::{LinkHandling, TreeFilter, Word, names};
+use super::{LinkHandling, TreeFilter, TreeListing, Word, names};
 
 /// Maximum number of globs in a filter. With more, the names are not narrowed.
 const MAX_GLOBS: usize = 64;
@@ -36,6 +36,7 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
         excluded_files: excluded_globs(args, &spec.skipped_files),
         excluded_dirs: excluded_globs(args, &spec.skipped_dirs),
         splits_names: false,
+        listing: TreeListing::Directory,
     };
     if selects {
         // Of two globs that match a file, the last decides.

@@ -57,6 +57,8 @@ pub(super) struct Walker<'a> {
     pub(super) substituted: Option<FindOutput>,
     /// The `find` whose results are among the current words.
     pub(super) search: FindSearch,
+    /// The texts of here-documents, and the words that commands like `echo` print.
+    pub(super) texts: Vec<String>,
     /// The redirects that apply to the current command, each with its operator.
     pub(super) redirects: Vec<String>,
     /// Whether the current command runs without the variables that keep git from running programs.
@@ -98,6 +100,7 @@ impl<'a> Walker<'a> {
             listings: Vec::new(),
             substituted: None,
             search: FindSearch::default(),
+            texts: Vec::new(),
             redirects: Vec::new(),
             env_is_cleared: false,
             is_incomplete: false,
@@ -109,7 +112,7 @@ impl<'a> Walker<'a> {
         {
             self.add_doubt(DoubtKind::Indirect, &path);
         }
-        self.script.doubts.extend(written_code::doubts(&self.script));
+        written_code::record(&mut self);
         equivalents::add(&mut self.script.runs, self.context);
         let mut seen = BTreeSet::new();
         self.script.doubts.retain(|doubt| seen.insert((doubt.kind, doubt.shown.clone())));

@@ -3,21 +3,38 @@
 use std::collections::HashSet;
 
 use super::names::{self, NameGroup};
-use super::state::normalize;
-use super::{
-    Doubt, DoubtKind, FileTarget, ProgramRun, Script, Word, WordRole, path_args, programs,
-};
+use super::state::{ShellState, normalize};
+use super::walk::Walker;
+use super::{DoubtKind, FileTarget, ProgramRun, Script, Word, WordRole, path_args, programs};
 
-/// Returns a doubt for each file that the script runs, if the script also writes text to a file of the same name.
-pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
-    let doubt = |shown: &str| Doubt { kind: DoubtKind::ExternalCode, shown: shown.into() };
-    let mut doubts: Vec<Doubt> = repository_files(script).map(doubt).collect();
+/// Maximum number of texts in which paths are looked for.
+const MAX_TEXTS: usize = 64;
+
+/// Records a doubt for each file that the script runs, if the script also writes text to a file of the same name. The paths
+/// in all texts of the script count as paths in its code.
+pub(super) fn record(walker: &mut Walker<'_>) {
+    let config: Vec<String> = repository_files(&walker.script).map(str::to_string).collect();
+    for path in config {
+        walker.add_doubt(DoubtKind::ExternalCode, &path);
+    }
+    let state = ShellState::new(walker.context);
+    for (run, file) in executed_texts(&walker.script) {
+        walker.add_doubt(DoubtKind::ExternalCode, &file);
+        walker.script.runs[run].writes_are_known = false;
+        for text in walker.texts.clone().iter().take(MAX_TEXTS) {
+            path_args::record_paths_in_code(walker, text, &state, run);
+        }
+    }
+}
+
+/// Returns the files with text of the script that the script runs, each with the index of its run.
+fn executed_texts(script: &Script) -> Vec<(usize, String)> {
     let text_paths = script.written_paths().filter(|(path, run)| receives_text(script, path, *run));
     let mut written: HashSet<&str> = text_paths.map(|(path, _)| file_name(path)).collect();
     add_copies(script, &mut written);
     add_entry_dirs(script, &mut written);
     if written.is_empty() {
-        return doubts;
+        return Vec::new();
     }
     let stems: HashSet<&str> = written.iter().map(|name| stem(name)).collect();
     let is_written = |word: &Word| match word.literal() {
@@ -28,10 +45,13 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
         Some(text) => text.split('.').any(|name| stems.contains(name)),
         None => true,
     };
-    let files = script.runs.iter().flat_map(executed_files).filter(|word| is_written(word));
-    let modules = script.runs.iter().flat_map(executed_modules).filter(|word| is_module(word));
-    doubts.extend(files.chain(modules).map(|word| doubt(word.shown())));
-    doubts
+    let mut found = Vec::new();
+    for (at, run) in script.runs.iter().enumerate() {
+        let files = executed_files(run).filter(|word| is_written(word));
+        let modules = executed_modules(run).filter(|word| is_module(word));
+        found.extend(files.chain(modules).map(|word| (at, word.shown().to_string())));
+    }
+    found
 }
 
 /// Returns written files that make a directory a repository, if the script also runs git, which would obey them.

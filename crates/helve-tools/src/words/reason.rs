@@ -21,6 +21,9 @@ pub fn reason(part: &Part, verdict: &Verdict) -> String {
         (Reason::MayChange(path), _) => {
             format!("it may change {}, which a rule denies", code(path))
         }
+        (Reason::MayRead(path), _) => {
+            format!("it may print {}, which a rule denies reading", code(path))
+        }
         (Reason::OnlyReads, _) => "it only reads files in the folder".into(),
         (Reason::LocalNetwork, _) => {
             format!("{}, and no rule names the host", local_network(part).unwrap_or_default())

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use helve_text::git_config::GitSetting;
-use helve_text::git_index::{self, IndexFolders};
+use helve_text::git_index::{self, GitIndex};
 
 use super::{FolderNames, Repository, RepositoryScan, names};
 
@@ -83,10 +83,10 @@ impl RepositoryScan<'_> {
         let configured = configured.map(|setting| repository.git_dir.join(&setting.value));
         let trees: Vec<PathBuf> = configured.chain([repository.tree.clone()]).collect();
         let max_per_tree = MAX_FOLDERS / trees.len();
-        let index_folders = self.index_folders(repository, &index, settings).await;
+        let index_folders = self.read_index(repository, &index, settings).await;
         let within_limit =
             index_folders.filter(|it| it.submodules.len() + it.collapsed.len() <= max_per_tree);
-        let Some(IndexFolders { submodules, collapsed, .. }) = within_limit else {
+        let Some(GitIndex { submodules, collapsed, .. }) = within_limit else {
             self.report_unknown(&index, findings).await;
             return Vec::new();
         };
@@ -106,19 +106,19 @@ impl RepositoryScan<'_> {
         found
     }
 
-    /// Reads the folders of an index, and of the shared index that it may be based on.
-    async fn index_folders(
+    /// Reads an index, and the shared index that it may be based on.
+    pub(super) async fn read_index(
         &self,
         repository: &Repository,
         index: &Path,
         settings: &[GitSetting],
-    ) -> Option<IndexFolders> {
+    ) -> Option<GitIndex> {
         let algorithm = names::object_hash_algorithm(settings);
-        let mut all =
-            git_index::read_folders(&self.read_bytes(index, MAX_INDEX).await?, algorithm)?;
+        let mut all = git_index::read(&self.read_bytes(index, MAX_INDEX).await?, algorithm)?;
         if let Some(shared) = all.shared_index.take() {
             let bytes = self.read_bytes(&repository.git_dir.join(shared), MAX_INDEX).await?;
-            let base = git_index::read_folders(&bytes, algorithm)?;
+            let base = git_index::read(&bytes, algorithm)?;
+            all.files.extend(base.files);
             all.submodules.extend(base.submodules);
             all.collapsed.extend(base.collapsed);
         }

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use helve_text::shell::{LinkHandling, TreeFilter};
+use helve_text::shell::{LinkHandling, TreeFilter, TreeListing};
 use helve_text::wildcard;
 
 use super::{DirEntry, FileFacts, Part, PathFacts, ProgramPlace, TreeFiles, TreeQuery};
 
 pub(super) const ROOT: &str = "/w/app";
+
+/// The names of files that git does not track.
+const UNTRACKED: &[&str] = &[".git", ".env"];
 
 pub(super) struct Tree {
     pub(super) nodes: BTreeMap<String, Node>,
@@ -127,7 +130,11 @@ impl FileFacts for Tree {
         let follows_links =
             query.permission == "read" && query.filter.links == LinkHandling::Followed;
         let opens_links = query.permission == "edit" || query.filter.links != LinkHandling::Skipped;
-        let start = query.folder.trim_end_matches('/');
+        let is_tracked = query.filter.listing != TreeListing::Directory;
+        let start = match query.filter.listing {
+            TreeListing::Directory | TreeListing::Tracked => query.folder.trim_end_matches('/'),
+            TreeListing::TrackedAnywhere => ROOT,
+        };
         let mut pending = vec![start.to_string()];
         let mut files = Vec::new();
         while let Some(folder) = pending.pop() {
@@ -136,6 +143,9 @@ impl FileFacts for Tree {
             }
             for entry in self.list(&folder)? {
                 let path = format!("{folder}/{}", entry.name);
+                if is_tracked && UNTRACKED.contains(&entry.name.as_str()) {
+                    continue;
+                }
                 let Some(facts) = self.resolve(&path) else { continue };
                 if (entry.is_folder || entry.is_link && follows_links && facts.is_folder)
                     && enters(&entry, &query.filter)
