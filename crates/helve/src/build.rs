@@ -261,10 +261,9 @@ impl Builder {
         let replaced_agent = config.replaced_agent.clone().filter(|_| self.agent.is_none());
         let agent = find_agent(&config, self.agent)?;
         let helve_folders = [data.clone()].into_iter().chain(user_config).collect();
-        let policy_inputs =
+        let inputs =
             PolicyInputs { allow_rules, helve_folders, root: root.clone(), replaced_agent };
-        let (policy, tool_switches) =
-            policy_and_tool_switches(&config, trust, &policy_inputs, &agent);
+        let (policy, tool_switches) = policy_and_tool_switches(&config, trust, &inputs, &agent);
         let (web, searches) = web::client(&config.web, host.environment());
         let has_web = web.is_some();
         let extensions = Extensions { hooks: self.hooks, after_write: Vec::new(), web };
@@ -307,7 +306,7 @@ impl Builder {
             data,
             config,
             trust,
-            policy_inputs,
+            policy_inputs: inputs,
             session: std::sync::OnceLock::new(),
             notes: Arc::default(),
             servers: Arc::new(servers),
