@@ -80,7 +80,7 @@ pub(crate) enum CliCommand {
     ///
     /// Arguments are one JSON object, `-` to read JSON from standard input, or pairs: `key=text` and `key:=json`.
     #[command(
-        after_help = "Examples:\n  helve call read '{\"filePath\": \"README.md\"}'\n  helve call read filePath=README.md limit=20\n  echo '{\"filePath\": \"src\"}' | helve call read -\n\nExit codes: 0 done, 1 the tool failed, 2 bad usage, 3 refused by permission, 130 interrupted."
+        after_help = "Examples:\n  helve call read '{\"filePath\": \"README.md\"}'\n  helve call read filePath=README.md limit=20\n  echo '{\"filePath\": \"src\"}' | helve call read -\n\nExit codes: 0 done, 1 the tool failed, 2 bad usage, 3 refused by permission, 130 interrupted. A command that fails is not a failed tool; --exit-code passes its exit code on."
     )]
     Call {
         tool: String,
@@ -89,6 +89,9 @@ pub(crate) enum CliCommand {
         /// Show what a tool that changes files would change, without changing anything
         #[arg(long)]
         dry_run: bool,
+        /// For bash: exit with the exit code of the command, or 1 if it has none
+        #[arg(long, conflicts_with = "dry_run")]
+        exit_code: bool,
     },
     /// List the available tools
     Tools {

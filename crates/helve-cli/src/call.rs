@@ -15,8 +15,30 @@ use crate::args::{self, GlobalArgs};
 use crate::prompt::INTERRUPT;
 use crate::{Exit, output};
 
-pub(crate) async fn run(common: &GlobalArgs, tool: &str, typed: &[String]) -> anyhow::Result<Exit> {
-    call_and_print(common, tool, args::parse_input(typed)?).await
+/// Calls a tool and prints its result. With `exit_code`, the exit code of a command becomes Helve's own.
+pub(crate) async fn run(
+    common: &GlobalArgs,
+    tool: &str,
+    typed: &[String],
+    exit_code: bool,
+) -> anyhow::Result<Exit> {
+    let (exit, result) =
+        call_in_mode(common, CallMode::Run, tool, args::parse_input(typed)?).await?;
+    Ok(match result.outcome {
+        Ok(output) if exit_code => command_exit(&output),
+        Ok(_) | Err(_) => exit,
+    })
+}
+
+/// Returns the exit code of the command that a tool ran. A command that was ended by a signal, or still runs, has none.
+fn command_exit(output: &ToolOutput) -> Exit {
+    match output.metadata.get("exit") {
+        None => Exit::Done,
+        Some(code) => {
+            let code = code.as_i64().and_then(|code| u8::try_from(code).ok());
+            code.map_or(Exit::Failed, Exit::OfCommand)
+        }
+    }
 }
 
 /// Prints what a call would change.
@@ -25,7 +47,8 @@ pub(crate) async fn preview(
     tool: &str,
     typed: &[String],
 ) -> anyhow::Result<Exit> {
-    call_in_mode(common, CallMode::Preview, tool, args::parse_input(typed)?).await
+    let called = call_in_mode(common, CallMode::Preview, tool, args::parse_input(typed)?).await;
+    called.map(|(exit, _)| exit)
 }
 
 /// Calls a tool and prints its result.
@@ -34,7 +57,7 @@ pub(crate) async fn call_and_print(
     tool: &str,
     input: Input,
 ) -> anyhow::Result<Exit> {
-    call_in_mode(common, CallMode::Run, tool, input).await
+    call_in_mode(common, CallMode::Run, tool, input).await.map(|(exit, _)| exit)
 }
 
 async fn call_in_mode(
@@ -42,7 +65,7 @@ async fn call_in_mode(
     mode: CallMode,
     tool: &str,
     input: Input,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<(Exit, ToolResult)> {
     let toolbox = common.toolbox().await?;
     let cancel = CancellationToken::new();
     let ctrl_c_task = tokio::spawn(on_ctrl_c(cancel.clone()));
@@ -72,7 +95,7 @@ async fn call_in_mode(
     };
     let printed = if common.json { output::print_json(&as_json(&result)) } else { print(&result) };
     toolbox.close().await;
-    printed.map(|()| exit)
+    printed.map(|()| (exit, result))
 }
 
 /// Cancels the call on the first Ctrl-C, and ends the process on the second.

@@ -39,6 +39,8 @@ enum Exit {
     /// `helve run`: the model did not answer.
     NoAnswer,
     Interrupted,
+    /// `helve call --exit-code`: the exit code of the command.
+    OfCommand(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -51,6 +53,7 @@ impl From<Exit> for ExitCode {
             Exit::OverBudget => 4,
             Exit::NoAnswer => 5,
             Exit::Interrupted => 130,
+            Exit::OfCommand(code) => code,
         })
     }
 }
@@ -92,9 +95,11 @@ async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Ex
         CliCommand::Models { filter, all } => models::run(&common, filter.as_deref(), all).await,
         CliCommand::Skills => skills::run(&common).await,
         CliCommand::Auth { command } => auth::run(&common, &command).await,
-        CliCommand::Call { tool, input, dry_run: false } => call::run(&common, &tool, &input).await,
-        CliCommand::Call { tool, input, dry_run: true } => {
+        CliCommand::Call { tool, input, dry_run: true, .. } => {
             call::preview(&common, &tool, &input).await
+        }
+        CliCommand::Call { tool, input, exit_code, .. } => {
+            call::run(&common, &tool, &input, exit_code).await
         }
         CliCommand::Tools { provider } => tools::run(&common, provider).await,
         CliCommand::Why { tool, input } => why::run(&common, &tool, &input).await,

@@ -40,6 +40,8 @@ pub trait Words: Send + Sync {
     /// Reports parameters that the tool does not have. The message is appended to the tool's answer.
     fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String;
     fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String;
+    /// The tool exists, but is switched off or always denied.
+    fn denied_tool(&self, tool: &str) -> ToolError;
     /// Says in one clause why a part is asked about or denied.
     fn reason(&self, part: &Part, verdict: &Verdict) -> String;
     fn refused(&self, refusal: &Refusal) -> ToolError;

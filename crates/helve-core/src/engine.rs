@@ -287,6 +287,9 @@ impl RunningCall {
 
     /// Answers a call of an unknown tool by calling [`INVALID`] with a message that suggests similar names.
     async fn call_invalid(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+        if self.tools.is_denied(&call.name) {
+            return Err(self.session.dialect.words.denied_tool(&call.name));
+        }
         let near = self.tools.nearest(&call.name);
         let error = self.session.dialect.words.unknown_tool(&call.name, &near, &self.tools.names());
         let Some((spec, tool)) = self.tools.find(INVALID) else {

@@ -138,13 +138,13 @@ impl Registry {
             !session.gate.forbids(&tool_part(spec))
                 && session.ancestors().all(|outer| is_on(&outer.switches, &spec.name))
         };
-        let mut tools = self.offered(&session.caller, &session.switches, allowed);
+        let (mut tools, denied) = self.offered(&session.caller, &session.switches, allowed);
         if !session.gate.takes_questions() {
             // They can still be called, and then say why they do not work.
             let asking = tools.values_mut().filter(|tool| tool.spec.audience.needs_person);
             asking.for_each(|tool| tool.spec.audience.hidden = true);
         }
-        ToolSet(Arc::new(tools))
+        ToolSet { tools: Arc::new(tools), denied: Arc::new(denied) }
     }
 
     /// Returns the tools for one caller: those of its dialect and audience that are switched on and pass `filter`.
@@ -156,15 +156,17 @@ impl Registry {
         switches: &[ToolSwitch],
         filter: impl Fn(&ToolSpec) -> bool,
     ) -> ToolSet {
-        ToolSet(Arc::new(self.offered(caller, switches, filter)))
+        let (tools, denied) = self.offered(caller, switches, filter);
+        ToolSet { tools: Arc::new(tools), denied: Arc::new(denied) }
     }
 
+    /// Returns the offered tools, and the names of those that are switched off or do not pass `filter`.
     fn offered(
         &self,
         caller: &Caller,
         switches: &[ToolSwitch],
         filter: impl Fn(&ToolSpec) -> bool,
-    ) -> BTreeMap<String, OfferedTool> {
+    ) -> (BTreeMap<String, OfferedTool>, BTreeSet<String>) {
         let mut entries = self.entries.lock().clone();
         entries.retain(|entry| entry.dialect.is_none_or(|dialect| dialect == caller.dialect));
         entries.sort_by_key(|entry| (entry.layer, entry.id));
@@ -175,10 +177,15 @@ impl Registry {
                 tools.insert(spec.name.clone(), OfferedTool { spec, tool: entry.tool });
             }
         }
+        let mut denied = BTreeSet::new();
         tools.retain(|name, OfferedTool { spec, .. }| {
-            spec.audience.hidden || (is_on(switches, name) && filter(spec))
+            let is_offered = spec.audience.hidden || (is_on(switches, name) && filter(spec));
+            if !is_offered {
+                denied.insert(name.clone());
+            }
+            is_offered
         });
-        tools
+        (tools, denied)
     }
 }
 
@@ -202,12 +209,16 @@ struct OfferedTool {
 /// An immutable snapshot of the offered tools. They stay alive while a call uses them, even if they are removed from the
 /// registry.
 #[derive(Clone, Default)]
-pub struct ToolSet(Arc<BTreeMap<String, OfferedTool>>);
+pub struct ToolSet {
+    tools: Arc<BTreeMap<String, OfferedTool>>,
+    /// Names of tools that exist but are switched off or always denied.
+    denied: Arc<BTreeSet<String>>,
+}
 
 impl ToolSet {
     /// Returns the specs of all tools that are not hidden, sorted by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.0.values().map(|offered| &offered.spec).filter(|spec| !spec.audience.hidden)
+        self.tools.values().map(|offered| &offered.spec).filter(|spec| !spec.audience.hidden)
     }
 
     pub fn names(&self) -> Vec<&str> {
@@ -216,12 +227,17 @@ impl ToolSet {
 
     /// Finds the tool of this name or, if there is none, the one tool whose name differs only in letter case.
     pub fn find(&self, name: &str) -> Option<(&ToolSpec, &Arc<dyn AnyTool>)> {
-        let offered = self.0.get(name).or_else(|| {
+        let offered = self.tools.get(name).or_else(|| {
             let mut ignoring_case =
-                self.0.values().filter(|offered| offered.spec.name.eq_ignore_ascii_case(name));
+                self.tools.values().filter(|offered| offered.spec.name.eq_ignore_ascii_case(name));
             ignoring_case.next().filter(|_| ignoring_case.next().is_none())
         })?;
         Some((&offered.spec, &offered.tool))
+    }
+
+    /// Whether a tool of this name exists but is switched off or always denied.
+    pub(crate) fn is_denied(&self, name: &str) -> bool {
+        self.denied.iter().any(|denied| denied.eq_ignore_ascii_case(name))
     }
 
     /// Returns up to three names that resemble this one, most similar first.

@@ -371,3 +371,25 @@ fn a_program_at_a_terminal_accepts_input() {
     let (_, text) = client.call("process", wait);
     assert!(text.contains("appeared"), "{text}");
 }
+
+#[test]
+fn the_exit_code_of_a_command_can_be_passed_on() {
+    let stage = Stage::new();
+    for (command, expected) in [("exit 7", 7), ("true", 0), ("kill -9 $$", 1)] {
+        assert_eq!(bash(&stage, command, &[]).code, 0, "{command}");
+        assert_eq!(bash(&stage, command, &["--exit-code"]).code, expected, "{command}");
+    }
+}
+
+#[test]
+fn a_denied_tool_is_refused_by_name() {
+    let stage = Stage::new();
+    stage.write("home/.config/helve/helve.json", r#"{"permission": {"bash": "deny"}}"#);
+    let output = bash(&stage, "true", &[]);
+    assert_eq!(output.code, 3, "{}", output.err);
+    assert!(
+        output.err.starts_with("error: The tool \"bash\" is denied by a rule"),
+        "{}",
+        output.err
+    );
+}

@@ -370,8 +370,10 @@ async fn denying_all_fetches_removes_the_tools() {
     web.fetch(&["http://docs.example/"]).await;
     web.call("websearch", json!({"query": "x"})).await;
     web.check(expect![[r#"
-        error: There is no tool "webfetch". Available tools: apply_patch, bash, batch, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, write.
-        error: There is no tool "websearch". Available tools: apply_patch, bash, batch, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, write.
+        error: The tool "webfetch" is denied by a rule, or switched off in the configuration.
+        It cannot be approved; use another tool.
+        error: The tool "websearch" is denied by a rule, or switched off in the configuration.
+        It cannot be approved; use another tool.
     "#]]);
 }
 

@@ -333,6 +333,10 @@ impl Words for PlainWords {
         failed("not granted")
     }
 
+    fn denied_tool(&self, tool: &str) -> ToolError {
+        failed(&format!("{tool} is denied"))
+    }
+
     fn store_failed(&self, why: &str) -> ToolError {
         failed(why)
     }

@@ -33,8 +33,9 @@ mod tests {
         check(
             "--- rule todoread * deny\n--- call todoread\n",
             expect![[r#"
-                !! UnknownTool
-                There is no tool "todoread". Did you mean read?
+                !! Denied
+                The tool "todoread" is denied by a rule, or switched off in the configuration.
+                It cannot be approved; use another tool.
             "#]],
         );
     }

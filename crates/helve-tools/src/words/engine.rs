@@ -228,6 +228,13 @@ impl Words for EngineWords {
         denied(text)
     }
 
+    fn denied_tool(&self, tool: &str) -> ToolError {
+        denied(format!(
+            "The tool \"{tool}\" is denied by a rule, or switched off in the configuration."
+        ))
+        .hint("It cannot be approved; use another tool.")
+    }
+
     fn not_granted(&self) -> ToolError {
         denied("The tool tried something that was not granted; nothing was done.".into())
     }
