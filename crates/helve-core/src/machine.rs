@@ -143,8 +143,10 @@ pub struct WindowLines {
     pub first: u64,
     /// Whether the file has lines after the window.
     pub has_more: bool,
-    /// Number of lines read from the start of the file. This is the total if `has_more` is false.
+    /// Number of lines from the start of the file to the end of the window.
     pub lines_read: u64,
+    /// Number of lines after the window; `None` if they are too many bytes to count.
+    pub later_lines: Option<u64>,
     /// The size when the file was opened. Later growth is ignored.
     pub size: u64,
     /// The bytes of the file that the window covers, line endings included.

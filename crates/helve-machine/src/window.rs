@@ -10,6 +10,7 @@ use bytes::Bytes;
 use helve_core::commit::ContentHash;
 use helve_core::machine::{ContentFingerprint, WindowLines, WindowRequest};
 use helve_core::{MachineError, Place};
+use memchr::memchr_iter;
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use rustix::io::{Errno, pread};
 
@@ -29,6 +30,8 @@ const SAMPLE_BYTES: usize = 8 * 1024;
 const MAX_UNSIZED_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum number of bytes hashed to detect later changes. If the whole file is larger, only the window is hashed.
 const MAX_HASHED_BYTES: u64 = 4 * 1024 * 1024;
+/// Maximum number of bytes after the window in which lines are counted.
+const MAX_COUNTED_BYTES: u64 = 8 * 1024 * 1024;
 /// Minimum file size for which read-ahead is requested.
 const READ_AHEAD_MIN_BYTES: u64 = 1024 * 1024;
 
@@ -52,26 +55,31 @@ fn read(
         fadvise(&file, 0, None, Advice::Sequential).unwrap_or(());
     }
     let mut blocks = BlockReader::new(file, size);
-    let window_lines = match scan(&mut blocks, LineWindow::new(request), cancellation)? {
-        ScanResult::Done(window_lines) => window_lines,
-        ScanResult::OnlyCarriageReturns => {
-            blocks.rewind()?;
-            match scan(&mut blocks, LineWindow::with_carriage_returns(request), cancellation)? {
-                ScanResult::Done(window_lines) => window_lines,
-                // The file changed between the two scans.
-                ScanResult::OnlyCarriageReturns => return Err(MachineError::PathChanged),
+    let (window_lines, terminator) =
+        match scan(&mut blocks, LineWindow::new(request), cancellation)? {
+            ScanResult::Done(window_lines) => (window_lines, b'\n'),
+            ScanResult::OnlyCarriageReturns => {
+                blocks.rewind()?;
+                match scan(&mut blocks, LineWindow::with_carriage_returns(request), cancellation)? {
+                    ScanResult::Done(window_lines) => (window_lines, b'\r'),
+                    // The file changed between the two scans.
+                    ScanResult::OnlyCarriageReturns => return Err(MachineError::PathChanged),
+                }
             }
-        }
-    };
+        };
     let has_more = window_lines.has_more || blocks.is_cut_off();
     let size = blocks.size();
+    let later_lines = match has_more {
+        true => blocks.count_lines(window_lines.range.end, terminator, cancellation),
+        false => Some(0),
+    };
     let fingerprint = match blocks.hash(0..size) {
         Some(hash) => ContentFingerprint::Whole(hash),
         None => blocks
             .hash(window_lines.range.clone())
             .map_or(ContentFingerprint::Nothing, ContentFingerprint::Window),
     };
-    Ok(WindowLines { size, has_more, fingerprint, ..window_lines })
+    Ok(WindowLines { size, has_more, later_lines, fingerprint, ..window_lines })
 }
 
 enum ScanResult {
@@ -182,6 +190,33 @@ impl BlockReader {
             }
         }
         Some(ContentHash::of(&bytes))
+    }
+
+    /// Counts the lines from a position to the end of the file; `None` if that is too long or cannot be read.
+    fn count_lines(&self, from: u64, terminator: u8, cancellation: &Cancellation) -> Option<u64> {
+        let length = self.reported_size.checked_sub(from).filter(|it| *it <= MAX_COUNTED_BYTES)?;
+        // There are more lines, so an empty rest means that the position is unknown.
+        if length == 0 {
+            return None;
+        }
+        let mut buffer = vec![0; BLOCK_BYTES];
+        let (mut at, mut lines, mut last) = (from, 0, terminator);
+        while at < self.reported_size {
+            cancellation.check().ok()?;
+            let wanted = usize::try_from(self.reported_size - at).unwrap_or(BLOCK_BYTES);
+            let wanted = wanted.min(BLOCK_BYTES);
+            let count = match pread(&self.file, &mut buffer[..wanted], at) {
+                Ok(0) => return None,
+                Ok(count) => count,
+                Err(Errno::INTR) => continue,
+                Err(_) => return None,
+            };
+            let block = &buffer[..count];
+            lines += memchr_iter(terminator, block).count() as u64;
+            last = block.last().copied().unwrap_or(terminator);
+            at += count as u64;
+        }
+        Some(lines + u64::from(last != terminator))
     }
 
     fn rewind(&mut self) -> Result<(), MachineError> {

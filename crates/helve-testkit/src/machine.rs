@@ -342,6 +342,7 @@ fn window(bytes: &Bytes, request: WindowRequest) -> WindowLines {
         first: request.first,
         has_more: end < all_lines.len(),
         lines_read: end.min(all_lines.len()) as u64,
+        later_lines: Some(all_lines.len().saturating_sub(end) as u64),
         lines,
         size: file.len() as u64,
         sample: file.slice(..file.len().min(4096)),

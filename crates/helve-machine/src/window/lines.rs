@@ -143,6 +143,7 @@ impl LineWindow {
             lines: self.spans,
             first: self.request.first,
             has_more: self.more,
+            later_lines: (!self.more).then_some(0),
             size: 0,
             range: self.covered_range.unwrap_or(self.fed..self.fed),
             fingerprint: ContentFingerprint::Nothing,

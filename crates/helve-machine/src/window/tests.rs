@@ -33,14 +33,42 @@ fn texts(window_lines: &WindowLines) -> Vec<String> {
     window_lines.each().map(|(line, _)| String::from_utf8_lossy(line).into_owned()).collect()
 }
 
-#[track_caller]
-fn check(content: &[u8], request: WindowRequest, expected: &[&str]) {
+fn folder_with(content: &[u8]) -> tempfile::TempDir {
     let root = folder();
     fs::write(root.path().join("f"), content).unwrap();
+    root
+}
+
+#[track_caller]
+fn check(content: &[u8], request: WindowRequest, expected: &[&str]) {
+    let root = folder_with(content);
     let window_lines = read_window(root.path(), "f", request).unwrap();
     assert_eq!(texts(&window_lines), expected);
     assert_eq!(window_lines.size, content.len() as u64);
     assert_eq!(window_lines.sample, content[..content.len().min(SAMPLE_BYTES)]);
+}
+
+#[test]
+fn lines_after_the_window_are_counted() {
+    let one = WindowRequest { lines: 1, ..ALL };
+    for (content, later) in [
+        ("", Some(0)),
+        ("a", Some(0)),
+        ("a\n", Some(0)),
+        ("a\nb", Some(1)),
+        ("a\nb\n\n", Some(2)),
+        ("\u{feff}a\r\nb\r\nc", Some(2)),
+        ("a\rb\rc\r", Some(2)),
+    ] {
+        let root = folder_with(content.as_bytes());
+        let found = read_window(root.path(), "f", one).unwrap();
+        assert_eq!(found.later_lines, later, "{content:?}");
+    }
+    let utf16: Vec<u8> = "\u{feff}a\nb\nc".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let root = folder_with(&utf16);
+    assert_eq!(read_window(root.path(), "f", one).unwrap().later_lines, None);
+    let root = folder_with(&b"x\n".repeat(5_000_000));
+    assert_eq!(read_window(root.path(), "f", one).unwrap().later_lines, None);
 }
 
 #[test]

@@ -11,9 +11,9 @@ use helve_text::cut::Keep;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::ops::read::lines::LinePage;
+use crate::ops::read::lines::{LinePage, LineTotal};
 use crate::ops::read::{
-    FolderPage, LineWindow, ReadContent, ReadError, ReadLimits, ReadRequest, ReadResult, read,
+    FolderPage, ReadContent, ReadError, ReadLimits, ReadRequest, ReadResult, WindowStart, read,
 };
 use crate::words::read::{binary, format_name, mislabelled, page_note, undecodable};
 use crate::words::{count, missing_file};
@@ -24,8 +24,8 @@ pub(super) struct Args {
     /// The file or folder to read
     #[schemars(length(min = 1))]
     file_path: String,
-    /// First line (or entry) to read, counted from 1
-    offset: Option<u64>,
+    /// First line (or entry) to read, counted from 1; negative numbers count from the end: -20 reads the last 20
+    offset: Option<i64>,
     /// Number of lines (or entries) to read, default 2000
     limit: Option<u64>,
 }
@@ -45,11 +45,13 @@ impl Tool for Read {
     const ABOUT: &'static str = include_str!("read.txt");
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let window = LineWindow {
-            first: args.offset.unwrap_or(1).max(1),
-            count: args.limit.unwrap_or(MAX_LINES).clamp(1, MAX_LINES),
+        let offset = args.offset.unwrap_or(1);
+        let start = match offset < 0 {
+            true => WindowStart::FromEnd(offset.unsigned_abs()),
+            false => WindowStart::At(offset.unsigned_abs().max(1)),
         };
-        let request = ReadRequest { path: &args.file_path, window, limits: LIMITS };
+        let count = args.limit.unwrap_or(MAX_LINES).clamp(1, MAX_LINES);
+        let request = ReadRequest { path: &args.file_path, start, count, limits: LIMITS };
         read(ctx, &*self.media, request).await.map(answer).map_err(error)
     }
 }
@@ -92,11 +94,18 @@ fn lines(display_path: &str, page: LinePage) -> ToolOutput {
         text.push_str(&format!("({note})\n"));
     }
     text.push_str("</file>");
+    let total = match page.total {
+        LineTotal::Exactly(total) => Some(total),
+        LineTotal::MoreThan(_) => None,
+    };
     let preview = page.lines.iter().take(PREVIEW_LINES).map(|line| &*line.text);
     let mut output = ToolOutput::text(display_path, text)
         .keep(Keep::All)
         .with_metadata("preview", preview.collect::<Vec<_>>().join("\n"))
-        .with_metadata("truncated", page.has_more);
+        .with_metadata("truncated", page.has_more)
+        .with_metadata("path", display_path)
+        .with_metadata("lines", page.lines.len())
+        .with_metadata("total", total);
     let attached = page.attachments.into_iter();
     output.content.extend(attached.map(|each| Content::Media { mime: each.mime, data: each.data }));
     output
@@ -105,10 +114,14 @@ fn lines(display_path: &str, page: LinePage) -> ToolOutput {
 /// Returns a sentence that says where the page ends and how to read on.
 fn ending(page: &LinePage) -> String {
     if !page.has_more {
-        return format!("End of file, {}", count(page.total, "line", "lines"));
+        return format!("End of file, {}", count(page.total.seen(), "line", "lines"));
     }
     let (first, next) = (page.first, page.next());
-    format!("Showing lines {first}-{}; more follow. Use offset={next} to continue.", next - 1)
+    let total = match page.total {
+        LineTotal::Exactly(total) => total.to_string(),
+        LineTotal::MoreThan(lines) => format!("more than {lines}"),
+    };
+    format!("Showing lines {first}-{} of {total}. Use offset={next} to continue.", next - 1)
 }
 
 /// Returns a sentence that says which lines were cut, and how to see the rest of them.

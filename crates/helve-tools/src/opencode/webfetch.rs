@@ -106,7 +106,7 @@ fn answer(result: FetchResult) -> ToolOutput {
         } else {
             String::new()
         };
-        notes.push(format!("Lines {}-{last} of {}{more}", lines.first, lines.total));
+        notes.push(format!("Lines {}-{last} of {}{more}", lines.first, lines.total.seen()));
     }
     if let Some(saved) = &saved {
         notes.push(format!("The whole text is saved in {}", saved.path.display()));

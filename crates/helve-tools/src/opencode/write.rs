@@ -169,7 +169,7 @@ theirs
                 <file>
                 00001| one
 
-                (Showing lines 1-1; more follow. Use offset=2 to continue.)
+                (Showing lines 1-1 of 2. Use offset=2 to continue.)
                 </file>
                 !! Stale
                 a.txt changed since it was read. Nothing was written.

@@ -18,7 +18,8 @@ pub(crate) use media::document_page;
 /// A file or directory to read.
 pub(crate) struct ReadRequest<'a> {
     pub(crate) path: &'a str,
-    pub(crate) window: LineWindow,
+    pub(crate) start: WindowStart,
+    pub(crate) count: u64,
     pub(crate) limits: ReadLimits,
 }
 
@@ -28,6 +29,25 @@ pub(crate) struct LineWindow {
     /// The first line or entry, counted from 1.
     pub(crate) first: u64,
     pub(crate) count: u64,
+}
+
+/// Where a window starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WindowStart {
+    /// The number of a line or entry, counted from 1.
+    At(u64),
+    /// So many lines or entries before the end.
+    FromEnd(u64),
+}
+
+impl WindowStart {
+    /// Returns the first line of a text with so many lines.
+    fn of_total(self, total: u64) -> u64 {
+        match self {
+            WindowStart::At(first) => first,
+            WindowStart::FromEnd(count) => total.saturating_sub(count) + 1,
+        }
+    }
 }
 
 /// The maximum size of a result.
@@ -130,7 +150,7 @@ pub(crate) async fn read(
     media: &dyn Media,
     request: ReadRequest<'_>,
 ) -> Result<ReadResult, ReadError> {
-    let ReadRequest { path, window, limits } = request;
+    let ReadRequest { path, start, count, limits } = request;
     let given = path;
     let path = ctx.files.resolve(given).await?;
     let grant = ctx.ask(Ask::for_request(path.read_request())).await?;
@@ -138,17 +158,27 @@ pub(crate) async fn read(
         None => return Err(ReadError::Missing(describe_missing(ctx, given, &path).await)),
         Some(FileKind::Folder) => {
             let listing = ctx.files.list(&grant, &path, MAX_ENTRIES).await?;
-            ReadContent::Folder(folder_page(&path, &listing, window)?)
+            let first = start.of_total(listing.entries.len() as u64 + listing.left_out);
+            ReadContent::Folder(folder_page(&path, &listing, LineWindow { first, count })?)
         }
         Some(_) => {
-            let request = WindowRequest {
-                first: window.first,
-                lines: window.count,
+            let request = |first| WindowRequest {
+                first,
+                lines: count,
                 line_bytes: limits.line_chars * CHAR_BYTES,
                 max_bytes: limits.bytes,
                 deadline: DEADLINE,
             };
-            let window_lines = ctx.files.read_window(&grant, &path, request).await?;
+            let first = match start {
+                WindowStart::At(first) => first,
+                WindowStart::FromEnd(_) => {
+                    // A window after the end counts the lines.
+                    let end = ctx.files.read_window(&grant, &path, request(u64::MAX)).await?;
+                    start.of_total(end.lines_read)
+                }
+            };
+            let window = LineWindow { first, count };
+            let window_lines = ctx.files.read_window(&grant, &path, request(first)).await?;
             let file = OpenFile {
                 ctx,
                 grant: &grant,
@@ -164,7 +194,7 @@ pub(crate) async fn read(
         && page.lines.is_empty()
         && page.first > 1
     {
-        let (display_path, line, total) = (path.display().into(), page.first, page.total);
+        let (display_path, line, total) = (path.display().into(), page.first, page.total.seen());
         return Err(ReadError::NoSuchLine { display_path, line, total });
     }
     Ok(ReadResult { display_path: path.display().into(), content })

@@ -108,7 +108,7 @@ pub(crate) async fn fetch(
         && lines.lines.is_empty()
         && lines.first > 1
     {
-        let (url, line, total) = (response.url.clone(), lines.first, lines.total);
+        let (url, line, total) = (response.url.clone(), lines.first, lines.total.seen());
         return Err(FetchFailure::NoSuchLine { url, line, total });
     }
     Ok(FetchResult { page, content })

@@ -319,6 +319,7 @@ fn reference(text: &[u8], request: WindowRequest) -> WindowLines {
         first,
         has_more,
         lines_read,
+        later_lines: (!has_more).then_some(0),
         size: 0,
         range,
         fingerprint: ContentFingerprint::Nothing,

@@ -7,6 +7,45 @@ use expect_test::expect;
 use crate::opencode::check;
 
 #[test]
+fn a_negative_offset_counts_from_the_end() {
+    check(
+        r#"
+--- file a.txt
+1
+2
+3
+4
+--- file d/x
+--- file d/y
+--- call read {"filePath": "a.txt", "offset": -2}
+--- call read {"filePath": "a.txt", "offset": -9, "limit": 1}
+--- call read {"filePath": "d", "offset": -1}
+"#,
+        expect![[r#"
+            == a.txt
+            <file>
+            00003| 3
+            00004| 4
+
+            (End of file, 4 lines)
+            </file>
+            == a.txt
+            <file>
+            00001| 1
+
+            (Showing lines 1-1 of 4. Use offset=2 to continue.)
+            </file>
+            == d
+            <folder>
+            y
+
+            (2 entries)
+            </folder>
+        "#]],
+    );
+}
+
+#[test]
 fn lines_are_numbered_from_one() {
     check(
         "--- file a.txt\none\n\ttwo\n--- call read {\"filePath\": \"a.txt\"}\n",
@@ -41,13 +80,13 @@ fn a_window_says_how_to_continue() {
             00002| 2
             00003| 3
 
-            (Showing lines 2-3; more follow. Use offset=4 to continue.)
+            (Showing lines 2-3 of 4. Use offset=4 to continue.)
             </file>
             == a.txt
             <file>
             00001| 1
 
-            (Showing lines 1-1; more follow. Use offset=2 to continue.)
+            (Showing lines 1-1 of 4. Use offset=2 to continue.)
             </file>
             !! InvalidArgs
             a.txt has 4 lines; there is no line 5.
@@ -250,7 +289,6 @@ x
             Invalid arguments for read:
             - filePath: expected a string, found nothing (you gave file_path)
             - limit: expected an integer, found the string "many"
-            - offset: expected at least 0, found -1
             Correct the arguments and call again.
             !! InvalidArgs
             The arguments of read are cut off at line 1, column 15: the JSON is incomplete. Nothing was done.

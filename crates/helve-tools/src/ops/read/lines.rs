@@ -14,10 +14,26 @@ pub(crate) struct LinePage {
     pub(crate) lines: Vec<PageLine>,
     /// Whether more lines follow.
     pub(crate) has_more: bool,
-    /// The number of lines in the file, or of those seen so far if more follow.
-    pub(crate) total: u64,
+    pub(crate) total: LineTotal,
     pub(crate) notes: Vec<PageNote>,
     pub(crate) attachments: Vec<Attachment>,
+}
+
+/// The number of lines in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineTotal {
+    Exactly(u64),
+    /// The file is too large to count its lines.
+    MoreThan(u64),
+}
+
+impl LineTotal {
+    /// Returns the number of lines that were counted.
+    pub(crate) fn seen(self) -> u64 {
+        match self {
+            LineTotal::Exactly(lines) | LineTotal::MoreThan(lines) => lines,
+        }
+    }
 }
 
 pub(crate) struct PageLine {
@@ -89,6 +105,7 @@ impl LinePage {
             }
         }
         let (notes, attachments) = (Vec::new(), Vec::new());
+        let total = LineTotal::Exactly(total);
         LinePage { first, lines, has_more: is_full, total, notes, attachments }
     }
 

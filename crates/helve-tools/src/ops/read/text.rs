@@ -4,7 +4,7 @@ use helve_core::machine::WindowLines;
 use helve_text::view::{Encoding, View};
 
 use super::ReadLimits;
-use super::lines::{LinePage, PageLine, PageNote};
+use super::lines::{LinePage, LineTotal, PageLine, PageNote};
 
 /// Whether a file is not text.
 pub(super) fn is_binary(name: &str, window: &WindowLines) -> bool {
@@ -52,7 +52,10 @@ pub(super) fn page(window: &WindowLines, limits: ReadLimits) -> LinePage {
         first: window.first,
         lines,
         has_more: window.has_more,
-        total: window.lines_read,
+        total: match window.later_lines {
+            Some(later) => LineTotal::Exactly(window.lines_read + later),
+            None => LineTotal::MoreThan(window.lines_read),
+        },
         notes,
         attachments: Vec::new(),
     }

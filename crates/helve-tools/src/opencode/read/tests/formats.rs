@@ -193,7 +193,7 @@ fn documents_are_shown_by_page_and_attached() {
             <file>
             00003| two
 
-            (Showing lines 3-3; more follow. Use offset=4 to continue.)
+            (Showing lines 3-3 of 5. Use offset=4 to continue.)
             (PDF, 2 pages)
             </file>
             == scan.pdf
@@ -285,7 +285,7 @@ fn notebooks_are_shown_by_cell() {
             00002| # Title
             00003| text
 
-            (Showing lines 2-3; more follow. Use offset=4 to continue.)
+            (Showing lines 2-3 of 17. Use offset=4 to continue.)
             (Notebook, 4 cells, python; line numbers refer to this view, not to the file)
             </file>
             !! InvalidArgs
