@@ -280,7 +280,7 @@ fn shown(reply: &ModelReply) -> Value {
     });
     let reasoning = reply.blocks.iter().filter_map(|block| match block {
         Block::Reasoning { text, raw } => Some(json!({"text": text, "raw": raw})),
-        Block::Text(_) | Block::Call(_) | Block::Other(_) => None,
+        Block::Text(_) | Block::Call(_) | Block::Phase(_) | Block::Other(_) => None,
     });
     json!({
         "text": reply.text(),

@@ -36,6 +36,8 @@ pub struct Spent {
     pub cost: f64,
     /// Whether the price of some request is not known.
     pub is_cost_incomplete: bool,
+    /// Whether a call was refused, by a person or because nobody could be asked.
+    pub was_refused: bool,
 }
 
 impl TreeBudget {
@@ -62,6 +64,11 @@ impl TreeBudget {
         spent.usage = spent.usage.plus(usage);
         spent.cost += cost.unwrap_or(0.0);
         spent.is_cost_incomplete |= cost.is_none();
+    }
+
+    /// Records that a call was refused, so the work may be incomplete.
+    pub(crate) fn note_refusal(&self) {
+        self.spent.lock().was_refused = true;
     }
 
     /// Whether the step that has begun is the last one.

@@ -107,7 +107,9 @@ mod tests {
             .iter()
             .filter_map(|block| match block {
                 Block::Call(call) => Some(call.id.as_str()),
-                Block::Text(_) | Block::Reasoning { .. } | Block::Other(_) => None,
+                Block::Text(_) | Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => {
+                    None
+                }
             })
             .collect();
         assert!(ids[0].starts_with("call_"));

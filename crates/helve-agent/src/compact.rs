@@ -45,6 +45,7 @@ pub fn block_tokens(block: &Block) -> u64 {
             raw.as_deref().map_or(estimate_tokens(text), |raw| estimate_tokens(raw.get()))
         }
         Block::Call(call) => estimate_tokens(&call.name) + estimate_tokens(&call.arguments) + 10,
+        Block::Phase(phase) => estimate_tokens(phase),
         Block::Other(raw) => estimate_tokens(raw.get()),
     }
 }
@@ -124,7 +125,7 @@ fn transcribed(item: &Item) -> String {
             let block = |block: &Block| match block {
                 Block::Text(text) => format!("[Assistant]: {text}\n\n"),
                 Block::Call(call) => format!("[Call]: {} {}\n\n", call.name, call.arguments),
-                Block::Reasoning { .. } | Block::Other(_) => String::new(),
+                Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => String::new(),
             };
             message.blocks.iter().map(block).collect()
         }

@@ -173,7 +173,7 @@ impl<'a> Composer<'a, '_> {
             parts.retain(|part| matches!(part, AssistantPart::Text(_)));
         }
         // Providers require text or a call after reasoning.
-        while let Some(AssistantPart::Reasoning(_)) = parts.last() {
+        while let Some(AssistantPart::Reasoning(_) | AssistantPart::Phase(_)) = parts.last() {
             parts.pop();
         }
         if parts.is_empty() {
@@ -199,9 +199,10 @@ impl<'a> Composer<'a, '_> {
             Block::Reasoning { raw: Some(raw), .. } if is_same_model => {
                 Some(AssistantPart::Reasoning(raw))
             }
+            Block::Phase(phase) if is_same_model => Some(AssistantPart::Phase(phase)),
             Block::Other(raw) if is_same_model => Some(AssistantPart::Other(raw)),
             // If reasoning were sent as text, the model would imitate it.
-            Block::Reasoning { .. } | Block::Other(_) => None,
+            Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => None,
             Block::Call(call) => Some(AssistantPart::Call(CallPart {
                 id: wire_id(self.target.model.protocol, &call.id),
                 name: wire_name(&call.name),

@@ -42,13 +42,19 @@ pub fn shown(entries: &[Entry]) -> Vec<&Entry> {
 
 /// Plans to undo the last message of the user. Returns `None` if there is none.
 pub fn plan_undo(entries: &[Entry]) -> Option<UndoPlan> {
+    plan_undo_of(entries, 1)
+}
+
+/// Plans to undo this many messages of the user, from 1. Returns `None` if there are fewer.
+pub fn plan_undo_of(entries: &[Entry], messages: usize) -> Option<UndoPlan> {
     let hidden = compose::hidden(entries);
     let is_shown = |entry: &&Entry| !hidden.contains(&entry.seq);
-    let (from, content) =
-        entries.iter().rev().filter(is_shown).find_map(|entry| match &entry.item {
+    let mut user_messages =
+        entries.iter().rev().filter(is_shown).filter_map(|entry| match &entry.item {
             Item::User { content } => Some((entry.seq, content)),
             _ => None,
-        })?;
+        });
+    let (from, content) = user_messages.nth(messages.checked_sub(1)?)?;
     let text = |part: &MessagePart| match part {
         MessagePart::Text(text) => Some(text.clone()),
         MessagePart::Media { .. } => None,
@@ -82,6 +88,21 @@ pub fn plan_redo(entries: &[Entry]) -> Option<RedoPlan> {
         is_said && entry.seq > plan.undone && !hidden.contains(&entry.seq)
     });
     (!went_on).then_some(plan)
+}
+
+/// Returns the entries that come back if the `Undone` item at a position is redone.
+pub fn redone_entries(entries: &[Entry], undone: u64) -> Vec<&Entry> {
+    let from = entries.iter().find_map(|entry| match entry.item {
+        Item::Undone { from, .. } if entry.seq == undone => Some(from),
+        _ => None,
+    });
+    let Some(from) = from else { return Vec::new() };
+    // What was undone before that stays undone.
+    let earlier: Vec<Entry> = entries.iter().filter(|entry| entry.seq < undone).cloned().collect();
+    let hidden = compose::hidden(&earlier);
+    let is_redone =
+        |entry: &&Entry| (from..undone).contains(&entry.seq) && !hidden.contains(&entry.seq);
+    entries.iter().filter(is_redone).collect()
 }
 
 /// Returns the calls without a result, oldest first.

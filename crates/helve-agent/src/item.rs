@@ -65,14 +65,14 @@ impl AssistantMessage {
     pub fn calls(&self) -> impl Iterator<Item = &CallBlock> {
         self.blocks.iter().filter(|_| !self.is_partial).filter_map(|block| match block {
             Block::Call(call) => Some(call),
-            Block::Text(_) | Block::Reasoning { .. } | Block::Other(_) => None,
+            Block::Text(_) | Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => None,
         })
     }
 
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.as_str()),
-            Block::Call(_) | Block::Reasoning { .. } | Block::Other(_) => None,
+            Block::Call(_) | Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => None,
         });
         texts.collect()
     }
@@ -125,6 +125,9 @@ pub enum Block {
         raw: Option<Box<RawValue>>,
     },
     Call(CallBlock),
+    /// What the text that follows is for, in the provider's terms (`commentary`, `final_answer`). It is sent back to the
+    /// same model.
+    Phase(String),
     /// A block that Helve does not know. It is sent back unchanged to the same model.
     Other(Box<RawValue>),
 }
@@ -156,6 +159,17 @@ pub struct CallResult {
     pub is_error: bool,
     /// Where the full output was saved.
     pub saved: Option<String>,
+}
+
+impl CallResult {
+    /// Returns all text of the result.
+    pub fn text(&self) -> String {
+        let texts = self.content.iter().filter_map(|part| match part {
+            MessagePart::Text(text) => Some(text.as_str()),
+            MessagePart::Media { .. } => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

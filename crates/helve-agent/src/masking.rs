@@ -50,6 +50,7 @@ impl EndpointSecrets {
                     self.redact(&mut call.name);
                     self.redact(&mut call.id);
                 }
+                Block::Phase(phase) => self.redact(phase),
                 Block::Other(_) => {}
             }
         }

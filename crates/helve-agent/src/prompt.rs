@@ -1,5 +1,6 @@
 //! The system prompt, and the note about the environment.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The system prompt, which is the same for all models.
@@ -12,6 +13,23 @@ pub fn environment(root: &Path, is_git: bool, platform: &str, date: &str) -> Str
         "Working folder: {}\nGit repository: {git}\nPlatform: {platform}\nDate: {date}",
         root.display()
     )
+}
+
+/// Returns the lines of the present environment that differ from what the earlier notes, oldest first, said. `None` if
+/// nothing changed.
+pub(crate) fn environment_changes<'a>(
+    notes: impl Iterator<Item = &'a str>,
+    present: &str,
+) -> Option<String> {
+    let name_and_value = |line: &'a str| line.split_once(": ");
+    let known: BTreeMap<&str, &str> =
+        notes.flat_map(|note| note.lines()).filter_map(name_and_value).collect();
+    let is_new = |line: &&str| match line.split_once(": ") {
+        Some((name, value)) => known.get(name) != Some(&value),
+        None => false,
+    };
+    let lines: Vec<&str> = present.lines().filter(is_new).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// Maximum size of all instruction files in a prompt.
@@ -42,6 +60,19 @@ pub fn instructions(files: &[(String, String)]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_changed_in_the_environment_is_told() {
+        let first = "Working folder: /w\nGit repository: no\nDate: 2026-11-18";
+        let changes = |notes: &[&str], now: &str| {
+            environment_changes(notes.iter().copied(), now).unwrap_or_default()
+        };
+        assert_eq!(changes(&[first], first), "");
+        assert_eq!(changes(&[], first), first);
+        let next = first.replace("18", "19").replace("no", "yes");
+        assert_eq!(changes(&[first], &next), "Git repository: yes\nDate: 2026-11-19");
+        assert_eq!(changes(&[first, "Date: 2026-11-19", "Git repository: yes"], &next), "");
+    }
 
     fn prompt(files: &[(&str, &str)]) -> Option<String> {
         let files: Vec<_> =

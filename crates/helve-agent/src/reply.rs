@@ -39,14 +39,14 @@ impl ModelReply {
     pub fn calls(&self) -> impl Iterator<Item = &CallBlock> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Call(call) => Some(call),
-            Block::Text(_) | Block::Reasoning { .. } | Block::Other(_) => None,
+            Block::Text(_) | Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => None,
         })
     }
 
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.as_str()),
-            Block::Call(_) | Block::Reasoning { .. } | Block::Other(_) => None,
+            Block::Call(_) | Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => None,
         });
         texts.collect()
     }

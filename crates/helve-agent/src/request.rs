@@ -103,6 +103,8 @@ pub enum AssistantPart<'a> {
     /// Reasoning of the same model, in the provider's own form.
     Reasoning(&'a RawValue),
     Call(CallPart<'a>),
+    /// What the text that follows is for, in the terms of the same model. Only one protocol has it.
+    Phase(&'a str),
     /// A block of the same model that Helve does not know.
     Other(&'a RawValue),
 }

@@ -143,7 +143,7 @@ fn words(item: &Item) -> String {
             let block = |block: &Block| match block {
                 Block::Text(text) => text.clone(),
                 Block::Call(call) => format!("{} {}", call.name, cut(&call.arguments)),
-                Block::Reasoning { .. } | Block::Other(_) => String::new(),
+                Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => String::new(),
             };
             message.blocks.iter().map(block).collect::<Vec<_>>().join("\n")
         }

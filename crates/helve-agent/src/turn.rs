@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer;
 use crate::calls::{RepeatDetector, ensure_unique_ids};
+use crate::compose;
 use crate::event::{AgentEvent, BudgetKind, TurnEnd};
 use crate::hook::{ChatContext, ChatHook};
 use crate::http::ModelClient;
@@ -30,6 +31,7 @@ use crate::item::{
     AssistantMessage, Block, CallBlock, CallForm, CallResult, Entry, Item, MessagePart, NoteKind,
 };
 use crate::model::ActiveModel;
+use crate::prompt;
 use crate::reply::{ModelReply, Usage};
 use crate::request::ToolDefinition;
 use crate::transcript::Transcript;
@@ -90,6 +92,9 @@ pub enum Compaction {
 pub trait SessionState: Send + Sync {
     /// Returns a text for the model, which is appended to a summary.
     fn describe(&self) -> BoxFuture<'_, String>;
+
+    /// Facts about the environment, one `Name: value` per line. The model is told when one changes.
+    fn environment(&self) -> BoxFuture<'_, String>;
 
     /// Notes for the model, which it sees before its next reply. Each is returned once.
     fn new_notes(&self) -> BoxFuture<'_, Vec<(NoteKind, String)>>;
@@ -232,6 +237,7 @@ impl Turn<'_> {
             if let Some(kind) = self.exhausted(progress) {
                 return Ok(TurnEnd::OverBudget(kind));
             }
+            self.note_environment().await?;
             for (kind, text) in self.state.new_notes().await {
                 let first_line = text.lines().next().unwrap_or_default();
                 (self.emit)(AgentEvent::Notice(first_line.to_string()));
@@ -252,6 +258,21 @@ impl Turn<'_> {
                 Next::Continue => {}
                 Next::End(end) => return Ok(end),
             }
+        }
+    }
+
+    /// Tells the model what changed in the environment since it was last told. The system prompt stays as it is, so that the
+    /// provider's cache does.
+    async fn note_environment(&mut self) -> Result<(), StoreError> {
+        let visible = compose::visible(self.transcript.entries());
+        let known = visible.iter().filter_map(|entry| match &entry.item {
+            Item::Note { note: NoteKind::Environment, text } => Some(text.as_str()),
+            _ => None,
+        });
+        let changed = prompt::environment_changes(known, &self.state.environment().await);
+        match changed {
+            Some(text) => self.note(NoteKind::Environment, &text).await,
+            None => Ok(()),
         }
     }
 
@@ -396,7 +417,10 @@ impl Turn<'_> {
             self.note(NoteKind::Correction, &words::answer_not_matching(&problems)).await?;
             return Ok(Next::Continue);
         }
-        Ok(Next::End(match (progress.refused_calls > 0, is_last) {
+        // What was refused to a sub-agent counts for the main agent too.
+        let was_refused =
+            progress.refused_calls > 0 || !self.is_child() && self.budget.spent().was_refused;
+        Ok(Next::End(match (was_refused, is_last) {
             (true, _) => TurnEnd::NotAllowed,
             (false, true) => TurnEnd::OverBudget(BudgetKind::Steps),
             (false, false) => TurnEnd::Answered,
@@ -463,6 +487,9 @@ impl Turn<'_> {
             |kind: &&ErrorKind| matches!(kind, ErrorKind::Rejected | ErrorKind::Unanswered);
         let refused = errors.iter().filter(is_refused).count();
         progress.refused_calls += u32::try_from(refused).unwrap_or(u32::MAX);
+        if refused > 0 {
+            self.budget.note_refusal();
+        }
         if self.cancel.is_cancelled() {
             return Ok(Next::End(TurnEnd::Aborted));
         }

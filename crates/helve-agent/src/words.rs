@@ -73,6 +73,35 @@ pub(crate) fn answer_not_matching(problems: &str) -> String {
     )
 }
 
+/// Returns a message with the report of a task that the user gave to a sub-agent.
+pub fn task_of_user(description: &str, agent: &str, report: &str) -> String {
+    format!(
+        "I gave this task to the agent \"{agent}\": {description}\nIts report:\n\n{report}\n\nSummarize the result, and go on \
+         with your work if there is any."
+    )
+}
+
+/// Advice for a person whose conversation does not fit.
+pub(crate) const LARGER_WINDOW: &str = "begin a new session, or use a model with a larger window";
+
+/// Advice for a person whose key was rejected. An endpoint without configuration has its URL as its name.
+pub(crate) fn check_key(provider: &str) -> String {
+    match provider.contains("://") {
+        true => "check the key".into(),
+        false => {
+            format!("check the key for {provider}; `helve auth list` shows where it comes from")
+        }
+    }
+}
+
+/// Advice for a person whose model does not exist. `near` are known models with similar names.
+pub(crate) fn check_model(model: &str, near: &[&str]) -> String {
+    match near.is_empty() {
+        true => format!("check the name of the model, {model}"),
+        false => format!("check the name of the model, {model}; similar: {}", near.join(", ")),
+    }
+}
+
 /// Asks a model for the title of a conversation.
 pub fn title_request(prompt: &str) -> String {
     format!(

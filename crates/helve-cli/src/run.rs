@@ -13,9 +13,9 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use helve::agent_loop::event::{AgentEvent, TurnEnd};
-use helve::agent_loop::item::MessagePart;
-use helve::agent_loop::model::ActiveModel;
-use helve::{AUTO_BACKGROUND, AgentSession, PLAN_MODE, Toolbox, TurnOptions, TurnReport};
+use helve::{
+    AUTO_BACKGROUND, AgentSession, PLAN_MODE, Toolbox, TurnInput, TurnOptions, TurnReport,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::Exit;
@@ -24,7 +24,7 @@ use crate::call::on_ctrl_c;
 use crate::output::{self, DIM, PLAIN};
 use events::JsonEvents;
 use keyboard::{KeyHandler, Keyboard, Typing};
-use options::PromptSource;
+use options::{FirstTurn, PromptSource};
 use person::{EditMode, RunPerson};
 use screen::Screen;
 use trust::TrustDecision;
@@ -40,20 +40,18 @@ pub(crate) async fn run(common: &GlobalArgs, run: &RunArgs) -> anyhow::Result<Ex
     }
     let toolbox = toolbox.with_session(session);
     let options = options::turn_options(run)?;
-    let mut message = options::attachments(&toolbox, run).await?;
+    let attached = options::attachments(&toolbox, run).await?;
     let exit = match prompt {
         PromptSource::Given(text) => {
-            let (parts, model) = options::message(&toolbox, run, text, model).await?;
-            message.splice(0..0, parts);
-            let agent = (&toolbox, model);
-            let screen = &terminal.screen;
-            let report = run_once((common, run), agent, message, &options, screen).await?;
+            let args = (common, run);
+            let first = options::first_turn(&toolbox, args, text, attached, model).await?;
+            let report = run_once(args, &toolbox, first, &options, &terminal.screen).await?;
             options::write_last_message(run, &report.text)?;
             exit(&report.end)
         }
         PromptSource::Conversation => {
             let setup = conversation::Setup { terminal: &terminal, run, options, model };
-            conversation::converse(&toolbox, setup, message).await?
+            conversation::converse(&toolbox, setup, attached).await?
         }
     };
     if let Some(warning) = toolbox.store().pending_warning().await {
@@ -103,8 +101,8 @@ async fn toolbox(
 /// Runs the only turn of a run that got its prompt from the command line.
 async fn run_once(
     (common, run): (&GlobalArgs, &RunArgs),
-    (toolbox, model): (&Toolbox, ActiveModel),
-    message: Vec<MessagePart>,
+    toolbox: &Toolbox,
+    FirstTurn { input, model, agent: name }: FirstTurn,
     options: &TurnOptions,
     screen: &Screen,
 ) -> anyhow::Result<TurnReport> {
@@ -115,8 +113,9 @@ async fn run_once(
         let events = JsonEvents { stream: run.stream, session };
         events.begin(toolbox, &model);
         let mut agent = toolbox.agent(model).await?;
+        switch_agent(&mut agent, name.as_deref()).await?;
         let emit = |event: AgentEvent| events.event(&event);
-        let report = agent.run(message, options, &emit, cancel).await?;
+        let report = agent.run(input, options, &emit, cancel).await?;
         events.end(&report);
         if let Some(explanation) = events::describe(&report.end).1 {
             output::error(&explanation);
@@ -127,23 +126,32 @@ async fn run_once(
             output::note(&format!("{DIM}session {session}{PLAIN}"));
         }
         let mut agent = toolbox.agent(model).await?;
-        show_turn(&mut agent, message, options, screen, cancel).await?
+        switch_agent(&mut agent, name.as_deref()).await?;
+        show_turn(&mut agent, input, options, screen, cancel).await?
     };
     ctrl_c_task.abort();
     Ok(report)
 }
 
+/// Lets another agent work from now on, if one is named and it is not this one.
+async fn switch_agent(agent: &mut AgentSession<'_>, name: Option<&str>) -> anyhow::Result<()> {
+    match name.filter(|name| *name != agent.toolbox().agent_name()) {
+        Some(name) => Ok(agent.set_agent(name).await?),
+        None => Ok(()),
+    }
+}
+
 /// Runs a turn and shows it to a person.
 async fn show_turn(
     agent: &mut AgentSession<'_>,
-    message: Vec<MessagePart>,
+    input: TurnInput,
     options: &TurnOptions,
     screen: &Screen,
     cancel: CancellationToken,
 ) -> anyhow::Result<TurnReport> {
     screen.begin();
     let emit = |event: AgentEvent| screen.event(&event);
-    let report = agent.run(message, options, &emit, cancel).await;
+    let report = agent.run(input, options, &emit, cancel).await;
     let report = report.inspect_err(|_| screen.release())?;
     screen.end(&report)?;
     Ok(report)

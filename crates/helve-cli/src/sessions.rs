@@ -283,7 +283,7 @@ fn format_entry(entry: &Entry) -> String {
                     format!("{DIM}→{PLAIN} {BOLD}{}{PLAIN} {DIM}{arguments}{PLAIN}\n", call.name)
                 }
                 Block::Reasoning { text, .. } if !text.is_empty() => titled(DIM, "thinking:", text),
-                Block::Reasoning { .. } | Block::Other(_) => String::new(),
+                Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => String::new(),
             };
             message.blocks.iter().map(block).collect()
         }

@@ -139,7 +139,10 @@ impl<'a> Validator<'a> {
         if types.iter().any(|kind| has_type(kind, value)) {
             return true;
         }
-        if let Some(converted) = types.iter().find_map(|kind| coerce(kind, value)) {
+        // Only single arguments are converted. If all of them are one text, it is refused, never parsed a second time.
+        let is_single = !path.is_empty();
+        let converted = types.iter().filter(|_| is_single).find_map(|kind| coerce(kind, value));
+        if let Some(converted) = converted {
             *value = converted;
             return true;
         }

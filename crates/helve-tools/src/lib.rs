@@ -17,7 +17,7 @@ pub use ops::skill::SkillInfo;
 pub use words::plan::{PLAN_MODE, plan_prompt};
 pub use words::reason::reason;
 pub use words::shell::process_ended;
-pub use words::task::{task_ended, tasks_running};
+pub use words::task::{reported_tasks, task_ended, tasks_running};
 
 /// Makes the tools of a dialect.
 pub type MakeTools = fn(Arc<dyn Media>, EditSettings) -> Vec<Arc<dyn AnyTool>>;

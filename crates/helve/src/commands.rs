@@ -6,12 +6,13 @@ use helve_agent::item::MessagePart;
 use helve_core::{
     BoxFuture, Content, Engine, ErrorKind, Input, Session, ToolCall, ToolError, ToolOutput, ToolSet,
 };
-use helve_ext::config::{CommandTemplate, WithSource};
+use helve_ext::config::{AgentMode, CommandTemplate, WithSource};
 use helve_mcp::{PromptPiece, Prompts};
 use helve_text::template::{self, TemplatePiece};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::run::TurnInput;
 use crate::toolbox::Toolbox;
 
 /// A command that a person can run.
@@ -33,6 +34,7 @@ pub enum CommandKind {
 /// A command with its arguments filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilledCommand {
+    pub name: String,
     /// The message for the model.
     pub parts: Vec<MessagePart>,
     pub agent: Option<String>,
@@ -40,6 +42,31 @@ pub struct FilledCommand {
     /// Whether a sub-agent is to run it; `None` if the agent's mode decides.
     pub subtask: Option<bool>,
 }
+
+impl FilledCommand {
+    /// Returns what the turn of this command begins with, and the agent that works on it, if it is a certain one.
+    pub fn into_turn(self, toolbox: &Toolbox) -> (TurnInput, Option<String>) {
+        let agents = &toolbox.config.agents;
+        let found = agents.iter().find(|agent| Some(&agent.name) == self.agent.as_ref());
+        let is_subagent = found.is_some_and(|agent| *agent.mode == AgentMode::Subagent);
+        if !self.subtask.unwrap_or(is_subagent) {
+            return (TurnInput::Message(self.parts), self.agent);
+        }
+        let texts = self.parts.iter().filter_map(|part| match part {
+            MessagePart::Text(text) => Some(text.as_str()),
+            MessagePart::Media { .. } => None,
+        });
+        let task = TurnInput::Task {
+            agent: self.agent.unwrap_or_else(|| DEFAULT_SUBAGENT.into()),
+            description: format!("/{}", self.name),
+            prompt: texts.collect::<Vec<_>>().join("\n\n"),
+        };
+        (task, None)
+    }
+}
+
+/// The sub-agent that works on a command which names none.
+const DEFAULT_SUBAGENT: &str = "general";
 
 /// Why a command cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +150,7 @@ impl Toolbox {
             }
         };
         let parts = vec![MessagePart::Text(text)];
-        Ok(FilledCommand { parts, agent: None, model: None, subtask: None })
+        Ok(FilledCommand { name: name.into(), parts, agent: None, model: None, subtask: None })
     }
 }
 
@@ -174,6 +201,7 @@ async fn fill_configured(
     }
     let value = |it: &Option<WithSource<String>>| it.as_ref().map(|it| it.value.clone());
     Ok(FilledCommand {
+        name: command.name.clone(),
         parts: [MessagePart::Text(text)].into_iter().chain(files).collect(),
         agent: value(&command.agent),
         model: value(&command.model),

@@ -148,7 +148,7 @@ fn block(block: &Block) -> Option<Piece<'_>> {
         Block::Reasoning { text, .. } if !text.is_empty() => {
             Some(Piece::Said { who: "Model, thinking", text })
         }
-        Block::Reasoning { .. } | Block::Other(_) => None,
+        Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => None,
         Block::Call(call) => {
             let title = format!("Call: {}", one_line(&call.name));
             Some(Piece::Verbatim { title, text: &call.arguments, is_error: false })

@@ -25,8 +25,10 @@
 mod agent;
 mod attach;
 mod build;
+mod child_turns;
 mod commands;
 mod default_session;
+mod environment;
 mod error;
 mod export;
 mod instructions;
@@ -54,7 +56,7 @@ pub use error::BuildError;
 pub use export::{ExportedSession, totals_json};
 pub use keys::{KeyOrigin, ProviderKeyInfo};
 pub use models::{DEFAULT_CONTEXT_WINDOW, DEFAULT_OUTPUT_TOKENS, KnownModel, ModelError, model_at};
-pub use run::{AgentError, AgentSession, ContextReport, TurnOptions, TurnReport};
+pub use run::{AgentError, AgentSession, ContextReport, TurnInput, TurnOptions, TurnReport};
 pub use shell::{KEEPER, TOKEN_VARIABLE};
 pub use stored::{
     SessionError, SessionStatistics, StoredSession, ToolTotals, TurnRedone, TurnUndone,

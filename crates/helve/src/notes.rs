@@ -5,6 +5,7 @@ use helve_agent::turn::SessionState;
 use helve_core::BoxFuture;
 use helve_core::process::ProcessState;
 
+use crate::environment;
 use crate::toolbox::Toolbox;
 use crate::tracker::NestedInstructions;
 
@@ -34,6 +35,10 @@ impl SessionState for Toolbox {
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             parts.join("\n\n")
         })
+    }
+
+    fn environment(&self) -> BoxFuture<'_, String> {
+        Box::pin(environment::describe(self))
     }
 
     fn new_notes(&self) -> BoxFuture<'_, Vec<(NoteKind, String)>> {

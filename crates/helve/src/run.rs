@@ -2,7 +2,6 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use helve_agent::event::{AgentEvent, TurnEnd};
 use helve_agent::failure::Failure;
@@ -13,14 +12,16 @@ use helve_agent::model::{ActiveModel, fixed_tokens, tool_definitions};
 use helve_agent::reply::Usage;
 use helve_agent::request::ToolDefinition;
 use helve_agent::turn::{Compaction, TreeBudget, Turn, TurnLimits, context_limit};
-use helve_agent::{prompt, words};
-use helve_core::ToolSet;
+use helve_agent::words;
 use helve_core::store::StoreError;
 use helve_core::transcript::{TokenCounts, TotalsOf};
+use helve_core::{Input, Origin, ToolCall, ToolSet};
 use helve_ext::config;
+use serde_json::json;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
+use crate::environment;
 use crate::error::BuildError;
 use crate::stored::{SessionError, StoredSession, TurnRedone, TurnUndone};
 use crate::title::{self, TitleTask};
@@ -103,6 +104,26 @@ impl Default for TurnOptions {
     }
 }
 
+/// What a turn begins with.
+#[derive(Clone, Debug)]
+pub enum TurnInput {
+    /// A message for the model.
+    Message(Vec<MessagePart>),
+    /// A task for a sub-agent. The model is given its report.
+    Task {
+        agent: String,
+        /// A few words for people.
+        description: String,
+        prompt: String,
+    },
+}
+
+impl From<Vec<MessagePart>> for TurnInput {
+    fn from(message: Vec<MessagePart>) -> Self {
+        TurnInput::Message(message)
+    }
+}
+
 /// How full the context window is, and what the session used so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextReport {
@@ -173,12 +194,13 @@ impl AgentSession<'_> {
     /// Runs one turn: the model works until it answers, or until something stops it.
     pub async fn run(
         &mut self,
-        prompt: Vec<MessagePart>,
+        input: impl Into<TurnInput>,
         options: &TurnOptions,
         emit: &(dyn Fn(AgentEvent) + Send + Sync),
         cancel: CancellationToken,
     ) -> Result<TurnReport, AgentError> {
-        let title = self.begin(&prompt).await?;
+        let input = input.into();
+        let title = self.begin(&input).await?;
         self.probe_server().await;
         for interrupted in self.stored.answer_interrupted_calls().await? {
             emit(AgentEvent::Notice(interrupted));
@@ -188,9 +210,9 @@ impl AgentSession<'_> {
         let report = match &self.role {
             AgentRole::Child { budget, .. } => {
                 let budget = budget.clone();
-                self.turns(prompt, options, &budget, emit, cancel).await
+                self.turns(input, options, &budget, emit, cancel).await
             }
-            AgentRole::Main { .. } => self.main_turn(prompt, options, emit, cancel, &tree).await,
+            AgentRole::Main { .. } => self.main_turn(input, options, emit, cancel, &tree).await,
         };
         tree.set_model(self.toolbox().session_id(), None);
         if let Some(title) = title {
@@ -202,7 +224,7 @@ impl AgentSession<'_> {
     /// Runs a turn of the main agent, and passes on what its sub-agents report.
     async fn main_turn(
         &mut self,
-        prompt: Vec<MessagePart>,
+        input: TurnInput,
         options: &TurnOptions,
         emit: &(dyn Fn(AgentEvent) + Send + Sync),
         cancel: CancellationToken,
@@ -211,7 +233,7 @@ impl AgentSession<'_> {
         let budget = Arc::new(TreeBudget::new(limits(self.toolbox(), options.limits)));
         let mut events = tree.begin_turn(budget.clone());
         let report = {
-            let mut running = pin!(self.turns(prompt, options, &budget, emit, cancel));
+            let mut running = pin!(self.turns(input, options, &budget, emit, cancel));
             loop {
                 tokio::select! {
                     biased;
@@ -236,7 +258,7 @@ impl AgentSession<'_> {
     /// Runs a turn and, if another agent takes over, the turns of that one.
     async fn turns(
         &mut self,
-        mut prompt: Vec<MessagePart>,
+        input: TurnInput,
         options: &TurnOptions,
         budget: &TreeBudget,
         emit: &(dyn Fn(AgentEvent) + Send + Sync),
@@ -244,6 +266,18 @@ impl AgentSession<'_> {
     ) -> Result<TurnReport, AgentError> {
         let (mut usage, mut cost) = (Usage::default(), Some(0.0));
         let mut handovers_left = MAX_HANDOVERS;
+        let mut prompt = match input {
+            TurnInput::Message(message) => message,
+            TurnInput::Task { agent, description, prompt } => {
+                match self.run_task(&agent, &description, &prompt, emit, &cancel).await {
+                    Ok(report) => report,
+                    Err(end) => {
+                        let text = String::new();
+                        return Ok(TurnReport { end, usage, cost, text });
+                    }
+                }
+            }
+        };
         loop {
             let tools = self.toolbox().tools();
             let definitions = tool_definitions(&tools);
@@ -272,6 +306,36 @@ impl AgentSession<'_> {
                     prompt = vec![MessagePart::Text(handover.message)];
                 }
             }
+        }
+    }
+
+    /// Lets a sub-agent work on a task because a person asked for it. Returns a message with its report.
+    async fn run_task(
+        &self,
+        agent: &str,
+        description: &str,
+        prompt: &str,
+        emit: &(dyn Fn(AgentEvent) + Send + Sync),
+        cancel: &CancellationToken,
+    ) -> Result<Vec<MessagePart>, TurnEnd> {
+        let arguments =
+            json!({"description": description, "prompt": prompt, "subagent_type": agent});
+        emit(AgentEvent::Notice(format!("The agent \"{agent}\" works on it: {description}")));
+        let input = Input::Json(arguments);
+        // The person asked for it, so nobody is asked again. What is denied stays denied.
+        let call = ToolCall { origin: Origin::Person, ..ToolCall::new("task", input) };
+        let toolbox = self.toolbox();
+        let (session, tools) = (toolbox.session(), toolbox.tools());
+        let result = toolbox.engine.call(session, &tools, call, cancel.clone()).await;
+        if cancel.is_cancelled() {
+            return Err(TurnEnd::Aborted);
+        }
+        match result.outcome {
+            Ok(output) => {
+                let text = words::task_of_user(description, agent, &output.joined_text());
+                Ok(vec![MessagePart::Text(text)])
+            }
+            Err(error) => Err(TurnEnd::Failed(error.full_message())),
         }
     }
 
@@ -390,10 +454,18 @@ impl AgentSession<'_> {
 
     /// Registers a new session, and begins its transcript with a note about the environment. If a small model is
     /// configured, it writes a title meanwhile.
-    async fn begin(&mut self, prompt: &[MessagePart]) -> Result<Option<TitleTask>, StoreError> {
+    async fn begin(&mut self, input: &TurnInput) -> Result<Option<TitleTask>, StoreError> {
         if !self.entries().is_empty() {
             return Ok(None);
         }
+        let of_task: Vec<MessagePart>;
+        let prompt = match input {
+            TurnInput::Message(message) => message,
+            TurnInput::Task { prompt, .. } => {
+                of_task = vec![MessagePart::Text(prompt.clone())];
+                &of_task
+            }
+        };
         let toolbox = self.stored.toolbox;
         let (id, root) = (toolbox.session_id(), toolbox.root());
         let title = match &self.role {
@@ -402,9 +474,8 @@ impl AgentSession<'_> {
         };
         let parent = toolbox.session().parent.as_ref().map(|parent| &*parent.session.id);
         toolbox.transcripts.register(id, root, &title, parent).await?;
-        let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
-        let text = prompt::environment(root, is_git(toolbox).await, &platform, &today());
-        let note = Item::Note { note: NoteKind::Environment, text };
+        let note =
+            Item::Note { note: NoteKind::Environment, text: environment::describe(toolbox).await };
         self.stored.transcript.append(vec![note]).await?;
         let small_model = toolbox.small_model().filter(|_| parent.is_none()).and_then(Result::ok);
         Ok(small_model.map(|model| TitleTask::start(toolbox, &self.client, model, prompt)))
@@ -443,56 +514,10 @@ fn limits(toolbox: &Toolbox, given: TurnLimits) -> TurnLimits {
     TurnLimits { steps: given.steps.or(steps), ..given }
 }
 
-async fn is_git(toolbox: &Toolbox) -> bool {
-    let machine = toolbox.workspace.host().machine();
-    let git = machine.locate(&toolbox.root().join(".git")).await;
-    git.is_ok_and(|git| git.kind.is_some())
-}
-
 fn last_text(entries: &[Entry]) -> String {
     let last = entries.iter().rev().find_map(|entry| match &entry.item {
         Item::Assistant(message) => Some(message.text()),
         _ => None,
     });
     last.unwrap_or_default()
-}
-
-/// The date as year, month and day, in UTC.
-fn today() -> String {
-    let days = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / 86_400;
-    let (year, month, day) = civil(i64::try_from(days).unwrap_or(0));
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// Converts days since 1970-01-01 to a date of the Gregorian calendar.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_computed() {
-        for (days, date) in [
-            (0, (1970, 1, 1)),
-            (58, (1970, 2, 28)),
-            (59, (1970, 3, 1)),
-            (11_016, (2000, 2, 29)),
-            (20_773, (2026, 11, 16)),
-        ] {
-            assert_eq!(civil(days), date);
-        }
-    }
 }

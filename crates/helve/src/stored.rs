@@ -17,6 +17,7 @@ use helve_core::{Input, Origin, ToolCall, paths};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::child_turns::{ChildTurns, ChildUndo, MAX_CHILDREN, started_children};
 use crate::export::ExportedSession;
 use crate::toolbox::{Toolbox, new_session_id};
 
@@ -221,6 +222,40 @@ impl Toolbox {
             }
         }
     }
+
+    /// Marks turns of sub-agents as undone.
+    async fn mark_undone(&self, undos: &[ChildUndo]) -> Result<(), SessionError> {
+        for undo in undos {
+            let item = Item::Undone { from: undo.from, call: None };
+            self.append_to_child(&undo.session, item).await?;
+        }
+        Ok(())
+    }
+
+    /// Marks turns of sub-agents as redone, and those of the sub-agents that they started.
+    async fn mark_redone(&self, mut pending: Vec<ChildTurns>) -> Result<(), SessionError> {
+        let mut left = MAX_CHILDREN;
+        while let Some(ChildTurns { session, .. }) = pending.pop() {
+            let entries = self.transcript(&session).await?;
+            let Some(plan) = history::plan_redo(&entries).filter(|_| left > 0) else { continue };
+            left -= 1;
+            self.append_to_child(&session, Item::Redone { undone: plan.undone }).await?;
+            let redone = history::redone_entries(&entries, plan.undone);
+            pending.extend(started_children(&session, redone.into_iter()));
+        }
+        Ok(())
+    }
+
+    async fn append_to_child(&self, session: &str, item: Item) -> Result<(), SessionError> {
+        let _lock = match self.transcripts.claim(session).await? {
+            WriterClaim::Granted(lock) => lock,
+            WriterClaim::Taken { process } => {
+                return Err(SessionError::InUse { session: session.into(), process });
+            }
+        };
+        let mut transcript = Transcript::load(session.into(), self.transcripts.clone()).await?;
+        Ok(transcript.append(vec![item]).await?)
+    }
 }
 
 impl StoredSession<'_> {
@@ -233,38 +268,55 @@ impl StoredSession<'_> {
     /// all of it or nothing.
     pub async fn undo(&mut self) -> Result<TurnUndone, SessionError> {
         let plan = history::plan_undo(self.entries()).ok_or(SessionError::NothingToUndo)?;
-        let calls = plan.calls.iter().map(|made| (made.seq, made.call.id.as_str()));
-        let (call, files) = self.revert(calls.collect()).await?;
+        let undone = history::shown(self.entries());
+        let undone = undone.into_iter().filter(|entry| entry.seq > plan.from);
+        let children = started_children(self.session_at(plan.from), undone);
+        let children = self.toolbox.plan_child_undos(children).await?;
+        let own = plan.calls.iter().map(|made| (self.session_at(made.seq), made.call.id.as_str()));
+        let of_children = children.iter().flat_map(|child| {
+            child.calls.iter().map(|made| (child.session.as_str(), made.call.id.as_str()))
+        });
+        let (call, files) = self.revert(own.chain(of_children).collect()).await?;
         self.transcript.append(vec![Item::Undone { from: plan.from, call }]).await?;
-        let commands = plan.calls.iter().filter_map(command).collect();
+        self.toolbox.mark_undone(&children).await?;
+        let calls = plan.calls.iter().chain(children.iter().flat_map(|child| &child.calls));
+        let commands = calls.filter_map(command).collect();
         Ok(TurnUndone { prompt: plan.prompt, files, commands })
     }
 
     /// Restores what was taken back last.
     pub async fn redo(&mut self) -> Result<TurnRedone, SessionError> {
         let plan = history::plan_redo(self.entries()).ok_or(SessionError::NothingToRedo)?;
-        let calls = plan.call.iter().map(|call| (plan.undone, call.as_str()));
+        let calls = plan.call.iter().map(|call| (self.session_at(plan.undone), call.as_str()));
         let (_, files) = self.revert(calls.collect()).await?;
+        let redone = history::redone_entries(self.entries(), plan.undone);
+        let first = redone.first().map_or(plan.undone, |entry| entry.seq);
+        let children = started_children(self.session_at(first), redone.into_iter());
         self.transcript.append(vec![Item::Redone { undone: plan.undone }]).await?;
+        self.toolbox.mark_redone(children).await?;
         Ok(TurnRedone { files })
     }
 
-    /// Reverts the changes of calls, given with their positions, oldest first. Returns the call that did it, unless there
-    /// was nothing to do, and a text about it.
+    /// Reverts the changes of calls, given with their sessions. Returns the call that did it, unless there was nothing to
+    /// do, and a text about it.
     async fn revert(
         &self,
-        calls: Vec<(u64, &str)>,
+        calls: Vec<(&str, &str)>,
     ) -> Result<(Option<String>, String), SessionError> {
         let mut changing = Vec::new();
-        for (seq, call) in calls {
-            let session = self.session_at(seq);
-            if self.toolbox.workspace.change_in_session(session, call).await?.is_some() {
-                changing.push(json!({"session": session, "call": call}));
-            }
+        for (session, call) in calls {
+            let change = self.toolbox.workspace.change_in_session(session, call).await?;
+            changing.extend(change.map(|change| (change.at, session, call)));
         }
         if changing.is_empty() {
             return Ok((None, String::new()));
         }
+        // Oldest first, because an agent and its sub-agents may have changed the same file in turn.
+        changing.sort_by_key(|(at, ..)| *at);
+        let changing: Vec<_> = changing
+            .into_iter()
+            .map(|(_, session, call)| json!({"session": session, "call": call}))
+            .collect();
         let input = Input::Json(json!({"calls": changing}));
         // The person asked for it, so nobody is asked again. What is denied stays denied.
         let call = ToolCall { origin: Origin::Person, ..ToolCall::new("undo", input) };

@@ -67,6 +67,13 @@ impl Agents for SubAgents {
         Box::pin(async move {
             let unavailable = || ChildError::Unavailable("the program is ending".into());
             let toolbox = self.0.upgrade().ok_or_else(unavailable)?;
+            if let Some(task) = running_task(&toolbox, &parent, &spec) {
+                if let Some(inbox) = task.inbox.get() {
+                    inbox.queue(spec.prompt);
+                    return Ok(task.id.clone());
+                }
+                return Err(ChildError::StillRunning { task: task.id.clone() });
+            }
             let child = Child::prepare(&toolbox, parent, spec, cancel).await?;
             let id = child.task.id.clone();
             tokio::spawn(child.run());
@@ -238,6 +245,7 @@ impl Child {
     async fn turn(&self) -> Result<TurnReport, AgentError> {
         let (model, budget) = (self.model.clone(), self.tree.budget());
         let mut session = self.toolbox.child_agent(model, self.title.clone(), budget).await?;
+        self.task.inbox.get_or_init(|| session.inbox.clone());
         let own_steps = self.toolbox.agent_config().and_then(|agent| agent.steps.as_ref());
         let limits = TurnLimits {
             steps: Some(
@@ -300,16 +308,19 @@ impl Child {
     }
 }
 
-/// Checks that a task can go on: it belongs to the same tree, and nothing runs in it.
+/// The task that is to be continued, if it still runs.
+fn running_task(toolbox: &Toolbox, parent: &ParentCall, spec: &ChildSpec) -> Option<Arc<Task>> {
+    let tree = toolbox.trees.get(parent.session.root_id());
+    tree.task(spec.resumes.as_deref()?).filter(|task| !task.has_ended())
+}
+
+/// Checks that a task can go on: it belongs to the same tree.
 async fn check_resumable(
     toolbox: &Toolbox,
     tree: &AgentTree,
     root: &str,
     task: &str,
 ) -> Result<(), ChildError> {
-    if tree.task(task).is_some_and(|task| !task.has_ended()) {
-        return Err(ChildError::StillRunning { task: task.into() });
-    }
     let info = toolbox.transcripts.info(task).await;
     let info = info.map_err(|error| ChildError::Unavailable(error.to_string()))?;
     let is_child = info.is_some_and(|info| info.parent.is_some());

@@ -29,6 +29,9 @@ use crate::tracker::NoteTracker;
 use crate::tree::{AgentTree, AgentTrees};
 use crate::trust::TrustState;
 
+/// The slot with the digest of a configuration that a person did not trust. Its session is the folder.
+const TRUST_DECLINED: &str = "trust_declined";
+
 /// One session in one folder.
 pub struct Toolbox {
     pub(crate) engine: Arc<Engine>,
@@ -382,6 +385,19 @@ impl Toolbox {
     /// Trusts the current configuration of the folder. This takes effect in toolboxes that are built later.
     pub async fn give_trust(&self) -> std::io::Result<()> {
         self.store.set_trusted_digest(self.root(), Some(&self.config.digest)).await
+    }
+
+    /// Remembers that a person does not trust the current configuration of the folder, so that they are not asked again
+    /// until it changes.
+    pub fn decline_trust(&self) {
+        let root = self.root().to_string_lossy();
+        self.store.set(&root, TRUST_DECLINED, self.config.digest.clone().into());
+    }
+
+    /// Whether a person was asked about the current configuration of the folder and did not trust it.
+    pub async fn was_trust_declined(&self) -> bool {
+        let declined = self.store.get(&self.root().to_string_lossy(), TRUST_DECLINED).await;
+        declined.is_ok_and(|slot| slot.is_some_and(|(_, digest)| digest == *self.config.digest))
     }
 
     /// Stops trusting the configuration of the folder. This takes effect in toolboxes that are built later.

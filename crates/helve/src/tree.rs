@@ -1,10 +1,11 @@
 //! An agent with its sub-agents: what runs, what waits, and what all of them may use.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use helve_agent::event::AgentEvent;
+use helve_agent::inbox::Inbox;
 use helve_agent::model::ActiveModel;
 use helve_agent::turn::TreeBudget;
 use helve_core::AnyTool;
@@ -189,6 +190,8 @@ pub(crate) struct Task {
     pub(crate) parent: String,
     pub(crate) cancel: CancellationToken,
     pub(crate) slot: Slot,
+    /// Messages for the sub-agent, once it runs.
+    pub(crate) inbox: OnceLock<Arc<Inbox>>,
     report: watch::Sender<ChildReport>,
     started: Instant,
     /// Wall-clock start, to tell its file changes from earlier ones.
@@ -212,6 +215,7 @@ impl Task {
             slot: Slot::default(),
             report: watch::Sender::new(report),
             started: Instant::now(),
+            inbox: OnceLock::new(),
             started_at,
             must_announce_end: Mutex::new(in_background),
         }

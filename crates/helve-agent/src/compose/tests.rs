@@ -252,7 +252,9 @@ fn any_item() -> impl Strategy<Value = Item> {
             let mut ids = BTreeSet::new();
             blocks.retain(|block| match block {
                 Block::Call(call) => ids.insert(call.id.clone()),
-                Block::Text(_) | Block::Reasoning { .. } | Block::Other(_) => true,
+                Block::Text(_) | Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => {
+                    true
+                }
             });
             let stop = StopReason::ToolUse;
             let origin = model(protocol);

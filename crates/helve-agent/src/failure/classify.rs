@@ -81,9 +81,15 @@ impl Failure {
             Some(false) if kind.is_retriable() => FailureKind::BadRequest,
             Some(_) | None => kind,
         };
+        let message = match (kind, wait.or_else(|| reset_time(response))) {
+            (FailureKind::Quota, Some(wait)) => {
+                format!("{}; the limit ends in {}", describe(response, &error), shown(wait))
+            }
+            _ => describe(response, &error),
+        };
         Self {
             kind,
-            message: describe(response, &error),
+            message,
             retry_after: wait.filter(|_| kind.is_retriable()),
             overflow: (kind == FailureKind::Overflow).then(|| overflow_hint(response.body)),
         }
@@ -156,6 +162,31 @@ fn wait(response: &HttpResponse<'_>, message: &str) -> Option<Duration> {
         return Some(date.duration_since(response.now).unwrap_or_default());
     }
     wait_in_text(message)
+}
+
+/// How long it takes until a used up quota is available again, from `resets_at` or `resets_in_seconds` in the body.
+fn reset_time(response: &HttpResponse<'_>) -> Option<Duration> {
+    let number = |name: &str| -> Option<u64> {
+        let (_, after) = response.body.split_once(name)?;
+        let digits = after.trim_start_matches(['"', ':', ' ']);
+        digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    if let Some(seconds) = number("resets_in_seconds") {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(number("resets_at")?))?;
+    at.duration_since(response.now).ok()
+}
+
+/// A duration for a person, in its largest unit.
+fn shown(wait: Duration) -> String {
+    let (number, unit) = match wait.as_secs() {
+        seconds @ ..120 => (seconds, "seconds"),
+        seconds @ 120..7_200 => (seconds / 60, "minutes"),
+        seconds @ 7_200..172_800 => (seconds / 3_600, "hours"),
+        seconds => (seconds / 86_400, "days"),
+    };
+    format!("{number} {unit}")
 }
 
 /// Finds the wait in a text like `try again in 1.5s`. Milliseconds, minutes and hours are understood too.
@@ -238,5 +269,86 @@ fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_MESSAGE) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(status: u16, body: &str) -> Failure {
+        Failure::from_response(&HttpResponse {
+            status,
+            retry_after: None,
+            retry_after_ms: None,
+            should_retry: None,
+            body,
+            now: SystemTime::UNIX_EPOCH,
+        })
+    }
+
+    #[track_caller]
+    fn check(status: u16, message: &str, expected: FailureKind) {
+        let body = serde_json::json!({"error": {"message": message}}).to_string();
+        assert_eq!(failure(status, &body).kind, expected, "{message}");
+        let event = serde_json::json!({"type": "error", "error": {"message": message}}).to_string();
+        if expected == FailureKind::Overflow {
+            assert_eq!(Failure::from_event(&event).kind, expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn overflows_of_all_providers_are_recognised() {
+        for message in [
+            "prompt is too long: 201000 tokens > 200000 maximum",
+            "input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000",
+            "Your input exceeds the context window of this model.",
+            "This model's maximum context length is 8192 tokens.",
+            "The input token count (5000000) exceeds the maximum number of tokens allowed (1048575).",
+            "This model's maximum prompt length is 131072 but the request contains 150000 tokens.",
+            "Please reduce the length of the messages or completion.",
+            "prompt token count of 70000 exceeds the limit of 64000",
+            "request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it",
+            "tokens to keep from the initial prompt is greater than the context length",
+            "invalid params, context window exceeds limit",
+            "Your request exceeded model token limit: 131072",
+            "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+            "Input is too long for requested model.",
+            "maximum allowed input length is 30000",
+            "model_context_window_exceeded",
+            "too many tokens in the request",
+            "token limit exceeded",
+        ] {
+            check(400, message, FailureKind::Overflow);
+        }
+        check(429, "Rate limit reached: too many tokens per minute", FailureKind::RateLimited);
+        assert_eq!(failure(400, "").kind, FailureKind::Overflow);
+        assert_eq!(failure(413, "").kind, FailureKind::Overflow);
+        assert_eq!(failure(413, "x").kind, FailureKind::TooLarge);
+    }
+
+    #[test]
+    fn other_failures_are_recognised() {
+        check(529, "x", FailureKind::Overloaded);
+        check(503, "loading model", FailureKind::Overloaded);
+        check(524, "x", FailureKind::Server);
+        check(402, "x", FailureKind::Quota);
+        check(400, "billing_error", FailureKind::Quota);
+        check(400, "flagged: content_filter", FailureKind::Content);
+        check(422, "unknown field", FailureKind::BadRequest);
+    }
+
+    #[test]
+    fn the_window_is_learnt_from_the_message() {
+        let body = r#"{"error":{"code":400,"type":"exceed_context_size_error","message":"request (9000 tokens) exceeds
+            the available context size (8192 tokens)","n_prompt_tokens":9000,"n_ctx":8192}}"#;
+        let hint = |body: &str| failure(400, body).overflow.unwrap();
+        assert_eq!(hint(body).window, Some(8_192));
+        let body = "maximum context length is 131,072 tokens";
+        assert_eq!(hint(body), OverflowHint { window: Some(131_072), input_that_fits: None });
+        let body = "exceed context limit: 190000 + 16000 > 200000";
+        let fits = OverflowHint { window: Some(200_000), input_that_fits: Some(190_000) };
+        assert_eq!(hint(body), fits);
+        assert_eq!(hint("prompt is too long").window, None);
     }
 }

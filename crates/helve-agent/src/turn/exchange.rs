@@ -5,17 +5,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use helve_core::store::StoreError;
 use helve_core::transcript::RequestRecord;
+use helve_text::near::nearest;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{Compaction, Progress, Turn};
+use crate::catalogue;
 use crate::compact;
 use crate::compose::{self, Target};
 use crate::event::{AgentEvent, TurnEnd};
 use crate::failure::{Failure, FailureKind};
 use crate::http::Endpoint;
-use crate::item::Item;
-use crate::item::StopReason;
+use crate::item::{Item, ModelRef, StopReason};
 use crate::media;
 use crate::model::ActiveModel;
 use crate::reply::{Delta, ModelReply, Usage};
@@ -113,7 +114,7 @@ impl Turn<'_> {
             match self.wait_for_retry(attempt, &failure, progress).await {
                 Some(true) => attempt += 1,
                 Some(false) => return Ok(Err(TurnEnd::Aborted)),
-                None => return Ok(Err(TurnEnd::Failed(failure.message))),
+                None => return Ok(Err(TurnEnd::Failed(self.explain(failure)))),
             }
         }
     }
@@ -165,6 +166,20 @@ impl Turn<'_> {
             () = tokio::time::sleep(wait) => Some(true),
             () = self.cancel.cancelled() => Some(false),
         }
+    }
+
+    /// The message of a failure, with what a person can do about it.
+    fn explain(&self, failure: Failure) -> String {
+        let ModelRef { provider, model, .. } = &self.model.model;
+        let advice = match failure.kind {
+            FailureKind::Auth => words::check_key(provider),
+            FailureKind::NotFound => {
+                let known = catalogue::all().iter().filter(|known| known.provider == provider);
+                words::check_model(model, &nearest(model, known.map(|known| known.name), 3))
+            }
+            _ => return failure.message,
+        };
+        format!("{}; {advice}", failure.message)
     }
 
     /// If the server's message names an optional field, leaves out that field from now on.
@@ -318,9 +333,9 @@ impl Turn<'_> {
         }
         if self.compaction == Compaction::Off || compactions > MAX_COMPACTIONS {
             let message = format!(
-                "the conversation does not fit into the model's context window: {}; begin a new session, or use a \
-                 model with a larger window",
-                failure.message
+                "the conversation does not fit into the model's context window: {}; {}",
+                failure.message,
+                words::LARGER_WINDOW
             );
             return Ok(Remedy::End(TurnEnd::Failed(message)));
         }
@@ -359,8 +374,11 @@ impl Turn<'_> {
         let plan = compact::plan_summary(self.transcript.entries(), max_tail)
             .or_else(|| compact::plan_summary(self.transcript.entries(), 0));
         let Some(plan) = plan else {
-            let message = "the prompt alone does not fit into the model's context window";
-            return Ok(Err(TurnEnd::Failed(message.into())));
+            let message = format!(
+                "the prompt alone does not fit into the model's context window; {}",
+                words::LARGER_WINDOW
+            );
+            return Ok(Err(TurnEnd::Failed(message)));
         };
         (self.emit)(AgentEvent::Notice("The conversation is being summarized.".into()));
         let summary = match self.summarize(&plan.text).await {
@@ -373,6 +391,8 @@ impl Turn<'_> {
         self.transcript
             .append(vec![Item::Summary { text, kept: plan.kept, tail: plan.tail }])
             .await?;
+        // The summary may have replaced the note.
+        self.note_environment().await?;
         Ok(Ok(()))
     }
 

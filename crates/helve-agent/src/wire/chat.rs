@@ -252,7 +252,7 @@ fn assistant<'a>(parts: &'a [AssistantPart<'a>], request: &ModelRequest<'_>) -> 
                 r#type: "function",
                 function: CalledFunction { name: &call.name, arguments: &call.arguments },
             }),
-            AssistantPart::Other(_) => {}
+            AssistantPart::Phase(_) | AssistantPart::Other(_) => {}
         }
     }
     if quirks.requires_reasoning && !tool_calls.is_empty() && reasoning.is_empty() {

@@ -226,6 +226,7 @@ fn input<'a>(part: &'a InputPart<'a>) -> Option<KnownBlock<'a>> {
 
 fn output<'a>(part: &'a AssistantPart<'a>) -> Option<MarkedBlock<'a>> {
     match part {
+        AssistantPart::Phase(_) => None,
         AssistantPart::Text(text) if text.trim().is_empty() => None,
         AssistantPart::Text(text) => Some(KnownBlock::Text { text }.into()),
         AssistantPart::Reasoning(raw) | AssistantPart::Other(raw) => Some(MarkedBlock::Raw(raw)),

@@ -86,11 +86,30 @@ enum InputItem<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum KnownItem<'a> {
-    Message { role: &'static str, content: ItemContent<'a> },
-    FunctionCall { call_id: &'a str, name: &'a str, arguments: &'a str },
-    FunctionCallOutput { call_id: &'a str, output: ItemContent<'a> },
-    CustomToolCall { call_id: &'a str, name: &'a str, input: &'a str },
-    CustomToolCallOutput { call_id: &'a str, output: ItemContent<'a> },
+    Message {
+        role: &'static str,
+        content: ItemContent<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a str>,
+    },
+    FunctionCall {
+        call_id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: ItemContent<'a>,
+    },
+    CustomToolCall {
+        call_id: &'a str,
+        name: &'a str,
+        input: &'a str,
+    },
+    CustomToolCallOutput {
+        call_id: &'a str,
+        output: ItemContent<'a>,
+    },
 }
 
 /// The content of a message or of a result.
@@ -167,9 +186,21 @@ fn input<'a>(request: &'a ModelRequest<'a>) -> Vec<InputItem<'a>> {
         match message {
             Message::User(parts) => {
                 let content = ItemContent::Parts(parts.iter().map(part).collect());
-                items.push(InputItem::Known(KnownItem::Message { role: "user", content }));
+                items.push(InputItem::Known(KnownItem::Message {
+                    role: "user",
+                    content,
+                    phase: None,
+                }));
             }
-            Message::Assistant(parts) => items.extend(parts.iter().filter_map(output_item)),
+            Message::Assistant(parts) => {
+                let mut phase = None;
+                for part in parts {
+                    match part {
+                        AssistantPart::Phase(next) => phase = Some(*next),
+                        part => items.extend(output_item(part, phase.take())),
+                    }
+                }
+            }
             Message::Results(results) => items.extend(results.iter().map(result)),
         }
     }
@@ -191,13 +222,15 @@ fn part<'a>(part: &'a InputPart<'a>) -> ContentPart<'a> {
     }
 }
 
-fn output_item<'a>(part: &'a AssistantPart<'a>) -> Option<InputItem<'a>> {
+/// Converts a part of the model's message. `phase` is that of a text.
+fn output_item<'a>(part: &'a AssistantPart<'a>, phase: Option<&'a str>) -> Option<InputItem<'a>> {
     match part {
+        AssistantPart::Phase(_) => None,
         AssistantPart::Text("") => None,
         AssistantPart::Text(text) => {
             // Sent as content parts, the text would need the id of a message; without `store`, the provider knows none.
             let content = ItemContent::Text(text);
-            Some(InputItem::Known(KnownItem::Message { role: "assistant", content }))
+            Some(InputItem::Known(KnownItem::Message { role: "assistant", content, phase }))
         }
         AssistantPart::Reasoning(raw) | AssistantPart::Other(raw) => {
             let mut fields = RawFields::default();
@@ -271,6 +304,7 @@ struct OutputItem {
     content: Option<Vec<OutputContent>>,
     summary: Option<Vec<OutputContent>>,
     encrypted_content: Option<String>,
+    phase: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -395,6 +429,7 @@ impl ResponsesDecoder {
             "message" => {
                 let is_refusal = |part: &OutputContent| part.r#type == "refusal";
                 self.is_refusal |= item.content.iter().flatten().any(is_refusal);
+                self.blocks.extend(item.phase.map(Block::Phase));
                 self.blocks.push(Block::Text(texts(item.content)));
             }
             "reasoning" => {

@@ -36,6 +36,7 @@ fn shown(protocol: Protocol, events: &[&str], max_output: Option<u64>) -> String
             Block::Call(call) => {
                 format!("{:?} call {} {} {}\n", call.form, call.id, call.name, call.arguments)
             }
+            Block::Phase(phase) => format!("phase {phase}\n"),
             Block::Other(raw) => format!("other {}\n", raw.get()),
         });
     }

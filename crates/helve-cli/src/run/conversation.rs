@@ -5,13 +5,13 @@ use helve::agent_loop::event::AgentEvent;
 use helve::agent_loop::item::{Entry, Item, MessagePart};
 use helve::agent_loop::model::ActiveModel;
 use helve::config::AgentMode;
-use helve::{AgentSession, CommandError, CommandInfo, Toolbox, TurnOptions, visible};
+use helve::{AgentSession, CommandError, CommandInfo, Toolbox, TurnInput, TurnOptions, visible};
 use tokio_util::sync::CancellationToken;
 
 use super::editor::{ConversationPrompt, Editor, Entered};
 use super::keyboard::abort_on_ctrl_c;
 use super::screen::{self, thousands};
-use super::{KeyHandler, RunTerminal, Typing, events, options, show_turn};
+use super::{KeyHandler, RunTerminal, Typing, events, options, show_turn, switch_agent};
 use crate::Exit;
 use crate::args::RunArgs;
 use crate::history::ago;
@@ -197,7 +197,7 @@ impl Conversation<'_> {
         let mut message = vec![MessagePart::Text(text.to_string())];
         message.append(&mut self.attached);
         message.extend(mentioned_files(agent.toolbox(), text).await);
-        self.turn(agent, editor, message).await?;
+        self.turn(agent, editor, message.into()).await?;
         Ok(Step::Continue)
     }
 
@@ -206,7 +206,7 @@ impl Conversation<'_> {
         &mut self,
         agent: &mut AgentSession<'_>,
         editor: &mut Editor,
-        message: Vec<MessagePart>,
+        input: TurnInput,
     ) -> anyhow::Result<()> {
         let RunTerminal { screen, keyboard, .. } = self.setup.terminal;
         let cancel = CancellationToken::new();
@@ -217,7 +217,7 @@ impl Conversation<'_> {
             inbox: agent.inbox.clone(),
             cancel: cancel.clone(),
         });
-        let report = show_turn(agent, message, &self.setup.options, screen, cancel).await;
+        let report = show_turn(agent, input, &self.setup.options, screen, cancel).await;
         typing.stop().await;
         ctrl_c_task.abort();
         offer_unsent(agent, editor);
@@ -288,9 +288,36 @@ impl Conversation<'_> {
                 return Ok(());
             }
         };
-        let mut message = command.parts;
-        message.append(&mut self.attached);
-        self.turn(agent, editor, message).await
+        let mut command = command;
+        command.parts.append(&mut self.attached);
+        let (model_before, agent_before) =
+            (agent.model().clone(), agent.toolbox().agent_name().to_string());
+        if let Some(name) = &command.model {
+            match options::named_model(self.setup.run, agent.toolbox(), name) {
+                Ok(model) => agent.set_model(model),
+                Err(error) => {
+                    output::error(&format!("{error:#}"));
+                    return Ok(());
+                }
+            }
+        }
+        let has_model = command.model.is_some();
+        let (input, name) = command.into_turn(agent.toolbox());
+        let outcome = match switch_agent(agent, name.as_deref()).await {
+            Ok(()) => self.turn(agent, editor, input).await,
+            Err(error) => {
+                output::error(&error.to_string());
+                Ok(())
+            }
+        };
+        // The command's model and agent count for its turn only, unless the agent was switched during the turn.
+        if has_model {
+            agent.set_model(model_before);
+        }
+        if name.as_deref() == Some(agent.toolbox().agent_name()) {
+            switch_agent(agent, Some(&agent_before)).await?;
+        }
+        outcome
     }
 
     async fn compact(&self, agent: &mut AgentSession<'_>) {

@@ -13,7 +13,7 @@ use helve::agent_loop::http::{ApiKey, Deadlines};
 use helve::agent_loop::item::{MessagePart, Protocol};
 use helve::agent_loop::model::ActiveModel;
 use helve::agent_loop::turn::TurnLimits;
-use helve::{Toolbox, TurnOptions};
+use helve::{Toolbox, TurnInput, TurnOptions};
 
 use crate::args::{GlobalArgs, RunArgs, RunProtocol};
 
@@ -59,23 +59,35 @@ pub(super) fn prompt(common: &GlobalArgs, run: &RunArgs) -> anyhow::Result<Promp
     Ok(PromptSource::Given(prompt))
 }
 
-/// The message for the model: the prompt, or the command of `--command` with the prompt as its arguments. A command may
-/// name a model of its own.
-pub(super) async fn message(
+/// What a run begins with.
+pub(super) struct FirstTurn {
+    pub(super) input: TurnInput,
+    pub(super) model: ActiveModel,
+    /// The agent that works on it, if a command names one.
+    pub(super) agent: Option<String>,
+}
+
+/// The first turn: the prompt with its attachments, or the command of `--command` with the prompt as its arguments. A
+/// command may name a model and an agent of its own.
+pub(super) async fn first_turn(
     toolbox: &Toolbox,
-    run: &RunArgs,
+    (common, run): (&GlobalArgs, &RunArgs),
     prompt: String,
+    attached: Vec<MessagePart>,
     model: ActiveModel,
-) -> anyhow::Result<(Vec<MessagePart>, ActiveModel)> {
+) -> anyhow::Result<FirstTurn> {
     let Some(name) = &run.command else {
-        return Ok((vec![MessagePart::Text(prompt)], model));
+        let parts = [MessagePart::Text(prompt)].into_iter().chain(attached).collect();
+        return Ok(FirstTurn { input: TurnInput::Message(parts), model, agent: None });
     };
-    let command = toolbox.fill_command(name.trim_start_matches('/'), &prompt).await?;
+    let mut command = toolbox.fill_command(name.trim_start_matches('/'), &prompt).await?;
+    command.parts.extend(attached);
     let model = match &command.model {
         Some(name) if run.model.is_none() => named_model(run, toolbox, name)?,
         Some(_) | None => model,
     };
-    Ok((command.parts, model))
+    let (input, agent) = command.into_turn(toolbox);
+    Ok(FirstTurn { input, model, agent: agent.filter(|_| common.agent.is_none()) })
 }
 
 /// The files named with `-f`, as parts of the message.

@@ -27,7 +27,7 @@ pub(super) async fn ask(common: &GlobalArgs, toolbox: &Toolbox) -> anyhow::Resul
     if effects.is_empty() {
         return Ok(TrustDecision::Unchanged);
     }
-    if !can_ask || common.yes || common.json {
+    if !can_ask || common.yes || common.json || toolbox.was_trust_declined().await {
         note_unused_instructions(toolbox);
         return Ok(TrustDecision::Unchanged);
     }
@@ -48,12 +48,19 @@ pub(super) async fn ask(common: &GlobalArgs, toolbox: &Toolbox) -> anyhow::Resul
             effects.len() - MAX_LINES
         ));
     }
-    let question = format!("{BOLD}[y] trust{PLAIN}  [n] not now: ");
-    if prompt::choose(&question, &['y', 'n']).await != Some('y') {
-        return Ok(TrustDecision::Unchanged);
+    let question =
+        format!("{BOLD}[y] trust{PLAIN}  [n] no, until it changes; `helve trust` does it later: ");
+    match prompt::choose(&question, &['y', 'n']).await {
+        Some('y') => {
+            toolbox.give_trust().await?;
+            Ok(TrustDecision::Given)
+        }
+        Some(_) => {
+            toolbox.decline_trust();
+            Ok(TrustDecision::Unchanged)
+        }
+        None => Ok(TrustDecision::Unchanged),
     }
-    toolbox.give_trust().await?;
-    Ok(TrustDecision::Given)
 }
 
 /// What an untrusted folder would do if it were trusted, one line each.

@@ -146,12 +146,15 @@ fn the_first_run_asks_about_trust() {
         &stage,
         vec![says("One."), says("Two.")],
         &["hello"],
-        &[("instructions for the model in AGENTS.md", ""), ("not now: ", "n")],
+        &[("instructions for the model in AGENTS.md", ""), ("does it later: ", "n")],
     );
     assert!(shown.contains("is not trusted yet"), "{shown}");
     assert!(!requests[0].to_string().contains("Use tabs."));
+    // The answer counts until something changes.
+    let (shown, _) = talk(&stage, vec![says("One.")], &["hello"], &[]);
+    assert!(!shown.contains("Trusting it would enable"), "{shown}");
     stage.write("app/helve.json", r#"{"permission": {"bash": "allow"}}"#);
-    let steps = [("permission.bash.\"*\" = allow", ""), ("not now: ", "y")];
+    let steps = [("permission.bash.\"*\" = allow", ""), ("does it later: ", "y")];
     let (_, requests) = talk(&stage, vec![says("One.")], &["hello"], &steps);
     assert!(requests[0].to_string().contains("Instructions from: AGENTS.md\\nUse tabs."));
     let (shown, _) = talk(&stage, vec![says("One.")], &["hello"], &[]);
@@ -215,4 +218,31 @@ fn models_and_sessions_can_be_changed() {
     let (shown, requests) = talk(&stage, vec![says("First."), says("Second.")], &[], &steps);
     assert_eq!(requests[0]["model"], "m");
     assert_eq!(requests[1]["model"], "other", "{shown}");
+}
+
+#[test]
+fn the_model_and_the_agent_of_a_command_count_for_its_turn() {
+    let stage = Stage::new();
+    let commands = json!({"command": {
+        "other": {"template": "OTHER $1", "model": "n", "agent": "plan"},
+        "look": {"template": "LOOK $1", "subtask": true},
+    }});
+    stage.write("home/.config/helve/helve.json", &commands.to_string());
+    let script = vec![says("First."), says("Second."), says("Found."), says("Third.")];
+    let steps = [
+        ("build · m", "/other x\r"),
+        ("First.", ""),
+        ("build · m", "again\r"),
+        ("Second.", "/look y\r"),
+        ("Third.", "\u{4}"),
+    ];
+    let (shown, requests) = talk(&stage, script, &[], &steps);
+    let models: Vec<&Value> = requests.iter().map(|request| &request["model"]).collect();
+    assert_eq!(models, ["n", "m", "m", "m"], "{shown}");
+    assert!(requests[0].to_string().contains("OTHER x"));
+    assert!(requests[0].to_string().contains("plan_exit"), "the agent is plan: {shown}");
+    // The sub-agent has a conversation of its own, and the model gets its report.
+    assert!(last_user_text(&requests[2]).contains("LOOK y"), "{shown}");
+    assert!(!requests[2].to_string().contains("OTHER x"));
+    assert!(last_user_text(&requests[3]).contains("Found."), "{shown}");
 }

@@ -58,7 +58,7 @@ fn errors_name_the_next_step_and_no_key() {
         &["hello"],
         expect![[r#"
             1
-            error: the provider answered with status 401: the key [redacted] is not valid
+            error: the provider answered with status 401: the key [redacted] is not valid; check the key
         "#]],
     );
     check(
@@ -66,7 +66,7 @@ fn errors_name_the_next_step_and_no_key() {
         &["hello"],
         expect![[r#"
         1
-        error: the provider answered with status 404: no model m
+        error: the provider answered with status 404: no model m; check the name of the model, m
     "#]],
     );
     check(
@@ -352,4 +352,24 @@ fn a_long_command_moves_to_the_background_and_its_end_is_reported() {
     assert!(sent(&provider, 1).contains("it goes on in the background as"));
     let last = sent(&provider, provider.requests().len() - 1);
     assert!(last.contains("The background command") && last.contains("exit code 0"), "{last}");
+}
+
+#[test]
+fn a_command_can_be_given_to_a_sub_agent() {
+    let stage = Stage::new();
+    let commands = json!({"command": {
+        "look": {"template": "LOOK $1", "agent": "explore"},
+        "nobody": {"template": "x", "agent": "nobody", "subtask": true},
+    }});
+    stage.write("home/.config/helve/helve.json", &commands.to_string());
+    let script = vec![reply("CHILD-FOUND", None), reply("Done.", None)];
+    let provider = ScriptedProvider::start(script).unwrap();
+    let output = run(&stage, &provider, &["--command", "look", "here"]);
+    assert_eq!((output.code, output.out.as_str()), (0, "Done.\n"), "{output:?}");
+    assert!(sent(&provider, 0).contains("LOOK here"));
+    assert!(!sent(&provider, 0).contains("\"name\":\"write\""), "explore only reads");
+    assert!(sent(&provider, 1).contains("CHILD-FOUND"));
+    let output = run(&stage, &provider, &["--command", "nobody", "x"]);
+    assert_eq!(output.code, 1, "{output:?}");
+    assert!(output.err.contains("There is no agent nobody"), "{output:?}");
 }

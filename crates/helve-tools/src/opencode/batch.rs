@@ -54,9 +54,11 @@ impl Tool for Batch {
 /// Returns all results in the order of the calls. A failed call does not make the batch fail.
 fn answer(names: &[String], results: Vec<ToolResult>) -> ToolOutput {
     let (mut text, mut attached, mut details) = (String::new(), Vec::new(), Vec::new());
+    let mut handover = None;
     for (name, result) in names.iter().zip(results) {
         let (status, body) = match result.outcome {
             Ok(output) => {
+                handover = output.handover.clone().or(handover);
                 let body = output.joined_text();
                 let is_text = |content: &Content| matches!(content, Content::Text(_));
                 attached.extend(output.content.into_iter().filter(|it| !is_text(it)));
@@ -76,6 +78,7 @@ fn answer(names: &[String], results: Vec<ToolResult>) -> ToolOutput {
     };
     let mut output = ToolOutput::text(title, text.trim_end()).with_metadata("calls", details);
     output.content.extend(attached);
+    output.handover = handover;
     output
 }
 

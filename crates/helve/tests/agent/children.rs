@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use helve::agent_loop::event::{AgentEvent, BudgetKind, TurnEnd};
 use helve::agent_loop::item::{Item, MessagePart, Protocol};
+use helve::agent_loop::model::Prices;
 use helve::agent_loop::turn::{Compaction, TurnLimits};
 use helve::{
     Answer, Ask, BoxFuture, CallRef, Person, Question, Reply, Scope, Toolbox, TurnOptions,
@@ -53,6 +54,7 @@ pub(crate) struct World {
     pub(crate) person: Arc<TestPerson>,
     pub(crate) events: Arc<Mutex<Vec<AgentEvent>>>,
     pub(crate) limits: TurnLimits,
+    pub(crate) prices: Option<Prices>,
 }
 
 /// Approves everything unless `refuses` is set, and records who asked.
@@ -115,6 +117,7 @@ impl World {
             person: Arc::default(),
             events: Arc::default(),
             limits: TurnLimits::default(),
+            prices: None,
         }
     }
 
@@ -154,7 +157,8 @@ impl World {
     }
 
     pub(crate) fn model(&self) -> helve::agent_loop::model::ActiveModel {
-        model(self.protocol, &self.provider.url)
+        let model = model(self.protocol, &self.provider.url);
+        helve::agent_loop::model::ActiveModel { prices: self.prices, ..model }
     }
 
     pub(crate) fn options(&self) -> TurnOptions {
@@ -173,7 +177,7 @@ impl World {
     }
 }
 
-fn task(id: &str, agent: &str, prompt: &str) -> Part {
+pub(crate) fn task(id: &str, agent: &str, prompt: &str) -> Part {
     call(id, "task", json!({"description": "look", "prompt": prompt, "subagent_type": agent}))
 }
 
@@ -331,7 +335,7 @@ async fn four_run_at_a_time_and_no_event_is_lost() {
 }
 
 /// The id of the first task in a request.
-fn task_id(body: &str) -> String {
+pub(crate) fn task_id(body: &str) -> String {
     let rest = body.split("task id=\\\"").nth(1).unwrap();
     rest.split('\\').next().unwrap().to_string()
 }
@@ -703,22 +707,29 @@ async fn a_plan_is_carried_out_once_a_person_agrees() {
                 vec![call("x0", "plan_exit", json!({})), call("x1", "write", write("other.txt"))]
             }
             (Some(file), 3) => vec![call("w", "write", write(&file))],
-            (Some(_), 4) => vec![call("x2", "plan_exit", json!({}))],
+            (Some(_), 4) => {
+                let exit = json!({"tool_calls": [{"tool": "plan_exit", "parameters": {}}]});
+                match request.body.contains("IN-A-BATCH") {
+                    true => vec![call("x2", "batch", exit)],
+                    false => vec![call("x2", "plan_exit", json!({}))],
+                }
+            }
             (Some(_), _) => vec![text("planning goes on")],
             (None, _) => vec![text("without a plan")],
         }
     };
     let yes = || Answer(vec!["Yes".into()]);
     let no = || Answer(vec!["No".into()]);
-    for (answers, end, said, switches) in [
-        (vec![yes(), yes()], TurnEnd::Answered, "built", 2),
-        (vec![yes(), no()], TurnEnd::NotAllowed, "", 1),
-        (vec![no()], TurnEnd::Answered, "without a plan", 0),
+    for (prompt, answers, end, said, switches) in [
+        ("ROOT", vec![yes(), yes()], TurnEnd::Answered, "built", 2),
+        ("ROOT IN-A-BATCH", vec![yes(), yes()], TurnEnd::Answered, "built", 2),
+        ("ROOT", vec![yes(), no()], TurnEnd::NotAllowed, "", 1),
+        ("ROOT", vec![no()], TurnEnd::Answered, "without a plan", 0),
     ] {
         let world = World::new(Protocol::Chat, json!({"permission": {"edit": "allow"}}), script);
         *world.person.answers.lock() = answers.clone();
         let toolbox = world.toolbox().await;
-        let report = world.turn(&toolbox, "ROOT").await;
+        let report = world.turn(&toolbox, prompt).await;
         assert_eq!((&report.end, report.text.as_str()), (&end, said), "{}", world.last());
         assert!(!world.folder.path().join("other.txt").exists());
         let last = world.last();

@@ -2,10 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![expect(clippy::disallowed_methods, reason = "these tests need real folders and files")]
 
+mod child_turns;
 mod children;
+mod compaction;
 mod history;
 mod limits;
 mod providers;
+mod replies;
 mod script;
 mod settings;
 

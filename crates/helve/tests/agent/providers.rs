@@ -9,7 +9,7 @@ use helve_testkit::ScriptedAnswer;
 use serde_json::{Value, json};
 
 use crate::PROTOCOLS;
-use crate::script::{Run, Stop, call, events, reply, text};
+use crate::script::{Part, Run, Stop, call, events, reply, text};
 
 /// A request and its retries.
 const ALL_ATTEMPTS: usize = 6;
@@ -129,7 +129,8 @@ async fn wrong_token_counts_do_no_harm() {
     ];
     for protocol in PROTOCOLS {
         for usage in &usages {
-            let run = Run::turn(protocol, vec![with_usage(protocol, usage)]).await;
+            let run =
+                Run::turn(protocol, vec![with_usage(protocol, &[text("Hello")], usage)]).await;
             assert_eq!(run.report.end, TurnEnd::Answered, "{protocol:?} {usage}");
             assert_eq!(run.report.text, "Hello");
         }
@@ -137,7 +138,7 @@ async fn wrong_token_counts_do_no_harm() {
 }
 
 /// A reply with this usage, wherever the protocol has it.
-fn with_usage(protocol: Protocol, usage: &Value) -> ScriptedAnswer {
+pub(crate) fn with_usage(protocol: Protocol, parts: &[Part], usage: &Value) -> ScriptedAnswer {
     let changed = |data: String| {
         let Ok(mut event) = serde_json::from_str::<Value>(&data) else { return data };
         match event["type"].as_str() {
@@ -150,7 +151,7 @@ fn with_usage(protocol: Protocol, usage: &Value) -> ScriptedAnswer {
         event.to_string()
     };
     let events: Vec<String> =
-        events(protocol, &[text("Hello")], Stop::Normal).into_iter().map(changed).collect();
+        events(protocol, parts, Stop::Normal).into_iter().map(changed).collect();
     ScriptedAnswer::events(&events.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
@@ -190,7 +191,7 @@ async fn deeply_nested_arguments_do_not_break_the_session() {
 }
 
 /// A reply with one call whose arguments are this text.
-fn raw_call(protocol: Protocol, arguments: &str) -> ScriptedAnswer {
+pub(crate) fn raw_call(protocol: Protocol, arguments: &str) -> ScriptedAnswer {
     let marker = json!({"marker": 1});
     let events = events(protocol, &[call("c1", "read", marker.clone())], Stop::Normal);
     let quoted = |text: &str| Value::from(text).to_string();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use helve::agent_loop::event::AgentEvent;
 use helve::agent_loop::http::{Deadlines, Endpoint};
 use helve::agent_loop::item::{Entry, MessagePart, ModelRef, Protocol};
 use helve::agent_loop::model::ActiveModel;
@@ -9,6 +10,7 @@ use helve::agent_loop::request::ModelSettings;
 use helve::agent_loop::turn::{Compaction, TurnLimits};
 use helve::{Toolbox, TurnOptions, TurnReport};
 use helve_testkit::{ScriptedAnswer, ScriptedProvider};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +35,8 @@ pub(crate) fn call(id: &str, name: &'static str, arguments: Value) -> Part {
 pub(crate) enum Stop {
     Normal,
     Length,
+    /// The provider pauses. Only one protocol has this; the others end normally.
+    Pause,
 }
 
 /// A reply that ends normally.
@@ -87,8 +91,8 @@ fn chat_events(parts: &[Part], stop: Stop) -> Vec<Value> {
     }
     let reason = match stop {
         Stop::Length => "length",
-        Stop::Normal if has_calls(parts) => "tool_calls",
-        Stop::Normal => "stop",
+        Stop::Normal | Stop::Pause if has_calls(parts) => "tool_calls",
+        Stop::Normal | Stop::Pause => "stop",
     };
     events.push(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}));
     events
@@ -110,7 +114,7 @@ fn responses_events(parts: &[Part], stop: Stop) -> Vec<Value> {
         }));
     }
     events.push(match stop {
-        Stop::Normal => json!({"type": "response.completed", "response": {}}),
+        Stop::Normal | Stop::Pause => json!({"type": "response.completed", "response": {}}),
         Stop::Length => json!({
             "type": "response.incomplete",
             "response": {"incomplete_details": {"reason": "max_output_tokens"}},
@@ -138,6 +142,7 @@ fn messages_events(parts: &[Part], stop: Stop) -> Vec<Value> {
     }
     let reason = match stop {
         Stop::Length => "max_tokens",
+        Stop::Pause => "pause_turn",
         Stop::Normal if has_calls(parts) => "tool_use",
         Stop::Normal => "end_turn",
     };
@@ -156,6 +161,7 @@ pub(crate) struct Run {
     pub(crate) requests: Vec<Value>,
     /// What was stored.
     pub(crate) entries: Vec<Entry>,
+    pub(crate) events: Vec<AgentEvent>,
     /// Number of bytes sent by answers that flood the client.
     pub(crate) flooded_bytes: usize,
 }
@@ -195,6 +201,7 @@ impl Run {
         let toolbox =
             Toolbox::builder().dir(folder.path()).data(data.path()).build().await.unwrap();
         let mut report = None;
+        let events = Mutex::new(Vec::new());
         for prompt in prompts {
             let mut model = model(protocol, &provider.url);
             change(&mut model);
@@ -205,13 +212,15 @@ impl Run {
                 output_schema: None,
             };
             let prompt = vec![MessagePart::Text(prompt.to_string())];
-            let turn = agent.run(prompt, &options, &|_event| {}, CancellationToken::new());
+            let emit = |event| events.lock().push(event);
+            let turn = agent.run(prompt, &options, &emit, CancellationToken::new());
             report = Some(turn.await.unwrap());
         }
         let entries = toolbox.transcript(toolbox.session_id()).await.unwrap();
         toolbox.close().await;
         let (report, requests) = (report.unwrap(), provider.requests());
-        Run { protocol, folder, report, requests, entries, flooded_bytes: provider.flooded_bytes() }
+        let (events, flooded_bytes) = (events.into_inner(), provider.flooded_bytes());
+        Run { protocol, folder, report, requests, entries, events, flooded_bytes }
     }
 
     /// The messages of a request, without marks for the provider's cache.

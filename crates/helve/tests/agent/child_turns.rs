@@ -1,0 +1,176 @@
+//! Sub-agents over time: undo, costs, refusals, and messages while they run.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use helve::agent_loop::event::{BudgetKind, TurnEnd};
+use helve::agent_loop::item::{Item, Protocol};
+use helve::agent_loop::model::Prices;
+use helve::{AgentSession, Toolbox};
+use serde_json::json;
+
+use crate::PROTOCOLS;
+use crate::children::{Request, World, task, task_id};
+use crate::script::{Part, call, text};
+
+fn write(id: &str, path: &str, content: &str) -> Part {
+    call(id, "write", json!({"filePath": path, "content": content}))
+}
+
+/// The main agent writes a file, a sub-agent changes it and writes another one, and the main agent changes the first again.
+fn work_together(request: &Request) -> Vec<Part> {
+    let read = |id: &str| call(id, "read", json!({"filePath": "shared.txt"}));
+    match (request.is_root, request.results) {
+        (true, 0) => vec![write("w1", "shared.txt", "one\n")],
+        (true, 1) => vec![task("c1", "general", "CHILD")],
+        (true, 2) => vec![read("r1")],
+        (true, 3) => vec![write("w2", "shared.txt", "one\ntwo\nthree\n")],
+        (true, 4) if request.body.contains("AGAIN") => {
+            let id = task_id(&request.body);
+            let prompt = json!({"prompt": "MORE", "subagent_type": "general", "task_id": id});
+            vec![call("c2", "task", prompt)]
+        }
+        (true, _) => vec![text("done")],
+        (false, 0) => vec![read("r1")],
+        (false, 1) => vec![write("w1", "shared.txt", "one\ntwo\n"), write("w2", "own.txt", "x\n")],
+        (false, 3) if request.body.contains("MORE") => vec![write("w3", "own.txt", "y\n")],
+        (false, _) => vec![text("CHILD-REPORT")],
+    }
+}
+
+#[tokio::test]
+async fn undo_includes_what_sub_agents_changed() {
+    for protocol in PROTOCOLS {
+        let world = World::new(protocol, json!({"permission": "allow"}), work_together);
+        let toolbox = world.toolbox().await;
+        let file = |name: &str| std::fs::read_to_string(world.folder.path().join(name)).ok();
+        let files =
+            || (file("shared.txt").unwrap_or_default(), file("own.txt").unwrap_or_default());
+        let expect = |shared: &str, own: &str| assert_eq!(files(), (shared.into(), own.into()));
+        assert_eq!(world.turn(&toolbox, "ROOT").await.end, TurnEnd::Answered);
+        expect("one\ntwo\nthree\n", "x\n");
+        assert_eq!(world.turn(&toolbox, "ROOT AGAIN").await.end, TurnEnd::Answered);
+        expect("one\ntwo\nthree\n", "y\n");
+        let mut agent: AgentSession<'_> = toolbox.agent(world.model()).await.unwrap();
+        // Only the second turn of the sub-agent belongs to the second turn.
+        agent.undo().await.unwrap();
+        expect("one\ntwo\nthree\n", "x\n");
+        agent.undo().await.unwrap();
+        expect("", "");
+        agent.redo().await.unwrap();
+        expect("one\ntwo\nthree\n", "x\n");
+        agent.redo().await.unwrap();
+        expect("one\ntwo\nthree\n", "y\n");
+        agent.undo().await.unwrap();
+        agent.undo().await.unwrap();
+        expect("", "");
+        let child = task_id(&world.last());
+        let entries = toolbox.transcript(&child).await.unwrap();
+        let undone = entries.iter().filter(|entry| matches!(entry.item, Item::Undone { .. }));
+        assert_eq!(undone.count(), 4, "the sub-agent's turns were undone twice each");
+    }
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_crosses_the_cost_limit_ends_the_turn() {
+    let mut world = World::new(Protocol::Chat, json!({"permission": "allow"}), |request| {
+        match (request.is_root, request.results) {
+            (true, 0) => vec![task("c1", "general", "x")],
+            (true, _) => vec![text("done")],
+            (false, n) => {
+                let read = json!({"filePath": "a.txt", "limit": n + 1});
+                vec![text("CHILD-TEXT"), call(&format!("r{n}"), "read", read)]
+            }
+        }
+    });
+    world.prices = Some(Prices::flat(1.0, 1.0, 1.0, 1.0));
+    // More than the first request, and less than fifty of the sub-agent.
+    world.limits.cost = Some(0.05);
+    let toolbox = world.toolbox().await;
+    let report = world.turn(&toolbox, "ROOT").await;
+    assert_eq!(report.end, TurnEnd::OverBudget(BudgetKind::Cost));
+    assert_eq!(world.requests(true).len(), 1);
+    assert!(world.requests(false).len() < 49, "{}", world.requests(false).len());
+    let stored = format!("{:?}", toolbox.transcript("main").await.unwrap());
+    assert!(stored.contains("the limit of costs was reached"), "{stored}");
+    assert!(stored.contains("CHILD-TEXT"), "{stored}");
+}
+
+#[tokio::test]
+async fn a_refusal_to_a_sub_agent_is_reported_by_the_turn() {
+    for protocol in PROTOCOLS {
+        let world =
+            World::new(protocol, json!({}), |request| match (request.is_root, request.results) {
+                (true, 0) => vec![task("c1", "general", "x")],
+                (true, _) => vec![text("done")],
+                (false, 0) => vec![write("w", "b.txt", "x")],
+                (false, _) => vec![text("could not")],
+            });
+        let data = world.data.path().join("data");
+        let builder = Toolbox::builder().dir(world.folder.path()).data(data).session("main");
+        let toolbox = builder.build().await.unwrap();
+        let report = world.turn(&toolbox, "ROOT").await;
+        assert_eq!((report.end, report.text.as_str()), (TurnEnd::NotAllowed, "done"));
+        let child = world.requests(false).pop().unwrap().body;
+        assert!(child.contains("nobody can be asked here") && child.contains("--allow"), "{child}");
+    }
+}
+
+#[tokio::test]
+async fn a_sub_agent_without_an_answer_is_reported() {
+    for protocol in PROTOCOLS {
+        let world = World::new(protocol, json!({"permission": "allow"}), |request| {
+            match (request.is_root, request.results) {
+                (true, 0) => vec![task("c1", "general", "x")],
+                (true, _) => vec![text("done")],
+                (false, 0) => vec![write("w", "b.txt", "x")],
+                (false, _) => Vec::new(),
+            }
+        });
+        let toolbox = world.toolbox().await;
+        assert_eq!(world.turn(&toolbox, "ROOT").await.end, TurnEnd::Answered);
+        let last = world.last();
+        assert!(last.contains("state=\\\"error") && last.contains("task_error"), "{last}");
+        assert!(last.contains("Files changed: b.txt"), "{last}");
+    }
+}
+
+#[tokio::test]
+async fn a_running_sub_agent_gets_a_message() {
+    let is_continued = AtomicBool::new(false);
+    let world = World::new(Protocol::Chat, json!({}), move |request| {
+        let more = |fields: serde_json::Value| {
+            let mut arguments = json!({"description": "look", "subagent_type": "general"});
+            let fields = fields.as_object().unwrap().clone();
+            arguments.as_object_mut().unwrap().extend(fields);
+            arguments
+        };
+        match (request.is_root, request.results) {
+            (true, 0) => {
+                let start = more(json!({"prompt": "FIRST", "run_in_background": true}));
+                vec![call("b1", "task", start)]
+            }
+            (true, 1) => {
+                is_continued.store(true, Ordering::SeqCst);
+                let id = task_id(&request.body);
+                vec![call("b2", "task", more(json!({"prompt": "SECOND", "task_id": id})))]
+            }
+            (true, _) => vec![text("done")],
+            (false, _) if request.body.contains("SECOND") => vec![text("BOTH-SEEN")],
+            (false, _) => {
+                while !is_continued.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                // The message arrives meanwhile.
+                std::thread::sleep(Duration::from_millis(500));
+                vec![text("ONE-SEEN")]
+            }
+        }
+    });
+    let toolbox = world.toolbox().await;
+    assert_eq!(world.turn(&toolbox, "ROOT").await.end, TurnEnd::Answered);
+    let children = world.requests(false);
+    assert_eq!(children.len(), 2, "one sub-agent, which went on");
+    assert!(children[1].body.contains("ONE-SEEN") && children[1].body.contains("SECOND"));
+    assert!(world.last().contains("BOTH-SEEN"), "{}", world.last());
+}
