@@ -73,13 +73,28 @@ pub(crate) async fn choose(question: &str, keys: &'static [char]) -> Option<char
     chosen.await.ok()?.ok()?
 }
 
+/// Shows the asks of several calls. Returns `y` for all, `n` for none, `o` for one by one, and `None` if the terminal cannot
+/// be read.
+pub(crate) async fn approve_together(asks: &[Ask]) -> Option<char> {
+    let listed: String = asks.iter().map(listed).collect();
+    let calls = asks.len();
+    let question = format!(
+        "\n{BOLD}{calls} calls wait for permission:{PLAIN}\n{listed}{BOLD}[y] allow all once{PLAIN}  [o] one by one  [n] none: "
+    );
+    choose(&question, &['y', 'o', 'n']).await
+}
+
 /// Lists everything that would happen, with invisible characters escaped.
 fn question(ask: &Ask) -> String {
-    let mut text = format!("\n{BOLD}Allow this?{PLAIN}");
+    format!("\n{BOLD}Allow this?{PLAIN}\n{}", listed(ask))
+}
+
+/// Lists the parts of an ask, and who asks.
+fn listed(ask: &Ask) -> String {
+    let mut text = String::new();
     if !ask.from.is_empty() {
-        text.push_str(&format!(" {DIM}(asked by {}){PLAIN}", ask.from.join(" › ")));
+        text.push_str(&format!("  {DIM}asked by {}{PLAIN}\n", ask.from.join(" › ")));
     }
-    text.push('\n');
     for (index, part) in ask.parts.iter().enumerate() {
         let subjects: Vec<_> =
             part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();

@@ -85,6 +85,7 @@ async fn toolbox(
                 keyboard: terminal.keyboard.clone(),
                 mode: terminal.mode.clone(),
                 asking: tokio::sync::Mutex::default(),
+                waiting: person::WaitingAsks::default(),
             }),
             false => builder,
         }

@@ -89,8 +89,13 @@ fn check_report(printed: &str) -> Result<String, String> {
     if missing["error"] != true {
         return Err(format!("reading a missing file returned {missing}"));
     }
+    let (question, forms) = (&report["question"], report["forms"].to_string());
+    let is_answered = question["text"].as_str().is_some_and(|text| text.contains("=\"red\""));
+    if question["error"] != false || !is_answered || !forms.contains("Which colour?") {
+        return Err(format!("a question returned {question}, with the forms {forms}"));
+    }
     Ok(format!(
-        "protocol {}, {} tools, a file read",
+        "protocol {}, {} tools, a file read, a question answered",
         report["protocol"].as_str().unwrap_or("?"),
         names.len()
     ))
@@ -105,6 +110,7 @@ mod tests {
         json!({
             "protocol": "2025-11-25", "tools": ["read", "todowrite", "todoread"],
             "read": {"error": false, "text": format!("00001| {LINE}")}, "missing": {"error": true, "text": "no such file"},
+            "question": {"error": false, "text": "\"Which colour?\"=\"red\""}, "forms": ["Which colour?"],
         })
     }
 
@@ -112,7 +118,7 @@ mod tests {
     fn a_good_report_passes() {
         assert_eq!(
             check_report(&report().to_string()).unwrap(),
-            "protocol 2025-11-25, 3 tools, a file read"
+            "protocol 2025-11-25, 3 tools, a file read, a question answered"
         );
     }
 
@@ -123,6 +129,8 @@ mod tests {
             ("/read/error", json!(true), "reading hello.txt returned"),
             ("/missing/error", json!(false), "reading a missing file"),
             ("/tools", json!([]), "`read` is not listed"),
+            ("/question/text", json!("nobody"), "a question returned"),
+            ("/forms", json!([]), "a question returned"),
         ] {
             let mut report = report();
             *report.pointer_mut(pointer).unwrap() = value;

@@ -1,5 +1,5 @@
-//! Kills `helve run` at random moments of runs with many steps. Every request after that must be valid, no command may
-//! run twice, and no file may be half written.
+//! Kills `helve run` at random moments of runs with many steps, some of which start sub-agents. Every request after that
+//! must be valid, no command may run twice, and no file may be half written.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,6 +19,10 @@ use crate::process;
 
 /// Steps of a run.
 const STEPS: usize = 30;
+/// Sub-agents that are started at a time.
+const CHILDREN: usize = 3;
+/// How the prompts of sub-agents begin.
+const CHILD: &str = "sub-agent ";
 /// Lines of a file that a step writes. All of them are the same, so that a half-written file shows.
 const LINES: usize = 2_000;
 /// Maximum number of processes for one session.
@@ -90,12 +94,16 @@ fn check_files(helve: &Helve, log: &str) -> Result<(), String> {
     if let Some(twice) = lines.lines().find(|line| !seen.insert(*line)) {
         return Err(format!("{twice} ran twice: {lines}"));
     }
-    for number in 0..3 {
-        let text = fs::read_to_string(helve.workspace.join(format!("file-{number}.txt")));
-        let text = text.unwrap_or_default();
+    let files = fs::read_dir(&helve.workspace).map_err(|error| error.to_string())?;
+    for path in files.filter_map(Result::ok).map(|file| file.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !name.starts_with("file-") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap_or_default();
         let distinct: BTreeSet<&str> = text.lines().collect();
         if !text.is_empty() && (distinct.len() != 1 || text.lines().count() != LINES) {
-            return Err(format!("file-{number}.txt is half written"));
+            return Err(format!("{name} is half written"));
         }
     }
     Ok(())
@@ -150,7 +158,10 @@ fn serve(connection: &TcpStream, state: &Mutex<ServerState>) -> std::io::Result<
     let delta = {
         let mut state = state.lock();
         match state.check(&request) {
-            Ok(results) => state.next(results),
+            Ok(results) => match task_of(&request) {
+                Some(task) => state.next_of_child(&task, results),
+                None => state.next(results),
+            },
             Err(problem) => {
                 state.problem = Some(problem);
                 json!({"content": "stop"})
@@ -202,9 +213,41 @@ impl ServerState {
         }
     }
 
+    /// A sub-agent writes a file and runs a command, then reports.
+    fn next_of_child(&self, task: &str, results: usize) -> Value {
+        let (name, arguments) = match results {
+            0 => {
+                let file = format!("file-of-{}-{task}.txt", self.log);
+                let content = format!("task {task}\n").repeat(LINES);
+                ("write", json!({"filePath": file, "content": content}))
+            }
+            1 => {
+                let command = format!("echo task {task} >> {}", self.log);
+                ("bash", json!({"command": command, "description": "writes to the log"}))
+            }
+            _ => return json!({"content": "reported"}),
+        };
+        json!({"tool_calls": [{"index": 0, "id": format!("call-{results}"), "type": "function",
+            "function": {"name": name, "arguments": arguments.to_string()}}]})
+    }
+
     fn next(&self, results: usize) -> Value {
         if results >= STEPS {
             return json!({"content": "done"});
+        }
+        let tasks = |numbers: std::ops::Range<usize>| -> Value {
+            let call = |number: usize| {
+                let prompt = format!("{CHILD}{results}-{number}.");
+                let arguments =
+                    json!({"description": "work", "prompt": prompt, "subagent_type": "general"});
+                let id = format!("task-{results}-{number}");
+                json!({"index": number, "id": id, "type": "function",
+                    "function": {"name": "task", "arguments": arguments.to_string()}})
+            };
+            json!({"tool_calls": numbers.map(call).collect::<Vec<_>>()})
+        };
+        if results % 10 == 5 {
+            return tasks(0..CHILDREN);
         }
         let (name, arguments) = match results % 3 {
             0 => {
@@ -221,6 +264,15 @@ impl ServerState {
         json!({"tool_calls": [{"index": 0, "id": format!("call-{results}"), "type": "function",
             "function": {"name": name, "arguments": arguments.to_string()}}]})
     }
+}
+
+/// The task of a request, if it comes from a sub-agent.
+fn task_of(request: &Value) -> Option<String> {
+    let messages = request["messages"].as_array()?;
+    let mut of_user = messages.iter().filter(|message| message["role"] == "user");
+    let text = of_user.next()?["content"].to_string();
+    let (_, task) = text.split_once(CHILD)?;
+    Some(task.split('.').next()?.to_string())
 }
 
 /// The path and the body of a request.

@@ -1,14 +1,21 @@
 //! The person at the terminal during a run: answers questions, and may accept edits without being asked.
+//!
+//! Calls that run at the same time may wait for permission at the same time. They are shown together.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use helve::{Action, Answer, Ask, BoxFuture, CallRef, Person, Question, Reply, Scope};
 use tokio::sync::Mutex;
 
 use super::keyboard::Keyboard;
 use super::screen::Screen;
-use crate::prompt::Terminal;
+use crate::prompt::{self, Terminal};
+
+/// How long a question waits for those of other calls that began at the same time.
+const GATHERING_TIME: Duration = Duration::from_millis(30);
 
 /// Whether edits are asked about.
 #[derive(Default)]
@@ -32,19 +39,106 @@ pub(super) struct RunPerson {
     pub(super) mode: Arc<EditMode>,
     /// Questions are asked one after the other.
     pub(super) asking: Mutex<()>,
+    pub(super) waiting: WaitingAsks,
+}
+
+/// The asks that wait for an answer, by their numbers.
+#[derive(Default)]
+pub(super) struct WaitingAsks(parking_lot::Mutex<BTreeMap<u64, WaitingAsk>>);
+
+struct WaitingAsk {
+    ask: Ask,
+    reply: Option<Reply>,
+    /// Whether the person wants to answer it by itself.
+    is_single: bool,
+}
+
+/// An ask that waits until this is dropped.
+struct Waiting<'a> {
+    asks: &'a WaitingAsks,
+    number: u64,
+}
+
+impl WaitingAsks {
+    fn add(&self, ask: &Ask) -> Waiting<'_> {
+        let mut asks = self.0.lock();
+        let number = asks.last_key_value().map_or(0, |(number, _)| number + 1);
+        asks.insert(number, WaitingAsk { ask: ask.clone(), reply: None, is_single: false });
+        Waiting { asks: self, number }
+    }
+
+    /// The asks that can be answered together.
+    fn together(&self) -> Vec<Ask> {
+        let asks = self.0.lock();
+        let open = asks.values().filter(|it| it.reply.is_none() && !it.is_single);
+        open.map(|it| it.ask.clone()).collect()
+    }
+
+    /// Answers all of them, or with `None` lets the person answer each by itself.
+    fn answer(&self, reply: Option<Reply>) {
+        for waiting in self.0.lock().values_mut().filter(|it| it.reply.is_none()) {
+            waiting.is_single |= reply.is_none();
+            waiting.reply.clone_from(&reply);
+        }
+    }
+}
+
+impl Waiting<'_> {
+    fn reply(&self) -> Option<Reply> {
+        self.asks.0.lock().get(&self.number)?.reply.clone()
+    }
+
+    fn is_single(&self) -> bool {
+        self.asks.0.lock().get(&self.number).is_some_and(|it| it.is_single)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.asks.0.lock().remove(&self.number);
+    }
+}
+
+impl RunPerson {
+    /// Shows an ask, together with others that wait.
+    async fn ask(&self, call: &CallRef, ask: &Ask, waiting: &Waiting<'_>) -> Reply {
+        tokio::time::sleep(GATHERING_TIME).await;
+        let together = self.waiting.together();
+        if waiting.is_single() || together.len() < 2 {
+            return Terminal.approve(call, ask).await;
+        }
+        match prompt::approve_together(&together).await {
+            Some('y') => self.waiting.answer(Some(Reply::Yes(Scope::Once))),
+            Some('n') => self.waiting.answer(Some(Reply::No { note: None })),
+            Some(_) => {
+                self.waiting.answer(None);
+                return Terminal.approve(call, ask).await;
+            }
+            None => return Reply::Unanswered,
+        }
+        waiting.reply().unwrap_or(Reply::Unanswered)
+    }
 }
 
 impl Person for RunPerson {
     fn approve<'a>(&'a self, call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
         Box::pin(async move {
+            if self.mode.accepts_edits() && is_plain_edit(ask) {
+                return Reply::Yes(Scope::Once);
+            }
+            let waiting = self.waiting.add(ask);
             let _one_at_a_time = self.asking.lock().await;
+            if let Some(reply) = waiting.reply() {
+                return reply;
+            }
+            // It may have been switched while another question was open.
             if self.mode.accepts_edits() && is_plain_edit(ask) {
                 return Reply::Yes(Scope::Once);
             }
             let _keys = self.keyboard.pause().await;
             let _output = Held::new(&self.screen);
             self.screen.mark_shown(&call.root);
-            Terminal.approve(call, ask).await
+            self.ask(call, ask, &waiting).await
         })
     }
 

@@ -246,3 +246,25 @@ fn the_model_and_the_agent_of_a_command_count_for_its_turn() {
     assert!(!requests[2].to_string().contains("OTHER x"));
     assert!(last_user_text(&requests[3]).contains("Found."), "{shown}");
 }
+
+#[test]
+fn calls_that_wait_at_the_same_time_are_asked_about_together() {
+    let stage = Stage::new();
+    stage.write("other/a.txt", "AAA\n");
+    stage.write("other/b.txt", "BBB\n");
+    let read = |name: &str| {
+        let path = stage.path(&format!("other/{name}")).display().to_string();
+        json!({"tool": "read", "parameters": {"filePath": path}})
+    };
+    let batch = || calls("c1", "batch", json!({"tool_calls": [read("a.txt"), read("b.txt")]}));
+    for (keys, seen) in [
+        (&[("2 calls wait for permission:", ""), ("[n] none: ", "y")][..], 2),
+        (&[("[n] none: ", "o"), ("with a note: ", "y"), ("with a note: ", "n")][..], 1),
+        (&[("[n] none: ", "n")][..], 0),
+    ] {
+        let (shown, requests) = talk(&stage, vec![batch(), says("Done.")], &["go"], keys);
+        let last = requests.last().unwrap().to_string();
+        let read = usize::from(last.contains("AAA")) + usize::from(last.contains("BBB"));
+        assert_eq!(read, seen, "{shown}");
+    }
+}
