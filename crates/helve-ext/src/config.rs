@@ -38,6 +38,7 @@ mod models;
 mod problem;
 mod programs;
 mod rules;
+mod scripts;
 mod skills;
 mod tree;
 mod web;
@@ -65,6 +66,7 @@ pub use mcp::{ServerConfig, ServerTransport};
 pub use models::{CompactionConfig, CostConfig, ModelConfig, ModelSection, ProviderConfig};
 pub use problem::{ConfigProblem, ProblemExcerpt, Severity};
 pub use programs::{BashSection, EnvironmentSection, SandboxSection};
+pub use scripts::{PluginConfig, ScriptSection};
 pub use skills::{SKILL_FILE, Skill};
 pub use tree::Position;
 pub use web::{CertificateFile, SearchConfig, WebSection};
@@ -84,6 +86,7 @@ pub struct Config {
     pub tool_output: ToolOutputLimits,
     pub edit: EditSection,
     pub web: WebSection,
+    pub scripts: ScriptSection,
     pub models: ModelSection,
     pub servers: Vec<ServerConfig>,
     /// Name of one of `agents` that a person may start.

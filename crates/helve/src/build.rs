@@ -24,13 +24,18 @@ use helve_ext::servers::{Servers, ServersSetup};
 use crate::agent::{PolicyInputs, find_agent, policy_and_tool_switches};
 use crate::default_session;
 use crate::error::BuildError;
+#[cfg(not(feature = "scripts"))]
+use crate::no_scripts as scripts;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
+#[cfg(feature = "scripts")]
+use crate::scripts;
 use crate::shell;
 use crate::subagents::SubAgents;
 use crate::toolbox::{Toolbox, new_session_id};
 use crate::trust::{TrustState, trust_state};
 use crate::web;
+use scripts::{ScriptFiles, ScriptsContext};
 
 /// Configures a toolbox.
 #[must_use = "a builder does nothing until `build`"]
@@ -257,7 +262,7 @@ impl Builder {
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
         let paths = ConfigPaths::standard(&Disk, root.clone(), self.configs);
         let user_config = paths.user.clone();
-        let (config, trust) = read_config(&*store, &root, &paths).await;
+        let (config, trust, script_files) = read_config(&*store, &root, &paths).await;
         let replaced_agent = config.replaced_agent.clone().filter(|_| self.agent.is_none());
         let agent = find_agent(&config, self.agent)?;
         let helve_folders = [data.clone()].into_iter().chain(user_config).collect();
@@ -270,17 +275,18 @@ impl Builder {
         let can_run = host.processes().is_some();
         let (variables, secret) = (host.environment(), self.secret_variables);
         let shell = can_run.then(|| shell::shell(&config, variables, self.leftovers, secret));
-        let workspace = Workspace::new(root, host, journal, extensions, shell);
         let registry: Arc<Registry> = Arc::default();
         let media = media();
+        let context = ScriptsContext::new((&host, shell.as_ref()), (&root, &data), &config, trust);
+        let scripts = scripts::scripts(script_files, &context, &registry, media.clone());
+        let workspace = Workspace::new(root, host, journal, extensions, shell);
         let settings = edit_settings(&config.edit);
         let dialect = find_dialect(&self.caller.dialect)?;
         register_tools(&registry, &self.caller, &media, settings, can_run);
         registry.register(Layer::Builtin, undo::tool(settings)).permanent();
-        if has_web {
-            for tool in opencode::web_tools(&media, &searches) {
-                registry.register_dialect(opencode::DIALECT.name, tool).permanent();
-            }
+        let web_tools = has_web.then(|| opencode::web_tools(&media, &searches));
+        for tool in web_tools.into_iter().flatten() {
+            registry.register_dialect(opencode::DIALECT.name, tool).permanent();
         }
         register_skills(&registry, &config, &policy);
         let servers = servers(&workspace, &registry, &config, media);
@@ -310,6 +316,7 @@ impl Builder {
             session: std::sync::OnceLock::new(),
             notes: Arc::default(),
             servers: Arc::new(servers),
+            scripts: Arc::new(scripts),
             trees: Arc::default(),
             id,
         };
@@ -328,15 +335,25 @@ fn offer_sub_agents(toolbox: &Toolbox) {
 }
 
 /// Reads the configuration. What needs trust is left out unless the folder is trusted.
-async fn read_config(store: &dyn Store, root: &Path, paths: &ConfigPaths) -> (Config, TrustState) {
+async fn read_config(
+    store: &dyn Store,
+    root: &Path,
+    paths: &ConfigPaths,
+) -> (Config, TrustState, ScriptFiles) {
     let gathered = gather(&Disk, paths);
-    let untrusted = gathered.interpret(&Disk, Trust::Untrusted);
-    let trust = trust_state(store, root, &untrusted).await;
+    let mut untrusted = gathered.interpret(&Disk, Trust::Untrusted);
+    let script_files = scripts::find(&untrusted, paths);
+    let has_scripts = script_files.add_to_digest(&mut untrusted.digest);
+    let trust = trust_state(store, root, &untrusted, has_scripts).await;
     let config = match trust {
-        TrustState::Trusted => gathered.interpret(&Disk, Trust::Trusted),
+        TrustState::Trusted => {
+            let mut config = gathered.interpret(&Disk, Trust::Trusted);
+            config.digest = untrusted.digest;
+            config
+        }
         TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,
     };
-    (config, trust)
+    (config, trust, script_files)
 }
 
 /// Registers the tools of every dialect. Those that need processes are left out if there are none.

@@ -34,11 +34,15 @@ mod export;
 mod instructions;
 mod keys;
 mod models;
+#[cfg(not(feature = "scripts"))]
+mod no_scripts;
 #[cfg(not(feature = "servers"))]
 mod no_servers;
 mod notes;
 mod providers;
 mod run;
+#[cfg(feature = "scripts")]
+pub mod scripts;
 mod serve;
 mod shell;
 mod stored;

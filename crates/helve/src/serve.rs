@@ -9,6 +9,10 @@ use helve_mcp::{
 };
 use tokio_util::sync::CancellationToken;
 
+#[cfg(not(feature = "scripts"))]
+use crate::no_scripts::Scripts;
+#[cfg(feature = "scripts")]
+use crate::scripts::Scripts;
 use crate::toolbox::{Toolbox, new_session_id};
 
 /// Instructions to the model about the server as a whole.
@@ -27,13 +31,26 @@ impl Toolbox {
         let (engine, servers) = (self.engine.clone(), self.servers.clone());
         let registry = self.registry.clone();
         servers.start_all();
+        let scripts = self.load_scripts_in_background();
         let toolbox = Arc::new(self);
         let prompts = toolbox.clone();
         let open = move |request: SessionRequest| Some(toolbox.open_session(&toolbox.id, request));
         let config = config((engine, registry, prompts), metadata, open);
         let result = helve_mcp::serve_stdio(config, stop).await;
         servers.close().await;
+        scripts.close().await;
         result
+    }
+
+    /// Loads custom tools while clients connect. Listing tools waits for them.
+    fn load_scripts_in_background(&self) -> Arc<Scripts> {
+        let (scripts, pending) = (self.scripts.clone(), self.registry.announce_tools());
+        let loading = self.scripts.clone();
+        tokio::spawn(async move {
+            loading.load().await;
+            drop(pending);
+        });
+        scripts
     }
 
     /// Serves MCP clients that have the token, each with its own session, until `stop` is cancelled.
@@ -52,6 +69,7 @@ impl Toolbox {
         let (engine, servers) = (self.engine.clone(), self.servers.clone());
         let registry = self.registry.clone();
         servers.start_all();
+        let scripts = self.load_scripts_in_background();
         let toolboxes: HashMap<String, Toolbox> = agents
             .iter()
             .filter_map(|name| Some((name.clone(), self.as_agent(name).ok()?)))
@@ -69,6 +87,7 @@ impl Toolbox {
         let config = config((engine, registry, prompts), metadata, open);
         http.serve(config, http_config, stop).await;
         servers.close().await;
+        scripts.close().await;
     }
 
     fn open_session(&self, id: &str, request: SessionRequest) -> Arc<Session> {

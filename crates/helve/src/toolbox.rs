@@ -23,8 +23,12 @@ use helve_ext::servers::Servers;
 
 use crate::agent::{PolicyInputs, find_agent, policy_and_tool_switches};
 use crate::error::BuildError;
+#[cfg(not(feature = "scripts"))]
+use crate::no_scripts::Scripts;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
+#[cfg(feature = "scripts")]
+use crate::scripts::Scripts;
 use crate::tracker::NoteTracker;
 use crate::tree::{AgentTree, AgentTrees};
 use crate::trust::TrustState;
@@ -59,6 +63,7 @@ pub struct Toolbox {
     pub(crate) id: String,
     pub(crate) session: OnceLock<Arc<Session>>,
     pub(crate) servers: Arc<Servers>,
+    pub(crate) scripts: Arc<Scripts>,
     pub(crate) trees: Arc<AgentTrees>,
 }
 
@@ -66,6 +71,7 @@ pub struct Toolbox {
 pub(crate) struct WeakToolbox {
     registry: Weak<Registry>,
     servers: Weak<Servers>,
+    scripts: Weak<Scripts>,
     trees: Weak<AgentTrees>,
     rest: ToolboxParts,
 }
@@ -97,8 +103,9 @@ impl WeakToolbox {
     pub(crate) fn upgrade(&self) -> Option<Toolbox> {
         let registry = self.registry.upgrade()?;
         let servers = self.servers.upgrade()?;
+        let scripts = self.scripts.upgrade()?;
         let trees = self.trees.upgrade()?;
-        Some(self.rest.clone().toolbox(registry, servers, trees))
+        Some(self.rest.clone().toolbox(registry, (servers, scripts), trees))
     }
 }
 
@@ -106,7 +113,7 @@ impl ToolboxParts {
     fn toolbox(
         self,
         registry: Arc<Registry>,
-        servers: Arc<Servers>,
+        (servers, scripts): (Arc<Servers>, Arc<Scripts>),
         trees: Arc<AgentTrees>,
     ) -> Toolbox {
         Toolbox {
@@ -131,6 +138,7 @@ impl ToolboxParts {
             id: self.id,
             session: OnceLock::new(),
             servers,
+            scripts,
             trees,
         }
     }
@@ -151,7 +159,18 @@ impl Toolbox {
     ///
     /// Without this, a server starts on the first call of a tool whose name begins with the server's name.
     pub async fn start_servers(&self) {
-        self.servers.start_all_and_wait().await;
+        tokio::join!(self.servers.start_all_and_wait(), self.scripts.load());
+    }
+
+    /// Loads the custom tools that are not known from earlier, which starts bun or node. Does nothing if all are known.
+    pub async fn load_scripts(&self) {
+        self.scripts.load().await;
+    }
+
+    /// Returns the custom tools and plugins of this folder.
+    #[cfg(feature = "scripts")]
+    pub fn scripts(&self) -> &Scripts {
+        &self.scripts
     }
 
     /// Returns the MCP servers of this folder.
@@ -201,6 +220,11 @@ impl Toolbox {
 
     async fn run(&self, call: ToolCall, cancel: CancellationToken) -> ToolResult {
         let tool = call.name.as_str();
+        tokio::select! {
+            () = self.scripts.load() => {}
+            // The engine then reports the call as aborted.
+            () = cancel.cancelled() => {}
+        }
         let mut tools = self.tools();
         if tools.find(tool).is_none() {
             tokio::select! {
@@ -224,6 +248,7 @@ impl Toolbox {
         let session = self.session_with_gate(gate, &self.id, self.caller.clone());
         // Tools that are always denied are normally not offered. They are offered here, so that the verdict can name
         // the rule.
+        self.scripts.load().await;
         let offer_all = || self.registry.offer(&self.caller, &self.tool_switches, |_spec| true);
         let mut tools = offer_all();
         if tools.find(tool).is_none() {
@@ -301,7 +326,8 @@ impl Toolbox {
     /// Returns a toolbox with the same folder, agent, engine, store and servers, but the session with this id.
     pub fn with_session(&self, session_id: impl Into<String>) -> Toolbox {
         let parts = ToolboxParts { id: session_id.into(), ..self.parts() };
-        parts.toolbox(self.registry.clone(), self.servers.clone(), self.trees.clone())
+        let outside = (self.servers.clone(), self.scripts.clone());
+        parts.toolbox(self.registry.clone(), outside, self.trees.clone())
     }
 
     fn parts(&self) -> ToolboxParts {
@@ -330,6 +356,7 @@ impl Toolbox {
         WeakToolbox {
             registry: Arc::downgrade(&self.registry),
             servers: Arc::downgrade(&self.servers),
+            scripts: Arc::downgrade(&self.scripts),
             trees: Arc::downgrade(&self.trees),
             rest: self.parts(),
         }
@@ -443,6 +470,9 @@ impl Toolbox {
     pub async fn close(self) {
         if Arc::strong_count(&self.servers) == 1 {
             self.servers.close().await;
+        }
+        if Arc::strong_count(&self.scripts) == 1 {
+            self.scripts.close().await;
         }
         self.store.flush().await;
     }

@@ -19,11 +19,16 @@ pub enum TrustState {
 
 /// Returns whether a person trusted the current configuration of the folder. Does not read the store if there is
 /// nothing to trust.
-pub(crate) async fn trust_state(store: &dyn Store, root: &Path, config: &Config) -> TrustState {
+pub(crate) async fn trust_state(
+    store: &dyn Store,
+    root: &Path,
+    config: &Config,
+    has_scripts: bool,
+) -> TrustState {
     let has_config = config.sources.iter().any(|file| file.layer == ConfigLayer::Project);
     let has_instructions =
         config.instructions.iter().any(|file| file.layer == ConfigLayer::Project);
-    if !has_config && !has_instructions {
+    if !has_config && !has_instructions && !has_scripts {
         return TrustState::NothingToTrust;
     }
     match store.trusted_digest(root).await {

@@ -24,6 +24,7 @@ const LAYERS: &[(&str, Allowed)] = &[
     ("helve-ext", MIDDLE),
     ("helve-mcp", MIDDLE),
     ("helve-media", MIDDLE),
+    ("helve-script", MIDDLE),
     ("helve-web", MIDDLE),
     ("helve-nets", Allowed::Only(&["helve-policy", "helve-text"])),
     ("helve-testkit", Allowed::AllBut(&["helve", "helve-cli", "xtask"])),
@@ -32,7 +33,6 @@ const LAYERS: &[(&str, Allowed)] = &[
     ("xtask", Allowed::Only(&[])),
     // Planned; these crates do not exist yet.
     ("helve-lsp", MIDDLE),
-    ("helve-script", MIDDLE),
 ];
 
 /// Packages that only certain crates may depend on.

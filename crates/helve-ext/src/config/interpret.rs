@@ -12,6 +12,7 @@ use super::load::ConfigHost;
 use super::problem::{ConfigProblem, Severity};
 use super::programs::{self, BashSection, EnvironmentSection, SandboxSection};
 use super::rules::RuleList;
+use super::scripts::ScriptSection;
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, PositionTracker, repeated};
 use super::web::WebSection;
 use super::yaml::{self, FrontMatter};
@@ -45,6 +46,7 @@ struct ConfigDraft {
     tool_output: ToolOutputLimits,
     edit: EditSection,
     web: WebSection,
+    scripts: ScriptSection,
     models: ModelSection,
     servers: Vec<ServerConfig>,
     default_agent: Option<WithSource<String>>,
@@ -72,6 +74,7 @@ impl ConfigDraft {
             tool_output: ToolOutputLimits::default(),
             edit: EditSection::default(),
             web: WebSection::default(),
+            scripts: ScriptSection::default(),
             models: ModelSection::default(),
             servers: Vec::new(),
             default_agent: None,
@@ -233,13 +236,14 @@ impl ConfigDraft {
             }
             "mcp" => mcp::read_section(file, node, &mut self.servers, &mut self.needs_trust),
             "sandbox" => programs::read_sandbox(file, node, &mut self.sandbox),
+            "plugin" => self.scripts.read_plugins(file, node),
             "environment" => {
                 let section = &mut self.environment;
                 programs::read_environment(file, node, section, &mut self.needs_trust);
             }
             "shell" | "bash" | "default_agent" | "subagent_depth" | "tool_output" | "edit"
-            | "files" | "web" | "model" | "small_model" | "provider" | "enabled_providers"
-            | "disabled_providers" | "compaction" => match file.authority {
+            | "files" | "web" | "javascript" | "model" | "small_model" | "provider"
+            | "enabled_providers" | "disabled_providers" | "compaction" => match file.authority {
                 Authority::Full => self.read_setting(file, key, node),
                 Authority::RestrictOnly => {
                     self.needs_trust.push(SettingLine::needing_trust(file, &[], entry))
@@ -257,6 +261,7 @@ impl ConfigDraft {
             "edit" => self.edit.read_edit(file, node),
             "files" => self.edit.read_files(file, node),
             "web" => self.web.read(file, node),
+            "javascript" => self.scripts.read_javascript(file, node),
             "shell" => programs::read_shell(file, node, &mut self.shell),
             "bash" => programs::read_bash(file, node, &mut self.bash),
             "model" | "small_model" | "provider" | "enabled_providers" | "disabled_providers"
@@ -349,6 +354,7 @@ impl ConfigDraft {
             tool_output: self.tool_output,
             edit: self.edit,
             web: self.web,
+            scripts: self.scripts,
             models: self.models,
             servers: self.servers,
             default_agent,

@@ -22,6 +22,7 @@ pub(super) const TOP: &[&str] = &[
     "files",
     "formatter",
     "instructions",
+    "javascript",
     "keybinds",
     "layout",
     "logLevel",
@@ -106,6 +107,9 @@ pub(super) const SANDBOX: &[&str] = &["mode", "network"];
 
 /// Keys of `web`.
 pub(super) const WEB: &[&str] = &["ca", "codesearch", "search"];
+
+/// Keys of `javascript`.
+pub(super) const JAVASCRIPT: &[&str] = &["runtime"];
 
 /// Keys of a search service.
 pub(super) const WEB_SEARCH: &[&str] = &["key", "provider", "url"];

@@ -1,0 +1,2 @@
+exports.a = "a"
+module.exports.b = 1

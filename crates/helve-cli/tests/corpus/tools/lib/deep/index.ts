@@ -1,0 +1,2 @@
+import { inner } from "./inner"
+export default inner

@@ -1,0 +1,4 @@
+// call reexports_greet: {"name":"bo"}
+// => hello bo
+export { default as greet } from "./plain"
+export * from "./lib/a"

@@ -1,0 +1,8 @@
+// What `import … from "bun"` gives: the global of bun itself, or ours on node.
+const bun = globalThis.Bun;
+export default bun;
+export const {
+  $, spawn, spawnSync, file, write, which, sleep, sleepSync, randomUUIDv7, CryptoHasher, Glob, env, argv, version, main,
+  fileURLToPath, pathToFileURL, nanoseconds, inspect, escapeHTML, stripANSI, deepEquals, readableStreamToText,
+  readableStreamToJSON, readableStreamToBytes, readableStreamToArrayBuffer, serve, build, connect, listen, YAML,
+} = bun;

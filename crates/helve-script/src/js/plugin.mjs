@@ -1,0 +1,97 @@
+// Plugins: loading them, their hooks, and the client that they are given.
+import { $ as ourShell } from "./shim.mjs";
+
+const plugins = new Map();
+
+/** Methods of the client that Helve answers, by name. */
+const CLIENT = new Set([
+  "app.log", "tui.showToast", "session.get", "session.list", "session.messages", "session.todo", "session.create",
+  "session.prompt", "session.promptAsync", "config.get", "path.get", "project.current",
+]);
+
+/** A stand-in for the client of opencode's server. What Helve does not have rejects with one sentence. */
+function makeClient(request, names = []) {
+  const call = async (options) => {
+    const method = names.join(".");
+    if (!CLIENT.has(method)) throw new Error(`client.${method} is not available in Helve`);
+    const { body, path, query } = options ?? {};
+    const data = await request(undefined, "client", { method, body, path, query });
+    return { data, error: undefined, request: undefined, response: { ok: true, status: 200 } };
+  };
+  return new Proxy(call, {
+    get(_target, name) {
+      // A client that is awaited must not look like a promise.
+      if (typeof name !== "string" || name === "then") return undefined;
+      return makeClient(request, [...names, name]);
+    },
+  });
+}
+
+/** Calls every function that a plugin file exports. One that fails does not keep the others from loading. */
+export async function loadPlugin({ key, url, options, input }, host) {
+  const { request, listed, isTool, exportsOf, describe } = host;
+  const module = await exportsOf(url);
+  const given = {
+    client: makeClient(request),
+    project: input.project,
+    directory: input.directory,
+    worktree: input.worktree,
+    serverUrl: new URL("http://localhost:4096"),
+    $: globalThis.Bun?.$ ?? ourShell,
+    experimental_workspace: { register() {} },
+  };
+  const problems = [];
+  const loaded = [];
+  const seen = new Set();
+  for (const [name, exported] of Object.entries(module)) {
+    const start = typeof exported === "function" ? exported : typeof exported?.server === "function" ? exported.server.bind(exported) : undefined;
+    if (!start || seen.has(exported)) continue;
+    seen.add(exported);
+    try {
+      const hooks = await start(given, options);
+      if (hooks && typeof hooks === "object") loaded.push(hooks);
+    } catch (error) {
+      problems.push({ export: name, ...describe(error) });
+    }
+  }
+  if (seen.size === 0) throw new Error("the file exports no plugin; a plugin is an exported function");
+  plugins.set(key, loaded);
+  const names = new Set();
+  const tools = [];
+  for (const hooks of loaded) {
+    for (const [name, hook] of Object.entries(hooks)) if (typeof hook === "function") names.add(name);
+    for (const [name, tool] of Object.entries(hooks.tool ?? {})) if (isTool(tool)) tools.push(listed(name, tool));
+  }
+  return { hooks: [...names], tools, problems };
+}
+
+/** The tool of this name of a plugin. The last one counts. */
+export function runPluginTool(key, name) {
+  const found = (plugins.get(key) ?? []).map((hooks) => hooks.tool?.[name]).filter(Boolean).at(-1);
+  if (!found) throw new Error(`the plugin has no tool "${name}" any more`);
+  return found;
+}
+
+/** Runs one hook of a plugin, in the order of its exports. Changes of `output` are returned. */
+export async function runHook({ plugin, name, input, output }) {
+  const args = output?.args;
+  for (const hooks of plugins.get(plugin) ?? []) {
+    if (typeof hooks[name] !== "function") continue;
+    if (output === undefined) await hooks[name](input);
+    else await hooks[name](input, output);
+  }
+  // As in opencode, a hook changes the arguments in place; replacing the object has no effect.
+  if (name === "tool.execute.before") output.args = args;
+  return output ?? input ?? null;
+}
+
+export async function disposeAll() {
+  for (const hooks of [...plugins.values()].flat()) {
+    try {
+      await hooks.dispose?.();
+    } catch (error) {
+      console.error("dispose failed:", error);
+    }
+  }
+  plugins.clear();
+}

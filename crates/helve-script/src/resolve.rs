@@ -1,0 +1,319 @@
+//! Resolves import specifiers as bun does: endings may be missing, `.js` may mean `.ts`, folders have an index file.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+/// What a specifier stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ImportTarget {
+    /// A source file or a data file, which becomes part of the bundle.
+    File(PathBuf),
+    /// A file of an installed package, which the runtime loads itself.
+    InstalledFile(PathBuf),
+    /// A module that the runtime has: `node:fs`.
+    Builtin(String),
+    /// A module that Helve provides.
+    Provided(ProvidedModule),
+    /// An installed package: its name and its folder.
+    Package { name: String, folder: PathBuf },
+    /// A package that is not installed.
+    MissingPackage(String),
+    /// A file that does not exist.
+    MissingFile,
+}
+
+/// Modules that Helve provides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProvidedModule {
+    Plugin,
+    Zod,
+    Bun,
+    Sqlite,
+}
+
+impl ProvidedModule {
+    pub(crate) fn file_name(self) -> &'static str {
+        match self {
+            ProvidedModule::Plugin => "tool.mjs",
+            ProvidedModule::Zod => "zod.mjs",
+            ProvidedModule::Bun => "bun.mjs",
+            ProvidedModule::Sqlite => "sqlite.mjs",
+        }
+    }
+}
+
+/// What resolving needs to know about the disk.
+pub(crate) trait ImportFiles {
+    fn is_file(&self, path: &Path) -> bool;
+    fn is_folder(&self, path: &Path) -> bool;
+    /// The text of a small file, such as `tsconfig.json`.
+    fn read_text(&self, path: &Path) -> Option<String>;
+}
+
+/// Modules of node that may be imported without `node:`.
+const BUILTINS: &[&str] = &[
+    "assert",
+    "async_hooks",
+    "buffer",
+    "child_process",
+    "cluster",
+    "console",
+    "constants",
+    "crypto",
+    "dgram",
+    "diagnostics_channel",
+    "dns",
+    "domain",
+    "events",
+    "fs",
+    "http",
+    "http2",
+    "https",
+    "inspector",
+    "module",
+    "net",
+    "os",
+    "path",
+    "perf_hooks",
+    "process",
+    "punycode",
+    "querystring",
+    "readline",
+    "repl",
+    "stream",
+    "string_decoder",
+    "timers",
+    "tls",
+    "trace_events",
+    "tty",
+    "url",
+    "util",
+    "v8",
+    "vm",
+    "wasi",
+    "worker_threads",
+    "zlib",
+];
+
+/// Endings that may be left out, in order of precedence.
+const ENDINGS: &[&str] = &["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs", "json"];
+
+/// Maximum number of folders above a file that are searched.
+const MAX_LEVELS: usize = 32;
+
+/// Resolves a specifier that `importer` contains.
+pub(crate) fn resolve(files: &dyn ImportFiles, importer: &Path, specifier: &str) -> ImportTarget {
+    let folder = importer.parent().unwrap_or(Path::new("/"));
+    match specifier {
+        "bun" => return ImportTarget::Provided(ProvidedModule::Bun),
+        "bun:sqlite" => return ImportTarget::Provided(ProvidedModule::Sqlite),
+        "@opencode-ai/plugin" | "@opencode-ai/plugin/tool" => {
+            return ImportTarget::Provided(ProvidedModule::Plugin);
+        }
+        _ => {}
+    }
+    if specifier.starts_with("node:") || specifier.starts_with("bun:") {
+        return ImportTarget::Builtin(specifier.into());
+    }
+    if let Some(path) = specifier.strip_prefix("file://") {
+        return file_target(files, Path::new(path));
+    }
+    let is_path = specifier.starts_with('/')
+        || specifier == "."
+        || specifier == ".."
+        || specifier.starts_with("./")
+        || specifier.starts_with("../");
+    if is_path {
+        return file_target(files, &normalize(&folder.join(specifier)));
+    }
+    let first = specifier.split('/').next().unwrap_or_default();
+    if BUILTINS.contains(&first) {
+        return ImportTarget::Builtin(format!("node:{specifier}"));
+    }
+    if let Some(path) = tsconfig_target(files, folder, specifier) {
+        return ImportTarget::File(path);
+    }
+    package_target(files, folder, specifier)
+}
+
+fn file_target(files: &dyn ImportFiles, path: &Path) -> ImportTarget {
+    match probe(files, path) {
+        Some(path) if path.iter().any(|part| part == "node_modules") => {
+            ImportTarget::InstalledFile(path)
+        }
+        Some(path) => ImportTarget::File(path),
+        None => ImportTarget::MissingFile,
+    }
+}
+
+/// Finds the file that a path without an ending, or with the ending of the compiled file, stands for.
+fn probe(files: &dyn ImportFiles, path: &Path) -> Option<PathBuf> {
+    if files.is_file(path) {
+        return Some(path.into());
+    }
+    let with_suffix = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let compiled: &[&str] = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("js") => &["ts", "tsx"],
+        Some("jsx") => &["tsx"],
+        Some("mjs") => &["mts"],
+        Some("cjs") => &["cts"],
+        _ => &[],
+    };
+    let sources = compiled.iter().map(|ending| path.with_extension(ending));
+    let appended = ENDINGS.iter().map(|ending| with_suffix(&format!(".{ending}")));
+    let indexes = ENDINGS.iter().map(|ending| path.join(format!("index.{ending}")));
+    let types = [with_suffix(".d.ts")];
+    sources.chain(appended).chain(indexes).chain(types).find(|file| files.is_file(file))
+}
+
+/// Removes `.` and `..` from a path, without following links.
+pub(crate) fn normalize(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => clean.push(part),
+        }
+    }
+    clean
+}
+
+/// Looks a specifier up in `compilerOptions.paths` of the nearest `tsconfig.json`.
+fn tsconfig_target(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> Option<PathBuf> {
+    let config_folder = nearest_tsconfig(files, folder)?;
+    let text = files.read_text(&config_folder.join(TSCONFIG))?;
+    let config: Value = jsonc_parser::parse_to_serde_value(&text, &Default::default()).ok()?;
+    let options = config.get("compilerOptions")?;
+    let base = options.get("baseUrl").and_then(Value::as_str).unwrap_or(".");
+    let base = normalize(&config_folder.join(base));
+    for (pattern, targets) in options.get("paths")?.as_object()? {
+        let matched = match pattern.split_once('*') {
+            Some((start, end)) => {
+                specifier.strip_prefix(start).and_then(|rest| rest.strip_suffix(end))
+            }
+            None => (pattern == specifier).then_some(""),
+        };
+        let Some(matched) = matched else { continue };
+        for target in targets.as_array()?.iter().filter_map(Value::as_str) {
+            let path = normalize(&base.join(target.replacen('*', matched, 1)));
+            if let Some(found) = probe(files, &path) {
+                return Some(found);
+            }
+        }
+    }
+    None
+}
+
+pub(crate) const TSCONFIG: &str = "tsconfig.json";
+
+/// Returns the nearest folder with a `tsconfig.json`.
+pub(crate) fn nearest_tsconfig<'a>(files: &dyn ImportFiles, folder: &'a Path) -> Option<&'a Path> {
+    folder.ancestors().take(MAX_LEVELS).find(|folder| files.is_file(&folder.join(TSCONFIG)))
+}
+
+fn package_target(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> ImportTarget {
+    let name = package_name(specifier);
+    let folders = folder.ancestors().take(MAX_LEVELS);
+    let mut candidates = folders.map(|folder| folder.join("node_modules").join(&name));
+    match candidates.find(|candidate| files.is_folder(candidate)) {
+        Some(folder) => ImportTarget::Package { name, folder },
+        None if matches!(specifier, "zod" | "zod/v4") => {
+            ImportTarget::Provided(ProvidedModule::Zod)
+        }
+        None => ImportTarget::MissingPackage(name),
+    }
+}
+
+/// Returns the package of a specifier: `@scope/name` of `@scope/name/part`.
+fn package_name(specifier: &str) -> String {
+    let parts = if specifier.starts_with('@') { 2 } else { 1 };
+    let name: Vec<&str> = specifier.split('/').take(parts).collect();
+    name.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Listed(&'static [(&'static str, &'static str)]);
+
+    impl ImportFiles for Listed {
+        fn is_file(&self, path: &Path) -> bool {
+            self.0.iter().any(|(name, _)| Path::new(name) == path)
+        }
+
+        fn is_folder(&self, path: &Path) -> bool {
+            self.0.iter().any(|(name, _)| Path::new(name).starts_with(path)) && !self.is_file(path)
+        }
+
+        fn read_text(&self, path: &Path) -> Option<String> {
+            let found = self.0.iter().find(|(name, _)| Path::new(name) == path);
+            found.map(|(_, text)| (*text).to_owned())
+        }
+    }
+
+    const FILES: Listed = Listed(&[
+        ("/p/tool/a.ts", ""),
+        ("/p/tool/b.js", ""),
+        ("/p/tool/dir/index.ts", ""),
+        ("/p/tool/types.d.ts", ""),
+        ("/p/tool/text.md", ""),
+        ("/p/lib/c.ts", ""),
+        ("/p/node_modules/yaml/package.json", ""),
+        ("/p/node_modules/@a/b/package.json", ""),
+        (
+            "/p/tsconfig.json",
+            "{ // paths\n \"compilerOptions\": {\"paths\": {\"~/*\": [\"./lib/*\"], \"one\": [\"tool/b.js\"]}},}",
+        ),
+    ]);
+
+    #[track_caller]
+    fn check(specifier: &str, expected: &str) {
+        let found = match resolve(&FILES, Path::new("/p/tool/x.ts"), specifier) {
+            ImportTarget::File(path) => format!("file {}", path.display()),
+            ImportTarget::InstalledFile(path) => format!("installed {}", path.display()),
+            ImportTarget::Builtin(name) => name,
+            ImportTarget::Provided(module) => format!("ours {}", module.file_name()),
+            ImportTarget::Package { name, folder } => format!("{name} in {}", folder.display()),
+            ImportTarget::MissingPackage(name) => format!("no package {name}"),
+            ImportTarget::MissingFile => "no file".into(),
+        };
+        assert_eq!(found, expected, "{specifier}");
+    }
+
+    #[test]
+    fn specifiers_are_resolved() {
+        check("./a", "file /p/tool/a.ts");
+        check("./a.ts", "file /p/tool/a.ts");
+        check("./a.js", "file /p/tool/a.ts");
+        check("./b.js", "file /p/tool/b.js");
+        check("./dir", "file /p/tool/dir/index.ts");
+        check("./types", "file /p/tool/types.d.ts");
+        check("./text.md", "file /p/tool/text.md");
+        check("../lib/c", "file /p/lib/c.ts");
+        check("/p/lib/c", "file /p/lib/c.ts");
+        check("~/c", "file /p/lib/c.ts");
+        check("one", "file /p/tool/b.js");
+        check("./none", "no file");
+        check("../node_modules/yaml/package.json", "installed /p/node_modules/yaml/package.json");
+        check("yaml", "yaml in /p/node_modules/yaml");
+        check("@a/b/part", "@a/b in /p/node_modules/@a/b");
+        check("left-pad", "no package left-pad");
+        check("fs", "node:fs");
+        check("fs/promises", "node:fs/promises");
+        check("node:path", "node:path");
+        check("bun", "ours bun.mjs");
+        check("bun:sqlite", "ours sqlite.mjs");
+        check("bun:ffi", "bun:ffi");
+        check("zod", "ours zod.mjs");
+        check("@opencode-ai/plugin/tool", "ours tool.mjs");
+    }
+}

@@ -1,0 +1,507 @@
+//! The helper process that runs tools and plugins: bun or node. There is one per workspace, started at the first need.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use helve_core::process::{
+    ConnectedProcess, Lifetime, OutputPolicy, ProcessId, ProcessInfo, Processes, SandboxPlan,
+    Spawn, Stdin,
+};
+use helve_text::line_buffer::{LineBuffer, LineStatus};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+
+use crate::cache::ScriptCache;
+use crate::disk;
+use crate::wire::{Incoming, MAX_MESSAGE, RequestError, ThrownError};
+
+/// How long the process may take to start.
+const START_TIME: Duration = Duration::from_secs(20);
+/// How long a process that must be idle may take to answer before it counts as stuck.
+const PING_TIME: Duration = Duration::from_secs(1);
+/// After a process that ended early, the next start waits this long, doubled each time.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+const MAX_DELAY: Duration = Duration::from_secs(10);
+/// A process that lived this long counts as healthy.
+const HEALTHY: Duration = Duration::from_secs(30);
+/// The oldest node that works.
+const MIN_NODE: u64 = 20;
+/// Capacity of the channel of one request. Further messages of its tool are dropped.
+const REQUEST_MESSAGES: usize = 1_000;
+
+/// Which program runs tools and plugins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RuntimeChoice {
+    /// bun if there is one, else node.
+    #[default]
+    Automatic,
+    /// A program by name or path.
+    Program(String),
+}
+
+/// What the helper process is started with.
+pub struct RuntimeSettings {
+    pub processes: Option<Arc<dyn Processes>>,
+    pub choice: RuntimeChoice,
+    pub environment: Vec<(OsString, OsString)>,
+    /// Values that are redacted from what the process prints.
+    pub secrets: Vec<Bytes>,
+    pub sandbox: Option<SandboxPlan>,
+    /// A folder for temporary files, which a sandboxed process may write.
+    pub scratch: PathBuf,
+    pub root: PathBuf,
+}
+
+/// A program that can run tools and plugins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuntimeInfo {
+    pub program: PathBuf,
+    /// `bun` or `node`.
+    pub name: String,
+    pub version: String,
+}
+
+/// Starts the helper process and sends it requests.
+pub(crate) struct ScriptRuntime {
+    pub(crate) settings: RuntimeSettings,
+    cache: ScriptCache,
+    state: tokio::sync::Mutex<RuntimeState>,
+    next_id: AtomicU64,
+    next_generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct RuntimeState {
+    live: Option<Arc<LiveProcess>>,
+    /// How many processes in a row ended soon after their start.
+    failures: u32,
+    last_start: Option<Instant>,
+}
+
+/// A running helper process.
+pub(crate) struct LiveProcess {
+    /// Differs for every process. What was loaded into one is not loaded in the next.
+    pub(crate) generation: u64,
+    pub(crate) info: RuntimeInfo,
+    id: ProcessId,
+    processes: Arc<dyn Processes>,
+    input: mpsc::Sender<String>,
+    pending: Arc<PendingRequests>,
+}
+
+#[derive(Default)]
+struct PendingRequests {
+    requests: Mutex<HashMap<u64, mpsc::Sender<Incoming>>>,
+    /// Requests of plugins outside of any call go here.
+    unattached: Mutex<Option<mpsc::Sender<Incoming>>>,
+    /// Why the process ended; `None` while it runs.
+    ended: Mutex<Option<String>>,
+    hello: Mutex<Option<oneshot::Sender<(String, String)>>>,
+}
+
+impl ScriptRuntime {
+    pub(crate) fn new(settings: RuntimeSettings, cache: ScriptCache) -> Self {
+        Self {
+            settings,
+            cache,
+            state: tokio::sync::Mutex::default(),
+            next_id: AtomicU64::new(1),
+            next_generation: AtomicU64::new(1),
+        }
+    }
+
+    /// Returns the running process, or starts one.
+    pub(crate) async fn live(&self) -> Result<Arc<LiveProcess>, RequestError> {
+        let mut state = self.state.lock().await;
+        if let Some(live) = &state.live {
+            if !live.has_ended() {
+                return Ok(live.clone());
+            }
+            let was_healthy = state.last_start.is_some_and(|start| start.elapsed() > HEALTHY);
+            state.failures = if was_healthy { 0 } else { state.failures + 1 };
+            state.live = None;
+        }
+        if state.failures > 1 {
+            let delay = FIRST_DELAY * 2_u32.saturating_pow(state.failures.min(10) - 2);
+            tokio::time::sleep(delay.min(MAX_DELAY)).await;
+        }
+        state.last_start = Some(Instant::now());
+        let started = self.start().await;
+        match started {
+            Ok(live) => {
+                state.live = Some(live.clone());
+                Ok(live)
+            }
+            Err(why) => {
+                state.failures += 1;
+                Err(RequestError::Process(why))
+            }
+        }
+    }
+
+    /// Returns the program that would be used, without starting it.
+    pub(crate) fn find_program(&self) -> Result<PathBuf, String> {
+        let names: Vec<&str> = match &self.settings.choice {
+            RuntimeChoice::Automatic => vec!["bun", "node"],
+            RuntimeChoice::Program(name) => vec![name.as_str()],
+        };
+        let path = self.settings.environment.iter().find(|(name, _)| name == "PATH");
+        let folders: Vec<PathBuf> =
+            path.map(|(_, path)| std::env::split_paths(path).collect()).unwrap_or_default();
+        for name in &names {
+            let candidates: Vec<PathBuf> = match name.contains('/') {
+                true => vec![self.settings.root.join(name)],
+                false => folders.iter().map(|folder| folder.join(name)).collect(),
+            };
+            if let Some(found) = candidates.into_iter().find(|path| disk::is_program(path)) {
+                return Ok(found);
+            }
+        }
+        Err(match &self.settings.choice {
+            RuntimeChoice::Automatic => {
+                format!(
+                    "tools in TypeScript or JavaScript need bun, or node {MIN_NODE} or later; neither is in PATH"
+                )
+            }
+            RuntimeChoice::Program(name) => {
+                format!("\"javascript.runtime\" is {name:?}, which was not found")
+            }
+        })
+    }
+
+    async fn start(&self) -> Result<Arc<LiveProcess>, String> {
+        let processes =
+            self.settings.processes.clone().ok_or("programs cannot be run here".to_owned())?;
+        let program = self.find_program()?;
+        let host = self.cache.unpack();
+        let host = host.map_err(|error| format!("the cache folder cannot be written: {error}"))?;
+        if self.settings.sandbox.is_some() {
+            let created = disk::create_folder(&self.settings.scratch);
+            created.map_err(|error| format!("there is no folder for temporary files: {error}"))?;
+        }
+        let connected = processes.connect(self.spawn_request(&program, &host)).await;
+        let connected = connected.map_err(|error| format!("{}: {error}", program.display()))?;
+        let pending: Arc<PendingRequests> = Arc::default();
+        let (hello, started) = oneshot::channel();
+        *pending.hello.lock() = Some(hello);
+        let ConnectedProcess { id, stdin, stdout } = connected;
+        let (input, lines) = mpsc::channel(64);
+        tokio::spawn(write_lines(stdin, lines));
+        tokio::spawn(read_lines(stdout, pending.clone(), processes.clone(), id.clone()));
+        let info = timeout(START_TIME, started).await;
+        let (name, version) = match info {
+            Ok(Ok(info)) => info,
+            Ok(Err(_)) | Err(_) => {
+                let why = failure(&*processes, &id).await;
+                processes.end(&id).await.ok();
+                return Err(format!("{} did not start: {why}", program.display()));
+            }
+        };
+        let major = version.split('.').next().and_then(|it| it.parse::<u64>().ok());
+        if name == "node" && major.is_none_or(|major| major < MIN_NODE) {
+            processes.end(&id).await.ok();
+            return Err(format!(
+                "{} is node {version}; tools need bun, or node {MIN_NODE} or later",
+                program.display()
+            ));
+        }
+        let generation = self.next_generation.fetch_add(1, Ordering::Relaxed);
+        let info = RuntimeInfo { program, name, version };
+        Ok(Arc::new(LiveProcess { generation, info, id, processes, input, pending }))
+    }
+
+    fn spawn_request(&self, program: &std::path::Path, host: &std::path::Path) -> Spawn {
+        // Messages use other descriptors than 0 and 1, so that neither a tool nor a program it starts reads or writes them.
+        let script = "exec \"$@\" 3>&1 4<&0 1>&2 0</dev/null";
+        let mut command: Vec<OsString> = ["/bin/sh", "-c", script, "sh"].map(Into::into).into();
+        command.push(program.into());
+        let is_node = program.file_name().is_some_and(|name| name == "node");
+        if is_node {
+            command.push("--max-old-space-size=2048".into());
+            command.push("--no-warnings".into());
+        }
+        command.push(host.into());
+        Spawn {
+            program: command,
+            folder: self.settings.root.clone(),
+            environment: self.environment(),
+            stdin: Stdin::Pipe,
+            sandbox: self.settings.sandbox.clone(),
+            output: OutputPolicy {
+                head: 16 << 10,
+                tail: 64 << 10,
+                spool: None,
+                secrets: self.settings.secrets.clone(),
+            },
+            lifetime: Lifetime::Helve,
+            about: ProcessInfo {
+                command: format!("{} host.mjs", program.display()),
+                description: "runs custom tools and plugins".into(),
+                call: String::new(),
+                session: String::new(),
+                root: self.settings.root.clone(),
+            },
+        }
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut environment = self.settings.environment.clone();
+        if self.settings.sandbox.is_some() {
+            environment.retain(|(name, _)| name != "TMPDIR");
+            environment.push(("TMPDIR".into(), self.settings.scratch.clone().into()));
+        }
+        environment
+    }
+
+    /// Returns a number for a new request.
+    pub(crate) fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Sends a request and returns its answer, without anything that it reports before.
+    pub(crate) async fn ask(
+        &self,
+        live: &LiveProcess,
+        request: Value,
+        limit: Duration,
+    ) -> Result<Value, RequestError> {
+        let mut exchange = live.begin(self.new_id(), request).await?;
+        match timeout(limit, exchange.answer()).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                live.end_if_stuck(self.new_id()).await;
+                Err(RequestError::TimedOut(limit))
+            }
+        }
+    }
+
+    /// The process that runs now; does not start one.
+    pub(crate) async fn running(&self) -> Option<Arc<LiveProcess>> {
+        self.state.lock().await.live.clone().filter(|live| !live.has_ended())
+    }
+
+    /// Ends the process.
+    pub(crate) async fn close(&self) {
+        if let Some(live) = self.state.lock().await.live.take() {
+            live.end().await;
+        }
+    }
+}
+
+/// A request in progress.
+pub(crate) struct Exchange<'a> {
+    pub(crate) id: u64,
+    live: &'a LiveProcess,
+    messages: mpsc::Receiver<Incoming>,
+}
+
+impl Exchange<'_> {
+    /// Returns the next message about this request.
+    pub(crate) async fn next(&mut self) -> Result<Incoming, RequestError> {
+        match self.messages.recv().await {
+            Some(message) => Ok(message),
+            None => Err(RequestError::Process(self.live.reason())),
+        }
+    }
+
+    /// Waits for the answer.
+    async fn answer(&mut self) -> Result<Value, RequestError> {
+        loop {
+            let message = self.next().await?;
+            if let Some(error) = message.error {
+                return Err(RequestError::Thrown(error));
+            }
+            if let Some(value) = message.ok {
+                return Ok(value);
+            }
+        }
+    }
+}
+
+impl Drop for Exchange<'_> {
+    fn drop(&mut self) {
+        self.live.pending.requests.lock().remove(&self.id);
+    }
+}
+
+impl LiveProcess {
+    /// Sends a request.
+    pub(crate) async fn begin(
+        &self,
+        id: u64,
+        mut request: Value,
+    ) -> Result<Exchange<'_>, RequestError> {
+        request["id"] = id.into();
+        let (sender, messages) = mpsc::channel(REQUEST_MESSAGES);
+        self.pending.requests.lock().insert(id, sender);
+        let exchange = Exchange { id, live: self, messages };
+        if self.has_ended() {
+            return Err(RequestError::Process(self.reason()));
+        }
+        self.send(&request).await;
+        Ok(exchange)
+    }
+
+    /// Sends a message that has no answer.
+    pub(crate) async fn send(&self, message: &Value) {
+        // Fails only if the process has ended, which its readers notice.
+        self.input.send(format!("{message}\n")).await.ok();
+    }
+
+    /// Sends requests that belong to no call to this channel.
+    pub(crate) fn set_unattached(&self, sender: mpsc::Sender<Incoming>) {
+        *self.pending.unattached.lock() = Some(sender);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.pending.ended.lock().is_some()
+    }
+
+    fn reason(&self) -> String {
+        let reason = self.pending.ended.lock().clone();
+        reason.unwrap_or_else(|| "the helper process does not answer".into())
+    }
+
+    /// Ends the process unless it answers a ping, because a loop that never ends blocks all other calls.
+    pub(crate) async fn end_if_stuck(&self, id: u64) {
+        let ping = async {
+            let mut exchange = self.begin(id, json!({"op": "ping"})).await.ok()?;
+            exchange.answer().await.ok()
+        };
+        if timeout(PING_TIME, ping).await.ok().flatten().is_none() {
+            self.pending.end("the helper process was ended because it no longer answered");
+            self.end().await;
+        }
+    }
+
+    pub(crate) async fn end(&self) {
+        self.processes.end(&self.id).await.ok();
+    }
+}
+
+impl PendingRequests {
+    /// Records why the process ended, and wakes everything that waits for it.
+    fn end(&self, why: &str) {
+        self.ended.lock().get_or_insert_with(|| why.to_owned());
+        self.requests.lock().clear();
+        self.unattached.lock().take();
+        self.hello.lock().take();
+    }
+}
+
+async fn write_lines(
+    mut stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    mut lines: mpsc::Receiver<String>,
+) {
+    while let Some(line) = lines.recv().await {
+        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads messages until the process ends, and passes each to the request that it belongs to.
+async fn read_lines(
+    stdout: Box<dyn AsyncRead + Send + Unpin>,
+    pending: Arc<PendingRequests>,
+    processes: Arc<dyn Processes>,
+    id: ProcessId,
+) {
+    let mut reader = BufReader::with_capacity(64 << 10, stdout);
+    let mut buffer = LineBuffer::new(MAX_MESSAGE);
+    let mut fatal: Option<ThrownError> = None;
+    loop {
+        let bytes = match reader.fill_buf().await {
+            Ok([]) | Err(_) => break,
+            Ok(bytes) => bytes,
+        };
+        let (used, status) = buffer.push(bytes);
+        reader.consume(used);
+        let message = match status {
+            // Other lines can only come from a tool that writes to the descriptor itself.
+            LineStatus::Complete(line) => serde_json::from_slice::<Incoming>(&line).ok(),
+            LineStatus::Incomplete => None,
+            LineStatus::TooLong => {
+                pending.end("the helper process sent a message that is too long");
+                processes.end(&id).await.ok();
+                return;
+            }
+        };
+        let Some(mut message) = message else { continue };
+        if let Some(error) = message.fatal.take() {
+            fatal = Some(error);
+        } else {
+            pending.dispatch(message);
+        }
+    }
+    let why = match fatal {
+        Some(error) => format!(
+            "the helper process ended because of an error that nothing caught: {}",
+            error.message
+        ),
+        None => format!("the helper process ended: {}", failure(&*processes, &id).await),
+    };
+    pending.end(&why);
+    processes.end(&id).await.ok();
+}
+
+impl PendingRequests {
+    fn dispatch(&self, message: Incoming) {
+        if message.hello.is_some() {
+            let (name, version) =
+                (message.runtime.unwrap_or_default(), message.version.unwrap_or_default());
+            if let Some(hello) = self.hello.lock().take() {
+                hello.send((name, version)).ok();
+            }
+            return;
+        }
+        let sender = match message.id {
+            Some(id) => self.requests.lock().get(&id).cloned(),
+            None => self.unattached.lock().clone(),
+        };
+        // A tool that reports faster than it is read loses reports, never its answer, for which there is room.
+        if let Some(sender) = sender
+            && (message.ok.is_some() || message.error.is_some() || sender.capacity() > 1)
+        {
+            sender.try_send(message).ok();
+        }
+    }
+}
+
+/// Describes how a process ended, with the last lines that it printed.
+async fn failure(processes: &dyn Processes, id: &ProcessId) -> String {
+    use helve_core::process::{Excerpt, ProcessState, WaitCondition, WatchRequest};
+    let request = WatchRequest {
+        from: 0,
+        max_bytes: 2_000,
+        excerpt: Excerpt::Newest,
+        until: WaitCondition::Ended,
+        deadline: Duration::from_millis(500),
+    };
+    let Ok(watched) = processes.watch(id, request).await else {
+        return "its output is lost".into();
+    };
+    let state = match watched.process.state {
+        ProcessState::Running => "it did not answer".to_owned(),
+        ProcessState::Exited(code) => format!("exit code {code}"),
+        ProcessState::Killed(signal) => format!("signal {signal}"),
+        ProcessState::Lost => "its exit code is unknown".to_owned(),
+    };
+    let text = String::from_utf8_lossy(&watched.text);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    if text.contains("heap out of memory") {
+        return format!("{state}: it used too much memory");
+    }
+    match &lines[lines.len().saturating_sub(5)..] {
+        [] => state,
+        last => format!("{state}; last output:\n{}", last.join("\n")),
+    }
+}

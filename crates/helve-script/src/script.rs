@@ -1,0 +1,260 @@
+//! A tool or plugin file in use: which sources are trusted, and where its generated modules are.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::{BoxFuture, Media};
+use helve_text::redact::redact_text;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::bundle::ScriptError;
+use crate::cache::{ScriptCache, ScriptListing, StoredBundle};
+use crate::found::{FoundScript, ScriptKind, ScriptOwner};
+use crate::runtime::{LiveProcess, ScriptRuntime};
+use crate::sources::ScriptSources;
+use crate::wire::{LoadedPlugin, RequestError};
+
+/// How long loading a file may take.
+pub(crate) const LOAD_TIME: Duration = Duration::from_secs(30);
+
+/// Answers what plugins ask of the client of opencode's server.
+pub trait ScriptClient: Send + Sync {
+    /// `params` has `method` (such as `session.get`), `body`, `path` and `query`.
+    fn request<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Result<Value, String>>;
+}
+
+/// What all scripts of a workspace share.
+pub(crate) struct ScriptHost {
+    pub(crate) runtime: ScriptRuntime,
+    pub(crate) cache: ScriptCache,
+    pub(crate) media: Arc<dyn Media>,
+    pub(crate) client: Mutex<Option<Arc<dyn ScriptClient>>>,
+}
+
+/// A tool or plugin file.
+pub(crate) struct Script {
+    pub(crate) kind: ScriptKind,
+    pub(crate) owner: ScriptOwner,
+    pub(crate) path: PathBuf,
+    options: Value,
+    current: Mutex<CurrentSources>,
+    /// Keeps a plugin from being loaded twice at the same time.
+    loading: tokio::sync::Mutex<LoadedInto>,
+}
+
+struct CurrentSources {
+    sources: Arc<ScriptSources>,
+    bundle: Option<Arc<StoredBundle>>,
+}
+
+/// The process and the sources that a plugin was loaded with.
+#[derive(Default)]
+struct LoadedInto {
+    generation: u64,
+    hash: String,
+}
+
+impl Script {
+    /// `None` if the file could not be read.
+    pub(crate) fn new(found: FoundScript) -> Result<Self, ScriptError> {
+        let sources = found.sources.map_err(|why| ScriptError::of_file(&found.path, why))?;
+        let current = CurrentSources { sources: Arc::new(sources), bundle: None };
+        Ok(Self {
+            kind: found.kind,
+            owner: found.owner,
+            path: found.path,
+            options: found.options,
+            current: Mutex::new(current),
+            loading: tokio::sync::Mutex::default(),
+        })
+    }
+
+    pub(crate) fn is_plugin(&self) -> bool {
+        self.kind == ScriptKind::Plugin
+    }
+
+    /// Hash of the sources in use.
+    pub(crate) fn hash(&self) -> String {
+        self.current.lock().sources.hash().to_owned()
+    }
+
+    /// Identifies a plugin in the helper process.
+    pub(crate) fn key(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+
+    fn cache_kind(&self) -> &'static str {
+        match self.kind {
+            ScriptKind::Tool => "tool",
+            ScriptKind::Plugin => "plugin",
+        }
+    }
+}
+
+/// Whether the files changed since they were used last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    Unchanged,
+    Changed,
+}
+
+impl ScriptHost {
+    /// Reads the files of a script again. Changed files of a project are not used until somebody trusts them.
+    pub(crate) async fn refresh(&self, script: &Arc<Script>) -> Result<Freshness, ScriptError> {
+        let path = script.path.clone();
+        let reading = tokio::task::spawn_blocking(move || ScriptSources::read(&path));
+        let read = reading.await.unwrap_or_else(|_| Err("cannot be read".into()));
+        let read = read.map_err(|why| ScriptError::of_file(&script.path, why))?;
+        if read.hash() == script.hash() {
+            return Ok(Freshness::Unchanged);
+        }
+        if script.owner == ScriptOwner::Project {
+            let message = "the file, or one that it imports, changed since it was trusted; run `helve trust` to use it again";
+            return Err(ScriptError::of_file(&script.path, message));
+        }
+        *script.current.lock() = CurrentSources { sources: Arc::new(read), bundle: None };
+        Ok(Freshness::Changed)
+    }
+
+    /// Returns the generated modules of a script.
+    async fn bundle(&self, script: &Arc<Script>) -> Result<Arc<StoredBundle>, ScriptError> {
+        let sources = {
+            let current = script.current.lock();
+            if let Some(bundle) = &current.bundle {
+                return Ok(bundle.clone());
+            }
+            current.sources.clone()
+        };
+        let cache = self.cache.clone();
+        let (for_task, path) = (sources.clone(), script.path.clone());
+        let storing = tokio::task::spawn_blocking(move || cache.store(&for_task));
+        let stored = storing.await.unwrap_or_else(|_| {
+            Err(ScriptError::of_file(&path, "cannot be turned into JavaScript"))
+        });
+        let stored = Arc::new(stored?);
+        let mut current = script.current.lock();
+        if current.sources.hash() == sources.hash() {
+            current.bundle = Some(stored.clone());
+        }
+        Ok(stored)
+    }
+
+    /// Makes a script ready for a call: checks its files, starts the process, loads a plugin.
+    pub(crate) async fn prepare(
+        &self,
+        script: &Arc<Script>,
+    ) -> Result<(Arc<LiveProcess>, Arc<StoredBundle>), RequestError> {
+        self.refresh(script).await.map_err(RequestError::Script)?;
+        let bundle = self.bundle(script).await.map_err(RequestError::Script)?;
+        let live = self.runtime.live().await?;
+        if script.is_plugin() {
+            self.load_plugin(script, &live, &bundle).await?;
+        }
+        Ok((live, bundle))
+    }
+
+    /// Loads a plugin into the process, unless it is loaded already. Returns what it said when it was loaded now.
+    async fn load_plugin(
+        &self,
+        script: &Script,
+        live: &Arc<LiveProcess>,
+        bundle: &StoredBundle,
+    ) -> Result<Option<LoadedPlugin>, RequestError> {
+        let mut loaded = script.loading.lock().await;
+        let hash = script.hash();
+        if loaded.generation == live.generation && loaded.hash == hash {
+            return Ok(None);
+        }
+        let root = self.runtime.settings.root.to_string_lossy();
+        let request = json!({
+            "op": "plugin",
+            "key": script.key(),
+            "url": bundle.url,
+            "options": script.options,
+            "input": {"directory": root, "worktree": root, "project": {"id": "helve", "worktree": root}},
+        });
+        let answer = self.runtime.ask(live, request, LOAD_TIME).await?;
+        *loaded = LoadedInto { generation: live.generation, hash };
+        let said = serde_json::from_value(answer);
+        said.map(Some).map_err(|error| RequestError::Process(error.to_string()))
+    }
+
+    /// Returns what a script says about itself, from the cache if possible.
+    pub(crate) fn cached_listing(&self, script: &Script) -> Option<ScriptListing> {
+        self.cache.listing(script.cache_kind(), &script.hash())
+    }
+
+    /// Loads a script and remembers what it says about itself.
+    pub(crate) async fn list(&self, script: &Arc<Script>) -> ScriptListing {
+        let hash = script.hash();
+        let failed =
+            |error: ScriptError| ScriptListing { problems: vec![error], ..Default::default() };
+        let bundle = match self.bundle(script).await {
+            Ok(bundle) => bundle,
+            Err(error) => {
+                let listing = failed(error);
+                self.cache.remember(script.cache_kind(), &hash, &listing);
+                return listing;
+            }
+        };
+        let listed = self.load(script, &bundle).await;
+        match listed {
+            Ok(listing) => {
+                self.cache.remember(script.cache_kind(), &hash, &listing);
+                listing
+            }
+            Err(RequestError::Thrown(thrown)) => {
+                let place = bundle.place(&thrown.stack);
+                let (file, line) = place.unwrap_or_else(|| (script.path.clone(), 0));
+                // Not remembered: what failed may have been outside of the files.
+                failed(ScriptError { file, line, message: self.redact(&thrown.message) })
+            }
+            Err(RequestError::Script(error)) => failed(error),
+            Err(error) => {
+                failed(ScriptError::of_file(&script.path, self.redact(&error.to_string())))
+            }
+        }
+    }
+
+    async fn load(
+        &self,
+        script: &Arc<Script>,
+        bundle: &StoredBundle,
+    ) -> Result<ScriptListing, RequestError> {
+        let live = self.runtime.live().await?;
+        if !script.is_plugin() {
+            let request = json!({"op": "list", "url": bundle.url});
+            let answer = self.runtime.ask(&live, request, LOAD_TIME).await?;
+            let listing = serde_json::from_value(answer);
+            return listing.map_err(|error| RequestError::Process(error.to_string()));
+        }
+        let said = self.load_plugin(script, &live, bundle).await?.unwrap_or_default();
+        let problems = said.problems.into_iter().map(|problem| {
+            let place = bundle.place(&problem.stack);
+            let (file, line) = place.unwrap_or_else(|| (script.path.clone(), 0));
+            let message = format!("the export \"{}\" failed: {}", problem.export, problem.message);
+            ScriptError { file, line, message }
+        });
+        let problems = problems.collect();
+        Ok(ScriptListing { tools: said.tools, hooks: said.hooks, problems })
+    }
+
+    /// Removes secrets from a text.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        redact_text(text, &self.runtime.settings.secrets)
+    }
+
+    /// Answers a request of a plugin's client.
+    pub(crate) async fn client(&self, params: &Value) -> Result<Value, String> {
+        let client = self.client.lock().clone();
+        match client {
+            Some(client) => client.request(params).await,
+            None => {
+                let method = params.get("method").and_then(Value::as_str).unwrap_or_default();
+                Err(format!("client.{method} is not available here"))
+            }
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! All tools and plugins of a workspace: registered from the cache where possible, loaded otherwise.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use helve_core::{Layer, Media, Registration, Registry, input};
+use helve_text::visible;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::bundle::ScriptError;
+use crate::cache::{ListedTool, ScriptCache, ScriptListing};
+use crate::found::{FoundScripts, ScriptKind, ScriptOwner};
+use crate::runtime::{RuntimeInfo, RuntimeSettings, ScriptRuntime};
+use crate::script::{Script, ScriptClient, ScriptHost};
+use crate::tool::ScriptTool;
+
+/// Maximum length of a description in characters.
+const MAX_ABOUT: usize = 20_000;
+/// Maximum size of a schema as JSON, in bytes.
+const MAX_SCHEMA: usize = 64 << 10;
+/// Maximum number of tools of one file.
+const MAX_TOOLS: usize = 200;
+/// Maximum length of a tool's name.
+const MAX_NAME: usize = 64;
+
+/// What [`Scripts`] is made of.
+pub struct ScriptsSetup {
+    pub found: FoundScripts,
+    /// Whether the project's scripts may be used.
+    pub is_trusted: bool,
+    /// The folder for generated modules and listings.
+    pub cache: PathBuf,
+    pub runtime: RuntimeSettings,
+    pub registry: Arc<Registry>,
+    pub media: Arc<dyn Media>,
+}
+
+/// The custom tools and plugins of a workspace.
+pub struct Scripts {
+    inner: Arc<ScriptsInner>,
+}
+
+pub(crate) struct ScriptsInner {
+    pub(crate) host: Arc<ScriptHost>,
+    registry: Arc<Registry>,
+    pub(crate) entries: Vec<ScriptEntry>,
+    /// Files that could not be used at all.
+    unusable: Vec<ScriptError>,
+    /// Scripts of a project that is not trusted.
+    suspended: Vec<PathBuf>,
+    load_lock: tokio::sync::Mutex<()>,
+}
+
+/// A script and what is known about it.
+pub(crate) struct ScriptEntry {
+    pub(crate) script: Arc<Script>,
+    pub(crate) state: Mutex<EntryState>,
+}
+
+#[derive(Default)]
+pub(crate) struct EntryState {
+    /// The hash of the sources that `listing` is about.
+    hash: String,
+    pub(crate) listing: Option<ScriptListing>,
+    /// Dropping them removes the tools.
+    _registrations: Vec<Registration>,
+    problems: Vec<ScriptError>,
+}
+
+/// Where a custom tool comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolOrigin {
+    pub tool: String,
+    pub file: PathBuf,
+    pub kind: ScriptKind,
+}
+
+/// What is known about one tool file.
+#[derive(Clone, Debug)]
+pub struct CheckedScript {
+    /// Id, description and schema of every usable tool.
+    pub tools: Vec<(String, String, Value)>,
+    pub hooks: Vec<String>,
+    pub problems: Vec<ScriptError>,
+}
+
+impl Scripts {
+    /// Registers every tool that the cache knows. Starts nothing.
+    pub fn new(setup: ScriptsSetup) -> Self {
+        let cache = ScriptCache::at(setup.cache);
+        let host = Arc::new(ScriptHost {
+            runtime: ScriptRuntime::new(setup.runtime, cache.clone()),
+            cache,
+            media: setup.media,
+            client: Mutex::default(),
+        });
+        let (mut entries, mut unusable, mut suspended) = (Vec::new(), Vec::new(), Vec::new());
+        let problems = setup.found.problems.iter();
+        unusable.extend(problems.map(|(file, why)| ScriptError::of_file(file, why.clone())));
+        for found in setup.found.scripts {
+            if found.owner == ScriptOwner::Project && !setup.is_trusted {
+                suspended.push(found.path);
+                continue;
+            }
+            match Script::new(found) {
+                Ok(script) => {
+                    let state = Mutex::default();
+                    entries.push(ScriptEntry { script: Arc::new(script), state });
+                }
+                Err(error) => unusable.push(error),
+            }
+        }
+        let registry = setup.registry;
+        let load_lock = tokio::sync::Mutex::default();
+        let inner = ScriptsInner { host, registry, entries, unusable, suspended, load_lock };
+        for entry in &inner.entries {
+            if let Some(listing) = inner.host.cached_listing(&entry.script) {
+                inner.register(entry, listing);
+            }
+        }
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Loads what the cache does not know, and what changed since. Returns at once if there is nothing to load.
+    pub async fn load(&self) {
+        self.inner.load().await;
+    }
+
+    /// Sets who answers the requests of plugins' clients.
+    pub fn set_client(&self, client: Arc<dyn ScriptClient>) {
+        *self.inner.host.client.lock() = Some(client);
+    }
+
+    /// Whether there is any script that may be used.
+    pub fn is_empty(&self) -> bool {
+        self.inner.entries.is_empty()
+    }
+
+    /// Returns where each custom tool comes from.
+    pub fn origins(&self) -> Vec<ToolOrigin> {
+        let mut origins = Vec::new();
+        for entry in &self.inner.entries {
+            let state = entry.state.lock();
+            let listing = state.listing.iter().flat_map(|listing| &listing.tools);
+            origins.extend(listing.filter(|tool| tool.problem.is_none()).map(|tool| ToolOrigin {
+                tool: tool_id(&entry.script, &tool.export),
+                file: entry.script.path.clone(),
+                kind: entry.script.kind,
+            }));
+        }
+        origins
+    }
+
+    /// Returns why files, or tools of them, cannot be used.
+    pub fn problems(&self) -> Vec<ScriptError> {
+        let mut problems = self.inner.unusable.clone();
+        for entry in &self.inner.entries {
+            problems.extend(entry.state.lock().problems.iter().cloned());
+        }
+        problems
+    }
+
+    /// Returns the files of a project that are not used because nobody trusts them.
+    pub fn suspended(&self) -> &[PathBuf] {
+        &self.inner.suspended
+    }
+
+    /// Returns the program that runs the scripts, without starting it.
+    pub fn find_program(&self) -> Result<PathBuf, String> {
+        self.inner.host.runtime.find_program()
+    }
+
+    /// Starts the helper process if necessary, and returns which program it is.
+    pub async fn start(&self) -> Result<RuntimeInfo, String> {
+        let live = self.inner.host.runtime.live().await;
+        live.map(|live| live.info.clone()).map_err(|error| error.to_string())
+    }
+
+    /// Loads one file and returns its tools and problems. The caller has decided to run it.
+    pub async fn check(&self, file: &Path) -> CheckedScript {
+        let kind = match file.parent().and_then(|it| it.file_name()).and_then(|it| it.to_str()) {
+            Some("plugin" | "plugins") => ScriptKind::Plugin,
+            _ => ScriptKind::Tool,
+        };
+        let sources = crate::sources::ScriptSources::read(file);
+        let found = crate::found::FoundScript {
+            kind,
+            owner: ScriptOwner::User,
+            path: file.into(),
+            options: Value::Null,
+            sources,
+        };
+        let script = match Script::new(found) {
+            Ok(script) => Arc::new(script),
+            Err(error) => {
+                return CheckedScript {
+                    tools: Vec::new(),
+                    hooks: Vec::new(),
+                    problems: vec![error],
+                };
+            }
+        };
+        let listing = self.inner.host.list(&script).await;
+        let (usable, problems) = usable_tools(&script, &listing);
+        let tools = usable.into_iter().map(|(id, tool)| (id, tool.description, tool.schema));
+        CheckedScript { tools: tools.collect(), hooks: listing.hooks, problems }
+    }
+
+    /// Ends the helper process.
+    pub async fn close(&self) {
+        if let Some(live) = self.inner.host.runtime.running().await {
+            let request = serde_json::json!({"op": "dispose"});
+            let limit = std::time::Duration::from_secs(2);
+            self.inner.host.runtime.ask(&live, request, limit).await.ok();
+        }
+        self.inner.host.runtime.close().await;
+    }
+}
+
+impl ScriptsInner {
+    async fn load(&self) {
+        let _one_at_a_time = self.load_lock.lock().await;
+        for entry in &self.entries {
+            let is_listed = entry.state.lock().listing.is_some();
+            if is_listed && entry.script.owner == ScriptOwner::User {
+                // A file that cannot be read any more is reported when it is called.
+                self.host.refresh(&entry.script).await.ok();
+            }
+            if is_listed && entry.state.lock().hash == entry.script.hash() {
+                continue;
+            }
+            let listing = self.host.list(&entry.script).await;
+            self.register(entry, listing);
+        }
+    }
+
+    /// Registers the tools of a script, in place of those that it had before.
+    fn register(&self, entry: &ScriptEntry, listing: ScriptListing) {
+        let (usable, problems) = usable_tools(&entry.script, &listing);
+        let layer = match entry.script.kind {
+            ScriptKind::Tool => Layer::Config,
+            ScriptKind::Plugin => Layer::Plugin,
+        };
+        let registrations = usable.into_iter().map(|(id, listed)| {
+            let (script, host) = (entry.script.clone(), self.host.clone());
+            self.registry.register(layer, Arc::new(ScriptTool { id, listed, script, host }))
+        });
+        let _registrations = registrations.collect();
+        let hash = entry.script.hash();
+        let state = EntryState { hash, listing: Some(listing), _registrations, problems };
+        let before = std::mem::replace(&mut *entry.state.lock(), state);
+        drop(before);
+    }
+}
+
+/// Returns the tools that can be used, by id, and why the others cannot.
+fn usable_tools(
+    script: &Script,
+    listing: &ScriptListing,
+) -> (BTreeMap<String, ListedTool>, Vec<ScriptError>) {
+    let mut problems = listing.problems.clone();
+    let mut tools = BTreeMap::new();
+    for tool in listing.tools.iter().take(MAX_TOOLS) {
+        let id = tool_id(script, &tool.export);
+        match check_tool(tool) {
+            Ok(tool) => {
+                tools.insert(id, tool);
+            }
+            Err(why) => {
+                let message = format!("the tool \"{id}\" is ignored: {why}");
+                problems.push(ScriptError::of_file(&script.path, message));
+            }
+        }
+    }
+    let nothing = listing.tools.is_empty() && listing.problems.is_empty();
+    if nothing && script.kind == ScriptKind::Tool {
+        let message = "the file exports no tool; export the result of `tool({…})`";
+        problems.push(ScriptError::of_file(&script.path, message));
+    }
+    (tools, problems)
+}
+
+fn check_tool(tool: &ListedTool) -> Result<ListedTool, String> {
+    if let Some(why) = &tool.problem {
+        return Err(format!("its arguments have no schema: {why}"));
+    }
+    let mut tool = tool.clone();
+    if !tool.schema.is_object() {
+        tool.schema = serde_json::json!({"type": "object", "properties": {}});
+    }
+    input::check(&tool.schema).map_err(|_| "its schema is too deep or too large".to_owned())?;
+    let bytes = tool.schema.to_string().len();
+    if bytes > MAX_SCHEMA {
+        return Err(format!("its schema has {bytes} bytes; the limit is {MAX_SCHEMA}"));
+    }
+    let description = visible::strip_invisible(&tool.description);
+    tool.description = description.chars().take(MAX_ABOUT).collect();
+    Ok(tool)
+}
+
+/// The id of a tool: the file's name for the default export, else the file's name and the export's. A plugin names its
+/// tools itself.
+fn tool_id(script: &Script, export: &str) -> String {
+    let stem = script.path.file_stem().unwrap_or_default().to_string_lossy();
+    let id = match (script.kind, export) {
+        (ScriptKind::Plugin, name) => name.to_owned(),
+        (ScriptKind::Tool, "default") => stem.into_owned(),
+        (ScriptKind::Tool, name) => format!("{stem}_{name}"),
+    };
+    let safe =
+        id.chars().map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' });
+    safe.take(MAX_NAME).collect()
+}

@@ -1,0 +1,152 @@
+//! The source files of a tool or plugin: the file itself and everything it imports, as they were when read.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+
+use crate::disk;
+use crate::resolve::{self, ImportFiles as _, ImportTarget};
+use crate::scan;
+
+/// Maximum number of files of one tool or plugin.
+const MAX_FILES: usize = 500;
+/// Maximum size of all files of one tool or plugin, in bytes.
+const MAX_TOTAL: usize = 32 << 20;
+
+/// Files that say which packages are installed, besides `package.json`.
+const LOCK_FILES: [&str; 6] =
+    ["package.json", "package-lock.json", "bun.lock", "bun.lockb", "pnpm-lock.yaml", "yarn.lock"];
+
+/// A tool or plugin file with all files that it imports. Loading it uses exactly these contents.
+#[derive(Clone, Debug)]
+pub struct ScriptSources {
+    pub(crate) entry: PathBuf,
+    /// Modules and data files by path.
+    pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
+    /// Files that decide what imports mean: package.json, lock files, tsconfig.json.
+    settings: BTreeMap<PathBuf, Vec<u8>>,
+    /// What each specifier of each file stands for.
+    pub(crate) targets: HashMap<(PathBuf, String), ImportTarget>,
+    hash: String,
+}
+
+impl ScriptSources {
+    /// Reads a file and what it imports. Nothing is parsed or run.
+    pub fn read(entry: &Path) -> Result<Self, String> {
+        let mut sources = Self {
+            entry: entry.into(),
+            files: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            targets: HashMap::new(),
+            hash: String::new(),
+        };
+        let (mut queue, mut total) = (VecDeque::from([entry.to_path_buf()]), 0);
+        while let Some(path) = queue.pop_front() {
+            if sources.files.contains_key(&path) {
+                continue;
+            }
+            if sources.files.len() == MAX_FILES {
+                return Err(format!("it imports more than {MAX_FILES} files"));
+            }
+            let bytes = disk::read(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+            total += bytes.len();
+            if total > MAX_TOTAL {
+                return Err(format!("the files that it imports have more than {MAX_TOTAL} bytes"));
+            }
+            if is_module(&path)
+                && let Ok(text) = std::str::from_utf8(&bytes)
+            {
+                queue.extend(sources.add_imports(&path, text));
+            }
+            sources.files.insert(path, bytes);
+        }
+        sources.read_settings();
+        sources.hash = sources.compute_hash();
+        Ok(sources)
+    }
+
+    /// Resolves the imports of a file. Returns the files to read.
+    fn add_imports(&mut self, path: &Path, text: &str) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for specifier in scan::imported(text) {
+            let target = resolve::resolve(&disk::Disk, path, &specifier);
+            if let ImportTarget::File(file) = &target {
+                files.push(file.clone());
+            }
+            self.targets.insert((path.into(), specifier), target);
+        }
+        files
+    }
+
+    fn read_settings(&mut self) {
+        let folders: std::collections::BTreeSet<&Path> =
+            self.files.keys().filter_map(|file| file.parent()).collect();
+        let mut settings = BTreeMap::new();
+        for folder in folders {
+            let package =
+                folder.ancestors().find(|folder| disk::Disk.is_file(&folder.join("package.json")));
+            let names = package.iter().flat_map(|folder| LOCK_FILES.map(|name| folder.join(name)));
+            let tsconfig = resolve::nearest_tsconfig(&disk::Disk, folder);
+            let tsconfig = tsconfig.map(|folder| folder.join(resolve::TSCONFIG));
+            for path in names.chain(tsconfig) {
+                if let Ok(bytes) = disk::read(&path) {
+                    settings.insert(path, bytes);
+                }
+            }
+        }
+        self.settings = settings;
+    }
+
+    fn compute_hash(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let mut part = |bytes: &[u8]| {
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        part(self.entry.as_os_str().as_encoded_bytes());
+        for (path, bytes) in self.files.iter().chain(&self.settings) {
+            part(path.as_os_str().as_encoded_bytes());
+            part(bytes);
+        }
+        let mut packages: Vec<String> = self.targets.values().filter_map(package_state).collect();
+        packages.sort();
+        packages.dedup();
+        for package in packages {
+            part(package.as_bytes());
+        }
+        hasher.finalize().to_hex()[..32].to_owned()
+    }
+
+    /// Hash of the names and contents of all files.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The tool or plugin file.
+    pub fn entry(&self) -> &Path {
+        &self.entry
+    }
+
+    /// All files, with those that decide what imports mean.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.keys().chain(self.settings.keys()).map(PathBuf::as_path)
+    }
+}
+
+/// Which package an import uses, so that installing one changes the hash.
+fn package_state(target: &ImportTarget) -> Option<String> {
+    match target {
+        ImportTarget::Package { name, folder } => Some(format!("{name} {}", folder.display())),
+        ImportTarget::MissingPackage(name) => Some(format!("{name} missing")),
+        ImportTarget::File(_)
+        | ImportTarget::InstalledFile(_)
+        | ImportTarget::Builtin(_)
+        | ImportTarget::Provided(_)
+        | ImportTarget::MissingFile => None,
+    }
+}
+
+/// Whether a file contains code. Other files are data.
+pub(crate) fn is_module(path: &Path) -> bool {
+    const MODULES: [&str; 8] = ["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs"];
+    path.extension().and_then(|ending| ending.to_str()).is_some_and(|it| MODULES.contains(&it))
+}

@@ -1,0 +1,322 @@
+//! A custom tool, as the engine sees it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use helve_core::event::Progress;
+use helve_core::media::{MediaContent, MediaFormat};
+use helve_core::validate::ArgumentProblem;
+use helve_core::{
+    Act, AnyTool, Ask, Audience, BoxFuture, Caller, Content, ErrorKind, Input, InputSpec, Media,
+    Part, ToolContext, ToolError, ToolOutput, ToolSpec, Traits,
+};
+use serde_json::{Map, Value, json};
+
+use crate::cache::{ListedTool, StoredBundle};
+use crate::runtime::{Exchange, LiveProcess};
+use crate::script::{Script, ScriptHost};
+use crate::wire::{CallAnswer, Incoming, ReportedAttachment, RequestError, ThrownError};
+
+/// Hard limit on the time of a call.
+const CALL_TIME: Duration = Duration::from_secs(60 * 60);
+/// How long an aborted tool may take to return before its process is ended.
+const ABORT_TIME: Duration = Duration::from_millis(500);
+/// Maximum size of an attachment in bytes.
+const MAX_ATTACHMENT: usize = 10 << 20;
+/// Maximum number of attachments.
+const MAX_ATTACHMENTS: usize = 20;
+/// Maximum number of questions of one call.
+const MAX_ASKS: usize = 20;
+/// Maximum length of an error message in characters.
+const MAX_ERROR: usize = 8_000;
+
+/// A tool of a file or of a plugin.
+pub(crate) struct ScriptTool {
+    pub(crate) id: String,
+    pub(crate) listed: ListedTool,
+    pub(crate) script: Arc<Script>,
+    pub(crate) host: Arc<ScriptHost>,
+}
+
+impl AnyTool for ScriptTool {
+    fn spec(&self, _caller: &Caller) -> ToolSpec {
+        ToolSpec {
+            name: self.id.clone(),
+            group: self.id.clone(),
+            about: self.listed.description.clone(),
+            input: InputSpec::Json(self.listed.schema.clone()),
+            traits: Traits { open_world: true, ..Traits::MUTATES },
+            audience: Audience::EVERYONE,
+        }
+    }
+
+    fn invalid(&self, _problems: &[ArgumentProblem]) -> Option<String> {
+        None
+    }
+
+    fn call<'a>(
+        &'a self,
+        input: Input,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let arguments = match input {
+                Input::Json(Value::Object(arguments)) => arguments,
+                Input::Json(_) | Input::Raw(_) | Input::Text(_) => Map::new(),
+            };
+            let grant = ctx.ask(self.ask(&arguments)).await?;
+            if !grant.covers(&Act::Use(self.id.clone().into())) {
+                return Err(ctx.words().not_granted());
+            }
+            self.run(arguments, ctx).await
+        })
+    }
+}
+
+impl ScriptTool {
+    /// A lasting approval covers the tool as it is now, so the subject contains the hash of its sources.
+    fn ask(&self, arguments: &Map<String, Value>) -> Ask {
+        let subject = format!("{}#{}", self.id, &self.script.hash()[..16]);
+        let part = Part::new(self.id.clone(), subject).remember_exactly();
+        let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
+        Ask::default().add(Act::Use(self.id.clone().into()), part).preview(format!(
+            "The tool \"{}\" of {}, with arguments:\n{arguments}",
+            self.id,
+            self.script.path.display()
+        ))
+    }
+
+    async fn run(
+        &self,
+        arguments: Map<String, Value>,
+        ctx: &ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
+        let (live, bundle) = tokio::select! {
+            ready = self.host.prepare(&self.script) => ready.map_err(|error| self.failed(&error, None))?,
+            () = ctx.cancel.cancelled() => return Err(ctx.words().aborted()),
+        };
+        let request = self.request(&bundle, arguments, ctx);
+        let id = self.host.runtime.new_id();
+        let exchange = live.begin(id, request).await;
+        let exchange = exchange.map_err(|error| self.failed(&error, None))?;
+        match self.converse(exchange, &live, ctx).await {
+            Ok(answer) => self.to_output(answer).await,
+            Err(RequestError::Aborted) => Err(ctx.words().aborted()),
+            Err(error) => Err(self.failed(&error, Some(&bundle))),
+        }
+    }
+
+    fn request(
+        &self,
+        bundle: &StoredBundle,
+        arguments: Map<String, Value>,
+        ctx: &ToolContext,
+    ) -> Value {
+        let root = self.host.runtime.settings.root.to_string_lossy();
+        let context = json!({
+            "sessionID": &*ctx.call.session,
+            "messageID": format!("msg_{}", ctx.call.root),
+            "callID": &*ctx.call.id,
+            "agent": ctx.call.agent,
+            "directory": root,
+            "worktree": root,
+        });
+        let mut request =
+            json!({"name": self.listed.export, "args": arguments, "context": context});
+        match self.script.is_plugin() {
+            true => {
+                request["op"] = "pluginTool".into();
+                request["plugin"] = self.script.key().into();
+            }
+            false => {
+                request["op"] = "call".into();
+                request["url"] = bundle.url.as_str().into();
+            }
+        }
+        request
+    }
+
+    /// Follows a call until its answer: progress, questions, abort.
+    async fn converse(
+        &self,
+        mut exchange: Exchange<'_>,
+        live: &LiveProcess,
+        ctx: &ToolContext,
+    ) -> Result<CallAnswer, RequestError> {
+        let deadline = tokio::time::Instant::now() + CALL_TIME;
+        let mut asks = 0;
+        loop {
+            let message = tokio::select! {
+                message = exchange.next() => message?,
+                () = ctx.cancel.cancelled() => {
+                    self.abort(exchange, live).await;
+                    return Err(RequestError::Aborted);
+                }
+                () = tokio::time::sleep_until(deadline) => {
+                    self.abort(exchange, live).await;
+                    return Err(RequestError::TimedOut(CALL_TIME));
+                }
+            };
+            if let Some(error) = message.error {
+                return Err(RequestError::Thrown(error));
+            }
+            if let Some(value) = message.ok {
+                return serde_json::from_value(value).map_err(|error| {
+                    RequestError::Process(format!("the answer cannot be read: {error}"))
+                });
+            }
+            if let Some(reported) = message.metadata {
+                let metadata = reported.metadata.unwrap_or_default();
+                ctx.progress(Progress { title: reported.title, metadata, ..Progress::default() });
+            } else if let Some(number) = message.request {
+                asks += 1;
+                let answer = self.answer(message, asks, ctx).await;
+                let answer = match answer {
+                    Ok(value) => json!({"op": "answer", "request": number, "ok": value}),
+                    Err(why) => json!({"op": "answer", "request": number, "error": why}),
+                };
+                live.send(&answer).await;
+            }
+        }
+    }
+
+    /// Aborts a call. A tool that does not return ends together with its process.
+    async fn abort(&self, mut exchange: Exchange<'_>, live: &LiveProcess) {
+        live.send(&json!({"op": "abort", "id": exchange.id})).await;
+        let returned = async {
+            loop {
+                match exchange.next().await {
+                    Ok(message) if message.ok.is_none() && message.error.is_none() => {}
+                    Ok(_) | Err(_) => return,
+                }
+            }
+        };
+        if tokio::time::timeout(ABORT_TIME, returned).await.is_err() {
+            live.end_if_stuck(self.host.runtime.new_id()).await;
+        }
+    }
+
+    /// Answers a request of the running tool.
+    async fn answer(
+        &self,
+        message: Incoming,
+        number: usize,
+        ctx: &ToolContext,
+    ) -> Result<Value, String> {
+        match message.method.as_deref() {
+            Some("ask") if number > MAX_ASKS => Err(format!("a call may ask {MAX_ASKS} times")),
+            Some("ask") => {
+                let permission = message.params.get("permission").and_then(Value::as_str);
+                let permission = permission.unwrap_or(&self.id).to_owned();
+                let patterns = message.params.get("patterns").and_then(Value::as_array);
+                let patterns: Vec<&str> =
+                    patterns.into_iter().flatten().filter_map(Value::as_str).take(50).collect();
+                let patterns = if patterns.is_empty() { vec!["*"] } else { patterns };
+                let parts = patterns.iter().map(|it| Part::new(permission.clone(), *it));
+                let preview = format!(
+                    "The tool \"{}\" asks for {permission}: {}",
+                    self.id,
+                    patterns.join(", ")
+                );
+                let ask = Ask { parts: parts.collect(), preview, ..Ask::default() };
+                ctx.ask(ask).await.map(|_| Value::Null).map_err(|error| error.message)
+            }
+            Some("client") => self.host.client(&message.params).await,
+            _ => Err("Helve does not know this request".into()),
+        }
+    }
+
+    async fn to_output(&self, answer: CallAnswer) -> Result<ToolOutput, ToolError> {
+        if let Some(problems) = answer.invalid {
+            let lines: Vec<String> =
+                problems.iter().map(|it| format!("- {}: {}", it.path, it.message)).collect();
+            let message = format!(
+                "The {} tool was called with invalid arguments:\n{}\nPlease rewrite the input so it satisfies the expected schema.",
+                self.id,
+                lines.join("\n")
+            );
+            return Err(ToolError::new(ErrorKind::InvalidArgs, message));
+        }
+        let title = answer.title.unwrap_or_else(|| self.id.clone());
+        let mut output = ToolOutput::text(title, answer.output);
+        output.metadata = answer.metadata.unwrap_or_default();
+        for (index, attachment) in answer.attachments.into_iter().flatten().enumerate() {
+            let content = match index < MAX_ATTACHMENTS {
+                true => attach(&*self.host.media, &attachment).await,
+                false => break,
+            };
+            output.content.push(content);
+        }
+        Ok(output)
+    }
+
+    fn failed(&self, error: &RequestError, bundle: Option<&StoredBundle>) -> ToolError {
+        let kind = match error {
+            RequestError::TimedOut(_) => ErrorKind::TimedOut,
+            RequestError::Thrown(_)
+            | RequestError::Process(_)
+            | RequestError::Script(_)
+            | RequestError::Aborted => ErrorKind::Failed,
+        };
+        let message = match error {
+            RequestError::Thrown(thrown) => self.host.located(thrown, bundle),
+            RequestError::Process(_)
+            | RequestError::TimedOut(_)
+            | RequestError::Script(_)
+            | RequestError::Aborted => format!("The tool {} failed: {error}", self.id),
+        };
+        ToolError::new(kind, self.host.redact(&truncate(message)))
+    }
+}
+
+impl ScriptHost {
+    /// Adds the place in the source to an error message.
+    pub(crate) fn located(&self, thrown: &ThrownError, bundle: Option<&StoredBundle>) -> String {
+        let place = bundle.and_then(|bundle| bundle.place(&thrown.stack));
+        match place {
+            Some((file, line)) => {
+                format!("{}\n(at {}:{line})", thrown.message, self.shown(file).display())
+            }
+            None => thrown.message.clone(),
+        }
+    }
+
+    /// Returns a path relative to the root if it is below it.
+    pub(crate) fn shown(&self, file: PathBuf) -> PathBuf {
+        file.strip_prefix(&self.runtime.settings.root).map(PathBuf::from).unwrap_or(file)
+    }
+}
+
+fn truncate(text: String) -> String {
+    match text.char_indices().nth(MAX_ERROR) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+/// Decodes an attachment. One that cannot be shown becomes a line of text that says why.
+async fn attach(media: &dyn Media, attachment: &ReportedAttachment) -> Content {
+    let mime: String = attachment.mime.chars().take(100).collect();
+    let omit = |why: &str| Content::Text(format!("[attachment {mime} omitted: {why}]"));
+    let data = attachment.url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"));
+    let Some((_, data)) = data else { return omit("it is not a data: URL with base64") };
+    if data.len() / 4 * 3 > MAX_ATTACHMENT {
+        return omit("it is too large");
+    }
+    let Ok(bytes) = STANDARD.decode(data) else { return omit("it is not base64") };
+    let bytes = Bytes::from(bytes);
+    let Some(format) = MediaFormat::of_content(&bytes) else {
+        return omit("it is not an image or a document");
+    };
+    match media.decode(bytes.clone(), format).await {
+        Ok(MediaContent::Picture(picture)) => {
+            Content::Media { mime: picture.mime.into(), data: picture.bytes }
+        }
+        Ok(MediaContent::Document(_)) => Content::Media { mime: format.mime().into(), data: bytes },
+        Err(why) => omit(&why.to_string()),
+    }
+}

@@ -1,0 +1,112 @@
+//! Messages between Helve and the helper process: one JSON object per line.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::bundle::ScriptError;
+
+/// Maximum length of a message in bytes.
+pub(crate) const MAX_MESSAGE: usize = 16 << 20;
+
+/// A message from the helper process.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Incoming {
+    /// The request that this belongs to.
+    pub(crate) id: Option<u64>,
+    #[serde(deserialize_with = "present")]
+    pub(crate) ok: Option<Value>,
+    pub(crate) error: Option<ThrownError>,
+    pub(crate) metadata: Option<ReportedMetadata>,
+    /// Number of a request of the tool to Helve.
+    pub(crate) request: Option<u64>,
+    pub(crate) method: Option<String>,
+    pub(crate) params: Value,
+    /// The process is about to end because of this error.
+    pub(crate) fatal: Option<ThrownError>,
+    pub(crate) hello: Option<u64>,
+    pub(crate) runtime: Option<String>,
+    pub(crate) version: Option<String>,
+}
+
+/// Keeps `null` apart from a missing field.
+fn present<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(input).map(Some)
+}
+
+/// What was thrown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct ThrownError {
+    pub(crate) message: String,
+    pub(crate) stack: String,
+}
+
+/// What a tool passed to `metadata`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ReportedMetadata {
+    pub(crate) title: Option<String>,
+    pub(crate) metadata: Option<Map<String, Value>>,
+}
+
+/// What a tool returned.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CallAnswer {
+    pub(crate) title: Option<String>,
+    pub(crate) output: String,
+    pub(crate) metadata: Option<Map<String, Value>>,
+    pub(crate) attachments: Option<Vec<ReportedAttachment>>,
+    /// Arguments that the tool's own types refuse.
+    pub(crate) invalid: Option<Vec<InvalidArgument>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ReportedAttachment {
+    pub(crate) mime: String,
+    pub(crate) url: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct InvalidArgument {
+    pub(crate) path: String,
+    pub(crate) message: String,
+}
+
+/// What loading a plugin returned.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct LoadedPlugin {
+    pub(crate) hooks: Vec<String>,
+    pub(crate) tools: Vec<crate::cache::ListedTool>,
+    pub(crate) problems: Vec<ExportProblem>,
+}
+
+/// An export of a plugin that failed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ExportProblem {
+    pub(crate) export: String,
+    pub(crate) message: String,
+    pub(crate) stack: String,
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RequestError {
+    /// The tool or plugin threw an error.
+    #[error("{}", .0.message)]
+    Thrown(ThrownError),
+    /// The helper process ended or could not be started.
+    #[error("{0}")]
+    Process(String),
+    #[error("it did not answer within {} s", .0.as_secs())]
+    TimedOut(std::time::Duration),
+    #[error("{0}")]
+    Script(ScriptError),
+    #[error("the call was aborted")]
+    Aborted,
+}

@@ -1,0 +1,104 @@
+//! Custom tools and plugins: where they are looked for, and what their process is started with.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use helve_core::shell::Shell;
+use helve_core::{Host, Media, Registry, Source, confine};
+use helve_ext::config::{Config, ConfigLayer, ConfigPaths};
+pub use helve_script::{CheckedScript, RuntimeInfo, ScriptError, ScriptKind, Scripts, ToolOrigin};
+use helve_script::{
+    FoundScripts, PluginEntry, RuntimeChoice, RuntimeSettings, ScriptFolder, ScriptOwner,
+    ScriptsSetup,
+};
+
+use crate::trust::TrustState;
+
+/// The tool and plugin files that exist, read but not run.
+pub(crate) struct ScriptFiles(FoundScripts);
+
+/// Finds tool and plugin files.
+pub(crate) fn find(config: &Config, paths: &ConfigPaths) -> ScriptFiles {
+    let folder = |folder: std::path::PathBuf, owner| ScriptFolder { folder, owner };
+    let user = paths.user.iter().map(|path| folder(path.clone(), ScriptOwner::User));
+    let project = [".opencode", ".helve"].map(|name| paths.root.join(name));
+    let project = project.into_iter().map(|path| folder(path, ScriptOwner::Project));
+    let folders: Vec<ScriptFolder> = user.chain(project).collect();
+    let plugins = config.scripts.plugins.iter().map(|plugin| PluginEntry {
+        spec: plugin.spec.value.clone(),
+        options: plugin.options.clone(),
+        file: match &plugin.spec.source {
+            Source::File { path, .. } => path.to_path_buf(),
+            _ => paths.root.join("opencode.json"),
+        },
+        owner: match plugin.layer {
+            ConfigLayer::User => ScriptOwner::User,
+            ConfigLayer::Project => ScriptOwner::Project,
+        },
+    });
+    ScriptFiles(FoundScripts::find(&folders, &plugins.collect::<Vec<_>>()))
+}
+
+impl ScriptFiles {
+    /// Adds the project's tool and plugin files to the digest that trust is bound to. Returns whether there are any.
+    pub(crate) fn add_to_digest(&self, digest: &mut String) -> bool {
+        let Some(scripts) = self.0.project_digest() else { return false };
+        *digest = blake3::hash(format!("{digest}\n{scripts}").as_bytes()).to_hex().to_string();
+        true
+    }
+}
+
+/// What scripts need of the workspace that they belong to.
+pub(crate) struct ScriptsContext<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) shell: Option<&'a Shell>,
+    pub(crate) root: &'a Path,
+    pub(crate) data: &'a Path,
+    pub(crate) config: &'a Config,
+    pub(crate) trust: TrustState,
+}
+
+impl<'a> ScriptsContext<'a> {
+    pub(crate) fn new(
+        (host, shell): (&'a Host, Option<&'a Shell>),
+        (root, data): (&'a Path, &'a Path),
+        config: &'a Config,
+        trust: TrustState,
+    ) -> Self {
+        Self { host, shell, root, data, config, trust }
+    }
+}
+
+/// Registers the tools that are known from earlier. Starts nothing.
+pub(crate) fn scripts(
+    files: ScriptFiles,
+    context: &ScriptsContext<'_>,
+    registry: &Arc<Registry>,
+    media: Arc<dyn Media>,
+) -> Scripts {
+    let ScriptsContext { host, shell, root, data, config, trust } = context;
+    let cache = data.join("scripts");
+    let scratch = cache.join("scratch");
+    let choice = match &config.scripts.runtime {
+        Some(runtime) => RuntimeChoice::Program(runtime.value.clone()),
+        None => RuntimeChoice::Automatic,
+    };
+    let sandbox =
+        shell.and_then(|shell| confine::plan(shell.sandbox, shell.network, root, &scratch));
+    Scripts::new(ScriptsSetup {
+        found: files.0,
+        is_trusted: *trust == TrustState::Trusted,
+        cache,
+        runtime: RuntimeSettings {
+            processes: host.processes(),
+            choice,
+            environment: shell.map(|shell| shell.environment.clone()).unwrap_or_default(),
+            secrets: shell.map(|shell| shell.secrets.clone()).unwrap_or_default(),
+            sandbox,
+            scratch,
+            root: root.to_path_buf(),
+        },
+        registry: registry.clone(),
+        media,
+    })
+}
