@@ -98,7 +98,7 @@ fn packages() -> Vec<(PathBuf, String)> {
         ),
         (
             "node_modules/some-package/main.js",
-            "module.exports = 7; module.exports.name = 'installed'",
+            "module.exports = new Number(7); module.exports.name = 'installed'",
         ),
         (
             "node_modules/@scope/esm-only/package.json",

@@ -100,8 +100,6 @@ pub(crate) struct LiveProcess {
 #[derive(Default)]
 struct PendingRequests {
     requests: Mutex<HashMap<u64, mpsc::Sender<Incoming>>>,
-    /// Requests of plugins outside of any call go here.
-    unattached: Mutex<Option<mpsc::Sender<Incoming>>>,
     /// Why the process ended; `None` while it runs.
     ended: Mutex<Option<String>>,
     hello: Mutex<Option<oneshot::Sender<(String, String)>>>,
@@ -356,11 +354,6 @@ impl LiveProcess {
         self.input.send(format!("{message}\n")).await.ok();
     }
 
-    /// Sends requests that belong to no call to this channel.
-    pub(crate) fn set_unattached(&self, sender: mpsc::Sender<Incoming>) {
-        *self.pending.unattached.lock() = Some(sender);
-    }
-
     pub(crate) fn has_ended(&self) -> bool {
         self.pending.ended.lock().is_some()
     }
@@ -392,7 +385,6 @@ impl PendingRequests {
     fn end(&self, why: &str) {
         self.ended.lock().get_or_insert_with(|| why.to_owned());
         self.requests.lock().clear();
-        self.unattached.lock().take();
         self.hello.lock().take();
     }
 }
@@ -463,10 +455,7 @@ impl PendingRequests {
             }
             return;
         }
-        let sender = match message.id {
-            Some(id) => self.requests.lock().get(&id).cloned(),
-            None => self.unattached.lock().clone(),
-        };
+        let sender = message.id.and_then(|id| self.requests.lock().get(&id).cloned());
         // A tool that reports faster than it is read loses reports, never its answer, for which there is room.
         if let Some(sender) = sender
             && (message.ok.is_some() || message.error.is_some() || sender.capacity() > 1)
