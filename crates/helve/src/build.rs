@@ -285,9 +285,7 @@ impl Builder {
         register_tools(&registry, &self.caller, &media, settings, can_run);
         registry.register(Layer::Builtin, undo::tool(settings)).permanent();
         let web_tools = has_web.then(|| opencode::web_tools(&media, &searches));
-        for tool in web_tools.into_iter().flatten() {
-            registry.register_dialect(opencode::DIALECT.name, tool).permanent();
-        }
+        register_web_tools(&registry, web_tools.unwrap_or_default());
         register_skills(&registry, &config, &policy);
         let servers = servers(&workspace, &registry, &config, media);
         for tool in self.tools {
@@ -371,6 +369,12 @@ fn register_tools(
                 registry.register_dialect(entry.dialect.name, tool).permanent();
             }
         }
+    }
+}
+
+fn register_web_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>>) {
+    for tool in tools {
+        registry.register_dialect(opencode::DIALECT.name, tool).permanent();
     }
 }
 
