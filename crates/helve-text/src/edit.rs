@@ -231,15 +231,16 @@ pub fn apply_all(
     edits: &[Edit<'_>],
     policy: MatchPolicy,
 ) -> Result<AppliedEdits, RefusedEdit> {
-    let mut result =
-        AppliedEdits { bytes: bytes.to_vec(), changes: Vec::with_capacity(edits.len()) };
+    let mut edited: Option<Vec<u8>> = None;
+    let mut changes = Vec::with_capacity(edits.len());
     for (index, edit) in edits.iter().enumerate() {
+        let current = edited.as_deref().unwrap_or(bytes);
         let applied =
-            apply(&result.bytes, edit, policy).map_err(|refusal| RefusedEdit { index, refusal })?;
-        result.bytes = applied.bytes;
-        result.changes.push(applied.change);
+            apply(current, edit, policy).map_err(|refusal| RefusedEdit { index, refusal })?;
+        edited = Some(applied.bytes);
+        changes.push(applied.change);
     }
-    Ok(result)
+    Ok(AppliedEdits { bytes: edited.unwrap_or_else(|| bytes.to_vec()), changes })
 }
 
 /// Applies one edit to a decoded file.

@@ -1,6 +1,6 @@
 //! A file decoded as text: its lines, each with its bytes and its line ending.
 
-mod encoding;
+pub(crate) mod encoding;
 
 #[cfg(test)]
 mod tests;
@@ -86,6 +86,11 @@ impl<'a> View<'a> {
 
     /// Detects the encoding and decodes the bytes.
     pub fn new(bytes: &'a [u8]) -> Result<View<'a>, Binary> {
+        if let Some(text) = encoding::plain_text(bytes) {
+            let bom_len = if text.starts_with('\u{feff}') { 3 } else { 0 };
+            let guess = Guess { encoding: Encoding::Utf8, bom_len, damaged: false };
+            return Ok(View::borrowed_view(bytes, &text[bom_len..], &guess));
+        }
         let guess = encoding::guess_encoding(bytes)?;
         let body = &bytes[guess.bom_len..];
         match guess.encoding {
@@ -204,15 +209,14 @@ impl<'a> View<'a> {
     /// Borrows valid UTF-8 without carriage returns.
     fn borrowed_view(bytes: &'a [u8], text: &'a str, guess: &Guess) -> View<'a> {
         let bom_len = guess.bom_len;
-        let mut lines = vec![LineStart { text: 0, byte: bom_len, ending: LineEnding::None }];
-        for at in memchr_iter(b'\n', text.as_bytes()) {
-            end_line(&mut lines, LineEnding::Lf);
-            lines.push(LineStart {
-                text: at + 1,
-                byte: bom_len + at + 1,
-                ending: LineEnding::None,
-            });
+        let newlines = memchr_iter(b'\n', text.as_bytes());
+        let mut lines = Vec::with_capacity(newlines.clone().count() + 1);
+        let mut start = 0;
+        for at in newlines {
+            lines.push(LineStart { text: start, byte: bom_len + start, ending: LineEnding::Lf });
+            start = at + 1;
         }
+        lines.push(LineStart { text: start, byte: bom_len + start, ending: LineEnding::None });
         View {
             bytes,
             text: Cow::Borrowed(text),

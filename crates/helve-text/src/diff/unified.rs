@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use memchr::{memchr_iter, memchr2, memrchr_iter};
+use memchr::{memchr_iter, memrchr_iter};
 
 use super::{DiffHunk, hunks};
+use crate::view::encoding::plain_text;
 use crate::view::{Binary, LineEnding, View};
 
 /// The names of the two sides in the header of a diff.
@@ -82,8 +83,6 @@ const MARGIN: usize = 200;
 /// Drops most of the common prefix and suffix of two files. Returns the number of lines dropped at the start, and the
 /// rest of each file. Only plain UTF-8 text is shortened, since any slice of it decodes like the whole.
 fn trim_common<'a>(old: &'a [u8], new: &'a [u8], context: usize) -> (usize, [&'a [u8]; 2]) {
-    let is_plain =
-        |bytes: &[u8]| memchr2(b'\r', 0, bytes).is_none() && std::str::from_utf8(bytes).is_ok();
     let head = common_len(old.chunks(CHUNK), new.chunks(CHUNK), |a, b| {
         a.iter().zip(b).take_while(|(a, b)| a == b).count()
     });
@@ -91,15 +90,20 @@ fn trim_common<'a>(old: &'a [u8], new: &'a [u8], context: usize) -> (usize, [&'a
     let tail = common_len(old_rest.rchunks(CHUNK), new_rest.rchunks(CHUNK), |a, b| {
         a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
     });
-    if head + tail < CHUNK || !is_plain(old) || !is_plain(new) {
+    if head + tail < CHUNK {
         return (0, [old, new]);
     }
     let margin = context.saturating_add(MARGIN);
     let start = memrchr_iter(b'\n', &old[..head]).nth(margin).map_or(0, |at| at + 1);
     let after = memchr_iter(b'\n', &old[old.len() - tail..]).nth(margin);
     let trimmed = after.map_or(0, |at| tail - at - 1);
+    let shortened = [&old[start..old.len() - trimmed], &new[start..new.len() - trimmed]];
+    // What the two files have in common is checked once, in the old one.
+    if plain_text(old).is_none() || plain_text(shortened[1]).is_none() {
+        return (0, [old, new]);
+    }
     let skipped = memchr_iter(b'\n', &old[..start]).count();
-    (skipped, [&old[start..old.len() - trimmed], &new[start..new.len() - trimmed]])
+    (skipped, shortened)
 }
 
 /// Number of bytes compared at a time.

@@ -2,7 +2,7 @@
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::EncoderResult;
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr3, memmem};
 
 use super::Binary;
 
@@ -57,6 +57,15 @@ pub(super) struct Guess {
     /// Length of the byte-order mark.
     pub(super) bom_len: usize,
     pub(super) damaged: bool,
+}
+
+/// Returns the text of a file that is valid UTF-8 without carriage returns, NULs and escape characters, which are nearly
+/// all files. Any part of such a text decodes like the whole.
+pub(crate) fn plain_text(bytes: &[u8]) -> Option<&str> {
+    if memchr3(0, b'\r', 0x1b, bytes).is_some() {
+        return None;
+    }
+    std::str::from_utf8(bytes).ok()
 }
 
 /// Minimum number of bytes outside ASCII for a reliable statistical guess.
