@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use helve_policy::Act;
 use helve_text::merge;
+use tokio::task::JoinHandle;
 
 use crate::after::{Diagnostic, WrittenFile};
 use crate::call::CallRef;
@@ -17,7 +18,8 @@ use crate::files::Files;
 use crate::gate::Grant;
 use crate::journal::{self, BeforeImage, EntryId, FileImage, JournalEntry};
 use crate::machine::commit::{
-    self, CommitError, Committed, ContentHash, ExpectedContent, FileMode, HardLinks, MovedContent,
+    self, AwaitRecorded, CommitError, Committed, ContentHash, ExpectedContent, FileMode, HardLinks,
+    MovedContent, Recorded,
 };
 use crate::machine::{FileContent, Machine, MachineError};
 use crate::output::ToolError;
@@ -187,11 +189,19 @@ impl Files {
 /// Changes that the machine has committed. Each list has one entry per change.
 struct CommittedChanges {
     changes: Vec<FileChange>,
-    /// Hashes of the new content; `None` for a removed file.
-    new_hashes: Vec<Option<ContentHash>>,
+    new_hashes: NewHashes,
     committed: Vec<Committed>,
     is_rebased: Vec<bool>,
 }
+
+/// A journal entry that was begun, and the hashes it contains.
+struct BegunEntry {
+    id: EntryId,
+    new_hashes: NewHashes,
+}
+
+/// Hashes of the new content, one per change; `None` for a removed file.
+type NewHashes = Vec<Option<ContentHash>>;
 
 /// A commit in progress, from the journal to the formatters.
 struct CommitJob {
@@ -208,10 +218,17 @@ impl CommitJob {
         let mut is_rebased = vec![false; changes.len()];
         let machine = self.session.workspace.host().machine().clone();
         for _ in 0..MAX_REBASES {
-            let new_hashes = self.hash_new_content(&changes).await?;
-            let entry = self.begin_entry(&changes, &new_hashes).await?;
             let commit = changes.iter().map(FileChange::to_commit_change).collect();
-            let conflict = match machine.commit(commit).await {
+            let (recorded, awaited) = commit::record_signal();
+            // The machine writes temporary files while the journal records the old content. The hashes are started
+            // first: a commit that blocks a thread then never waits for work that has no thread yet.
+            let hashing = start_hashing(&changes);
+            let (begun, committed) = tokio::join!(
+                self.begin_entry(&changes, hashing, recorded),
+                machine.commit(commit, awaited)
+            );
+            let BegunEntry { id: entry, new_hashes } = begun?;
+            let conflict = match committed {
                 Ok(committed) => {
                     let result = CommittedChanges { changes, new_hashes, committed, is_rebased };
                     return self.finish(entry, result).await;
@@ -243,24 +260,15 @@ impl CommitJob {
         Err(CommitFailure::Stale { display_path: changes[0].path.display().into(), now: None })
     }
 
-    /// Hashes the new content of each file, off the runtime's threads.
-    async fn hash_new_content(
-        &self,
-        changes: &[FileChange],
-    ) -> Result<Vec<Option<ContentHash>>, CommitFailure> {
-        let contents: Vec<_> = changes.iter().map(FileChange::content).collect();
-        let hash = |bytes: Option<Bytes>| bytes.map(|bytes| ContentHash::of(&bytes));
-        let hashing = move || contents.into_iter().map(hash).collect();
-        let hashes = tokio::task::spawn_blocking(hashing).await;
-        hashes.map_err(|failed| CommitFailure::Journal { why: failed.to_string() })
-    }
-
-    /// Records the old content of all files in the journal.
+    /// Records the old content of all files in the journal, then permits the commit to change them.
     async fn begin_entry(
         &self,
         changes: &[FileChange],
-        new_hashes: &[Option<ContentHash>],
-    ) -> Result<EntryId, CommitFailure> {
+        hashing: JoinHandle<NewHashes>,
+        recorded: Recorded,
+    ) -> Result<BegunEntry, CommitFailure> {
+        let journal_failure = |why: String| CommitFailure::Journal { why };
+        let new_hashes = hashing.await.map_err(|failed| journal_failure(failed.to_string()))?;
         let entry = JournalEntry {
             call: self.call.id.to_string(),
             session: self.session.id.to_string(),
@@ -269,12 +277,14 @@ impl CommitJob {
             at: now(),
             files: changes
                 .iter()
-                .zip(new_hashes)
+                .zip(&new_hashes)
                 .flat_map(|(change, new_hash)| change.before_images(*new_hash))
                 .collect(),
         };
-        let entry_id = self.session.workspace.journal().begin(&entry).await;
-        entry_id.map_err(|err| CommitFailure::Journal { why: err.to_string() })
+        let id = self.session.workspace.journal().begin(&entry).await;
+        let id = id.map_err(|err| journal_failure(err.to_string()))?;
+        recorded.confirm();
+        Ok(BegunEntry { id, new_hashes })
     }
 
     /// Formats the changed files, completes the journal entry, and collects diagnostics.
@@ -287,14 +297,14 @@ impl CommitJob {
         let (mut written, mut after) = (Vec::new(), Vec::new());
         for (at, change) in changes.iter().enumerate() {
             let image = change.content().zip(new_hashes[at]).zip(committed[at].mode);
-            let image = image.map(|((bytes, hash), mode)| FileImage { bytes, mode, hash });
+            let image = image.map(|((bytes, hash), mode)| FileImage::with_hash(bytes, mode, hash));
             let (file, final_image) =
                 self.finish_file(change, image, &committed[at], is_rebased[at]).await;
             written.push(file);
             after.extend(change.after_images(final_image));
         }
-        // The files are changed already, so an error is ignored. The entry still has the old content.
-        self.session.workspace.journal().mark_applied(entry, &after).await.ok();
+        // The files are changed already, so nothing depends on the result.
+        drop(self.session.workspace.journal().mark_applied(entry, after));
         let edited = changes.iter().flat_map(FileChange::paths).map(Resolved::real).collect();
         let diagnostics = self.diagnose(&written).await;
         Ok((AppliedChanges { written, diagnostics }, edited))
@@ -354,12 +364,14 @@ impl CommitJob {
             }
             let change = commit::CommitChange::Write {
                 at: path.place.clone(),
-                expect: ExpectedContent::Hash(current.hash),
+                expect: ExpectedContent::File(current.bytes.clone()),
                 bytes: formatted.clone(),
                 mode: FileMode::Keep,
                 links,
             };
-            if path.machine.commit(vec![change]).await.is_ok() {
+            // The journal has the content before the first commit of the call.
+            let committing = path.machine.commit(vec![change], AwaitRecorded::nothing());
+            if committing.await.is_ok() {
                 current = FileImage::new(formatted, current.mode);
             }
         }
@@ -382,6 +394,7 @@ impl CommitJob {
             | CommitError::ReadOnly { at }
             | CommitError::DuplicateFile { at }
             | CommitError::Busy { at, .. }
+            | CommitError::NotRecorded { at }
             | CommitError::Failed { at, .. }
             | CommitError::Torn { at, .. } => at.path(),
             CommitError::Lock { folder, .. } => folder.clone(),
@@ -392,13 +405,26 @@ impl CommitJob {
     }
 }
 
+/// Starts hashing the new and the old content of each file, off the runtime's threads.
+fn start_hashing(changes: &[FileChange]) -> JoinHandle<NewHashes> {
+    let contents: Vec<_> = changes.iter().map(FileChange::content).collect();
+    let old: Vec<_> = changes.iter().flat_map(FileChange::old_images).cloned().collect();
+    tokio::task::spawn_blocking(move || {
+        for image in old {
+            image.hash();
+        }
+        let hash = |bytes: Option<Bytes>| bytes.map(|bytes| ContentHash::of(&bytes));
+        contents.into_iter().map(hash).collect()
+    })
+}
+
 /// Returns an image that is not a symbolic link.
 fn final_file(image: &Option<FileImage>) -> Option<&FileImage> {
     image.as_ref().filter(|image| !image.is_link())
 }
 
-fn to_image(FileContent { bytes, mode, hash }: FileContent) -> FileImage {
-    FileImage { bytes, mode, hash }
+fn to_image(FileContent { bytes, mode }: FileContent) -> FileImage {
+    FileImage::new(bytes, mode)
 }
 
 /// Rebases an approved change onto the present file, if the file changed in other lines.
@@ -437,8 +463,8 @@ impl FileChange {
     fn to_commit_change(&self) -> commit::CommitChange {
         let expect = |base: &Option<FileImage>| match base {
             None => ExpectedContent::Absent,
-            Some(base) if base.is_link() => ExpectedContent::Link(base.hash),
-            Some(base) => ExpectedContent::Hash(base.hash),
+            Some(base) if base.is_link() => ExpectedContent::Link(base.bytes.clone()),
+            Some(base) => ExpectedContent::File(base.bytes.clone()),
         };
         let at = self.path.place.clone();
         match &self.kind {
@@ -495,6 +521,15 @@ impl FileChange {
             ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => Some(bytes.clone()),
             ChangeKind::Remove => None,
         }
+    }
+
+    /// Returns the files that exist before the change.
+    fn old_images(&self) -> impl Iterator<Item = &FileImage> {
+        let target = match &self.kind {
+            ChangeKind::Write { .. } | ChangeKind::Remove => None,
+            ChangeKind::Move { target_base, .. } => target_base.as_ref(),
+        };
+        self.base.iter().chain(target)
     }
 
     /// Returns what the journal records before the change: one image for each of [`FileChange::paths`].

@@ -58,10 +58,11 @@ pub(crate) async fn ask_gate<'call>(
     recorder: &Recorder,
     cancel: &CancellationToken,
     ask: Ask,
+    preview: impl Future<Output = String>,
 ) -> Result<Grant<'call>, ToolError> {
     let words = session.dialect.words;
     let explain = |part: &Part, verdict: &Verdict| words.reason(part, verdict);
-    let asking = session.gate.ask(ask, call, explain, |kind| recorder.emit(call, kind));
+    let asking = session.gate.ask(ask, preview, call, explain, |kind| recorder.emit(call, kind));
     let refusal = tokio::select! {
         answer = asking => match answer {
             Ok(grant) => return Ok(grant),
@@ -78,8 +79,18 @@ pub(crate) async fn ask_gate<'call>(
 
 impl ToolContext {
     /// Asks once for everything that the call needs. The returned grant covers exactly that.
-    pub async fn ask(&self, ask: Ask) -> Result<Grant<'_>, ToolError> {
-        ask_gate(&self.session, &self.call, &self.recorder, &self.cancel, ask).await
+    pub async fn ask(&self, mut ask: Ask) -> Result<Grant<'_>, ToolError> {
+        let preview = std::mem::take(&mut ask.preview);
+        self.ask_with_preview(ask, std::future::ready(preview)).await
+    }
+
+    /// Like [`ToolContext::ask`]. The preview is awaited only if a person has to be asked.
+    pub async fn ask_with_preview(
+        &self,
+        ask: Ask,
+        preview: impl Future<Output = String>,
+    ) -> Result<Grant<'_>, ToolError> {
+        ask_gate(&self.session, &self.call, &self.recorder, &self.cancel, ask, preview).await
     }
 
     /// Gets permission to open files that the call is about to change. Call it before any of them is opened.

@@ -109,12 +109,13 @@ impl Engine {
         &self,
         session: &Session,
         call: &ToolCall,
-        ask: Ask,
+        mut ask: Ask,
         cancel: &CancellationToken,
     ) -> Result<(), ToolError> {
         let parent = session.parent.as_ref().map(|parent| &*parent.call);
         let call_ref = call_ref(parent, session, call, HashMap::new());
-        ask_gate(session, &call_ref, &self.recorder, cancel, ask).await.map(|_grant| ())
+        let preview = std::future::ready(std::mem::take(&mut ask.preview));
+        ask_gate(session, &call_ref, &self.recorder, cancel, ask, preview).await.map(|_grant| ())
     }
 
     /// Runs a call as part of `parent`, if there is one. Does not wait for other calls: `call_all` does the ordering.

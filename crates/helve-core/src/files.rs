@@ -10,6 +10,7 @@ use helve_policy::{Act, Action};
 use crate::call::CallRef;
 use crate::dialect::BadPath;
 use crate::gate::Grant;
+use crate::journal::{self, FileImage};
 use crate::machine::{
     DirListing, FileKind, FileTree, FindOrder, FindRequest, Machine, MachineError, Place,
     WindowLines, WindowRequest,
@@ -90,7 +91,9 @@ impl Files {
         let content = path.machine.read(&path.place, max_bytes).await;
         let content = content
             .map_err(|err| self.session.dialect.words.machine_error(path.display(), &err))?;
-        self.session.mark_seen(&path.real(), SeenContent::whole(content.hash));
+        let image = FileImage::new(content.bytes.clone(), content.mode);
+        let hash = journal::hash_in_background(&image).await;
+        self.session.mark_seen(&path.real(), SeenContent::whole(hash));
         Ok(content.bytes)
     }
 

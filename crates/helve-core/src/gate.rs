@@ -210,11 +210,13 @@ impl Gate {
         (self.shared.policy.borrow().clone(), self.subagent_walls.clone())
     }
 
-    /// Judges all parts of an ask, asks the person if necessary, and returns the grant. `explain` words the reason of a
-    /// verdict. `emit` receives the events: a person is asked, and has answered.
+    /// Judges all parts of an ask, asks the person if necessary, and returns the grant. `preview` is awaited only if the
+    /// person has to be asked. `explain` words the reason of a verdict. `emit` receives the events: a person is asked, and
+    /// has answered.
     pub(crate) async fn ask<'call>(
         &self,
         mut ask: Ask,
+        preview: impl Future<Output = String>,
         call: &'call CallRef,
         explain: impl Fn(&Part, &Verdict) -> String,
         emit: impl Fn(EventKind),
@@ -255,6 +257,7 @@ impl Gate {
         if pending.is_empty() || call.origin == Origin::Person {
             return Ok(Grant::from_ask(ask));
         }
+        ask.preview = preview.await;
         let reply = match call.answers.get(&ask.key()) {
             Some(reply) => reply.clone(),
             None => self.ask_person(&ask, call, emit).await,

@@ -1,6 +1,8 @@
 //! The journal: the content of files before calls changed them, for undo.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -14,12 +16,14 @@ pub trait Journal: Send + Sync {
     /// Records the present content on disk. Called before any file changes.
     fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>>;
 
-    /// Marks a change as applied, with the new content of each file.
-    fn mark_applied<'a>(
-        &'a self,
+    /// Marks a change as applied, with the new content of each file. The record is queued at once, before any later
+    /// operation, so only a caller that needs the result has to await the future. Without the record, the entry still has
+    /// the old content and the hash of the intended one.
+    fn mark_applied(
+        &self,
         id: EntryId,
-        after: &'a [Option<FileImage>],
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
+        after: Vec<Option<FileImage>>,
+    ) -> BoxFuture<'static, Result<(), StoreError>>;
 
     /// Discards an entry whose change was not applied.
     fn discard(&self, id: EntryId);
@@ -71,18 +75,35 @@ pub struct BeforeImage {
 }
 
 /// A file at one point in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct FileImage {
     pub bytes: Bytes,
     pub mode: u32,
-    /// Hash of the bytes, computed once because it is needed often.
-    pub hash: ContentHash,
+    /// Hash of the bytes. Computed on first use, and shared by all copies of the image.
+    hash: Arc<OnceLock<ContentHash>>,
 }
 
 impl FileImage {
     pub fn new(bytes: Bytes, mode: u32) -> Self {
-        let hash = ContentHash::of(&bytes);
-        Self { bytes, mode, hash }
+        Self { bytes, mode, hash: Arc::default() }
+    }
+
+    /// An image whose hash is known already.
+    pub fn with_hash(bytes: Bytes, mode: u32, hash: ContentHash) -> Self {
+        Self { bytes, mode, hash: Arc::new(OnceLock::from(hash)) }
+    }
+
+    /// Returns the hash of the bytes. The first call takes a while for a large file.
+    pub fn hash(&self) -> ContentHash {
+        *self.hash.get_or_init(|| ContentHash::of(&self.bytes))
+    }
+
+    /// Takes over the hash of an image with the same bytes, if it is known.
+    pub(crate) fn share_hash(&self, same: &FileImage) {
+        if let Some(hash) = same.hash.get() {
+            // If both are known they are equal.
+            self.hash.set(*hash).ok();
+        }
     }
 
     /// The image of a symbolic link.
@@ -93,6 +114,34 @@ impl FileImage {
     /// Whether this is a symbolic link, and its content the target.
     pub fn is_link(&self) -> bool {
         is_link_mode(self.mode)
+    }
+}
+
+/// Returns the hash of an image, computed off the runtime's threads if it is large and not known yet.
+pub(crate) async fn hash_in_background(image: &FileImage) -> ContentHash {
+    if image.bytes.len() > MAX_INLINE_HASH && image.hash.get().is_none() {
+        let image = image.clone();
+        // If the thread ends early, the hash is computed here.
+        tokio::task::spawn_blocking(move || image.hash()).await.ok();
+    }
+    image.hash()
+}
+
+/// The largest content that is hashed on a thread of the runtime.
+const MAX_INLINE_HASH: usize = 64 << 10;
+
+impl PartialEq for FileImage {
+    fn eq(&self, other: &Self) -> bool {
+        (self.mode, &self.bytes) == (other.mode, &other.bytes)
+    }
+}
+
+impl Eq for FileImage {}
+
+impl fmt::Debug for FileImage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bytes, mode, hash: _ } = self;
+        formatter.debug_struct("FileImage").field("bytes", bytes).field("mode", mode).finish()
     }
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::BoxFuture;
 use crate::process::Processes;
-use commit::{CommitChange, CommitError, Committed, ContentHash};
+use commit::{AwaitRecorded, CommitChange, CommitError, Committed, ContentHash};
 
 pub mod commit;
 mod tree;
@@ -45,11 +45,13 @@ pub trait Machine: Send + Sync {
     fn read_link<'a>(&'a self, at: &'a Place)
     -> BoxFuture<'a, Result<Option<Bytes>, MachineError>>;
 
-    /// Applies all changes or none. This is the only operation that changes files. Once started it completes, even if the
-    /// future is dropped.
+    /// Applies all changes or none. This is the only operation that changes files. It may compare files and write
+    /// temporary ones at once, but waits for `recorded` before it changes the first file. Once started it completes, even
+    /// if the future is dropped.
     fn commit(
         &self,
         changes: Vec<CommitChange>,
+        recorded: AwaitRecorded,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>>;
 
     /// Lists a folder, sorted by name, at most `max_entries` entries.
@@ -195,7 +197,6 @@ pub struct FileContent {
     pub bytes: Bytes,
     /// The permission bits.
     pub mode: u32,
-    pub hash: ContentHash,
 }
 
 /// The names in a folder.

@@ -64,7 +64,7 @@ impl SeenContent {
     pub(crate) fn matches(&self, current: &FileImage) -> bool {
         match self {
             Self::Nothing => false,
-            Self::Whole(hash) => *hash == current.hash.0,
+            Self::Whole(hash) => *hash == current.hash().0,
             Self::Piece { start, end, hash, size } => {
                 let range = usize::try_from(*start).ok().zip(usize::try_from(*end).ok());
                 let piece = range.and_then(|(start, end)| current.bytes.get(start..end));
@@ -79,7 +79,7 @@ impl SeenContent {
 #[derive(Default)]
 pub(crate) struct SeenRecords {
     seen: HashMap<PathBuf, SeenContent>,
-    contents: HashMap<PathBuf, Bytes>,
+    contents: HashMap<PathBuf, FileImage>,
     /// Total size of `contents`.
     content_bytes: usize,
 }
@@ -97,27 +97,28 @@ impl SeenRecords {
         self.seen.insert(path.into(), seen);
     }
 
-    pub(crate) fn content(&self, path: &Path) -> Option<Bytes> {
+    pub(crate) fn content(&self, path: &Path) -> Option<FileImage> {
         self.contents.get(path).cloned()
     }
 
     /// Keeps the content of a file, unless it is too large. If memory is full, drops all other content.
-    pub(crate) fn keep_content(&mut self, path: &Path, bytes: &Bytes) {
+    pub(crate) fn keep_content(&mut self, path: &Path, image: &FileImage) {
         self.drop_content(path);
-        if bytes.len() > MAX_CONTENT_BYTES / 4 {
+        let size = image.bytes.len();
+        if size > MAX_CONTENT_BYTES / 4 {
             return;
         }
-        if self.content_bytes + bytes.len() > MAX_CONTENT_BYTES {
+        if self.content_bytes + size > MAX_CONTENT_BYTES {
             self.contents.clear();
             self.content_bytes = 0;
         }
-        self.content_bytes += bytes.len();
-        self.contents.insert(path.into(), bytes.clone());
+        self.content_bytes += size;
+        self.contents.insert(path.into(), image.clone());
     }
 
     pub(crate) fn drop_content(&mut self, path: &Path) {
         if let Some(old) = self.contents.remove(path) {
-            self.content_bytes -= old.len();
+            self.content_bytes -= old.bytes.len();
         }
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::call::CallRef;
 use crate::dialect::Dialect;
 use crate::gate::Gate;
-use crate::journal::FileImage;
+use crate::journal::{self, FileImage};
 use crate::paths;
 use crate::seen::{SeenContent, SeenRecords, SeenState};
 use crate::spec::{Caller, ToolSwitch};
@@ -123,10 +123,10 @@ impl Session {
 
     /// Records that the session wrote this content to a file.
     pub(crate) fn mark_written(&self, path: &Path, image: &FileImage) {
-        let seen = SeenContent::whole(image.hash);
+        let seen = SeenContent::whole(image.hash());
         self.store_seen(path, &seen);
         let mut records = self.seen_files.0.lock();
-        records.keep_content(path, &image.bytes);
+        records.keep_content(path, image);
         records.set(path, seen);
     }
 
@@ -140,13 +140,23 @@ impl Session {
 
     /// Whether the session has seen or written the present content of a file.
     pub(crate) async fn seen_state(&self, path: &Path, current: &FileImage) -> SeenState {
+        let written = self.seen_files.0.lock().content(path);
+        if let Some(written) = &written
+            && written.bytes == current.bytes
+        {
+            // Comparing is faster than hashing, and the hash need not be computed again.
+            current.share_hash(written);
+            return SeenState::Current;
+        }
         let seen = self.seen_content(path).await;
         if seen.is_empty() {
-            SeenState::Never
-        } else if seen.matches(current) {
+            return SeenState::Never;
+        }
+        journal::hash_in_background(current).await;
+        if seen.matches(current) {
             SeenState::Current
         } else {
-            SeenState::Changed { previous: self.seen_files.0.lock().content(path) }
+            SeenState::Changed { previous: written.map(|written| written.bytes) }
         }
     }
 

@@ -10,6 +10,8 @@ mod sweep;
 mod sys;
 mod target;
 
+use std::os::fd::OwnedFd;
+
 use helve_core::{MachineError, Place};
 use rustix::io::Errno;
 
@@ -22,12 +24,22 @@ pub(crate) use self::sys::Syscalls;
 use self::target::{CommitTarget, InstallError, NewState, TargetProgress};
 use crate::errors::machine_error;
 pub use helve_core::commit::{
-    CommitChange, CommitError, Committed, ContentHash, ExpectedContent, FileMode, HardLinks,
-    LeftChanged, MovedContent, is_link_mode,
+    AwaitRecorded, CommitChange, CommitError, Committed, ContentHash, ExpectedContent, FileMode,
+    HardLinks, LeftChanged, MovedContent, NotRecorded, is_link_mode,
 };
 
 /// How many times a step of a rollback or cleanup is attempted.
 const MAX_ATTEMPTS: usize = 3;
+
+/// The result of a commit that was applied.
+#[derive(Debug)]
+pub(crate) struct AppliedCommit {
+    pub(crate) committed: Vec<Committed>,
+    /// The files that were replaced or removed. Closing the last handle of a large file takes a while, because its blocks
+    /// are freed.
+    #[expect(dead_code, reason = "held only to be closed later")]
+    replaced: Vec<OwnedFd>,
+}
 
 /// Applies all changes or none. Blocks, and cannot be cancelled once started.
 pub(crate) fn commit(
@@ -35,7 +47,8 @@ pub(crate) fn commit(
     locks: &PathLocks,
     swept: &SweptFolders,
     changes: &[CommitChange],
-) -> Result<Vec<Committed>, CommitError> {
+    recorded: AwaitRecorded,
+) -> Result<AppliedCommit, CommitError> {
     let places = places(changes)?;
     let _locked = locks.acquire(sys, &places)?;
     let mut transaction =
@@ -43,10 +56,12 @@ pub(crate) fn commit(
     for change in changes {
         transaction.plan(change)?;
     }
-    match transaction.run() {
+    match transaction.run(recorded) {
         Ok(()) => {
             transaction.clean_up();
-            Ok(transaction.committed(changes))
+            let committed = transaction.committed(changes);
+            let replaced = transaction.targets.into_iter().filter_map(|target| target.existing);
+            Ok(AppliedCommit { committed, replaced: replaced.map(|file| file.file).collect() })
         }
         Err((index, error)) => Err(transaction.roll_back(index, error)),
     }
@@ -86,7 +101,7 @@ impl<'a> Transaction<'a> {
                     }
                 };
                 let is_file = matches!(new_state, NewState::Content { .. });
-                let index = self.target(at, *expect, new_state)?;
+                let index = self.target(at, expect, new_state)?;
                 let target = &mut self.targets[index];
                 let has_links = target.existing.as_ref().is_some_and(|file| file.stat.st_nlink > 1);
                 if is_file && has_links && *links == HardLinks::InPlace {
@@ -94,7 +109,7 @@ impl<'a> Transaction<'a> {
                 }
             }
             CommitChange::Remove { at, expect } => {
-                self.target(at, *expect, NewState::Absent)?;
+                self.target(at, expect, NewState::Absent)?;
             }
             CommitChange::Move { from, expect, to, expect_at_target, content } => {
                 // The new name is created before the old one is removed, so that the file always has a name.
@@ -108,8 +123,8 @@ impl<'a> Transaction<'a> {
                         NewState::Content { bytes, mode: FileMode::Keep, rights_of: Some(source) }
                     }
                 };
-                self.target(to, *expect_at_target, new_state)?;
-                self.target(from, *expect, NewState::Absent)?;
+                self.target(to, expect_at_target, new_state)?;
+                self.target(from, expect, NewState::Absent)?;
                 if self.targets[source].existing.is_none() {
                     return Err(CommitError::Conflict { at: from.clone(), found: None });
                 }
@@ -121,30 +136,41 @@ impl<'a> Transaction<'a> {
     fn target(
         &mut self,
         at: &'a Place,
-        expect: ExpectedContent,
+        expect: &'a ExpectedContent,
         new_state: NewState<'a>,
     ) -> Result<usize, CommitError> {
         let fail = |errno| CommitError::Failed { at: at.clone(), why: machine_error(errno) };
         let (folder, name) = self.folders.find(at).map_err(fail)?;
+        let conflict = |found| Err(CommitError::Conflict { at: at.clone(), found });
         let existing = match (self.folders.get(folder), expect) {
-            (Some(folder), ExpectedContent::Link(_)) => inspect_link(self.sys, folder, &name, at)?,
-            (Some(folder), ExpectedContent::Absent | ExpectedContent::Hash(_)) => {
-                inspect(self.sys, folder, &name, at)?
+            (Some(folder), ExpectedContent::Link(target)) => {
+                match inspect_link(self.sys, folder, &name, at)? {
+                    Some((link, found)) if *target == found.as_bytes() => Some(link),
+                    Some((_, found)) => return conflict(Some(ContentHash::of(found.as_bytes()))),
+                    None => return conflict(None),
+                }
             }
-            (None, _) => None,
+            (Some(folder), ExpectedContent::Absent) => {
+                match inspect(self.sys, folder, &name, at)? {
+                    Some(file) => return conflict(Some(file.hash(self.sys).map_err(fail)?)),
+                    None => None,
+                }
+            }
+            (Some(folder), ExpectedContent::File(bytes)) => {
+                match inspect(self.sys, folder, &name, at)? {
+                    Some(file) if file.has_content(self.sys, bytes).map_err(fail)? => Some(file),
+                    Some(file) => return conflict(Some(file.hash(self.sys).map_err(fail)?)),
+                    None => return conflict(None),
+                }
+            }
+            (None, ExpectedContent::Absent) => None,
+            (None, ExpectedContent::File(_) | ExpectedContent::Link(_)) => return conflict(None),
         };
-        let found = existing.as_ref().map(|file| file.hash);
-        let expected = match expect {
-            ExpectedContent::Absent => None,
-            ExpectedContent::Hash(hash) | ExpectedContent::Link(hash) => Some(hash),
-        };
-        if found != expected {
-            return Err(CommitError::Conflict { at: at.clone(), found });
-        }
         self.targets.push(CommitTarget {
             at,
             folder,
             name,
+            expect,
             existing,
             new_state,
             progress: TargetProgress::default(),
@@ -152,13 +178,15 @@ impl<'a> Transaction<'a> {
         Ok(self.targets.len() - 1)
     }
 
-    fn run(&mut self) -> Result<(), (usize, InstallError)> {
+    /// Stages everything, waits until the old content is recorded, then changes the files.
+    fn run(&mut self, recorded: AwaitRecorded) -> Result<(), (usize, InstallError)> {
         for folder in self.folders.existing() {
             self.swept.sweep(self.sys, folder);
         }
         for index in 0..self.targets.len() {
             self.stage(index).map_err(|errno| (index, errno.into()))?;
         }
+        recorded.wait_blocking().map_err(|NotRecorded| (0, InstallError::NotRecorded))?;
         for (index, target) in self.targets.iter_mut().enumerate() {
             if let Some(folder) = self.folders.get(target.folder) {
                 target.install(self.sys, folder).map_err(|error| (index, error))?;
@@ -233,10 +261,11 @@ impl<'a> Transaction<'a> {
                     |error| error,
                     |file| CommitError::Conflict {
                         at: (*at).clone(),
-                        found: file.map(|file| file.hash),
+                        found: file.and_then(|file| file.hash(self.sys).ok()),
                     },
                 );
             }
+            InstallError::NotRecorded => return CommitError::NotRecorded { at: (*at).clone() },
             InstallError::ChangedConcurrently => MachineError::PathChanged,
         };
         match not_restored.is_empty() {
@@ -264,7 +293,7 @@ impl<'a> Transaction<'a> {
                         (mode, next().1)
                     }
                 };
-                Committed { mode, old_hash: file.map(|file| file.hash), links: links(file) }
+                Committed { mode, links: links(file) }
             })
             .collect()
     }

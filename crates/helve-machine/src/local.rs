@@ -12,12 +12,13 @@ use helve_core::machine::{
 };
 use helve_core::process::Processes;
 use helve_core::{BoxFuture, Machine, MachineError, Place};
+use tokio::sync::oneshot;
 
 use crate::blocking::run_blocking;
 #[cfg(feature = "faults")]
 use crate::commit::faults::InjectedFaults;
 use crate::commit::{
-    CommitChange, CommitError, Committed, PathLocks, SweptFolders, Syscalls, commit,
+    AwaitRecorded, CommitChange, CommitError, Committed, PathLocks, SweptFolders, Syscalls, commit,
 };
 use crate::errors::machine_error;
 use crate::process::LocalProcesses;
@@ -82,16 +83,28 @@ impl LocalMachine {
     pub fn commit(
         &self,
         changes: Vec<CommitChange>,
+        recorded: AwaitRecorded,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
         let shared = self.shared.clone();
         Box::pin(async move {
             let Some(first) = changes.first().map(CommitChange::at).cloned() else {
                 return Ok(Vec::new());
             };
-            let work =
-                move || commit(&shared.syscalls, &shared.locks, &shared.swept_folders, &changes);
-            tokio::task::spawn_blocking(work).await.unwrap_or_else(|failed| {
-                Err(CommitError::Failed { at: first, why: MachineError::Other(failed.to_string()) })
+            let (sender, receiver) = oneshot::channel();
+            tokio::task::spawn_blocking(move || {
+                let Shared { locks, swept_folders, syscalls } = &*shared;
+                let mut result = commit(syscalls, locks, swept_folders, &changes, recorded);
+                let committed = match &mut result {
+                    Ok(applied) => Ok(std::mem::take(&mut applied.committed)),
+                    Err(error) => Err(error.clone()),
+                };
+                // Sending fails if nobody waits any more. The answer does not wait until the replaced files are closed.
+                sender.send(committed).ok();
+                drop(result);
+            });
+            receiver.await.unwrap_or_else(|_panicked| {
+                let why = MachineError::Other("the commit panicked".into());
+                Err(CommitError::Failed { at: first, why })
             })
         })
     }
@@ -157,8 +170,9 @@ impl Machine for LocalMachine {
     fn commit(
         &self,
         changes: Vec<CommitChange>,
+        recorded: AwaitRecorded,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
-        LocalMachine::commit(self, changes)
+        LocalMachine::commit(self, changes, recorded)
     }
 
     fn find(&self, request: FindRequest) -> FindFlow {

@@ -1,17 +1,14 @@
 //! Reads a whole file, up to a maximum size.
 
 use bytes::Bytes;
-use helve_core::commit::ContentHash;
 use helve_core::machine::FileContent;
 use helve_core::{MachineError, Place};
+use rustix::buffer::spare_capacity;
 use rustix::io::{Errno, read};
 
 use crate::blocking::Cancellation;
 use crate::errors::machine_error;
 use crate::open;
-
-/// Maximum number of bytes read between two cancellation checks.
-const BLOCK_BYTES: usize = 1024 * 1024;
 
 /// Returns the target of a symbolic link; `None` if there is no link at this place.
 pub(crate) fn read_link(at: &Place) -> Result<Option<Bytes>, MachineError> {
@@ -42,25 +39,19 @@ pub(crate) fn read_file(
         return Err(MachineError::TooLarge { size, limit: max });
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
-    let mut filled = 0;
     loop {
         cancellation.check()?;
         // Checked again, because a file may grow while it is read, or not report its size.
-        if filled as u64 > max {
-            return Err(MachineError::TooLarge { size: filled as u64, limit: max });
+        if bytes.len() as u64 > max {
+            return Err(MachineError::TooLarge { size: bytes.len() as u64, limit: max });
         }
-        if filled == bytes.len() {
-            let growth = bytes.capacity().saturating_sub(filled).clamp(1, BLOCK_BYTES);
-            bytes.resize(filled + growth, 0);
-        }
-        match read(&file, &mut bytes[filled..]) {
+        bytes.reserve(1);
+        match read(&file, spare_capacity(&mut bytes)) {
             Ok(0) => break,
-            Ok(count) => filled += count,
+            Ok(_) => {}
             Err(Errno::INTR) => {}
             Err(errno) => return Err(machine_error(errno)),
         }
     }
-    bytes.truncate(filled);
-    let hash = ContentHash::of(&bytes);
-    Ok(FileContent { bytes: Bytes::from(bytes), mode: stat.st_mode & 0o7777, hash })
+    Ok(FileContent { bytes: Bytes::from(bytes), mode: stat.st_mode & 0o7777 })
 }

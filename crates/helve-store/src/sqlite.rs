@@ -66,15 +66,21 @@ impl SqliteStore {
         &'a self,
         query: impl FnOnce(&mut StoreWorker) -> Result<T, StoreError> + Send + 'static,
     ) -> BoxFuture<'a, Result<T, StoreError>> {
-        Box::pin(async move {
-            let (sender, receiver) = oneshot::channel();
-            self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
-                // Sending fails if the caller no longer waits for the answer.
-                sender.send(query(worker)).ok();
-            })));
-            let ended = |_| Err(StoreError::other("The store's worker thread has ended."));
-            receiver.await.unwrap_or_else(ended)
-        })
+        Box::pin(async move { self.send_query(query).await })
+    }
+
+    /// Sends a query to the worker at once. The future only waits for the answer.
+    fn send_query<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&mut StoreWorker) -> Result<T, StoreError> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let (sender, receiver) = oneshot::channel();
+        self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
+            // Sending fails if the caller no longer waits for the answer.
+            sender.send(query(worker)).ok();
+        })));
+        let ended = |_| Err(StoreError::other("The store's worker thread has ended."));
+        Box::pin(async move { receiver.await.unwrap_or_else(ended) })
     }
 
     fn start_worker_if_missing(&self, worker: WorkerState) {

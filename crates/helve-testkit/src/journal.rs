@@ -36,14 +36,14 @@ impl Journal for MemoryJournal {
         Box::pin(async move { Ok(id) })
     }
 
-    fn mark_applied<'a>(
-        &'a self,
+    fn mark_applied(
+        &self,
         id: EntryId,
-        after: &'a [Option<FileImage>],
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        after: Vec<Option<FileImage>>,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
         let mut journal = self.0.lock();
         if let Some(record) = journal.records.iter_mut().find(|record| record.id == id) {
-            record.after.get_or_insert_with(|| after.to_vec());
+            record.after.get_or_insert(after);
         }
         Box::pin(async { Ok(()) })
     }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use helve_core::BoxFuture;
 use helve_core::commit::{
-    CommitChange, CommitError, Committed, ContentHash, ExpectedContent, FileMode, LINK_MODE,
-    MovedContent, is_link_mode,
+    AwaitRecorded, CommitChange, CommitError, Committed, ContentHash, ExpectedContent, FileMode,
+    LINK_MODE, MovedContent, is_link_mode,
 };
 use helve_core::machine::{
     ContentFingerprint, DirListing, FileContent, FileKind, FindFlow, FindRequest, LineSpan,
@@ -22,7 +23,7 @@ use crate::tree::{self, MemoryNode};
 
 /// Files in memory, by absolute path.
 #[derive(Default)]
-pub struct MemoryMachine(pub Mutex<BTreeMap<PathBuf, MemoryNode>>);
+pub struct MemoryMachine(pub Arc<Mutex<BTreeMap<PathBuf, MemoryNode>>>);
 
 /// The permission bits of every file.
 pub(crate) const MODE: u32 = 0o644;
@@ -163,8 +164,7 @@ impl Machine for MemoryMachine {
             if size > max {
                 return Err(MachineError::TooLarge { size, limit: max });
             }
-            let hash = ContentHash::of(&bytes);
-            Ok(FileContent { bytes, mode: MODE, hash })
+            Ok(FileContent { bytes, mode: MODE })
         })
     }
 
@@ -184,9 +184,19 @@ impl Machine for MemoryMachine {
     fn commit(
         &self,
         changes: Vec<CommitChange>,
+        recorded: AwaitRecorded,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
-        let result = commit(&mut self.0.lock(), changes);
-        Box::pin(async { result })
+        let nodes = self.0.clone();
+        Box::pin(async move {
+            let Some(first) = changes.first().map(CommitChange::at).cloned() else {
+                return Ok(Vec::new());
+            };
+            check_expectations(&nodes.lock(), &changes)?;
+            if recorded.wait().await.is_err() {
+                return Err(CommitError::NotRecorded { at: first });
+            }
+            commit(&mut nodes.lock(), changes)
+        })
     }
 
     fn find(&self, request: FindRequest) -> FindFlow {
@@ -222,13 +232,13 @@ fn link_hash(nodes: &BTreeMap<PathBuf, MemoryNode>, at: &Place) -> Option<Conten
     }
 }
 
-/// Checks every expectation, then applies every change.
-fn commit(
-    nodes: &mut BTreeMap<PathBuf, MemoryNode>,
-    changes: Vec<CommitChange>,
-) -> Result<Vec<Committed>, CommitError> {
+/// Returns an error if a path does not have the content that its change expects.
+fn check_expectations(
+    nodes: &BTreeMap<PathBuf, MemoryNode>,
+    changes: &[CommitChange],
+) -> Result<(), CommitError> {
     let mut expectations = Vec::new();
-    for change in &changes {
+    for change in changes {
         match change {
             CommitChange::Write { at, expect, .. } | CommitChange::Remove { at, expect } => {
                 expectations.push((at, expect));
@@ -242,8 +252,10 @@ fn commit(
         let found = hash(nodes, at);
         let is_as_expected = match expect {
             ExpectedContent::Absent => found.is_none(),
-            ExpectedContent::Hash(expected) => found == Some(*expected),
-            ExpectedContent::Link(expected) => link_hash(nodes, at) == Some(*expected),
+            ExpectedContent::File(expected) => found == Some(ContentHash::of(expected)),
+            ExpectedContent::Link(expected) => {
+                link_hash(nodes, at) == Some(ContentHash::of(expected))
+            }
         };
         if nodes.get(&at.path()) == Some(&MemoryNode::Unreadable) {
             return Err(CommitError::ReadOnly { at: at.clone() });
@@ -252,15 +264,23 @@ fn commit(
             return Err(CommitError::Conflict { at: at.clone(), found });
         }
     }
+    Ok(())
+}
+
+/// Checks every expectation, then applies every change.
+fn commit(
+    nodes: &mut BTreeMap<PathBuf, MemoryNode>,
+    changes: Vec<CommitChange>,
+) -> Result<Vec<Committed>, CommitError> {
+    check_expectations(nodes, &changes)?;
     let mut committed = Vec::new();
     for change in changes {
-        let old_hash = hash(nodes, change.at());
         let new_hash = match change {
             CommitChange::Write { at, bytes, mode: FileMode::Set(mode), .. }
                 if is_link_mode(mode) =>
             {
                 nodes.insert(at.path(), MemoryNode::Link(path_of(&bytes)));
-                committed.push(Committed { mode: Some(LINK_MODE), old_hash, links: 1 });
+                committed.push(Committed { mode: Some(LINK_MODE), links: 1 });
                 continue;
             }
             CommitChange::Move { from, to, content: MovedContent::New(target), .. }
@@ -268,7 +288,7 @@ fn commit(
             {
                 nodes.remove(&from.path());
                 nodes.insert(to.path(), MemoryNode::Link(path_of(&target)));
-                committed.push(Committed { mode: Some(LINK_MODE), old_hash, links: 1 });
+                committed.push(Committed { mode: Some(LINK_MODE), links: 1 });
                 continue;
             }
             CommitChange::Write { at, bytes, .. } => {
@@ -290,7 +310,7 @@ fn commit(
             }
         };
         // Only a file that exists after the change has a mode.
-        committed.push(Committed { mode: new_hash.map(|_| MODE), old_hash, links: 1 });
+        committed.push(Committed { mode: new_hash.map(|_| MODE), links: 1 });
     }
     Ok(committed)
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use super::{MachineError, Place};
 
@@ -59,15 +60,61 @@ impl CommitChange {
 }
 
 /// The content that a path must have for the change to be applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectedContent {
     /// There must be no file.
     Absent,
-    /// A file with this content.
-    Hash(ContentHash),
-    /// A symbolic link. The hash is that of its target.
-    Link(ContentHash),
+    /// A file with these bytes.
+    File(Bytes),
+    /// A symbolic link with this target.
+    Link(Bytes),
 }
+
+/// Lets a commit prepare while the old content is still being recorded. Pass [`AwaitRecorded`] to the commit, and call
+/// [`Recorded::confirm`] when the content is recorded. Dropping this value makes the commit fail.
+#[derive(Debug)]
+pub struct Recorded(oneshot::Sender<()>);
+
+/// What a commit waits for before it changes the first file.
+#[derive(Debug)]
+pub struct AwaitRecorded(oneshot::Receiver<()>);
+
+/// Returns the two ends of one signal.
+pub fn record_signal() -> (Recorded, AwaitRecorded) {
+    let (sender, receiver) = oneshot::channel();
+    (Recorded(sender), AwaitRecorded(receiver))
+}
+
+impl Recorded {
+    /// Permits the commit to change files.
+    pub fn confirm(self) {
+        // Sending fails if the commit has ended early. It has changed nothing then.
+        self.0.send(()).ok();
+    }
+}
+
+impl AwaitRecorded {
+    /// For a commit that need not wait.
+    pub fn nothing() -> Self {
+        let (recorded, awaited) = record_signal();
+        recorded.confirm();
+        awaited
+    }
+
+    /// Waits. Returns an error if the old content was not recorded, so that nothing may change.
+    pub async fn wait(self) -> Result<(), NotRecorded> {
+        self.0.await.map_err(|_dropped| NotRecorded)
+    }
+
+    /// Like [`AwaitRecorded::wait`], for a thread that may block.
+    pub fn wait_blocking(self) -> Result<(), NotRecorded> {
+        self.0.blocking_recv().map_err(|_dropped| NotRecorded)
+    }
+}
+
+/// The old content could not be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotRecorded;
 
 /// The mode of a symbolic link. Its content is its target.
 pub const LINK_MODE: u32 = 0o120_000;
@@ -109,8 +156,6 @@ pub enum MovedContent {
 pub struct Committed {
     /// The mode now; `None` if the file was removed.
     pub mode: Option<u32>,
-    /// Hash of the previous content; `None` if there was no file.
-    pub old_hash: Option<ContentHash>,
     /// How many hard links the file had before it was written, moved or removed.
     pub links: u64,
 }
@@ -132,6 +177,8 @@ pub enum CommitError {
     Busy { at: Place, waited: Duration },
     #[error("cannot lock {}: {why}", folder.display())]
     Lock { folder: PathBuf, why: MachineError },
+    #[error("the old content was not recorded")]
+    NotRecorded { at: Place },
     #[error("{why}")]
     Failed { at: Place, why: MachineError },
     /// A step failed, and so did the rollback of earlier steps.

@@ -1,6 +1,6 @@
 //! The file at a place before a commit changes it.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use helve_core::machine::FileKind;
@@ -21,8 +21,6 @@ const OWNER_WRITE_BIT: u32 = 0o200;
 pub(super) struct ExistingFile {
     pub(super) file: OwnedFd,
     pub(super) stat: Stat,
-    /// Hash of the content, or of the target of a link.
-    pub(super) hash: ContentHash,
 }
 
 /// Identifies a file, whatever its name.
@@ -57,21 +55,33 @@ impl ExistingFile {
             && FileStamp::of(&self.stat) == FileStamp::of(stat)
     }
 
-    /// Returns the whole content; `None` if it is no longer what was hashed.
-    pub(super) fn content(&self, sys: &Syscalls) -> Result<Option<Vec<u8>>, Errno> {
-        let mut bytes = Vec::new();
-        each_block(sys, &self.file, |block| bytes.extend_from_slice(block))?;
-        Ok((ContentHash::of(&bytes) == self.hash).then_some(bytes))
+    /// Whether the file has exactly this content.
+    pub(super) fn has_content(&self, sys: &Syscalls, expected: &[u8]) -> Result<bool, Errno> {
+        let mut rest = expected;
+        let mut is_same = true;
+        each_block(sys, &self.file, |block| match rest.strip_prefix(block) {
+            Some(remaining) => rest = remaining,
+            None => is_same = false,
+        })?;
+        Ok(is_same && rest.is_empty())
+    }
+
+    pub(super) fn hash(&self, sys: &Syscalls) -> Result<ContentHash, Errno> {
+        let mut hasher = blake3::Hasher::new();
+        each_block(sys, &self.file, |block| {
+            hasher.update(block);
+        })?;
+        Ok(ContentHash(*hasher.finalize().as_bytes()))
     }
 }
 
-/// Opens a symbolic link itself and hashes its target; `None` if there is no link.
+/// Opens a symbolic link itself and reads its target; `None` if there is no link.
 pub(super) fn inspect_link(
     sys: &Syscalls,
     folder: BorrowedFd<'_>,
     name: &CStr,
     at: &Place,
-) -> Result<Option<ExistingFile>, CommitError> {
+) -> Result<Option<(ExistingFile, CString)>, CommitError> {
     let error = |errno: Errno| failure(at, machine_error(errno));
     let target = match sys.read_link(folder, name) {
         Ok(target) => target,
@@ -83,11 +93,10 @@ pub(super) fn inspect_link(
     if type_of(&stat) != FileType::Symlink {
         return Ok(None);
     }
-    let hash = ContentHash::of(target.as_bytes());
-    Ok(Some(ExistingFile { file, stat, hash }))
+    Ok(Some((ExistingFile { file, stat }, target)))
 }
 
-/// Opens and hashes a regular file that may be replaced; `None` if the file does not exist.
+/// Opens a regular file that may be replaced; `None` if the file does not exist.
 pub(super) fn inspect(
     sys: &Syscalls,
     folder: BorrowedFd<'_>,
@@ -108,8 +117,7 @@ pub(super) fn inspect(
     // The lock keeps other processes from sweeping the file while it has a temporary name. A lock held by another
     // program is left alone.
     sys.try_lock_data(&file).unwrap_or(());
-    let hash = hash(sys, &file).map_err(error)?;
-    Ok(Some(ExistingFile { file, stat, hash }))
+    Ok(Some(ExistingFile { file, stat }))
 }
 
 fn failure(at: &Place, why: MachineError) -> CommitError {
@@ -142,14 +150,6 @@ fn check_writable(
         }
         Err(errno) => Err(failure(at, machine_error(errno))),
     }
-}
-
-fn hash(sys: &Syscalls, file: &OwnedFd) -> Result<ContentHash, Errno> {
-    let mut hasher = blake3::Hasher::new();
-    each_block(sys, file, |block| {
-        hasher.update(block);
-    })?;
-    Ok(ContentHash(*hasher.finalize().as_bytes()))
 }
 
 /// Calls `visit` with each block of a file, from start to end.

@@ -14,7 +14,7 @@ use super::folders::FolderId;
 use super::retry;
 use super::stage::{self, PERMISSIONS, StagedFile, temporary_name, write_all};
 use super::sys::Syscalls;
-use super::{FileMode, LeftChanged};
+use super::{ExpectedContent, FileMode, LeftChanged};
 use crate::errors::machine_error;
 
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub(super) struct CommitTarget<'a> {
     pub(super) at: &'a Place,
     pub(super) folder: FolderId,
     pub(super) name: CString,
+    pub(super) expect: &'a ExpectedContent,
     /// The file that existed when the commit began.
     pub(super) existing: Option<ExistingFile>,
     pub(super) new_state: NewState<'a>,
@@ -75,6 +76,8 @@ struct OverwrittenFile {
 pub(super) enum InstallError {
     /// Another process changed the file after it was compared.
     ChangedConcurrently,
+    /// The old content was not recorded, so no file may change.
+    NotRecorded,
     Failed(MachineError),
 }
 
@@ -224,9 +227,11 @@ impl CommitTarget<'_> {
         if !existing.is_unchanged(&sys.stat(&file)?) {
             return Err(InstallError::ChangedConcurrently);
         }
-        let Some(old) = existing.content(sys)? else {
+        let mut old = Vec::new();
+        each_block(sys, &existing.file, |block| old.extend_from_slice(block))?;
+        if !matches!(self.expect, ExpectedContent::File(expected) if *expected == old) {
             return Err(InstallError::ChangedConcurrently);
-        };
+        }
         let written = self.progress.overwritten.insert(OverwrittenFile { file, old });
         written.write_content(sys, bytes)?;
         if let FileMode::Set(mode) = mode {

@@ -53,9 +53,18 @@ impl Fixture {
     }
 
     fn commit(&self, changes: &[CommitChange]) -> Result<Vec<Committed>, CommitError> {
+        self.commit_after(changes, AwaitRecorded::nothing())
+    }
+
+    fn commit_after(
+        &self,
+        changes: &[CommitChange],
+        recorded: AwaitRecorded,
+    ) -> Result<Vec<Committed>, CommitError> {
         let locks = PathLocks::new(self.locks.path().join("locks"), Duration::from_secs(10));
         let sys = Syscalls { faults: self.faults.clone() };
-        commit(&sys, &locks, &SweptFolders::default(), changes)
+        commit(&sys, &locks, &SweptFolders::default(), changes, recorded)
+            .map(|applied| applied.committed)
     }
 
     fn at(&self, name: &str) -> Place {
@@ -65,7 +74,7 @@ impl Fixture {
     /// Expects the current content.
     fn expect(&self, name: &str) -> ExpectedContent {
         match fs::read(self.path(name)) {
-            Ok(content) => ExpectedContent::Hash(ContentHash::of(&content)),
+            Ok(content) => ExpectedContent::File(content.into()),
             Err(_) => ExpectedContent::Absent,
         }
     }

@@ -1,5 +1,7 @@
 //! The database in use: a file, or memory with a read-only fallback file.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,6 +20,29 @@ pub(crate) struct Database {
     /// The read-only file, if `main` is in memory. Rows that `main` does not have are read from this file. A read error
     /// counts as "not found".
     fallback: Option<Fallback>,
+    /// Images in `main` that this process stored or verified.
+    pub(crate) intact_images: RefCell<IntactImages>,
+}
+
+/// Hashes of images of which an intact copy was stored, the newest last. Such images are not verified again, because
+/// that takes long for large files.
+#[derive(Default)]
+pub(crate) struct IntactImages(VecDeque<blake3::Hash>);
+
+impl IntactImages {
+    const MAX: usize = 64;
+
+    pub(crate) fn contains(&self, hash: &blake3::Hash) -> bool {
+        self.0.contains(hash)
+    }
+
+    pub(crate) fn insert(&mut self, hash: blake3::Hash) {
+        self.0.retain(|known| *known != hash);
+        if self.0.len() == Self::MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(hash);
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +78,21 @@ impl Database {
         main.pragma_update_and_check(None, "journal_size_limit", MAX_LOG_BYTES, |_| Ok(()))?;
         schema::migrate(&mut main)?;
         let location = Location::File(FileIdentity::of(path)?);
-        Ok(Self { main, location, owner: owner.into(), fallback: None })
+        let intact_images = RefCell::default();
+        Ok(Self { main, location, owner: owner.into(), fallback: None, intact_images })
     }
 
     pub(crate) fn memory() -> Result<Self, DatabaseFailure> {
         let mut main = Connection::open_in_memory()?;
         main.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
         schema::migrate(&mut main)?;
-        Ok(Self { main, location: Location::Memory, owner: "this".into(), fallback: None })
+        Ok(Self {
+            main,
+            location: Location::Memory,
+            owner: "this".into(),
+            fallback: None,
+            intact_images: RefCell::default(),
+        })
     }
 
     /// Uses a read-only file as the fallback, if it can be read.

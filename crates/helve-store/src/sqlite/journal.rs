@@ -35,16 +35,19 @@ impl Journal for SqliteStore {
         })
     }
 
-    fn mark_applied<'a>(
-        &'a self,
+    fn mark_applied(
+        &self,
         id: EntryId,
-        after: &'a [Option<journal::FileImage>],
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (after, folder) = (after.to_vec(), folder_in(&self.folder));
-        self.query(move |worker| {
+        after: Vec<Option<journal::FileImage>>,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
+        let folder = folder_in(&self.folder);
+        self.send_query(move |worker| {
             let incomplete = worker.incomplete_entries.take(id);
-            let images: Vec<_> =
-                after.iter().map(|image| image.as_ref().map(AfterFile::of)).collect();
+            let before = |at: usize| incomplete.as_ref()?.files.get(at)?.image.as_ref();
+            let after_file = |(at, image): (usize, &Option<journal::FileImage>)| {
+                image.as_ref().map(|image| AfterFile::of(image, before(at)))
+            };
+            let images: Vec<_> = after.iter().enumerate().map(after_file).collect();
             let mut completed =
                 worker.attempt(|database| entries::complete(database, &folder, id, &images))?;
             if completed == CompletionResult::NotFound

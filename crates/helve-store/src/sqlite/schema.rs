@@ -15,7 +15,8 @@ use super::failure::{DatabaseFailure, DatabaseProblem};
 /// - `journal_files.meant`: hash of the content that the commit intends to write; empty for a removal.
 /// - `journal_files.mode`, `left_mode`: permissions before and after the commit.
 /// - `journal_images.length`, `kept`: size of the content, and its size as stored.
-/// - `journal_images.form`: how the content is compressed, `raw` or `lz4`.
+/// - `journal_images.form`: how the content is stored: `raw`, `lz4`, or `diff` for a difference from another image.
+/// - `journal_images.base`: for a difference, the row of the other image.
 /// - `journal_images.seal`: checksum over the other columns and the stored bytes.
 /// - `journal_images.bytes`: the stored bytes; null if they are in a file.
 ///
@@ -173,6 +174,14 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT;
     CREATE INDEX transcript_waiting_of_session ON transcript_waiting (session);
 ",
+    // Older processes do not know that a difference needs its base. The trigger keeps them from removing it.
+    "
+    ALTER TABLE journal_images ADD COLUMN base INTEGER;
+    CREATE INDEX journal_images_of_base ON journal_images (base) WHERE base IS NOT NULL;
+    CREATE TRIGGER journal_images_keep_base BEFORE DELETE ON journal_images
+        WHEN EXISTS (SELECT 1 FROM journal_images WHERE base = OLD.number)
+        BEGIN SELECT RAISE(IGNORE); END;
+",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,7 +246,7 @@ impl Table {
             Table::Trust => "root digest given",
             Table::Journal => "number owner call session tool root at state",
             Table::JournalFiles => "entry position path before mode after meant left_mode",
-            Table::JournalImages => "number hash length kept form seal bytes",
+            Table::JournalImages => "number hash length kept form seal bytes base",
             Table::Sweeps => "what at",
             Table::Transcripts => "session root title created updated parent forked_at",
             Table::TranscriptItems => "session seq at json",

@@ -120,7 +120,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
         }
         ["edit", call, path, before, after] => {
             let id = store.begin(&entry(call, path, before)).await.unwrap();
-            store.mark_applied(id, &[content(after).map(image)]).await.unwrap();
+            store.mark_applied(id, vec![content(after).map(image)]).await.unwrap();
             None
         }
         ["discard", call, path, before] => {

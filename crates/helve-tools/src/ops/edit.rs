@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
-use helve_core::{Ask, CallMode, FileKind, FileToChange, Resolved, SeenState, ToolContext};
+use helve_core::{
+    Ask, BoxFuture, CallMode, FileKind, FileToChange, Grant, Resolved, SeenState, ToolContext,
+    ToolError,
+};
 use helve_text::diff::UnifiedDiff;
 use helve_text::edit::{
     AppliedEdits, Edit, EditChange, EditRefusal, IndependentError, MatchPolicy, TextKind,
@@ -136,13 +139,18 @@ pub(crate) async fn edit(
         let old = old.clone();
         ctx.compute(move || plan.apply(old.as_deref()))
     };
-    let (edits, diff) = computing.await??;
+    let edits = computing.await??;
     let bytes = Bytes::from(edits.bytes);
+    // Computed while the file is written, unless a person has to see it before.
+    let mut diffing = {
+        let (display_path, old, new) = (display_path.clone(), old.clone(), bytes.clone());
+        ctx.compute(move || difference(&display_path, old.as_deref(), Some(&new)))
+    };
     let drafts = [Draft { display_path: display_path.clone(), old, new: Some(bytes.clone()) }];
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
     let created = base.is_none();
     if ctx.call.mode == CallMode::Preview {
-        let (changes, errors) = (edits.changes, Vec::new());
+        let (changes, errors, diff) = (edits.changes, Vec::new(), diffing.await?);
         return Ok(Edited {
             display_path,
             created,
@@ -153,16 +161,37 @@ pub(crate) async fn edit(
             errors,
         });
     }
-    let grant = match permit.grant {
-        Some(grant) => grant,
-        None => ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?,
+    let (grant, shown) = match permit.grant {
+        Some(grant) => (grant, None),
+        None => ask(ctx, Ask::for_request(path.edit_request(key)), &mut diffing).await?,
     };
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
     let change = FileChange { path, base, kind, rebase: Rebase::Merge };
     let applied = Some(ctx.files.commit(&grant, vec![change]).await?);
+    let diff = match shown {
+        Some(diff) => diff,
+        None => diffing.await?,
+    };
     let (changes, errors) = (edits.changes, errors.await);
     Ok(Edited { display_path, created, had_changed, changes, diff, applied, errors })
+}
+
+type Diffing = BoxFuture<'static, Result<UnifiedDiff, ToolError>>;
+
+/// Asks for permission. The diff is awaited and returned only if a person has to see it.
+async fn ask<'ctx>(
+    ctx: &'ctx ToolContext,
+    ask: Ask,
+    diffing: &mut Diffing,
+) -> Result<(Grant<'ctx>, Option<UnifiedDiff>), ToolError> {
+    let mut shown = None;
+    let preview = async {
+        let diff = shown.insert(diffing.await);
+        diff.as_ref().map(|diff| diff.text.clone()).unwrap_or_default()
+    };
+    let grant = ctx.ask_with_preview(ask, preview).await?;
+    Ok((grant, shown.transpose()?))
 }
 
 /// Returns the preview of the replacements for a person who is asked before the file may be opened.
@@ -182,19 +211,17 @@ struct EditPlan {
 }
 
 impl EditPlan {
-    fn apply(&self, old: Option<&[u8]>) -> Result<(AppliedEdits, UnifiedDiff), EditError> {
-        let applied = match created_content(&self.replacements, self.order) {
+    fn apply(&self, old: Option<&[u8]>) -> Result<AppliedEdits, EditError> {
+        match created_content(&self.replacements, self.order) {
             Some(_) if old.is_some() => {
-                return Err(EditError::Exists { display_path: self.display_path.clone() });
+                Err(EditError::Exists { display_path: self.display_path.clone() })
             }
             Some(content) => {
                 require_sound(&self.display_path, content)?;
-                self.replace(content.as_bytes(), 1)?
+                self.replace(content.as_bytes(), 1)
             }
-            None => self.replace(old.unwrap_or_default(), 0)?,
-        };
-        let diff = difference(&self.display_path, old, Some(&applied.bytes));
-        Ok((applied, diff))
+            None => self.replace(old.unwrap_or_default(), 0),
+        }
     }
 
     /// Makes all replacements but the first `skipped` on `base`.

@@ -298,11 +298,11 @@ impl Revert<'_> {
     /// Returns the change that reverts the file, or `None` if the file is reverted already.
     fn revert_change(&self) -> Result<Option<ChangeKind>, UndoError> {
         let (before, current) = (self.file.before.as_ref(), self.current);
-        let is_reverted = current.map(|image| image.hash) == before.map(|image| image.hash);
+        let is_reverted = current.map(|image| &image.bytes) == before.map(|image| &image.bytes);
         match &self.file.after {
             AfterImage::Known(after) => self.merge(after.as_ref()),
             // This case comes before `is_reverted`, because a call that changed only the mode leaves equal content.
-            AfterImage::Intended(intended) if *intended == current.map(|image| image.hash) => {
+            AfterImage::Intended(intended) if *intended == current.map(FileImage::hash) => {
                 Ok(before
                     .map_or(current.map(|_| ChangeKind::Remove), |before| self.restore(before)))
             }

@@ -296,6 +296,9 @@ fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
         CommitError::Lock { why, .. } => failed(format!(
             "The lock folder {display_path} cannot be used: {why}. Nothing was written."
         )),
+        CommitError::NotRecorded { .. } => failed(format!(
+            "The old content of {display_path} could not be recorded. Nothing was written."
+        )),
         CommitError::Failed { why, .. } => {
             failed(format!("{display_path} could not be written: {why}. Nothing was changed."))
         }

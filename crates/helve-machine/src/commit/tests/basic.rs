@@ -174,13 +174,12 @@ fn the_result_describes_each_change() {
     let fixture = Fixture::new("a = 1\nb = 2\nc = 3");
     fs::hard_link(fixture.path("b"), fixture.path("b2")).unwrap();
     let committed = fixture.commit(&fixture.changes("a = 9\nb = 9\nn = 9\nc > d")).unwrap();
-    let [one, two, three] = [b"1", b"2", b"3"].map(|bytes| Some(ContentHash::of(bytes)));
     let mode = Some(0o644);
     let expected = [
-        Committed { mode, old_hash: one, links: 1 },
-        Committed { mode, old_hash: two, links: 2 },
-        Committed { mode, old_hash: None, links: 0 },
-        Committed { mode, old_hash: three, links: 1 },
+        Committed { mode, links: 1 },
+        Committed { mode, links: 2 },
+        Committed { mode, links: 0 },
+        Committed { mode, links: 1 },
     ];
     assert_eq!(committed, expected);
     assert_eq!(fixture.tree(), "a = 9\nb = 9\nb2 = 2\nd = 3\nn = 9\n");
@@ -350,4 +349,30 @@ fn many_files_are_written_in_one_commit() {
     let again = files.replace(" = ", " = new ");
     assert_eq!(fixture.commit(&fixture.changes(&again)).unwrap().len(), 200);
     assert!(fixture.tree().contains("d5/f194 = new 194\n"));
+}
+
+#[test]
+fn no_file_changes_before_the_old_content_is_recorded() {
+    let fixture = Fixture::new("a = 1\nb = 2");
+    let before = fixture.tree();
+    let changes = fixture.changes("a = 9\nnew/c = 9\n- b");
+    let (recorded, awaited) = helve_core::commit::record_signal();
+    drop(recorded);
+    let result = fixture.commit_after(&changes, awaited);
+    assert_eq!(result, Err(CommitError::NotRecorded { at: fixture.at("a") }));
+    assert_eq!(fixture.tree(), before);
+
+    let (recorded, awaited) = helve_core::commit::record_signal();
+    std::thread::scope(|scope| {
+        let committing = scope.spawn(|| fixture.commit_after(&changes, awaited));
+        // The temporary files are written before the signal.
+        while !fixture.tree().contains(".helve-") {
+            std::thread::yield_now();
+        }
+        let visible = fixture.tree();
+        assert!(visible.contains("a = 1\n") && visible.contains("b = 2\n"), "{visible}");
+        recorded.confirm();
+        assert!(committing.join().unwrap().is_ok());
+    });
+    assert_eq!(fixture.tree(), "a = 9\nnew/\nnew/c = 9\n");
 }

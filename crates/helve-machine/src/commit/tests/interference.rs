@@ -182,7 +182,7 @@ fn nothing_outside_changes_while_a_folder_is_swapped_with_a_link() {
         for n in 1..20_000 {
             let change = CommitChange::Write {
                 at: fixture.at("d/a"),
-                expect: ExpectedContent::Hash(ContentHash::of(content.as_bytes())),
+                expect: ExpectedContent::File(content.clone().into()),
                 bytes: Bytes::from(n.to_string()),
                 mode: FileMode::Keep,
                 links: HardLinks::Replace,

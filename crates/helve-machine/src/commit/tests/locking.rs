@@ -59,12 +59,18 @@ fn concurrent_threads_lose_no_change() {
         let count: u32 = str::from_utf8(&content).unwrap().parse().unwrap();
         let change = CommitChange::Write {
             at: fixture.at("count"),
-            expect: ExpectedContent::Hash(ContentHash::of(&content)),
+            expect: ExpectedContent::File(content.clone().into()),
             bytes: Bytes::from((count + 1).to_string()),
             mode: FileMode::Keep,
             links: HardLinks::Replace,
         };
-        match commit(&Syscalls::default(), &locks, &swept_folders, &[change]) {
+        match commit(
+            &Syscalls::default(),
+            &locks,
+            &swept_folders,
+            &[change],
+            AwaitRecorded::nothing(),
+        ) {
             Ok(_) => break,
             Err(CommitError::Conflict { .. }) => {}
             Err(error) => panic!("{error:?}"),

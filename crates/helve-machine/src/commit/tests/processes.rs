@@ -35,7 +35,7 @@ fn content(n: usize) -> Bytes {
 fn write(root: &Path, name: &str, expect: &[u8], bytes: Bytes) -> CommitChange {
     CommitChange::Write {
         at: place(root, name),
-        expect: ExpectedContent::Hash(ContentHash::of(expect)),
+        expect: ExpectedContent::File(Bytes::copy_from_slice(expect)),
         bytes,
         mode: FileMode::Keep,
         links: HardLinks::Replace,
@@ -58,7 +58,8 @@ fn a_killed_writer_leaves_the_old_or_the_new_content() {
                 write(&root, "a", &olds[0], content(n)),
                 write(&root, "b", &olds[1], content(n + 1)),
             ];
-            commit(&Syscalls::default(), &locks, &swept, &changes).unwrap();
+            commit(&Syscalls::default(), &locks, &swept, &changes, AwaitRecorded::nothing())
+                .unwrap();
         }
         return;
     }
@@ -117,7 +118,7 @@ fn increment_repeatedly(root: &Path, locks: &PathLocks, line: usize, names: [&st
                     )
                 })
                 .collect();
-            match commit(&Syscalls::default(), locks, &swept, &changes) {
+            match commit(&Syscalls::default(), locks, &swept, &changes, AwaitRecorded::nothing()) {
                 Ok(_) => break,
                 Err(CommitError::Conflict { .. }) => {}
                 Err(error) => panic!("{error:?}"),

@@ -9,7 +9,7 @@ use helve_core::journal::{self, AfterImage, ChangedFile, RecordedChange};
 use helve_core::paths;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::database::Database;
+use super::super::database::{Database, IntactImages};
 use super::super::failure::DatabaseFailure;
 use super::super::schema::Table;
 use super::super::unsigned;
@@ -36,7 +36,17 @@ pub(super) fn change(
         call.map(|call| call.change(connection, folder)).transpose()
     };
     match read(&database.main)? {
-        Some(found) => Ok(Some(found)),
+        Some(found) => {
+            let is_damaged = match &found {
+                Ok(change) => change.files.iter().any(|file| file.after == AfterImage::Lost),
+                Err(LostImage { .. }) => true,
+            };
+            if is_damaged {
+                // The next entry with the same content has to store it again.
+                *database.intact_images.borrow_mut() = IntactImages::default();
+            }
+            Ok(Some(found))
+        }
         None => Ok(fallback(database).and_then(|fallback| read(fallback).ok()?)),
     }
 }

@@ -50,6 +50,7 @@ pub(super) fn begin(
         transaction.prepare_cached(FILE)?.execute(values)?;
     }
     transaction.commit()?;
+    remember(database, before_images.iter().flatten());
     Ok(EntryId(number))
 }
 
@@ -74,8 +75,9 @@ pub(super) struct AfterFile {
 }
 
 impl AfterFile {
-    pub(super) fn of(image: &journal::FileImage) -> Self {
-        Self { image: NewImage::of(image), mode: image.mode }
+    /// Creates a file from its state after the commit and, if it existed, before the commit.
+    pub(super) fn of(image: &journal::FileImage, before: Option<&journal::FileImage>) -> Self {
+        Self { image: NewImage::derived(image, before), mode: image.mode }
     }
 }
 
@@ -114,7 +116,14 @@ pub(super) fn complete(
         transaction.prepare_cached(AFTER)?.execute(values)?;
     }
     transaction.commit()?;
+    remember(database, after_files.iter().flatten().map(|file| &file.image));
     Ok(CompletionResult::Completed)
+}
+
+/// Remembers that intact copies of these images are stored.
+fn remember<'a>(database: &Database, images: impl Iterator<Item = &'a NewImage>) {
+    let mut intact = database.intact_images.borrow_mut();
+    images.for_each(|image| intact.insert(image.hash()));
 }
 
 fn prepare<'a>(

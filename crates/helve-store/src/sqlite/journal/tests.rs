@@ -13,6 +13,10 @@ use helve_core::store::Store;
 use proptest::prelude::*;
 use rusqlite::Connection;
 
+use std::time::Duration;
+
+use super::super::calls::PruneResult;
+use super::super::database::Database;
 use super::super::unsigned;
 use super::*;
 
@@ -47,7 +51,7 @@ fn known_image(bytes: &Bytes) -> AfterImage {
 /// Records a call that changed one file.
 fn edit(store: &SqliteStore, call: &str, before: &Bytes, after: &Bytes) {
     let id = block_on(store.begin(&entry(call, &[("/p/a", Some(before.clone()))]))).unwrap();
-    block_on(store.mark_applied(id, &[Some(image(after.clone()))])).unwrap();
+    block_on(store.mark_applied(id, vec![Some(image(after.clone()))])).unwrap();
 }
 
 fn change(store: &SqliteStore, call: &str) -> Vec<ChangedFile> {
@@ -181,7 +185,7 @@ fn run_step(store: &mut SqliteStore, folder: &Path, model: &mut Model, step: Ste
             let Some(model_entry) = model.entries.get_mut(which) else { return };
             after.truncate(model_entry.entry.files.len());
             let images: Vec<_> = after.iter().cloned().map(|bytes| bytes.map(image)).collect();
-            let result = block_on(store.mark_applied(model_entry.id, &images));
+            let result = block_on(store.mark_applied(model_entry.id, images.clone()));
             assert_eq!(result.is_ok(), model_entry.after.is_none());
             model_entry.after.get_or_insert(after);
         }
@@ -227,6 +231,103 @@ proptest! {
     }
 }
 
+/// One edit of a sequence: where the text is replaced, by what, and what happens afterwards.
+type TextEdit = (prop::sample::Index, usize, String, AfterEdit);
+
+#[derive(Clone, Debug)]
+enum AfterEdit {
+    Nothing,
+    /// Discards one of the earlier entries.
+    Discard(prop::sample::Index),
+    /// Removes all but the newest entries, as a sweep does.
+    Sweep(u64),
+    Restart,
+}
+
+fn text_edits() -> impl Strategy<Value = Vec<TextEdit>> {
+    let after = prop_oneof![
+        6 => Just(AfterEdit::Nothing),
+        1 => any::<prop::sample::Index>().prop_map(AfterEdit::Discard),
+        1 => (1..20u64).prop_map(AfterEdit::Sweep),
+        1 => Just(AfterEdit::Restart),
+    ];
+    let edit = (any::<prop::sample::Index>(), 0..60usize, "[a-z\n]{0,60}", after);
+    proptest::collection::vec(edit, 1..90)
+}
+
+fn replace(text: &Bytes, at: usize, length: usize, new: &str) -> Bytes {
+    let end = (at + length).min(text.len());
+    [&text[..at], new.as_bytes(), &text[end..]].concat().into()
+}
+
+fn keep_newest_entries(folder: &Path, max_entries: u64) {
+    let limits = sweep::JournalLimits {
+        max_bytes: u64::MAX,
+        max_entries,
+        max_age: i64::MAX,
+        interval: 0,
+        max_unswept_bytes: u64::MAX,
+    };
+    let file = folder.join("store.db");
+    let database = Database::file(&file, Duration::from_secs(9), "test").unwrap();
+    while sweep::sweep(&database, &folder_in(folder), &limits, 0).unwrap() == PruneResult::Partial {
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn a_sequence_of_edits_returns_every_byte(edits in text_edits()) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = SqliteStore::at(folder.path().into());
+        let mut text = noise(7, 20_000);
+        let mut calls: Vec<(String, EntryId, Bytes, Bytes)> = Vec::new();
+        for (number, (at, length, new, after_edit)) in edits.into_iter().enumerate() {
+            let after = replace(&text, at.index(text.len()), length, &new);
+            let call = number.to_string();
+            let begun = entry(&call, &[("/p/a", Some(text.clone()))]);
+            let id = block_on(store.begin(&begun)).unwrap();
+            block_on(store.mark_applied(id, vec![Some(image(after.clone()))])).unwrap();
+            calls.push((call, id, text, after.clone()));
+            text = after;
+            match after_edit {
+                AfterEdit::Nothing => {}
+                AfterEdit::Discard(which) => store.discard(calls.remove(which.index(calls.len())).1),
+                AfterEdit::Sweep(kept) => {
+                    keep_newest_entries(folder.path(), kept);
+                    calls.drain(..calls.len().saturating_sub(usize::try_from(kept).unwrap()));
+                }
+                AfterEdit::Restart => store = SqliteStore::at(folder.path().into()),
+            }
+        }
+        for (call, _, before, after) in &calls {
+            let files = change(&store, call);
+            prop_assert_eq!(&files[0].before.as_ref().unwrap().bytes, before);
+            prop_assert_eq!(&files[0].after, &known_image(after));
+        }
+        calls.iter().for_each(|(_, id, _, _)| store.discard(*id));
+        block_on(store.flush());
+        prop_assert_eq!(query_number(&database(folder.path()), "SELECT count(*) FROM journal_images"), 0);
+    }
+}
+
+#[test]
+fn similar_contents_are_stored_as_differences() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::at(folder.path().into());
+    let mut text = noise(1, 100_000);
+    for call in 0..40 {
+        let after = replace(&text, 50_000 + call, 1, "changed");
+        edit(&store, &call.to_string(), &text, &after);
+        text = after;
+    }
+    let database = database(folder.path());
+    let whole = "SELECT count(*) FROM journal_images WHERE form != 'diff'";
+    assert_eq!(query_number(&database, "SELECT count(*) FROM journal_images"), 41);
+    assert_eq!(query_number(&database, whole), 2, "a chain of differences is bounded");
+    assert_eq!(change(&store, "39")[0].after, known_image(&text));
+}
+
 #[test]
 fn the_same_content_is_stored_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -253,10 +354,10 @@ fn commits_of_a_call_are_combined_and_calls_with_the_same_id_are_distinguished()
     let [two, three] = ["2", "3"].map(|text| Some(image(Bytes::from(text))));
     let first = entry("1", &[("/p/a", one.clone()), ("/p/b", None)]);
     let id = block_on(store.begin(&first)).unwrap();
-    block_on(store.mark_applied(id, &[two.clone(), two.clone()])).unwrap();
+    block_on(store.mark_applied(id, vec![two.clone(), two.clone()])).unwrap();
     let second = entry("1", &[("/p/b", Some("2".into())), ("/p/c", None)]);
     let id = block_on(store.begin(&second)).unwrap();
-    block_on(store.mark_applied(id, &[None, three])).unwrap();
+    block_on(store.mark_applied(id, vec![None, three])).unwrap();
     let format = |files: &[ChangedFile]| {
         let file = |file: &ChangedFile| {
             let before = file.before.as_ref().map(|image| image.bytes.clone());
@@ -279,7 +380,7 @@ fn commits_of_a_call_are_combined_and_calls_with_the_same_id_are_distinguished()
 
     let elsewhere = JournalEntry { root: "/q".into(), ..entry("1", &[("/q/a", one)]) };
     let id = block_on(store.begin(&elsewhere)).unwrap();
-    block_on(store.mark_applied(id, &[two])).unwrap();
+    block_on(store.mark_applied(id, vec![two])).unwrap();
     expect_test::expect![[r#"
         /q/a Some(b"1") Some(b"2")
     "#]]
@@ -294,16 +395,16 @@ fn only_an_incomplete_entry_can_be_completed() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::at(folder.path().into());
     let id = block_on(store.begin(&entry("1", &[("/p/a", None)]))).unwrap();
-    let mark_applied = |id, after: &[Option<FileImage>]| {
+    let mark_applied = |id, after: Vec<Option<FileImage>>| {
         block_on(store.mark_applied(id, after)).map_err(|error| error.to_string())
     };
     let refusal = Err("The journal has no such incomplete entry.".to_owned());
-    assert_eq!(mark_applied(id, &[]), refusal);
-    assert_eq!(mark_applied(EntryId(-1), &[None]), refusal);
-    assert_eq!(mark_applied(id, &[None]), Ok(()));
-    assert_eq!(mark_applied(id, &[None]), refusal);
+    assert_eq!(mark_applied(id, vec![]), refusal);
+    assert_eq!(mark_applied(EntryId(-1), vec![None]), refusal);
+    assert_eq!(mark_applied(id, vec![None]), Ok(()));
+    assert_eq!(mark_applied(id, vec![None]), refusal);
     assert_eq!(block_on(store.changes(Path::new("/p"), 9)).unwrap().len(), 1);
     store.discard(id);
-    assert_eq!(mark_applied(id, &[None]), refusal);
+    assert_eq!(mark_applied(id, vec![None]), refusal);
     assert_eq!(block_on(store.changes(Path::new("/p"), 9)).unwrap().len(), 0);
 }

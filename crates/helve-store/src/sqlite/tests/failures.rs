@@ -81,7 +81,7 @@ fn a_newer_file_is_read_but_not_written() {
     check(
         |file| {
             let connection = Connection::open(file).unwrap();
-            connection.pragma_update(None, "user_version", 7).unwrap();
+            connection.pragma_update(None, "user_version", 8).unwrap();
         },
         expect![[r#"
             get s old: "old" (version 1)
@@ -103,7 +103,7 @@ fn a_newer_file_is_read_but_not_written() {
               edit unfinished /p/b - > intended: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
-            warning: The store DATA/store.db was written by a newer Helve (store format 7; this one supports up to 6) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
+            warning: The store DATA/store.db was written by a newer Helve (store format 8; this one supports up to 7) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
         "#]],
     );
 }
@@ -114,7 +114,7 @@ fn an_old_journal_is_migrated() {
     run_script(folder.path(), "edit whole /p/a 1 2\nbegin half /p/a 2");
     // Version 2 did not record the intended result of an interrupted call.
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
-    let older = "DROP TABLE transcripts; DROP TABLE transcript_items; DROP TABLE transcript_requests; DROP TABLE transcript_words; DROP TABLE transcript_waiting; ALTER TABLE journal_files DROP COLUMN meant; ALTER TABLE journal_files DROP COLUMN left_mode; PRAGMA user_version = 2";
+    let older = "DROP TABLE transcripts; DROP TABLE transcript_items; DROP TABLE transcript_requests; DROP TABLE transcript_words; DROP TABLE transcript_waiting; ALTER TABLE journal_files DROP COLUMN meant; ALTER TABLE journal_files DROP COLUMN left_mode; DROP TRIGGER journal_images_keep_base; DROP INDEX journal_images_of_base; ALTER TABLE journal_images DROP COLUMN base; PRAGMA user_version = 2";
     connection.execute_batch(older).unwrap();
     drop(connection);
     expect![[r#"
@@ -159,7 +159,7 @@ fn a_table_that_a_newer_version_changed_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     run_script(folder.path(), BEFORE);
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
-    let newer = "ALTER TABLE rules ADD COLUMN only_on_sundays INTEGER; DROP TABLE calls; ALTER TABLE journal ADD COLUMN why TEXT; PRAGMA user_version = 7";
+    let newer = "ALTER TABLE rules ADD COLUMN only_on_sundays INTEGER; DROP TABLE calls; ALTER TABLE journal ADD COLUMN why TEXT; PRAGMA user_version = 8";
     connection.execute_batch(newer).unwrap();
     drop(connection);
     let script = "remembered s /p\ntrusted /p\ncalls s\nchange before\nhistory /p\nget s old";

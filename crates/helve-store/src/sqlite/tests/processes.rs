@@ -196,7 +196,7 @@ fn a_killed_process_has_recorded_the_before_images() {
                 // From here on the file may be changed.
                 print(number);
                 store
-                    .mark_applied(id, &[Some(super::image(content_before(number + 1)))])
+                    .mark_applied(id, vec![Some(super::image(content_before(number + 1)))])
                     .await
                     .unwrap();
             }
@@ -272,7 +272,7 @@ fn processes_share_a_journal() {
             let id = block_on(begin(&store, &format!("{process}/{number}"), large(number)));
             match number % 4 {
                 0 => store.discard(id),
-                _ => block_on(store.mark_applied(id, &[Some(super::image(large(number + 1)))]))
+                _ => block_on(store.mark_applied(id, vec![Some(super::image(large(number + 1)))]))
                     .unwrap(),
             }
         }
@@ -316,7 +316,7 @@ fn a_full_disk_keeps_before_images_in_memory() {
         let noise = noise.map(Bytes::from);
         for (call, bytes) in ["1", "2"].iter().zip(&noise) {
             let id = block_on(begin(&store, call, bytes.clone()));
-            block_on(store.mark_applied(id, &[None])).unwrap();
+            block_on(store.mark_applied(id, vec![None])).unwrap();
         }
         for (call, bytes) in ["1", "2"].iter().zip(&noise) {
             let change = block_on(store.change(call)).unwrap().unwrap();

@@ -156,7 +156,7 @@ fn an_incomplete_entry_survives_the_loss_of_the_database() {
         std::fs::remove_file(folder.path().join(name)).unwrap();
     }
     store.discard(discarded);
-    block_on(store.mark_applied(id, &[Some(image(after.clone()))])).unwrap();
+    block_on(store.mark_applied(id, vec![Some(image(after.clone()))])).unwrap();
     let files = change(&store, "1");
     assert_eq!(
         (files[0].before.as_ref().unwrap().bytes.clone(), files[0].after.clone()),
