@@ -264,8 +264,15 @@ impl Turn<'_> {
     /// Tells the model what changed in the environment since it was last told. The system prompt stays as it is, so that the
     /// provider's cache does.
     async fn note_environment(&mut self) -> Result<(), StoreError> {
-        let visible = compose::visible(self.transcript.entries());
-        let known = visible.iter().filter_map(|entry| match &entry.item {
+        let entries = self.transcript.entries();
+        let hidden = compose::hidden(entries);
+        let shown = || entries.iter().filter(|entry| !hidden.contains(&entry.seq));
+        let tail = shown().rev().find_map(|entry| match entry.item {
+            Item::Summary { tail, .. } => Some(tail),
+            _ => None,
+        });
+        let known = shown().filter(|entry| entry.seq >= tail.unwrap_or(0));
+        let known = known.filter_map(|entry| match &entry.item {
             Item::Note { note: NoteKind::Environment, text } => Some(text.as_str()),
             _ => None,
         });
