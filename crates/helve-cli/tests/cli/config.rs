@@ -84,6 +84,29 @@ fn trust_ends_when_an_included_file_changes() {
 }
 
 #[test]
+fn every_included_file_counts_for_trust() {
+    for config in [
+        r#"{"permission": {"bash": {"{file:./part.txt}": "ask"}}}"#,
+        r#"{"agent": {"build": {"permission": {"edit": "{file:./part.txt}"}}}}"#,
+        r#"{"agent": {"build": {"prompt": "{file:./part.txt}"}}}"#,
+        r#"{"mcp": {"x": {"type": "local", "command": ["{file:./part.txt}"], "enabled": false}}}"#,
+        r#"{"mcp": {"x": {"type": "remote", "url": "http://127.0.0.1:1/{file:./part.txt}", "enabled": false}}}"#,
+        r#"{"instructions": ["part.txt"]}"#,
+    ] {
+        let stage = Stage::new();
+        stage.write("app/helve.json", config);
+        stage.write("app/part.txt", "ask\n");
+        assert_eq!(stage.run(&["trust"]).code, 0, "{config}");
+        let touch = ["call", "bash", "command=touch made"];
+        let changed = "changed since it was trusted";
+        assert!(!stage.run(&touch).err.contains(changed), "{config}");
+        stage.write("app/part.txt", "allow\n");
+        let output = stage.run(&touch);
+        assert!(output.err.contains(changed), "{config}: {}", output.transcript());
+    }
+}
+
+#[test]
 fn a_trusted_project_a_flag_or_an_agent_cannot_lift_a_users_deny() {
     let stage = Stage::new();
     let user = r#"{"permission": {"read": {"README.md": "deny"}}}"#;

@@ -1,7 +1,7 @@
 //! Records what a program does with each of its arguments, according to the argument's role.
 
 use super::arg_role::ArgRole;
-use super::args::Argument;
+use super::args::{Argument, ParsedArgs};
 use super::commands::Invocation;
 use super::grammar::is_name;
 use super::state::{ShellState, join_path, union_dirs};
@@ -293,7 +293,25 @@ fn record_read(
     if argument.flag.is_none() && call.args.has_any(&spec.in_place) {
         let kind = if call.args.writes_tree() { AccessKind::WriteTree } else { AccessKind::Write };
         walker.record_access(&argument.value, kind, state, Some(call.run));
+        for backup in backups(call.args, &argument.value) {
+            walker.record_access(&backup, AccessKind::Write, state, Some(call.run));
+        }
     }
+}
+
+/// Returns the files to which the old content of a changed file is copied: `a.bak` for `sed -i.bak … a`.
+fn backups(args: &ParsedArgs, file: &Word) -> Vec<Word> {
+    let is_suffix = |it: &&Argument| {
+        it.role == ArgRole::Text
+            && it.flag.as_deref().is_some_and(|flag| args.spec.in_place.contains(&flag))
+    };
+    let suffixes = args.arguments.iter().filter(is_suffix).map(|it| it.value.shown());
+    let backup = |suffix: &str| match file {
+        Word::Literal(path) => Some(Word::Literal(format!("{path}{suffix}"))),
+        Word::Glob(pattern) => Some(Word::Glob(format!("{pattern}{suffix}"))),
+        Word::Dynamic(_) => None,
+    };
+    suffixes.filter_map(backup).collect()
 }
 
 fn record_revision(

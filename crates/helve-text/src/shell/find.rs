@@ -9,7 +9,8 @@ use super::programs::{FlagValue, ProgramSpec};
 use super::state::{PossibleDirs, ShellState};
 use super::walk::Walker;
 use super::{
-    AccessKind, DynamicKind, DynamicWord, LinkHandling, ProgramRun, TreeFilter, Word, tree_filter,
+    AccessKind, DynamicKind, DynamicWord, LinkHandling, ProgramRun, TreeFilter, Word,
+    tracked_files, tree_filter,
 };
 
 /// Flags with which `find` prints something other than paths.
@@ -119,8 +120,12 @@ pub(super) struct FindSearch {
 impl FindSearch {
     /// Describes the search of a `find` or `fd` command.
     pub(super) fn new(words: &[Word], args: &ParsedArgs, state: &ShellState) -> Self {
-        let is_root =
-            |it: &&Argument| it.flag.is_none() && matches!(it.role, ArgRole::Stat | ArgRole::Read);
+        let is_path = |it: &Argument| match it.role {
+            ArgRole::Stat | ArgRole::Read => true,
+            ArgRole::Revision => tracked_files::follows_separator(words, args, it),
+            _ => false,
+        };
+        let is_root = |it: &&Argument| it.flag.is_none() && is_path(it);
         let mut roots: Vec<Word> =
             args.arguments.iter().filter(is_root).map(|it| it.value.clone()).collect();
         // To git, a quoted glob selects files below the working directory.

@@ -102,6 +102,9 @@ impl ArgParser<'_> {
             (Some(FlagValue::Optional), Some(value)) => {
                 self.push_value(ArgRole::Text, at, Word::Literal(value.to_string()), name);
             }
+            (Some(FlagValue::RiskIfAttached(_)), Some(value)) if is_backup_suffix(value) => {
+                self.push_value(ArgRole::Text, at, Word::Literal(value.to_string()), name);
+            }
             (Some(FlagValue::Value(role)), Some(value)) => {
                 self.push_value(role, at, self.attached_value(role, at, value), name);
                 self.enter_module(role, name, value);
@@ -235,6 +238,14 @@ impl ArgParser<'_> {
                 Some(FlagValue::Optional | FlagValue::RiskIfAttached(_)) if rest.is_empty() => {
                     return;
                 }
+                Some(FlagValue::RiskIfAttached(_)) if is_backup_suffix(rest) => {
+                    return self.push_value(
+                        ArgRole::Text,
+                        at,
+                        Word::Literal(rest.to_string()),
+                        &flag,
+                    );
+                }
                 Some(FlagValue::Optional) => {
                     return self.push_value(
                         ArgRole::Text,
@@ -358,4 +369,10 @@ pub(super) fn exec_end(words: &[Word], start: usize, flag: &str) -> usize {
         Some(_) | None => false,
     };
     (start..words.len()).find(is_end).unwrap_or(words.len())
+}
+
+/// Whether a value only adds an extension to the name of a file, like `.bak`.
+fn is_backup_suffix(value: &str) -> bool {
+    let extension = value.strip_prefix('.').unwrap_or("");
+    !extension.is_empty() && extension.chars().all(|c| c.is_ascii_alphanumeric())
 }

@@ -757,7 +757,7 @@ fn files_edited_in_place_are_written() {
         expect![[r#"
             run sed -ni p a
             run sed --in-place p b
-            run sed -i.bak p c  !destroys: -i
+            run sed -i.bak p c
             run sed -i/etc/* p d  !destroys: -i
             run sed --in-place=x p e  !destroys: --in-place
             read /w/app/a
@@ -766,6 +766,7 @@ fn files_edited_in_place_are_written() {
             write /w/app/b
             read /w/app/c
             write /w/app/c
+            write /w/app/c.bak
             read /w/app/d
             write /w/app/d
             maybe write tree /etc

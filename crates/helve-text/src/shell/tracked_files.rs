@@ -2,7 +2,7 @@
 
 use super::arg_effects::is_revision_word;
 use super::arg_role::ArgRole;
-use super::args::Argument;
+use super::args::{Argument, ParsedArgs};
 use super::commands::Invocation;
 use super::state::{ShellState, join_path};
 use super::walk::Walker;
@@ -55,7 +55,7 @@ fn record_tracked(
         return;
     }
     // Without `--`, a word is a path if a file has this name. Git refuses a word that is a revision as well.
-    let may_be_paths = takes_paths && separator(call).is_none();
+    let may_be_paths = takes_paths && separator(call.words, call.args).is_none();
     let names = others.iter().filter(|_| may_be_paths).filter_map(|it| it.value.literal());
     let names: Vec<&str> = names.collect();
     for dir in walker.possible_dirs(state) {
@@ -76,15 +76,21 @@ pub(super) fn filter(listing: TreeListing) -> TreeFilter {
 
 /// Whether an operand is certainly a path: it follows `--`, or it is a pattern of paths, which no revision can be.
 pub(super) fn is_path(call: &Invocation<'_>, operand: &Argument) -> bool {
-    let follows_separator = separator(call).is_some_and(|at| operand.word > at);
     let is_pattern = |it: &str| it.starts_with(":(") || it.contains(['*', '?']);
-    operand.flag.is_none() && (follows_separator || operand.value.literal().is_some_and(is_pattern))
+    operand.flag.is_none()
+        && (follows_separator(call.words, call.args, operand)
+            || operand.value.literal().is_some_and(is_pattern))
+}
+
+/// Whether an operand follows the word `--`.
+pub(super) fn follows_separator(words: &[Word], args: &ParsedArgs, operand: &Argument) -> bool {
+    separator(words, args).is_some_and(|at| operand.word > at)
 }
 
 /// Returns the index of the word `--` that ends the flags.
-fn separator(call: &Invocation<'_>) -> Option<usize> {
-    let is_flag = |at: &usize| call.args.roles.get(*at) == Some(&WordRole::Flag);
-    (0..call.words.len()).filter(is_flag).find(|at| call.words[*at].literal() == Some("--"))
+fn separator(words: &[Word], args: &ParsedArgs) -> Option<usize> {
+    let is_flag = |at: &usize| args.roles.get(*at) == Some(&WordRole::Flag);
+    (0..words.len()).filter(is_flag).find(|at| words[*at].literal() == Some("--"))
 }
 
 /// Whether a word names one file in a revision or in the index: `HEAD:src/a.rs`, `:0:a.rs`.
