@@ -1,7 +1,7 @@
 //! Records what a program does with each of its arguments, according to the argument's role.
 
 use super::arg_role::ArgRole;
-use super::args::{Argument, ParsedArgs};
+use super::args::Argument;
 use super::commands::Invocation;
 use super::grammar::is_name;
 use super::state::{ShellState, join_path, union_dirs};
@@ -9,7 +9,7 @@ use super::walk::{Walker, unknown};
 use super::{
     AccessKind, DoubtKind, DynamicKind, LinkHandling, RiskKind, TreeFilter, TreeListing, Word,
     WordRole, awk, builtins, command_output, downloads, file_patterns, jq, path_args, process_env,
-    risky_words, safe_values, sed, test_command, tracked_files, tree_filter,
+    risky_words, safe_values, sed, test_command, tracked_files, transfer, tree_filter,
 };
 
 /// The files of a directory that is moved as a whole. Its links stay links.
@@ -293,25 +293,10 @@ fn record_read(
     if argument.flag.is_none() && call.args.has_any(&spec.in_place) {
         let kind = if call.args.writes_tree() { AccessKind::WriteTree } else { AccessKind::Write };
         walker.record_access(&argument.value, kind, state, Some(call.run));
-        for backup in backups(call.args, &argument.value) {
+        for backup in transfer::backups(call.args, &argument.value) {
             walker.record_access(&backup, AccessKind::Write, state, Some(call.run));
         }
     }
-}
-
-/// Returns the files to which the old content of a changed file is copied: `a.bak` for `sed -i.bak … a`.
-fn backups(args: &ParsedArgs, file: &Word) -> Vec<Word> {
-    let is_suffix = |it: &&Argument| {
-        it.role == ArgRole::Text
-            && it.flag.as_deref().is_some_and(|flag| args.spec.in_place.contains(&flag))
-    };
-    let suffixes = args.arguments.iter().filter(is_suffix).map(|it| it.value.shown());
-    let backup = |suffix: &str| match file {
-        Word::Literal(path) => Some(Word::Literal(format!("{path}{suffix}"))),
-        Word::Glob(pattern) => Some(Word::Glob(format!("{pattern}{suffix}"))),
-        Word::Dynamic(_) => None,
-    };
-    suffixes.filter_map(backup).collect()
 }
 
 fn record_revision(
@@ -321,7 +306,7 @@ fn record_revision(
     state: &mut ShellState,
 ) {
     let value = &argument.value;
-    let is_revision = is_revision_word(value);
+    let is_revision = tracked_files::is_revision_word(value);
     if call.args.spec.traits.read_tree && !is_revision {
         let access = (AccessKind::ReadTree, &tree_filter::of(call.args));
         walker.record_filtered(value, access, state, Some(call.run));
@@ -344,17 +329,6 @@ fn record_revision(
         let is_path = call.args.spec.traits.pathspecs && tracked_files::is_path(call, argument);
         let kind = if is_path && !is_exclusion { AccessKind::Read } else { AccessKind::MaybeRead };
         walker.record_access(value, kind, state, Some(call.run));
-    }
-}
-
-/// Whether a word is a git revision rather than a path.
-pub(super) fn is_revision_word(word: &Word) -> bool {
-    match word {
-        Word::Literal(text) => safe_values::is_plain_revision(text),
-        Word::Glob(_) => false,
-        Word::Dynamic(dynamic) => {
-            matches!(dynamic.kind, DynamicKind::Commit | DynamicKind::Revision)
-        }
     }
 }
 
@@ -492,7 +466,7 @@ fn record_working_dir(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Sh
     let is_file = |it: &Argument| {
         let is_path = match it.role {
             ArgRole::Read | ArgRole::Stat => true,
-            ArgRole::Revision => !is_revision_word(&it.value),
+            ArgRole::Revision => !tracked_files::is_revision_word(&it.value),
             _ => false,
         };
         it.flag.is_none() && is_path

@@ -1,14 +1,13 @@
 //! Tracked files that git commands read without naming them: `git log -p` prints those that commits change.
 
-use super::arg_effects::is_revision_word;
 use super::arg_role::ArgRole;
 use super::args::{Argument, ParsedArgs};
 use super::commands::Invocation;
 use super::state::{ShellState, join_path};
 use super::walk::Walker;
 use super::{
-    AccessKind, FileAccess, FileTarget, LinkHandling, TreeFilter, TreeListing, Word, WordRole,
-    file_patterns,
+    AccessKind, DynamicKind, FileAccess, FileTarget, LinkHandling, TreeFilter, TreeListing, Word,
+    WordRole, file_patterns, safe_values,
 };
 
 /// Records the tracked files that a command reads or may read.
@@ -101,4 +100,15 @@ fn names_blob(word: &Word) -> bool {
     let is_staged = revision.is_empty() && path.starts_with(|c: char| c.is_ascii_digit());
     // `HEAD^{/fix: typo}` is a commit.
     (is_staged || !revision.is_empty()) && !revision.contains('{') && !path.is_empty()
+}
+
+/// Whether a word is a git revision rather than a path.
+pub(super) fn is_revision_word(word: &Word) -> bool {
+    match word {
+        Word::Literal(text) => safe_values::is_plain_revision(text),
+        Word::Glob(_) => false,
+        Word::Dynamic(dynamic) => {
+            matches!(dynamic.kind, DynamicKind::Commit | DynamicKind::Revision)
+        }
+    }
 }

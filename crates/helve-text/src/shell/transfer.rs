@@ -128,6 +128,21 @@ fn target_text(target: &FileTarget) -> &str {
     }
 }
 
+/// Returns the files to which the old content of a changed file is copied: `a.bak` for `sed -i.bak … a`.
+pub(super) fn backups(args: &ParsedArgs, file: &Word) -> Vec<Word> {
+    let is_suffix = |it: &&Argument| {
+        it.role == ArgRole::Text
+            && it.flag.as_deref().is_some_and(|flag| args.spec.in_place.contains(&flag))
+    };
+    let suffixes = args.arguments.iter().filter(is_suffix).map(|it| it.value.shown());
+    let backup = |suffix: &str| match file {
+        Word::Literal(path) => Some(Word::Literal(format!("{path}{suffix}"))),
+        Word::Glob(pattern) => Some(Word::Glob(format!("{pattern}{suffix}"))),
+        Word::Dynamic(_) => None,
+    };
+    suffixes.filter_map(backup).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use crate::shell::{ShellContext, analyze};
