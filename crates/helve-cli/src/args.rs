@@ -93,11 +93,14 @@ pub(crate) enum CliCommand {
         #[arg(long, conflicts_with = "dry_run")]
         exit_code: bool,
     },
-    /// List the available tools
+    /// List the available tools, or check a file with custom tools
+    #[command(args_conflicts_with_subcommands = true)]
     Tools {
         /// With --json: adapt the schemas to a provider
         #[arg(long = "for", value_name = "PROVIDER")]
         provider: Option<Provider>,
+        #[command(subcommand)]
+        command: Option<ToolsCommand>,
     },
     /// Show whether a call would be allowed and which rule decides, without making the call
     Why {
@@ -499,4 +502,10 @@ fn parse_pairs(typed: &[String]) -> anyhow::Result<Map<String, Value>> {
         }
     }
     Ok(members)
+}
+
+#[derive(clap::Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// Load a file with custom tools, which runs it, and show the tools and their problems
+    Check { file: PathBuf },
 }

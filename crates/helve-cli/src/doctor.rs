@@ -31,6 +31,8 @@ pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
     findings.push(store(&toolbox).await);
     findings.push(configuration(&toolbox));
     findings.push(trust(&toolbox));
+    toolbox.load_scripts().await;
+    findings.extend(scripts(&toolbox).await);
     findings.push(tools(&toolbox));
     findings.extend(sandbox(&toolbox).await);
     toolbox.close().await;
@@ -146,6 +148,34 @@ async fn sandbox(toolbox: &helve::Toolbox) -> [Finding; 2] {
         Support::No(why) => Finding::new("processes", Health::Note, format!("not limited: {why}")),
     };
     [Finding::new("sandbox", health, message), processes]
+}
+
+/// Checks custom tools and plugins, if there are any.
+async fn scripts(toolbox: &helve::Toolbox) -> Vec<Finding> {
+    let scripts = toolbox.scripts();
+    let mut findings = Vec::new();
+    let suspended = scripts.suspended().len();
+    if suspended > 0 {
+        let files = output::count(suspended, "file");
+        let message =
+            format!("{files} not loaded because the folder is not trusted (run `helve trust`)");
+        findings.push(Finding::new("custom tools", Health::Note, message));
+    }
+    if !scripts.is_empty() {
+        findings.push(match scripts.start().await {
+            Ok(info) => {
+                let message =
+                    format!("{} {} ({})", info.name, info.version, info.program.display());
+                Finding::new("javascript", Health::Good, message)
+            }
+            Err(why) => Finding::new("javascript", Health::Bad, why),
+        });
+    }
+    let problems = scripts.problems();
+    let problems =
+        problems.iter().map(|it| Finding::new("custom tools", Health::Bad, it.to_string()));
+    findings.extend(problems);
+    findings
 }
 
 fn tools(toolbox: &helve::Toolbox) -> Finding {

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{CliArgs, CliCommand, McpCommand};
+use crate::args::{CliArgs, CliCommand, McpCommand, ToolsCommand};
 
 /// Exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,10 @@ async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Ex
         CliCommand::Call { tool, input, exit_code, .. } => {
             call::run(&common, &tool, &input, exit_code).await
         }
-        CliCommand::Tools { provider } => tools::run(&common, provider).await,
+        CliCommand::Tools { command: Some(ToolsCommand::Check { file }), .. } => {
+            tools::check(&common, &file).await
+        }
+        CliCommand::Tools { provider, command: None } => tools::run(&common, provider).await,
         CliCommand::Why { tool, input } => why::run(&common, &tool, &input).await,
         CliCommand::Approvals { command } => approvals::run(&common, command.as_ref()).await,
         CliCommand::History { limit } => history::list(&common, limit).await,

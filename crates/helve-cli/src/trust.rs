@@ -26,13 +26,14 @@ pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exi
         let sources = config.sources.iter().filter(|file| file.layer == ConfigLayer::Project);
         let instructions =
             config.instructions.iter().filter(|file| file.layer == ConfigLayer::Project);
-        let paths =
-            sources.map(|file| &*file.path).chain(instructions.map(|file| file.path.as_path()));
+        let scripts = toolbox.scripts().project_files().iter().map(|file| file.as_path());
+        let paths = sources.map(|file| &*file.path);
+        let paths = paths.chain(instructions.map(|file| file.path.as_path())).chain(scripts);
         let lines: String = paths
             .map(|path| format!("  {}\n", visible::escape_line(&path.display().to_string())))
             .collect();
         format!(
-            "{root} is now trusted: its configuration may now allow actions that you would otherwise be asked about, and `helve run` follows its instruction files.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
+            "{root} is now trusted: its configuration may now allow actions that you would otherwise be asked about, `helve run` follows its instruction files, and its custom tools and plugins are loaded.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
         )
     };
     // If the store could not save the trust, the command must not report success.

@@ -263,3 +263,88 @@ async fn a_faulty_tool_fails_alone() {
     toolbox.close().await;
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+/// A plugin: its source, a call with its arguments, and the answer or a part of it.
+const PLUGINS: &[(&str, &str, &str, &str)] = &[
+    (
+        "export const P = async () => ({ 'tool.execute.before': async (input, output) => { if (input.tool === 'echo') output.args.text = output.args.text + '!' } })",
+        "echo",
+        r#"{"text": "a"}"#,
+        "a!",
+    ),
+    (
+        "export const P = async () => ({ 'tool.execute.before': async (_i, output) => { output.args = { text: 'replaced' } } })",
+        "echo",
+        r#"{"text": "kept"}"#,
+        "kept",
+    ),
+    (
+        "export const P = async () => ({ 'tool.execute.before': async () => { throw new Error('not on my watch') } })",
+        "echo",
+        r#"{"text": "a"}"#,
+        "! not on my watch",
+    ),
+    (
+        "export const P = async () => ({ 'tool.execute.after': async (input, output) => { output.output += ` after ${input.args.text}` } })",
+        "echo",
+        r#"{"text": "a"}"#,
+        "a after a",
+    ),
+    (
+        "export const P = async () => ({ 'tool.execute.after': async () => { throw 'broken' } })",
+        "echo",
+        r#"{"text": "a"}"#,
+        "a",
+    ),
+    (
+        "export const P = async () => ({ 'shell.env': async (_i, output) => { output.env.FROM_PLUGIN = 'set' } })",
+        "bash",
+        r#"{"command": "echo $FROM_PLUGIN", "description": "d"}"#,
+        "set",
+    ),
+    (
+        "import { tool, type Plugin } from '@opencode-ai/plugin'\nexport const P: Plugin = async ({ directory }) => ({ tool: { given: tool({ description: 'd', args: { n: tool.schema.number().default(2) }, execute: async ({ n }) => `${n} ${directory === process.cwd()}` }) } })",
+        "given",
+        "{}",
+        "2 true",
+    ),
+    (
+        "export const helper = 3\nexport function broken() { throw new Error('x') }\nexport class NotAPlugin {}\nexport default { id: 'v1', server: async () => ({ tool: { v1: { description: 'd', args: {}, execute: async () => 'v1' } } }) }",
+        "v1",
+        "{}",
+        "v1",
+    ),
+    (
+        "export const P = async ({ client, $ }) => { await client.app.log({ body: { level: 'info', message: 'm' } }); const why = await client.tui.openHelp().catch((e) => e.message); const said = await $`echo shell`.text(); return { tool: { seen: { description: 'd', args: {}, execute: async () => `${why} ${said}` } } } }",
+        "seen",
+        "{}",
+        "client.tui.openHelp is not available in Helve shell",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_and_tools_of_plugins_work() {
+    let echo = "import { tool } from '@opencode-ai/plugin'\nexport default tool({ description: 'd', args: { text: tool.schema.string() }, execute: async ({ text }) => text })";
+    let mut failures = Vec::new();
+    for (source, tool, arguments, expected) in PLUGINS {
+        let project = Project::new(&[
+            ("tool/echo.ts".into(), echo.into()),
+            ("plugin/it.ts".into(), (*source).into()),
+        ]);
+        let toolbox = project.open_trusted().await;
+        let found = call(&toolbox, tool, arguments).await;
+        toolbox.close().await;
+        let is_expected = match expected.strip_prefix("! ") {
+            Some(part) => found.starts_with('!') && found.contains(part),
+            None => {
+                found == *expected
+                    || found.trim_end().starts_with(&format!("{expected}\n"))
+                    || found.trim() == *expected
+            }
+        };
+        if !is_expected {
+            failures.push(format!("{source}\n  expected {expected:?}\n  found    {found:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

@@ -20,6 +20,7 @@ mod bundle;
 mod cache;
 mod disk;
 mod found;
+mod hooks;
 mod resolve;
 mod runtime;
 mod scan;

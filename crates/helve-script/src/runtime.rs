@@ -100,6 +100,8 @@ pub(crate) struct LiveProcess {
 #[derive(Default)]
 struct PendingRequests {
     requests: Mutex<HashMap<u64, mpsc::Sender<Incoming>>>,
+    /// Requests of plugins outside of any call go here.
+    unattached: Mutex<Option<mpsc::Sender<Incoming>>>,
     /// Why the process ended; `None` while it runs.
     ended: Mutex<Option<String>>,
     hello: Mutex<Option<oneshot::Sender<(String, String)>>>,
@@ -354,6 +356,17 @@ impl LiveProcess {
         self.input.send(format!("{message}\n")).await.ok();
     }
 
+    /// Returns the requests that belong to no call; `None` if somebody answers them already.
+    pub(crate) fn take_unattached(&self) -> Option<mpsc::Receiver<Incoming>> {
+        let mut unattached = self.pending.unattached.lock();
+        if unattached.is_some() {
+            return None;
+        }
+        let (sender, requests) = mpsc::channel(REQUEST_MESSAGES);
+        *unattached = Some(sender);
+        Some(requests)
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.pending.ended.lock().is_some()
     }
@@ -385,6 +398,7 @@ impl PendingRequests {
     fn end(&self, why: &str) {
         self.ended.lock().get_or_insert_with(|| why.to_owned());
         self.requests.lock().clear();
+        self.unattached.lock().take();
         self.hello.lock().take();
     }
 }
@@ -455,7 +469,10 @@ impl PendingRequests {
             }
             return;
         }
-        let sender = message.id.and_then(|id| self.requests.lock().get(&id).cloned());
+        let sender = match message.id {
+            Some(id) => self.requests.lock().get(&id).cloned(),
+            None => self.unattached.lock().clone(),
+        };
         // A tool that reports faster than it is read loses reports, never its answer, for which there is room.
         if let Some(sender) = sender
             && (message.ok.is_some() || message.error.is_some() || sender.capacity() > 1)

@@ -147,6 +147,15 @@ impl ScriptHost {
         script: &Arc<Script>,
     ) -> Result<(Arc<LiveProcess>, Arc<StoredBundle>), RequestError> {
         self.refresh(script).await.map_err(RequestError::Script)?;
+        self.prepare_trusted(script).await
+    }
+
+    /// Like [`ScriptHost::prepare`], with the sources that were trusted, even if the files changed since. A hook that
+    /// guards calls cannot be switched off by changing its file.
+    pub(crate) async fn prepare_trusted(
+        &self,
+        script: &Arc<Script>,
+    ) -> Result<(Arc<LiveProcess>, Arc<StoredBundle>), RequestError> {
         let bundle = self.bundle(script).await.map_err(RequestError::Script)?;
         let live = self.runtime.live().await?;
         if script.is_plugin() {
@@ -167,6 +176,7 @@ impl ScriptHost {
         if loaded.generation == live.generation && loaded.hash == hash {
             return Ok(None);
         }
+        self.answer_unattached(live);
         let root = self.runtime.settings.root.to_string_lossy();
         let request = json!({
             "op": "plugin",
@@ -179,6 +189,27 @@ impl ScriptHost {
         *loaded = LoadedInto { generation: live.generation, hash };
         let said = serde_json::from_value(answer);
         said.map(Some).map_err(|error| RequestError::Process(error.to_string()))
+    }
+
+    /// Answers what plugins ask outside of any call, until the process ends.
+    fn answer_unattached(&self, live: &Arc<LiveProcess>) {
+        let Some(mut requests) = live.take_unattached() else { return };
+        let (live, client) = (Arc::downgrade(live), self.client.lock().clone());
+        tokio::spawn(async move {
+            while let Some(message) = requests.recv().await {
+                let Some(number) = message.request else { continue };
+                let answer = match &client {
+                    Some(client) => client.request(&message.params).await,
+                    None => Err("the client is not available here".into()),
+                };
+                let answer = match answer {
+                    Ok(value) => json!({"op": "answer", "request": number, "ok": value}),
+                    Err(why) => json!({"op": "answer", "request": number, "error": why}),
+                };
+                let Some(live) = live.upgrade() else { return };
+                live.send(&answer).await;
+            }
+        });
     }
 
     /// Returns what a script says about itself, from the cache if possible.

@@ -1,6 +1,6 @@
 //! All tools and plugins of a workspace: registered from the cache where possible, loaded otherwise.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct ScriptsSetup {
 
 /// The custom tools and plugins of a workspace.
 pub struct Scripts {
-    inner: Arc<ScriptsInner>,
+    pub(crate) inner: Arc<ScriptsInner>,
 }
 
 pub(crate) struct ScriptsInner {
@@ -48,6 +48,7 @@ pub(crate) struct ScriptsInner {
     pub(crate) entries: Vec<ScriptEntry>,
     /// Files that could not be used at all.
     unusable: Vec<ScriptError>,
+    project_files: BTreeSet<PathBuf>,
     /// Scripts of a project that is not trusted.
     suspended: Vec<PathBuf>,
     load_lock: tokio::sync::Mutex<()>,
@@ -97,6 +98,7 @@ impl Scripts {
             client: Mutex::default(),
         });
         let (mut entries, mut unusable, mut suspended) = (Vec::new(), Vec::new(), Vec::new());
+        let project_files = setup.found.project_files();
         let problems = setup.found.problems.iter();
         unusable.extend(problems.map(|(file, why)| ScriptError::of_file(file, why.clone())));
         for found in setup.found.scripts {
@@ -114,7 +116,8 @@ impl Scripts {
         }
         let registry = setup.registry;
         let load_lock = tokio::sync::Mutex::default();
-        let inner = ScriptsInner { host, registry, entries, unusable, suspended, load_lock };
+        let inner =
+            ScriptsInner { host, registry, entries, unusable, project_files, suspended, load_lock };
         for entry in &inner.entries {
             if let Some(listing) = inner.host.cached_listing(&entry.script) {
                 inner.register(entry, listing);
@@ -131,6 +134,16 @@ impl Scripts {
     /// Sets who answers the requests of plugins' clients.
     pub fn set_client(&self, client: Arc<dyn ScriptClient>) {
         *self.inner.host.client.lock() = Some(client);
+    }
+
+    /// Whether there are plugins that may be used.
+    pub fn has_plugins(&self) -> bool {
+        self.inner.has_plugins()
+    }
+
+    /// Returns the files that trust in the project covers.
+    pub fn project_files(&self) -> &BTreeSet<PathBuf> {
+        &self.inner.project_files
     }
 
     /// Whether there is any script that may be used.
@@ -220,7 +233,11 @@ impl Scripts {
 }
 
 impl ScriptsInner {
-    async fn load(&self) {
+    pub(crate) fn has_plugins(&self) -> bool {
+        self.entries.iter().any(|entry| entry.script.is_plugin())
+    }
+
+    pub(crate) async fn load(&self) {
         let _one_at_a_time = self.load_lock.lock().await;
         for entry in &self.entries {
             let is_listed = entry.state.lock().listing.is_some();

@@ -271,7 +271,6 @@ impl Builder {
         let (policy, tool_switches) = policy_and_tool_switches(&config, trust, &inputs, &agent);
         let (web, searches) = web::client(&config.web, host.environment());
         let has_web = web.is_some();
-        let extensions = Extensions { hooks: self.hooks, after_write: Vec::new(), web };
         let can_run = host.processes().is_some();
         let (variables, secret) = (host.environment(), self.secret_variables);
         let shell = can_run.then(|| shell::shell(&config, variables, self.leftovers, secret));
@@ -279,6 +278,9 @@ impl Builder {
         let media = media();
         let context = ScriptsContext::new((&host, shell.as_ref()), (&root, &data), &config, trust);
         let scripts = scripts::scripts(script_files, &context, &registry, media.clone());
+        let hooks = self.hooks.into_iter().chain(scripts.hook()).collect();
+        let extensions = Extensions { hooks, after_write: Vec::new(), web };
+        let chat_hooks = self.chat_hooks.into_iter().chain(scripts::chat_hook(&scripts)).collect();
         let workspace = Workspace::new(root, host, journal, extensions, shell);
         let settings = edit_settings(&config.edit);
         let dialect = find_dialect(&self.caller.dialect)?;
@@ -306,7 +308,7 @@ impl Builder {
             store,
             transcripts: sqlite,
             outputs,
-            chat_hooks: self.chat_hooks,
+            chat_hooks,
             data,
             config,
             trust,
@@ -314,10 +316,11 @@ impl Builder {
             session: std::sync::OnceLock::new(),
             notes: Arc::default(),
             servers: Arc::new(servers),
-            scripts: Arc::new(scripts),
+            scripts: scripts.clone(),
             trees: Arc::default(),
             id,
         };
+        scripts::send_events(&scripts, &toolbox.engine.recorder.events);
         offer_sub_agents(&toolbox);
         Ok(toolbox)
     }

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use helve_agent::hook::ChatHook;
 use helve_core::shell::Shell;
-use helve_core::{Host, Media, Registry};
+use helve_core::{Events, Hook, Host, Media, Registry};
 use helve_ext::config::{Config, ConfigPaths};
 
 use crate::trust::TrustState;
@@ -49,12 +50,24 @@ pub(crate) fn scripts(
     _context: &ScriptsContext<'_>,
     _registry: &Arc<Registry>,
     _media: Arc<dyn Media>,
-) -> Scripts {
-    Scripts
+) -> Arc<Scripts> {
+    Arc::new(Scripts)
 }
 
+pub(crate) fn chat_hook(_scripts: &Arc<Scripts>) -> Option<Arc<dyn ChatHook>> {
+    None
+}
+
+pub(crate) fn send_events(_scripts: &Arc<Scripts>, _events: &Events) {}
+
 impl Scripts {
+    pub(crate) fn hook(&self) -> Option<Arc<dyn Hook>> {
+        None
+    }
+
     pub(crate) async fn load(&self) {}
+
+    pub(crate) async fn send_event(&self, _event: &serde_json::Value) {}
 
     pub(crate) async fn close(&self) {}
 }

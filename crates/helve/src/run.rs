@@ -200,6 +200,7 @@ impl AgentSession<'_> {
         cancel: CancellationToken,
     ) -> Result<TurnReport, AgentError> {
         let input = input.into();
+        self.toolbox().load_scripts().await;
         let title = self.begin(&input).await?;
         self.probe_server().await;
         for interrupted in self.stored.answer_interrupted_calls().await? {
@@ -215,6 +216,7 @@ impl AgentSession<'_> {
             AgentRole::Main { .. } => self.main_turn(input, options, emit, cancel, &tree).await,
         };
         tree.set_model(self.toolbox().session_id(), None);
+        self.toolbox().tell_plugins("session.idle").await;
         if let Some(title) = title {
             title.finish().await;
         }

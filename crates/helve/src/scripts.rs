@@ -1,16 +1,23 @@
 //! Custom tools and plugins: where they are looked for, and what their process is started with.
 
+mod chat;
+mod client;
+
 use std::path::Path;
 use std::sync::Arc;
 
+use helve_agent::hook::ChatHook;
+use helve_core::event::{EventDelivery, EventKind};
 use helve_core::shell::Shell;
-use helve_core::{Host, Media, Registry, Source, confine};
+use helve_core::{Events, Host, Media, Registry, Source, confine};
 use helve_ext::config::{Config, ConfigLayer, ConfigPaths};
 pub use helve_script::{CheckedScript, RuntimeInfo, ScriptError, ScriptKind, Scripts, ToolOrigin};
 use helve_script::{
     FoundScripts, PluginEntry, RuntimeChoice, RuntimeSettings, ScriptFolder, ScriptOwner,
     ScriptsSetup,
 };
+
+use serde_json::json;
 
 use crate::trust::TrustState;
 
@@ -75,7 +82,7 @@ pub(crate) fn scripts(
     context: &ScriptsContext<'_>,
     registry: &Arc<Registry>,
     media: Arc<dyn Media>,
-) -> Scripts {
+) -> Arc<Scripts> {
     let ScriptsContext { host, shell, root, data, config, trust } = context;
     let cache = data.join("scripts");
     let scratch = cache.join("scratch");
@@ -85,7 +92,7 @@ pub(crate) fn scripts(
     };
     let sandbox =
         shell.and_then(|shell| confine::plan(shell.sandbox, shell.network, root, &scratch));
-    Scripts::new(ScriptsSetup {
+    let scripts = Scripts::new(ScriptsSetup {
         found: files.0,
         is_trusted: *trust == TrustState::Trusted,
         cache,
@@ -100,5 +107,29 @@ pub(crate) fn scripts(
         },
         registry: registry.clone(),
         media,
-    })
+    });
+    scripts.set_client(Arc::new(client::PluginClient { root: root.to_path_buf() }));
+    Arc::new(scripts)
+}
+
+/// Returns the hook of conversations that runs the hooks of plugins; `None` without plugins.
+pub(crate) fn chat_hook(scripts: &Arc<Scripts>) -> Option<Arc<dyn ChatHook>> {
+    scripts.has_plugins().then(|| Arc::new(chat::PluginChatHook(Arc::downgrade(scripts))) as _)
+}
+
+/// Tells plugins about edited files, until the engine is dropped.
+pub(crate) fn send_events(scripts: &Arc<Scripts>, events: &Events) {
+    if !scripts.has_plugins() {
+        return;
+    }
+    let (scripts, mut events) = (Arc::downgrade(scripts), events.subscribe());
+    tokio::spawn(async move {
+        while let Some(delivery) = events.next().await {
+            let Some(scripts) = scripts.upgrade() else { return };
+            let EventDelivery::Event(event) = delivery else { continue };
+            let EventKind::Edited { path } = event.kind else { continue };
+            let event = json!({"type": "file.edited", "properties": {"file": path}});
+            scripts.send_event(&event).await;
+        }
+    });
 }

@@ -167,6 +167,13 @@ impl Toolbox {
         self.scripts.load().await;
     }
 
+    /// Tells plugins about an event of this session.
+    pub(crate) async fn tell_plugins(&self, event: &str) {
+        let properties = serde_json::json!({"sessionID": self.id});
+        let event = serde_json::json!({"type": event, "properties": properties});
+        self.scripts.send_event(&event).await;
+    }
+
     /// Returns the custom tools and plugins of this folder.
     #[cfg(feature = "scripts")]
     pub fn scripts(&self) -> &Scripts {

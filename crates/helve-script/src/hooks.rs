@@ -1,0 +1,188 @@
+//! Hooks of plugins, as the engine sees them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::hook::PlannedCommand;
+use helve_core::{BoxFuture, CallRef, Content, Hook, Input, ToolCall, ToolResult};
+use serde_json::{Map, Value, json};
+
+use crate::script::Script;
+use crate::scripts::{Scripts, ScriptsInner};
+use crate::wire::RequestError;
+
+/// How long one hook may take. Shorter than the engine's limit, so that this message is the one that is read.
+const HOOK_TIME: Duration = Duration::from_secs(9);
+
+/// Runs the hooks of all plugins, in order.
+pub(crate) struct PluginHooks(pub(crate) Arc<ScriptsInner>);
+
+impl Hook for PluginHooks {
+    fn name(&self) -> &str {
+        "plugins"
+    }
+
+    fn before<'a>(
+        &'a self,
+        call_ref: &'a CallRef,
+        call: &'a mut ToolCall,
+    ) -> BoxFuture<'a, Result<(), Arc<str>>> {
+        Box::pin(async move {
+            for script in self.0.with_hook("tool.execute.before").await {
+                let Input::Json(args) = &call.input else { return Ok(()) };
+                let input = call_input(call_ref, &call.name);
+                let output =
+                    self.0.run_hook(&script, "tool.execute.before", input, json!({"args": args}));
+                let mut output = output.await.map_err(Arc::from)?;
+                if let Some(args @ Value::Object(_)) = output.get_mut("args").map(Value::take) {
+                    call.input = Input::Json(args);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn spawn<'a>(
+        &'a self,
+        call_ref: &'a CallRef,
+        planned: &'a mut PlannedCommand,
+    ) -> BoxFuture<'a, Result<(), Arc<str>>> {
+        Box::pin(async move {
+            for script in self.0.with_hook("shell.env").await {
+                let input = json!({
+                    "cwd": planned.folder,
+                    "sessionID": &*call_ref.session,
+                    "callID": &*call_ref.id,
+                });
+                let output = self.0.run_hook(&script, "shell.env", input, json!({"env": {}}));
+                let output = output.await.map_err(Arc::from)?;
+                let variables = output.get("env").and_then(Value::as_object);
+                for (name, value) in variables.into_iter().flatten() {
+                    if let Some(value) = value.as_str() {
+                        planned.environment.push((name.into(), value.into()));
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn after<'a>(
+        &'a self,
+        call_ref: &'a CallRef,
+        call: &'a ToolCall,
+        result: &'a mut ToolResult,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            for script in self.0.with_hook("tool.execute.after").await {
+                let Ok(output) = &mut result.outcome else { return };
+                let mut input = call_input(call_ref, &call.name);
+                if let Input::Json(args) = &call.input {
+                    input["args"] = args.clone();
+                }
+                let before = output.joined_text();
+                let given = json!({
+                    "title": output.title,
+                    "output": before,
+                    "metadata": output.metadata,
+                });
+                // As for every failing hook, the result stays as it is.
+                let Ok(changed) =
+                    self.0.run_hook(&script, "tool.execute.after", input, given).await
+                else {
+                    continue;
+                };
+                if let Some(title) = changed.get("title").and_then(Value::as_str) {
+                    output.title = title.into();
+                }
+                if let Some(metadata) = changed.get("metadata").and_then(Value::as_object) {
+                    output.metadata = metadata.clone();
+                }
+                if let Some(text) = changed.get("output").and_then(Value::as_str)
+                    && text != before
+                {
+                    output.content.retain(|content| !matches!(content, Content::Text(_)));
+                    output.content.insert(0, Content::Text(text.into()));
+                }
+            }
+        })
+    }
+}
+
+impl Scripts {
+    /// Returns the hook that runs the hooks of all plugins; `None` without plugins.
+    pub fn hook(&self) -> Option<Arc<dyn Hook>> {
+        self.inner.has_plugins().then(|| Arc::new(PluginHooks(self.inner.clone())) as _)
+    }
+
+    /// Runs a hook of every plugin that has it, each with what the one before left. An error says why one failed.
+    pub async fn run_hooks(
+        &self,
+        name: &str,
+        input: &Value,
+        mut output: Value,
+    ) -> Result<Value, String> {
+        for script in self.inner.with_hook(name).await {
+            output = self.inner.run_hook(&script, name, input.clone(), output).await?;
+        }
+        Ok(output)
+    }
+
+    /// Tells the plugins that something happened. Their errors have no effect.
+    pub async fn send_event(&self, event: &Value) {
+        for script in self.inner.with_hook("event").await {
+            let input = json!({"event": event});
+            self.inner.run_hook(&script, "event", input, Value::Null).await.ok();
+        }
+    }
+}
+
+fn call_input(call_ref: &CallRef, tool: &str) -> Value {
+    json!({"tool": tool, "sessionID": &*call_ref.session, "callID": &*call_ref.id})
+}
+
+impl ScriptsInner {
+    /// Returns the plugins that have a hook, in order. Loads plugins first if their hooks are not known.
+    pub(crate) async fn with_hook(&self, name: &str) -> Vec<Arc<Script>> {
+        if !self.has_plugins() {
+            return Vec::new();
+        }
+        self.load().await;
+        let has_hook = |hooks: &[String]| hooks.iter().any(|it| it == name);
+        let entries = self.entries.iter().filter(|entry| {
+            let state = entry.state.lock();
+            entry.script.is_plugin()
+                && state.listing.as_ref().is_some_and(|listing| has_hook(&listing.hooks))
+        });
+        entries.map(|entry| entry.script.clone()).collect()
+    }
+
+    /// Runs a hook of one plugin with the sources that were trusted, and returns the changed output. An error says why the
+    /// hook refused or failed.
+    pub(crate) async fn run_hook(
+        &self,
+        script: &Arc<Script>,
+        name: &str,
+        input: Value,
+        output: Value,
+    ) -> Result<Value, String> {
+        let failed = |error: RequestError| match error {
+            RequestError::Thrown(thrown) => self.host.redact(&thrown.message),
+            other => {
+                let file = self.host.shown(script.path.clone());
+                format!("the hook {name} of {} failed: {other}", file.display())
+            }
+        };
+        let (live, _) = self.host.prepare_trusted(script).await.map_err(failed)?;
+        let mut request = Map::new();
+        request.insert("op".into(), "hook".into());
+        request.insert("plugin".into(), script.key().into());
+        request.insert("name".into(), name.into());
+        request.insert("input".into(), input);
+        if !output.is_null() {
+            request.insert("output".into(), output);
+        }
+        let answer = self.host.runtime.ask(&live, Value::Object(request), HOOK_TIME).await;
+        answer.map_err(failed)
+    }
+}
