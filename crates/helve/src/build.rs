@@ -252,11 +252,7 @@ impl Builder {
             None => local_host(&data, self.keeper, home),
         };
         let root = root(&**host.machine(), self.dir.as_deref(), host.home()).await?;
-        let allow_rules: Vec<Rule> = self
-            .allow
-            .iter()
-            .map(|text| allow_rule(text, host.home()))
-            .collect::<Result<_, _>>()?;
+        let allow_rules = allow_rules(&self.allow, host.home())?;
         let sqlite = Arc::new(SqliteStore::at(data.clone()));
         let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite.clone());
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
@@ -496,6 +492,10 @@ fn data_folder(home: Option<&Path>) -> Option<PathBuf> {
     let xdg = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|xdg| xdg.is_absolute());
     let base = xdg.or_else(|| home.map(|home| home.join(".local/share")))?;
     Some(base.join("helve"))
+}
+
+fn allow_rules(texts: &[String], home: Option<&Path>) -> Result<Vec<Rule>, BuildError> {
+    texts.iter().map(|text| allow_rule(text, home)).collect()
 }
 
 /// Parses the argument of `Builder::allow`: `PERMISSION` or `PERMISSION:PATTERN`. A pattern may begin with `~/`.
