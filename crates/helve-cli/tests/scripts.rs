@@ -218,7 +218,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("throw 'text'", "text"),
     ("throw null", "null"),
     ("throw { message: 'object' }", "object"),
-    ("const loop = {}; loop.loop = loop; return { output: loop }", "circular"),
+    ("const loop = {}; loop.loop = loop; return { output: loop }", "JSON"),
     ("return { output: 'x', metadata: { big: 1n } }", "BigInt"),
     ("Promise.reject(new Error('unhandled')); throw new Error('own')", "own"),
     (
