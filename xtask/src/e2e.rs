@@ -9,6 +9,7 @@ mod model;
 mod npm;
 mod python;
 mod ripgrep;
+mod scripts;
 mod sdks;
 mod servers;
 mod web_pages;
@@ -80,6 +81,11 @@ const TESTS: &[E2eTest] = &[
         name: "interactive",
         description: "programs that expect a user at a terminal",
         run: interactive::run,
+    },
+    E2eTest {
+        name: "scripts",
+        description: "custom tools and plugins on bun and on node 20, 22 and 24",
+        run: scripts::run,
     },
     E2eTest {
         name: "web-pages",

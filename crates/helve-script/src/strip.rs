@@ -230,7 +230,7 @@ impl<'a> SpecifierRewriter<'a, '_, '_> {
                     let new = self.allocator.alloc_str(&new);
                     let span = template.span;
                     let builder = AstBuilder::new(self.allocator);
-                    *expression = Expression::new_string_literal(span, &*new, None, &builder);
+                    *expression = Expression::new_string_literal(span, new, None, &builder);
                 }
             }
             _ => {}
