@@ -167,8 +167,8 @@ impl Rule {
             Pattern::Wild(pattern) | Pattern::CaseInsensitive(pattern) => pattern,
         };
         match (UrlPattern::parse(pattern), WebUrl::parse(subject), self.action) {
-            (Some(pattern), Ok(url), Action::Allow) => pattern.matches(&url),
-            (Some(pattern), Ok(url), Action::Ask | Action::Deny) => pattern.matches_loosely(&url),
+            (Ok(pattern), Ok(url), Action::Allow) => pattern.matches(&url),
+            (Ok(pattern), Ok(url), Action::Ask | Action::Deny) => pattern.matches_loosely(&url),
             (_, _, Action::Allow) => false,
             // A pattern that is not a URL pattern, such as `*secret*`.
             (_, _, Action::Ask | Action::Deny) => wildcard::matches(pattern, subject),
@@ -180,7 +180,7 @@ impl Rule {
         match &self.pattern {
             Pattern::Exact(_) => true,
             Pattern::Wild(pattern) | Pattern::CaseInsensitive(pattern) => {
-                UrlPattern::parse(pattern).is_some_and(|pattern| pattern.names_host())
+                UrlPattern::parse(pattern).is_ok_and(|pattern| pattern.names_host())
             }
         }
     }

@@ -60,6 +60,8 @@ pub enum UrlError {
     /// A control character, or an invisible one.
     HiddenCharacter,
     Backslash,
+    /// A `#` in a pattern. A fragment is never sent.
+    Fragment,
     /// A user name or password before the host.
     Credentials,
     NoHost,
@@ -76,6 +78,7 @@ impl fmt::Display for UrlError {
             UrlError::Scheme => "it must start with http:// or https://",
             UrlError::HiddenCharacter => "it contains a control or invisible character",
             UrlError::Backslash => "it contains a backslash",
+            UrlError::Fragment => "it contains a #, but the part of a URL after it is never sent",
             UrlError::Credentials => "it contains a user name or password (the text before an @)",
             UrlError::NoHost => "it has no host",
             UrlError::BadHost => "its host is not valid",

@@ -138,12 +138,13 @@ pub(crate) async fn search(
         }
     };
     let response = exchange.send_configured(&service.url, query.timeout, MAX_ANSWER, build).await?;
-    let answer = read_answer(service, &response).map_err(WebError::Search)?;
+    let answer = read_answer(service, query.kind, &response).map_err(WebError::Search)?;
     Ok(limit(answer, query))
 }
 
 fn read_answer(
     service: &SearchService,
+    kind: SearchKind,
     response: &WebResponse,
 ) -> Result<SearchAnswer, SearchFailure> {
     let body = String::from_utf8_lossy(&response.body);
@@ -152,7 +153,7 @@ fn read_answer(
     }
     match service.kind {
         ServiceKind::Exa | ServiceKind::Parallel => {
-            mcp::answer(service, &response.content_type, &body)
+            mcp::answer(service, kind, &response.content_type, &body)
         }
         ServiceKind::Brave => brave::answer(&json(&body)?),
         ServiceKind::Tavily => tavily::answer(&json(&body)?),

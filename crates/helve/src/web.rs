@@ -21,7 +21,7 @@ pub(crate) fn client(
     };
     let mut roots = TrustedRoots::system();
     for file in &config.ca {
-        // A file without certificates adds none; the first page that needs one reports that it is not trusted.
+        // The configuration was checked: a file without certificates is an error there, and not in this list.
         roots.add_pem(&file.pem).ok();
     }
     let web_search = service(&config.search);

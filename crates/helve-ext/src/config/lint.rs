@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use helve_core::{Action, Pattern, Rule, Source, ToolSwitch};
 use helve_text::path_pattern::PathPattern;
+use helve_text::url::{UrlError, UrlPattern};
 use helve_text::wildcard;
 
 use super::messages::{self, ProblemText};
@@ -237,9 +238,31 @@ fn never_matches(rule: &Rule) -> Option<ConfigProblem> {
         key if is_about_paths(key) && has_parent_after_wildcard(text) => {
             messages::NeverMatches::ParentFolder
         }
+        "webfetch" => messages::NeverMatches::NotUrl(why_no_url_matches(text, rule.action)?),
         _ => return None,
     };
     warning(rule, |rule| Some(messages::never_matches(rule, why)))
+}
+
+/// Returns why a pattern of `webfetch` matches no URL. A rule that asks or denies with a pattern that is not one of URLs is
+/// compared with the URL as text, so that it still has an effect if it can match the start of a URL.
+fn why_no_url_matches(pattern: &str, action: Action) -> Option<UrlError> {
+    let why = UrlPattern::parse(pattern).err()?;
+    let start = literal_start(pattern);
+    let begins_url = ["http://", "https://"]
+        .iter()
+        .any(|scheme| scheme.starts_with(start) || start.starts_with(scheme));
+    let is_text_of_url = match why {
+        UrlError::Backslash | UrlError::Fragment | UrlError::HiddenCharacter => false,
+        UrlError::Credentials => begins_url && !start.contains('@'),
+        UrlError::TooLong
+        | UrlError::Scheme
+        | UrlError::NoHost
+        | UrlError::BadHost
+        | UrlError::Zone
+        | UrlError::BadPort => begins_url,
+    };
+    (action == Action::Allow || !is_text_of_url).then_some(why)
 }
 
 /// What separates commands, which are judged one by one.

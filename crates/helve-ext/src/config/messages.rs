@@ -284,6 +284,12 @@ pub(super) fn unreadable_ca(path: &Path, why: &ConfigReadError) -> ProblemText {
         .hint("name a file with certificates in PEM format")
 }
 
+pub(super) fn ca_without_certificates(path: &Path, found: &str) -> ProblemText {
+    problem(format!("{} cannot be used: {found}", display_text(&path.to_string_lossy()))).hint(
+        "name a file with certificates in PEM format; `openssl x509 -inform der` converts from DER",
+    )
+}
+
 pub(super) fn ca_of_project() -> ProblemText {
     problem("web.ca has no effect in a project").hint("set it in your own configuration")
 }
@@ -374,7 +380,7 @@ pub(super) fn never_decide(rules: &[&Rule], later: &Rule, at: Position) -> Optio
 }
 
 /// Why a pattern matches nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NeverMatches {
     Empty,
     Spaces,
@@ -383,6 +389,7 @@ pub(super) enum NeverMatches {
     RelativeFolder,
     FolderWithoutContents,
     ParentFolder,
+    NotUrl(UrlError),
 }
 
 pub(super) fn never_matches(rule: &Rule, why: NeverMatches) -> ProblemText {
@@ -406,6 +413,10 @@ pub(super) fn never_matches(rule: &Rule, why: NeverMatches) -> ProblemText {
             ("paths outside the project are matched as folder/*", "add /* at the end")
         }
         NeverMatches::ParentFolder => ("paths never contain ..", "write the path without .."),
+        NeverMatches::NotUrl(why) => {
+            let text = format!("{key}: {action} matches nothing: {why}");
+            return problem(text).hint("write a URL, such as https://docs.rs/* or *.example.com");
+        }
     };
     problem(format!("{key}: {action} matches nothing: {why}")).hint(hint)
 }

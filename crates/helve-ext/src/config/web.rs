@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rustls_pki_types::pem::{self, PemObject, SectionKind};
+
 use super::config_file::{ConfigFile, ExpandMode};
 use super::explain::SettingLine;
 use super::load::LinkPolicy;
@@ -65,10 +67,15 @@ impl WebSection {
         for given in paths.into_iter().flatten() {
             let path = absolute(file, &given.value);
             match file.context.host.read(&path, LinkPolicy::Anywhere) {
-                Ok(contents) => {
-                    let certificate = CertificateFile { path, pem: contents.bytes };
-                    certificates.push(WithSource::new(certificate, given.source));
-                }
+                Ok(contents) => match check_certificates(&contents.bytes) {
+                    Ok(()) => {
+                        let certificate = CertificateFile { path, pem: contents.bytes };
+                        certificates.push(WithSource::new(certificate, given.source));
+                    }
+                    Err(found) => {
+                        file.error(node.at, || messages::ca_without_certificates(&path, &found));
+                    }
+                },
                 Err(why) => file.error(node.at, || messages::unreadable_ca(&path, &why)),
             }
         }
@@ -128,6 +135,37 @@ impl SearchConfig {
             return file.error(field.value.at, || messages::missing_search_url(&section));
         }
         *self = service;
+    }
+}
+
+/// Checks that a file contains certificates in PEM format. Otherwise returns what it contains.
+fn check_certificates(bytes: &[u8]) -> Result<(), String> {
+    if bytes.trim_ascii().is_empty() {
+        return Err("it is empty".into());
+    }
+    // The start of a long ASN.1 sequence.
+    if bytes.starts_with(&[0x30, 0x82]) {
+        return Err("it contains binary data (DER)".into());
+    }
+    let (mut others, mut has_certificate) = (Vec::new(), false);
+    for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(bytes) {
+        match section {
+            Ok((SectionKind::Certificate, _)) => has_certificate = true,
+            Ok((SectionKind::Crl, _)) => others.push("a revocation list"),
+            Ok((SectionKind::Csr, _)) => others.push("a certificate request"),
+            Ok((SectionKind::PublicKey, _)) => others.push("a public key"),
+            Ok((_, _)) => others.push("a private key"),
+            Err(pem::Error::MissingSectionEnd { .. }) => {
+                return Err("a part has no -----END line".into());
+            }
+            Err(why) => return Err(format!("it is not a valid PEM file: {why}")),
+        }
+    }
+    others.dedup();
+    match others.as_slice() {
+        _ if has_certificate => Ok(()),
+        [] => Err("it contains no -----BEGIN CERTIFICATE-----".into()),
+        others => Err(format!("it contains only {}", others.join(" and "))),
     }
 }
 

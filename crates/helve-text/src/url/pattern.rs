@@ -40,18 +40,21 @@ enum PortPattern {
 }
 
 impl UrlPattern {
-    /// Parses a pattern; `None` if it can match no URL, as with a user name or an unknown scheme.
-    pub fn parse(pattern: &str) -> Option<Self> {
+    /// Parses a pattern. One that can match no URL, as with a user name or an unknown scheme, is an error.
+    pub fn parse(pattern: &str) -> Result<Self, UrlError> {
         let pattern = pattern.trim();
-        if pattern.contains(['\\', '#']) || pattern.contains(char::is_control) {
-            return None;
+        match () {
+            () if pattern.contains('\\') => return Err(UrlError::Backslash),
+            () if pattern.contains('#') => return Err(UrlError::Fragment),
+            () if pattern.contains(char::is_control) => return Err(UrlError::HiddenCharacter),
+            () => {}
         }
         if !pattern.is_empty() && pattern.bytes().all(|byte| byte == b'*') {
             let (host, port) = (HostPattern::Any, PortPattern::Any);
-            return Some(Self { scheme: None, host, port, path: None });
+            return Ok(Self { scheme: None, host, port, path: None });
         }
         let (scheme, rest) = match pattern.split_once("://") {
-            Some((scheme, rest)) => (parse_scheme(scheme)?, rest),
+            Some((scheme, rest)) => (parse_scheme(scheme).ok_or(UrlError::Scheme)?, rest),
             None => (None, pattern),
         };
         let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -60,8 +63,8 @@ impl UrlPattern {
             rest => Some(normalize_path(rest)),
         };
         let authority = if path.is_none() { without_glued_star(authority) } else { authority };
-        let (host, port) = parse_authority(authority).ok()?;
-        Some(Self { scheme, host, port, path })
+        let (host, port) = parse_authority(authority)?;
+        Ok(Self { scheme, host, port, path })
     }
 
     /// Whether a URL certainly matches, also for a server that decodes its path twice. For rules that allow.
@@ -228,6 +231,9 @@ fn parse_authority(authority: &str) -> Result<(HostPattern, PortPattern), UrlErr
 }
 
 fn parse_host(host: &str) -> Result<HostPattern, UrlError> {
+    if host.is_empty() {
+        return Err(UrlError::NoHost);
+    }
     if !host.contains('*') {
         return WebHost::parse(host).map(HostPattern::Exact);
     }

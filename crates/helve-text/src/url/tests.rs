@@ -133,7 +133,7 @@ fn references_are_resolved() {
 #[track_caller]
 fn matches(pattern: &str, url: &str) -> bool {
     let pattern = UrlPattern::parse(pattern);
-    pattern.is_some_and(|pattern| pattern.matches(&WebUrl::parse(url).unwrap()))
+    pattern.is_ok_and(|pattern| pattern.matches(&WebUrl::parse(url).unwrap()))
 }
 
 #[test]
@@ -201,6 +201,26 @@ fn asks_and_denies_match_other_spellings() {
         ("http://a.example:8080/*", "http://a.example/"),
     ] {
         assert!(!loosely(pattern, url), "{pattern} {url}");
+    }
+}
+
+#[test]
+fn patterns_that_match_no_url_are_errors() {
+    for (pattern, why) in [
+        ("", UrlError::NoHost),
+        ("https://", UrlError::NoHost),
+        ("ftp://a.example/*", UrlError::Scheme),
+        ("://a.example", UrlError::Scheme),
+        ("https://user@a.example/*", UrlError::Credentials),
+        ("https:\\\\a.example", UrlError::Backslash),
+        ("https://a.example/#top", UrlError::Fragment),
+        ("https://a.exa\u{1}mple/", UrlError::HiddenCharacter),
+        ("https://a.example:x/*", UrlError::BadPort),
+        ("https://a.exa*/x", UrlError::BadHost),
+        ("https://a b/*", UrlError::BadHost),
+        ("https://[fe80::1%25eth0]/*", UrlError::Zone),
+    ] {
+        assert_eq!(UrlPattern::parse(pattern), Err(why), "{pattern}");
     }
 }
 
@@ -323,7 +343,7 @@ proptest! {
     #[test]
     fn patterns_never_panic(text in url_text(), pattern in url_text(), other in ".{0,20}") {
         for pattern in [pattern, other] {
-            if let (Some(pattern), Ok(url)) = (UrlPattern::parse(&pattern), WebUrl::parse(&text)) {
+            if let (Ok(pattern), Ok(url)) = (UrlPattern::parse(&pattern), WebUrl::parse(&text)) {
                 let strictly = pattern.matches(&url);
                 prop_assert!(!strictly || pattern.matches_loosely(&url));
             }

@@ -210,6 +210,7 @@ fn bad_url(error: &UrlError) -> ToolError {
         UrlError::TooLong
         | UrlError::HiddenCharacter
         | UrlError::Backslash
+        | UrlError::Fragment
         | UrlError::NoHost
         | UrlError::BadHost
         | UrlError::Zone

@@ -9,6 +9,16 @@ use serde_json::{Value, json};
 
 use super::{SearchService, ServiceKind, clean, field, first_nonempty_field};
 
+/// Exa's tool for searching code.
+const CODE_TOOL: &str = "get_code_context_exa";
+
+/// What Exa writes between two results.
+const SEPARATOR: &str = "\n\n---\n\n";
+
+/// What Exa answers if it found nothing.
+const NOTHING_FOUND: [&str; 2] =
+    ["No search results found.", "No code snippets or documentation found."];
+
 pub(super) fn request(
     client: &Client,
     service: &SearchService,
@@ -16,7 +26,7 @@ pub(super) fn request(
 ) -> RequestBuilder {
     let (name, arguments) = match (service.kind, query.kind) {
         (ServiceKind::Parallel, _) => ("web_search", parallel_arguments(query)),
-        (_, SearchKind::Code) => ("get_code_context_exa", code_arguments(query)),
+        (_, SearchKind::Code) => (CODE_TOOL, code_arguments(query)),
         (_, SearchKind::Web) => ("web_search_exa", exa_arguments(query)),
     };
     let body = json!({
@@ -26,9 +36,16 @@ pub(super) fn request(
         "params": { "name": name, "arguments": arguments },
     });
     let mut url = service.url.as_str().to_owned();
-    if let (ServiceKind::Exa, Some(key)) = (service.kind, &service.key) {
+    let mut add_parameter = |name: &str, value: &str| {
         url.push(if url.contains('?') { '&' } else { '?' });
-        url.push_str(&format!("exaApiKey={}", super::searxng::encode(key)));
+        url.push_str(&format!("{name}={}", super::searxng::encode(value)));
+    };
+    if let (ServiceKind::Exa, Some(key)) = (service.kind, &service.key) {
+        add_parameter("exaApiKey", key);
+    }
+    // The service offers its tool for code only to those who ask for it.
+    if name == CODE_TOOL && !service.url.as_str().contains("tools=") {
+        add_parameter("tools", CODE_TOOL);
     }
     let request =
         client.post(url).header("accept", "application/json, text/event-stream").json(&body);
@@ -57,10 +74,7 @@ fn exa_arguments(query: &SearchQuery) -> Value {
 }
 
 fn code_arguments(query: &SearchQuery) -> Value {
-    // The service counts tokens; four characters are about one.
-    let tokens =
-        query.max_characters.map_or(5000, |characters| (characters / 4).clamp(1000, 50_000));
-    json!({ "query": query.text, "tokensNum": tokens })
+    json!({ "query": query.text, "numResults": query.max_results })
 }
 
 fn parallel_arguments(query: &SearchQuery) -> Value {
@@ -69,6 +83,7 @@ fn parallel_arguments(query: &SearchQuery) -> Value {
 
 pub(super) fn answer(
     service: &SearchService,
+    kind: SearchKind,
     content_type: &str,
     body: &str,
 ) -> Result<SearchAnswer, SearchFailure> {
@@ -86,9 +101,12 @@ pub(super) fn answer(
     let texts: Vec<&str> = content.iter().filter_map(|item| item.get("text")?.as_str()).collect();
     let text = texts.join("\n\n");
     let is_error = message.pointer("/result/isError").and_then(Value::as_bool) == Some(true);
+    let is_nothing = || NOTHING_FOUND.iter().any(|start| text.starts_with(start));
     match () {
         () if is_error => Err(failure_for(&service.redact(&text))),
-        () if text.trim().is_empty() => Ok(SearchAnswer::Items(Vec::new())),
+        () if text.trim().is_empty() || is_nothing() => Ok(SearchAnswer::Items(Vec::new())),
+        // The line breaks of code matter.
+        () if kind == SearchKind::Code => Ok(SearchAnswer::Text(text)),
         () => Ok(items_of(&text).map_or(SearchAnswer::Text(text), SearchAnswer::Items)),
     }
 }
@@ -126,18 +144,34 @@ fn items_of(text: &str) -> Option<Vec<SearchItem>> {
         let results = value.get("results").or_else(|| value.get("search_results"))?.as_array()?;
         return Some(results.iter().map(item_of_json).collect());
     }
-    let is_item = |block: &&str| block.trim_start().starts_with("Title:");
-    let starts: Vec<usize> = text.match_indices("Title:").map(|(at, _)| at).collect();
-    let at_line_start = |at: &usize| *at == 0 || text[..*at].ends_with('\n');
-    let starts: Vec<usize> = starts.into_iter().filter(at_line_start).collect();
-    let ends = starts.iter().skip(1).copied().chain([text.len()]);
-    let blocks: Vec<&str> =
-        starts.iter().zip(ends).map(|(start, end)| &text[*start..end]).filter(is_item).collect();
+    let items: Vec<SearchItem> = blocks_of(text).into_iter().map(item_of_block).collect();
     // Text before the first block would be lost.
-    let is_complete = starts.first().is_some_and(|first| text[..*first].trim().is_empty());
-    let items: Vec<SearchItem> = blocks.iter().map(|block| item_of_block(block)).collect();
-    (is_complete && !items.is_empty() && items.iter().all(|item| !item.url.is_empty()))
-        .then_some(items)
+    let is_complete = text.starts_with("Title:") && items.iter().all(|item| !item.url.is_empty());
+    is_complete.then_some(items)
+}
+
+/// Splits text into blocks that start with `Title:`. A separator, or such a line without the line `URL:` after it, may also be
+/// part of an excerpt.
+fn blocks_of(text: &str) -> Vec<&str> {
+    let starts_block = |rest: &str| {
+        let mut lines = rest.lines();
+        lines.next().is_some_and(|line| line.starts_with("Title:"))
+            && lines.next().is_some_and(|line| line.starts_with("URL:"))
+    };
+    let mut ends: Vec<usize> = text
+        .match_indices("\nTitle:")
+        .map(|(at, _)| at + 1)
+        .filter(|at| starts_block(&text[*at..]))
+        .collect();
+    ends.push(text.len());
+    let mut start = 0;
+    let mut blocks = Vec::with_capacity(ends.len());
+    for end in ends {
+        let block = &text[start..end];
+        blocks.push(block.strip_suffix(SEPARATOR).unwrap_or(block));
+        start = end;
+    }
+    blocks
 }
 
 fn item_of_json(item: &Value) -> SearchItem {
@@ -166,7 +200,8 @@ fn item_of_block(block: &str) -> SearchItem {
         };
         let value = value.trim();
         match name.trim() {
-            "Title" => item.title = value.into(),
+            "Title" if value != "N/A" => item.title = value.into(),
+            "Title" => {}
             "URL" => item.url = value.into(),
             "Published" | "Published Date" => {
                 item.date = Some(value).filter(|it| !it.is_empty() && *it != "N/A").map(Into::into);
@@ -182,7 +217,7 @@ fn item_of_block(block: &str) -> SearchItem {
             }
         }
     }
-    excerpt.extend(lines.filter(|line| line.trim() != "---"));
+    excerpt.extend(lines);
     item.excerpt = excerpt.join(" ");
     item
 }

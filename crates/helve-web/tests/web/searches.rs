@@ -126,13 +126,18 @@ async fn searxng() {
 
 #[tokio::test]
 async fn exa() {
-    let text = "Title: A page\\nURL: https://a.example/x\\nPublished Date: 2024-01-01\\nAuthor: N/A\\nText: First line\\nsecond: line\\n\\nTitle: B\\nURL: https://b.example/\\nText: other";
+    let text = "Title: A page\\nURL: https://a.example/x\\nPublished: 2024-01-01T00:00:00.000Z\\nAuthor: N/A\\nHighlights:\\nFirst line\\nsecond: line\\nTitle: inside\\n---\\nend\\n\\n---\\n\\nTitle: N/A\\nURL: https://b.example/\\nPublished: N/A\\nAuthor: Someone\\nText: other";
     let message = format!(
-        r#"{{"result":{{"content":[{{"type":"text","text":"{text}"}}]}},"jsonrpc":"2.0","id":1}}"#
+        r#"{{"result":{{"content":[{{"type":"text","text":"{text}","_meta":{{"searchTime":1.5}}}}]}},"jsonrpc":"2.0","id":1}}"#
     );
     let expected = vec![
-        item("A page", "https://a.example/x", Some("2024-01-01"), "First line second: line"),
-        item("B", "https://b.example/", None, "other"),
+        item(
+            "A page",
+            "https://a.example/x",
+            Some("2024-01-01T00:00:00.000Z"),
+            "First line second: line Title: inside --- end",
+        ),
+        item("", "https://b.example/", None, "other"),
     ];
     for (headers, body) in [
         (JSON, message.clone()),
@@ -154,24 +159,38 @@ async fn exa() {
             "arguments": {"query": "rust & \"url\" größe", "type": "deep", "numResults": 2, "livecrawl": "preferred", "contextMaxCharacters": 2000}}});
         assert_eq!(sent, expected);
     }
-    let (answer, request) = ask(
-        ServiceKind::Exa,
-        SearchKind::Code,
-        JSON,
-        r#"{"result":{"content":[{"type":"text","text":"fn code()\u202e {}"}]}}"#,
-    )
-    .await;
-    assert_eq!(answer, Ok(SearchAnswer::Text("fn code()\\u{202e} {}".into())));
-    assert!(
-        request.contains(r#""name":"get_code_context_exa""#)
-            && request.contains(r#""tokensNum":1000"#),
-        "{request}"
-    );
+}
+
+#[tokio::test]
+async fn exa_for_code() {
+    let ask = |text: &str| {
+        let body = format!(r#"{{"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#);
+        async move { ask(ServiceKind::Exa, SearchKind::Code, JSON, &body).await }
+    };
+    let text =
+        "Title: A\\nURL: https://a.example/\\nCode/Highlights:\\nfn a() {\\n    b\\u202e();\\n}";
+    let (answer, request) = ask(text).await;
+    let expected =
+        "Title: A\nURL: https://a.example/\nCode/Highlights:\nfn a() {\n    b\\u{202e}();\n}";
+    assert_eq!(answer, Ok(SearchAnswer::Text(expected.into())));
+    let target = "POST /path?exaApiKey=k1%20%26&tools=get_code_context_exa HTTP/1.1\r\n";
+    assert!(request.starts_with(target), "{request}");
+    let sent: serde_json::Value =
+        serde_json::from_str(request.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let expected = serde_json::json!({"name": "get_code_context_exa",
+        "arguments": {"query": "rust & \"url\" größe", "numResults": 2}});
+    assert_eq!(sent["params"], expected);
+    for text in [
+        "No code snippets or documentation found. Please try a different query.",
+        "No search results found. Please try a different query.",
+    ] {
+        assert_eq!(ask(text).await.0, Ok(SearchAnswer::Items(Vec::new())));
+    }
 }
 
 #[tokio::test]
 async fn parallel() {
-    let inner = r#"{\"search_id\":\"1\",\"results\":[{\"url\":\"https://a.example/\",\"title\":\"A\",\"publish_date\":\"2024-02-02\",\"excerpts\":[\"x\",\"y\"]}]}"#;
+    let inner = r#"{\"search_id\":\"search_1\",\"session_id\":\"s1\",\"usage\":[],\"warnings\":null,\"results\":[{\"url\":\"https://a.example/\",\"title\":\"A\",\"publish_date\":\"2024-02-02\",\"excerpts\":[\"x\",\"y\"]}]}"#;
     let body = format!(
         "event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{inner}\"}}]}}}}\n\n"
     );

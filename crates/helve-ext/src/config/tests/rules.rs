@@ -48,6 +48,45 @@ fn objects_keep_their_order() {
 }
 
 #[test]
+fn patterns_that_match_no_url_are_reported() {
+    check(
+        r#"
+-- user/helve.json
+{"permission": {"webfetch": {
+  "https://docs.rs/*": "allow", "*.example.com": "allow", "*secret*": "deny", "*@*": "deny",
+  "ftp://a.example/*": "allow",
+  "ftp://b.example/*": "deny",
+  "https://user@a.example/*": "ask",
+  "https://a.example:x/*": "allow",
+  "https://a.example/#top": "deny"
+}, "websearch": {"ftp://a.example/*": "deny"}}}
+"#,
+        expect![[r#"
+            user/helve.json:2:3 permission.webfetch."https://docs.rs/*" = allow
+            user/helve.json:2:33 permission.webfetch."*.example.com" = allow
+            user/helve.json:2:59 permission.webfetch."*secret*" = deny
+            user/helve.json:2:79 permission.webfetch."*@*" = deny
+            user/helve.json:3:3 permission.webfetch."ftp://a.example/*" = allow
+            user/helve.json:4:3 permission.webfetch."ftp://b.example/*" = deny
+            user/helve.json:5:3 permission.webfetch."https://user@a.example/*" = ask
+            user/helve.json:6:3 permission.webfetch."https://a.example:x/*" = allow
+            user/helve.json:7:3 permission.webfetch."https://a.example/#top" = deny
+            user/helve.json:8:18 permission.websearch."ftp://a.example/*" = deny
+            ! user/helve.json:3:3: warning: permission.webfetch."ftp://a.example/*": allow matches nothing: it must start with http:// or https://
+              write a URL, such as https://docs.rs/* or *.example.com
+            ! user/helve.json:4:3: warning: permission.webfetch."ftp://b.example/*": deny matches nothing: it must start with http:// or https://
+              write a URL, such as https://docs.rs/* or *.example.com
+            ! user/helve.json:5:3: warning: permission.webfetch."https://user@a.example/*": ask matches nothing: it contains a user name or password (the text before an @)
+              write a URL, such as https://docs.rs/* or *.example.com
+            ! user/helve.json:6:3: warning: permission.webfetch."https://a.example:x/*": allow matches nothing: its port is not a number from 1 to 65535
+              write a URL, such as https://docs.rs/* or *.example.com
+            ! user/helve.json:7:3: warning: permission.webfetch."https://a.example/#top": deny matches nothing: it contains a #, but the part of a URL after it is never sent
+              write a URL, such as https://docs.rs/* or *.example.com
+        "#]],
+    );
+}
+
+#[test]
 fn home_is_expanded_in_patterns() {
     check(
         r#"

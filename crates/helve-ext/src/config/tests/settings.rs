@@ -388,6 +388,8 @@ fn web_settings_are_read() {
     const FIXTURE: &str = r#"
 -- user/ca.pem
 -----BEGIN CERTIFICATE-----
+AAAA
+-----END CERTIFICATE-----
 -- user/helve.json
 {
   "web": {
@@ -428,10 +430,20 @@ fn web_settings_are_read() {
 fn invalid_web_settings_are_reported() {
     check(
         r#"
+-- user/text.pem
+certificates
+-- user/empty.pem
+-- user/key.pem
+-----BEGIN PRIVATE KEY-----
+AAAA
+-----END PRIVATE KEY-----
+-- user/cut.pem
+-----BEGIN CERTIFICATE-----
+AAAA
 -- user/helve.json
 {
   "web": {
-    "ca": ["missing.pem"],
+    "ca": ["missing.pem", "text.pem", "empty.pem", "key.pem", "cut.pem"],
     "search": {"provider": "brav", "keys": "x"},
     "codesearch": {"provider": "tavily", "url": "localhost:80"},
     "proxy": "x"
@@ -442,9 +454,25 @@ fn invalid_web_settings_are_reported() {
 "#,
         expect![[r#"
             ! user/helve.json:3:11: error: user/missing.pem cannot be used: the file does not exist
-              "ca": ["missing.pem"],
+              "ca": ["missing.pem", "text.pem", "empty.pem", "key.pem", "cut.pem"],
                     ^
               name a file with certificates in PEM format
+            ! user/helve.json:3:11: error: user/text.pem cannot be used: it contains no -----BEGIN CERTIFICATE-----
+              "ca": ["missing.pem", "text.pem", "empty.pem", "key.pem", "cut.pem"],
+                    ^
+              name a file with certificates in PEM format; `openssl x509 -inform der` converts from DER
+            ! user/helve.json:3:11: error: user/empty.pem cannot be used: it is empty
+              "ca": ["missing.pem", "text.pem", "empty.pem", "key.pem", "cut.pem"],
+                    ^
+              name a file with certificates in PEM format; `openssl x509 -inform der` converts from DER
+            ! user/helve.json:3:11: error: user/key.pem cannot be used: it contains only a private key
+              "ca": ["missing.pem", "text.pem", "empty.pem", "key.pem", "cut.pem"],
+                    ^
+              name a file with certificates in PEM format; `openssl x509 -inform der` converts from DER
+            ! user/helve.json:3:11: error: user/cut.pem cannot be used: a part has no -----END line
+              "ca": ["missing.pem", "text.pem", "empty.pem", "key.pem", "cut.pem"],
+                    ^
+              name a file with certificates in PEM format; `openssl x509 -inform der` converts from DER
             ! user/helve.json:4:28: error: web.search.provider must be "brave" or "exa" or "parallel" or "searxng" or "tavily", not "brav"
               "search": {"provider": "brav", "keys": "x"},
                                      ^
