@@ -8,9 +8,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use helve::Toolbox;
 use helve::config::ConfigLayer;
+use helve::{EventDelivery, EventKind, Toolbox};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 struct Project {
     root: tempfile::TempDir,
@@ -262,6 +263,30 @@ async fn a_faulty_tool_fails_alone() {
     }
     toolbox.close().await;
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endless_loop_ends_with_its_call() {
+    let endless = "export default { description: 'd', args: {}, execute: async (_, ctx) => { ctx.metadata({ title: 'looping' }); for (;;) {} } }";
+    let project = Project::new(&[
+        ("tool/endless.js".into(), endless.into()),
+        ("tool/good.js".into(), tool("'good'")),
+    ]);
+    let toolbox = project.open_trusted().await;
+    toolbox.load_scripts().await;
+    let (mut events, cancel) = (toolbox.events(), CancellationToken::new());
+    let stopping = async {
+        while let Some(EventDelivery::Event(event)) = events.next().await {
+            if matches!(event.kind, EventKind::Progress(_)) {
+                return cancel.cancel();
+            }
+        }
+    };
+    let calling = toolbox.call_with_cancellation("endless", serde_json::json!({}), cancel.clone());
+    let (result, ()) = tokio::join!(calling, stopping);
+    assert_eq!(result.outcome.unwrap_err().kind, helve::ErrorKind::Cancelled);
+    assert_eq!(call(&toolbox, "good", "{}").await, "good");
+    toolbox.close().await;
 }
 
 /// A plugin: its source, a call with its arguments, and the answer or a part of it.
