@@ -1,5 +1,7 @@
 //! What is known about single elements and their attributes.
 
+use std::borrow::Cow;
+
 use super::tag::Tag;
 use super::tree::{NodeId, Tree};
 use super::writer::escape_hidden;
@@ -69,6 +71,10 @@ pub(super) fn is_permalink(tree: &Tree<'_>, node: NodeId) -> bool {
 
 /// Encodes what would end the target of a Markdown link.
 pub(super) fn escape_url(url: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'(' | b')' | b'<' | b'>');
+    if url.bytes().all(is_plain) {
+        return url.into();
+    }
     let mut out = String::with_capacity(url.len());
     for c in url.chars() {
         match c {
@@ -83,11 +89,27 @@ pub(super) fn escape_url(url: &str) -> String {
     escape_hidden(&out).into_owned()
 }
 
-/// Returns the length of the longest run of a character.
-pub(super) fn longest_run(text: &str, wanted: char) -> usize {
+/// Returns the words of a text with one space between them.
+pub(super) fn collapse_spaces(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let is_space = |byte: &u8| byte.is_ascii_whitespace();
+    let is_collapsed = !bytes.first().is_some_and(is_space)
+        && !bytes.last().is_some_and(is_space)
+        && !bytes
+            .windows(2)
+            .any(|pair| is_space(&pair[0]) && (pair[0] != b' ' || is_space(&pair[1])));
+    if is_collapsed {
+        return Cow::Borrowed(text);
+    }
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    Cow::Owned(words.join(" "))
+}
+
+/// Returns the length of the longest run of an ASCII character.
+pub(super) fn longest_run(text: &str, wanted: u8) -> usize {
     let (mut longest, mut run) = (0, 0);
-    for c in text.chars() {
-        run = if c == wanted { run + 1 } else { 0 };
+    for byte in text.bytes() {
+        run = if byte == wanted { run + 1 } else { 0 };
         longest = longest.max(run);
     }
     longest

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use helve_text::url::WebUrl;
 
-use super::elements::{escape_url, is_line_number, is_never_shown, is_permalink, longest_run};
+use super::elements::{
+    collapse_spaces, escape_url, is_line_number, is_never_shown, is_permalink, longest_run,
+};
 use super::language::{language_name, language_of_classes};
 use super::main_content::main_content;
 use super::tables;
@@ -18,6 +20,8 @@ const MAX_DEPTH: usize = 150;
 const MIN_TEXT: usize = 200;
 /// Maximum number of ancestors that are searched for the language of a code block.
 const LANGUAGE_ANCESTORS: usize = 4;
+
+const HEADING_MARKS: [&str; 6] = ["# ", "## ", "### ", "#### ", "##### ", "###### "];
 
 pub(crate) struct RenderOptions<'a> {
     pub(crate) is_markdown: bool,
@@ -46,7 +50,9 @@ pub(crate) fn render(source: &str, options: &RenderOptions<'_>) -> HtmlPage {
     // The text is longer than its source, because links are made absolute and markup is added, but only in proportion to it.
     let limit = 3 * source.len() + (64 << 10);
     let render = |navigation| {
-        let mut renderer = Renderer::new(&tree, base, Writer::new(markup, limit), navigation);
+        let mut writer = Writer::new(markup, limit);
+        writer.out.reserve(source.len() / 2);
+        let mut renderer = Renderer::new(&tree, base, writer, navigation);
         renderer.is_main = main.is_some();
         renderer.render_children(main.unwrap_or(ROOT));
         renderer
@@ -240,8 +246,13 @@ impl<'a> Renderer<'a> {
         self.writer.break_lines(breaks);
     }
 
-    fn render_prefixed(&mut self, node: NodeId, first: &str, rest: &str) {
-        self.writer.push_prefix(first, rest);
+    fn render_prefixed(
+        &mut self,
+        node: NodeId,
+        first: impl Into<Cow<'static, str>>,
+        rest: impl Into<Cow<'static, str>>,
+    ) {
+        self.writer.push_prefix(first.into(), rest.into());
         self.render_children(node);
         self.writer.pop_prefix();
     }
@@ -258,8 +269,8 @@ impl<'a> Renderer<'a> {
         let was_in_heading = std::mem::replace(&mut self.in_heading, true);
         let text = self.render_to_line(node);
         self.in_heading = was_in_heading;
-        let text = text.replace("<br>", " ");
-        let mark = if self.is_markdown() { "#".repeat(level) + " " } else { String::new() };
+        let text = if text.contains("<br>") { text.replace("<br>", " ") } else { text };
+        let mark = if self.is_markdown() { HEADING_MARKS[level.clamp(1, 6) - 1] } else { "" };
         self.writer.marked_line(mark, &text);
     }
 
@@ -279,13 +290,16 @@ impl<'a> Renderer<'a> {
                     self.tree.attribute(node, "value").and_then(|it| it.trim().parse().ok());
                 let current = value.unwrap_or(*number);
                 *number = current.saturating_add(1);
-                format!("{current}. ")
+                Cow::Owned(format!("{current}. "))
             }
-            Some(None) | None => "- ".into(),
+            Some(None) | None => Cow::Borrowed("- "),
         };
         self.writer.break_lines(1);
-        let indent = " ".repeat(marker.len());
-        self.render_prefixed(node, &marker, &indent);
+        let indent = match &marker {
+            Cow::Borrowed(_) => Cow::Borrowed("  "),
+            Cow::Owned(marker) => Cow::Owned(" ".repeat(marker.len())),
+        };
+        self.render_prefixed(node, marker, indent);
         self.writer.break_lines(1);
     }
 
@@ -307,19 +321,21 @@ impl<'a> Renderer<'a> {
             return self.render_children(node);
         }
         let text = self.plain_text(node);
-        let words: Vec<&str> = text.split_ascii_whitespace().collect();
-        let text = words.join(" ");
+        let text = collapse_spaces(&text);
         if text.is_empty() {
             return;
         }
-        let fence = "`".repeat(longest_run(&text, '`') + 1);
+        let fence = match longest_run(&text, b'`') {
+            0 => Cow::Borrowed("`"),
+            longest => Cow::Owned("`".repeat(longest + 1)),
+        };
         let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
         // The first link in the code becomes a link around all of it.
         let link = self.first_link(node);
         if let Some(url) = &link {
             self.writer.open(Mark::Link(url.clone()));
         }
-        self.writer.verbatim(&format!("{fence}{pad}{text}{pad}{fence}"));
+        self.writer.verbatim_parts(&[&fence, pad, &text, pad, &fence]);
         if let Some(url) = link {
             self.writer.close(&Mark::Link(url));
         }
@@ -368,7 +384,10 @@ impl<'a> Renderer<'a> {
 
     fn render_code_block(&mut self, node: NodeId) {
         let text = self.plain_text(node);
-        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let text = match text.contains('\r') {
+            true => text.replace("\r\n", "\n").replace('\r', "\n"),
+            false => text,
+        };
         // The line break after the start tag does not belong to the text.
         let text = text.strip_prefix('\n').unwrap_or(&text).trim_end();
         if text.trim().is_empty() {
@@ -376,7 +395,7 @@ impl<'a> Renderer<'a> {
         }
         self.writer.break_lines(2);
         if self.is_markdown() {
-            let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
+            let fence = "`".repeat(longest_run(text, b'`').max(2) + 1);
             let language = self.language(node).unwrap_or_default();
             self.writer.lines(&format!("{fence}{language}\n{text}\n{fence}"));
         } else {

@@ -107,8 +107,7 @@ fn render_data_table(renderer: &mut Renderer<'_>, parts: &TableParts) {
     for row in &parts.rows {
         let mut cells = Vec::new();
         for cell in row {
-            let text = renderer.render_to_line(*cell);
-            cells.push(text.replace('|', "\\|").replace('\n', " "));
+            cells.push(escape_cell(renderer.render_to_line(*cell)));
             let span =
                 renderer.tree.attribute(*cell, "colspan").and_then(|it| it.trim().parse().ok());
             for _ in 1..span.unwrap_or(1).clamp(1, MAX_SPAN) {
@@ -120,20 +119,37 @@ fn render_data_table(renderer: &mut Renderer<'_>, parts: &TableParts) {
     }
     rows.retain(|row| row.iter().any(|cell| !cell.is_empty()));
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let mut lines = Vec::new();
+    let mut text = String::new();
     for (at, row) in rows.iter_mut().enumerate() {
+        if at > 0 {
+            text.push('\n');
+        }
         row.resize(columns, String::new());
         match renderer.writer.markup() {
             Markup::Markdown => {
-                lines.push(format!("| {} |", row.join(" | ")));
+                text.push('|');
+                for cell in row.iter() {
+                    text.push(' ');
+                    text.push_str(cell);
+                    text.push_str(" |");
+                }
                 if at == 0 {
-                    lines.push(format!("|{}", " --- |".repeat(columns)));
+                    text.push_str("\n|");
+                    text.push_str(&" --- |".repeat(columns));
                 }
             }
-            Markup::Plain => lines.push(row.join(" | ").trim_end().to_owned()),
+            Markup::Plain => text.push_str(row.join(" | ").trim_end()),
         }
     }
-    if !lines.is_empty() {
-        renderer.writer.lines(&lines.join("\n"));
+    if !text.is_empty() {
+        renderer.writer.lines(&text);
+    }
+}
+
+/// Escapes what would end a cell.
+fn escape_cell(text: String) -> String {
+    match text.contains(['|', '\n']) {
+        true => text.replace('|', "\\|").replace('\n', " "),
+        false => text,
     }
 }

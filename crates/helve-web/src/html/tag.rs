@@ -11,11 +11,13 @@ macro_rules! tags {
             pub(crate) fn of(name: &str) -> Tag {
                 let mut lower = [0_u8; 16];
                 let Some(buffer) = lower.get_mut(..name.len()) else { return Tag::Other };
-                buffer.copy_from_slice(name.as_bytes());
-                buffer.make_ascii_lowercase();
-                match std::str::from_utf8(buffer) {
-                    $(Ok($text) => Tag::$name,)*
-                    Ok(_) | Err(_) => Tag::Other,
+                for (lower, byte) in buffer.iter_mut().zip(name.bytes()) {
+                    *lower = byte.to_ascii_lowercase();
+                }
+                // Byte strings, because a comparison of texts would be made with each name in turn.
+                match &*buffer {
+                    $($text => Tag::$name,)*
+                    _ => Tag::Other,
                 }
             }
         }
@@ -23,19 +25,19 @@ macro_rules! tags {
 }
 
 tags! {
-    A "a" Abbr "abbr" Address "address" Annotation "annotation" Article "article" Aside "aside" Audio "audio" B "b"
-    Base "base" Area "area" Blockquote "blockquote" Body "body" Br "br" Button "button" Canvas "canvas"
-    Caption "caption" Center "center" Cite "cite" Code "code" Col "col" Colgroup "colgroup" Dd "dd" Del "del"
-    Details "details" Dialog "dialog" Div "div" Dl "dl" Dt "dt" Em "em" Embed "embed" Fieldset "fieldset"
-    Figcaption "figcaption" Figure "figure" Font "font" Footer "footer" Form "form" H1 "h1" H2 "h2" H3 "h3" H4 "h4"
-    H5 "h5" H6 "h6" Head "head" Header "header" Hgroup "hgroup" Hr "hr" Html "html" I "i" Iframe "iframe" Img "img"
-    Input "input" Ins "ins" Kbd "kbd" Label "label" Legend "legend" Li "li" Link "link" Main "main" Mark "mark"
-    Math "math" Menu "menu" Meta "meta" Nav "nav" Noembed "noembed" Noframes "noframes" Noscript "noscript"
-    Object "object" Ol "ol" Optgroup "optgroup" OptionItem "option" P "p" Param "param" Picture "picture" Pre "pre"
-    Q "q" S "s" Samp "samp" Script "script" Search "search" Section "section" Select "select" Small "small"
-    Source "source" Span "span" Strike "strike" Strong "strong" Style "style" Sub "sub" Summary "summary" Sup "sup"
-    Svg "svg" Table "table" Tbody "tbody" Td "td" Template "template" Textarea "textarea" Tfoot "tfoot" Th "th"
-    Thead "thead" Title "title" Tr "tr" Track "track" Tt "tt" U "u" Ul "ul" Var "var" Video "video" Wbr "wbr" Xmp "xmp"
+    A b"a" Abbr b"abbr" Address b"address" Annotation b"annotation" Article b"article" Aside b"aside" Audio b"audio" B b"b"
+    Base b"base" Area b"area" Blockquote b"blockquote" Body b"body" Br b"br" Button b"button" Canvas b"canvas"
+    Caption b"caption" Center b"center" Cite b"cite" Code b"code" Col b"col" Colgroup b"colgroup" Dd b"dd" Del b"del"
+    Details b"details" Dialog b"dialog" Div b"div" Dl b"dl" Dt b"dt" Em b"em" Embed b"embed" Fieldset b"fieldset"
+    Figcaption b"figcaption" Figure b"figure" Font b"font" Footer b"footer" Form b"form" H1 b"h1" H2 b"h2" H3 b"h3" H4 b"h4"
+    H5 b"h5" H6 b"h6" Head b"head" Header b"header" Hgroup b"hgroup" Hr b"hr" Html b"html" I b"i" Iframe b"iframe" Img b"img"
+    Input b"input" Ins b"ins" Kbd b"kbd" Label b"label" Legend b"legend" Li b"li" Link b"link" Main b"main" Mark b"mark"
+    Math b"math" Menu b"menu" Meta b"meta" Nav b"nav" Noembed b"noembed" Noframes b"noframes" Noscript b"noscript"
+    Object b"object" Ol b"ol" Optgroup b"optgroup" OptionItem b"option" P b"p" Param b"param" Picture b"picture" Pre b"pre"
+    Q b"q" S b"s" Samp b"samp" Script b"script" Search b"search" Section b"section" Select b"select" Small b"small"
+    Source b"source" Span b"span" Strike b"strike" Strong b"strong" Style b"style" Sub b"sub" Summary b"summary" Sup b"sup"
+    Svg b"svg" Table b"table" Tbody b"tbody" Td b"td" Template b"template" Textarea b"textarea" Tfoot b"tfoot" Th b"th"
+    Thead b"thead" Title b"title" Tr b"tr" Track b"track" Tt b"tt" U b"u" Ul b"ul" Var b"var" Video b"video" Wbr b"wbr" Xmp b"xmp"
 }
 
 impl Tag {

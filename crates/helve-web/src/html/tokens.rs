@@ -16,6 +16,7 @@ pub(crate) enum MarkupMode {
 pub(crate) enum Token<'a> {
     Start {
         name: &'a str,
+        tag: Tag,
         attributes: &'a str,
         is_self_closing: bool,
     },
@@ -111,11 +112,11 @@ impl<'a> Tokens<'a> {
                 self.at += end;
                 let inside = rest[1 + name.len()..end].trim_end_matches('>');
                 let is_self_closing = inside.ends_with('/');
-                let is_raw = self.mode == MarkupMode::Html && Tag::of(name).is_raw();
-                if is_raw {
+                let tag = Tag::of(name);
+                if self.mode == MarkupMode::Html && tag.is_raw() {
                     self.raw = Some(name);
                 }
-                Some(Token::Start { name, attributes: inside, is_self_closing })
+                Some(Token::Start { name, tag, attributes: inside, is_self_closing })
             }
             _ => None,
         }
@@ -168,7 +169,8 @@ impl<'a> Iterator for Tokens<'a> {
 }
 
 fn tag_name(rest: &str) -> &str {
-    let end = rest.find(|c: char| c == '>' || c == '/' || c.is_ascii_whitespace());
+    let is_end = |byte: &u8| matches!(byte, b'>' | b'/') || byte.is_ascii_whitespace();
+    let end = rest.as_bytes().iter().position(is_end);
     &rest[..end.unwrap_or(rest.len())]
 }
 
@@ -196,34 +198,42 @@ fn tag_end(rest: &str) -> usize {
     bytes.len()
 }
 
+/// Returns the first position from `at` on whose byte is not one of those to skip.
+fn skip(bytes: &[u8], at: usize, is_skipped: impl Fn(u8) -> bool) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(|byte| !is_skipped(*byte)).unwrap_or(rest.len())
+}
+
 /// Iterates over the attributes of a tag.
 pub(crate) fn attributes(text: &str) -> impl Iterator<Item = Attribute<'_>> {
-    let mut rest = text;
+    let bytes = text.as_bytes();
+    let is_space = |byte: u8| byte.is_ascii_whitespace();
+    let mut at = 0;
     std::iter::from_fn(move || {
-        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
-        if rest.is_empty() {
+        let start = skip(bytes, at, |byte| is_space(byte) || byte == b'/');
+        if start >= bytes.len() {
             return None;
         }
         // A name may start with `=`, but does not contain it.
-        let first = rest.chars().next().map_or(0, char::len_utf8);
-        let end = rest[first..].find(|c: char| c == '=' || c == '/' || c.is_ascii_whitespace());
-        let (name, after) = rest.split_at(end.map_or(rest.len(), |end| first + end));
-        let Some(value) = after.trim_start().strip_prefix('=') else {
-            rest = after;
+        at = skip(bytes, start + 1, |byte| !is_space(byte) && !matches!(byte, b'=' | b'/'));
+        let name = &text[start..at];
+        let equals = skip(bytes, at, is_space);
+        if bytes.get(equals) != Some(&b'=') {
             return Some(Attribute { name, value: "" });
-        };
-        let value = value.trim_start();
-        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
-        let (value, after) = match quote {
-            Some(quote) => match value[1..].split_once(quote) {
-                Some((value, after)) => (value, after),
-                None => (&value[1..], ""),
-            },
-            None => {
-                value.split_at(value.find(|c: char| c.is_ascii_whitespace()).unwrap_or(value.len()))
+        }
+        let from = skip(bytes, equals + 1, is_space);
+        let value = match bytes.get(from) {
+            Some(quote @ (b'"' | b'\'')) => {
+                let end = memchr(*quote, &bytes[from + 1..]);
+                let end = end.map_or(bytes.len(), |end| from + 1 + end);
+                at = end + 1;
+                &text[from + 1..end]
+            }
+            Some(_) | None => {
+                at = skip(bytes, from, |byte| !is_space(byte));
+                &text[from..at]
             }
         };
-        rest = after;
         Some(Attribute { name, value })
     })
 }

@@ -121,15 +121,20 @@ impl<'a> Tree<'a> {
 
     /// Calls `visit` with every node below a node, in order. Elements for which it returns `false` are not entered.
     pub(crate) fn walk(&self, node: NodeId, mut visit: impl FnMut(NodeId) -> bool) {
-        let mut stack = vec![self.nodes[node as usize].first_child];
-        while let Some(id) = stack.pop() {
-            if id == NONE {
+        let mut id = self.nodes[node as usize].first_child;
+        while id != NONE {
+            let child = self.nodes[id as usize].first_child;
+            if visit(id) && child != NONE {
+                id = child;
                 continue;
             }
-            stack.push(self.nodes[id as usize].next);
-            if visit(id) {
-                stack.push(self.nodes[id as usize].first_child);
+            while self.nodes[id as usize].next == NONE {
+                id = self.nodes[id as usize].parent;
+                if id == node {
+                    return;
+                }
             }
+            id = self.nodes[id as usize].next;
         }
     }
 
@@ -219,8 +224,8 @@ impl<'a> TreeBuilder<'a> {
                 });
                 self.tree.comments += usize::from(has_word);
             }
-            Token::Start { name, attributes, is_self_closing } => {
-                self.start_element(name, attributes, is_self_closing)
+            Token::Start { name, tag, attributes, is_self_closing } => {
+                self.start_element((name, tag), attributes, is_self_closing)
             }
             Token::End { name } => self.end_element(Tag::of(name), name),
         }
@@ -253,8 +258,12 @@ impl<'a> TreeBuilder<'a> {
         id
     }
 
-    fn start_element(&mut self, name: &'a str, attributes: &'a str, is_self_closing: bool) {
-        let tag = Tag::of(name);
+    fn start_element(
+        &mut self,
+        (name, tag): (&'a str, Tag),
+        attributes: &'a str,
+        is_self_closing: bool,
+    ) {
         match tag {
             // There is only one of each.
             Tag::Html | Tag::Body | Tag::Head => return self.close_head(tag),
@@ -336,10 +345,11 @@ impl<'a> TreeBuilder<'a> {
         if !self.has_open_paragraph() {
             return;
         }
-        let before = self.open.clone();
-        self.close_within(|it| it == Tag::P, Tag::is_boundary);
-        let closed = before[self.open.len()..].iter().filter(|it| it.tag.is_formatting());
-        for element in closed.take(MAX_REOPENED) {
+        let Some(at) = self.open.iter().rposition(|it| it.tag == Tag::P) else { return };
+        // The paragraph itself is never reopened. Mostly there is nothing else, so that no list is allocated.
+        let closed: Vec<OpenElement<'a>> =
+            self.open.drain(at..).filter(|it| it.tag.is_formatting()).collect();
+        for element in closed.iter().take(MAX_REOPENED) {
             let NodeContent::Element { attributes, .. } =
                 self.tree.nodes[element.id as usize].content
             else {

@@ -22,13 +22,16 @@ pub(super) enum Mark {
 /// What the lines of a block start with.
 struct LinePrefix {
     /// For the first line, until it is written: `- `.
-    first: Option<String>,
+    first: Option<Cow<'static, str>>,
     /// For all other lines.
-    rest: String,
+    rest: Cow<'static, str>,
 }
 
 /// Maximum number of nested prefixes. Deeper blocks are not indented further.
 const MAX_PREFIXES: usize = 12;
+
+/// Initial capacity for a single line. Most cells of tables are shorter.
+const LINE_CAPACITY: usize = 64;
 
 pub(super) struct Writer {
     pub(super) out: String,
@@ -46,7 +49,7 @@ pub(super) struct Writer {
     /// Whether the current line has only prefixes so far.
     is_line_start: bool,
     /// What the next line starts with, before all other marks: `## `.
-    line_mark: Option<String>,
+    line_mark: Option<&'static str>,
     open_marks: Vec<Mark>,
     /// How many of `open_marks`, counted from the last, are not written yet.
     pending_marks: usize,
@@ -76,7 +79,8 @@ impl Writer {
             Markup::Markdown => "<br>",
             Markup::Plain => " / ",
         };
-        Self { line_separator: Some(line_separator), ..Self::new(markup, limit) }
+        let out = String::with_capacity(LINE_CAPACITY);
+        Self { out, line_separator: Some(line_separator), ..Self::new(markup, limit) }
     }
 
     pub(super) fn markup(&self) -> Markup {
@@ -97,13 +101,12 @@ impl Writer {
         self.has_space = false;
     }
 
-    pub(super) fn push_prefix(&mut self, first: impl Into<String>, rest: impl Into<String>) {
+    pub(super) fn push_prefix(&mut self, first: Cow<'static, str>, rest: Cow<'static, str>) {
         if self.prefixes.len() == MAX_PREFIXES || self.line_separator.is_some() {
             self.ignored_prefixes += 1;
             return;
         }
-        let first = Some(first.into());
-        self.prefixes.push(LinePrefix { first, rest: rest.into() });
+        self.prefixes.push(LinePrefix { first: Some(first), rest });
     }
 
     pub(super) fn pop_prefix(&mut self) {
@@ -154,7 +157,7 @@ impl Writer {
         self.has_space = false;
         // The mark of a heading comes before that of a link: Markdown has links in headings, not headings in links.
         if let Some(mark) = self.line_mark.take() {
-            self.out.push_str(&mark);
+            self.out.push_str(mark);
         }
         let first = self.open_marks.len() - self.pending_marks;
         for mark in &self.open_marks[first..] {
@@ -179,13 +182,12 @@ impl Writer {
             for _ in 0..breaks.saturating_sub(1) {
                 self.out.push('\n');
                 // Only the marks of quotations are needed in an empty line.
-                let blank: String = self
-                    .prefixes
-                    .iter()
-                    .filter(|prefix| prefix.first.is_none())
-                    .map(|prefix| prefix.rest.as_str())
-                    .collect();
-                self.out.push_str(blank.trim_end());
+                let start = self.out.len();
+                for prefix in self.prefixes.iter().filter(|prefix| prefix.first.is_none()) {
+                    self.out.push_str(&prefix.rest);
+                }
+                let blank = self.out[start..].trim_end().len();
+                self.out.truncate(start + blank);
             }
             self.out.push('\n');
         }
@@ -200,6 +202,9 @@ impl Writer {
 
     /// Closes marks at the end of a line. Emphasis is opened again in the next line, links are not.
     fn interrupt_marks(&mut self) {
+        if self.open_marks.is_empty() {
+            return;
+        }
         let written = self.open_marks.len() - self.pending_marks;
         let marks = std::mem::take(&mut self.open_marks);
         for mark in marks[..written].iter().rev() {
@@ -259,16 +264,21 @@ impl Writer {
 
     /// Writes text as it is, within the line.
     pub(super) fn verbatim(&mut self, text: &str) {
-        if text.is_empty() || self.is_full() {
+        self.verbatim_parts(&[text]);
+    }
+
+    /// Writes several texts as they are, without space between them.
+    pub(super) fn verbatim_parts(&mut self, parts: &[&str]) {
+        if parts.iter().all(|part| part.is_empty()) || self.is_full() {
             return;
         }
         self.begin();
-        self.out.push_str(text);
+        parts.iter().for_each(|part| self.out.push_str(part));
         self.is_line_start = false;
     }
 
     /// Writes a line of its own that starts with a mark.
-    pub(super) fn marked_line(&mut self, mark: String, text: &str) {
+    pub(super) fn marked_line(&mut self, mark: &'static str, text: &str) {
         self.break_lines(2);
         if !text.is_empty() {
             self.line_mark = Some(mark);
