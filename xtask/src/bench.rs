@@ -9,6 +9,7 @@ mod measure;
 mod search;
 mod shell;
 mod tree;
+mod web;
 
 use serde_json::{Value, json};
 
@@ -135,6 +136,24 @@ const BENCHES: &[Bench] = &[
         description: "closest match of an old text, 1 MB file",
         bar: Bar::Milliseconds(100.0),
         run: edit::nearest,
+    },
+    Bench {
+        name: "web-prose",
+        description: "1 MiB of prose to Markdown, beyond fetching it",
+        bar: Bar::Milliseconds(15.0),
+        run: web::prose,
+    },
+    Bench {
+        name: "web-dense",
+        description: "1 MiB of dense markup to Markdown, beyond fetching it",
+        bar: Bar::Milliseconds(15.0),
+        run: web::dense_markup,
+    },
+    Bench {
+        name: "web-memory",
+        description: "memory for 1 MiB of dense markup",
+        bar: Bar::Mebibytes(10.0),
+        run: web::memory,
     },
     Bench {
         name: "agent-start",
