@@ -170,14 +170,21 @@ fn check_behind_proxy(url: &WebUrl, access: &LocalAccess) -> Result<Target, WebE
     Ok(Target::AsWritten)
 }
 
-/// Checks every address of a host. Fails if any of them is forbidden, or is local and not approved.
+/// Checks every address of a host. Fails if any of them is forbidden, or is local and not approved. A forbidden one is
+/// reported first, because a question about another one would be in vain.
 fn check_addresses(
     url: &WebUrl,
     addresses: &[IpAddr],
     access: &LocalAccess,
 ) -> Result<(), WebError> {
-    for address in addresses {
-        let kind = AddressKind::of(*address);
+    let host = || url.host().to_string();
+    let kinds = || addresses.iter().map(|address| (address, AddressKind::of(*address)));
+    if let Some((address, kind)) = kinds().find(|(_, kind)| kind.access() == AddressAccess::Refused)
+    {
+        let address = address.to_string();
+        return Err(WebError::ForbiddenAddress { host: host(), address, kind });
+    }
+    for (address, kind) in kinds() {
         let is_approved = match access {
             LocalAccess::None => false,
             LocalAccess::Configured => true,
@@ -185,17 +192,8 @@ fn check_addresses(
             // `localhost` was approved by its name.
             LocalAccess::Approved(LocalTarget::Named) => kind == AddressKind::Loopback,
         };
-        let host = url.host().to_string();
-        match kind.access() {
-            AddressAccess::Allowed => {}
-            AddressAccess::AskUnlessHostNamed if is_approved => {}
-            AddressAccess::AskUnlessHostNamed => {
-                return Err(WebError::LocalNetwork { host, address: *address });
-            }
-            AddressAccess::Refused => {
-                let address = address.to_string();
-                return Err(WebError::ForbiddenAddress { host, address, kind });
-            }
+        if kind.access() == AddressAccess::AskUnlessHostNamed && !is_approved {
+            return Err(WebError::LocalNetwork { host: host(), address: *address });
         }
     }
     Ok(())

@@ -304,3 +304,72 @@ fn search_failure(url: &WebUrl, failure: &SearchFailure) -> ToolError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn every_failure_is_a_sentence_with_advice() {
+        let url = WebUrl::parse("https://a.example/x").unwrap();
+        let why = || "why".to_string();
+        let errors = [
+            WebError::Unresolved { host: "a.example".into(), why: why() },
+            WebError::ForbiddenAddress {
+                host: "a.example".into(),
+                address: "169.254.169.254".into(),
+                kind: AddressKind::Metadata,
+            },
+            WebError::NoConnection(why()),
+            WebError::Certificate(why()),
+            WebError::TimedOut(Duration::from_secs(30)),
+            WebError::TooLarge { limit: MAX_BODY },
+            WebError::UnknownCompression("compress".into()),
+            WebError::BadCompression(why()),
+            WebError::Broken(why()),
+            WebError::Search(SearchFailure::NoKey),
+            WebError::Search(SearchFailure::BadKey { status: 401, message: why() }),
+            WebError::Search(SearchFailure::Quota { message: why() }),
+            WebError::Search(SearchFailure::Status { status: 500, message: why() }),
+            WebError::Search(SearchFailure::InvalidAnswer(why())),
+        ];
+        let sentence = |error: &WebError| {
+            let error = web_error(&url, error);
+            format!("{}\n  {}\n", error.message, error.hint.unwrap_or_default())
+        };
+        let text: String = errors.iter().map(sentence).collect();
+        expect![[r#"
+            The host a.example was not found: why.
+              Check the spelling of the host.
+            The host a.example leads to 169.254.169.254, which is the metadata service of a cloud machine. Such addresses are never connected to.
+              Use a public address.
+            No connection to https://a.example: why.
+              Check host and port, or try again later.
+            The certificate of https://a.example is not trusted: why.
+              The user can add a certificate authority with "web": {"ca": "FILE"} in the configuration.
+            https://a.example/x did not answer completely within 30 seconds.
+              Try again with a longer timeout (at most 120), or use another source.
+            https://a.example/x is larger than 5 MiB. Fetching was stopped.
+              If the file is needed, download it with a shell command and search it there.
+            https://a.example/x is compressed with "compress", which is not supported.
+              Use another source.
+            The compressed body of https://a.example/x is damaged: why.
+              Try again, or use another source.
+            The connection to https://a.example broke: why.
+              Try again later.
+            The search service https://a.example needs a key, and none is configured.
+              The user can set "key" of the search service, for example to "{env:SEARCH_KEY}".
+            The search service https://a.example refused the request (status 401): why
+              The user can check "key" of the search service in the configuration.
+            The search service https://a.example has reached its quota or rate limit: why
+              Wait before searching again, or continue without searching.
+            The search service https://a.example failed (status 500): why
+              Try again later, or continue without searching.
+            The answer of the search service https://a.example was not understood: why.
+              Continue without searching, and tell the user.
+        "#]].assert_eq(&text);
+    }
+}
