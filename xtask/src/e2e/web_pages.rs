@@ -11,7 +11,10 @@ use super::{DOWNLOAD_LIMIT, E2eResult, download_folder, npm};
 use crate::helve::Helve;
 use crate::process;
 
-const PACKAGES: &[&str] = &["turndown@7.2.0", "jsdom@24.1.3"];
+/// The programs that pages are compared with. The documentation of npm itself serves as pages too.
+const PACKAGES: &[&str] = &["turndown@7.2.0", "jsdom@24.1.3", "npm@10.8.2"];
+/// Every third page of npm's documentation is used.
+const NPM_PAGE_STEP: usize = 3;
 const DOWNLOAD: &str = include_str!("web_pages.py");
 const MEASURE: &str = include_str!("web_pages.mjs");
 /// Fewer pages would say little.
@@ -29,6 +32,7 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
     let Some(pages) = download_pages()? else {
         return Ok(E2eResult::Skipped("python3 with pip is not installed".into()));
     };
+    copy_npm_pages(&modules, &pages)?;
     let script = modules.with_file_name("web_pages.mjs");
     fs::write(&script, MEASURE).map_err(|error| format!("{}: {error}", script.display()))?;
     let mut command = Command::new("node");
@@ -60,6 +64,23 @@ fn download_pages() -> Result<Option<PathBuf>, String> {
         .success("web_pages.py")?;
     fs::write(&marker, "").map_err(|error| write_error(&marker, error))?;
     Ok(Some(pages))
+}
+
+/// Adds pages of npm's documentation, which was written in Markdown: its code blocks are `pre` with `code`, with languages.
+fn copy_npm_pages(modules: &Path, pages: &Path) -> Result<(), String> {
+    for folder in ["commands", "configuring-npm", "using-npm"] {
+        let folder = modules.join("npm/docs/output").join(folder);
+        let entries =
+            fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        files.sort();
+        for file in files.iter().step_by(NPM_PAGE_STEP) {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let copied = fs::copy(file, pages.join(format!("npm-{name}")));
+            copied.map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks that nothing is worse than with turndown. Returns a summary.
