@@ -124,12 +124,22 @@ pub(crate) enum CliCommand {
         /// The call; the default is the last one that changed a file
         call: Option<String>,
     },
-    /// Undo what a call changed; an undo can itself be undone
+    /// Undo the last change, or what a call changed; `helve redo` takes an undo back
     ///
-    /// Later changes to other lines are kept. If the same lines changed since, nothing is undone.
+    /// Repeated, it goes further back. Later changes to other lines are kept. If the same lines changed since, nothing is
+    /// undone.
     Undo {
-        /// The call; the default is the last one that changed a file
+        /// The call, or the beginning or end of its id; the default is the last change that is in effect
         call: Option<String>,
+        /// Undo the last N changes
+        #[arg(short = 'n', long, value_name = "N", conflicts_with = "call")]
+        last: Option<usize>,
+        /// Show what would change, without changing anything
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Make the changes again that the last undo took back
+    Redo {
         /// Show what would change, without changing anything
         #[arg(long)]
         dry_run: bool,

@@ -2,13 +2,18 @@
 
 use std::path::Path;
 
-use helve::journal::{AfterImage, ChangedFile, RecordedChange};
+use helve::journal::{self, AfterImage, ChangedFile, RecordedChange};
 use helve::{Input, Toolbox, paths, visible};
 use serde_json::{Value, json};
 
 use crate::args::GlobalArgs;
 use crate::output::{self, BOLD, DIM, PLAIN};
 use crate::{Exit, call};
+
+/// Length of a short id in characters.
+const SHORT_ID: usize = 8;
+/// Maximum number of files or calls named in a line.
+const MAX_NAMED: usize = 5;
 
 pub(crate) async fn list(common: &GlobalArgs, limit: usize) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
@@ -19,15 +24,20 @@ pub(crate) async fn list(common: &GlobalArgs, limit: usize) -> anyhow::Result<Ex
     } else if changes.is_empty() {
         output::print("No changes have been made here yet.\n")?;
     } else {
+        let undoable: Vec<&str> =
+            journal::undoable(&changes).iter().map(|change| change.call.as_str()).collect();
         for change in &changes {
-            let files: Vec<String> =
-                change.files.iter().map(|file| display_path(&toolbox, &file.path)).collect();
+            let marker = match undoable.contains(&change.call.as_str()) {
+                _ if !change.undoes.is_empty() => format!(" of {}", undone_ids(change)),
+                true => String::new(),
+                false => " (undone)".into(),
+            };
             output::print(&format!(
-                "{BOLD}{}{PLAIN}  {DIM}{}{PLAIN}  {}  {}\n",
-                change.call,
+                "{BOLD}{}{PLAIN}  {DIM}{}{PLAIN}  {}{marker}  {}\n",
+                short_id(&change.call),
                 ago(change.at),
                 change.tool,
-                visible::escape_line(&files.join(", "))
+                visible::escape_line(&file_names(&toolbox, change))
             ))?;
         }
     }
@@ -60,9 +70,15 @@ pub(crate) async fn show(common: &GlobalArgs, call: Option<&str>) -> anyhow::Res
 pub(crate) async fn undo(
     common: &GlobalArgs,
     call: Option<String>,
+    last: Option<usize>,
     dry_run: bool,
 ) -> anyhow::Result<Exit> {
-    let input = Input::Json(json!({"call": call, "dryRun": dry_run}));
+    let input = Input::Json(json!({"call": call, "last": last, "dryRun": dry_run}));
+    call::call_and_print(common, "undo", input).await
+}
+
+pub(crate) async fn redo(common: &GlobalArgs, dry_run: bool) -> anyhow::Result<Exit> {
+    let input = Input::Json(json!({"redo": true, "dryRun": dry_run}));
     call::call_and_print(common, "undo", input).await
 }
 
@@ -85,6 +101,32 @@ fn print(toolbox: &Toolbox, file: &ChangedFile) -> anyhow::Result<()> {
     output::print(&output::colour_diff(&text, ""))
 }
 
+/// Returns the end of a call's id, which `undo` and `show` accept too.
+fn short_id(call: &str) -> &str {
+    let start = call.char_indices().rev().nth(SHORT_ID - 1).map_or(0, |(at, _)| at);
+    &call[start..]
+}
+
+fn undone_ids(change: &RecordedChange) -> String {
+    let ids: Vec<&str> =
+        change.undoes.iter().take(MAX_NAMED).map(|it| short_id(&it.call)).collect();
+    more(ids.join(", "), change.undoes.len())
+}
+
+fn file_names(toolbox: &Toolbox, change: &RecordedChange) -> String {
+    let files = change.files.iter().take(MAX_NAMED);
+    let names: Vec<String> = files.map(|file| display_path(toolbox, &file.path)).collect();
+    more(names.join(", "), change.files.len())
+}
+
+/// Adds how many of `total` are not named.
+fn more(named: String, total: usize) -> String {
+    match total.saturating_sub(MAX_NAMED) {
+        0 => named,
+        count => format!("{named} and {count} more"),
+    }
+}
+
 fn as_json(toolbox: &Toolbox, change: &RecordedChange) -> Value {
     let files: Vec<String> =
         change.files.iter().map(|file| display_path(toolbox, &file.path)).collect();
@@ -94,6 +136,7 @@ fn as_json(toolbox: &Toolbox, change: &RecordedChange) -> Value {
         "tool": change.tool,
         "at": change.at,
         "files": files,
+        "undoes": change.undoes.iter().map(|it| &it.call).collect::<Vec<_>>(),
     })
 }
 

@@ -16,7 +16,7 @@ use crate::dialect::CommitFailure;
 use crate::event::{EventKind, now};
 use crate::files::Files;
 use crate::gate::Grant;
-use crate::journal::{self, BeforeImage, EntryId, FileImage, JournalEntry};
+use crate::journal::{self, BeforeImage, EntryId, FileImage, JournalEntry, UndoneCall};
 use crate::machine::commit::{
     self, AwaitRecorded, CommitError, Committed, ContentHash, ExpectedContent, FileMode, HardLinks,
     MovedContent, Recorded,
@@ -143,6 +143,16 @@ impl Files {
         change.map_err(|err| self.session.dialect.words.store_failed(&err.to_string()))
     }
 
+    /// Returns the newest changes in this workspace, newest first, without content.
+    pub async fn recorded_changes(
+        &self,
+        max: usize,
+    ) -> Result<Vec<journal::RecordedChange>, ToolError> {
+        let workspace = &self.session.workspace;
+        let changes = workspace.journal().changes(workspace.root(), max).await;
+        changes.map_err(|err| self.session.dialect.words.store_failed(&err.to_string()))
+    }
+
     /// Returns what a call of a certain session changed.
     pub async fn change_in_session(
         &self,
@@ -159,6 +169,16 @@ impl Files {
         grant: &Grant<'_>,
         changes: Vec<FileChange>,
     ) -> Result<AppliedChanges, ToolError> {
+        self.commit_undo(grant, changes, Vec::new()).await
+    }
+
+    /// Like [`Files::commit`], for changes that undo those of other calls. The journal records which.
+    pub async fn commit_undo(
+        &self,
+        grant: &Grant<'_>,
+        changes: Vec<FileChange>,
+        undoes: Vec<UndoneCall>,
+    ) -> Result<AppliedChanges, ToolError> {
         let words = self.session.dialect.words;
         let mut paths = changes.iter().flat_map(FileChange::paths);
         if !paths.all(|path| grant.covers(&Act::Edit(path.real()))) {
@@ -168,7 +188,7 @@ impl Files {
             return Ok(AppliedChanges { written: Vec::new(), diagnostics: Vec::new() });
         };
         let display_path = first.path.display().to_string();
-        let job = CommitJob { session: self.session.clone(), call: self.call.clone() };
+        let job = CommitJob { session: self.session.clone(), call: self.call.clone(), undoes };
         let committing = tokio::spawn(async move { job.commit(changes).await });
         let outcome = committing.await.unwrap_or_else(|failed| {
             let why = MachineError::Other(failed.to_string());
@@ -207,6 +227,7 @@ type NewHashes = Vec<Option<ContentHash>>;
 struct CommitJob {
     session: Arc<Session>,
     call: Arc<CallRef>,
+    undoes: Vec<UndoneCall>,
 }
 
 impl CommitJob {
@@ -275,6 +296,7 @@ impl CommitJob {
             tool: self.call.tool.clone(),
             root: self.session.workspace.root().into(),
             at: now(),
+            undoes: self.undoes.clone(),
             files: changes
                 .iter()
                 .zip(&new_hashes)

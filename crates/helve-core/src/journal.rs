@@ -1,5 +1,6 @@
 //! The journal: the content of files before calls changed them, for undo.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -61,7 +62,16 @@ pub struct JournalEntry {
     pub tool: String,
     pub root: PathBuf,
     pub at: Millis,
+    /// The calls that this one undoes.
+    pub undoes: Vec<UndoneCall>,
     pub files: Vec<BeforeImage>,
+}
+
+/// A call whose changes another call undid.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct UndoneCall {
+    pub session: String,
+    pub call: String,
 }
 
 /// A file before a change, and its intended state afterwards.
@@ -152,6 +162,8 @@ pub struct RecordedChange {
     pub session: String,
     pub tool: String,
     pub at: Millis,
+    /// The calls that this one undid.
+    pub undoes: Vec<UndoneCall>,
     pub files: Vec<ChangedFile>,
 }
 
@@ -172,4 +184,94 @@ pub enum AfterImage {
     Intended(Option<ContentHash>),
     /// The state is unknown, because the record has expired or is damaged.
     Lost,
+}
+
+/// Returns the changes that can be undone next, newest first: those that are in effect and are not undos themselves.
+/// `changes` is a history, newest first.
+pub fn undoable(changes: &[RecordedChange]) -> Vec<&RecordedChange> {
+    let in_effect = in_effect(changes);
+    in_effect.into_iter().filter(|change| change.undoes.is_empty()).collect()
+}
+
+/// Minimum length of the beginning or end of an id.
+const MIN_ID: usize = 4;
+
+/// Returns the changes of calls whose ids begin or end with a text of at least four characters.
+pub fn with_short_id<'c>(changes: &'c [RecordedChange], id: &str) -> Vec<&'c RecordedChange> {
+    let is_match = |change: &&RecordedChange| {
+        id.len() >= MIN_ID && (change.call.starts_with(id) || change.call.ends_with(id))
+    };
+    changes.iter().filter(is_match).collect()
+}
+
+/// Returns the undo that can be redone next; `None` if another change was made after the last undo.
+pub fn redoable(changes: &[RecordedChange]) -> Option<&RecordedChange> {
+    let newest = in_effect(changes).into_iter().find(|change| !is_redo(change, changes))?;
+    (!newest.undoes.is_empty()).then_some(newest)
+}
+
+/// Returns the changes that no later change in effect has undone.
+fn in_effect(changes: &[RecordedChange]) -> Vec<&RecordedChange> {
+    let mut undone: HashSet<(&str, &str)> = HashSet::new();
+    let mut found = Vec::new();
+    for change in changes {
+        if undone.contains(&(&*change.session, &*change.call)) {
+            continue;
+        }
+        undone.extend(change.undoes.iter().map(|it| (&*it.session, &*it.call)));
+        found.push(change);
+    }
+    found
+}
+
+/// Whether a change undid an undo.
+fn is_redo(change: &RecordedChange, changes: &[RecordedChange]) -> bool {
+    let is_undo = |undone: &UndoneCall| {
+        changes.iter().any(|it| {
+            !it.undoes.is_empty() && (&it.session, &it.call) == (&undone.session, &undone.call)
+        })
+    };
+    !change.undoes.is_empty() && change.undoes.iter().all(is_undo)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each word is a call, oldest first; `u=a,b` is a call `u` that undid `a` and `b`.
+    fn check(history: &str, expected_undoable: &str, expected_redoable: Option<&str>) {
+        let change = |word: &str| {
+            let (call, undoes) = word.split_once('=').unwrap_or((word, ""));
+            let undone = |call: &str| UndoneCall { session: "s".into(), call: call.into() };
+            RecordedChange {
+                call: call.into(),
+                session: "s".into(),
+                tool: String::new(),
+                at: 0,
+                undoes: undoes.split(',').filter(|it| !it.is_empty()).map(undone).collect(),
+                files: Vec::new(),
+            }
+        };
+        let changes: Vec<RecordedChange> = history.split_whitespace().rev().map(change).collect();
+        let calls: Vec<&str> = undoable(&changes).iter().map(|change| &*change.call).collect();
+        assert_eq!(calls.join(" "), expected_undoable, "undoable after {history}");
+        let redo = redoable(&changes).map(|change| &*change.call);
+        assert_eq!(redo, expected_redoable, "redoable after {history}");
+    }
+
+    #[test]
+    fn undo_goes_back_and_redo_goes_forward() {
+        check("", "", None);
+        check("a b", "b a", None);
+        check("a b u=b", "a", Some("u"));
+        check("a b u=b v=a", "", Some("v"));
+        check("a b u=b v=a r=v", "a", Some("u"));
+        check("a b u=b v=a r=v q=u", "b a", None);
+        check("a b u=b c", "c a", None);
+        check("a b u=b c v=c", "a", Some("v"));
+        check("a b u=a,b", "", Some("u"));
+        check("a b u=a,b r=u", "b a", None);
+        // An undo that is itself undone by an undo of an older call.
+        check("a u=a r=u v=a", "", Some("v"));
+    }
 }

@@ -188,6 +188,7 @@ fn interrupted_entry(machine: &MemoryMachine, rest: &str, body: &str) -> Journal
         tool: "edit".into(),
         root: ROOT.into(),
         at: 0,
+        undoes: Vec::new(),
         files: vec![BeforeImage { path, image, intended }],
     }
 }

@@ -103,6 +103,7 @@ impl JournalState {
                 session: entry.session.clone(),
                 tool: entry.tool.clone(),
                 at: entry.at,
+                undoes: entry.undoes.clone(),
                 files: Vec::new(),
             });
             for (index, file) in entry.files.iter().enumerate() {

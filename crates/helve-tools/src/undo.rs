@@ -21,8 +21,13 @@ use crate::words::change::{change_summary, line_counts};
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Args {
-    /// The call to undo; by default the last one that changed a file
+    /// The call to undo, or the beginning or end of its id; by default the last one whose changes are in effect
     call: Option<String>,
+    /// How many of the last changes to undo
+    last: Option<usize>,
+    /// Make the changes again that the last undo took back
+    #[serde(default)]
+    redo: bool,
     /// Several calls of sessions, oldest first, undone together; those that changed nothing are skipped
     #[serde(default)]
     calls: Vec<CallArgs>,
@@ -67,7 +72,8 @@ impl Tool for Undo {
                 )
             }
             Some(call) => UndoneCalls::One(call),
-            None => UndoneCalls::Last,
+            None if args.redo => UndoneCalls::LastUndo,
+            None => UndoneCalls::Last(args.last.unwrap_or(1)),
         };
         let request = UndoRequest { calls, mode };
         undo(ctx, self.settings, Self::NAME, request).await.map(answer).map_err(error)
@@ -130,13 +136,23 @@ fn error(error: UndoError) -> ToolError {
     match error {
         UndoError::Context(error) => error,
         UndoError::Unknown { call } => {
-            let message = match call {
-                Some(call) => format!("No change by call {call} is recorded for this folder."),
-                None => "Nothing has been changed here yet.".into(),
-            };
+            let message = format!("No change by call {call} is recorded for this folder.");
             ToolError::new(ErrorKind::NotFound, message)
                 .hint("`helve history` lists what can be undone.")
         }
+        UndoError::Ambiguous { call, matches } => {
+            let message = format!("{matches} calls have an id that begins or ends with {call}.");
+            ToolError::new(ErrorKind::NotFound, message).hint("Give more of the id.")
+        }
+        UndoError::NothingToUndo => {
+            ToolError::new(ErrorKind::NotFound, "There is no change here that is in effect.")
+                .hint("`helve history` lists all changes; name one to undo it.")
+        }
+        UndoError::NothingToRedo => ToolError::new(
+            ErrorKind::NotFound,
+            "There is nothing to redo: no change was undone, or another one was made since.",
+        )
+        .hint("`helve history` lists all changes; `helve undo` with the id of an undo takes it back."),
         UndoError::Overlap { display_path, later } => stale(format!(
             "{display_path} has been changed since the call, in the same lines. Nothing was written. Later changes:\n{}",
             later.text.trim_end()
@@ -189,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undo_can_be_undone() {
+    fn undo_goes_back_and_redo_forward() {
         check(
             r#"
 --- rule edit * allow
@@ -199,6 +215,10 @@ one
 --- call undo {"dryRun": true}
 --- call undo
 --- call undo
+--- call undo {"redo": true}
+--- call undo {"redo": true}
+--- call undo {"call": "l_5"}
+--- call undo {"call": "call"}
 "#,
             expect![[r#"
                 == a.txt
@@ -229,6 +249,9 @@ one
                 +one
                 >> a.txt
                 one
+                !! NotFound
+                There is no change here that is in effect.
+                `helve history` lists all changes; name one to undo it.
                 == undo
                 Undid the undo of a.txt (call_3): 1 line added, 1 removed.
 
@@ -239,6 +262,15 @@ one
                 +two
                 >> a.txt
                 two
+                !! NotFound
+                There is nothing to redo: no change was undone, or another one was made since.
+                `helve history` lists all changes; `helve undo` with the id of an undo takes it back.
+                !! NotFound
+                No change by call l_5 is recorded for this folder.
+                `helve history` lists what can be undone.
+                !! NotFound
+                3 calls have an id that begins or ends with call.
+                Give more of the id.
             "#]],
         );
     }
@@ -349,8 +381,8 @@ uno
 "#,
             expect![[r#"
                 !! NotFound
-                Nothing has been changed here yet.
-                `helve history` lists what can be undone.
+                There is no change here that is in effect.
+                `helve history` lists all changes; name one to undo it.
                 == a.txt
                 Created a.txt: 1 line added, 0 removed.
                 >> a.txt

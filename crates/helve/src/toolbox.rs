@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 
 use helve_agent::hook::ChatHook;
-use helve_core::journal::RecordedChange;
+use helve_core::journal::{self, RecordedChange};
 use helve_core::process::SandboxSupport;
 use helve_core::store::{Outputs, Store, StoredApproval};
 use helve_core::transcript::Transcripts;
@@ -460,12 +460,18 @@ impl Toolbox {
     }
 
     /// Returns what a call changed, with the content before and after. `None` means the last call that changed
-    /// something.
+    /// something. The beginning or end of an id will do if no other call has it.
     pub async fn recorded_change(
         &self,
         call: Option<&str>,
     ) -> std::io::Result<Option<RecordedChange>> {
-        self.workspace.recorded_change(call).await
+        let found = self.workspace.recorded_change(call).await?;
+        let (None, Some(id)) = (&found, call) else { return Ok(found) };
+        let history = self.history(MAX_HISTORY).await?;
+        match journal::with_short_id(&history, id).as_slice() {
+            [only] => self.workspace.recorded_change(Some(&only.call)).await,
+            _ => Ok(None),
+        }
     }
 
     /// Undoes what a call changed, by calling the tool `undo`. `None` means the last call that changed something.
@@ -484,6 +490,9 @@ impl Toolbox {
         self.store.flush().await;
     }
 }
+
+/// Maximum number of changes among which a short id is looked for.
+const MAX_HISTORY: usize = 1_000;
 
 pub(crate) fn new_session_id() -> String {
     format!("session_{}", uuid::Uuid::now_v7().simple())

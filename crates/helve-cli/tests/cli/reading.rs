@@ -231,3 +231,33 @@ fn searching_needs_no_other_program() {
         assert!(output.code == 0 && output.out.contains(found), "{tool}: {}", output.transcript());
     }
 }
+
+#[test]
+fn undo_and_redo_follow_the_history() {
+    let stage = Stage::new();
+    stage.write("app/n.txt", "0\n");
+    for (old, new) in [("0", "1"), ("1", "2"), ("2", "3")] {
+        let (old, new) = (format!("oldString={old}"), format!("newString={new}"));
+        let edited = stage.run(&["--yes", "call", "edit", "filePath=n.txt", &old, &new]);
+        assert_eq!(edited.code, 0, "{}", edited.err);
+    }
+    let content = || std::fs::read_to_string(stage.path("app/n.txt")).unwrap();
+    let check = |args: &[&str], code: i32, expected: &str| {
+        let output = stage.run(&[&["--yes"], args].concat());
+        assert_eq!((output.code, &*content()), (code, expected), "{args:?}: {}", output.err);
+    };
+    check(&["undo"], 0, "2\n");
+    check(&["undo", "-n", "2"], 0, "0\n");
+    check(&["undo"], 1, "0\n");
+    check(&["redo"], 0, "2\n");
+    check(&["redo"], 0, "3\n");
+    check(&["redo"], 1, "3\n");
+    let history = stage.run(&["history"]).out;
+    let ids: Vec<&str> = history.lines().filter_map(|line| line.split("  ").next()).collect();
+    assert!(ids.iter().all(|id| id.len() == 8), "{history}");
+    // The newest lines are two redos and two undos; the first edit is the last line.
+    assert!(history.lines().next().unwrap().contains("undo of "), "{history}");
+    let last_edit = ids[ids.len() - 3];
+    assert!(stage.run(&["show", last_edit]).out.contains("+3"), "{history}");
+    check(&["undo", last_edit], 0, "2\n");
+}

@@ -8,6 +8,7 @@ use super::failure::{DatabaseFailure, DatabaseProblem};
 /// - `slots.touched`: time of the last write.
 /// - `calls.owner`: id of the process (`ProcessLock`) that runs the call; null once the call has ended.
 /// - `journal.owner`: id of the process that made the entry.
+/// - `journal.undoes`: the calls that the entry undoes, as JSON; null for none.
 /// - `rules.holder`: the session id or project root to which an approval applies.
 /// - `transcripts.forked_at`: for a fork, the position of the last item copied from `parent`.
 /// - `trust.given`: time when trust was given or withdrawn.
@@ -182,6 +183,9 @@ const MIGRATIONS: &[&str] = &[
         WHEN EXISTS (SELECT 1 FROM journal_images WHERE base = OLD.number)
         BEGIN SELECT RAISE(IGNORE); END;
 ",
+    "
+    ALTER TABLE journal ADD COLUMN undoes TEXT;
+",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,7 +248,7 @@ impl Table {
             }
             Table::Rules => "number scope holder permission kind pattern action remembered",
             Table::Trust => "root digest given",
-            Table::Journal => "number owner call session tool root at state",
+            Table::Journal => "number owner call session tool root at state undoes",
             Table::JournalFiles => "entry position path before mode after meant left_mode",
             Table::JournalImages => "number hash length kept form seal bytes base",
             Table::Sweeps => "what at",

@@ -208,6 +208,7 @@ fn entry(call: &str, path: &str, before: &str) -> JournalEntry {
         tool: "edit".into(),
         root: "/p".into(),
         at: super::unsigned(super::now()),
+        undoes: Vec::new(),
         files: vec![BeforeImage {
             path: path.into(),
             image: content(before).map(image),
@@ -224,7 +225,9 @@ fn content(text: &str) -> Option<Bytes> {
     (text != "-").then(|| text.to_owned().into())
 }
 
-fn show_change(RecordedChange { call, session: _, tool, at: _, files }: &RecordedChange) -> String {
+fn show_change(
+    RecordedChange { call, session: _, tool, at: _, undoes: _, files }: &RecordedChange,
+) -> String {
     let text = |bytes: &Bytes| format!("{:?}", String::from_utf8_lossy(bytes));
     files.iter().fold(format!("{tool} {call}"), |all, file| {
         let before = file.before.as_ref().map(|image| (text(&image.bytes), image.mode));

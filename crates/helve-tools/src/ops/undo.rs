@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::{FileMode, HardLinks};
-use helve_core::journal::{AfterImage, ChangedFile, FileImage, RecordedChange};
+use helve_core::journal::{
+    AfterImage, ChangedFile, FileImage, RecordedChange, UndoneCall, redoable, undoable,
+    with_short_id,
+};
 use helve_core::{Ask, FileToChange, Resolved, ToolContext, ToolError};
 use helve_text::diff::UnifiedDiff;
 use helve_text::merge::merge3;
@@ -21,9 +24,11 @@ pub(crate) struct UndoRequest<'a> {
 
 /// Which calls to undo.
 pub(crate) enum UndoneCalls<'a> {
-    /// The last call that changed a file.
-    Last,
-    /// The newest call with this id.
+    /// The last calls whose changes are in effect.
+    Last(usize),
+    /// The undo that was made last, so that its changes are made again.
+    LastUndo,
+    /// The newest call with this id, or with an id that begins or ends like this.
     One(&'a str),
     /// Calls of sessions, oldest first. Those that changed nothing are skipped.
     Several(Vec<SessionCall<'a>>),
@@ -82,10 +87,18 @@ pub(crate) enum UndoNote {
 pub(crate) enum UndoError {
     /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
-    /// No change of the call, or of any call, is known.
+    /// No change of the call is known.
     Unknown {
-        call: Option<String>,
+        call: String,
     },
+    /// The beginning or end of an id belongs to several calls.
+    Ambiguous {
+        call: String,
+        matches: usize,
+    },
+    /// No change is in effect that could be undone.
+    NothingToUndo,
+    NothingToRedo,
     /// The same lines changed after the call. The diff shows that later change.
     Overlap {
         display_path: String,
@@ -172,30 +185,63 @@ pub(crate) async fn undo(
             ctx.ask(ask.preview(preview.chain(diffs).collect::<String>())).await?
         }
     };
-    let applied = ctx.files.commit(&grant, file_changes).await?;
+    let undoes = changes.iter().map(undone_call).collect();
+    let applied = ctx.files.commit_undo(&grant, file_changes, undoes).await?;
     Ok(Undone { changes, notes, result: UndoResult::Written { diffs, applied } })
 }
+
+/// Maximum number of changes among which the ones to undo are looked for.
+const MAX_HISTORY: usize = 1_000;
 
 /// Returns what the calls changed, oldest first.
 async fn recorded_changes(
     ctx: &ToolContext,
     calls: &UndoneCalls<'_>,
 ) -> Result<Vec<RecordedChange>, UndoError> {
-    let call = match calls {
-        UndoneCalls::Last => None,
-        UndoneCalls::One(call) => Some(*call),
-        UndoneCalls::Several(calls) => {
-            let mut changes = Vec::new();
-            for SessionCall { session, call } in calls {
-                changes.extend(ctx.files.change_in_session(session, call).await?);
+    let history = ctx.files.recorded_changes(MAX_HISTORY).await?;
+    let chosen: Vec<UndoneCall> = match calls {
+        UndoneCalls::Several(calls) => calls.iter().map(SessionCall::to_undone).collect(),
+        UndoneCalls::Last(count) => {
+            let newest = undoable(&history).into_iter().take(*count).map(undone_call);
+            let mut newest: Vec<UndoneCall> = newest.collect();
+            newest.reverse();
+            newest
+        }
+        UndoneCalls::LastUndo => redoable(&history).into_iter().map(undone_call).collect(),
+        UndoneCalls::One(id) => {
+            if let Some(change) = ctx.files.recorded_change(Some(id)).await? {
+                return Ok(vec![change]);
             }
-            return Ok(changes);
+            match with_short_id(&history, id).as_slice() {
+                [] => return Err(UndoError::Unknown { call: (*id).into() }),
+                [change] => vec![undone_call(change)],
+                several => {
+                    let matches = several.len();
+                    return Err(UndoError::Ambiguous { call: (*id).into(), matches });
+                }
+            }
         }
     };
-    match ctx.files.recorded_change(call).await? {
-        Some(change) => Ok(vec![change]),
-        None => Err(UndoError::Unknown { call: call.map(String::from) }),
+    let mut changes = Vec::new();
+    for UndoneCall { session, call } in &chosen {
+        changes.extend(ctx.files.change_in_session(session, call).await?);
     }
+    match (calls, changes.is_empty()) {
+        (UndoneCalls::Last(_), true) => Err(UndoError::NothingToUndo),
+        (UndoneCalls::LastUndo, true) => Err(UndoError::NothingToRedo),
+        (UndoneCalls::One(id), true) => Err(UndoError::Unknown { call: (*id).into() }),
+        (UndoneCalls::Several(_), _) | (_, false) => Ok(changes),
+    }
+}
+
+impl SessionCall<'_> {
+    fn to_undone(&self) -> UndoneCall {
+        UndoneCall { session: self.session.into(), call: self.call.into() }
+    }
+}
+
+fn undone_call(change: &RecordedChange) -> UndoneCall {
+    UndoneCall { session: change.session.clone(), call: change.call.clone() }
 }
 
 /// A file, and what the calls changed in it, oldest first.

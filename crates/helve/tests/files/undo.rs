@@ -192,7 +192,7 @@ async fn undo_restores_a_mode_unless_it_was_changed_afterwards() {
     let text = call(&toolbox, "undo", json!({})).await.unwrap();
     assert!(text.contains("run.sh: its mode changes back from 755 to 644."), "{text}");
     assert_eq!(mode(), 0o644);
-    call(&toolbox, "undo", json!({})).await.unwrap();
+    call(&toolbox, "undo", json!({"redo": true})).await.unwrap();
     fs::set_permissions(stage.path("run.sh"), fs::Permissions::from_mode(0o700)).unwrap();
     toolbox.undo(Some(&first.call)).await.outcome.unwrap();
     assert_eq!(mode(), 0o700);
@@ -217,7 +217,7 @@ async fn undo_restores_a_file_that_was_overwritten_by_a_move() {
     assert_eq!(moved.len(), 1, "{moved:?}");
     call(&toolbox, "undo", json!({})).await.unwrap();
     assert_eq!(stage.tree(), before);
-    call(&toolbox, "undo", json!({})).await.unwrap();
+    call(&toolbox, "undo", json!({"redo": true})).await.unwrap();
     assert_eq!(stage.tree(), moved);
     toolbox.close().await;
 }

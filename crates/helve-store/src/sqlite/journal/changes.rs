@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use helve_core::commit::ContentHash;
-use helve_core::journal::{self, AfterImage, ChangedFile, RecordedChange};
+use helve_core::journal::{self, AfterImage, ChangedFile, RecordedChange, UndoneCall};
 use helve_core::paths;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -13,7 +13,7 @@ use super::super::database::{Database, IntactImages};
 use super::super::failure::DatabaseFailure;
 use super::super::schema::Table;
 use super::super::unsigned;
-use super::entries::{DONE, decode_intended};
+use super::entries::{DONE, decode_intended, decode_undoes};
 use super::images::{self, ImageKey};
 use super::path_bytes;
 
@@ -135,6 +135,7 @@ struct JournaledCall {
     session: String,
     tool: String,
     at: u64,
+    undoes: Vec<UndoneCall>,
     files: Vec<JournaledFile>,
 }
 
@@ -159,7 +160,7 @@ impl JournaledCall {
     fn of(connection: &Connection, key: &CallKey) -> rusqlite::Result<Option<Self>> {
         // The `+` before `root` keeps SQLite from using the index on that column.
         let mut statement = connection.prepare_cached(
-            "SELECT tool, at, state, path, before, mode, after, meant, left_mode
+            "SELECT tool, at, state, path, before, mode, after, meant, left_mode, undoes
              FROM journal JOIN journal_files ON entry = number
              WHERE call = ?1 AND owner = ?2 AND session = ?3 AND +root = ?4
              ORDER BY number, position",
@@ -167,10 +168,18 @@ impl JournaledCall {
         let CallKey { owner, session, root, call } = key;
         let mut rows = statement.query(params![call, owner, session, root])?;
         let (call, session) = (call.clone(), session.clone());
-        let mut call = Self { call, session, tool: String::new(), at: 0, files: Vec::new() };
+        let mut call = Self {
+            call,
+            session,
+            tool: String::new(),
+            at: 0,
+            undoes: Vec::new(),
+            files: Vec::new(),
+        };
         let mut indexes: HashMap<PathBuf, usize> = HashMap::new();
         while let Some(row) = rows.next()? {
             (call.tool, call.at) = (row.get(0)?, unsigned(row.get(1)?));
+            call.undoes = decode_undoes(row.get(9).ok().flatten());
             let path = paths::from_bytes(row.get(3)?);
             let mode = row.get::<_, Option<u32>>(5).ok().flatten().unwrap_or(UNKNOWN_MODE);
             let before = row.get::<_, Option<i64>>(4)?.map(|image| (image, mode));
@@ -222,8 +231,8 @@ impl JournaledCall {
             };
             files.push(ChangedFile { path, before, after });
         }
-        let Self { call, session, tool, at, .. } = self;
-        Ok(Ok(RecordedChange { call, session, tool, at, files }))
+        let Self { call, session, tool, at, undoes, .. } = self;
+        Ok(Ok(RecordedChange { call, session, tool, at, undoes, files }))
     }
 
     /// Converts to a change without contents.
@@ -246,6 +255,7 @@ impl JournaledCall {
             session: self.session,
             tool: self.tool,
             at: self.at,
+            undoes: self.undoes,
             files,
         }
     }

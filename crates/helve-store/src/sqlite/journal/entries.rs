@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use helve_core::commit::ContentHash;
-use helve_core::journal::{self, EntryId, JournalEntry};
+use helve_core::journal::{self, EntryId, JournalEntry, UndoneCall};
 use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::super::database::Database;
@@ -24,16 +24,18 @@ pub(super) fn begin(
     before_images: &[Option<NewImage>],
 ) -> rusqlite::Result<EntryId> {
     // Numbers define the order, and identify an entry even after the database was replaced.
-    const ENTRY: &str = "INSERT INTO journal (number, owner, call, session, tool, root, at, state)
-        VALUES ((SELECT max(coalesce(max(number), 0) + 1, ?1) FROM journal), ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    const ENTRY: &str = "INSERT INTO journal (number, owner, call, session, tool, root, at, state, undoes)
+        VALUES ((SELECT max(coalesce(max(number), 0) + 1, ?1) FROM journal), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
         RETURNING number";
     const FILE: &str = "INSERT INTO journal_files (entry, position, path, before, mode, meant)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     prepare(database, folder, before_images.iter().flatten())?;
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
-    let JournalEntry { call, session, tool, root, at, files } = entry;
+    let JournalEntry { call, session, tool, root, at, undoes, files } = entry;
+    let undoes = encode_undoes(undoes);
     let (root, at) = (path_bytes(root), signed(*at));
-    let values = params![min_row_number(), database.owner, call, session, tool, root, at, BEGUN];
+    let values =
+        params![min_row_number(), database.owner, call, session, tool, root, at, BEGUN, undoes];
     let number = transaction.prepare_cached(ENTRY)?.query_row(values, |row| row.get(0))?;
     for (position, (file, before)) in files.iter().zip(before_images).enumerate() {
         let before = before.as_ref().map(|image| image.store(database, folder)).transpose()?;
@@ -52,6 +54,17 @@ pub(super) fn begin(
     transaction.commit()?;
     remember(database, before_images.iter().flatten());
     Ok(EntryId(number))
+}
+
+/// Encodes the undone calls for the column `undoes`.
+fn encode_undoes(undoes: &[UndoneCall]) -> Option<String> {
+    let json = (!undoes.is_empty()).then(|| serde_json::to_string(undoes));
+    json?.ok()
+}
+
+/// Decodes the undone calls. What cannot be read counts as none.
+pub(super) fn decode_undoes(json: Option<String>) -> Vec<UndoneCall> {
+    json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
 }
 
 /// Encodes the intended result for the column `meant`: a hash, or nothing for a file that is to be removed.

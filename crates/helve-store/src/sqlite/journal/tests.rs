@@ -36,6 +36,7 @@ fn entry(call: &str, files: &[(&str, Option<Bytes>)]) -> JournalEntry {
         tool: "edit".into(),
         root: "/p".into(),
         at: unsigned(now()),
+        undoes: Vec::new(),
         files: files.iter().map(before).collect(),
     }
 }

@@ -114,7 +114,7 @@ fn an_old_journal_is_migrated() {
     run_script(folder.path(), "edit whole /p/a 1 2\nbegin half /p/a 2");
     // Version 2 did not record the intended result of an interrupted call.
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
-    let older = "DROP TABLE transcripts; DROP TABLE transcript_items; DROP TABLE transcript_requests; DROP TABLE transcript_words; DROP TABLE transcript_waiting; ALTER TABLE journal_files DROP COLUMN meant; ALTER TABLE journal_files DROP COLUMN left_mode; DROP TRIGGER journal_images_keep_base; DROP INDEX journal_images_of_base; ALTER TABLE journal_images DROP COLUMN base; PRAGMA user_version = 2";
+    let older = "DROP TABLE transcripts; DROP TABLE transcript_items; DROP TABLE transcript_requests; DROP TABLE transcript_words; DROP TABLE transcript_waiting; ALTER TABLE journal_files DROP COLUMN meant; ALTER TABLE journal_files DROP COLUMN left_mode; DROP TRIGGER journal_images_keep_base; DROP INDEX journal_images_of_base; ALTER TABLE journal_images DROP COLUMN base; ALTER TABLE journal DROP COLUMN undoes; PRAGMA user_version = 2";
     connection.execute_batch(older).unwrap();
     drop(connection);
     expect![[r#"
