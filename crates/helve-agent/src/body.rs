@@ -1,4 +1,4 @@
-//! The body of a response, piece by piece. Bodies that a proxy compressed although it was asked not to are decoded.
+//! The body of a response, piece by piece. Decodes a body that a proxy compressed against our request.
 
 use std::io::{self, Write};
 
@@ -31,7 +31,7 @@ pub(crate) enum BodyError {
 }
 
 impl ResponseBody {
-    /// The error is the encoding, if it is not known.
+    /// Fails with the name of the encoding if it is not supported.
     pub(crate) fn new(response: Response) -> Result<Self, String> {
         let encoding = response.headers().get(CONTENT_ENCODING);
         let encoding = encoding.and_then(|value| value.to_str().ok()).unwrap_or_default();

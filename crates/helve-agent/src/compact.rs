@@ -52,7 +52,7 @@ pub fn block_tokens(block: &Block) -> u64 {
 
 /// Plans the first stage. Returns the item to append and the number of tokens that it saves, or `None` if it saves nothing.
 pub fn clear_outputs(entries: &[Entry]) -> Option<(Item, u64)> {
-    let visible = compose::visible(entries);
+    let visible = compose::sent_entries(entries);
     let is_user = |entry: &&&Entry| matches!(entry.item, Item::User { .. });
     let before = visible.iter().rev().filter(is_user).nth(TURNS_WITH_OUTPUTS - 1)?.seq;
     let cleared_already = visible.iter().filter_map(|entry| match &entry.item {
@@ -86,7 +86,7 @@ pub fn max_tail(window: u64) -> u64 {
 /// Plans the second stage. `max_tail` is the number of tokens that are kept verbatim. Returns `None` if there is nothing to
 /// summarize.
 pub fn plan_summary(entries: &[Entry], max_tail: u64) -> Option<SummaryPlan> {
-    let visible = compose::visible(entries);
+    let visible = compose::sent_entries(entries);
     let end = entries.last().map_or(0, |entry| entry.seq + 1);
     let mut tail = end;
     let mut tokens = 0;

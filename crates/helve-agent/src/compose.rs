@@ -22,7 +22,8 @@ use crate::words;
 const MAX_IMAGES: usize = 20;
 /// Maximum length of a tool name that all protocols accept.
 const MAX_NAME: usize = 64;
-/// Maximum nesting of arguments. Deeper ones are sent as text, because parsers limit it too.
+/// Maximum nesting of arguments. Arguments nested deeper are sent as a string, because the providers' parsers limit the
+/// depth too.
 const MAX_DEPTH: usize = 60;
 
 /// The model and the tools that a request is built for.
@@ -64,23 +65,25 @@ struct TranscriptView<'a> {
 impl<'a> TranscriptView<'a> {
     fn new(entries: &'a [Entry]) -> Self {
         let hidden = hidden(entries);
-        let visible = || entries.iter().filter(|entry| !hidden.contains(&entry.seq));
-        let summary = visible().rev().find_map(|entry| match &entry.item {
+        let not_undone = || entries.iter().filter(|entry| !hidden.contains(&entry.seq));
+        let summary = not_undone().rev().find_map(|entry| match &entry.item {
             Item::Summary { kept, tail, .. } => Some((entry, kept, *tail)),
             _ => None,
         });
-        let counted: Vec<&Entry> = match summary {
+        let sent: Vec<&Entry> = match summary {
             Some((summary, kept, tail)) => {
-                let kept = visible().filter(|entry| kept.contains(&entry.seq) && entry.seq < tail);
-                let after = visible().filter(|entry| entry.seq >= tail && entry.seq != summary.seq);
+                let kept =
+                    not_undone().filter(|entry| kept.contains(&entry.seq) && entry.seq < tail);
+                let after =
+                    not_undone().filter(|entry| entry.seq >= tail && entry.seq != summary.seq);
                 std::iter::once(summary).chain(kept).chain(after).collect()
             }
-            None => visible().collect(),
+            None => not_undone().collect(),
         };
         let mut results = BTreeMap::new();
         let mut cleared_before = 0;
         let mut rejected = BTreeSet::new();
-        for entry in visible() {
+        for entry in not_undone() {
             match &entry.item {
                 Item::Result(result) => {
                     results.insert((result.call.as_str(), entry.seq), result);
@@ -92,7 +95,7 @@ impl<'a> TranscriptView<'a> {
                 _ => {}
             }
         }
-        Self { entries: counted, results, cleared_before, rejected }
+        Self { entries: sent, results, cleared_before, rejected }
     }
 
     /// Returns the result of the call in the item at position `seq`, and the position of the result.
@@ -104,7 +107,7 @@ impl<'a> TranscriptView<'a> {
 }
 
 /// Returns the entries that are sent. Undone and summarized entries are left out.
-pub fn visible(entries: &[Entry]) -> Vec<&Entry> {
+pub fn sent_entries(entries: &[Entry]) -> Vec<&Entry> {
     TranscriptView::new(entries).entries
 }
 
@@ -275,7 +278,7 @@ impl<'a> Composer<'a, '_> {
         parts.iter().enumerate().map(input).collect()
     }
 
-    /// Converts an image or document. If the model does not support it, a sentence takes its place.
+    /// Converts one part. An image or document that the model does not support is replaced with a sentence.
     fn input(&self, part: &'a MessagePart) -> InputPart<'a> {
         let quirks = self.target.quirks;
         match part {

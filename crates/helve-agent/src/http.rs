@@ -40,7 +40,7 @@ pub struct Endpoint {
     pub key: Option<ApiKey>,
     /// More headers, from the configuration.
     pub headers: Vec<(String, String)>,
-    pub deadlines: Deadlines,
+    pub timeouts: Timeouts,
 }
 
 impl Endpoint {
@@ -68,7 +68,7 @@ impl fmt::Debug for ApiKey {
 
 /// How long each step of a request may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadlines {
+pub struct Timeouts {
     pub connect: Duration,
     /// Until the response begins. Local servers may take long, because they process the whole prompt first.
     pub headers: Duration,
@@ -80,7 +80,7 @@ pub struct Deadlines {
     pub first_retry_wait: Duration,
 }
 
-impl Deadlines {
+impl Timeouts {
     /// Returns the time limits for a provider at this URL.
     pub fn for_url(base_url: &str) -> Self {
         let is_local = Url::parse(base_url).is_ok_and(|url| is_local(&url));
@@ -196,7 +196,7 @@ impl ModelClient {
         let outcome = async {
             let response = self.request(endpoint, body).await?;
             let decoder = ReplyDecoder::new(endpoint.protocol, max_output);
-            read_reply(response, decoder, endpoint.deadlines, &mut show_masked).await
+            read_reply(response, decoder, endpoint.timeouts, &mut show_masked).await
         };
         let reply = outcome.await.map_err(|failure| secrets.redact_failure(failure))?;
         mask.finish().for_each(show);
@@ -226,13 +226,13 @@ impl ModelClient {
         }
         let waiting = request.body(body).send();
         let response =
-            within(endpoint.deadlines.headers, FailureKind::Idle, "an answer", waiting).await?;
+            within(endpoint.timeouts.headers, FailureKind::Idle, "an answer", waiting).await?;
         let response =
             response.map_err(|err| Failure::new(FailureKind::Transport, explain(err)))?;
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(read_failure(response, endpoint.deadlines).await)
+        Err(read_failure(response, endpoint.timeouts).await)
     }
 }
 
@@ -242,21 +242,21 @@ async fn within<T>(
     what: &str,
     waiting: impl Future<Output = T>,
 ) -> Result<T, Failure> {
-    timeout(limit, waiting).await.map_err(|_| late(kind, what, limit))
+    timeout(limit, waiting).await.map_err(|_| timeout_failure(kind, what, limit))
 }
 
-fn late(kind: FailureKind, what: &str, limit: Duration) -> Failure {
+fn timeout_failure(kind: FailureKind, what: &str, limit: Duration) -> Failure {
     let seconds = limit.as_secs_f64();
     Failure::new(kind, format!("the provider did not send {what} within {seconds} seconds"))
 }
 
-async fn read_failure(response: Response, deadlines: Deadlines) -> Failure {
+async fn read_failure(response: Response, timeouts: Timeouts) -> Failure {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let mut body = Vec::new();
-    // An error in an unknown encoding is known by its status alone.
+    // If the encoding is not supported, only the status is used.
     if let Ok(mut pieces) = ResponseBody::new(response) {
         while body.len() < MAX_ERROR_BODY {
-            match timeout(deadlines.idle, pieces.chunk()).await {
+            match timeout(timeouts.idle, pieces.chunk()).await {
                 Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
                 Ok(Ok(None) | Err(_)) | Err(_) => break,
             }
@@ -283,7 +283,7 @@ enum ReplyForm {
 async fn read_reply(
     response: Response,
     decoder: ReplyDecoder,
-    deadlines: Deadlines,
+    timeouts: Timeouts,
     show: &mut impl FnMut(Delta),
 ) -> Result<ModelReply, Failure> {
     let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
@@ -298,15 +298,15 @@ async fn read_reply(
         Failure::new(FailureKind::Protocol, message)
     })?;
     if kind.starts_with("text/html") {
-        return Err(page_failure(read_document(body, deadlines).await?));
+        return Err(page_failure(read_document(body, timeouts).await?));
     }
     match form {
         ReplyForm::Document => {
             let mut decoder = decoder;
-            decoder.whole_reply(&read_document(body, deadlines).await?)?;
+            decoder.whole_reply(&read_document(body, timeouts).await?)?;
             decoder.finish()
         }
-        ReplyForm::Stream => read_stream(body, decoder, deadlines, show).await,
+        ReplyForm::Stream => read_stream(body, decoder, timeouts, show).await,
     }
 }
 
@@ -323,14 +323,14 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-async fn read_document(mut pieces: ResponseBody, deadlines: Deadlines) -> Result<String, Failure> {
+async fn read_document(mut pieces: ResponseBody, timeouts: Timeouts) -> Result<String, Failure> {
     let mut body = Vec::new();
     loop {
         let waiting = pieces.chunk();
-        match within(deadlines.idle, FailureKind::Idle, "the rest of its answer", waiting).await? {
+        match within(timeouts.idle, FailureKind::Idle, "the rest of its answer", waiting).await? {
             Ok(Some(chunk)) => body.extend_from_slice(&chunk),
             Ok(None) => return Ok(String::from_utf8_lossy(&body).into_owned()),
-            Err(err) => return Err(cut(err)),
+            Err(err) => return Err(interrupted_failure(err)),
         }
         if body.len() > MAX_DOCUMENT {
             let message = format!("the provider's answer is larger than {MAX_DOCUMENT} bytes");
@@ -342,26 +342,26 @@ async fn read_document(mut pieces: ResponseBody, deadlines: Deadlines) -> Result
 async fn read_stream(
     mut pieces: ResponseBody,
     mut decoder: ReplyDecoder,
-    deadlines: Deadlines,
+    timeouts: Timeouts,
     show: &mut impl FnMut(Delta),
 ) -> Result<ModelReply, Failure> {
     let mut parser = SseParser::default();
     let (mut events, mut deltas) = (Vec::new(), Vec::new());
     let (mut last_content, mut size) = (Instant::now(), 0);
     loop {
-        let left = deadlines.content.saturating_sub(last_content.elapsed());
-        let (limit, kind) = match left < deadlines.idle {
+        let left = timeouts.content.saturating_sub(last_content.elapsed());
+        let (limit, kind) = match left < timeouts.idle {
             true => (left, FailureKind::Stalled),
-            false => (deadlines.idle, FailureKind::Idle),
+            false => (timeouts.idle, FailureKind::Idle),
         };
-        // A flood of events without content is never idle.
+        // Events without content reset the idle limit, so content has a limit of its own.
         if left.is_zero() {
-            return Err(late(kind, "the next part of its reply", deadlines.content));
+            return Err(timeout_failure(kind, "the next part of its reply", timeouts.content));
         }
         let chunk = match within(limit, kind, "the next part of its reply", pieces.chunk()).await? {
             Ok(Some(chunk)) => chunk,
             Ok(None) => break,
-            Err(err) => return Err(cut(err)),
+            Err(err) => return Err(interrupted_failure(err)),
         };
         parser.push(&chunk, &mut events).map_err(too_long)?;
         for event in events.drain(..) {
@@ -391,7 +391,7 @@ async fn read_stream(
     decoder.finish()
 }
 
-fn cut(error: BodyError) -> Failure {
+fn interrupted_failure(error: BodyError) -> Failure {
     match error {
         BodyError::Transport(error) => Failure::new(FailureKind::Cut, explain(error)),
         BodyError::Damaged(error) => {

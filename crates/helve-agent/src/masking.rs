@@ -72,27 +72,27 @@ impl DeltaMask {
     /// Returns the piece without secrets; `None` if all of it may be the beginning of one.
     pub(crate) fn push(&mut self, delta: Delta) -> Option<Delta> {
         match delta {
-            Delta::Text(text) => pushed(&mut self.text, &text).map(Delta::Text),
-            Delta::Reasoning(text) => pushed(&mut self.reasoning, &text).map(Delta::Reasoning),
+            Delta::Text(text) => push_text(&mut self.text, &text).map(Delta::Text),
+            Delta::Reasoning(text) => push_text(&mut self.reasoning, &text).map(Delta::Reasoning),
             delta @ (Delta::Call { .. } | Delta::Arguments(_)) => Some(delta),
         }
     }
 
     /// Returns what was held back, at the end of a reply.
     pub(crate) fn finish(mut self) -> impl Iterator<Item = Delta> {
-        let text = finished(&mut self.text).map(Delta::Text);
-        let reasoning = finished(&mut self.reasoning).map(Delta::Reasoning);
+        let text = finish_text(&mut self.text).map(Delta::Text);
+        let reasoning = finish_text(&mut self.reasoning).map(Delta::Reasoning);
         reasoning.into_iter().chain(text)
     }
 }
 
-fn pushed(redactor: &mut Redactor, text: &str) -> Option<String> {
+fn push_text(redactor: &mut Redactor, text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     redactor.push(text.as_bytes(), &mut bytes);
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn finished(redactor: &mut Redactor) -> Option<String> {
+fn finish_text(redactor: &mut Redactor) -> Option<String> {
     let mut bytes = Vec::new();
     redactor.finish(&mut bytes);
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())

@@ -29,7 +29,7 @@ impl MediaPlace<'_> {
 
 /// All media that are still sent, oldest first.
 pub(crate) fn sent(entries: &[Entry]) -> Vec<MediaPlace<'_>> {
-    let visible = compose::visible(entries);
+    let visible = compose::sent_entries(entries);
     let is_rejected = |place: &MediaPlace<'_>| {
         visible.iter().any(|entry| match entry.item {
             Item::MediaRejected { seq, part } => (seq, part) == (place.seq, place.part),

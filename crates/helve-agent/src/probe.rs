@@ -11,7 +11,7 @@ pub struct ProbedServer {
     pub cuts_prompts: bool,
 }
 
-/// Smaller and larger numbers are not the size of a context window.
+/// A value outside this range cannot be the size of a context window.
 const PLAUSIBLE: std::ops::RangeInclusive<u64> = 512..=100_000_000;
 
 fn plausible(value: &Value) -> Option<u64> {

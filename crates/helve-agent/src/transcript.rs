@@ -102,7 +102,7 @@ impl Transcript {
                 newer.fold(reported, |sum, (_, tokens)| sum.saturating_add(*tokens))
             }
             None => {
-                let visible = compose::visible(&self.entries);
+                let visible = compose::sent_entries(&self.entries);
                 let tokens = visible.iter().map(|entry| self.tokens_at(entry.seq));
                 tokens.fold(fixed, u64::saturating_add)
             }

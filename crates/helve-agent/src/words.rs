@@ -74,7 +74,7 @@ pub(crate) fn answer_not_matching(problems: &str) -> String {
 }
 
 /// Returns a message with the report of a task that the user gave to a sub-agent.
-pub fn task_of_user(description: &str, agent: &str, report: &str) -> String {
+pub fn task_report(description: &str, agent: &str, report: &str) -> String {
     format!(
         "I gave this task to the agent \"{agent}\": {description}\nIts report:\n\n{report}\n\nSummarize the result, and go on \
          with your work if there is any."

@@ -466,8 +466,8 @@ impl GlobalArgs {
 const MAX_STDIN: u64 = 9 << 20;
 
 /// Parses the arguments of a call.
-pub(crate) fn parse_input(typed: &[String]) -> anyhow::Result<Input> {
-    match typed {
+pub(crate) fn parse_input(raw_args: &[String]) -> anyhow::Result<Input> {
+    match raw_args {
         [] => Ok(Input::Raw("{}".into())),
         [only] if only == "-" => {
             let mut text = String::new();
@@ -492,9 +492,9 @@ fn is_pair(text: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
-fn parse_pairs(typed: &[String]) -> anyhow::Result<Map<String, Value>> {
+fn parse_pairs(raw_args: &[String]) -> anyhow::Result<Map<String, Value>> {
     let mut members = Map::new();
-    for pair in typed {
+    for pair in raw_args {
         let Some((name, value)) = pair.split_once('=').filter(|_| is_pair(pair)) else {
             bail!(
                 "`{pair}` is not KEY=VALUE; pass one JSON object, or pairs such as filePath=README.md"

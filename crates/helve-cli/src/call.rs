@@ -19,11 +19,11 @@ use crate::{Exit, output};
 pub(crate) async fn run(
     common: &GlobalArgs,
     tool: &str,
-    typed: &[String],
+    raw_args: &[String],
     exit_code: bool,
 ) -> anyhow::Result<Exit> {
     let (exit, result) =
-        call_in_mode(common, CallMode::Run, tool, args::parse_input(typed)?).await?;
+        call_in_mode(common, CallMode::Run, tool, args::parse_input(raw_args)?).await?;
     Ok(match result.outcome {
         Ok(output) if exit_code => command_exit(&output),
         Ok(_) | Err(_) => exit,
@@ -45,9 +45,9 @@ fn command_exit(output: &ToolOutput) -> Exit {
 pub(crate) async fn preview(
     common: &GlobalArgs,
     tool: &str,
-    typed: &[String],
+    raw_args: &[String],
 ) -> anyhow::Result<Exit> {
-    let called = call_in_mode(common, CallMode::Preview, tool, args::parse_input(typed)?).await;
+    let called = call_in_mode(common, CallMode::Preview, tool, args::parse_input(raw_args)?).await;
     called.map(|(exit, _)| exit)
 }
 
@@ -77,7 +77,7 @@ async fn call_in_mode(
         CallMode::Run => toolbox.call_with_cancellation(tool, input, cancel.clone()).await,
         CallMode::Preview => toolbox.preview_with_cancellation(tool, input, cancel.clone()).await,
     };
-    // A question that was interrupted is also unanswered, so its call may end before it is cancelled.
+    // Ctrl-C at a question ends the call as unanswered. Let the Ctrl-C task cancel the token first.
     tokio::task::yield_now().await;
     ctrl_c_task.abort();
     if let Some(task) = progress_task {
@@ -104,7 +104,7 @@ pub(crate) async fn on_ctrl_c(cancel: CancellationToken) {
     exit_on_next_ctrl_c().await;
 }
 
-/// Cancels on the next Ctrl-C, also on one that is pressed at a question.
+/// Cancels on the next Ctrl-C, including one pressed while a question is shown.
 pub(crate) async fn first_ctrl_c(cancel: &CancellationToken) {
     tokio::select! {
         pressed = tokio::signal::ctrl_c() => {

@@ -25,7 +25,7 @@ use crate::session::Session;
 /// The longest accepted path in bytes.
 const MAX_PATH: usize = 4096;
 
-/// How long files are searched for a suggestion.
+/// Time limit for finding files with a similar name, to suggest them.
 const NAME_DEADLINE: Duration = Duration::from_millis(300);
 
 /// One call's view of the files.
@@ -53,6 +53,7 @@ impl Files {
         let machine = self.session.workspace.host().machine();
         let folder = machine.locate(path.parent()?).await.ok()?;
         let real = folder.real.join(path.file_name()?);
+        // The kind of a link itself, whether its target exists or not.
         let link = make_resolved(&self.session, path, real, Some(FileKind::DeadLink));
         let target = machine.read_link(&link.place).await.ok()??;
         Some(link.into_link(target))
@@ -125,7 +126,7 @@ impl Files {
         entries.into_iter().map(|entry| paths::display(entry.name.as_ref()).into_owned()).collect()
     }
 
-    /// Whether a file is at this path, as a suggestion. False if reading it needs an ask or is denied.
+    /// Whether this path may be suggested: it is a file, and reading it is allowed without an ask.
     pub async fn is_readable_file(&self, path: &Resolved) -> bool {
         self.is_read_allowed(path).await && path.kind() == Some(FileKind::File)
     }
@@ -220,8 +221,7 @@ pub(crate) async fn look_up(session: &Session, path: &Path) -> Result<Resolved, 
     Ok(make_resolved(session, path, located.real, located.kind).through_link(link))
 }
 
-/// Returns the first part of a path that ends in the last link on the way; `None` if no link is on the way, or if the path
-/// contains `..`.
+/// Returns the prefix of a path up to its last symbolic link; `None` if there is no link, or if the path contains `..`.
 async fn find_link(machine: &dyn Machine, path: &Path, real: &Path) -> Option<PathBuf> {
     let is_plain = !path.components().any(|part| matches!(part, Component::ParentDir));
     if !is_plain || normalize(path) == real {

@@ -23,8 +23,8 @@ pub struct Resolved {
     kind: Option<FileKind>,
     /// The texts that rules match: relative to the root if inside it, otherwise absolute.
     subjects: Vec<String>,
-    /// For a path outside the root: the folder for which permission `external_directory` is needed, with links followed;
-    /// then as given, if that is another name outside the root.
+    /// For a path outside the root: the folder that needs permission `external_directory`, with links followed, and as given
+    /// if that differs and is outside too.
     outside_folders: Vec<PathBuf>,
     /// The link through which a path outside the root was given.
     link: Option<PathBuf>,
@@ -169,7 +169,7 @@ impl Resolved {
     }
 }
 
-/// Returns the names of the folder of a path outside the root. `folder` has every link followed.
+/// Returns the folder of an outside path under each of its names. `folder` has every link followed.
 fn outside_folders(
     root: &Path,
     folder: PathBuf,

@@ -49,7 +49,7 @@ pub struct ParentCall {
 /// What distinguishes a sub-agent's session from its parent.
 #[derive(Debug, Default)]
 pub struct ChildSession {
-    /// The session that goes on; `None` for a new one.
+    /// The id of the session to resume; `None` for a new one.
     pub id: Option<String>,
     pub agent: String,
     /// Each list is a wall of its own.

@@ -330,7 +330,7 @@ async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
         rustix::process::kill_process(warden, rustix::process::Signal::CONT).ok();
     }
     let mut status = program.status();
-    let all_ended = status.wait_for(|status| status.all_ended.is_some());
+    let all_ended = status.wait_for(|status| status.killed_at_end.is_some());
     if let Ok(Ok(status)) = tokio::time::timeout(WARDEN_TIMEOUT, all_ended).await {
         return Ok(ended_count(&status));
     }
@@ -341,7 +341,7 @@ async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
         return ended;
     }
     // The warden was only late, and reports the number of processes itself.
-    let all_ended = status.wait_for(|status| status.all_ended.is_some());
+    let all_ended = status.wait_for(|status| status.killed_at_end.is_some());
     match tokio::time::timeout(WARDEN_TIMEOUT, all_ended).await {
         Ok(Ok(status)) => Ok(ended_count(&status)),
         Ok(Err(_)) | Err(_) => ended,
@@ -349,7 +349,7 @@ async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
 }
 
 fn ended_count(status: &ProgramStatus) -> usize {
-    usize::try_from(status.all_ended.unwrap_or_default()).unwrap_or(usize::MAX)
+    usize::try_from(status.killed_at_end.unwrap_or_default()).unwrap_or(usize::MAX)
 }
 
 fn signal_numbers(signal: Signal) -> &'static [rustix::process::Signal] {

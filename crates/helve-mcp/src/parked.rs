@@ -143,9 +143,9 @@ impl DetachedCall {
         fingerprint: CallFingerprint,
         cancel: CancellationToken,
     ) -> Self {
-        let (asks, questions) = mpsc::channel(1);
+        let (question_sender, questions) = mpsc::channel(1);
         let (sender, result) = oneshot::channel();
-        let route: RouteGuard = person.register(call, AskRoute::Park(asks));
+        let route: RouteGuard = person.register(call, AskRoute::Park(question_sender));
         tokio::spawn(async move {
             let _route = route;
             // The receiver is gone if the call was dropped.

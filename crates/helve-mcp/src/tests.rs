@@ -19,12 +19,17 @@ use tokio_util::sync::CancellationToken;
 use crate::{ServeError, serve};
 use fixtures::World;
 
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"lab","version":"7"}}}
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"tester","version":"1.0"}}}
 + {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
-/// Runs a script on an initialized connection. Compares the lines sent back; then, on one line, the log of the tools
-/// (`opened for lab 7`); then the calls in the store, how serving ended, and how long after the end of the input. The clock is paused and advances only when everything waits.
+/// Runs a script on an initialized connection and compares what happened:
+/// - the lines sent back,
+/// - on one line, the log of the tools (`opened for tester 1.0`),
+/// - the calls in the store,
+/// - how serving ended, and how long after the end of the input.
+///
+/// The clock is paused and advances only when everything waits.
 ///
 /// A line is sent as it is and its answer awaited; with the prefix `+ ` it is only sent. Other commands: `? N`
 /// awaits N lines; `register` and `drop` change the registry; `stop` cancels the server's token; `long N` sends a

@@ -35,7 +35,7 @@ impl PolicyCache {
     }
 }
 
-/// How many of the scripts that use one flag each are judged and, if allowed, run.
+/// Which single-flag scripts are judged and, if allowed, run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlagCoverage {
     /// A fixed sample, for a quick run.
@@ -110,7 +110,7 @@ pub(crate) fn run_all(
         {
             let ScriptCase { policy, script } = &allowed_script.case;
             let failure = format!("{policy}: {script:?}\n    {}", unpredicted.join("\n    "));
-            println!("NOT LISTED {failure}");
+            println!("UNPREDICTED {failure}");
             failures.push(failure);
         }
     };

@@ -147,7 +147,7 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
 fn link_risks(run: &ProgramRun, facts: &impl FileFacts) -> Vec<Risk> {
     let target = |path: &str| facts.resolve(path).map(|it| it.subjects.first().cloned());
     let is_misleading = |path: &String| {
-        let plain = transfer::without_parents(path);
+        let plain = transfer::resolve_dot_dot(path);
         plain != transfer::normalize(path)
             && (target(path).is_none() || target(path) != target(&plain))
     };

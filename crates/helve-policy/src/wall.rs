@@ -413,8 +413,8 @@ impl<'p> WallSet<'p> {
 }
 
 impl Policy {
-    /// Whether a part is asked about and `--allow PERMISSION` would be enough to allow it. It would not be if a rule is
-    /// about the subject of the part.
+    /// Whether a part is asked about and `--allow PERMISSION` would be enough to allow it. It is not enough if a more
+    /// specific rule matches the part's subject.
     pub fn allow_flag_suffices(&self, subagent_walls: &[Wall], part: &Part) -> bool {
         if !self.judge(subagent_walls, part).is_from_catch_all() {
             return false;

@@ -21,7 +21,8 @@ pub(crate) fn decode(bytes: &[u8], content_type: &str) -> DecodedPage {
         None => (encoding_of(bytes, content_type), 0),
     };
     let (text, _) = encoding.decode_without_bom_handling(&bytes[bom..]);
-    let already_in_source = if encoding == UTF_8 {
+    // The page itself may contain the replacement character.
+    let replacements_in_source = if encoding == UTF_8 {
         bytes.windows(3).filter(|it| *it == [0xef, 0xbf, 0xbd]).count()
     } else {
         0
@@ -29,7 +30,7 @@ pub(crate) fn decode(bytes: &[u8], content_type: &str) -> DecodedPage {
     let invalid = match text {
         std::borrow::Cow::Borrowed(_) => 0,
         std::borrow::Cow::Owned(ref text) => {
-            text.matches(char::REPLACEMENT_CHARACTER).count().saturating_sub(already_in_source)
+            text.matches(char::REPLACEMENT_CHARACTER).count().saturating_sub(replacements_in_source)
         }
     };
     DecodedPage { text: text.into_owned(), encoding, invalid }

@@ -38,14 +38,14 @@ pub(crate) fn render(source: &str) -> (Option<String>, String) {
     let (mut field, mut text) = (String::new(), String::new());
     for token in Tokens::new(source, MarkupMode::Xml) {
         match token {
-            Token::Start { name, attributes: inside, .. } => {
+            Token::Start { name, attributes: raw_attributes, .. } => {
                 field = local_name(name).to_ascii_lowercase();
                 text.clear();
                 if is_entry(&field) {
                     current = Some(FeedEntry::default());
                 }
                 if let (Some(entry), "link") = (&mut current, field.as_str()) {
-                    entry.read_link(inside);
+                    entry.read_link(raw_attributes);
                 }
             }
             Token::Text(piece) => text.push_str(&decode_references(piece)),
@@ -72,9 +72,9 @@ pub(crate) fn render(source: &str) -> (Option<String>, String) {
 
 impl FeedEntry {
     /// Reads the link of an Atom entry, which is an attribute.
-    fn read_link(&mut self, inside: &str) {
+    fn read_link(&mut self, raw_attributes: &str) {
         let find = |name: &str| {
-            attributes(inside).find(|it: &Attribute<'_>| it.name == name).map(|it| it.value)
+            attributes(raw_attributes).find(|it: &Attribute<'_>| it.name == name).map(|it| it.value)
         };
         let is_page = find("rel").is_none_or(|rel| rel == "alternate");
         if let (Some(href), true, true) = (find("href"), is_page, self.link.is_empty()) {

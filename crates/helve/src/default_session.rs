@@ -19,13 +19,13 @@ pub(crate) async fn id(root: &Path, store: &dyn Store) -> String {
     let base = base_id(root);
     let stored = store.get(&base, SLOT).await.ok().flatten();
     let stored = stored.as_ref().map(|(_, value)| value);
-    let number = next_number(stored, now());
+    let number = current_number(stored, now());
     store.set(&base, SLOT, json!({"number": number, "used": now()}));
     session_id(&base, number)
 }
 
-/// Returns the number of the session to use at a time: the stored one, or the next if that has ended.
-fn next_number(stored: Option<&Value>, at: Millis) -> u64 {
+/// Returns the number of the session in use at time `at`: the stored one, or the next if that has ended.
+fn current_number(stored: Option<&Value>, at: Millis) -> u64 {
     let member = |name| stored.and_then(|value| value.get(name)?.as_u64());
     let (number, used) = (member("number").unwrap_or(0), member("used"));
     match used {
@@ -35,7 +35,7 @@ fn next_number(stored: Option<&Value>, at: Millis) -> u64 {
     }
 }
 
-/// The prefix is part of session ids that are already stored.
+/// `usual_` is an old name. It stays, because stored session ids contain it.
 fn base_id(root: &Path) -> String {
     let hash = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
     format!("usual_{}", &hash[..16])
@@ -60,7 +60,7 @@ impl Toolbox {
 mod tests {
     use serde_json::json;
 
-    use super::{MAX_IDLE, next_number, session_id};
+    use super::{MAX_IDLE, current_number, session_id};
 
     #[test]
     fn a_session_ends_after_hours_without_use() {
@@ -73,7 +73,7 @@ mod tests {
             (Some(&stored), 999, 4),
             (Some(&json!("damaged")), 5, 0),
         ] {
-            assert_eq!(next_number(value, at), expected, "{value:?} at {at}");
+            assert_eq!(current_number(value, at), expected, "{value:?} at {at}");
         }
         assert_eq!(session_id("usual_0", 0), "usual_0");
         assert_eq!(session_id("usual_0", 2), "usual_0_2");

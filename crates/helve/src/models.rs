@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use helve_agent::catalogue;
-use helve_agent::http::{ApiKey, Deadlines, Endpoint};
+use helve_agent::http::{ApiKey, Endpoint, Timeouts};
 use helve_agent::item::{ModelRef, Protocol};
 use helve_agent::model::{ActiveModel, Prices};
 use helve_agent::request::{ModelSettings, Quirks};
@@ -32,7 +32,7 @@ pub fn model_at(
     ActiveModel {
         model: ModelRef { provider: base_url.into(), model: name.into(), protocol },
         endpoint: Endpoint {
-            deadlines: Deadlines::for_url(base_url),
+            timeouts: Timeouts::for_url(base_url),
             base_url: base_url.into(),
             protocol,
             key,
@@ -78,8 +78,9 @@ impl Toolbox {
     /// Returns the model with this name, `PROVIDER/MODEL`, or the one configured for the agent or for all.
     pub fn model(&self, name: Option<&str>) -> Result<ActiveModel, ModelError> {
         let agent = self.agent_config();
-        let of_agent = agent.and_then(|agent| agent.model.as_ref()).map(|name| name.value.as_str());
-        let mut model = find(&self.config().models, name.or(of_agent), &self.keys())?;
+        let agent_model =
+            agent.and_then(|agent| agent.model.as_ref()).map(|name| name.value.as_str());
+        let mut model = find(&self.config().models, name.or(agent_model), &self.keys())?;
         if let Some(agent) = agent {
             model.settings.temperature = agent.temperature.as_ref().map(|given| given.value);
             model.settings.top_p = agent.top_p.as_ref().map(|given| given.value);
@@ -183,9 +184,9 @@ fn find(
     let base_url = base_url.or(known.map(|known| known.base_url.to_string()));
     let base_url = base_url.ok_or_else(|| ModelError::NoAddress { id: id.into() })?;
     let protocol = protocol(provider, known)?;
-    let mut deadlines = Deadlines::for_url(&base_url);
+    let mut timeouts = Timeouts::for_url(&base_url);
     if let Some(idle) = &provider.idle_timeout {
-        deadlines.idle = Duration::from_millis(idle.value);
+        timeouts.idle = Duration::from_millis(idle.value);
     }
     let headers = provider.headers.iter();
     let endpoint = Endpoint {
@@ -193,7 +194,7 @@ fn find(
         headers: headers.map(|(name, value)| (name.clone(), value.value.clone())).collect(),
         base_url,
         protocol,
-        deadlines,
+        timeouts,
     };
     let config = provider.models.iter().find(|known| known.name == model);
     Ok(active_model(id, model, config, endpoint))
@@ -205,24 +206,24 @@ fn active_model(
     config: Option<&ModelConfig>,
     endpoint: Endpoint,
 ) -> ActiveModel {
-    let sent = config.and_then(|config| config.id.as_ref()).map(|id| id.value.as_str());
-    let sent = sent.unwrap_or(name);
-    let listed = catalogue::find(provider, sent);
+    let wire_id = config.and_then(|config| config.id.as_ref()).map(|id| id.value.as_str());
+    let wire_id = wire_id.unwrap_or(name);
+    let known = catalogue::find(provider, wire_id);
     let output = config.and_then(|config| config.output.as_ref()).map(|limit| limit.value);
-    let output = output.or(listed.map(|listed| listed.output.min(MAX_OUTPUT_TOKENS)));
+    let output = output.or(known.map(|known| known.output.min(MAX_OUTPUT_TOKENS)));
     let output = output.unwrap_or(DEFAULT_OUTPUT_TOKENS);
     let window = config.and_then(|config| config.context.as_ref()).map(|limit| limit.value);
-    let listed_window = listed.map(|listed| match listed.input {
-        Some(input) => listed.context.min(input.saturating_add(output)),
-        None => listed.context,
+    let listed_window = known.map(|known| match known.input {
+        Some(input) => known.context.min(input.saturating_add(output)),
+        None => known.context,
     });
     let takes = |modality: &str| {
         config.is_some_and(|config| config.modalities.iter().any(|known| known.value == modality))
     };
     let is_described = config.is_some_and(|config| !config.modalities.is_empty());
-    let (takes_images, takes_documents) = match (is_described, listed) {
+    let (takes_images, takes_documents) = match (is_described, known) {
         (true, _) => (takes("image"), takes("pdf")),
-        (false, Some(listed)) => (listed.reads_images, listed.reads_documents),
+        (false, Some(known)) => (known.reads_images, known.reads_documents),
         // A model that is not described is assumed to see images, as most do today.
         (false, None) => (true, false),
     };
@@ -235,7 +236,7 @@ fn active_model(
     ActiveModel {
         model: ModelRef {
             provider: provider.into(),
-            model: sent.into(),
+            model: wire_id.into(),
             protocol: endpoint.protocol,
         },
         endpoint,
@@ -244,11 +245,11 @@ fn active_model(
         is_window_assumed: window.or(listed_window).is_none(),
         prices: config
             .and_then(|config| prices(&config.cost))
-            .or(listed.and_then(|listed| listed.prices)),
+            .or(known.and_then(|known| known.prices)),
     }
 }
 
-/// The configured prices, if those of input and output are given. Others follow from the price of input.
+/// The configured prices, if those of input and output are given. A missing cache price counts as the price of input.
 fn prices(cost: &CostConfig) -> Option<Prices> {
     let value = |price: &Option<WithSource<f64>>| price.as_ref().map(|price| price.value);
     let (input, output) = (value(&cost.input)?, value(&cost.output)?);
@@ -269,12 +270,12 @@ fn protocol(
             other => Err(ModelError::UnknownProtocol(other.into())),
         };
     }
-    let of_package = provider.npm.as_ref().map(|npm| match npm.value.as_str() {
+    let package_protocol = provider.npm.as_ref().map(|npm| match npm.value.as_str() {
         "@ai-sdk/openai" => Protocol::Responses,
         "@ai-sdk/anthropic" => Protocol::Messages,
         _ => Protocol::Chat,
     });
-    Ok(of_package.or(known.map(|known| known.protocol)).unwrap_or(Protocol::Chat))
+    Ok(package_protocol.or(known.map(|known| known.protocol)).unwrap_or(Protocol::Chat))
 }
 
 /// The key: from the configuration, the environment, or a file. A provider at a configured address may need none.

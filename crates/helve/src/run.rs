@@ -334,7 +334,7 @@ impl AgentSession<'_> {
         }
         match result.outcome {
             Ok(output) => {
-                let text = words::task_of_user(description, agent, &output.joined_text());
+                let text = words::task_report(description, agent, &output.joined_text());
                 Ok(vec![MessagePart::Text(text)])
             }
             Err(error) => Err(TurnEnd::Failed(error.full_message())),
@@ -354,7 +354,7 @@ impl AgentSession<'_> {
         Ok(turn.compact_now().await?)
     }
 
-    /// Takes back the last message of the user with everything that followed, and the changes of files that calls made.
+    /// Takes back the last message of the user, everything that followed, and the file changes that its calls made.
     pub async fn undo(&mut self) -> Result<TurnUndone, SessionError> {
         self.stored.undo().await
     }
@@ -460,12 +460,12 @@ impl AgentSession<'_> {
         if !self.entries().is_empty() {
             return Ok(None);
         }
-        let of_task: Vec<MessagePart>;
+        let task_message: Vec<MessagePart>;
         let prompt = match input {
             TurnInput::Message(message) => message,
             TurnInput::Task { prompt, .. } => {
-                of_task = vec![MessagePart::Text(prompt.clone())];
-                &of_task
+                task_message = vec![MessagePart::Text(prompt.clone())];
+                &task_message
             }
         };
         let toolbox = self.stored.toolbox;

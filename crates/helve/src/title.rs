@@ -17,9 +17,9 @@ use crate::toolbox::Toolbox;
 const MAX_TITLE: usize = 80;
 /// Maximum length of the prompt that the small model sees, in characters.
 const MAX_PROMPT: usize = 4_000;
-/// The most tokens of a title.
+/// Maximum number of output tokens for a title.
 const TITLE_TOKENS: u64 = 200;
-/// How long a title is waited for after the turn has ended.
+/// How long to wait for the title once the turn has ended.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// The first line of a prompt.

@@ -130,14 +130,13 @@ impl AgentTree {
     pub(crate) fn add(&self, task: &Arc<Task>) -> bool {
         let mut state = self.state.lock();
         let running = state.tasks.iter().filter(|task| !task.has_ended()).count();
-        let count = match &mut state.turn {
-            Some(turn) => &mut turn.started,
-            None => &mut { running },
-        };
-        if *count >= MAX_STARTED {
+        let started_or_running = state.turn.as_ref().map_or(running, |turn| turn.started);
+        if started_or_running >= MAX_STARTED {
             return false;
         }
-        *count += 1;
+        if let Some(turn) = &mut state.turn {
+            turn.started += 1;
+        }
         state.tasks.retain(|known| known.id != task.id);
         let mut excess = state.tasks.len().saturating_sub(MAX_REMEMBERED);
         state.tasks.retain(|task| {
@@ -252,7 +251,7 @@ impl Task {
         std::mem::take(&mut *self.must_announce_end.lock())
     }
 
-    /// Takes an event of the sub-agent into the report.
+    /// Updates the report from an event of the sub-agent.
     pub(crate) fn observe(&self, event: &AgentEvent) {
         match event {
             AgentEvent::Request { step, attempt: 1 } => self.update(|report| {

@@ -103,11 +103,11 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 /// Returns a megabyte of blocks with different numbers. The first block is number `BLOCK`.
 fn large_text() -> String {
     let mut text = String::with_capacity(LARGE_BYTES + 200);
-    let mut number = BLOCK;
-    while text.len() < LARGE_BYTES {
+    for number in std::iter::once(BLOCK).chain((0..).filter(|number| *number != BLOCK)) {
+        if text.len() >= LARGE_BYTES {
+            break;
+        }
         text.push_str(&block(number, 0));
-        number = if number == BLOCK { 0 } else { number + 1 };
-        number += usize::from(number == BLOCK);
     }
     text
 }

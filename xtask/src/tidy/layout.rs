@@ -6,6 +6,7 @@ use crate::repository::Source;
 use crate::workspace::Workspace;
 
 const TOOLS: &str = "crates/helve-tools/src/";
+/// Folders of dialects, existing or planned.
 const DIALECTS: &[&str] = &["opencode", "codex", "pi"];
 /// Files of a dialect that are not tools.
 const OTHER_FILES: &[&str] = &["mod", "words", "tests", "change"];

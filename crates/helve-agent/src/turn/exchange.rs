@@ -154,7 +154,7 @@ impl Turn<'_> {
         failure: &Failure,
         progress: &mut Progress,
     ) -> Option<bool> {
-        let first = self.model.endpoint.deadlines.first_retry_wait;
+        let first = self.model.endpoint.timeouts.first_retry_wait;
         let wait = retry::wait_before(attempt, failure, first, fastrand::f64())?;
         progress.waited += wait;
         if progress.waited > retry::MAX_TURN_WAIT {

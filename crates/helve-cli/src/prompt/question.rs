@@ -76,7 +76,7 @@ fn introduction(question: &Question) -> String {
     text
 }
 
-/// How a choice goes on after a key.
+/// What to do after a key press.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Continue,
@@ -141,7 +141,7 @@ impl<'q> Choice<'q> {
             KeyCode::Esc => return Step::Dismissed,
             KeyCode::Up | KeyCode::Char('k') => self.row = (self.row + rows - 1) % rows,
             KeyCode::Down | KeyCode::Char('j') | KeyCode::Tab => self.row = (self.row + 1) % rows,
-            KeyCode::Char(' ') if self.question.is_multiple => self.mark(),
+            KeyCode::Char(' ') if self.question.is_multiple => self.toggle_row(),
             KeyCode::Char(digit @ '1'..='9') => {
                 let row = digit as usize - '1' as usize;
                 if row < rows {
@@ -156,12 +156,12 @@ impl<'q> Choice<'q> {
     }
 
     fn toggle(&mut self) -> Step {
-        self.mark();
+        self.toggle_row();
         Step::Continue
     }
 
     /// Marks the option in this row, or removes the mark. The last row begins an answer of one's own.
-    fn mark(&mut self) {
+    fn toggle_row(&mut self) {
         match self.marked.get_mut(self.row) {
             Some(marked) => *marked = !*marked,
             None => self.text = Some(String::new()),
@@ -218,13 +218,13 @@ impl<'q> Choice<'q> {
     }
 
     fn line(&self, index: usize, label: &str, about: &str, width: usize) -> String {
-        let is_here = index == self.row || self.text.is_some() && index == self.marked.len();
-        let is_here = is_here && (self.text.is_none() || index == self.marked.len());
-        let cursor = if is_here { "›" } else { " " };
+        let current = if self.text.is_some() { self.marked.len() } else { self.row };
+        let is_current = index == current;
+        let cursor = if is_current { "›" } else { " " };
         let label: String = label.chars().take(width - 3).collect();
         let left = (width - 3).saturating_sub(label.chars().count() + 2);
         let about: String = visible::escape_line(about).chars().take(left).collect();
-        let bold = if is_here { BOLD } else { "" };
+        let bold = if is_current { BOLD } else { "" };
         format!("{CYAN}{cursor}{PLAIN} {bold}{label}{PLAIN}  {DIM}{about}{PLAIN}")
     }
 }

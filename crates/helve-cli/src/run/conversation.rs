@@ -47,7 +47,7 @@ pub(super) struct Setup<'a> {
     pub(super) model: ActiveModel,
 }
 
-/// How a conversation goes on after a line.
+/// What to do after an input line.
 enum Step {
     Continue,
     /// Another session is opened.
@@ -94,7 +94,7 @@ pub(super) async fn converse(
     }
 }
 
-/// Puts messages that the model has not received into the line.
+/// Puts unsent messages back into the input line.
 fn offer_unsent(agent: &AgentSession<'_>, editor: &mut Editor) {
     let unsent = agent.inbox.take().join("\n");
     if !unsent.is_empty() {
@@ -104,7 +104,7 @@ fn offer_unsent(agent: &AgentSession<'_>, editor: &mut Editor) {
 
 /// Shows the end of a session that goes on: the last message and the last answer.
 fn recall(entries: &[Entry]) {
-    let texts = compose::visible(entries).into_iter().filter_map(|entry| match &entry.item {
+    let texts = compose::sent_entries(entries).into_iter().filter_map(|entry| match &entry.item {
         Item::User { content } => match content.first() {
             Some(MessagePart::Text(text)) => Some(format!("› {text}")),
             Some(MessagePart::Media { .. }) | None => None,
@@ -201,7 +201,7 @@ impl Conversation<'_> {
         Ok(Step::Continue)
     }
 
-    /// Runs a turn. What a person typed too late comes back into the line.
+    /// Runs a turn. Text typed too late for this turn is put back into the input line.
     async fn turn(
         &mut self,
         agent: &mut AgentSession<'_>,
@@ -342,7 +342,7 @@ impl Conversation<'_> {
     }
 }
 
-/// Takes back the last message. Its text comes back into the line.
+/// Takes back the last message. Its text is put back into the input line.
 async fn undo(agent: &mut AgentSession<'_>, editor: &mut Editor) {
     let undone = match agent.undo().await {
         Ok(undone) => undone,
@@ -387,10 +387,10 @@ async fn show_context(agent: &AgentSession<'_>) -> anyhow::Result<()> {
 fn list_agents(toolbox: &Toolbox) {
     let agents = toolbox.config().agents.iter();
     for agent in agents.filter(|agent| *agent.mode != AgentMode::Subagent && !*agent.hidden) {
-        let is_this = if agent.name == toolbox.agent_name() { " (this one)" } else { "" };
+        let current_mark = if agent.name == toolbox.agent_name() { " (this one)" } else { "" };
         let about = agent.description.as_ref().map_or("", |about| about.value.as_str());
         output::note(&format!(
-            "  {BOLD}{}{PLAIN}{is_this}  {DIM}{}{PLAIN}",
+            "  {BOLD}{}{PLAIN}{current_mark}  {DIM}{}{PLAIN}",
             visible::escape_line(&agent.name),
             visible::escape_line(about)
         ));
@@ -428,9 +428,9 @@ async fn list_sessions(toolbox: &Toolbox) -> anyhow::Result<()> {
         output::note("There is no session in this folder yet.");
     }
     for info in sessions {
-        let is_this = if info.session == toolbox.session_id() { "  (this one)" } else { "" };
+        let current_mark = if info.session == toolbox.session_id() { "  (this one)" } else { "" };
         output::note(&format!(
-            "  {BOLD}{}{PLAIN}  {DIM}{}{PLAIN}  {}{is_this}",
+            "  {BOLD}{}{PLAIN}  {DIM}{}{PLAIN}  {}{current_mark}",
             info.session,
             ago(info.updated),
             visible::escape_line(&info.title)

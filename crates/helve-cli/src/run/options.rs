@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use helve::agent_loop::http::{ApiKey, Deadlines};
+use helve::agent_loop::http::{ApiKey, Timeouts};
 use helve::agent_loop::item::{MessagePart, Protocol};
 use helve::agent_loop::model::ActiveModel;
 use helve::agent_loop::turn::TurnLimits;
@@ -170,13 +170,13 @@ pub(super) fn named_model(
 
 fn with_test_deadlines(mut model: ActiveModel) -> ActiveModel {
     if let Some(idle) = idle_from_environment() {
-        let deadlines = model.endpoint.deadlines;
-        model.endpoint.deadlines = Deadlines {
+        let timeouts = model.endpoint.timeouts;
+        model.endpoint.timeouts = Timeouts {
             headers: idle,
             idle,
             content: idle * 2,
-            first_retry_wait: deadlines.first_retry_wait.min(idle),
-            ..deadlines
+            first_retry_wait: timeouts.first_retry_wait.min(idle),
+            ..timeouts
         };
     }
     model

@@ -49,8 +49,8 @@ pub(super) struct WaitingAsks(parking_lot::Mutex<BTreeMap<u64, WaitingAsk>>);
 struct WaitingAsk {
     ask: Ask,
     reply: Option<Reply>,
-    /// Whether the person wants to answer it by itself.
-    is_single: bool,
+    /// Whether the person wants to answer it separately.
+    is_answered_separately: bool,
 }
 
 /// An ask that waits until this is dropped.
@@ -63,21 +63,24 @@ impl WaitingAsks {
     fn add(&self, ask: &Ask) -> Waiting<'_> {
         let mut asks = self.0.lock();
         let number = asks.last_key_value().map_or(0, |(number, _)| number + 1);
-        asks.insert(number, WaitingAsk { ask: ask.clone(), reply: None, is_single: false });
+        asks.insert(
+            number,
+            WaitingAsk { ask: ask.clone(), reply: None, is_answered_separately: false },
+        );
         Waiting { asks: self, number }
     }
 
     /// The asks that can be answered together.
     fn together(&self) -> Vec<Ask> {
         let asks = self.0.lock();
-        let open = asks.values().filter(|it| it.reply.is_none() && !it.is_single);
+        let open = asks.values().filter(|it| it.reply.is_none() && !it.is_answered_separately);
         open.map(|it| it.ask.clone()).collect()
     }
 
     /// Answers all of them, or with `None` lets the person answer each by itself.
     fn answer(&self, reply: Option<Reply>) {
         for waiting in self.0.lock().values_mut().filter(|it| it.reply.is_none()) {
-            waiting.is_single |= reply.is_none();
+            waiting.is_answered_separately |= reply.is_none();
             waiting.reply.clone_from(&reply);
         }
     }
@@ -88,8 +91,8 @@ impl Waiting<'_> {
         self.asks.0.lock().get(&self.number)?.reply.clone()
     }
 
-    fn is_single(&self) -> bool {
-        self.asks.0.lock().get(&self.number).is_some_and(|it| it.is_single)
+    fn is_answered_separately(&self) -> bool {
+        self.asks.0.lock().get(&self.number).is_some_and(|it| it.is_answered_separately)
     }
 }
 
@@ -104,7 +107,7 @@ impl RunPerson {
     async fn ask(&self, call: &CallRef, ask: &Ask, waiting: &Waiting<'_>) -> Reply {
         tokio::time::sleep(GATHERING_TIME).await;
         let together = self.waiting.together();
-        if waiting.is_single() || together.len() < 2 {
+        if waiting.is_answered_separately() || together.len() < 2 {
             return Terminal.approve(call, ask).await;
         }
         match prompt::approve_together(&together).await {
@@ -182,9 +185,8 @@ fn is_plain_edit(ask: &Ask) -> bool {
     let parts = ask.parts.iter().zip(&ask.actions).zip(&ask.allow_flag_suffices);
     let mut asked = parts.filter(|((_, action), _)| **action != Action::Allow).peekable();
     asked.peek().is_some()
-        && asked.all(|((part, _), no_rule_names_it)| {
-            part.permission == "edit" && !part.via_shell && *no_rule_names_it
-        })
+        && asked
+            .all(|((part, _), suffices)| part.permission == "edit" && !part.via_shell && *suffices)
 }
 
 #[cfg(test)]

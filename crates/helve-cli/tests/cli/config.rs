@@ -138,7 +138,7 @@ fn a_project_that_names_another_default_agent_does_not_lift_what_the_users_forbi
         (
             r#"{"agent": {"build": {"tools": {"read": false}}}}"#.into(),
             r#"{"default_agent": "plan"}"#,
-            2,
+            3,
         ),
         (
             format!(r#"{{"agent": {{"build": {{}}, "other": {{{deny}}}}}}}"#),

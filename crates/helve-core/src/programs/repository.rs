@@ -256,7 +256,7 @@ impl RepositoryScan<'_> {
         }
         let settings = self.read_text(path).await.and_then(|text| git_config::parse(&text));
         let Some(settings) = settings else {
-            self.report_unknown(path, findings).await;
+            self.report_unchecked(path, findings).await;
             return Vec::new();
         };
         let display_path = self.display_path(path).await;
@@ -281,12 +281,12 @@ impl RepositoryScan<'_> {
             }
         }
         if is_partial {
-            self.report_unknown(folder, findings).await;
+            self.report_unchecked(folder, findings).await;
         }
     }
 
     /// Reports a file or folder that cannot be checked.
-    async fn report_unknown(&self, path: &Path, findings: &mut Vec<String>) {
+    async fn report_unchecked(&self, path: &Path, findings: &mut Vec<String>) {
         findings.push(format!(
             "{}: cannot determine what git would run",
             self.display_path(path).await

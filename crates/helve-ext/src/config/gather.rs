@@ -18,7 +18,7 @@ use super::{Config, ConfigLayer, Trust};
 /// Where configuration files are looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfigPaths {
-    /// The user's configuration folder of Helve.
+    /// Helve's folder in the user's configuration (`~/.config/helve`).
     pub user: Option<PathBuf>,
     /// Files named by `--config`, in order.
     pub named: Vec<PathBuf>,
@@ -231,8 +231,8 @@ impl Gatherer<'_> {
                     Ok(found) => found,
                     Err(ConfigReadError::Missing) => continue,
                     Err(why) => {
-                        // The files in it may restrict any agent. Recorded as an unreadable file, the folder makes the whole
-                        // layer ask.
+                        // Its files may restrict any agent. The folder is recorded as an unreadable file, which makes
+                        // everything in this layer ask.
                         let (path, kind) = (folder.into(), ConfigFileKind::Json);
                         self.items.push(GatheredFile { path, layer, kind, content: Err(why) });
                         continue;

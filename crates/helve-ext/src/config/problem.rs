@@ -45,7 +45,7 @@ pub enum Severity {
     Note,
     /// Everything is in effect, but something is probably a mistake.
     Warning,
-    /// Something written is not in effect, or policy is stricter than written.
+    /// A setting has no effect, or the policy is stricter than the file says.
     Error,
 }
 

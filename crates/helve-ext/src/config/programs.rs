@@ -53,8 +53,8 @@ impl EnvironmentSection {
         self.inherit.as_ref().map_or(Inherit::default(), |setting| setting.value)
     }
 
-    /// Makes commands inherit at most the core variables. Used when a setting that might have removed
-    /// variables is invalid.
+    /// Makes commands inherit at most the core variables; a greater `Inherit` is stricter. Used when a setting that
+    /// might have removed variables is invalid.
     fn restrict(&mut self, file: &ConfigFile<'_>, field: &ConfigEntry) {
         let restricted = self.inherit().max(Inherit::Core);
         self.inherit = Some(WithSource::new(restricted, file.source(field.value.at)));
@@ -266,7 +266,7 @@ fn set_variables(
             file.error(field.value.at, || messages::not_a_variable(&name));
             continue;
         }
-        section.set.retain(|(before, _)| *before != name);
+        section.set.retain(|(existing, _)| *existing != name);
         section.set.push((name, value));
     }
 }

@@ -148,11 +148,11 @@ fn render(config: &Config) -> String {
     let mut all = String::new();
     for SettingLine { key, value, source, state } in config.explain() {
         let Source::File { path, line, column } = source else { continue };
-        let waits = match state {
+        let suffix = match state {
             SettingState::Active => "",
             SettingState::NeedsTrust => " (needs trust)",
         };
-        all += &format!("{}:{line}:{column} {key} = {value}{waits}\n", short(&path));
+        all += &format!("{}:{line}:{column} {key} = {value}{suffix}\n", short(&path));
     }
     for problem in config.problems.iter().chain(&config.warnings_about_rules()) {
         let text = problem.to_string().replace(USER, "user").replace(PROJECT, "project");

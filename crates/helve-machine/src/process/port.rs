@@ -17,7 +17,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(40);
 pub(super) async fn wait_until_open(program: Arc<Program>, port: u16) -> WaitOutcome {
     let status = program.status();
     loop {
-        let has_all_ended = status.borrow().all_ended.is_some();
+        let has_all_ended = status.borrow().killed_at_end.is_some();
         let program = program.clone();
         let is_open = move || program.with_warden(|warden| is_open(warden, port));
         if let Ok(Some(true)) = blocking(is_open).await {

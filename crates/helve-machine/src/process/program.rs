@@ -97,11 +97,11 @@ pub(super) struct ProgramStatus {
     pub(super) is_output_complete: bool,
     /// Whether the program is confined. Its placeholders in the workspace are removed before its end is reported.
     is_confined: bool,
-    /// Set when all processes of the program have ended: how many of them had to be ended.
-    pub(super) all_ended: Option<u32>,
+    /// Set when all processes of the program have ended: how many of them had to be killed.
+    pub(super) killed_at_end: Option<u32>,
     /// Whether other Helve processes can find the program.
     is_recorded: bool,
-    /// Whether the monitor has ended, which also maintains the record.
+    /// Whether the monitor task, which also maintains the record, has ended.
     has_monitor_ended: bool,
 }
 
@@ -113,7 +113,7 @@ impl ProgramStatus {
 
     /// Whether the output is complete and the placeholders are removed.
     fn may_report_end(&self) -> bool {
-        self.is_output_complete && (!self.is_confined || self.all_ended.is_some())
+        self.is_output_complete && (!self.is_confined || self.killed_at_end.is_some())
     }
 
     /// Whether the monitor of the program has ended.
@@ -123,7 +123,7 @@ impl ProgramStatus {
 
     /// Whether all processes have ended and the whole output was received.
     pub(super) fn is_fully_ended(&self) -> bool {
-        self.all_ended.is_some() && self.is_output_complete
+        self.killed_at_end.is_some() && self.is_output_complete
     }
 }
 
@@ -142,7 +142,7 @@ impl Program {
             is_own_output_complete: false,
             is_output_complete: false,
             is_confined: spawn.sandbox.is_some(),
-            all_ended: None,
+            killed_at_end: None,
             is_recorded: false,
             has_monitor_ended: false,
         };
@@ -308,7 +308,7 @@ impl Program {
         (!self.has_all_ended()).then_some(result)
     }
 
-    /// Returns the warden's process id, and prevents that the warden is reused for another program. `None` if everything
+    /// Returns the warden's process id, and prevents the warden from being reused for another program. `None` if everything
     /// has ended.
     pub(super) fn pin_warden(&self) -> Option<Pid> {
         let mut live = self.live.lock();
@@ -318,7 +318,7 @@ impl Program {
 
     /// Whether all its processes have ended.
     pub(super) fn has_all_ended(&self) -> bool {
-        self.status.borrow().all_ended.is_some()
+        self.status.borrow().killed_at_end.is_some()
     }
 
     /// Asks the warden to end all processes.

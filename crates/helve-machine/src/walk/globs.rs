@@ -40,7 +40,7 @@ impl Globs {
             return Err(SearchError::Glob { glob: String::new(), why });
         }
         let mut builder = GlobSetBuilder::new();
-        let (mut effects, mut prefixes, mut is_rooted) = (Vec::new(), Vec::new(), true);
+        let (mut effects, mut prefixes, mut all_have_prefix) = (Vec::new(), Vec::new(), true);
         for glob in globs {
             let bad = |why: String| SearchError::Glob { glob: glob.clone(), why };
             for (text, effect) in translate(base, glob).map_err(bad)? {
@@ -54,7 +54,7 @@ impl Globs {
                 effects.push(effect);
                 if effect == GlobEffect::Include {
                     let prefix = literal_prefix(&text);
-                    is_rooted &= !prefix.is_empty();
+                    all_have_prefix &= !prefix.is_empty();
                     prefixes.push(prefix);
                 }
             }
@@ -63,7 +63,7 @@ impl Globs {
             glob: globs.join(" "),
             why: err.kind().to_string(),
         };
-        if !is_rooted {
+        if !all_have_prefix {
             prefixes.clear();
         }
         Ok(Self {
@@ -107,7 +107,7 @@ impl Globs {
     /// Whether to enter a folder.
     pub(crate) fn folder(&self, path: &[u8]) -> GlobMatch {
         if !self.prefixes.is_empty()
-            && !self.prefixes.iter().any(|prefix| is_on_same_path(prefix, path))
+            && !self.prefixes.iter().any(|prefix| is_ancestor_or_descendant(prefix, path))
         {
             return GlobMatch::NotIncluded;
         }
@@ -167,7 +167,7 @@ fn translate(base: &str, glob: &str) -> Result<Vec<(String, GlobEffect)>, String
     }
     let pattern = if is_folder { format!("{pattern}/**") } else { pattern };
     let mut all = Vec::new();
-    // `[id]` is a character class, but also a common folder name where routes are files.
+    // `[id]` is a character class, but also a common folder name in frameworks with file-based routing.
     if pattern.contains('[') {
         all.push((pattern.replace('[', "\\[").replace(']', "\\]"), GlobEffect::Include));
     }
@@ -213,7 +213,7 @@ fn literal_prefix(glob: &str) -> Vec<u8> {
 }
 
 /// Whether one of the paths is an ancestor of the other, or equal to it.
-fn is_on_same_path(prefix: &[u8], folder: &[u8]) -> bool {
+fn is_ancestor_or_descendant(prefix: &[u8], folder: &[u8]) -> bool {
     let (short, long) =
         if prefix.len() < folder.len() { (prefix, folder) } else { (folder, prefix) };
     long.starts_with(short) && (long.len() == short.len() || long[short.len()] == b'/')

@@ -30,6 +30,7 @@ pub(super) struct LineWindow {
     bytes: Vec<u8>,
     spans: Vec<LineSpan>,
     line: CurrentLine,
+    /// Whether the window is full and more lines follow. Nothing is kept from then on.
     more: bool,
     /// Total size of the blocks fed before this one.
     fed: u64,

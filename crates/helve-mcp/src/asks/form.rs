@@ -111,7 +111,12 @@ fn message(ask: &Ask) -> String {
 fn describe_part(part: &Part) -> String {
     let subjects: Vec<_> =
         part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
-    format!("{} {}", part.permission, subjects.join(" given as "))
+    match subjects.as_slice() {
+        [real, given @ ..] if !given.is_empty() => {
+            format!("{} {real} (given as {})", part.permission, given.join(", "))
+        }
+        subjects => format!("{} {}", part.permission, subjects.join(", ")),
+    }
 }
 
 fn append(text: &mut String, more: std::fmt::Arguments<'_>) {

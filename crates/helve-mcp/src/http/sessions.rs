@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::state::{AgentInUrl, SessionEnd};
 use http_session::{HttpSession, SessionTransport};
 
-/// Maximum number of sessions. Another one replaces the one idle longest.
+/// Maximum number of sessions. A new session replaces the one that has been idle longest.
 const MAX_SESSIONS: usize = 64;
 /// How long an idle session lasts.
 const IDLE_TIME: Duration = Duration::from_secs(3600);

@@ -63,7 +63,7 @@ impl TestServer {
     /// Opens a session at a path and initializes it.
     async fn client(&self, path: &'static str, capabilities: &str) -> Client<'_> {
         let hello = format!(
-            r#"{{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"clientInfo":{{"name":"lab","version":"7"}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"clientInfo":{{"name":"tester","version":"1.0"}}}}}}"#
         );
         let answer = self.send(&format!("POST {path}"), &[], &hello).await;
         let session = answer.header("mcp-session-id").unwrap().to_owned();

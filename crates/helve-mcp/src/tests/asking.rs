@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use super::{check, lines, run};
 
 /// Initializes a client that shows forms. [`check`] explains the prefix `+ `.
-const INITIALIZE_WITH_FORMS: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"lab","version":"7"}}}
+const INITIALIZE_WITH_FORMS: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"tester","version":"1.0"}}}
 + {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"touch","arguments":{"times":1}}}"#;
@@ -154,7 +154,7 @@ fn a_client_without_forms_gets_a_refusal() {
         CALL,
         expect![[r#"
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
-            opened for lab 7
+            opened for tester 1.0
             touch Error; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -172,7 +172,7 @@ fn a_yes_lets_the_call_continue() {
         expect![[r#"
             {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":1,"truncated":false}}}}
-            opened for lab 7
+            opened for tester 1.0
             touch Completed; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -188,7 +188,7 @@ fn a_lasting_yes_is_remembered() {
         expect![[r#"
             {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":2,"truncated":false}}}}
-            opened for lab 7
+            opened for tester 1.0
             touch Completed; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -218,7 +218,7 @@ fn a_no_refuses_and_its_note_reaches_the_model() {
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: None }"}],"isError":true}}
             {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: Some(\"not today\") }"}],"isError":true}}
-            opened for lab 7
+            opened for tester 1.0
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -248,7 +248,7 @@ fn an_invalid_answer_is_a_refusal() {
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
             {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
-            opened for lab 7
+            opened for tester 1.0
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -275,7 +275,7 @@ fn a_cancelled_call_withdraws_its_question_and_ignores_a_late_answer() {
             {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"The question is no longer open."}}
             {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: None }"}],"isError":true}}
-            opened for lab 7
+            opened for tester 1.0
             touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -288,7 +288,7 @@ fn a_client_that_vanishes_ends_its_question() {
         expect![[r#"
             {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
-            opened for lab 7
+            opened for tester 1.0
             touch Error; Ok(()) 250 ms after the input ended
         "#]],
     );
@@ -310,7 +310,7 @@ fn saved_outputs_are_resources() {
             {"jsonrpc":"2.0","id":4,"error":{"code":-32002,"message":"No such saved output."}}
             {"jsonrpc":"2.0","id":5,"error":{"code":-32002,"message":"No such saved output."}}
             {"jsonrpc":"2.0","id":6,"error":{"code":-32002,"message":"No such saved output."}}
-            opened for lab 7
+            opened for tester 1.0
             flood Completed; Ok(()) 0 ms after the input ended
         "#]],
     );

@@ -10,7 +10,7 @@ fn initializes() {
         INITIALIZE,
         expect![[r#"
             {"jsonrpc":"2.0","id":"hi","result":{"protocolVersion":"2025-06-18","capabilities":{"prompts":{},"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
-            opened for lab 7
+            opened for tester 1.0
             Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -19,10 +19,10 @@ fn initializes() {
 #[test]
 fn offers_the_newest_known_revision() {
     check_fresh(
-        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2099-01-01","capabilities":{},"clientInfo":{"name":"lab","version":"7"}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2099-01-01","capabilities":{},"clientInfo":{"name":"tester","version":"1.0"}}}"#,
         expect![[r#"
             {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"prompts":{},"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
-            opened for lab 7
+            opened for tester 1.0
             Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -62,7 +62,7 @@ fn lists_tools_with_annotations() {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
         expect![[r#"
             {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","title":"Echo","description":"Says it again","inputSchema":{"type":"object","properties":{"text":{"type":"string","description":"What to say"}},"required":["text"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"flood","title":"Flood","description":"Too much","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"show_all","title":"Show all","description":"One of each kind","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}},{"name":"touch","title":"Touch","description":"Asks first","inputSchema":{"type":"object","properties":{"times":{"type":"integer","format":"uint32","minimum":0,"description":"How many times to ask"}},"required":["times"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}},{"name":"wait","title":"Wait","description":"Waits for ever","inputSchema":{"type":"object","properties":{"ignore_cancel":{"type":"boolean","description":"Ignore that the call was cancelled","default":false}}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"work","title":"Work","description":"Takes a second a step","inputSchema":{"type":"object","properties":{"steps":{"type":"integer","format":"uint64","minimum":0}},"required":["steps"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}}]}}
-            opened for lab 7
+            opened for tester 1.0
             Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -76,7 +76,7 @@ fn calls_a_tool() {
         expect![[r#"
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a\nb"}],"isError":false}}
             {"jsonrpc":"2.0","id":2,"result":{}}
-            opened for lab 7
+            opened for tester 1.0
             echo Completed; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -88,7 +88,7 @@ fn a_preview_is_requested_in_the_metadata() {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"helve/preview":true},"name":"echo","arguments":{"text":"a"}}}"#,
         expect![[r#"
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"no preview of echo"}],"isError":true}}
-            opened for lab 7
+            opened for tester 1.0
             echo Error; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -112,7 +112,7 @@ fn failures_are_results_for_the_model() {
             {"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"echo: invalid: [\"\"]"}],"isError":true}}
             {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"echo: DuplicateKey { field: \"text\" }"}],"isError":true}}
             {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"echo panicked"}],"isError":true}}
-            opened for lab 7
+            opened for tester 1.0
             echo Error; echo Error; echo Error; echo Error; echo Error; echo Error; echo Error; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -124,7 +124,7 @@ fn an_unknown_tool_is_answered_with_similar_names() {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ecko","arguments":{}}}"#,
         expect![[r#"
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"no tool ecko; near: [\"echo\"]; all: [\"echo\", \"flood\", \"show_all\", \"touch\", \"wait\", \"work\"]"}],"isError":true}}
-            opened for lab 7
+            opened for tester 1.0
             ecko Error; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -136,7 +136,7 @@ fn converts_images_audio_files_and_links() {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"show_all","arguments":{}}}"#,
         expect![[r#"
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"all of it"},{"type":"image","data":"AP8Q","mimeType":"image/png"},{"type":"audio","data":"AP8Q","mimeType":"audio/wav"},{"type":"resource","resource":{"uri":"helve://call/CALL/4","mimeType":"application/pdf","blob":"AP8Q"}},{"type":"resource_link","uri":"file:///w/a","name":"a"}],"isError":false}}
-            opened for lab 7
+            opened for tester 1.0
             show_all Completed; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -153,7 +153,7 @@ fn reports_progress_if_requested() {
             {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":30.0,"total":30.0,"message":"step 3"}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}],"isError":false}}
             {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"isError":false}}
-            opened for lab 7
+            opened for tester 1.0
             work Completed; work Completed; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -168,7 +168,7 @@ fn progress_is_reported_only_for_the_requesting_call() {
             {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1.0,"message":"step 1"}}
             {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"isError":false}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}],"isError":false}}
-            opened for lab 7
+            opened for tester 1.0
             work Completed; work Completed; Ok(()) 2000 ms after the input ended
         "#]],
     );
@@ -184,7 +184,7 @@ fn a_cancelled_call_stops_and_is_not_answered() {
         expect![[r#"
             {"jsonrpc":"2.0","id":2,"result":{}}
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"on we go"}],"isError":false}}
-            opened for lab 7; waiting; saw the cancellation; stopped waiting
+            opened for tester 1.0; waiting; saw the cancellation; stopped waiting
             wait Error; echo Completed; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -200,7 +200,7 @@ fn a_call_that_ignores_cancellation_is_dropped() {
         expect![[r#"
             {"jsonrpc":"2.0","id":2,"result":{}}
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"done"}],"isError":false}}
-            opened for lab 7; waiting; stopped waiting
+            opened for tester 1.0; waiting; stopped waiting
             wait Error; work Completed; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -217,7 +217,7 @@ fn the_end_of_input_ends_running_calls() {
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
             {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
-            opened for lab 7; waiting; waiting; saw the cancellation; stopped waiting; stopped waiting
+            opened for tester 1.0; waiting; waiting; saw the cancellation; stopped waiting; stopped waiting
             wait Error; wait Error; work Error; Ok(()) 2250 ms after the input ended
         "#]],
     );
@@ -229,7 +229,7 @@ fn a_call_that_ends_soon_after_the_input_is_answered() {
         r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"last words"}}}"#,
         expect![[r#"
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"last words"}],"isError":false}}
-            opened for lab 7
+            opened for tester 1.0
             echo Completed; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -246,7 +246,7 @@ fn stopping_the_server_ends_running_calls() {
             {"jsonrpc":"2.0","id":2,"result":{}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
-            opened for lab 7; waiting; waiting; saw the cancellation; stopped waiting; stopped waiting
+            opened for tester 1.0; waiting; waiting; saw the cancellation; stopped waiting; stopped waiting
             wait Error; wait Error; Ok(()) 2000 ms after the input ended
         "#]],
     );
@@ -266,7 +266,7 @@ fn notifies_of_changed_tools() {
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"winked"}],"isError":false}}
             {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
             {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"no tool wink; near: []; all: [\"echo\", \"flood\", \"show_all\", \"touch\", \"wait\", \"work\"]"}],"isError":true}}
-            opened for lab 7
+            opened for tester 1.0
             wink Completed; wink Error; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -301,7 +301,7 @@ fn prompts_are_listed_and_filled_in() {
             {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"There is no prompt \"nope\"; there are: echo"}}
             {"jsonrpc":"2.0","id":6,"error":{"code":-32602,"message":"There is no argument \"other\"; there is only \"arguments\"."}}
             {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"The arguments must be a string."}}
-            opened for lab 7
+            opened for tester 1.0
             Ok(()) 0 ms after the input ended
         "#]],
     );

@@ -53,7 +53,7 @@ fn invalid_messages_are_answered() {
             {"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"The parameters must be an object that names `arguments` at most once."}}
             {"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"The parameters of `initialize` are invalid or missing."}}
             {"jsonrpc":"2.0","id":10,"result":{}}
-            opened for lab 7
+            opened for tester 1.0
             Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -72,7 +72,7 @@ fn invalid_utf8_is_answered_and_a_byte_order_mark_ignored() {
             {"jsonrpc":"2.0","error":{"code":-32700,"message":"The message is not UTF-8."}}
             {"jsonrpc":"2.0","error":{"code":-32700,"message":"The message is not JSON: expected value at line 1 column 1."}}
             {"jsonrpc":"2.0","id":2,"result":{}}
-            opened for lab 7
+            opened for tester 1.0
             Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -92,7 +92,7 @@ fn long_and_deep_lines_are_answered() {
             {"jsonrpc":"2.0","id":"deep","result":{"content":[{"type":"text","text":"echo: TooDeep { limit: 64 }"}],"isError":true}}
             {"jsonrpc":"2.0","id":"deep","result":{"content":[{"type":"text","text":"echo: TooDeep { limit: 64 }"}],"isError":true}}
             {"jsonrpc":"2.0","id":1,"result":{}}
-            opened for lab 7
+            opened for tester 1.0
             echo Error; echo Error; Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -110,7 +110,7 @@ fn a_line_without_end_closes_the_connection_with_a_reason() {
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is longer than 16777216 bytes."}}
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message has no end: 134217728 bytes were skipped. The connection is closed."}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
-            opened for lab 7; waiting; saw the cancellation; stopped waiting
+            opened for tester 1.0; waiting; saw the cancellation; stopped waiting
             wait Error; Err(Endless(134217728)) 0 ms after the input ended
         "#]],
     );
@@ -166,7 +166,7 @@ fn deep_parameters_outside_the_arguments_are_answered() {
             {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"The parameters nest deeper than 64 levels."}}
             {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"The parameters nest deeper than 64 levels."}}
             {"jsonrpc":"2.0","id":3,"result":{}}
-            opened for lab 7
+            opened for tester 1.0
             Ok(()) 0 ms after the input ended
         "#]],
     );
@@ -182,7 +182,7 @@ fn an_id_in_use_is_refused() {
             {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"A request with this id is still being answered."}}
             {"jsonrpc":"2.0","id":"1","result":{}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
-            opened for lab 7; waiting; saw the cancellation; stopped waiting
+            opened for tester 1.0; waiting; saw the cancellation; stopped waiting
             wait Error; Ok(()) 250 ms after the input ended
         "#]],
     );
@@ -219,7 +219,7 @@ fn only_pings_are_answered_before_initialize() {
             {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"The parameters of `initialize` are invalid or missing."}}
             {"jsonrpc":"2.0","id":"hi","result":{"protocolVersion":"2025-06-18","capabilities":{"prompts":{},"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"a"}],"isError":false}}
-            opened for lab 7
+            opened for tester 1.0
             echo Completed; Ok(()) 0 ms after the input ended
         "#]],
     );

@@ -128,7 +128,7 @@ fn matches_path(token: &str, word: &str) -> bool {
         (Some((scheme, address)), Some((word_scheme, word_address))) if !scheme.contains('*') => {
             scheme.eq_ignore_ascii_case(word_scheme) && matches_address(address, word_address)
         }
-        _ => wildcard::matches(token, word) && wildcard::matches(token, &without_parents(word)),
+        _ => wildcard::matches(token, word) && wildcard::matches(token, &resolve_dot_dot(word)),
     }
 }
 
@@ -145,7 +145,7 @@ fn matches_address(pattern: &str, address: &str) -> bool {
     if !path_pattern.is_empty() {
         return wildcard::matches(host_pattern, host)
             && wildcard::matches(path_pattern, path)
-            && wildcard::matches(path_pattern, &without_parents(path));
+            && wildcard::matches(path_pattern, &resolve_dot_dot(path));
     }
     // The final wildcard stands for the port and the path: `http://localhost*`.
     match host_pattern.strip_suffix('*') {
@@ -164,7 +164,7 @@ fn matches_address(pattern: &str, address: &str) -> bool {
 }
 
 /// Resolves `..` in a path without looking at the file system.
-fn without_parents(path: &str) -> Cow<'_, str> {
+fn resolve_dot_dot(path: &str) -> Cow<'_, str> {
     if !path.split('/').any(|name| name == "..") {
         return Cow::Borrowed(path);
     }

@@ -45,7 +45,7 @@ fn resolve_links(run: &mut Cow<'_, ProgramRun>, at: usize, facts: &impl FileFact
     let code = run.code_paths[at].clone();
     for path in &code.paths {
         // If `..` follows a link, `link_risks` adds a risk.
-        let Some(target) = facts.resolve(&transfer::without_parents(path)) else { continue };
+        let Some(target) = facts.resolve(&transfer::resolve_dot_dot(path)) else { continue };
         let (Some(real), Some(given)) = (target.subjects.first(), target.subjects.last()) else {
             continue;
         };

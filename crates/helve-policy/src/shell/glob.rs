@@ -77,10 +77,10 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
         paths.iter().map(|path| facts.resolve(path)).collect();
     // Names after the last wildcard were not looked up: `*/x` gives `a/x` and `b/x`. If one of them exists, those that do
     // not exist are not matches.
-    let exists = |facts: &Option<PathFacts>| facts.as_ref().is_none_or(|facts| facts.exists);
-    if facts_of_paths.iter().any(exists) {
+    let may_exist = |facts: &Option<PathFacts>| facts.as_ref().is_none_or(|facts| facts.exists);
+    if facts_of_paths.iter().any(may_exist) {
         (paths, facts_of_paths) =
-            paths.into_iter().zip(facts_of_paths).filter(|(_, facts)| exists(facts)).unzip();
+            paths.into_iter().zip(facts_of_paths).filter(|(_, facts)| may_exist(facts)).unzip();
     }
     // The folder before the first wildcard is always accessed.
     let start = facts.resolve(&or_slash(&folder))?;
@@ -90,7 +90,7 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
     let outside = listed.into_iter().flatten().filter_map(|it| it.outside);
     let mut resolved: Vec<PathFacts> = facts_of_paths.into_iter().flatten().collect();
     if start.outside.is_some() {
-        // `exists` is false, because the command cannot destroy the folder.
+        // Marked as not existing, so that it does not count as a file that the command may overwrite or delete.
         resolved.push(PathFacts { exists: false, ..start });
     }
     Some(ExpandedTarget {

@@ -190,6 +190,7 @@ fn commands_of_agents_need_few_questions() {
     let (mut count, mut asked_by_builtin, mut asked_by_policy, mut needless) = (0, 0, 0, 0);
     let mut wrong = Vec::new();
     for (name, line) in scripts(include_str!("tests/agent_commands.txt")) {
+        // `+` is allowed, `?` asked about, `!` asked about needlessly: by the built-in rules, then by the policy.
         let symbols: Vec<char> = line.chars().take(3).collect();
         let script = line.get(4..).expect("a line starts with two symbols");
         let policy = policy_named(name);

@@ -245,7 +245,7 @@ fn file_name(path: &str) -> &str {
 }
 
 /// Resolves `..` in an absolute path, ignoring links: `/a/b/../c` → `/a/c`.
-pub(super) fn without_parents(path: &str) -> String {
+pub(super) fn resolve_dot_dot(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/').filter(|it| !it.is_empty() && *it != ".") {
         if name == ".." {

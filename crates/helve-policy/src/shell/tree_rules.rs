@@ -74,8 +74,8 @@ impl TreeRules {
             enters_links: scope.filter.links == LinkHandling::Followed,
             bases: scope.bases,
         };
-        let root = |base: &String| if base.is_empty() { ".".to_string() } else { base.clone() };
-        let actions = rules.bases.iter().map(|base| rules.judge(&root(base)));
+        let subject = |base: &String| if base.is_empty() { ".".to_string() } else { base.clone() };
+        let actions = rules.bases.iter().map(|base| rules.judge(&subject(base)));
         rules.base_action = actions.max().unwrap_or(Action::Allow);
         rules
     }
@@ -99,33 +99,33 @@ impl TreeRules {
             })
     }
 
-    /// Returns the action for a file if it is restricted. `beneath` is its path relative to the folder.
-    pub fn file_restriction(&self, beneath: &Path) -> Option<Action> {
-        let name = beneath.file_name().unwrap_or_default().to_string_lossy();
+    /// Returns the action for a file if it is restricted. `relative` is its path relative to the folder.
+    pub fn file_restriction(&self, relative: &Path) -> Option<Action> {
+        let name = relative.file_name().unwrap_or_default().to_string_lossy();
         if !self.names.passes(&name) {
             return None;
         }
-        let is_split = self.splits_names && changes_when_split(&beneath.to_string_lossy());
-        self.restriction(beneath).max(is_split.then_some(Action::Ask))
+        let is_split = self.splits_names && changes_when_split(&relative.to_string_lossy());
+        self.restriction(relative).max(is_split.then_some(Action::Ask))
     }
 
-    /// Like [`TreeRules::file_restriction`], for a folder below the folder.
-    pub fn folder_restriction(&self, beneath: &Path) -> Option<Action> {
-        if self.lists_folders { self.restriction(beneath) } else { None }
+    /// Like [`TreeRules::file_restriction`], for a subfolder.
+    pub fn folder_restriction(&self, relative: &Path) -> Option<Action> {
+        if self.lists_folders { self.restriction(relative) } else { None }
     }
 
-    /// Whether the access may follow a link, and not only pass by it. `find -name '*.rs' -exec cat {} +` opens links with such
+    /// Whether the command may open what a link points to, rather than skip the link. `find -name '*.rs' -exec cat {} +` opens links with such
     /// names only.
-    pub fn may_follow_link(&self, beneath: &Path) -> bool {
-        let name = beneath.file_name().unwrap_or_default().to_string_lossy();
+    pub fn may_follow_link(&self, relative: &Path) -> bool {
+        let name = relative.file_name().unwrap_or_default().to_string_lossy();
         self.enters_links || self.names.passes(&name)
     }
 
-    fn restriction(&self, beneath: &Path) -> Option<Action> {
-        let beneath = beneath.to_string_lossy();
+    fn restriction(&self, relative: &Path) -> Option<Action> {
+        let relative = relative.to_string_lossy();
         let actions = self.bases.iter().map(|base| match base.as_str() {
-            "" => self.judge(&beneath),
-            base => self.judge(&format!("{}/{beneath}", base.trim_end_matches('/'))),
+            "" => self.judge(&relative),
+            base => self.judge(&format!("{}/{relative}", base.trim_end_matches('/'))),
         });
         actions.max().filter(|action| *action > self.base_action)
     }
@@ -176,7 +176,7 @@ impl TreeWall {
 fn compile(
     rules: &[Rule],
     permission: &str,
-    compile: impl Fn(&Rule) -> CompiledRule,
+    compile_rule: impl Fn(&Rule) -> CompiledRule,
 ) -> Vec<CompiledRule> {
     // Packages and nested projects have their own `.git` or `.vscode`. Only those of the workspace are protected here.
     let is_nested = |rule: &Rule| {
@@ -186,7 +186,7 @@ fn compile(
     };
     let is_default = |rule: &Rule| permission == "edit" && rule.is_builtin_default();
     let about_files = rules.iter().filter(|rule| wildcard::matches(&rule.permission, permission));
-    about_files.filter(|rule| !is_nested(rule) && !is_default(rule)).map(compile).collect()
+    about_files.filter(|rule| !is_nested(rule) && !is_default(rule)).map(compile_rule).collect()
 }
 
 /// Returns the last rule that matches everything, and the rules after it. The rules before it never decide.

@@ -69,6 +69,7 @@ pub(super) struct Walker<'a> {
 
 /// Where a command gets its standard input from.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one value at a time, and patterns look inside")]
 pub(super) enum StdinSource {
     Nothing,
     /// The output of another command.

@@ -6,7 +6,7 @@ use super::tag::Tag;
 use super::tree::{NodeId, Tree};
 use super::writer::escape_hidden;
 
-/// Whether the content of an element is never text of the page.
+/// Whether an element's content is never rendered.
 pub(super) fn is_never_shown(tag: Tag) -> bool {
     matches!(
         tag,
@@ -42,7 +42,7 @@ pub(super) fn is_line_number(tree: &Tree<'_>, node: NodeId) -> bool {
     })
 }
 
-/// Whether a link is only the mark beside a heading that leads to the heading itself.
+/// Whether a link is a heading's permalink symbol, such as ¶ or #.
 pub(super) fn is_permalink(tree: &Tree<'_>, node: NodeId) -> bool {
     let is_class = |class: &str| {
         matches!(

@@ -45,7 +45,7 @@ pub(super) struct Writer {
     ignored_prefixes: usize,
     /// Line breaks to write before the next text: 1 for a new line, 2 for a new paragraph.
     breaks: usize,
-    has_space: bool,
+    needs_space: bool,
     /// Whether the current line has only prefixes so far.
     is_line_start: bool,
     /// What the next line starts with, before all other marks: `## `.
@@ -65,7 +65,7 @@ impl Writer {
             prefixes: Vec::new(),
             ignored_prefixes: 0,
             breaks: 0,
-            has_space: false,
+            needs_space: false,
             is_line_start: true,
             line_mark: None,
             open_marks: Vec::new(),
@@ -98,7 +98,7 @@ impl Writer {
     /// Starts a new line (1) or paragraph (2) before the next text.
     pub(super) fn break_lines(&mut self, count: usize) {
         self.breaks = self.breaks.max(count);
-        self.has_space = false;
+        self.needs_space = false;
     }
 
     pub(super) fn push_prefix(&mut self, first: Cow<'static, str>, rest: Cow<'static, str>) {
@@ -151,10 +151,10 @@ impl Writer {
     fn begin(&mut self) {
         if self.breaks > 0 || self.out.is_empty() {
             self.begin_line();
-        } else if self.has_space {
+        } else if self.needs_space {
             self.out.push(' ');
         }
-        self.has_space = false;
+        self.needs_space = false;
         // The mark of a heading comes before that of a link: Markdown has links in headings, not headings in links.
         if let Some(mark) = self.line_mark.take() {
             self.out.push_str(mark);
@@ -181,7 +181,7 @@ impl Writer {
             self.interrupt_marks();
             for _ in 0..breaks.saturating_sub(1) {
                 self.out.push('\n');
-                // Only the marks of quotations are needed in an empty line.
+                // Blank lines keep `> `. The indentation of lists is trimmed.
                 let start = self.out.len();
                 for prefix in self.prefixes.iter().filter(|prefix| prefix.first.is_none()) {
                     self.out.push_str(&prefix.rest);
@@ -221,7 +221,7 @@ impl Writer {
     pub(super) fn text(&mut self, text: &str) {
         let text = escape_hidden(text);
         if text.starts_with(|c: char| c.is_ascii_whitespace()) {
-            self.has_space = true;
+            self.needs_space = true;
         }
         for word in text.split_ascii_whitespace() {
             if self.is_full() {
@@ -234,10 +234,10 @@ impl Writer {
                 self.out.push_str(word);
             }
             self.is_line_start = false;
-            self.has_space = true;
+            self.needs_space = true;
         }
         if !text.is_empty() && !text.ends_with(|c: char| c.is_ascii_whitespace()) {
-            self.has_space = false;
+            self.needs_space = false;
         }
     }
 

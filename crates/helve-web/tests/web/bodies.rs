@@ -135,9 +135,9 @@ async fn the_timeout_covers_headers_and_body() {
 
 #[tokio::test]
 async fn a_dropped_request_closes_its_connection() {
-    let (closed, mut is_closed) = tokio::sync::mpsc::channel(1);
+    let (closed_sender, mut closed) = tokio::sync::mpsc::channel(1);
     let server = RawServer::start_with(move |mut stream| {
-        let closed = closed.clone();
+        let closed_sender = closed_sender.clone();
         async move {
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n").await.ok();
             while stream.write_all(b"").await.is_ok() {
@@ -149,7 +149,7 @@ async fn a_dropped_request_closes_its_connection() {
                     break;
                 }
             }
-            closed.send(()).await.ok();
+            closed_sender.send(()).await.ok();
         }
     })
     .await;
@@ -158,7 +158,7 @@ async fn a_dropped_request_closes_its_connection() {
     let pending = fetch(&client, &url);
     let dropped = tokio::time::timeout(Duration::from_millis(300), pending).await;
     assert!(dropped.is_err());
-    is_closed.recv().await.unwrap();
+    closed.recv().await.unwrap();
 }
 
 #[tokio::test]

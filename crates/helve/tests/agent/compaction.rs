@@ -87,7 +87,7 @@ async fn a_summary_that_fails_twice_changes_nothing() {
             },
         )
         .await;
-        // Once is not twice.
+        // A single failure is tried again.
         on_each(
             |protocol| {
                 vec![

@@ -17,10 +17,10 @@ const ALL_ATTEMPTS: usize = 6;
 const MAX_FLOOD: usize = 100 << 20;
 
 fn impatient(model: &mut ActiveModel) {
-    let deadlines = &mut model.endpoint.deadlines;
-    deadlines.headers = Duration::from_millis(40);
-    deadlines.idle = Duration::from_millis(40);
-    deadlines.content = Duration::from_millis(60);
+    let timeouts = &mut model.endpoint.timeouts;
+    timeouts.headers = Duration::from_millis(40);
+    timeouts.idle = Duration::from_millis(40);
+    timeouts.content = Duration::from_millis(60);
 }
 
 /// Checks that a turn fails with this message after this many requests, and that nothing of the replies is stored.
@@ -78,9 +78,9 @@ async fn a_slow_provider_is_waited_for() {
         let run = Run::turn_with(protocol, script, |model| {
             impatient(model);
             // Long enough for the answer that comes.
-            model.endpoint.deadlines.idle = Duration::from_millis(500);
-            model.endpoint.deadlines.headers = Duration::from_millis(500);
-            model.endpoint.deadlines.content = Duration::from_millis(500);
+            model.endpoint.timeouts.idle = Duration::from_millis(500);
+            model.endpoint.timeouts.headers = Duration::from_millis(500);
+            model.endpoint.timeouts.content = Duration::from_millis(500);
         })
         .await;
         assert_eq!((&run.report.end, run.report.text.as_str()), (&TurnEnd::Answered, "at last"));

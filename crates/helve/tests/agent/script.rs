@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use helve::agent_loop::event::AgentEvent;
-use helve::agent_loop::http::{Deadlines, Endpoint};
+use helve::agent_loop::http::{Endpoint, Timeouts};
 use helve::agent_loop::item::{Entry, MessagePart, ModelRef, Protocol};
 use helve::agent_loop::model::ActiveModel;
 use helve::agent_loop::request::ModelSettings;
@@ -276,9 +276,9 @@ pub(crate) fn model(protocol: Protocol, url: &str) -> ActiveModel {
             protocol,
             key: None,
             headers: Vec::new(),
-            deadlines: Deadlines {
+            timeouts: Timeouts {
                 first_retry_wait: Duration::from_millis(1),
-                ..Deadlines::for_url(url)
+                ..Timeouts::for_url(url)
             },
         },
         settings: ModelSettings::default(),

@@ -108,7 +108,7 @@ async fn a_deny_rule_hides_the_tools_of_a_server() {
         stage.builder(&json!({"odd": server(&["plain"])})).config(stage.path("rules.json"));
     let toolbox = builder.yes().build().await.unwrap();
     let text = call(&toolbox, "odd_echo", json!({"text": "x"})).await;
-    assert!(text.starts_with("! There is no tool \"odd_echo\"."), "{text}");
+    assert!(text.starts_with("! The tool \"odd_echo\" is denied by a rule"), "{text}");
     let why = toolbox.why("odd_echo", json!({"text": "x"})).await;
     assert_eq!(why.decision, helve::Action::Deny);
     toolbox.close().await;

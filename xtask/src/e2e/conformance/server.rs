@@ -26,7 +26,7 @@ pub(crate) fn run(helve: &Helve) -> Result<E2eResult, String> {
     };
     let suite = modules.join("@modelcontextprotocol/conformance/dist/index.js");
     let node = modules.join("node/bin/node");
-    // The server listens on another loopback address than the proxy, so that both can use the same port.
+    // The server listens on a different loopback address from the proxy, so that both can use the same port.
     let server = HttpServer::start(helve, Ipv4Addr::new(127, 0, 0, 2))?;
     let address = proxy::start(&server)?;
     let mut checks = 0;

@@ -30,7 +30,7 @@ impl RepositoryScan<'_> {
                 continue;
             }
             if checked.len() > MAX_MODULES {
-                return self.report_unknown(&repository.git_dir, findings).await;
+                return self.report_unchecked(&repository.git_dir, findings).await;
             }
             let settings = self.check_repository(&repository, findings).await;
             pending.extend(self.repositories_in_git_dir(&repository, findings).await);
@@ -52,7 +52,7 @@ impl RepositoryScan<'_> {
             let FolderNames { names, is_partial } = self.list_names(&folder).await;
             checked += names.len();
             if is_partial || checked > MAX_MODULES {
-                self.report_unknown(&folder, findings).await;
+                self.report_unchecked(&folder, findings).await;
                 break;
             }
             for name in names {
@@ -68,7 +68,7 @@ impl RepositoryScan<'_> {
         found
     }
 
-    /// Finds the submodules that the index lists in the working tree.
+    /// Finds, in the working tree, the submodules that the index lists.
     async fn repositories_in_worktree(
         &self,
         repository: &Repository,
@@ -87,7 +87,7 @@ impl RepositoryScan<'_> {
         let within_limit =
             index_folders.filter(|it| it.submodules.len() + it.collapsed.len() <= max_per_tree);
         let Some(GitIndex { submodules, collapsed, .. }) = within_limit else {
-            self.report_unknown(&index, findings).await;
+            self.report_unchecked(&index, findings).await;
             return Vec::new();
         };
         let mut found = Vec::new();
@@ -99,7 +99,7 @@ impl RepositoryScan<'_> {
             for path in &collapsed {
                 let folder = tree.join(OsStr::from_bytes(path));
                 if self.file_kind(&folder).await.is_some() {
-                    self.report_unknown(&folder, findings).await;
+                    self.report_unchecked(&folder, findings).await;
                 }
             }
         }

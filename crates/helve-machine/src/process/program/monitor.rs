@@ -230,7 +230,7 @@ impl Program {
             self.live.lock().as_mut().map(|live| std::mem::take(&mut live.placeholders));
         drop(placeholders);
         self.status.send_modify(|status| {
-            status.all_ended = Some(count);
+            status.killed_at_end = Some(count);
             if status.state == ProcessState::Running {
                 status.state = ProcessState::Lost;
                 status.ended = Some(Instant::now());

@@ -24,7 +24,7 @@ async fn a_session_from_initialize_to_delete() {
     assert_eq!(client.send("DELETE", &[], "").await.status, 202);
     assert_eq!(client.call(5, "echo", "{}").await.status, 404);
     let fixture = server.close().await;
-    assert_eq!(fixture.log.lock().join("; "), "opened for lab 7");
+    assert_eq!(fixture.log.lock().join("; "), "opened for tester 1.0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,7 +45,7 @@ async fn a_session_belongs_to_the_agent_named_in_the_url() {
     let status = server.send("GET /", &[], "").await.body;
     assert!(status.contains("folder    /w\nsessions  1\n"), "{status}");
     let fixture = server.close().await;
-    assert_eq!(fixture.log.lock().join("; "), "opened for lab 7 as plan");
+    assert_eq!(fixture.log.lock().join("; "), "opened for tester 1.0 as plan");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -125,7 +125,7 @@ impl FileFacts for Tree {
         })
     }
 
-    /// Lists all files that the filter lets pass, as if each of them were restricted.
+    /// Returns all files that pass the filter. The caller judges them.
     fn tree(&self, query: &TreeQuery) -> Option<TreeFiles> {
         let follows_links =
             query.permission == "read" && query.filter.links == LinkHandling::Followed;

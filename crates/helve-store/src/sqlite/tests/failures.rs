@@ -81,7 +81,7 @@ fn a_newer_file_is_read_but_not_written() {
     check(
         |file| {
             let connection = Connection::open(file).unwrap();
-            connection.pragma_update(None, "user_version", 8).unwrap();
+            connection.pragma_update(None, "user_version", schema::current_version() + 1).unwrap();
         },
         expect![[r#"
             get s old: "old" (version 1)
@@ -103,7 +103,7 @@ fn a_newer_file_is_read_but_not_written() {
               edit unfinished /p/b - > intended: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
-            warning: The store DATA/store.db was written by a newer Helve (store format 8; this one supports up to 7) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
+            warning: The store DATA/store.db was written by a newer Helve (store format 9; this one supports up to 8) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
         "#]],
     );
 }
@@ -159,8 +159,9 @@ fn a_table_that_a_newer_version_changed_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     run_script(folder.path(), BEFORE);
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
-    let newer = "ALTER TABLE rules ADD COLUMN only_on_sundays INTEGER; DROP TABLE calls; ALTER TABLE journal ADD COLUMN why TEXT; PRAGMA user_version = 8";
+    let newer = "ALTER TABLE rules ADD COLUMN only_on_sundays INTEGER; DROP TABLE calls; ALTER TABLE journal ADD COLUMN why TEXT";
     connection.execute_batch(newer).unwrap();
+    connection.pragma_update(None, "user_version", schema::current_version() + 1).unwrap();
     drop(connection);
     let script = "remembered s /p\ntrusted /p\ncalls s\nchange before\nhistory /p\nget s old";
     expect![[r#"

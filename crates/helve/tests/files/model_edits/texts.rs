@@ -137,14 +137,14 @@ const CALL_ENDS: &[&str] = &[
 ];
 
 fn end_of_a_call(rng: &mut Rng) -> Case {
-    // The language of the page has tags of its own.
+    // Without HTML, the last language, whose own closing tags are legitimate.
     let source = Source::among(rng, &LANGUAGES[..10]);
     let end = pick(rng, CALL_ENDS);
     if rng.bool() {
         let content = format!("{}{end}\n", source.text());
         let input = json!({"filePath": format!("new_{}", source.path()), "content": content});
         return Case::new(
-            "a written file ends like a call",
+            "a written file ends with the closing tags of a call",
             "write",
             input,
             refusal(&["part of a tool call"]),
@@ -156,7 +156,7 @@ fn end_of_a_call(rng: &mut Rng) -> Case {
     let is_at_end = tool != "write" || source.body.end == source.lines.len();
     if is_at_end {
         return Case::new(
-            "new text ends like a call",
+            "new text ends with the closing tags of a call",
             tool,
             input,
             refusal(&["part of a tool call"]),
@@ -164,8 +164,13 @@ fn end_of_a_call(rng: &mut Rng) -> Case {
         .file(source.path(), &source.text());
     }
     let input = json!({"filePath": source.path(), "content": format!("{}{end}\n", source.text())});
-    Case::new("a file ends like a call", "write", input, refusal(&["part of a tool call"]))
-        .file(source.path(), &source.text())
+    Case::new(
+        "a file ends with the closing tags of a call",
+        "write",
+        input,
+        refusal(&["part of a tool call"]),
+    )
+    .file(source.path(), &source.text())
 }
 
 /// Documentation quotes whole calls.
