@@ -1,6 +1,6 @@
 //! `helve approvals`: lists the lasting approvals, and withdraws them.
 
-use helve::{ApprovalPlace, StoredApproval, Toolbox, paths, visible};
+use helve::{ApprovalScope, StoredApproval, Toolbox, paths, visible};
 use serde_json::{Value, json};
 
 use crate::Exit;
@@ -88,18 +88,18 @@ async fn end_session(common: &GlobalArgs, toolbox: &Toolbox) -> anyhow::Result<E
 }
 
 fn is_current_session(toolbox: &Toolbox, approval: &StoredApproval) -> bool {
-    matches!(&approval.place, ApprovalPlace::Session(id) if id == toolbox.session_id())
+    matches!(&approval.scope, ApprovalScope::Session(id) if id == toolbox.session_id())
 }
 
 fn line(toolbox: &Toolbox, approval: &StoredApproval) -> String {
-    let place = match &approval.place {
-        ApprovalPlace::Session(_) if is_current_session(toolbox, approval) => {
+    let place = match &approval.scope {
+        ApprovalScope::Session(_) if is_current_session(toolbox, approval) => {
             "in this session".into()
         }
-        ApprovalPlace::Session(id) => format!("in session {id}"),
-        ApprovalPlace::Project(root) if root == toolbox.root() => "in this project".into(),
-        ApprovalPlace::Project(root) => format!("in {}", paths::display(root)),
-        ApprovalPlace::Everywhere => "everywhere".into(),
+        ApprovalScope::Session(id) => format!("in session {id}"),
+        ApprovalScope::Project(root) if root == toolbox.root() => "in this project".into(),
+        ApprovalScope::Project(root) => format!("in {}", paths::display(root)),
+        ApprovalScope::Everywhere => "everywhere".into(),
     };
     let rule = &approval.rule;
     let action = action_name(approval);
@@ -122,10 +122,10 @@ fn action_name(approval: &StoredApproval) -> &'static str {
 }
 
 fn as_json(toolbox: &Toolbox, approval: &StoredApproval) -> Value {
-    let (scope, place) = match &approval.place {
-        ApprovalPlace::Session(id) => ("session", Some(id.clone())),
-        ApprovalPlace::Project(root) => ("project", Some(paths::display(root).into_owned())),
-        ApprovalPlace::Everywhere => ("everywhere", None),
+    let (scope, place) = match &approval.scope {
+        ApprovalScope::Session(id) => ("session", Some(id.clone())),
+        ApprovalScope::Project(root) => ("project", Some(paths::display(root).into_owned())),
+        ApprovalScope::Everywhere => ("everywhere", None),
     };
     json!({
         "id": approval.id,

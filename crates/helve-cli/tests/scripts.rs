@@ -214,7 +214,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("process.reallyExit(3)", "the helper process ended: exit code 3"),
     (
         "setTimeout(() => { throw new Error('later') }, 0); await new Promise(() => {})",
-        "an error that nothing caught: later",
+        "an uncaught error: later",
     ),
     ("throw 'text'", "text"),
     ("throw null", "null"),

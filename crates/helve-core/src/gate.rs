@@ -12,7 +12,7 @@ use crate::BoxFuture;
 use crate::call::{CallRef, Origin};
 use crate::event::EventKind;
 use crate::question::{Answer, Question};
-use crate::store::{ApprovalTarget, Store};
+use crate::store::{ApprovalScopeRef, Store};
 
 /// Answers asks for a session. Provided by the door: a terminal, an MCP client, an embedding program.
 pub trait Person: Send + Sync {
@@ -288,7 +288,8 @@ impl Gate {
 
     /// Remembers a lasting approval: exactly the patterns that were shown to the person.
     async fn remember(&self, scope: Scope, approved: &[(Part, Verdict)]) {
-        let Some(target) = ApprovalTarget::of(scope, &self.shared.session, &self.shared.root)
+        let Some(lasting_scope) =
+            ApprovalScopeRef::of(scope, &self.shared.session, &self.shared.root)
         else {
             return;
         };
@@ -296,7 +297,7 @@ impl Gate {
             approved.iter().flat_map(|(part, _)| part.approval_rules(scope)).collect();
         for rule in &rules {
             // Even if the store fails, the approval is valid in this process.
-            self.shared.store.remember(target, rule).await.ok();
+            self.shared.store.remember(lasting_scope, rule).await.ok();
         }
         self.shared.policy.send_modify(|policy| policy.remembered.extend(rules));
     }

@@ -122,7 +122,7 @@ impl Traits {
         previews: false,
     };
     /// For tools that change only the session's memory.
-    pub const MEMORY_ONLY: Traits = Traits {
+    pub const SESSION_STATE_ONLY: Traits = Traits {
         read_only: false,
         parallel: false,
         destructive: false,

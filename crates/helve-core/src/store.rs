@@ -47,7 +47,7 @@ pub trait Store: Send + Sync {
     /// Stores a lasting approval.
     fn remember<'a>(
         &'a self,
-        target: ApprovalTarget<'a>,
+        scope: ApprovalScopeRef<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
@@ -85,22 +85,22 @@ pub trait Store: Send + Sync {
     fn pending_warning(&self) -> BoxFuture<'_, Option<String>>;
 }
 
-/// Where a lasting approval applies.
+/// Where a lasting approval applies, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApprovalTarget<'a> {
+pub enum ApprovalScopeRef<'a> {
     Session(&'a str),
     Project(&'a Path),
     Everywhere,
 }
 
-impl<'a> ApprovalTarget<'a> {
+impl<'a> ApprovalScopeRef<'a> {
     /// Returns where an approval of this scope applies; `None` if it is for one call only.
     pub fn of(scope: Scope, session: &'a str, root: &'a Path) -> Option<Self> {
         match scope {
             Scope::Once => None,
-            Scope::Session => Some(ApprovalTarget::Session(session)),
-            Scope::Project => Some(ApprovalTarget::Project(root)),
-            Scope::Everywhere => Some(ApprovalTarget::Everywhere),
+            Scope::Session => Some(ApprovalScopeRef::Session(session)),
+            Scope::Project => Some(ApprovalScopeRef::Project(root)),
+            Scope::Everywhere => Some(ApprovalScopeRef::Everywhere),
         }
     }
 }
@@ -110,15 +110,15 @@ impl<'a> ApprovalTarget<'a> {
 pub struct StoredApproval {
     /// Changes when the same approval is given again.
     pub id: u64,
-    pub place: ApprovalPlace,
+    pub scope: ApprovalScope,
     pub rule: Rule,
     /// When the approval was given.
     pub at: Millis,
 }
 
-/// The owned form of [`ApprovalTarget`].
+/// The owned form of [`ApprovalScopeRef`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ApprovalPlace {
+pub enum ApprovalScope {
     Session(String),
     Project(PathBuf),
     Everywhere,

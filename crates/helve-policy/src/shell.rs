@@ -317,8 +317,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::ReadTree
-            | AccessKind::MayReadTree
-            | AccessKind::MayChangeBelow
+            | AccessKind::MaybeReadTree
+            | AccessKind::MaybeChangeBelow
             | AccessKind::Enter => "external_directory",
             AccessKind::NameOnly | AccessKind::Expand | AccessKind::ExpandAgain => "bash",
         };
@@ -353,7 +353,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         for subject in &path.subjects {
             let below = format!("{}/", subject.trim_end_matches('/'));
             let below =
-                Some(below).filter(|_| is_folder || access.kind == AccessKind::MayChangeBelow);
+                Some(below).filter(|_| is_folder || access.kind == AccessKind::MaybeChangeBelow);
             self.possible_changes
                 .extend([subject.clone()].into_iter().chain(below).map(|it| (run, it)));
         }
@@ -369,11 +369,11 @@ impl<F: FileFacts> PartCollector<'_, F> {
 
     /// Adds the parts for one path of an access.
     fn add_path(&mut self, access: &FileAccess, path: &PathFacts) {
-        if matches!(access.kind, AccessKind::PassedToUnknown | AccessKind::MayChangeBelow) {
+        if matches!(access.kind, AccessKind::PassedToUnknown | AccessKind::MaybeChangeBelow) {
             self.add_possible_changes(access, path);
         }
         // The repository around a folder may be outside.
-        let outside = path.outside.as_ref().filter(|_| access.kind != AccessKind::MayReadTree);
+        let outside = path.outside.as_ref().filter(|_| access.kind != AccessKind::MaybeReadTree);
         if let Some(part) = outside {
             self.push(part.clone());
         }
@@ -406,8 +406,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
             AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::MaybeWriteTree
-            | AccessKind::MayReadTree
-            | AccessKind::MayChangeBelow
+            | AccessKind::MaybeReadTree
+            | AccessKind::MaybeChangeBelow
             | AccessKind::Stat
             | AccessKind::Enter
             | AccessKind::Expand

@@ -1,4 +1,4 @@
-//! Turns the sources of a tool or plugin into JavaScript modules that bun and node load as they are.
+//! Turns the sources of a tool or plugin into JavaScript modules that bun and node can load.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,9 +11,9 @@ use crate::resolve::{ImportTarget, ProvidedModule};
 use crate::sources::{ScriptSources, is_module};
 use crate::strip::{self, ImportForm, META, SourceProblem, StrippedModule};
 
-/// Why a tool or plugin cannot be loaded, with the place in its source.
+/// Why a tool or plugin cannot be loaded, with the location in its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{}{message}", self.place())]
+#[error("{}{message}", self.location())]
 pub struct ScriptError {
     pub file: PathBuf,
     /// From 1; 0 if the line is not known.
@@ -26,7 +26,7 @@ impl ScriptError {
         Self { file: file.into(), line: 0, message: message.into() }
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         match self.line {
             0 => format!("{}: ", self.file.display()),
             line => format!("{}:{line}: ", self.file.display()),
@@ -37,12 +37,12 @@ impl ScriptError {
 /// Generated modules, ready to be written into the cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Bundle {
-    /// Hash of everything that is written.
+    /// Hash of the modules and links.
     pub(crate) hash: String,
     /// Name of the module to load, relative to the bundle's folder.
     pub(crate) entry: String,
     pub(crate) modules: Vec<GeneratedModule>,
-    /// Links to installed packages: name relative to the bundle's folder, and target.
+    /// Symbolic links to installed packages, from a path relative to the bundle's folder to the target.
     pub(crate) links: BTreeMap<String, PathBuf>,
 }
 
@@ -90,7 +90,7 @@ fn names(sources: &ScriptSources) -> BTreeMap<PathBuf, String> {
             .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
             .collect();
         let hash = blake3::hash(file.as_os_str().as_encoded_bytes()).to_hex();
-        // The hash keeps files apart whose names differ only in other characters.
+        // The hash distinguishes files whose names differ only in characters that were replaced.
         format!("{}/{safe}.{}.mjs", folder.unwrap_or_default(), &hash[..8])
     };
     sources.files.keys().map(|file| (file.clone(), name(file))).collect()
@@ -125,7 +125,7 @@ impl Bundler<'_> {
     ) -> Result<(String, Vec<u32>), ScriptError> {
         let (mut problem, mut required) = (None, Vec::new());
         let mut rewrite = |specifier: &str, form: ImportForm, line: usize| match self
-            .specifier(path, specifier, form)
+            .rewrite_specifier(path, specifier, form)
         {
             Ok(new) => {
                 if form == ImportForm::Require {
@@ -140,20 +140,21 @@ impl Bundler<'_> {
             }
         };
         let stripped = strip::strip(path, text, &mut rewrite);
-        let at = |problem: SourceProblem| ScriptError {
+        let to_error = |problem: SourceProblem| ScriptError {
             file: path.into(),
             line: problem.line,
             message: problem.message,
         };
-        let stripped = stripped.map_err(at)?;
+        let stripped = stripped.map_err(to_error)?;
         match problem {
-            Some(problem) => Err(at(problem)),
+            Some(problem) => Err(to_error(problem)),
             None => Ok(assemble(path, stripped, &required)),
         }
     }
 
-    /// Returns what a specifier becomes in the generated module, or why it cannot be loaded.
-    fn specifier(
+    /// Returns the specifier to write into the generated module; `None` leaves it unchanged. Fails if a static import cannot
+    /// be loaded.
+    fn rewrite_specifier(
         &mut self,
         importer: &Path,
         specifier: &str,
@@ -162,21 +163,21 @@ impl Bundler<'_> {
         let target = self.sources.targets.get(&(importer.into(), specifier.to_owned()));
         let must_exist = form == ImportForm::Static;
         match target {
-            Some(ImportTarget::File(file)) => Ok(self.relative(importer, file)),
+            Some(ImportTarget::File(file)) => Ok(self.relative_specifier(importer, file)),
             Some(ImportTarget::InstalledFile(file)) => Ok(match form {
                 ImportForm::Require => None,
                 ImportForm::Static | ImportForm::Dynamic => Some(file_url(file)),
             }),
             Some(ImportTarget::Builtin(name)) => Ok(match form {
-                // `require` finds them itself.
+                // `require` finds built-in modules itself.
                 ImportForm::Require => None,
                 ImportForm::Static | ImportForm::Dynamic => Some(name.clone()),
             }),
             Some(ImportTarget::Provided(module)) => Ok(Some(self.provided_url(*module))),
             Some(ImportTarget::Package { name, folder }) => {
-                let own = self.names.get(importer).and_then(|name| name.split_once('/'));
-                let own = own.map_or("0", |(folder, _)| folder);
-                self.links.insert(format!("{own}/node_modules/{name}"), folder.clone());
+                let name_parts = self.names.get(importer).and_then(|name| name.split_once('/'));
+                let importer_folder = name_parts.map_or("0", |(folder, _)| folder);
+                self.links.insert(format!("{importer_folder}/node_modules/{name}"), folder.clone());
                 Ok(None)
             }
             Some(ImportTarget::MissingPackage(name)) if must_exist => {
@@ -194,10 +195,10 @@ impl Bundler<'_> {
         }
     }
 
-    fn relative(&self, importer: &Path, file: &Path) -> Option<String> {
+    fn relative_specifier(&self, importer: &Path, file: &Path) -> Option<String> {
         let (from, to) = (self.names.get(importer)?, self.names.get(file)?);
-        let (own, _) = from.split_once('/')?;
-        Some(match to.strip_prefix(own).and_then(|rest| rest.strip_prefix('/')) {
+        let (importer_folder, _) = from.split_once('/')?;
+        Some(match to.strip_prefix(importer_folder).and_then(|rest| rest.strip_prefix('/')) {
             Some(name) => format!("./{name}"),
             None => format!("../{to}"),
         })
@@ -210,22 +211,22 @@ impl Bundler<'_> {
 
 fn missing_package(name: &str, importer: &Path) -> String {
     let folder = importer.parent().unwrap_or(importer);
-    // Config folders have their packages beside `tool` and `plugin`.
-    let is_kind = |folder: &Path| {
+    // Packages are installed in the configuration folder, next to `tool` and `plugin`.
+    let is_script_folder = |folder: &Path| {
         let name = folder.file_name().and_then(|name| name.to_str());
         matches!(name, Some("tool" | "tools" | "plugin" | "plugins"))
     };
-    let folder = if is_kind(folder) { folder.parent().unwrap_or(folder) } else { folder };
+    let folder = if is_script_folder(folder) { folder.parent().unwrap_or(folder) } else { folder };
     format!(
         "the npm package \"{name}\" is not installed; run `npm install {name}` in {}",
         folder.display()
     )
 }
 
-/// Makes a module out of a file of data.
+/// Generates a module that exports the content of a data file.
 fn data_module(path: &Path, text: &str) -> Result<String, ScriptError> {
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    match ending {
+    let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    match extension {
         "json" | "jsonc" => {
             let value: Value = jsonc_parser::parse_to_serde_value(text, &Default::default())
                 .map_err(|error| ScriptError::of_file(path, error.to_string()))?;
@@ -241,10 +242,7 @@ fn data_module(path: &Path, text: &str) -> Result<String, ScriptError> {
         "md" | "mdx" | "txt" | "html" | "css" | "sql" | "graphql" | "prompt" | "yaml" | "yml" => {
             Ok(format!("export default {};\n", literal(&Value::from(text))))
         }
-        _ => Err(ScriptError::of_file(
-            path,
-            format!("files of the kind .{ending} cannot be imported"),
-        )),
+        _ => Err(ScriptError::of_file(path, format!(".{extension} files cannot be imported"))),
     }
 }
 
@@ -257,11 +255,12 @@ fn is_identifier(name: &str) -> bool {
 
 /// Writes a value as a JavaScript expression.
 fn literal(value: &Value) -> String {
-    // JSON is JavaScript, except that these two may end a line.
+    // U+2028 and U+2029 are line terminators in JavaScript, but not in JSON.
     value.to_string().replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
-/// Puts in front of a module what it expects to exist, and turns CommonJS into a module.
+/// Prepends definitions of the globals that a module uses, such as `require` and `__dirname`, and wraps CommonJS as an ES
+/// module.
 fn assemble(
     path: &Path,
     stripped: StrippedModule,
@@ -274,18 +273,19 @@ fn assemble(
     let url = text(&file_url(path));
     let is_common_js =
         !stripped.is_module && ["module", "exports", "require"].into_iter().any(is_free);
-    let mut before = String::new();
+    let mut preamble = String::new();
     let uses_require = is_common_js || is_free("require") || stripped.uses_meta;
     if uses_require {
-        before.push_str("import { createRequire as __helveCreateRequire } from \"node:module\";\n");
+        preamble
+            .push_str("import { createRequire as __helveCreateRequire } from \"node:module\";\n");
         for (index, (_, target)) in required.iter().enumerate() {
-            writeln!(before, "import * as __helveRequired{index} from {};", text(target)).ok();
+            writeln!(preamble, "import * as __helveRequired{index} from {};", text(target)).ok();
         }
-        writeln!(before, "const __helveRequire = __helveCreateRequire({url});").ok();
+        writeln!(preamble, "const __helveRequire = __helveCreateRequire({url});").ok();
     }
     if stripped.uses_meta {
         let name = text(&path.file_name().unwrap_or_default().to_string_lossy());
-        writeln!(before, "const {META} = {{ url: {url}, filename: {file}, dirname: {folder}, path: {file}, dir: {folder}, file: {name}, main: false, env: process.env, require: __helveRequire, resolve: (name) => /^[./]/.test(name) ? new URL(name, {url}).href : __helveRequire.resolve(name) }};").ok();
+        writeln!(preamble, "const {META} = {{ url: {url}, filename: {file}, dirname: {folder}, path: {file}, dir: {folder}, file: {name}, main: false, env: process.env, require: __helveRequire, resolve: (name) => /^[./]/.test(name) ? new URL(name, {url}).href : __helveRequire.resolve(name) }};").ok();
     }
     if is_free("require") || is_common_js {
         let entries = required
@@ -293,35 +293,35 @@ fn assemble(
             .enumerate()
             .map(|(index, (specifier, _))| format!("{}: __helveRequired{index}", text(specifier)));
         let entries: Vec<String> = entries.collect();
-        writeln!(before, "const __helveModules = {{ {} }};", entries.join(", ")).ok();
-        writeln!(before, "const __helveFind = Object.assign((name) => {{ const found = Object.hasOwn(__helveModules, name) ? __helveModules[name] : undefined; return found ? (found.__helveCommonJs ? found.default : found) : __helveRequire(name); }}, {{ resolve: __helveRequire.resolve, cache: __helveRequire.cache }});").ok();
+        writeln!(preamble, "const __helveModules = {{ {} }};", entries.join(", ")).ok();
+        writeln!(preamble, "const __helveFind = Object.assign((name) => {{ const found = Object.hasOwn(__helveModules, name) ? __helveModules[name] : undefined; return found ? (found.__helveCommonJs ? found.default : found) : __helveRequire(name); }}, {{ resolve: __helveRequire.resolve, cache: __helveRequire.cache }});").ok();
     }
-    let mut after = String::new();
+    let mut epilogue = String::new();
     if is_common_js {
-        before.push_str("const __helveModule = { exports: {} };\n");
-        before.push_str("(function (module, exports, require, __filename, __dirname) {\n");
-        writeln!(after, "}}).call(__helveModule.exports, __helveModule, __helveModule.exports, __helveFind, {file}, {folder});").ok();
-        after.push_str(
+        preamble.push_str("const __helveModule = { exports: {} };\n");
+        preamble.push_str("(function (module, exports, require, __filename, __dirname) {\n");
+        writeln!(epilogue, "}}).call(__helveModule.exports, __helveModule, __helveModule.exports, __helveFind, {file}, {folder});").ok();
+        epilogue.push_str(
             "export const __helveCommonJs = true;\nexport default __helveModule.exports;\n",
         );
         for (index, name) in stripped.common_js_exports.iter().enumerate() {
-            writeln!(after, "const __helveExport{index} = __helveModule.exports[{}];\nexport {{ __helveExport{index} as {name} }};", text(name)).ok();
+            writeln!(epilogue, "const __helveExport{index} = __helveModule.exports[{}];\nexport {{ __helveExport{index} as {name} }};", text(name)).ok();
         }
     } else {
         if is_free("require") {
-            before.push_str("const require = __helveFind;\n");
+            preamble.push_str("const require = __helveFind;\n");
         }
         if is_free("__filename") {
-            writeln!(before, "const __filename = {file};").ok();
+            writeln!(preamble, "const __filename = {file};").ok();
         }
         if is_free("__dirname") {
-            writeln!(before, "const __dirname = {folder};").ok();
+            writeln!(preamble, "const __dirname = {folder};").ok();
         }
     }
-    let mut lines = vec![0; before.lines().count()];
+    let mut lines = vec![0; preamble.lines().count()];
     lines.extend(&stripped.lines);
     let code = stripped.code.strip_suffix('\n').unwrap_or(&stripped.code);
-    (format!("{before}{code}\n{after}"), lines)
+    (format!("{preamble}{code}\n{epilogue}"), lines)
 }
 
 /// Returns the URL of a file.

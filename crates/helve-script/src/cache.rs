@@ -1,4 +1,4 @@
-//! The cache folder: generated modules, the modules that Helve provides, and what tools said about themselves.
+//! The cache folder: generated modules, the modules that Helve provides, and the listings of tools and plugins.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const PROVIDED: [(&str, &str); 8] = [
 /// Maximum size of a stored listing in bytes.
 const MAX_LISTING: usize = 4 << 20;
 
-/// What a tool file or a plugin said about itself when it was loaded.
+/// The tools and hooks that a file declared when it was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ScriptListing {
     pub(crate) tools: Vec<ListedTool>,
@@ -53,7 +53,7 @@ pub(crate) struct ListedTool {
 #[derive(Clone, Debug)]
 pub(crate) struct ScriptCache {
     folder: PathBuf,
-    /// Changes with every version of the provided modules.
+    /// Hash of the provided modules.
     version: String,
 }
 
@@ -73,7 +73,8 @@ impl ScriptCache {
         self.folder.join("provided").join(&self.version)
     }
 
-    /// Writes the modules that Helve provides, unless they exist. Returns the program of the helper process.
+    /// Writes the modules that Helve provides, unless they exist. Returns the path of
+    /// `host.mjs`, which the helper process runs.
     pub(crate) fn unpack(&self) -> io::Result<PathBuf> {
         let folder = self.provided();
         for (name, text) in PROVIDED {
@@ -89,11 +90,11 @@ impl ScriptCache {
     pub(crate) fn store(&self, sources: &ScriptSources) -> Result<StoredBundle, ScriptError> {
         let bundle = bundle::bundle(sources, &self.provided())?;
         let folder = self.folder.join("modules").join(&bundle.hash);
-        // Written last, so that its presence means that the bundle is complete.
-        let mark = folder.join("complete");
-        if !disk::exists(&mark) {
+        // Written last. If it exists, the bundle is complete.
+        let marker = folder.join("complete");
+        if !disk::exists(&marker) {
             let written = write_bundle(&folder, &bundle)
-                .and_then(|()| disk::write(&mark, bundle.hash.as_bytes()));
+                .and_then(|()| disk::write(&marker, bundle.hash.as_bytes()));
             written.map_err(|error| {
                 let message =
                     format!("the cache in {} cannot be written: {error}", folder.display());
@@ -104,14 +105,14 @@ impl ScriptCache {
         Ok(StoredBundle { url, folder, bundle })
     }
 
-    /// Reads what a script said about itself.
+    /// Reads the stored listing of a script.
     pub(crate) fn listing(&self, kind: &str, hash: &str) -> Option<ScriptListing> {
         let bytes = disk::read(&self.listing_path(kind, hash)).ok()?;
         (bytes.len() <= MAX_LISTING).then(|| serde_json::from_slice(&bytes).ok())?
     }
 
-    /// Remembers what a script said about itself. Failing to do so costs only time.
-    pub(crate) fn remember(&self, kind: &str, hash: &str, listing: &ScriptListing) {
+    /// Stores the listing of a script. Errors are ignored, because the script can be loaded again.
+    pub(crate) fn store_listing(&self, kind: &str, hash: &str, listing: &ScriptListing) {
         if let Ok(bytes) = serde_json::to_vec(listing) {
             disk::write(&self.listing_path(kind, hash), &bytes).ok();
         }
@@ -136,15 +137,15 @@ fn write_bundle(folder: &Path, bundle: &Bundle) -> io::Result<()> {
 /// A bundle in the cache.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredBundle {
-    /// What the runtime loads.
+    /// URL of the module to load.
     pub(crate) url: String,
     folder: PathBuf,
     bundle: Bundle,
 }
 
 impl StoredBundle {
-    /// Finds the place in the sources that a stack trace leads to.
-    pub(crate) fn place(&self, stack: &str) -> Option<(PathBuf, usize)> {
+    /// Finds the source file and line of the first frame of a stack trace that is in this bundle.
+    pub(crate) fn source_location(&self, stack: &str) -> Option<(PathBuf, usize)> {
         let folder = self.folder.to_str()?;
         for line in stack.lines() {
             let Some(at) = line.find(folder) else { continue };

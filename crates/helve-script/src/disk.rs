@@ -15,7 +15,7 @@ use crate::resolve::ImportFiles;
 /// Maximum size of a source file in bytes.
 const MAX_FILE: u64 = 8 << 20;
 
-/// The files of this machine.
+/// The real file system.
 pub(crate) struct Disk;
 
 impl ImportFiles for Disk {
@@ -47,26 +47,27 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Lists the files of a folder that have one of the endings, sorted. A folder that does not exist has none.
-pub(crate) fn scripts_in(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+/// Lists the files of a folder that have one of the extensions, sorted. Returns nothing if the folder does not exist.
+pub(crate) fn scripts_in(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let has_ending = |path: &Path| {
-        let ending = path.extension().and_then(OsStr::to_str);
-        let is_types = path.to_str().is_some_and(|path| path.ends_with(".d.ts"));
-        !is_types && ending.is_some_and(|ending| endings.contains(&ending))
+    let has_extension = |path: &Path| {
+        let extension = path.extension().and_then(OsStr::to_str);
+        let is_declaration = path.to_str().is_some_and(|path| path.ends_with(".d.ts"));
+        !is_declaration && extension.is_some_and(|it| extensions.contains(&it))
     };
     let paths = entries.take(5_000).filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<PathBuf> = paths.filter(|path| has_ending(path) && path.is_file()).collect();
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| has_extension(path) && path.is_file()).collect();
     files.sort();
     files
 }
 
-/// Returns the path with every link followed.
+/// Resolves all symbolic links of a path.
 pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok()
 }
 
-/// Whether this is a program that may be run.
+/// Whether a path is an executable file.
 pub(crate) fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
@@ -81,26 +82,27 @@ pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Writes a file at once: a reader sees the old content or the new one.
+/// Writes a file atomically: a reader sees either the old content or the new content.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         create_folder(folder)?;
     }
-    let unique = format!("{}.{}", std::process::id(), fresh_number());
-    let beside = path.with_extension(unique);
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let unique = format!("{}.{}", std::process::id(), next_number());
+    let temporary = path.with_extension(unique);
+    let mut file =
+        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     file.write_all(bytes)?;
     drop(file);
-    fs::rename(&beside, path)
+    fs::rename(&temporary, path)
 }
 
-fn fresh_number() -> u64 {
+fn next_number() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Makes a link to a folder, unless there is one already.
+/// Creates a symbolic link to a folder, unless it exists.
 pub(crate) fn link(target: &Path, link: &Path) -> io::Result<()> {
     if let Some(folder) = link.parent() {
         create_folder(folder)?;

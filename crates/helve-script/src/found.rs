@@ -1,4 +1,4 @@
-//! Finds tool and plugin files. They are read, but neither parsed nor run, since nobody may have trusted them yet.
+//! Finds tool and plugin files. They are read, but neither parsed nor run, because they may not be trusted yet.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::sources::ScriptSources;
 /// Maximum number of tool and plugin files.
 const MAX_SCRIPTS: usize = 200;
 
-/// Whose file it is.
+/// Who a script belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptOwner {
     User,
@@ -59,13 +59,13 @@ pub struct FoundScript {
 #[derive(Clone, Debug, Default)]
 pub struct FoundScripts {
     pub scripts: Vec<FoundScript>,
-    /// Entries of `plugin` that lead nowhere: the configuration file and the reason.
+    /// Entries of `plugin` whose file was not found: the configuration file and the reason.
     pub problems: Vec<(PathBuf, String)>,
 }
 
 impl FoundScripts {
-    /// Looks for scripts: tools and plugins of the folders, and the plugins that the configuration names. Plugins of the
-    /// configuration come first, as in opencode.
+    /// Finds the tools and plugins in the folders and the plugins that the configuration names, which come first, as in
+    /// opencode.
     pub fn find(folders: &[ScriptFolder], plugins: &[PluginEntry]) -> Self {
         let mut found = Self::default();
         for entry in plugins {
@@ -79,8 +79,9 @@ impl FoundScripts {
             (ScriptKind::Plugin, ["plugin", "plugins"], &["ts", "js", "mjs"]),
         ];
         for ScriptFolder { folder, owner } in folders {
-            for (kind, names, endings) in &kinds {
-                for path in names.iter().flat_map(|it| disk::scripts_in(&folder.join(it), endings))
+            for (kind, names, extensions) in &kinds {
+                for path in
+                    names.iter().flat_map(|it| disk::scripts_in(&folder.join(it), extensions))
                 {
                     found.add(*kind, *owner, path, Value::Null);
                 }
@@ -95,7 +96,7 @@ impl FoundScripts {
             self.problems.push((path, why));
             return;
         }
-        // Of two entries for the same plugin the last counts.
+        // If a plugin has two entries, the last one is used.
         self.scripts.retain(|it| it.path != path || it.kind != kind);
         let sources = ScriptSources::read(&path);
         self.scripts.push(FoundScript { kind, owner, path, options, sources });
@@ -105,7 +106,7 @@ impl FoundScripts {
     pub fn project_digest(&self) -> Option<String> {
         let mut hasher = blake3::Hasher::new();
         let mut is_empty = true;
-        for script in self.of_project() {
+        for script in self.project_scripts() {
             is_empty = false;
             let text = match &script.sources {
                 Ok(sources) => sources.hash(),
@@ -119,14 +120,14 @@ impl FoundScripts {
         (!is_empty).then(|| hasher.finalize().to_hex().to_string())
     }
 
-    fn of_project(&self) -> impl Iterator<Item = &FoundScript> {
+    fn project_scripts(&self) -> impl Iterator<Item = &FoundScript> {
         self.scripts.iter().filter(|script| script.owner == ScriptOwner::Project)
     }
 
-    /// The files that trust in the project covers, each once.
+    /// The files of the project that must be trusted.
     pub fn project_files(&self) -> BTreeSet<PathBuf> {
         let mut files = BTreeSet::new();
-        for script in self.of_project() {
+        for script in self.project_scripts() {
             files.insert(script.path.clone());
             if let Ok(sources) = &script.sources {
                 files.extend(sources.paths().map(Path::to_path_buf));
@@ -165,7 +166,7 @@ fn package_without_version(spec: &str) -> &str {
     }
 }
 
-/// Finds the file that a package exports.
+/// Finds the file that importing a package loads.
 fn package_entry(folder: &Path) -> Option<PathBuf> {
     let text = disk::read(&folder.join("package.json")).ok()?;
     let package: Value = serde_json::from_slice(&text).ok()?;

@@ -1,4 +1,4 @@
-//! Hooks of plugins, as the engine sees them.
+//! Implements the engine's hook interface for plugins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::script::Script;
 use crate::scripts::{Scripts, ScriptsInner};
 use crate::wire::RequestError;
 
-/// How long one hook may take. Shorter than the engine's limit, so that this message is the one that is read.
+/// How long one hook may take. Shorter than the engine's limit, so that our error message is shown.
 const HOOK_TIME: Duration = Duration::from_secs(9);
 
 /// Runs the hooks of all plugins, in order.
@@ -28,7 +28,7 @@ impl Hook for PluginHooks {
         call: &'a mut ToolCall,
     ) -> BoxFuture<'a, Result<(), Arc<str>>> {
         Box::pin(async move {
-            for script in self.0.with_hook("tool.execute.before").await {
+            for script in self.0.plugins_with_hook("tool.execute.before").await {
                 let Input::Json(args) = &call.input else { return Ok(()) };
                 let input = call_input(call_ref, &call.name);
                 let output =
@@ -48,7 +48,7 @@ impl Hook for PluginHooks {
         planned: &'a mut PlannedCommand,
     ) -> BoxFuture<'a, Result<(), Arc<str>>> {
         Box::pin(async move {
-            for script in self.0.with_hook("shell.env").await {
+            for script in self.0.plugins_with_hook("shell.env").await {
                 let input = json!({
                     "cwd": planned.folder,
                     "sessionID": &*call_ref.session,
@@ -74,21 +74,21 @@ impl Hook for PluginHooks {
         result: &'a mut ToolResult,
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            for script in self.0.with_hook("tool.execute.after").await {
+            for script in self.0.plugins_with_hook("tool.execute.after").await {
                 let Ok(output) = &mut result.outcome else { return };
                 let mut input = call_input(call_ref, &call.name);
                 if let Input::Json(args) = &call.input {
                     input["args"] = args.clone();
                 }
-                let before = output.joined_text();
-                let given = json!({
+                let old_text = output.joined_text();
+                let old_output = json!({
                     "title": output.title,
-                    "output": before,
+                    "output": old_text,
                     "metadata": output.metadata,
                 });
-                // As for every failing hook, the result stays as it is.
+                // If a hook fails, the result stays unchanged.
                 let Ok(changed) =
-                    self.0.run_hook(&script, "tool.execute.after", input, given).await
+                    self.0.run_hook(&script, "tool.execute.after", input, old_output).await
                 else {
                     continue;
                 };
@@ -99,7 +99,7 @@ impl Hook for PluginHooks {
                     output.metadata = metadata.clone();
                 }
                 if let Some(text) = changed.get("output").and_then(Value::as_str)
-                    && text != before
+                    && text != old_text
                 {
                     output.content.retain(|content| !matches!(content, Content::Text(_)));
                     output.content.insert(0, Content::Text(text.into()));
@@ -115,22 +115,22 @@ impl Scripts {
         self.inner.has_plugins().then(|| Arc::new(PluginHooks(self.inner.clone())) as _)
     }
 
-    /// Runs a hook of every plugin that has it, each with what the one before left. An error says why one failed.
+    /// Runs a hook of every plugin that has it. Each one gets the output of the one before. Stops at the first that fails.
     pub async fn run_hooks(
         &self,
         name: &str,
         input: &Value,
         mut output: Value,
     ) -> Result<Value, String> {
-        for script in self.inner.with_hook(name).await {
+        for script in self.inner.plugins_with_hook(name).await {
             output = self.inner.run_hook(&script, name, input.clone(), output).await?;
         }
         Ok(output)
     }
 
-    /// Tells the plugins that something happened. Their errors have no effect.
+    /// Sends an event to the plugins. Their errors are ignored.
     pub async fn send_event(&self, event: &Value) {
-        for script in self.inner.with_hook("event").await {
+        for script in self.inner.plugins_with_hook("event").await {
             let input = json!({"event": event});
             self.inner.run_hook(&script, "event", input, Value::Null).await.ok();
         }
@@ -143,7 +143,7 @@ fn call_input(call_ref: &CallRef, tool: &str) -> Value {
 
 impl ScriptsInner {
     /// Returns the plugins that have a hook, in order. Loads plugins first if their hooks are not known.
-    pub(crate) async fn with_hook(&self, name: &str) -> Vec<Arc<Script>> {
+    pub(crate) async fn plugins_with_hook(&self, name: &str) -> Vec<Arc<Script>> {
         if !self.has_plugins() {
             return Vec::new();
         }
@@ -169,7 +169,7 @@ impl ScriptsInner {
         let failed = |error: RequestError| match error {
             RequestError::Thrown(thrown) => self.host.redact(&thrown.message),
             other => {
-                let file = self.host.shown(script.path.clone());
+                let file = self.host.display_path(script.path.clone());
                 format!("the hook {name} of {} failed: {other}", file.display())
             }
         };

@@ -2,19 +2,23 @@
 //!
 //! ```text
 //! FoundScripts    {tool,plugin}(s)/*.{ts,js,mjs} of the config folders, and `plugin` of the configuration
-//!  ScriptSources  each file with everything it imports, found by a text scan; its hash is part of the digest of trust
-//! - trust -       nothing below happens to a project's files before
+//!  ScriptSources  each file with everything it imports, found by a text scan; its hash is part of the trusted digest
+//! - trust -       a project's files must be trusted before the steps below
 //!  Bundle         types stripped, specifiers rewritten; written into the cache under a hash of the result
 //!  ScriptRuntime  one helper process (bun, else node) per workspace, through `Processes::connect`; JSON lines
-//!  ScriptListing  ids, descriptions, schemas; stored under the hash of the sources, so that listing tools starts nothing
-//!  ScriptTool     an `AnyTool` in `Layer::Config` (plugins: `Layer::Plugin`); asked about under its id
+//!  ScriptListing  ids, descriptions, schemas; stored under the hash of the sources, so that listing tools starts no process
+//!  ScriptTool     an `AnyTool` in `Layer::Config` (plugins: `Layer::Plugin`); its id is the permission that is asked for
 //! ```
 //!
-//! The scan finds too much rather than too little and never parses, since the files are not trusted yet; a file that it
-//! did not find cannot be imported. Before each call the files are read again: the user's are loaded anew if they changed,
-//! a project's changed file is refused until it is trusted again. Messages use descriptors 3 and 4 of the helper process;
-//! its standard output is its standard error. A crash fails the calls in flight, and the next call starts another process.
-//! Packages are never installed: a link beside the generated module leads to the installed package, or a message names it.
+//! The scan finds too much rather than too little, and does not parse, because the files are not trusted yet. A file that
+//! the scan did not find cannot be imported. Before each call the files are read again. If the user's files changed, they
+//! are loaded again; if a project's files changed, they are refused until they are trusted again.
+//!
+//! Messages use descriptors 3 and 4 of the helper process. Its standard output is redirected to its standard error. If the
+//! process crashes, its running calls fail, and the next call starts another process.
+//!
+//! Packages are never installed. A symbolic link next to the generated module leads to an installed package; for a missing
+//! package, the error says how to install it.
 
 mod bundle;
 mod cache;

@@ -1,17 +1,17 @@
-//! Resolves import specifiers as bun does: endings may be missing, `.js` may mean `.ts`, folders have an index file.
+//! Resolves import specifiers as bun does: extensions may be missing, `.js` may mean `.ts`, folders have an index file.
 
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-/// What a specifier stands for.
+/// What a specifier refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ImportTarget {
     /// A source file or a data file, which becomes part of the bundle.
     File(PathBuf),
     /// A file of an installed package, which the runtime loads itself.
     InstalledFile(PathBuf),
-    /// A module that the runtime has: `node:fs`.
+    /// A module that is built into the runtime, such as `node:fs`.
     Builtin(String),
     /// A module that Helve provides.
     Provided(ProvidedModule),
@@ -43,7 +43,7 @@ impl ProvidedModule {
     }
 }
 
-/// What resolving needs to know about the disk.
+/// The file system, as far as resolving needs it.
 pub(crate) trait ImportFiles {
     fn is_file(&self, path: &Path) -> bool;
     fn is_folder(&self, path: &Path) -> bool;
@@ -96,13 +96,13 @@ const BUILTINS: &[&str] = &[
     "zlib",
 ];
 
-/// Endings that may be left out, in order of precedence.
-const ENDINGS: &[&str] = &["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs", "json"];
+/// Extensions that may be left out, in order of precedence.
+const EXTENSIONS: &[&str] = &["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs", "json"];
 
 /// Maximum number of folders above a file that are searched.
 const MAX_LEVELS: usize = 32;
 
-/// Resolves a specifier that `importer` contains.
+/// Resolves a specifier in the file `importer`.
 pub(crate) fn resolve(files: &dyn ImportFiles, importer: &Path, specifier: &str) -> ImportTarget {
     let folder = importer.parent().unwrap_or(Path::new("/"));
     match specifier {
@@ -138,7 +138,7 @@ pub(crate) fn resolve(files: &dyn ImportFiles, importer: &Path, specifier: &str)
 }
 
 fn file_target(files: &dyn ImportFiles, path: &Path) -> ImportTarget {
-    match probe(files, path) {
+    match find_file(files, path) {
         Some(path) if path.iter().any(|part| part == "node_modules") => {
             ImportTarget::InstalledFile(path)
         }
@@ -147,8 +147,8 @@ fn file_target(files: &dyn ImportFiles, path: &Path) -> ImportTarget {
     }
 }
 
-/// Finds the file that a path without an ending, or with the ending of the compiled file, stands for.
-fn probe(files: &dyn ImportFiles, path: &Path) -> Option<PathBuf> {
+/// Finds the file of an import path, whose extension may be missing or may be that of the compiled file.
+fn find_file(files: &dyn ImportFiles, path: &Path) -> Option<PathBuf> {
     if files.is_file(path) {
         return Some(path.into());
     }
@@ -157,18 +157,18 @@ fn probe(files: &dyn ImportFiles, path: &Path) -> Option<PathBuf> {
         name.push(suffix);
         PathBuf::from(name)
     };
-    let compiled: &[&str] = match path.extension().and_then(|ending| ending.to_str()) {
+    let source_extensions: &[&str] = match path.extension().and_then(|it| it.to_str()) {
         Some("js") => &["ts", "tsx"],
         Some("jsx") => &["tsx"],
         Some("mjs") => &["mts"],
         Some("cjs") => &["cts"],
         _ => &[],
     };
-    let sources = compiled.iter().map(|ending| path.with_extension(ending));
-    let appended = ENDINGS.iter().map(|ending| with_suffix(&format!(".{ending}")));
-    let indexes = ENDINGS.iter().map(|ending| path.join(format!("index.{ending}")));
-    let types = [with_suffix(".d.ts")];
-    sources.chain(appended).chain(indexes).chain(types).find(|file| files.is_file(file))
+    let sources = source_extensions.iter().map(|it| path.with_extension(it));
+    let appended = EXTENSIONS.iter().map(|it| with_suffix(&format!(".{it}")));
+    let indexes = EXTENSIONS.iter().map(|it| path.join(format!("index.{it}")));
+    let declarations = [with_suffix(".d.ts")];
+    sources.chain(appended).chain(indexes).chain(declarations).find(|file| files.is_file(file))
 }
 
 /// Removes `.` and `..` from a path, without following links.
@@ -204,7 +204,7 @@ fn tsconfig_target(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> O
         let Some(matched) = matched else { continue };
         for target in targets.as_array()?.iter().filter_map(Value::as_str) {
             let path = normalize(&base.join(target.replacen('*', matched, 1)));
-            if let Some(found) = probe(files, &path) {
+            if let Some(found) = find_file(files, &path) {
                 return Some(found);
             }
         }
@@ -243,9 +243,9 @@ fn package_name(specifier: &str) -> String {
 mod tests {
     use super::*;
 
-    struct Listed(&'static [(&'static str, &'static str)]);
+    struct FixedFiles(&'static [(&'static str, &'static str)]);
 
-    impl ImportFiles for Listed {
+    impl ImportFiles for FixedFiles {
         fn is_file(&self, path: &Path) -> bool {
             self.0.iter().any(|(name, _)| Path::new(name) == path)
         }
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    const FILES: Listed = Listed(&[
+    const FILES: FixedFiles = FixedFiles(&[
         ("/p/tool/a.ts", ""),
         ("/p/tool/b.js", ""),
         ("/p/tool/dir/index.ts", ""),
@@ -281,7 +281,7 @@ mod tests {
             ImportTarget::File(path) => format!("file {}", path.display()),
             ImportTarget::InstalledFile(path) => format!("installed {}", path.display()),
             ImportTarget::Builtin(name) => name,
-            ImportTarget::Provided(module) => format!("ours {}", module.file_name()),
+            ImportTarget::Provided(module) => format!("provided {}", module.file_name()),
             ImportTarget::Package { name, folder } => format!("{name} in {}", folder.display()),
             ImportTarget::MissingPackage(name) => format!("no package {name}"),
             ImportTarget::MissingFile => "no file".into(),
@@ -310,10 +310,10 @@ mod tests {
         check("fs", "node:fs");
         check("fs/promises", "node:fs/promises");
         check("node:path", "node:path");
-        check("bun", "ours bun.mjs");
-        check("bun:sqlite", "ours sqlite.mjs");
+        check("bun", "provided bun.mjs");
+        check("bun:sqlite", "provided sqlite.mjs");
         check("bun:ffi", "bun:ffi");
-        check("zod", "ours zod.mjs");
-        check("@opencode-ai/plugin/tool", "ours tool.mjs");
+        check("zod", "provided zod.mjs");
+        check("@opencode-ai/plugin/tool", "provided tool.mjs");
     }
 }

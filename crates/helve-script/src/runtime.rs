@@ -1,4 +1,4 @@
-//! The helper process that runs tools and plugins: bun or node. There is one per workspace, started at the first need.
+//! The helper process that runs tools and plugins: bun or node. There is one per workspace, started on first use.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -25,34 +25,34 @@ use crate::wire::{Incoming, MAX_MESSAGE, RequestError, ThrownError};
 
 /// How long the process may take to start.
 const START_TIME: Duration = Duration::from_secs(20);
-/// How long a process that must be idle may take to answer before it counts as stuck.
+/// How long the process may take to answer a ping before it counts as stuck.
 const PING_TIME: Duration = Duration::from_secs(1);
-/// After a process that ended early, the next start waits this long, doubled each time.
+/// Delay before the next start if processes ended soon after their start. Doubled each time.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const MAX_DELAY: Duration = Duration::from_secs(10);
 /// A process that lived this long counts as healthy.
-const HEALTHY: Duration = Duration::from_secs(30);
-/// The oldest node that works.
+const HEALTHY_TIME: Duration = Duration::from_secs(30);
+/// Oldest supported major version of node.
 const MIN_NODE: u64 = 20;
-/// Capacity of the channel of one request. Further messages of its tool are dropped.
+/// Maximum number of unread messages of one request. Further messages are dropped.
 const REQUEST_MESSAGES: usize = 1_000;
 
 /// Which program runs tools and plugins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RuntimeChoice {
-    /// bun if there is one, else node.
+    /// bun if it is installed, else node.
     #[default]
     Automatic,
     /// A program by name or path.
     Program(String),
 }
 
-/// What the helper process is started with.
+/// How to start the helper process.
 pub struct RuntimeSettings {
     pub processes: Option<Arc<dyn Processes>>,
     pub choice: RuntimeChoice,
     pub environment: Vec<(OsString, OsString)>,
-    /// Values that are redacted from what the process prints.
+    /// Values that are redacted from the output of the process.
     pub secrets: Vec<Bytes>,
     pub sandbox: Option<SandboxPlan>,
     /// A folder for temporary files, which a sandboxed process may write.
@@ -88,7 +88,7 @@ struct RuntimeState {
 
 /// A running helper process.
 pub(crate) struct LiveProcess {
-    /// Differs for every process. What was loaded into one is not loaded in the next.
+    /// Number of the process. Plugins must be loaded again into each new process.
     pub(crate) generation: u64,
     pub(crate) info: RuntimeInfo,
     id: ProcessId,
@@ -100,10 +100,11 @@ pub(crate) struct LiveProcess {
 #[derive(Default)]
 struct PendingRequests {
     requests: Mutex<HashMap<u64, mpsc::Sender<Incoming>>>,
-    /// Requests of plugins outside of any call go here.
+    /// Receives the requests that plugins send outside of any call.
     unattached: Mutex<Option<mpsc::Sender<Incoming>>>,
     /// Why the process ended; `None` while it runs.
     ended: Mutex<Option<String>>,
+    /// Receives name and version of the runtime once the process has started.
     hello: Mutex<Option<oneshot::Sender<(String, String)>>>,
 }
 
@@ -119,13 +120,13 @@ impl ScriptRuntime {
     }
 
     /// Returns the running process, or starts one.
-    pub(crate) async fn live(&self) -> Result<Arc<LiveProcess>, RequestError> {
+    pub(crate) async fn get_or_start(&self) -> Result<Arc<LiveProcess>, RequestError> {
         let mut state = self.state.lock().await;
         if let Some(live) = &state.live {
             if !live.has_ended() {
                 return Ok(live.clone());
             }
-            let was_healthy = state.last_start.is_some_and(|start| start.elapsed() > HEALTHY);
+            let was_healthy = state.last_start.is_some_and(|start| start.elapsed() > HEALTHY_TIME);
             state.failures = if was_healthy { 0 } else { state.failures + 1 };
             state.live = None;
         }
@@ -190,17 +191,17 @@ impl ScriptRuntime {
         let connected = processes.connect(self.spawn_request(&program, &host)).await;
         let connected = connected.map_err(|error| format!("{}: {error}", program.display()))?;
         let pending: Arc<PendingRequests> = Arc::default();
-        let (hello, started) = oneshot::channel();
-        *pending.hello.lock() = Some(hello);
+        let (hello_sender, hello) = oneshot::channel();
+        *pending.hello.lock() = Some(hello_sender);
         let ConnectedProcess { id, stdin, stdout } = connected;
         let (input, lines) = mpsc::channel(64);
         tokio::spawn(write_lines(stdin, lines));
         tokio::spawn(read_lines(stdout, pending.clone(), processes.clone(), id.clone()));
-        let info = timeout(START_TIME, started).await;
+        let info = timeout(START_TIME, hello).await;
         let (name, version) = match info {
             Ok(Ok(info)) => info,
             Ok(Err(_)) | Err(_) => {
-                let why = failure(&*processes, &id).await;
+                let why = describe_exit(&*processes, &id).await;
                 processes.end(&id).await.ok();
                 return Err(format!("{} did not start: {why}", program.display()));
             }
@@ -219,7 +220,7 @@ impl ScriptRuntime {
     }
 
     fn spawn_request(&self, program: &std::path::Path, host: &std::path::Path) -> Spawn {
-        // Messages use other descriptors than 0 and 1, so that neither a tool nor a program it starts reads or writes them.
+        // Messages use descriptors 3 and 4, because tools and the programs they start use 0 and 1.
         let script = "exec \"$@\" 3>&1 4<&0 1>&2 0</dev/null";
         let mut command: Vec<OsString> = ["/bin/sh", "-c", script, "sh"].map(Into::into).into();
         command.push(program.into());
@@ -261,12 +262,12 @@ impl ScriptRuntime {
         environment
     }
 
-    /// Returns a number for a new request.
+    /// Returns an unused id for a request.
     pub(crate) fn new_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Sends a request and returns its answer, without anything that it reports before.
+    /// Sends a request and returns its answer. Progress messages before the answer are discarded.
     pub(crate) async fn ask(
         &self,
         live: &LiveProcess,
@@ -283,7 +284,7 @@ impl ScriptRuntime {
         }
     }
 
-    /// The process that runs now; does not start one.
+    /// Returns the running process, if any. Does not start one.
     pub(crate) async fn running(&self) -> Option<Arc<LiveProcess>> {
         self.state.lock().await.live.clone().filter(|live| !live.has_ended())
     }
@@ -308,7 +309,7 @@ impl Exchange<'_> {
     pub(crate) async fn next(&mut self) -> Result<Incoming, RequestError> {
         match self.messages.recv().await {
             Some(message) => Ok(message),
-            None => Err(RequestError::Process(self.live.reason())),
+            None => Err(RequestError::Process(self.live.end_reason())),
         }
     }
 
@@ -344,7 +345,7 @@ impl LiveProcess {
         self.pending.requests.lock().insert(id, sender);
         let exchange = Exchange { id, live: self, messages };
         if self.has_ended() {
-            return Err(RequestError::Process(self.reason()));
+            return Err(RequestError::Process(self.end_reason()));
         }
         self.send(&request).await;
         Ok(exchange)
@@ -352,11 +353,11 @@ impl LiveProcess {
 
     /// Sends a message that has no answer.
     pub(crate) async fn send(&self, message: &Value) {
-        // Fails only if the process has ended, which its readers notice.
+        // Fails only if the process has ended, which the task that reads its output notices.
         self.input.send(format!("{message}\n")).await.ok();
     }
 
-    /// Returns the requests that belong to no call; `None` if somebody answers them already.
+    /// Returns the requests that belong to no call; `None` if they were taken already.
     pub(crate) fn take_unattached(&self) -> Option<mpsc::Receiver<Incoming>> {
         let mut unattached = self.pending.unattached.lock();
         if unattached.is_some() {
@@ -371,19 +372,19 @@ impl LiveProcess {
         self.pending.ended.lock().is_some()
     }
 
-    fn reason(&self) -> String {
+    fn end_reason(&self) -> String {
         let reason = self.pending.ended.lock().clone();
         reason.unwrap_or_else(|| "the helper process does not answer".into())
     }
 
-    /// Ends the process unless it answers a ping, because a loop that never ends blocks all other calls.
+    /// Ends the process unless it answers a ping, because an endless loop in one call blocks all others.
     pub(crate) async fn end_if_stuck(&self, id: u64) {
         let ping = async {
             let mut exchange = self.begin(id, json!({"op": "ping"})).await.ok()?;
             exchange.answer().await.ok()
         };
         if timeout(PING_TIME, ping).await.ok().flatten().is_none() {
-            self.pending.end("the helper process was ended because it no longer answered");
+            self.pending.set_ended("the helper process was ended because it no longer answered");
             self.end().await;
         }
     }
@@ -394,8 +395,8 @@ impl LiveProcess {
 }
 
 impl PendingRequests {
-    /// Records why the process ended, and wakes everything that waits for it.
-    fn end(&self, why: &str) {
+    /// Records why the process ended, and fails all pending requests.
+    fn set_ended(&self, why: &str) {
         self.ended.lock().get_or_insert_with(|| why.to_owned());
         self.requests.lock().clear();
         self.unattached.lock().take();
@@ -432,11 +433,11 @@ async fn read_lines(
         let (used, status) = buffer.push(bytes);
         reader.consume(used);
         let message = match status {
-            // Other lines can only come from a tool that writes to the descriptor itself.
+            // Invalid lines are ignored. They come from a tool that writes to descriptor 3 directly.
             LineStatus::Complete(line) => serde_json::from_slice::<Incoming>(&line).ok(),
             LineStatus::Incomplete => None,
             LineStatus::TooLong => {
-                pending.end("the helper process sent a message that is too long");
+                pending.set_ended("the helper process sent a message that is too long");
                 processes.end(&id).await.ok();
                 return;
             }
@@ -449,13 +450,12 @@ async fn read_lines(
         }
     }
     let why = match fatal {
-        Some(error) => format!(
-            "the helper process ended because of an error that nothing caught: {}",
-            error.message
-        ),
-        None => format!("the helper process ended: {}", failure(&*processes, &id).await),
+        Some(error) => {
+            format!("the helper process ended because of an uncaught error: {}", error.message)
+        }
+        None => format!("the helper process ended: {}", describe_exit(&*processes, &id).await),
     };
-    pending.end(&why);
+    pending.set_ended(&why);
     processes.end(&id).await.ok();
 }
 
@@ -473,7 +473,7 @@ impl PendingRequests {
             Some(id) => self.requests.lock().get(&id).cloned(),
             None => self.unattached.lock().clone(),
         };
-        // A tool that reports faster than it is read loses reports, never its answer, for which there is room.
+        // If a tool reports faster than we read, reports are dropped. One slot is kept free for the answer.
         if let Some(sender) = sender
             && (message.ok.is_some() || message.error.is_some() || sender.capacity() > 1)
         {
@@ -482,8 +482,8 @@ impl PendingRequests {
     }
 }
 
-/// Describes how a process ended, with the last lines that it printed.
-async fn failure(processes: &dyn Processes, id: &ProcessId) -> String {
+/// Describes how a process ended, with its last lines of output.
+async fn describe_exit(processes: &dyn Processes, id: &ProcessId) -> String {
     use helve_core::process::{Excerpt, ProcessState, WaitCondition, WatchRequest};
     let request = WatchRequest {
         from: 0,

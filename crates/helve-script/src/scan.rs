@@ -1,7 +1,7 @@
-//! Finds what a source file may import, without parsing it.
+//! Finds the specifiers that a source file may import, without parsing it.
 //!
-//! Files are scanned before anybody trusts them, so this must not depend on a parser that can be made to recurse. It may
-//! find too much, such as an import in a comment, but never misses an import that is written as a plain string.
+//! Files are scanned before they are trusted, so this does not use a parser, which hostile code could make recurse deeply.
+//! The scan may find too much, such as an import in a comment, but finds every import that is written as a plain string.
 
 /// Maximum length of a specifier in bytes.
 const MAX_SPECIFIER: usize = 1_000;
@@ -9,7 +9,7 @@ const MAX_SPECIFIER: usize = 1_000;
 const MAX_SPECIFIERS: usize = 2_000;
 
 /// Returns the strings that follow `from`, `import` or `require`, each once, in order.
-pub(crate) fn imported(text: &str) -> Vec<String> {
+pub(crate) fn imported_specifiers(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for word in ["from", "import", "require"] {
         for (at, _) in text.match_indices(word) {
@@ -22,7 +22,7 @@ pub(crate) fn imported(text: &str) -> Vec<String> {
                 "from" => rest,
                 _ => skip_space(rest.strip_prefix('(').unwrap_or(rest)),
             };
-            let Some(specifier) = quoted(rest) else { continue };
+            let Some(specifier) = quoted_text(rest) else { continue };
             if found.len() < MAX_SPECIFIERS && !found.iter().any(|it| it == specifier) {
                 found.push(specifier.to_owned());
             }
@@ -49,12 +49,12 @@ fn skip_space(mut text: &str) -> &str {
     }
 }
 
-fn quoted(text: &str) -> Option<&str> {
+fn quoted_text(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'))?;
     let end = text[1..].find([quote, '\n'])?;
-    let inside = &text[1..1 + end];
-    (text[1 + end..].starts_with(quote) && !inside.is_empty() && end <= MAX_SPECIFIER)
-        .then_some(inside)
+    let content = &text[1..1 + end];
+    (text[1 + end..].starts_with(quote) && !content.is_empty() && end <= MAX_SPECIFIER)
+        .then_some(content)
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        assert_eq!(imported(text), expected, "{text}");
+        assert_eq!(imported_specifiers(text), expected, "{text}");
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_and_computed_names_are_not() {
+    fn other_words_and_computed_names_are_ignored() {
         check("Array.from('abc'); arrayfrom './a'; x.import('b')", &[]);
         check("import(name); require(`./${name}`)", &["./${name}"]);
         check("from ''; from 'a\nb'", &[]);
@@ -92,9 +92,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_can_be_scanned(text in "\\PC{0,200}") {
-            imported(&text);
-            imported(&format!("import {text}"));
-            imported(&format!("from '{text}"));
+            imported_specifiers(&text);
+            imported_specifiers(&format!("import {text}"));
+            imported_specifiers(&format!("from '{text}"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A tool or plugin file in use: which sources are trusted, and where its generated modules are.
+//! A tool or plugin file in use: its trusted sources, its generated modules, and loading it into the helper process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::wire::{LoadedPlugin, RequestError};
 /// How long loading a file may take.
 pub(crate) const LOAD_TIME: Duration = Duration::from_secs(30);
 
-/// Answers what plugins ask of the client of opencode's server.
+/// Answers the requests that plugins make through opencode's server client.
 pub trait ScriptClient: Send + Sync {
     /// `params` has `method` (such as `session.get`), `body`, `path` and `query`.
     fn request<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Result<Value, String>>;
@@ -41,7 +41,7 @@ pub(crate) struct Script {
     options: Value,
     current: Mutex<CurrentSources>,
     /// Keeps a plugin from being loaded twice at the same time.
-    loading: tokio::sync::Mutex<LoadedInto>,
+    loading: tokio::sync::Mutex<LoadedVersion>,
 }
 
 struct CurrentSources {
@@ -51,13 +51,13 @@ struct CurrentSources {
 
 /// The process and the sources that a plugin was loaded with.
 #[derive(Default)]
-struct LoadedInto {
+struct LoadedVersion {
     generation: u64,
     hash: String,
 }
 
 impl Script {
-    /// `None` if the file could not be read.
+    /// Fails if the file could not be read.
     pub(crate) fn new(found: FoundScript) -> Result<Self, ScriptError> {
         let sources = found.sources.map_err(|why| ScriptError::of_file(&found.path, why))?;
         let current = CurrentSources { sources: Arc::new(sources), bundle: None };
@@ -93,7 +93,7 @@ impl Script {
     }
 }
 
-/// Whether the files changed since they were used last.
+/// Whether the files changed since they were last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
     Unchanged,
@@ -101,7 +101,7 @@ pub(crate) enum Freshness {
 }
 
 impl ScriptHost {
-    /// Reads the files of a script again. Changed files of a project are not used until somebody trusts them.
+    /// Reads the files of a script again. Changed files of a project are refused until they are trusted.
     pub(crate) async fn refresh(&self, script: &Arc<Script>) -> Result<Freshness, ScriptError> {
         let path = script.path.clone();
         let reading = tokio::task::spawn_blocking(move || ScriptSources::read(&path));
@@ -128,8 +128,8 @@ impl ScriptHost {
             current.sources.clone()
         };
         let cache = self.cache.clone();
-        let (for_task, path) = (sources.clone(), script.path.clone());
-        let storing = tokio::task::spawn_blocking(move || cache.store(&for_task));
+        let (task_sources, path) = (sources.clone(), script.path.clone());
+        let storing = tokio::task::spawn_blocking(move || cache.store(&task_sources));
         let stored = storing.await.unwrap_or_else(|_| {
             Err(ScriptError::of_file(&path, "cannot be turned into JavaScript"))
         });
@@ -150,21 +150,22 @@ impl ScriptHost {
         self.prepare_trusted(script).await
     }
 
-    /// Like [`ScriptHost::prepare`], with the sources that were trusted, even if the files changed since. A hook that
-    /// guards calls cannot be switched off by changing its file.
+    /// Like [`ScriptHost::prepare`], but uses the trusted sources even if the files changed, so that changing the file of a
+    /// hook does not switch the hook off.
     pub(crate) async fn prepare_trusted(
         &self,
         script: &Arc<Script>,
     ) -> Result<(Arc<LiveProcess>, Arc<StoredBundle>), RequestError> {
         let bundle = self.bundle(script).await.map_err(RequestError::Script)?;
-        let live = self.runtime.live().await?;
+        let live = self.runtime.get_or_start().await?;
         if script.is_plugin() {
             self.load_plugin(script, &live, &bundle).await?;
         }
         Ok((live, bundle))
     }
 
-    /// Loads a plugin into the process, unless it is loaded already. Returns what it said when it was loaded now.
+    /// Loads a plugin into the process, unless it is loaded already. Returns its description if
+    /// this call loaded it, otherwise `None`.
     async fn load_plugin(
         &self,
         script: &Script,
@@ -186,12 +187,12 @@ impl ScriptHost {
             "input": {"directory": root, "worktree": root, "project": {"id": "helve", "worktree": root}},
         });
         let answer = self.runtime.ask(live, request, LOAD_TIME).await?;
-        *loaded = LoadedInto { generation: live.generation, hash };
-        let said = serde_json::from_value(answer);
-        said.map(Some).map_err(|error| RequestError::Process(error.to_string()))
+        *loaded = LoadedVersion { generation: live.generation, hash };
+        let plugin = serde_json::from_value(answer);
+        plugin.map(Some).map_err(|error| RequestError::Process(error.to_string()))
     }
 
-    /// Answers what plugins ask outside of any call, until the process ends.
+    /// Answers the requests that plugins make outside of any call, until the process ends.
     fn answer_unattached(&self, live: &Arc<LiveProcess>) {
         let Some(mut requests) = live.take_unattached() else { return };
         let (live, client) = (Arc::downgrade(live), self.client.lock().clone());
@@ -212,12 +213,12 @@ impl ScriptHost {
         });
     }
 
-    /// Returns what a script says about itself, from the cache if possible.
+    /// Returns the listing of a script, if it is in the cache.
     pub(crate) fn cached_listing(&self, script: &Script) -> Option<ScriptListing> {
         self.cache.listing(script.cache_kind(), &script.hash())
     }
 
-    /// Loads a script and remembers what it says about itself.
+    /// Loads a script and stores its listing in the cache.
     pub(crate) async fn list(&self, script: &Arc<Script>) -> ScriptListing {
         let hash = script.hash();
         let failed =
@@ -226,20 +227,20 @@ impl ScriptHost {
             Ok(bundle) => bundle,
             Err(error) => {
                 let listing = failed(error);
-                self.cache.remember(script.cache_kind(), &hash, &listing);
+                self.cache.store_listing(script.cache_kind(), &hash, &listing);
                 return listing;
             }
         };
         let listed = self.load(script, &bundle).await;
         match listed {
             Ok(listing) => {
-                self.cache.remember(script.cache_kind(), &hash, &listing);
+                self.cache.store_listing(script.cache_kind(), &hash, &listing);
                 listing
             }
             Err(RequestError::Thrown(thrown)) => {
-                let place = bundle.place(&thrown.stack);
-                let (file, line) = place.unwrap_or_else(|| (script.path.clone(), 0));
-                // Not remembered: what failed may have been outside of the files.
+                let location = bundle.source_location(&thrown.stack);
+                let (file, line) = location.unwrap_or_else(|| (script.path.clone(), 0));
+                // Not stored, because the cause may be outside of the files.
                 failed(ScriptError { file, line, message: self.redact(&thrown.message) })
             }
             Err(RequestError::Script(error)) => failed(error),
@@ -254,22 +255,22 @@ impl ScriptHost {
         script: &Arc<Script>,
         bundle: &StoredBundle,
     ) -> Result<ScriptListing, RequestError> {
-        let live = self.runtime.live().await?;
+        let live = self.runtime.get_or_start().await?;
         if !script.is_plugin() {
             let request = json!({"op": "list", "url": bundle.url});
             let answer = self.runtime.ask(&live, request, LOAD_TIME).await?;
             let listing = serde_json::from_value(answer);
             return listing.map_err(|error| RequestError::Process(error.to_string()));
         }
-        let said = self.load_plugin(script, &live, bundle).await?.unwrap_or_default();
-        let problems = said.problems.into_iter().map(|problem| {
-            let place = bundle.place(&problem.stack);
-            let (file, line) = place.unwrap_or_else(|| (script.path.clone(), 0));
+        let plugin = self.load_plugin(script, &live, bundle).await?.unwrap_or_default();
+        let problems = plugin.problems.into_iter().map(|problem| {
+            let location = bundle.source_location(&problem.stack);
+            let (file, line) = location.unwrap_or_else(|| (script.path.clone(), 0));
             let message = format!("the export \"{}\" failed: {}", problem.export, problem.message);
             ScriptError { file, line, message }
         });
         let problems = problems.collect();
-        Ok(ScriptListing { tools: said.tools, hooks: said.hooks, problems })
+        Ok(ScriptListing { tools: plugin.tools, hooks: plugin.hooks, problems })
     }
 
     /// Removes secrets from a text.
@@ -278,7 +279,7 @@ impl ScriptHost {
     }
 
     /// Answers a request of a plugin's client.
-    pub(crate) async fn client(&self, params: &Value) -> Result<Value, String> {
+    pub(crate) async fn answer_client(&self, params: &Value) -> Result<Value, String> {
         let client = self.client.lock().clone();
         match client {
             Some(client) => client.request(params).await,

@@ -17,7 +17,7 @@ use crate::script::{Script, ScriptClient, ScriptHost};
 use crate::tool::ScriptTool;
 
 /// Maximum length of a description in characters.
-const MAX_ABOUT: usize = 20_000;
+const MAX_DESCRIPTION: usize = 20_000;
 /// Maximum size of a schema as JSON, in bytes.
 const MAX_SCHEMA: usize = 64 << 10;
 /// Maximum number of tools of one file.
@@ -25,7 +25,7 @@ const MAX_TOOLS: usize = 200;
 /// Maximum length of a tool's name.
 const MAX_NAME: usize = 64;
 
-/// What [`Scripts`] is made of.
+/// Everything that [`Scripts::new`] needs.
 pub struct ScriptsSetup {
     pub found: FoundScripts,
     /// Whether the project's scripts may be used.
@@ -49,7 +49,7 @@ pub(crate) struct ScriptsInner {
     /// Files that could not be used at all.
     unusable: Vec<ScriptError>,
     project_files: BTreeSet<PathBuf>,
-    /// Scripts of a project that is not trusted.
+    /// Scripts that are not used because the project is not trusted.
     suspended: Vec<PathBuf>,
     load_lock: tokio::sync::Mutex<()>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct ScriptEntry {
 
 #[derive(Default)]
 pub(crate) struct EntryState {
-    /// The hash of the sources that `listing` is about.
+    /// Hash of the sources of `listing`.
     hash: String,
     pub(crate) listing: Option<ScriptListing>,
     /// Dropping them removes the tools.
@@ -78,7 +78,7 @@ pub struct ToolOrigin {
     pub kind: ScriptKind,
 }
 
-/// What is known about one tool file.
+/// The result of [`Scripts::check`].
 #[derive(Clone, Debug)]
 pub struct CheckedScript {
     /// Id, description and schema of every usable tool.
@@ -88,7 +88,7 @@ pub struct CheckedScript {
 }
 
 impl Scripts {
-    /// Registers every tool that the cache knows. Starts nothing.
+    /// Registers the tools whose listings are in the cache. Starts no process.
     pub fn new(setup: ScriptsSetup) -> Self {
         let cache = ScriptCache::at(setup.cache);
         let host = Arc::new(ScriptHost {
@@ -126,12 +126,12 @@ impl Scripts {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Loads what the cache does not know, and what changed since. Returns at once if there is nothing to load.
+    /// Loads the scripts that are not in the cache or have changed. Returns immediately if there are none.
     pub async fn load(&self) {
         self.inner.load().await;
     }
 
-    /// Sets who answers the requests of plugins' clients.
+    /// Sets the client that answers requests of plugins.
     pub fn set_client(&self, client: Arc<dyn ScriptClient>) {
         *self.inner.host.client.lock() = Some(client);
     }
@@ -141,12 +141,12 @@ impl Scripts {
         self.inner.has_plugins()
     }
 
-    /// Returns the files that trust in the project covers.
+    /// Returns the files of the project that must be trusted.
     pub fn project_files(&self) -> &BTreeSet<PathBuf> {
         &self.inner.project_files
     }
 
-    /// Whether there is any script that may be used.
+    /// Whether there are no usable scripts.
     pub fn is_empty(&self) -> bool {
         self.inner.entries.is_empty()
     }
@@ -166,7 +166,7 @@ impl Scripts {
         origins
     }
 
-    /// Returns why files, or tools of them, cannot be used.
+    /// Returns why files, or some of their tools, cannot be used.
     pub fn problems(&self) -> Vec<ScriptError> {
         let mut problems = self.inner.unusable.clone();
         for entry in &self.inner.entries {
@@ -175,7 +175,7 @@ impl Scripts {
         problems
     }
 
-    /// Returns the files of a project that are not used because nobody trusts them.
+    /// Returns the files of a project that are not used because the project is not trusted.
     pub fn suspended(&self) -> &[PathBuf] {
         &self.inner.suspended
     }
@@ -187,11 +187,11 @@ impl Scripts {
 
     /// Starts the helper process if necessary, and returns which program it is.
     pub async fn start(&self) -> Result<RuntimeInfo, String> {
-        let live = self.inner.host.runtime.live().await;
+        let live = self.inner.host.runtime.get_or_start().await;
         live.map(|live| live.info.clone()).map_err(|error| error.to_string())
     }
 
-    /// Loads one file and returns its tools and problems. The caller has decided to run it.
+    /// Loads one file and returns its tools and problems. This runs its code, trusted or not.
     pub async fn check(&self, file: &Path) -> CheckedScript {
         let kind = match file.parent().and_then(|it| it.file_name()).and_then(|it| it.to_str()) {
             Some("plugin" | "plugins") => ScriptKind::Plugin,
@@ -242,7 +242,7 @@ impl ScriptsInner {
         for entry in &self.entries {
             let is_listed = entry.state.lock().listing.is_some();
             if is_listed && entry.script.owner == ScriptOwner::User {
-                // A file that cannot be read any more is reported when it is called.
+                // If a file can no longer be read, its tools report it when they are called.
                 self.host.refresh(&entry.script).await.ok();
             }
             if is_listed && entry.state.lock().hash == entry.script.hash() {
@@ -253,7 +253,7 @@ impl ScriptsInner {
         }
     }
 
-    /// Registers the tools of a script, in place of those that it had before.
+    /// Registers the tools of a script. They replace the tools that were registered for it before.
     fn register(&self, entry: &ScriptEntry, listing: ScriptListing) {
         let (usable, problems) = usable_tools(&entry.script, &listing);
         let layer = match entry.script.kind {
@@ -267,12 +267,12 @@ impl ScriptsInner {
         let _registrations = registrations.collect();
         let hash = entry.script.hash();
         let state = EntryState { hash, listing: Some(listing), _registrations, problems };
-        let before = std::mem::replace(&mut *entry.state.lock(), state);
-        drop(before);
+        let old_state = std::mem::replace(&mut *entry.state.lock(), state);
+        drop(old_state);
     }
 }
 
-/// Returns the tools that can be used, by id, and why the others cannot.
+/// Returns the usable tools by id, and why the others cannot be used.
 fn usable_tools(
     script: &Script,
     listing: &ScriptListing,
@@ -291,8 +291,8 @@ fn usable_tools(
             }
         }
     }
-    let nothing = listing.tools.is_empty() && listing.problems.is_empty();
-    if nothing && script.kind == ScriptKind::Tool {
+    let is_empty = listing.tools.is_empty() && listing.problems.is_empty();
+    if is_empty && script.kind == ScriptKind::Tool {
         let message = "the file exports no tool; export the result of `tool({…})`";
         problems.push(ScriptError::of_file(&script.path, message));
     }
@@ -313,12 +313,12 @@ fn check_tool(tool: &ListedTool) -> Result<ListedTool, String> {
         return Err(format!("its schema has {bytes} bytes; the limit is {MAX_SCHEMA}"));
     }
     let description = visible::strip_invisible(&tool.description);
-    tool.description = description.chars().take(MAX_ABOUT).collect();
+    tool.description = description.chars().take(MAX_DESCRIPTION).collect();
     Ok(tool)
 }
 
-/// The id of a tool: the file's name for the default export, else the file's name and the export's. A plugin names its
-/// tools itself.
+/// Returns the id of a tool: `FILE` for the default export of a tool file, `FILE_EXPORT` for another export. A plugin chooses
+/// the ids of its tools.
 fn tool_id(script: &Script, export: &str) -> String {
     let stem = script.path.file_stem().unwrap_or_default().to_string_lossy();
     let id = match (script.kind, export) {

@@ -1,4 +1,4 @@
-//! The source files of a tool or plugin: the file itself and everything it imports, as they were when read.
+//! The source files of a tool or plugin: the file itself and everything it imports, with the contents read.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ const MAX_FILES: usize = 500;
 /// Maximum size of all files of one tool or plugin, in bytes.
 const MAX_TOTAL: usize = 32 << 20;
 
-/// Files that say which packages are installed, besides `package.json`.
-const LOCK_FILES: [&str; 6] =
+/// Files that determine which packages are installed.
+const PACKAGE_FILES: [&str; 6] =
     ["package.json", "package-lock.json", "bun.lock", "bun.lockb", "pnpm-lock.yaml", "yarn.lock"];
 
 /// A tool or plugin file with all files that it imports. Loading it uses exactly these contents.
@@ -22,15 +22,15 @@ pub struct ScriptSources {
     pub(crate) entry: PathBuf,
     /// Modules and data files by path.
     pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
-    /// Files that decide what imports mean: package.json, lock files, tsconfig.json.
+    /// Files that determine how imports are resolved: package.json, lock files, tsconfig.json.
     settings: BTreeMap<PathBuf, Vec<u8>>,
-    /// What each specifier of each file stands for.
+    /// What each specifier of each file refers to.
     pub(crate) targets: HashMap<(PathBuf, String), ImportTarget>,
     hash: String,
 }
 
 impl ScriptSources {
-    /// Reads a file and what it imports. Nothing is parsed or run.
+    /// Reads a file and the files that it imports. No code is parsed or run.
     pub fn read(entry: &Path) -> Result<Self, String> {
         let mut sources = Self {
             entry: entry.into(),
@@ -67,7 +67,7 @@ impl ScriptSources {
     /// Resolves the imports of a file. Returns the files to read.
     fn add_imports(&mut self, path: &Path, text: &str) -> Vec<PathBuf> {
         let mut files = Vec::new();
-        for specifier in scan::imported(text) {
+        for specifier in scan::imported_specifiers(text) {
             let target = resolve::resolve(&disk::Disk, path, &specifier);
             if let ImportTarget::File(file) = &target {
                 files.push(file.clone());
@@ -84,7 +84,8 @@ impl ScriptSources {
         for folder in folders {
             let package =
                 folder.ancestors().find(|folder| disk::Disk.is_file(&folder.join("package.json")));
-            let names = package.iter().flat_map(|folder| LOCK_FILES.map(|name| folder.join(name)));
+            let names =
+                package.iter().flat_map(|folder| PACKAGE_FILES.map(|name| folder.join(name)));
             let tsconfig = resolve::nearest_tsconfig(&disk::Disk, folder);
             let tsconfig = tsconfig.map(|folder| folder.join(resolve::TSCONFIG));
             for path in names.chain(tsconfig) {
@@ -98,20 +99,20 @@ impl ScriptSources {
 
     fn compute_hash(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        let mut part = |bytes: &[u8]| {
+        let mut add = |bytes: &[u8]| {
             hasher.update(&(bytes.len() as u64).to_le_bytes());
             hasher.update(bytes);
         };
-        part(self.entry.as_os_str().as_encoded_bytes());
+        add(self.entry.as_os_str().as_encoded_bytes());
         for (path, bytes) in self.files.iter().chain(&self.settings) {
-            part(path.as_os_str().as_encoded_bytes());
-            part(bytes);
+            add(path.as_os_str().as_encoded_bytes());
+            add(bytes);
         }
         let mut packages: Vec<String> = self.targets.values().filter_map(package_state).collect();
         packages.sort();
         packages.dedup();
         for package in packages {
-            part(package.as_bytes());
+            add(package.as_bytes());
         }
         hasher.finalize().to_hex()[..32].to_owned()
     }
@@ -126,13 +127,13 @@ impl ScriptSources {
         &self.entry
     }
 
-    /// All files, with those that decide what imports mean.
+    /// All files, including those that determine how imports are resolved.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.keys().chain(self.settings.keys()).map(PathBuf::as_path)
     }
 }
 
-/// Which package an import uses, so that installing one changes the hash.
+/// Returns the package of an import and where it is installed. Part of the hash, so that installing a package changes it.
 fn package_state(target: &ImportTarget) -> Option<String> {
     match target {
         ImportTarget::Package { name, folder } => Some(format!("{name} {}", folder.display())),
@@ -147,6 +148,6 @@ fn package_state(target: &ImportTarget) -> Option<String> {
 
 /// Whether a file contains code. Other files are data.
 pub(crate) fn is_module(path: &Path) -> bool {
-    const MODULES: [&str; 8] = ["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs"];
-    path.extension().and_then(|ending| ending.to_str()).is_some_and(|it| MODULES.contains(&it))
+    const EXTENSIONS: [&str; 8] = ["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs"];
+    path.extension().and_then(|it| it.to_str()).is_some_and(|it| EXTENSIONS.contains(&it))
 }

@@ -1,4 +1,4 @@
-//! Turns one TypeScript or JavaScript file into plain JavaScript, with other import specifiers.
+//! Turns one TypeScript or JavaScript file into plain JavaScript, and rewrites its import specifiers.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ use oxc::semantic::SemanticBuilder;
 use oxc::span::{GetSpan, SourceType};
 use oxc::transformer::{TransformOptions, Transformer};
 
-/// Stack of the thread that parses. Deeply nested code recurses.
+/// Stack size of the thread that parses, because deeply nested code makes the parser recurse.
 const STACK_BYTES: usize = 64 << 20;
 
 /// A problem in a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceProblem {
-    /// From 1; 0 if the place is not known.
+    /// From 1; 0 if the line is not known.
     pub(crate) line: usize,
     pub(crate) message: String,
 }
@@ -39,7 +39,7 @@ pub(crate) enum ImportForm {
     Require,
 }
 
-/// Decides what a specifier becomes; `None` leaves it as it is.
+/// Returns the new specifier, given the old one, its form and its line; `None` leaves it unchanged.
 pub(crate) type Rewrite<'r> = dyn FnMut(&str, ImportForm, usize) -> Option<String> + Send + 'r;
 
 /// A file as plain JavaScript.
@@ -49,7 +49,7 @@ pub(crate) struct StrippedModule {
     /// The source line of every line of `code`, from 1.
     pub(crate) lines: Vec<u32>,
     pub(crate) uses_meta: bool,
-    /// Which of `require`, `module`, `exports`, `__dirname` and `__filename` it uses without declaring them.
+    /// Which of [`FREE_NAMES`] it uses without declaring them.
     pub(crate) free_names: Vec<String>,
     /// Whether it has `import` or `export` statements.
     pub(crate) is_module: bool,
@@ -60,6 +60,7 @@ pub(crate) struct StrippedModule {
 /// The name that replaces `import.meta`.
 pub(crate) const META: &str = "__helveMeta";
 
+/// Names that CommonJS defines for every file.
 const FREE_NAMES: [&str; 5] = ["require", "module", "exports", "__dirname", "__filename"];
 
 /// Strips types, removes unused imports, and rewrites specifiers.
@@ -69,18 +70,18 @@ pub(crate) fn strip(
     rewrite: &mut Rewrite<'_>,
 ) -> Result<StrippedModule, SourceProblem> {
     std::thread::scope(|scope| {
-        let work = || strip_here(path, text, rewrite);
+        let work = || strip_on_this_thread(path, text, rewrite);
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
         let failed = |message: &str| SourceProblem { line: 0, message: message.into() };
         match thread.map(|thread| thread.join()) {
             Ok(Ok(result)) => result,
             Ok(Err(_panic)) => Err(failed("the parser failed on this file")),
-            Err(_) => Err(failed("no thread could be started")),
+            Err(_) => Err(failed("the thread that parses could not be started")),
         }
     })
 }
 
-fn strip_here(
+fn strip_on_this_thread(
     path: &Path,
     text: &str,
     rewrite: &mut Rewrite<'_>,
@@ -110,18 +111,18 @@ fn strip_here(
     let mut rewriter = SpecifierRewriter { allocator: &allocator, text, rewrite, uses_meta: false };
     rewriter.visit_program(&mut program);
     module.uses_meta = rewriter.uses_meta;
-    print(&program, path, text, &mut module);
+    generate_code(&program, path, text, &mut module);
     Ok(module)
 }
 
-fn print(program: &Program<'_>, path: &Path, text: &str, module: &mut StrippedModule) {
+fn generate_code(program: &Program<'_>, path: &Path, text: &str, module: &mut StrippedModule) {
     let options =
         CodegenOptions { source_map_path: Some(path.into()), ..CodegenOptions::default() };
     let CodegenReturn { code, map, .. } =
         Codegen::new().with_options(options).with_source_text(text).build(program);
     let mut lines: Vec<u32> = vec![0; code.lines().count()];
     for token in map.iter().flat_map(|map| map.get_tokens()) {
-        // The first token of a line counts.
+        // The first token of a line decides.
         if let Some(line) = lines.get_mut(token.get_dst_line() as usize)
             && *line == 0
         {
@@ -241,7 +242,7 @@ impl<'a> SpecifierRewriter<'a, '_, '_> {
 impl<'a> VisitMut<'a> for SpecifierRewriter<'a, '_, '_> {
     fn visit_import_declaration(&mut self, it: &mut ImportDeclaration<'a>) {
         self.rewrite_literal(&mut it.source, ImportForm::Static);
-        // What `with` declares is already part of the generated module.
+        // Import attributes are dropped, because data files have become modules.
         it.with_clause = None;
     }
 
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_survived() {
+    fn deeply_nested_code_does_not_overflow_the_stack() {
         let text = format!("const a = {}1{};", "(".repeat(2_000), ")".repeat(2_000));
         let mut rewrite = |_: &str, _: ImportForm, _: usize| None;
         assert!(strip(Path::new("a.ts"), &text, &mut rewrite).is_ok());

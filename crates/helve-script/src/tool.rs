@@ -1,4 +1,4 @@
-//! A custom tool, as the engine sees it.
+//! Implements the engine's tool interface for custom tools.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::runtime::{Exchange, LiveProcess};
 use crate::script::{Script, ScriptHost};
 use crate::wire::{CallAnswer, Incoming, ReportedAttachment, RequestError, ThrownError};
 
-/// Hard limit on the time of a call.
+/// Maximum duration of a call.
 const CALL_TIME: Duration = Duration::from_secs(60 * 60);
-/// How long an aborted tool may take to return before its process is ended.
+/// How long an aborted tool may take to return before the process is checked.
 const ABORT_TIME: Duration = Duration::from_millis(500);
 /// Maximum size of an attachment in bytes.
 const MAX_ATTACHMENT: usize = 10 << 20;
@@ -78,7 +78,7 @@ impl AnyTool for ScriptTool {
 }
 
 impl ScriptTool {
-    /// A lasting approval covers the tool as it is now, so the subject contains the hash of its sources.
+    /// The subject contains the hash of the sources, so that a lasting approval ends when they change.
     fn ask(&self, arguments: &Map<String, Value>) -> Ask {
         let subject = format!("{}#{}", self.id, &self.script.hash()[..16]);
         let part = Part::new(self.id.clone(), subject).remember_exactly();
@@ -96,17 +96,17 @@ impl ScriptTool {
         ctx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
         let (live, bundle) = tokio::select! {
-            ready = self.host.prepare(&self.script) => ready.map_err(|error| self.failed(&error, None))?,
+            ready = self.host.prepare(&self.script) => ready.map_err(|error| self.to_error(&error, None))?,
             () = ctx.cancel.cancelled() => return Err(ctx.words().aborted()),
         };
         let request = self.request(&bundle, arguments, ctx);
         let id = self.host.runtime.new_id();
         let exchange = live.begin(id, request).await;
-        let exchange = exchange.map_err(|error| self.failed(&error, None))?;
+        let exchange = exchange.map_err(|error| self.to_error(&error, None))?;
         match self.converse(exchange, &live, ctx).await {
             Ok(answer) => self.to_output(answer).await,
             Err(RequestError::Aborted) => Err(ctx.words().aborted()),
-            Err(error) => Err(self.failed(&error, Some(&bundle))),
+            Err(error) => Err(self.to_error(&error, Some(&bundle))),
         }
     }
 
@@ -140,7 +140,7 @@ impl ScriptTool {
         request
     }
 
-    /// Follows a call until its answer: progress, questions, abort.
+    /// Handles the messages of a call until its answer: progress and questions. Aborts it if it is cancelled or takes too long.
     async fn converse(
         &self,
         mut exchange: Exchange<'_>,
@@ -184,7 +184,7 @@ impl ScriptTool {
         }
     }
 
-    /// Aborts a call. A tool that does not return ends together with its process.
+    /// Aborts a call. If the tool does not return and the process is stuck, ends the process.
     async fn abort(&self, mut exchange: Exchange<'_>, live: &LiveProcess) {
         live.send(&json!({"op": "abort", "id": exchange.id})).await;
         let returned = async {
@@ -225,7 +225,7 @@ impl ScriptTool {
                 let ask = Ask { parts: parts.collect(), preview, ..Ask::default() };
                 ctx.ask(ask).await.map(|_| Value::Null).map_err(|error| error.message)
             }
-            Some("client") => self.host.client(&message.params).await,
+            Some("client") => self.host.answer_client(&message.params).await,
             _ => Err("Helve does not know this request".into()),
         }
     }
@@ -246,7 +246,7 @@ impl ScriptTool {
         output.metadata = answer.metadata.unwrap_or_default();
         for (index, attachment) in answer.attachments.into_iter().flatten().enumerate() {
             let content = match index < MAX_ATTACHMENTS {
-                true => attach(&*self.host.media, &attachment).await,
+                true => decode_attachment(&*self.host.media, &attachment).await,
                 false => break,
             };
             output.content.push(content);
@@ -254,7 +254,7 @@ impl ScriptTool {
         Ok(output)
     }
 
-    fn failed(&self, error: &RequestError, bundle: Option<&StoredBundle>) -> ToolError {
+    fn to_error(&self, error: &RequestError, bundle: Option<&StoredBundle>) -> ToolError {
         let kind = match error {
             RequestError::TimedOut(_) => ErrorKind::TimedOut,
             RequestError::Thrown(_)
@@ -263,7 +263,7 @@ impl ScriptTool {
             | RequestError::Aborted => ErrorKind::Failed,
         };
         let message = match error {
-            RequestError::Thrown(thrown) => self.host.located(thrown, bundle),
+            RequestError::Thrown(thrown) => self.host.message_with_location(thrown, bundle),
             RequestError::Process(_)
             | RequestError::TimedOut(_)
             | RequestError::Script(_)
@@ -274,19 +274,23 @@ impl ScriptTool {
 }
 
 impl ScriptHost {
-    /// Adds the place in the source to an error message.
-    pub(crate) fn located(&self, thrown: &ThrownError, bundle: Option<&StoredBundle>) -> String {
-        let place = bundle.and_then(|bundle| bundle.place(&thrown.stack));
-        match place {
+    /// Returns the message of an error with its location in the source.
+    pub(crate) fn message_with_location(
+        &self,
+        thrown: &ThrownError,
+        bundle: Option<&StoredBundle>,
+    ) -> String {
+        let location = bundle.and_then(|bundle| bundle.source_location(&thrown.stack));
+        match location {
             Some((file, line)) => {
-                format!("{}\n(at {}:{line})", thrown.message, self.shown(file).display())
+                format!("{}\n(at {}:{line})", thrown.message, self.display_path(file).display())
             }
             None => thrown.message.clone(),
         }
     }
 
     /// Returns a path relative to the root if it is below it.
-    pub(crate) fn shown(&self, file: PathBuf) -> PathBuf {
+    pub(crate) fn display_path(&self, file: PathBuf) -> PathBuf {
         file.strip_prefix(&self.runtime.settings.root).map(PathBuf::from).unwrap_or(file)
     }
 }
@@ -298,8 +302,8 @@ fn truncate(text: String) -> String {
     }
 }
 
-/// Decodes an attachment. One that cannot be shown becomes a line of text that says why.
-async fn attach(media: &dyn Media, attachment: &ReportedAttachment) -> Content {
+/// Decodes an attachment. If that fails, returns a line of text that says why.
+async fn decode_attachment(media: &dyn Media, attachment: &ReportedAttachment) -> Content {
     let mime: String = attachment.mime.chars().take(100).collect();
     let omit = |why: &str| Content::Text(format!("[attachment {mime} omitted: {why}]"));
     let data = attachment.url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"));

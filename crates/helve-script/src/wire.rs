@@ -14,11 +14,11 @@ pub(crate) const MAX_MESSAGE: usize = 16 << 20;
 pub(crate) struct Incoming {
     /// The request that this belongs to.
     pub(crate) id: Option<u64>,
-    #[serde(deserialize_with = "present")]
+    #[serde(deserialize_with = "some_even_if_null")]
     pub(crate) ok: Option<Value>,
     pub(crate) error: Option<ThrownError>,
     pub(crate) metadata: Option<ReportedMetadata>,
-    /// Number of a request of the tool to Helve.
+    /// Number of the request, if the tool requests something from Helve.
     pub(crate) request: Option<u64>,
     pub(crate) method: Option<String>,
     pub(crate) params: Value,
@@ -29,12 +29,14 @@ pub(crate) struct Incoming {
     pub(crate) version: Option<String>,
 }
 
-/// Keeps `null` apart from a missing field.
-fn present<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Option<Value>, D::Error> {
+/// Distinguishes `null` from a missing field.
+fn some_even_if_null<'de, D: serde::Deserializer<'de>>(
+    input: D,
+) -> Result<Option<Value>, D::Error> {
     Value::deserialize(input).map(Some)
 }
 
-/// What was thrown.
+/// An error that JavaScript code threw.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct ThrownError {
@@ -50,7 +52,7 @@ pub(crate) struct ReportedMetadata {
     pub(crate) metadata: Option<Map<String, Value>>,
 }
 
-/// What a tool returned.
+/// The answer to a call of a tool.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct CallAnswer {
@@ -58,7 +60,7 @@ pub(crate) struct CallAnswer {
     pub(crate) output: String,
     pub(crate) metadata: Option<Map<String, Value>>,
     pub(crate) attachments: Option<Vec<ReportedAttachment>>,
-    /// Arguments that the tool's own types refuse.
+    /// Arguments that do not match the tool's schema.
     pub(crate) invalid: Option<Vec<InvalidArgument>>,
 }
 
@@ -76,7 +78,7 @@ pub(crate) struct InvalidArgument {
     pub(crate) message: String,
 }
 
-/// What loading a plugin returned.
+/// The answer to a request to load a plugin.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct LoadedPlugin {

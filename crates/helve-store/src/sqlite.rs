@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use helve_core::BoxFuture;
 use helve_core::Rule;
 use helve_core::event::{CallState, Event};
-use helve_core::store::{ApprovalTarget, Store, StoreError, StoredApproval};
+use helve_core::store::{ApprovalScopeRef, Store, StoreError, StoredApproval};
 use helve_core::transcript::{
     ModelTotals, NewItem, RequestRecord, SearchHit, StoredItem, TotalsOf, TranscriptInfo,
     Transcripts, WaitingMessage, WriterClaim,
@@ -131,8 +131,9 @@ impl Store for SqliteStore {
         let (session, key) = (session.to_owned(), key.to_owned());
         self.query(move |worker| {
             let value = slots::encode(&value)?;
-            worker
-                .attempt(|database| slots::put(database, &session, &key, expected_version, &value))
+            worker.attempt(|database| {
+                slots::compare_and_set(database, &session, &key, expected_version, &value)
+            })
         })
     }
 
@@ -164,12 +165,12 @@ impl Store for SqliteStore {
 
     fn remember<'a>(
         &'a self,
-        target: ApprovalTarget<'a>,
+        scope: ApprovalScopeRef<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (target, rule) = (rules::OwnedTarget::of(target), rule.clone());
+        let (scope, rule) = (rules::StoredScope::of(scope), rule.clone());
         self.query(move |worker| {
-            worker.attempt(|database| rules::remember(database, &target, &rule))
+            worker.attempt(|database| rules::remember(database, &scope, &rule))
         })
     }
 
@@ -178,13 +179,13 @@ impl Store for SqliteStore {
         session: &'a str,
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>> {
-        let targets = [
-            ApprovalTarget::Everywhere,
-            ApprovalTarget::Project(root),
-            ApprovalTarget::Session(session),
+        let scopes = [
+            ApprovalScopeRef::Everywhere,
+            ApprovalScopeRef::Project(root),
+            ApprovalScopeRef::Session(session),
         ];
-        let targets = targets.map(rules::OwnedTarget::of);
-        self.query(move |worker| worker.attempt(|database| rules::remembered(database, &targets)))
+        let scopes = scopes.map(rules::StoredScope::of);
+        self.query(move |worker| worker.attempt(|database| rules::remembered(database, &scopes)))
     }
 
     fn all_approvals(&self) -> BoxFuture<'_, Result<Vec<StoredApproval>, StoreError>> {

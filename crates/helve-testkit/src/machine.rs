@@ -275,7 +275,7 @@ fn commit(
     check_expectations(nodes, &changes)?;
     let mut committed = Vec::new();
     for change in changes {
-        let new_hash = match change {
+        let exists = match change {
             CommitChange::Write { at, bytes, mode: FileMode::Set(mode), .. }
                 if is_link_mode(mode) =>
             {
@@ -292,12 +292,12 @@ fn commit(
                 continue;
             }
             CommitChange::Write { at, bytes, .. } => {
-                nodes.insert(at.path(), MemoryNode::File(bytes.clone()));
-                Some(ContentHash::of(&bytes))
+                nodes.insert(at.path(), MemoryNode::File(bytes));
+                true
             }
             CommitChange::Remove { at, .. } => {
                 nodes.remove(&at.path());
-                None
+                false
             }
             CommitChange::Move { from, to, content, .. } => {
                 let old = nodes.remove(&from.path());
@@ -306,11 +306,11 @@ fn commit(
                     MovedContent::New(bytes) => Some(MemoryNode::File(bytes)),
                 };
                 nodes.extend(node.map(|node| (to.path(), node)));
-                hash(nodes, &to)
+                hash(nodes, &to).is_some()
             }
         };
         // Only a file that exists after the change has a mode.
-        committed.push(Committed { mode: new_hash.map(|_| MODE), links: 1 });
+        committed.push(Committed { mode: exists.then_some(MODE), links: 1 });
     }
     Ok(committed)
 }

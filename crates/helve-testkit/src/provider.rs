@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// How the paths of requests to models end.
+/// Path suffixes of model requests.
 const MODEL_PATHS: [&str; 3] = ["/chat/completions", "/responses", "/messages"];
 
 /// Returns the answer to a request, given its number and its body.
@@ -150,20 +150,20 @@ impl ScriptedProvider {
         answer: impl Fn(usize, &Value) -> Option<ScriptedAnswer> + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
         let answer: Arc<AnswerFn> = Arc::new(answer);
-        let own = |(path, json): &(&str, &str)| (path.to_string(), json.to_string());
-        let documents: Vec<(String, String)> = documents.iter().map(own).collect();
+        let to_owned_pair = |(path, json): &(&str, &str)| (path.to_string(), json.to_string());
+        let documents: Vec<(String, String)> = documents.iter().map(to_owned_pair).collect();
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
         let flooded: Arc<AtomicUsize> = Arc::default();
-        let (received, sent) = (requests.clone(), flooded.clone());
+        let counters = (requests.clone(), flooded.clone());
         std::thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
                 let (answer, documents) = (answer.clone(), documents.clone());
-                let (received, sent) = (received.clone(), sent.clone());
+                let (received, flooded) = counters.clone();
                 // A client that goes away ends only its own connection.
                 std::thread::spawn(move || {
-                    serve(connection, &*answer, &documents, (&received, &sent)).ok();
+                    serve(connection, &*answer, &documents, (&received, &flooded)).ok();
                 });
             }
         });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helve_core::Saved;
 use helve_core::store::{
-    ApprovalPlace, ApprovalTarget, Outputs, Store, StoreError, StoredApproval,
+    ApprovalScope, ApprovalScopeRef, Outputs, Store, StoreError, StoredApproval,
 };
 use helve_core::{BoxFuture, CallState, Event, Rule};
 use parking_lot::Mutex;
@@ -21,7 +21,7 @@ use crate::tree::MemoryNode;
 pub struct MemoryStore {
     slots: Mutex<HashMap<(String, String), (u64, Value)>>,
     calls: Mutex<Vec<CallState>>,
-    rules: Mutex<Vec<(ApprovalPlace, Rule)>>,
+    rules: Mutex<Vec<(ApprovalScope, Rule)>>,
     trust: Mutex<BTreeMap<PathBuf, String>>,
 }
 
@@ -80,15 +80,15 @@ impl Store for MemoryStore {
 
     fn remember<'a>(
         &'a self,
-        target: ApprovalTarget<'a>,
+        scope: ApprovalScopeRef<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let target = match target {
-            ApprovalTarget::Session(id) => ApprovalPlace::Session(id.into()),
-            ApprovalTarget::Project(root) => ApprovalPlace::Project(root.into()),
-            ApprovalTarget::Everywhere => ApprovalPlace::Everywhere,
+        let scope = match scope {
+            ApprovalScopeRef::Session(id) => ApprovalScope::Session(id.into()),
+            ApprovalScopeRef::Project(root) => ApprovalScope::Project(root.into()),
+            ApprovalScopeRef::Everywhere => ApprovalScope::Everywhere,
         };
-        self.rules.lock().push((target, rule.clone()));
+        self.rules.lock().push((scope, rule.clone()));
         Box::pin(async { Ok(()) })
     }
 
@@ -97,23 +97,22 @@ impl Store for MemoryStore {
         session: &'a str,
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>> {
-        let applies = |target: &ApprovalPlace| match target {
-            ApprovalPlace::Session(id) => id == session,
-            ApprovalPlace::Project(project) => project == root,
-            ApprovalPlace::Everywhere => true,
+        let applies = |scope: &ApprovalScope| match scope {
+            ApprovalScope::Session(id) => id == session,
+            ApprovalScope::Project(project) => project == root,
+            ApprovalScope::Everywhere => true,
         };
         let rules = self.rules.lock();
-        let found =
-            rules.iter().filter(|(target, _)| applies(target)).map(|(_, rule)| rule.clone());
+        let found = rules.iter().filter(|(scope, _)| applies(scope)).map(|(_, rule)| rule.clone());
         let found = found.collect();
         Box::pin(async { Ok(found) })
     }
 
     fn all_approvals(&self) -> BoxFuture<'_, Result<Vec<StoredApproval>, StoreError>> {
         let rules = self.rules.lock();
-        let all = rules.iter().zip(1..).map(|((place, rule), id)| StoredApproval {
+        let all = rules.iter().zip(1..).map(|((scope, rule), id)| StoredApproval {
             id,
-            place: place.clone(),
+            scope: scope.clone(),
             rule: rule.clone(),
             at: 0,
         });

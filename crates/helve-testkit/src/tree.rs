@@ -38,7 +38,8 @@ pub(crate) fn search(nodes: &Nodes, request: &SearchRequest) -> SearchFlow {
     into_flow(search_files(nodes, request))
 }
 
-/// Ignore rules and globs are not applied, so the result may contain files that the command would skip.
+/// Finds the files and links below a folder that the rules restrict. Ignore rules and globs are not applied, so the result
+/// may contain files that the command in question would skip.
 pub(crate) fn find_restricted(nodes: &Nodes, request: &RestrictedRequest) -> RestrictedFiles {
     let at = request.tree.at.path();
     let (mut paths, mut links, mut folders) = (Vec::new(), Vec::new(), BTreeSet::new());

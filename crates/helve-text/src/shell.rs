@@ -390,7 +390,7 @@ pub enum AccessKind {
     ReadTree,
     /// Files below it may be read, but which ones is not known: `git log -p` prints those that commits change. A rule that
     /// denies reading one of them makes the command ask.
-    MayReadTree,
+    MaybeReadTree,
     /// Created, changed or removed.
     Write,
     /// Changed, moved or removed together with everything below it.
@@ -402,7 +402,7 @@ pub enum AccessKind {
     /// person wrote apply to it; a built-in rule that asks does not, if a person allowed the command.
     MaybeWriteTree,
     /// Files below it may be changed that the command does not name: `tar -x` writes below the working directory. A rule that denies the change makes the command ask.
-    MayChangeBelow,
+    MaybeChangeBelow,
     /// Becomes the working directory.
     Enter,
     /// Intended as a name, such as a branch name, not as a file. Harmless unless a file of this name exists.
@@ -427,8 +427,8 @@ impl AccessKind {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::ReadTree
-            | AccessKind::MayReadTree
-            | AccessKind::MayChangeBelow
+            | AccessKind::MaybeReadTree
+            | AccessKind::MaybeChangeBelow
             | AccessKind::Enter
             | AccessKind::NameOnly
             | AccessKind::Expand
@@ -459,7 +459,7 @@ pub enum DoubtKind {
     Program,
     /// Text is evaluated a second time, as a name, an index or a prompt.
     Indirect,
-    /// Arithmetic on a value that may not be a number, which can run commands.
+    /// Arithmetic on a value that might not be a number, which can run commands.
     Arithmetic,
     /// A function is defined, which may replace a program.
     Function,

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::EditSettings;
 use crate::ops::undo::{
-    SessionCall, UndoError, UndoMode, UndoRequest, UndoResult, Undone, UndoneCalls, undo,
+    CallsToUndo, SessionCall, UndoError, UndoMode, UndoRequest, UndoResult, Undone, undo,
 };
 use crate::words::change::{change_summary, line_counts};
 
@@ -67,13 +67,13 @@ impl Tool for Undo {
         let calls = match &args.call {
             _ if !args.calls.is_empty() => {
                 let calls = args.calls.iter();
-                UndoneCalls::Several(
+                CallsToUndo::Several(
                     calls.map(|CallArgs { session, call }| SessionCall { session, call }).collect(),
                 )
             }
-            Some(call) => UndoneCalls::One(call),
-            None if args.redo => UndoneCalls::LastUndo,
-            None => UndoneCalls::Last(args.last.unwrap_or(1)),
+            Some(call) => CallsToUndo::One(call),
+            None if args.redo => CallsToUndo::LastUndo,
+            None => CallsToUndo::Last(args.last.unwrap_or(1)),
         };
         let request = UndoRequest { calls, mode };
         undo(ctx, self.settings, Self::NAME, request).await.map(answer).map_err(error)

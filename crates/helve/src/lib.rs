@@ -76,7 +76,7 @@ pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::process::{SandboxSupport, Support};
 pub use helve_core::shell::AUTO_BACKGROUND;
-pub use helve_core::store::{ApprovalPlace, StoredApproval};
+pub use helve_core::store::{ApprovalScope, StoredApproval};
 pub use helve_core::transcript::{ModelTotals, SearchHit, TokenCounts, TranscriptInfo};
 pub use helve_core::{
     Act, Action, AgentInfo, AlwaysYes, Answer, AnyTool, Ask, BoxFuture, CallMode, CallRef,

@@ -100,7 +100,7 @@ fn an_ask_says_why_in_one_clause() {
     stage.write("home/.config/helve/helve.json", rules);
     for (command, expected) in [
         ("git reset --hard", "`--hard` can destroy work; user: bash \"*\": ask"),
-        ("FOO=1 make", "`FOO=1` is set for a program; user: bash \"*\": ask"),
+        ("FOO=1 make", "no rule allows setting `FOO=1` for this command; user: bash \"*\": ask"),
         ("git -c core.pager=./x log", "`-c` runs a program; user: bash \"*\": ask"),
         ("$x", "the command is built at run time"),
         ("touch a", "user: bash \"*\": ask"),

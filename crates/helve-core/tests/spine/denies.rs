@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helve_core::CallRef;
-use helve_core::store::{ApprovalTarget, Store};
+use helve_core::store::{ApprovalScopeRef, Store};
 use helve_core::{
     Action, AlwaysYes, BoxFuture, Gate, Hook, Input, Pattern, Reply, Rule, Scope, Source, ToolCall,
 };
@@ -93,9 +93,9 @@ async fn a_hook_does_not_lift_a_deny_and_its_arguments_are_judged() {
 async fn a_remembered_approval_does_not_lift_a_deny() {
     let builder = builder_with_deny();
     for owner in [
-        ApprovalTarget::Session("s"),
-        ApprovalTarget::Project("/w".as_ref()),
-        ApprovalTarget::Everywhere,
+        ApprovalScopeRef::Session("s"),
+        ApprovalScopeRef::Project("/w".as_ref()),
+        ApprovalScopeRef::Everywhere,
     ] {
         let approval = Rule {
             permission: "read".into(),

@@ -17,7 +17,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
 
     /// Records the files that a command may print without naming them.
     pub(super) fn add_possible_reads(&mut self, access: &FileAccess) {
-        let (AccessKind::MayReadTree, Some(run)) = (access.kind, access.run) else { return };
+        let (AccessKind::MaybeReadTree, Some(run)) = (access.kind, access.run) else { return };
         let Some(target) = self.expand(&access.target) else { return };
         for folder in &target.paths {
             let Some(path) = self.facts.resolve(folder) else { continue };
@@ -160,8 +160,8 @@ fn tree_permission(kind: AccessKind) -> Option<&'static str> {
         | AccessKind::PassedToUnknown
         | AccessKind::Write
         | AccessKind::MaybeWrite
-        | AccessKind::MayReadTree
-        | AccessKind::MayChangeBelow
+        | AccessKind::MaybeReadTree
+        | AccessKind::MaybeChangeBelow
         | AccessKind::Enter
         | AccessKind::NameOnly
         | AccessKind::Expand

@@ -1,4 +1,4 @@
-// What `import … from "bun"` gives: the global of bun itself, or ours on node.
+// The module "bun": bun's own global, or our replacement on node.
 const bun = globalThis.Bun;
 export default bun;
 export const {

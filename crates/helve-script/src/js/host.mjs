@@ -1,14 +1,14 @@
 // The helper process: loads tools and plugins, and runs them for Helve.
-// Requests come in as JSON lines on descriptor 4, answers go out on descriptor 3. Descriptor 1 is standard error, so that
-// whatever a tool prints is not mistaken for an answer.
+// Requests come in as JSON lines on descriptor 4, answers go out on descriptor 3. Descriptor 1 is standard error, so
+// that the output of a tool is not mistaken for an answer.
 import fs from "node:fs";
 import net from "node:net";
 import { z } from "./zod.mjs";
 import { jsonSchema, validate } from "./schema.mjs";
 import { installBun } from "./shim.mjs";
-import { loadPlugin, runHook, runPluginTool, disposeAll } from "./plugin.mjs";
+import { loadPlugin, runHook, findPluginTool, disposeAll } from "./plugin.mjs";
 
-// Taken before any tool can replace them.
+// Saved before a tool can replace them.
 const { stringify, parse } = JSON;
 const writeSync = fs.writeSync;
 const Buffer_ = Buffer;
@@ -36,7 +36,7 @@ function send(message) {
   }
 }
 
-/** Describes anything that was thrown. */
+/** Returns the message and stack of a thrown value of any type. */
 function describe(thrown) {
   if (thrown instanceof Error || (thrown && typeof thrown === "object" && "message" in thrown)) {
     const name = typeof thrown.name === "string" && thrown.name !== "Error" ? `${thrown.name}: ` : "";
@@ -51,7 +51,7 @@ function describe(thrown) {
   return { message: String(message ?? thrown).slice(0, 20_000) };
 }
 
-// Requests of tools and plugins to Helve.
+// Requests that tools and plugins sent to Helve and that are not answered yet.
 const waiting = new Map();
 let nextRequest = 1;
 
@@ -65,7 +65,7 @@ function request(call, method, params) {
 
 const aborts = new Map();
 
-/** The context of a tool, as `@opencode-ai/plugin` declares it. */
+/** Creates the `ToolContext` that `@opencode-ai/plugin` declares. */
 function toolContext(id, context) {
   const abort = new AbortController();
   aborts.set(id, abort);
@@ -83,7 +83,7 @@ function cut(text) {
   return text.length > MAX_TEXT ? text.slice(0, MAX_TEXT) + `\n[${text.length - MAX_TEXT} further characters were dropped]` : text;
 }
 
-/** Turns what a tool returned into one shape. */
+/** Converts the return value of a tool, which may be a string or an object. */
 function toResult(value) {
   if (typeof value === "string") return { output: cut(value) };
   if (value === undefined || value === null) return { output: "" };
@@ -104,7 +104,7 @@ function text(value) {
   return value === undefined || value === null ? "" : String(value);
 }
 
-/** The named values of a module. A CommonJS module exports the fields of its object. */
+/** Returns the exports of a module by name. For CommonJS, these are the fields of `module.exports`. */
 async function exportsOf(url) {
   const module = await import(url);
   if (module.__helveCommonJs) {
@@ -143,7 +143,7 @@ const operations = {
 
   plugin: (message) => loadPlugin(message, { request, listed, isTool, exportsOf, describe }),
   hook: (message) => runHook(message, describe),
-  pluginTool: ({ id, plugin, name, args, context }) => run(id, runPluginTool(plugin, name), args, context),
+  pluginTool: ({ id, plugin, name, args, context }) => run(id, findPluginTool(plugin, name), args, context),
   dispose: () => disposeAll(),
   ping: async () => ({}),
 };
@@ -190,7 +190,7 @@ async function handle(message) {
   }
 }
 
-// A line may come in many pieces. Written without methods of arrays, since tools may replace them.
+// A line may arrive in several chunks. Array methods are not used, because tools may replace them.
 let pieces = [];
 const concat = Buffer_.concat;
 function receive(chunk) {
@@ -211,14 +211,14 @@ process.on("unhandledRejection", (error) => {
   console.error("unhandled rejection:", describe(error).stack || describe(error).message);
 });
 process.on("uncaughtException", (error) => {
-  // Nothing is known about the state that the error left behind, so Helve starts another process.
+  // The error may have left the process in an inconsistent state, so it ends. Helve starts another one.
   send({ fatal: describe(error) });
   exit(70);
 });
 
 if (!isBun) installBun();
 globalThis.__helveZod = z;
-// The pipe to Helve. When it closes, Helve has ended.
+// Requests from Helve. If the pipe closes, Helve has ended.
 if (isBun) {
   void (async () => {
     for await (const chunk of Bun.file(4).stream()) receive(Buffer_.from(chunk));

@@ -1,15 +1,15 @@
-// Plugins: loading them, their hooks, and the client that they are given.
+// Loads plugins, runs their hooks, and creates the client that is passed to them.
 import { $ as ourShell } from "./shim.mjs";
 
 const plugins = new Map();
 
-/** Methods of the client that Helve answers, by name. */
+/** Methods of the client that Helve supports. */
 const CLIENT = new Set([
   "app.log", "tui.showToast", "session.get", "session.list", "session.messages", "session.todo", "session.create",
   "session.prompt", "session.promptAsync", "config.get", "path.get", "project.current",
 ]);
 
-/** A stand-in for the client of opencode's server. What Helve does not have rejects with one sentence. */
+/** Creates a replacement for opencode's server client. Methods that Helve does not support reject. */
 function makeClient(request, names = []) {
   const call = async (options) => {
     const method = names.join(".");
@@ -20,14 +20,14 @@ function makeClient(request, names = []) {
   };
   return new Proxy(call, {
     get(_target, name) {
-      // A client that is awaited must not look like a promise.
+      // Without `then`, `await client` does not take the client for a promise.
       if (typeof name !== "string" || name === "then") return undefined;
       return makeClient(request, [...names, name]);
     },
   });
 }
 
-/** Calls every function that a plugin file exports. One that fails does not keep the others from loading. */
+/** Calls every function that a plugin file exports. If one fails, the others are still loaded. */
 export async function loadPlugin({ key, url, options, input }, host) {
   const { request, listed, isTool, exportsOf, describe } = host;
   const module = await exportsOf(url);
@@ -65,14 +65,14 @@ export async function loadPlugin({ key, url, options, input }, host) {
   return { hooks: [...names], tools, problems };
 }
 
-/** The tool of this name of a plugin. The last one counts. */
-export function runPluginTool(key, name) {
+/** Finds a tool of a plugin by name. If several exports define it, the last one is used. */
+export function findPluginTool(key, name) {
   const found = (plugins.get(key) ?? []).map((hooks) => hooks.tool?.[name]).filter(Boolean).at(-1);
   if (!found) throw new Error(`the plugin has no tool "${name}" any more`);
   return found;
 }
 
-/** Runs one hook of a plugin, in the order of its exports. Changes of `output` are returned. */
+/** Runs a hook in all exports of a plugin, in order. Returns `output` as the hooks changed it. */
 export async function runHook({ plugin, name, input, output }) {
   const args = output?.args;
   for (const hooks of plugins.get(plugin) ?? []) {

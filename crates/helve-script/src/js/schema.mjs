@@ -1,18 +1,18 @@
-// The arguments of a tool: their JSON schema, and checking them. Understands zod 4, zod 3 and plain JSON schemas.
+// Converts the arguments of a tool to a JSON schema, and validates them. Supports zod 4, zod 3 and plain JSON schemas.
 import { z } from "./zod.mjs";
 
 const isZod4 = (type) => Boolean(type) && typeof type === "object" && Boolean(type._zod);
 const isZod3 = (type) => Boolean(type) && typeof type === "object" && !type._zod && typeof type._def?.typeName === "string";
 const canCheck = (type) => (isZod4(type) || isZod3(type)) && typeof type.safeParseAsync === "function";
 
-/** Some tools give an object type instead of its fields. */
+/** Returns the fields of `args`, which may also be an object type. */
 function fields(args) {
   if (isZod4(args)) return args._zod.def.shape ?? {};
   if (isZod3(args)) return typeof args._def.shape === "function" ? args._def.shape() : {};
   return args ?? {};
 }
 
-/** The JSON schema of the arguments that a caller passes. */
+/** Returns the JSON schema of the arguments. */
 export function jsonSchema(args) {
   const shape = fields(args);
   const types = Object.values(shape);
@@ -41,7 +41,7 @@ function zod4Schema(type) {
   return tidy(schema);
 }
 
-/** Descriptions of another copy of zod are not in our registry. */
+/** Adds the descriptions of types that another copy of zod created, which are not in our registry. */
 function addDescriptions(type, schema, depth) {
   if (!schema || typeof schema !== "object" || depth > 20 || !isZod4(type)) return;
   const def = type._zod.def;
@@ -53,7 +53,7 @@ function addDescriptions(type, schema, depth) {
   if (def.element) addDescriptions(def.element, schema.items, depth + 1);
 }
 
-/** Removes the bounds that zod adds to every integer. */
+/** Removes the limits that zod adds to every integer. */
 function tidy(schema) {
   if (Array.isArray(schema)) schema.forEach(tidy);
   else if (schema && typeof schema === "object") {
@@ -64,7 +64,7 @@ function tidy(schema) {
   return schema;
 }
 
-/** Converts a type of zod 3. */
+/** Converts a zod 3 type to a JSON schema. */
 function zod3Schema(type, depth) {
   const def = type?._def;
   if (!def || depth > 20) return {};
@@ -163,7 +163,7 @@ export async function validate(args, given) {
       problems.push({ path: [name, ...issue.path].join("."), message: issue.message });
     }
   }
-  // Types that cannot check anything do not say which arguments exist.
+  // If a field is not a zod type, the fields do not list all arguments, so unknown ones are passed on.
   if (Object.values(shape).some((type) => !canCheck(type))) {
     for (const name of Object.keys(values)) if (!(name in checked)) checked[name] = values[name];
   }

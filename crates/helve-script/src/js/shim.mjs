@@ -1,4 +1,4 @@
-// The part of Bun's API that tools use, for node: `$`, spawn, spawnSync, file, write, which, sleep and a few more.
+// Implements the commonly used part of Bun's API on node: `$`, spawn, spawnSync, file, write, which, sleep and a few more.
 import childProcess from "node:child_process";
 import crypto from "node:crypto";
 import fs from "node:fs";
@@ -56,7 +56,7 @@ export class ShellError extends Error {
   }
 }
 
-/** A command that starts when it is awaited. */
+/** A shell command, which starts when it is awaited. */
 class ShellPromise {
   #command;
   #settings;
@@ -169,7 +169,7 @@ function makeShell(settings) {
 
 export const $ = makeShell({});
 
-/** Adds the reading methods of Bun to a stream of the web. */
+/** Adds Bun's reading methods to a web stream. */
 function withReaders(stream) {
   const all = async () => {
     const chunks = [];
@@ -376,7 +376,7 @@ export class CryptoHasher {
   }
 }
 
-/** Files that match a pattern with `*`, `**`, `?` and `{a,b}`. */
+/** Finds files that match a pattern with `*`, `**`, `?` and `{a,b}`. */
 export class Glob {
   #regex;
   constructor(pattern) {
@@ -423,7 +423,7 @@ const unavailable = (name) => () => {
   throw new Error(`Bun.${name} is not available on node; install bun to use it`);
 };
 
-/** Makes the global `Bun`. */
+/** Defines the global `Bun`. */
 export function installBun() {
   globalThis.Bun = {
     version: "1.2.0",

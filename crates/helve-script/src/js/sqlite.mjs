@@ -1,4 +1,4 @@
-// What `import … from "bun:sqlite"` gives: the module of bun itself, or its usual part on top of `node:sqlite`.
+// The module "bun:sqlite": bun's own module, or its commonly used part implemented with `node:sqlite`.
 async function load() {
   if (process.versions.bun) return await import("bun:sqlite");
   let sqlite;
@@ -9,7 +9,7 @@ async function load() {
   }
 
   const plain = (row) => (row === undefined ? null : { ...row });
-  /** Bun takes names with their prefix; node takes them with or without. */
+  /** Bun expects parameter names with their prefix; node accepts them with or without it. */
   class Statement {
     constructor(inner) {
       this.inner = inner;

@@ -115,7 +115,7 @@ impl Database {
     pub(crate) fn was_replaced(&self, data: &Path) -> bool {
         match self.location {
             Location::File(identity) => {
-                FileIdentity::of(&open::file_in(data)).ok() != Some(identity)
+                FileIdentity::of(&open::database_path(data)).ok() != Some(identity)
             }
             Location::Memory => false,
         }
@@ -124,7 +124,7 @@ impl Database {
     /// Closes the database. Checkpointing the log takes several syncs, which would delay the exit of the process,
     /// so a short log is left to the next process, which reads it as after a crash.
     pub(crate) fn close(self, data: &Path) {
-        let log = std::fs::metadata(open::log_in(data)).map_or(0, |log| log.len());
+        let log = std::fs::metadata(open::wal_path(data)).map_or(0, |log| log.len());
         if log <= MAX_LEFTOVER_LOG_BYTES {
             let no_checkpoint = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             // If the setting cannot be changed, closing only takes longer.

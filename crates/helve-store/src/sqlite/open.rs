@@ -16,13 +16,13 @@ pub(crate) struct OpenedDatabase {
 }
 
 /// Returns the path of the database file in a data folder.
-pub(crate) fn file_in(data: &Path) -> PathBuf {
+pub(crate) fn database_path(data: &Path) -> PathBuf {
     data.join("store.db")
 }
 
 /// Returns the path of SQLite's write-ahead log.
-pub(crate) fn log_in(data: &Path) -> PathBuf {
-    with_suffix(&file_in(data), "-wal")
+pub(crate) fn wal_path(data: &Path) -> PathBuf {
+    with_suffix(&database_path(data), "-wal")
 }
 
 /// Opens the database file. If the file cannot be used, opens an in-memory database.
@@ -34,7 +34,7 @@ pub(crate) fn open(
     lock: &mut Option<ProcessLock>,
     damaged: Option<(FileIdentity, String)>,
 ) -> Result<OpenedDatabase, DatabaseFailure> {
-    let path = file_in(data);
+    let path = database_path(data);
     let failure = match open_on_disk(data, timeout, lock, damaged) {
         Ok(opened) => return Ok(opened),
         Err(failure) => failure,
@@ -61,7 +61,7 @@ fn open_on_disk(
         let why = "another process has been opening the store for too long".to_owned();
         return Err(DatabaseFailure { problem: DatabaseProblem::Locked, why });
     };
-    let path = file_in(data);
+    let path = database_path(data);
     let mut warning = None;
     if let Some((identity, why)) = damaged
         && FileIdentity::of(&path).ok() == Some(identity)

@@ -18,7 +18,7 @@ pub(crate) struct PendingWrites {
     /// Number of calls that began so far.
     started: u64,
     /// Number of calls that are not written, because they began while too many calls were running.
-    pub(crate) lost_events: u64,
+    pub(crate) lost_calls: u64,
 }
 
 /// Identifies a call by session and id, because ids are chosen by clients.
@@ -52,7 +52,7 @@ impl PendingWrites {
         let key = (event.session.clone(), event.call.clone());
         if let Some(state) = CallState::begin(event) {
             if self.live.len() >= MAX_LIVE_CALLS {
-                self.lost_events += 1;
+                self.lost_calls += 1;
                 return;
             }
             self.started += 1;

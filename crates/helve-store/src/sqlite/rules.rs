@@ -1,6 +1,6 @@
 //! Stored approvals: permission rules that apply to a session, to a project, or everywhere.
 
-use helve_core::store::{ApprovalPlace, ApprovalTarget, StoredApproval};
+use helve_core::store::{ApprovalScope, ApprovalScopeRef, StoredApproval};
 use helve_core::{Action, Pattern, Rule, Scope, Source, paths};
 use rusqlite::{Connection, Row, params};
 
@@ -13,21 +13,21 @@ const MAX_RULES: i64 = 10_000;
 /// How long the approvals of a session are kept, in milliseconds. They expire because a session has no definite end.
 const SESSION_MAX_AGE_MS: i64 = 180 * 24 * 3600 * 1000;
 
-/// An owned form of [`ApprovalTarget`], which can be sent to another thread.
-pub(crate) struct OwnedTarget {
+/// An [`ApprovalScopeRef`] as it is stored: the columns `scope` and `holder`.
+pub(crate) struct StoredScope {
     scope: Scope,
-    /// The session id or the project root; empty for everywhere. Stored in the column of this name.
-    holder: Vec<u8>,
+    /// The session id or the project root; empty for everywhere. Stored in the column `holder`.
+    scope_id: Vec<u8>,
 }
 
-impl OwnedTarget {
-    pub(crate) fn of(target: ApprovalTarget<'_>) -> Self {
-        match target {
-            ApprovalTarget::Session(id) => Self { scope: Scope::Session, holder: id.into() },
-            ApprovalTarget::Project(root) => {
-                Self { scope: Scope::Project, holder: root.as_os_str().as_encoded_bytes().into() }
+impl StoredScope {
+    pub(crate) fn of(scope: ApprovalScopeRef<'_>) -> Self {
+        match scope {
+            ApprovalScopeRef::Session(id) => Self { scope: Scope::Session, scope_id: id.into() },
+            ApprovalScopeRef::Project(root) => {
+                Self { scope: Scope::Project, scope_id: root.as_os_str().as_encoded_bytes().into() }
             }
-            ApprovalTarget::Everywhere => Self { scope: Scope::Everywhere, holder: Vec::new() },
+            ApprovalScopeRef::Everywhere => Self { scope: Scope::Everywhere, scope_id: Vec::new() },
         }
     }
 }
@@ -35,7 +35,7 @@ impl OwnedTarget {
 /// Stores a rule. A rule that exists already moves to the end, where it takes precedence.
 pub(crate) fn remember(
     database: &Database,
-    target: &OwnedTarget,
+    stored_scope: &StoredScope,
     rule: &Rule,
 ) -> rusqlite::Result<()> {
     let mut statement = database.main.prepare_cached(
@@ -43,11 +43,11 @@ pub(crate) fn remember(
          VALUES ((SELECT coalesce(max(number), 0) + 1 FROM rules), ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     let (kind, pattern) = pattern_parts(&rule.pattern);
-    let scope = scope_name(target.scope);
+    let scope = scope_name(stored_scope.scope);
     let action = action_name(rule.action);
     let permission = &rule.permission;
     statement
-        .execute(params![scope, target.holder, permission, kind, pattern, action, now()])
+        .execute(params![scope, stored_scope.scope_id, permission, kind, pattern, action, now()])
         .map(drop)
 }
 
@@ -55,23 +55,23 @@ pub(crate) fn remember(
 /// because they are older.
 pub(crate) fn remembered(
     database: &Database,
-    targets: &[OwnedTarget],
+    scopes: &[StoredScope],
 ) -> rusqlite::Result<Vec<Rule>> {
     let fallback = database.fallback(Table::Rules);
     let mut rules =
-        fallback.and_then(|fallback| read_rules(fallback, targets).ok()).unwrap_or_default();
-    rules.extend(read_rules(&database.main, targets)?);
+        fallback.and_then(|fallback| read_rules(fallback, scopes).ok()).unwrap_or_default();
+    rules.extend(read_rules(&database.main, scopes)?);
     Ok(rules)
 }
 
-fn read_rules(connection: &Connection, targets: &[OwnedTarget]) -> rusqlite::Result<Vec<Rule>> {
+fn read_rules(connection: &Connection, scopes: &[StoredScope]) -> rusqlite::Result<Vec<Rule>> {
     let mut statement = connection.prepare_cached(
         "SELECT permission, kind, pattern, action, number FROM rules
          WHERE scope = ?1 AND holder = ?2 ORDER BY number DESC LIMIT ?3",
     )?;
     let mut rules: Vec<(i64, Rule)> = Vec::new();
-    for OwnedTarget { scope, holder } in targets {
-        let mut rows = statement.query(params![scope_name(*scope), holder, MAX_RULES])?;
+    for StoredScope { scope, scope_id } in scopes {
+        let mut rows = statement.query(params![scope_name(*scope), scope_id, MAX_RULES])?;
         while let Some(row) = rows.next()? {
             // An unreadable rule is skipped, so the person is asked again.
             rules.extend(decode(row, *scope).ok().flatten());
@@ -103,19 +103,24 @@ pub(crate) fn revoke(database: &Database, ids: &[u64]) -> rusqlite::Result<usize
 }
 
 fn decode_approval(row: &Row<'_>) -> rusqlite::Result<Option<StoredApproval>> {
-    let holder: Vec<u8> = row.get(6)?;
-    let (scope, place) = match row.get::<_, String>(5)?.as_str() {
+    let scope_id: Vec<u8> = row.get(6)?;
+    let (scope, approval_scope) = match row.get::<_, String>(5)?.as_str() {
         "session" => {
-            let session = String::from_utf8_lossy(&holder).into_owned();
-            (Scope::Session, ApprovalPlace::Session(session))
+            let session = String::from_utf8_lossy(&scope_id).into_owned();
+            (Scope::Session, ApprovalScope::Session(session))
         }
-        "project" => (Scope::Project, ApprovalPlace::Project(paths::from_bytes(holder))),
-        "everywhere" => (Scope::Everywhere, ApprovalPlace::Everywhere),
+        "project" => (Scope::Project, ApprovalScope::Project(paths::from_bytes(scope_id))),
+        "everywhere" => (Scope::Everywhere, ApprovalScope::Everywhere),
         _ => return Ok(None),
     };
     let at = unsigned(row.get(7)?);
     let rule = decode(row, scope)?;
-    Ok(rule.map(|(number, rule)| StoredApproval { id: unsigned(number), place, rule, at }))
+    Ok(rule.map(|(number, rule)| StoredApproval {
+        id: unsigned(number),
+        scope: approval_scope,
+        rule,
+        at,
+    }))
 }
 
 fn decode(row: &Row<'_>, scope: Scope) -> rusqlite::Result<Option<(i64, Rule)>> {

@@ -73,9 +73,9 @@ fn delete_slot(database: &Database, session: &str, key: &str) -> rusqlite::Resul
     statement.execute([session, key]).map(drop)
 }
 
-/// Checks the version, then replaces the slot: nothing is written unless its version is `expected_version`, where 0 stands
-/// for a slot that does not exist. Returns whether the slot was replaced.
-pub(crate) fn put(
+/// Replaces a slot if its version is `expected_version`, where 0 stands for a slot that does not exist. Returns whether the
+/// slot was replaced.
+pub(crate) fn compare_and_set(
     database: &Database,
     session: &str,
     key: &str,
@@ -95,7 +95,7 @@ pub(crate) fn put(
     Ok(statement.execute(params![session, key, signed(expected_version), now(), value])? == 1)
 }
 
-/// Replaces a slot without checking its version, unlike [`put`].
+/// Replaces a slot without checking its version, unlike [`compare_and_set`].
 pub(crate) fn set(
     database: &Database,
     session: &str,

@@ -16,7 +16,7 @@ use helve_core::event::{CallOutcome, Event, EventKind, Progress};
 use helve_core::journal::{
     AfterImage, BeforeImage, FileImage, Journal, JournalEntry, RecordedChange,
 };
-use helve_core::store::{ApprovalTarget, Store, StoredApproval};
+use helve_core::store::{ApprovalScopeRef, Store, StoredApproval};
 use helve_core::{Action, Pattern, Rule, Source};
 use serde_json::{Map, Value, json};
 
@@ -83,7 +83,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
         }
         ["remember", target, action, permission, kind, pattern] => {
             let rule = rule(action, permission, kind, pattern);
-            store.remember(target_of(target), &rule).await.unwrap();
+            store.remember(parse_scope(target), &rule).await.unwrap();
             None
         }
         ["remembered", session, root] => {
@@ -93,7 +93,7 @@ async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
         ["approvals"] => {
             let approvals = store.all_approvals().await.unwrap();
             let line = |it: &StoredApproval| {
-                format!("\n  {} {:?}{}", it.id, it.place, show_rule(&it.rule))
+                format!("\n  {} {:?}{}", it.id, it.scope, show_rule(&it.rule))
             };
             Some(approvals.iter().map(line).collect())
         }
@@ -182,11 +182,11 @@ fn event(session: &str, call: &str, kind: EventKind) -> Event {
     Event { call: call.into(), root: call.into(), session: session.into(), at, kind }
 }
 
-fn target_of(text: &str) -> ApprovalTarget<'_> {
+fn parse_scope(text: &str) -> ApprovalScopeRef<'_> {
     match text.split_once(':') {
-        Some(("session", id)) => ApprovalTarget::Session(id),
-        Some(("project", root)) => ApprovalTarget::Project(Path::new(root)),
-        _ => ApprovalTarget::Everywhere,
+        Some(("session", id)) => ApprovalScopeRef::Session(id),
+        Some(("project", root)) => ApprovalScopeRef::Project(Path::new(root)),
+        _ => ApprovalScopeRef::Everywhere,
     }
 }
 

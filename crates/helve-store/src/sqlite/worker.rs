@@ -125,7 +125,7 @@ impl StoreWorker {
             Err(failure) => vec![format!("The store is not available: {}.", failure.why)],
         };
         // Dropped progress events are not counted: the end of a call replaces its progress.
-        let missing = dropped.other_events + self.pending.lost_events;
+        let missing = dropped.other_events + self.pending.lost_calls;
         if missing > 0 {
             warnings.push(format!(
                 "The history of calls lacks {missing} events, because events arrived faster than they could be written."
@@ -199,7 +199,8 @@ impl StoreWorker {
             DatabaseProblem::Locked
             | DatabaseProblem::Unwritable
             | DatabaseProblem::Newer { .. } => {
-                let warning = failure::in_memory_warning(&open::file_in(&self.data), &failure);
+                let warning =
+                    failure::in_memory_warning(&open::database_path(&self.data), &failure);
                 self.use_database(OpenedDatabase {
                     database: database.into_memory()?,
                     warning: Some(warning),

@@ -498,7 +498,7 @@ fn typography_is_tolerated() {
         c
     "#]],
     );
-    // Nothing in the match requires a change.
+    // The old text matches without `Typography`, so the typographic characters of the new text stay.
     check(
         "    a();\n    b();\n",
         "a();\nb();\n",
@@ -896,7 +896,7 @@ fn edits_are_applied_in_sequence() {
 }
 
 #[test]
-fn half_a_line_ending_at_the_end_is_ignored() {
+fn trailing_carriage_returns_are_ignored() {
     let carriage_returns = "\r".repeat(1 << 20);
     let (old, new) = (format!("b{carriage_returns}"), format!("c{carriage_returns}"));
     check(

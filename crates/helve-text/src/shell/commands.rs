@@ -248,7 +248,7 @@ impl Walker<'_> {
             dirs.extend(self.possible_dirs(state));
         }
         for dir in dirs {
-            self.record_access(&Word::Literal(dir), AccessKind::MayChangeBelow, state, Some(run));
+            self.record_access(&Word::Literal(dir), AccessKind::MaybeChangeBelow, state, Some(run));
         }
     }
 

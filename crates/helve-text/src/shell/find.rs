@@ -177,14 +177,14 @@ impl Walker<'_> {
             | AccessKind::PassedToUnknown
             | AccessKind::ReadTree => true,
             AccessKind::Stat
-            | AccessKind::MayReadTree
+            | AccessKind::MaybeReadTree
             | AccessKind::Expand
             | AccessKind::ExpandAgain => false,
             AccessKind::Write
             | AccessKind::WriteTree
             | AccessKind::MaybeWrite
             | AccessKind::MaybeWriteTree
-            | AccessKind::MayChangeBelow
+            | AccessKind::MaybeChangeBelow
             | AccessKind::Enter
             | AccessKind::NameOnly => return false,
         };
@@ -227,8 +227,8 @@ impl Walker<'_> {
             AccessKind::Write | AccessKind::WriteTree => AccessKind::WriteTree,
             AccessKind::MaybeWrite | AccessKind::MaybeWriteTree => AccessKind::MaybeWriteTree,
             AccessKind::Stat
-            | AccessKind::MayReadTree
-            | AccessKind::MayChangeBelow
+            | AccessKind::MaybeReadTree
+            | AccessKind::MaybeChangeBelow
             | AccessKind::Enter
             | AccessKind::NameOnly
             | AccessKind::Expand

@@ -10,7 +10,7 @@ use super::{AccessKind, DynamicKind, Word};
 /// Records every path that a word may contain.
 pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellState, run: usize) {
     if let Some(text) = word.literal()
-        && is_elsewhere(walker, run)
+        && targets_other_machine(walker, run)
     {
         return record_host_paths(walker, text, state, run);
     }
@@ -39,7 +39,7 @@ pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellSt
 }
 
 /// Whether the arguments of a run are about a container or another machine.
-fn is_elsewhere(walker: &Walker<'_>, run: usize) -> bool {
+fn targets_other_machine(walker: &Walker<'_>, run: usize) -> bool {
     let Some(run) = walker.script.runs.get(run) else { return false };
     // The word after a flag may be its value, and not a subcommand.
     let mut names = run.words.iter().map(Word::shown).take_while(|it| !it.starts_with('-'));
@@ -68,13 +68,13 @@ fn record_host_paths(walker: &mut Walker<'_>, text: &str, state: &ShellState, ru
         _ => (text, None),
     };
     let is_mount = attached.is_some() && names::contains(NameGroup::MountFlag, flag);
-    let is_host = attached.is_some() && names::contains(NameGroup::HostFlag, flag);
+    let is_host_path_flag = attached.is_some() && names::contains(NameGroup::HostFlag, flag);
     let lower = text.to_ascii_lowercase();
     let paths: Vec<String> = if is_mount || is_value_of(NameGroup::MountFlag) {
         mount_sources(attached.filter(|_| is_mount).unwrap_or(text)).map(str::to_string).collect()
     } else {
         let is_relative = |it: &&str| !it.starts_with(['/', '~']) && !it.starts_with("..");
-        let takes_all = is_host
+        let takes_all = is_host_path_flag
             || is_value_of(NameGroup::HostFlag)
             || lower.contains("file:")
             || lower.contains("fileb:");
@@ -117,7 +117,7 @@ pub(super) fn record_paths_in_code(
         !it.is_empty() && it.len() < 256 && !it.contains(char::is_whitespace) && *it != "/"
     };
     let mut strings: Vec<&str> = code.split(['"', '\'', '`']).skip(1).step_by(2).collect();
-    // A quote inside another one shifts the strings.
+    // A quote inside a string swaps what is inside and outside of quotes, so the other pieces are taken too.
     strings.extend(code.split(['"', '\'', '`']).skip(2).step_by(2));
     for text in strings.into_iter().filter(is_path).take(MAX_STRINGS) {
         record_path(walker, text, state, run);
@@ -170,17 +170,17 @@ pub(super) fn paths_in(text: &str) -> Vec<&str> {
         starts.push(2);
     }
     starts.extend([text.find('='), text.rfind('@')].into_iter().flatten().map(|at| at + 1));
-    let whole_paths = starts.iter().filter(|at| !is_host(text, **at)).map(|at| &text[*at..]);
+    let whole_paths = starts.iter().filter(|at| !host_follows(text, **at)).map(|at| &text[*at..]);
     let addresses = path_in_address(text).into_iter().chain(path_after_host(text));
     let mut paths: Vec<&str> = addresses.chain(whole_paths).collect();
     starts.extend(text.match_indices(SEPARATORS).map(|(at, _)| at + 1));
-    for rest in starts.into_iter().filter(|at| !is_host(text, *at)).map(|at| &text[at..]) {
+    for rest in starts.into_iter().filter(|at| !host_follows(text, *at)).map(|at| &text[at..]) {
         paths.push(rest.split(SEPARATORS).next().unwrap_or(rest));
-        paths.push(rest.split(is_mark).next().unwrap_or(rest));
+        paths.push(rest.split(is_delimiter).next().unwrap_or(rest));
     }
-    // After other marks, only files of the workspace are looked for: a pattern like `s#/a#/b#` is not a path.
+    // After other delimiters, only files of the workspace are looked for: a pattern like `s#/a#/b#` is not a path.
     let pieces =
-        text.split(is_mark).filter(|it| !it.starts_with(['/', '~']) && !it.starts_with(".."));
+        text.split(is_delimiter).filter(|it| !it.starts_with(['/', '~']) && !it.starts_with(".."));
     paths.extend(pieces.filter(|it| !is_flag || !it.starts_with('-')));
     paths.extend(relative_path_in_address(text));
     paths.extend(text.strip_prefix(['+', '%']).map(|it| it.trim_start_matches(['+', '%'])));
@@ -197,9 +197,9 @@ pub(super) fn paths_in(text: &str) -> Vec<&str> {
 const SEPARATORS: [char; 4] = ['=', ':', ',', '@'];
 
 /// Whether a path may end or begin at this character.
-fn is_mark(c: char) -> bool {
-    const MARKS: &str = "|#;<>\"'()[]{}?";
-    SEPARATORS.contains(&c) || MARKS.contains(c)
+fn is_delimiter(c: char) -> bool {
+    const OTHER_DELIMITERS: &str = "|#;<>\"'()[]{}?";
+    SEPARATORS.contains(&c) || OTHER_DELIMITERS.contains(c)
 }
 
 /// Returns what may be the value of a flag in the same word, like `.env` in `-include.env`.
@@ -208,7 +208,7 @@ fn glued_values(text: &str) -> impl Iterator<Item = &str> {
     let is_glued = !text.starts_with("--")
         && text.len() < MAX_BYTES
         && text.contains(['.', '/'])
-        && !text.contains(is_mark);
+        && !text.contains(is_delimiter);
     let end = text.find('/').unwrap_or(text.len());
     let starts = text[..end].char_indices().skip(3).map(|(at, _)| at);
     starts.filter(move |_| is_glued).map(|at| &text[at..]).filter(|it| !it.starts_with(".."))
@@ -217,14 +217,14 @@ fn glued_values(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the path in an address whose first part is not a host, like `fileb://secrets/key.txt`.
 fn relative_path_in_address(text: &str) -> Option<&str> {
     let (scheme, path) = text.split_once("://")?;
-    let scheme = scheme.rsplit(is_mark).next().unwrap_or(scheme);
+    let scheme = scheme.rsplit(is_delimiter).next().unwrap_or(scheme);
     const WEB: &[&str] = &["http", "https", "ssh", "git", "ftp", "ftps", "ws", "wss"];
     let is_web = WEB.iter().any(|it| scheme.ends_with(it));
     (!is_web && !path.starts_with(['/', '~']) && !path.starts_with("..")).then_some(path)
 }
 
 /// Whether `//` and a host follow here, after a scheme like `https:`.
-fn is_host(text: &str, at: usize) -> bool {
+fn host_follows(text: &str, at: usize) -> bool {
     let scheme = text[..at].strip_suffix(':');
     text[at..].starts_with("//")
         && !text[at..].starts_with("///")

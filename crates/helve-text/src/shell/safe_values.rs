@@ -1,4 +1,4 @@
-//! Tests for argument values that are harmless to their program.
+//! Predicates that tell whether an argument value is harmless to its program.
 
 use super::Word;
 use super::grammar::is_name;
@@ -39,7 +39,7 @@ fn is_numeric_variable((name, value): (&str, &str)) -> bool {
 }
 
 /// Whether SQL only accesses the database, and runs no commands in the client or on the server's machine.
-pub(super) fn is_query(text: &str) -> bool {
+pub(super) fn is_safe_query(text: &str) -> bool {
     const UNSAFE_WORDS: &[&str] =
         &["program", "system", "source", "outfile", "infile", "load", "copy", "pager", "edit"];
     let lower = text.to_lowercase();
@@ -47,7 +47,7 @@ pub(super) fn is_query(text: &str) -> bool {
 }
 
 /// Whether a word is a network address that `curl` cannot treat as a file.
-pub(super) fn is_url(word: &Word) -> bool {
+pub(super) fn is_safe_url(word: &Word) -> bool {
     let start = word.prefix();
     let is_complete = word.literal().is_some();
     let lower = start.to_ascii_lowercase();
@@ -66,7 +66,7 @@ pub(super) fn is_url(word: &Word) -> bool {
 }
 
 /// Whether `curl -d` sends the text itself. After a leading `@` it would send a file.
-pub(super) fn is_data(word: &Word) -> bool {
+pub(super) fn is_safe_data(word: &Word) -> bool {
     let start = word.prefix();
     !start.starts_with('@') && (word.literal().is_some() || !start.is_empty())
 }
@@ -111,12 +111,12 @@ pub(super) fn is_bare_name(word: &Word) -> bool {
 }
 
 /// Whether git can sort by this key without checking signatures, for which it runs another program.
-pub(super) fn is_sort_key(word: &Word) -> bool {
+pub(super) fn is_safe_sort_key(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.contains("signature"))
 }
 
 /// Whether a git remote cannot make git run another program.
-pub(super) fn is_remote(word: &Word) -> bool {
+pub(super) fn is_safe_remote(word: &Word) -> bool {
     // A host that starts with a dash would be a flag of the program that connects.
     let is_unsafe = |it: &str| ["::", "://-", "@-"].iter().any(|sign| it.contains(sign));
     word.literal().is_some_and(|it| !is_unsafe(it) && !it.starts_with("file:"))

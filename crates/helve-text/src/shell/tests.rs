@@ -1,4 +1,16 @@
 //! Analyses of scripts, rendered as text.
+//!
+//! A word that is only known at run time is rendered as a mark and, in parentheses, the word as written:
+//!
+//! - `?` any text
+//! - `#` a number
+//! - `c` a commit hash
+//! - `r` a commit hash inside a revision
+//! - `|` the pipe that the shell creates for `<(…)`
+//! - `@` a path that `find` printed
+//! - `%` file names that a program like `git ls-files` printed
+//!
+//! `*(…)` is a glob, and `!kind: word` is a risk.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -63,8 +75,8 @@ fn render(script: &Script) -> String {
             AccessKind::Expand => "expand",
             AccessKind::ExpandAgain => "expand again",
             AccessKind::MaybeWrite => "maybe write",
-            AccessKind::MayReadTree => "may read tree",
-            AccessKind::MayChangeBelow => "may change",
+            AccessKind::MaybeReadTree => "maybe read tree",
+            AccessKind::MaybeChangeBelow => "maybe change below",
         };
         let target = match &access.target {
             FileTarget::Path(path) => path.clone(),
@@ -124,22 +136,22 @@ fn the_name_of_a_shell_tells_its_language() {
 #[test]
 fn tracked_files_that_git_may_print_are_recorded() {
     for (script, expected) in [
-        ("git diff", "may read tree . (repository)"),
+        ("git diff", "maybe read tree . (repository)"),
         ("git diff --stat", ""),
-        ("git diff -- d", "may read tree d (tracked)"),
-        ("git diff d", "may read tree d (tracked), may read tree . (repository)"),
-        ("git show HEAD:a", "may read tree HEAD:a (tracked)"),
-        ("git show HEAD", "may read tree . (repository)"),
+        ("git diff -- d", "maybe read tree d (tracked)"),
+        ("git diff d", "maybe read tree d (tracked), maybe read tree . (repository)"),
+        ("git show HEAD:a", "maybe read tree HEAD:a (tracked)"),
+        ("git show HEAD", "maybe read tree . (repository)"),
         ("git log", ""),
-        ("git log -p -- d ':!d/x'", "may read tree d (tracked), may read tree :!d/x (tracked)"),
-        ("git stash show -p", "may read tree . (repository)"),
+        ("git log -p -- d ':!d/x'", "maybe read tree d (tracked), maybe read tree :!d/x (tracked)"),
+        ("git stash show -p", "maybe read tree . (repository)"),
         ("git grep x", "read tree . (tracked)"),
         ("git grep x -- d", "read tree d (tracked)"),
         ("git grep --no-index x", ""),
         ("git diff --no-index a b", ""),
         (
             "while true; do cd d; git diff; done",
-            "may read tree d (repository), may read tree . (repository)",
+            "maybe read tree d (repository), maybe read tree . (repository)",
         ),
     ] {
         let rendered = render(&analyze(script, &context())).replace("/w/app/", "");
@@ -896,8 +908,8 @@ fn dangerous_arguments_are_risks() {
             run git log --output=x  !writes: --output
             run git -c a=b log  !runs: -c
             passed /w/app/x
-            may change /w/app/.
-            may read tree /w/app (repository)
+            maybe change below /w/app/.
+            maybe read tree /w/app (repository)
             passed /w/app/a
             passed /w/app/a=b
             passed /w/app/b
@@ -946,7 +958,7 @@ fn dangerous_arguments_are_risks() {
             read /w/app/a
             passed /w/app/xf
             passed /w/app/a
-            may change /w/app/.
+            maybe change below /w/app/.
             read /w/app/host:a
             passed /w/app/a
             passed /w/app/host
@@ -965,7 +977,7 @@ fn dangerous_arguments_are_risks() {
             stat /w/app/.
             passed /w/app/print
             passed /w/app/out
-            may change /w/app/.
+            maybe change below /w/app/.
             stat /w/app/.
             stat ?($x)
             stat /w/app/.
@@ -1022,7 +1034,7 @@ fn dangerous_arguments_are_risks() {
             write /w/app/b
             read /w/app/a
             write /w/app/xaa
-            may change /w/app/.
+            maybe change below /w/app/.
             read /w/app/a
             read /w/app/b
             write /w/app/c
@@ -1407,7 +1419,7 @@ fn non_ascii_text_does_not_crash_tree_sitter() {
     }
 }
 
-/// Returns whether each command of a script that needs approval only reads.
+/// Whether every command that needs approval only reads.
 fn only_reads(script: &str) -> bool {
     let script = analyze(script, &context());
     script.runs.iter().all(|run| run.only_reads || run.approval == Approval::Exempt)

@@ -25,7 +25,7 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
         record_tracked(
             walker,
             call,
-            (AccessKind::MayReadTree, TreeListing::TrackedAnywhere),
+            (AccessKind::MaybeReadTree, TreeListing::TrackedAnywhere),
             state,
         );
     }

@@ -1,4 +1,4 @@
-//! Tests that strip and escape control characters.
+//! Tests of stripping and escaping control characters.
 
 use std::borrow::Cow;
 
@@ -143,7 +143,7 @@ proptest! {
 }
 
 #[test]
-fn text_of_strangers_is_revealed() {
+fn hidden_characters_in_untrusted_text_are_escaped() {
     for (text, expected) in [
         ("plain\ttext\r\n", "plain\ttext\r\n"),
         ("größe 日本 👍", "größe 日本 👍"),

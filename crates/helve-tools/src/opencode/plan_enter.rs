@@ -22,7 +22,7 @@ impl Tool for PlanEnter {
     type Args = Args;
     const NAME: &'static str = "plan_enter";
     const ABOUT: &'static str = include_str!("plan_enter.txt");
-    const TRAITS: Traits = Traits::MEMORY_ONLY;
+    const TRAITS: Traits = Traits::SESSION_STATE_ONLY;
     const AUDIENCE: Audience =
         Audience { needs_person: true, flag: Some(PLAN_MODE), ..Audience::EVERYONE };
 

@@ -18,7 +18,7 @@ impl Tool for PlanExit {
     type Args = Args;
     const NAME: &'static str = "plan_exit";
     const ABOUT: &'static str = include_str!("plan_exit.txt");
-    const TRAITS: Traits = Traits::MEMORY_ONLY;
+    const TRAITS: Traits = Traits::SESSION_STATE_ONLY;
     const AUDIENCE: Audience =
         Audience { needs_person: true, flag: Some(PLAN_MODE), ..Audience::EVERYONE };
 

@@ -48,7 +48,7 @@ impl Tool for QuestionTool {
     type Args = Args;
     const NAME: &'static str = "question";
     const ABOUT: &'static str = include_str!("question.txt");
-    const TRAITS: Traits = Traits { read_only: true, ..Traits::MEMORY_ONLY };
+    const TRAITS: Traits = Traits { read_only: true, ..Traits::SESSION_STATE_ONLY };
     const AUDIENCE: Audience = Audience { needs_person: true, ..Audience::EVERYONE };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -33,7 +33,7 @@ impl Tool for TodoWrite {
     type Args = Args;
     const NAME: &'static str = "todowrite";
     const ABOUT: &'static str = include_str!("todowrite.txt");
-    const TRAITS: Traits = Traits::MEMORY_ONLY;
+    const TRAITS: Traits = Traits::SESSION_STATE_ONLY;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let item = |todo: TodoArgs| {

@@ -78,8 +78,9 @@ pub(crate) enum ChangeError {
     },
 }
 
-/// Gets permission to open the files that a call changes, or that its preview compares.
-pub(crate) async fn permit<'c>(
+/// Gets permission to load the files that a call changes, or that its preview compares. The permit
+/// contains the grant to change them if the person had to be asked before the files were opened.
+pub(crate) async fn permit_loading<'c>(
     ctx: &'c ToolContext,
     key: &'static str,
     files: &[FileToChange<'_>],

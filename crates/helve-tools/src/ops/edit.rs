@@ -15,7 +15,7 @@ use helve_text::edit::{
 
 use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::syntax::{self, Draft, IntroducedError};
-use super::change::{ChangeError, EditSettings, new_path, permit, require_sound};
+use super::change::{ChangeError, EditSettings, new_path, permit_loading, require_sound};
 use super::missing::describe_missing;
 
 /// Replacements in one file.
@@ -111,12 +111,13 @@ pub(crate) async fn edit(
     require_same_file(ctx, &path, &replacements).await?;
     let may_be_new = created_content(&replacements, order).is_some();
     let files = [FileToChange { path: &path, may_be_new }];
-    let permit =
-        permit(ctx, key, &files, || requested_change(path.display(), &replacements)).await?;
+    let load_permit =
+        permit_loading(ctx, key, &files, || requested_change(path.display(), &replacements))
+            .await?;
     if path.kind() == Some(FileKind::Folder) {
         return Err(ChangeError::Folder { display_path: path.display().into() }.into());
     }
-    let base = ctx.files.load(&permit, &path).await?;
+    let base = ctx.files.load(&load_permit, &path).await?;
     let had_changed = match &base {
         Some(base) => matches!(ctx.files.seen_state(&path, base).await, SeenState::Changed { .. }),
         None => false,
@@ -125,7 +126,7 @@ pub(crate) async fn edit(
         return Err(ChangeError::Missing(describe_missing(ctx, given, &path).await).into());
     }
     if base.is_none() {
-        new_path::require_plain(ctx, given, &path).await?;
+        new_path::refuse_suspicious_path(ctx, given, &path).await?;
     }
     let display_path = path.display().to_string();
     let old = base.as_ref().map(|base| base.bytes.clone());
@@ -161,7 +162,7 @@ pub(crate) async fn edit(
             errors,
         });
     }
-    let (grant, shown) = match permit.grant {
+    let (grant, shown) = match load_permit.grant {
         Some(grant) => (grant, None),
         None => ask(ctx, Ask::for_request(path.edit_request(key)), &mut diffing).await?,
     };

@@ -17,7 +17,7 @@ use self::pending::PatchSet;
 use self::planned::{PlannedChange, plan};
 use super::change::diff::NOT_OPENED_YET;
 use super::change::syntax::{self, Draft, IntroducedError};
-use super::change::{ChangeError, EditSettings, permit};
+use super::change::{ChangeError, EditSettings, permit_loading};
 
 /// A patch in the `apply_patch` format or as a unified diff.
 pub(crate) struct PatchRequest<'a> {
@@ -103,13 +103,13 @@ pub(crate) async fn apply(
     if patch.files.len() > MAX_FILES {
         return Err(PatchError::TooManyFiles { count: patch.files.len(), max: MAX_FILES });
     }
-    let permit = permit_files(ctx, &patch.files, &request).await?;
+    let load_permit = permit_files(ctx, &patch.files, &request).await?;
     move_away_first(ctx, &mut patch.files).await?;
-    let mut set = PatchSet::new(settings.matching, permit);
+    let mut set = PatchSet::new(settings.matching, load_permit);
     for file in patch.files {
         set.apply(ctx, file).await?;
     }
-    let PatchSet { files, inexact, permit, .. } = set;
+    let PatchSet { files, inexact, load_permit, .. } = set;
     let changes = plan(files);
     if changes.is_empty() {
         return Err(PatchError::NoEffect);
@@ -132,7 +132,7 @@ pub(crate) async fn apply(
             errors: Vec::new(),
         });
     }
-    let grant = match permit.grant {
+    let grant = match load_permit.grant {
         Some(grant) => grant,
         None => ctx.ask(ask_for(&changes, &diffs, request.key)).await?,
     };
@@ -188,7 +188,7 @@ async fn permit_files<'c>(
         .map(|(path, _)| FileToChange { path, may_be_new: made.contains(&path.real()) })
         .collect();
     let preview = || format!("{NOT_OPENED_YET}{}", request.text);
-    Ok(permit(ctx, request.key, &files, preview).await?)
+    Ok(permit_loading(ctx, request.key, &files, preview).await?)
 }
 
 /// Resolves a path that is deleted or moved. A symbolic link is not followed.

@@ -18,12 +18,12 @@ use super::change::diff::difference;
 
 /// What to undo, and how.
 pub(crate) struct UndoRequest<'a> {
-    pub(crate) calls: UndoneCalls<'a>,
+    pub(crate) calls: CallsToUndo<'a>,
     pub(crate) mode: UndoMode,
 }
 
 /// Which calls to undo.
-pub(crate) enum UndoneCalls<'a> {
+pub(crate) enum CallsToUndo<'a> {
     /// The last calls whose changes are in effect.
     Last(usize),
     /// The undo that was made last, so that its changes are made again.
@@ -196,19 +196,19 @@ const MAX_HISTORY: usize = 1_000;
 /// Returns what the calls changed, oldest first.
 async fn recorded_changes(
     ctx: &ToolContext,
-    calls: &UndoneCalls<'_>,
+    calls: &CallsToUndo<'_>,
 ) -> Result<Vec<RecordedChange>, UndoError> {
     let history = ctx.files.recorded_changes(MAX_HISTORY).await?;
     let chosen: Vec<UndoneCall> = match calls {
-        UndoneCalls::Several(calls) => calls.iter().map(SessionCall::to_undone).collect(),
-        UndoneCalls::Last(count) => {
+        CallsToUndo::Several(calls) => calls.iter().map(SessionCall::to_undone).collect(),
+        CallsToUndo::Last(count) => {
             let newest = undoable(&history).into_iter().take(*count).map(undone_call);
             let mut newest: Vec<UndoneCall> = newest.collect();
             newest.reverse();
             newest
         }
-        UndoneCalls::LastUndo => redoable(&history).into_iter().map(undone_call).collect(),
-        UndoneCalls::One(id) => {
+        CallsToUndo::LastUndo => redoable(&history).into_iter().map(undone_call).collect(),
+        CallsToUndo::One(id) => {
             if let Some(change) = ctx.files.recorded_change(Some(id)).await? {
                 return Ok(vec![change]);
             }
@@ -227,10 +227,10 @@ async fn recorded_changes(
         changes.extend(ctx.files.change_in_session(session, call).await?);
     }
     match (calls, changes.is_empty()) {
-        (UndoneCalls::Last(_), true) => Err(UndoError::NothingToUndo),
-        (UndoneCalls::LastUndo, true) => Err(UndoError::NothingToRedo),
-        (UndoneCalls::One(id), true) => Err(UndoError::Unknown { call: (*id).into() }),
-        (UndoneCalls::Several(_), _) | (_, false) => Ok(changes),
+        (CallsToUndo::Last(_), true) => Err(UndoError::NothingToUndo),
+        (CallsToUndo::LastUndo, true) => Err(UndoError::NothingToRedo),
+        (CallsToUndo::One(id), true) => Err(UndoError::Unknown { call: (*id).into() }),
+        (CallsToUndo::Several(_), _) | (_, false) => Ok(changes),
     }
 }
 

@@ -11,7 +11,7 @@ use helve_text::view::{Encoding, LineEnding, View};
 use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::overwrite::require_read;
 use super::change::syntax::{self, Draft, IntroducedError};
-use super::change::{ChangeError, EditSettings, new_path, permit};
+use super::change::{ChangeError, EditSettings, new_path, permit_loading};
 
 /// The whole content of one file.
 pub(crate) struct WriteRequest<'a> {
@@ -66,7 +66,7 @@ pub(crate) async fn write(
     let WriteRequest { key, path: given, content } = request;
     let path = ctx.files.resolve(given).await?;
     let files = [FileToChange { path: &path, may_be_new: true }];
-    let permit = permit(ctx, key, &files, || {
+    let load_permit = permit_loading(ctx, key, &files, || {
         let requested = difference(path.display(), None, Some(content.as_bytes()));
         NOT_OPENED_YET.to_string() + &requested.text
     })
@@ -74,9 +74,9 @@ pub(crate) async fn write(
     if path.kind() == Some(FileKind::Folder) {
         return Err(ChangeError::Folder { display_path: path.display().into() }.into());
     }
-    let base = ctx.files.load(&permit, &path).await?;
+    let base = ctx.files.load(&load_permit, &path).await?;
     if base.is_none() {
-        new_path::require_plain(ctx, given, &path).await?;
+        new_path::refuse_suspicious_path(ctx, given, &path).await?;
     }
     let old = base.as_ref().map(|base| base.bytes.clone());
     let display_path = path.display().to_string();
@@ -104,7 +104,7 @@ pub(crate) async fn write(
             errors,
         }));
     }
-    let grant = match permit.grant {
+    let grant = match load_permit.grant {
         Some(grant) => grant,
         None => ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?,
     };
@@ -147,8 +147,8 @@ fn encoded_like(display_path: &str, old: &[u8], content: &str) -> Result<Vec<u8>
         }
     };
     let mut bytes = old[..view.bom_len()].to_vec();
-    let unmarked = content.strip_prefix('\u{feff}').unwrap_or(&content);
-    bytes.extend(view.encode(unmarked).map_err(|character| WriteError::CannotEncode {
+    let without_bom = content.strip_prefix('\u{feff}').unwrap_or(&content);
+    bytes.extend(view.encode(without_bom).map_err(|character| WriteError::CannotEncode {
         display_path: display_path.into(),
         encoding: view.encoding(),
         character,

@@ -10,7 +10,9 @@ pub fn reason(part: &Part, verdict: &Verdict) -> String {
         (Reason::Unclear, Some(why)) => unclear(why).into(),
         (Reason::Rule | Reason::Unclear, _) => by_rule(part, verdict),
         (Reason::Risk { word, kind }, _) => risk(&code(word), *kind),
-        (Reason::Assignment(assignment), _) => format!("{} is set for a program", code(assignment)),
+        (Reason::Assignment(assignment), _) => {
+            format!("no rule allows setting {} for this command", code(assignment))
+        }
         (Reason::Operand(word), _) => {
             format!("the rule for this command does not cover {}", code(word))
         }
@@ -120,11 +122,11 @@ fn in_doubt(kind: DoubtKind) -> &'static str {
         DoubtKind::Hidden => "it contains hidden characters",
         DoubtKind::Program => "the command is built at run time",
         DoubtKind::Indirect => "text is expanded a second time",
-        DoubtKind::Arithmetic => "a value in arithmetic may not be a number",
+        DoubtKind::Arithmetic => "a value in arithmetic might not be a number",
         DoubtKind::Function => "a function may replace a program",
         DoubtKind::Variable => "a variable changes how programs run",
         DoubtKind::State => "it changes how the shell works",
-        DoubtKind::ExternalCode => "it runs code that comes in as data",
+        DoubtKind::ExternalCode => "it runs code that is not part of the command line",
         DoubtKind::Wrapper => "it runs another program in a way that is not analysed",
         DoubtKind::Network => "it opens a network connection",
     }
@@ -176,7 +178,7 @@ mod tests {
         check(&list, "git log --output=x", &["`--output` writes files"]);
         check(&list, "git -c core.pager=x log", &["`-c` runs a program"]);
         check(&list, "git log --no-such-flag", &["it is not known what `--no-such-flag` does"]);
-        check(&list, "FOO=1 git log", &["`FOO=1` is set for a program"]);
+        check(&list, "FOO=1 git log", &["no rule allows setting `FOO=1` for this command"]);
         check(&list, "python3 -c 'print(1)'", &["`-c` runs code that is not analysed"]);
         check(
             &[("*", Ask), ("rm -rf dist/*", Allow)],

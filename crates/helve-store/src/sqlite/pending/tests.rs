@@ -106,5 +106,5 @@ fn calls_beyond_the_limit_are_counted_as_untracked() {
         start(&mut pending, &call.to_string());
         run(&mut pending, &call.to_string());
     }
-    assert_eq!((pending.live.len(), pending.lost_events), (MAX_LIVE_CALLS, 3));
+    assert_eq!((pending.live.len(), pending.lost_calls), (MAX_LIVE_CALLS, 3));
 }

@@ -31,7 +31,7 @@ proptest! {
                 Step::Put(key, expected_version, value) => {
                     let is_current = expected_version == model.get(&key).map_or(0, |(version, _)| *version);
                     let text = encode(&value.into()).unwrap();
-                    prop_assert_eq!(put(&database, "s", &key.to_string(), expected_version, &text).unwrap(), is_current);
+                    prop_assert_eq!(compare_and_set(&database, "s", &key.to_string(), expected_version, &text).unwrap(), is_current);
                     if is_current {
                         model.insert(key, (expected_version + 1, value.into()));
                     }
@@ -54,7 +54,7 @@ fn deeply_nested_values_are_refused() {
 fn expired_slots_are_removed() {
     let database = Database::memory().unwrap();
     for (key, age) in [("old", MAX_AGE_MS + 1000), ("young", MAX_AGE_MS - 60_000)] {
-        assert!(put(&database, "s", key, 0, "1").unwrap());
+        assert!(compare_and_set(&database, "s", key, 0, "1").unwrap());
         let sql = "UPDATE slots SET touched = ?1 WHERE key = ?2";
         database.main.execute(sql, params![now() - age, key]).unwrap();
     }
@@ -82,13 +82,13 @@ fn the_oldest_slots_beyond_the_maximum_are_removed() {
 fn a_slot_with_a_damaged_value_can_be_written_again() {
     let database = Database::memory().unwrap();
     for damaged in ["'{\"half'", "CAST(x'ff' AS TEXT)", "''"] {
-        assert!(put(&database, "s", "k", 0, "1").unwrap());
+        assert!(compare_and_set(&database, "s", "k", 0, "1").unwrap());
         database
             .main
             .execute_batch(&format!("UPDATE slots SET value = {damaged}, version = 7"))
             .unwrap();
         assert_eq!(get(&database, "s", "k").unwrap(), None);
-        assert!(put(&database, "s", "k", 0, "2").unwrap());
+        assert!(compare_and_set(&database, "s", "k", 0, "2").unwrap());
         assert_eq!(get(&database, "s", "k").unwrap(), Some((1, 2.into())));
         database.main.execute_batch("DELETE FROM slots").unwrap();
     }

@@ -304,8 +304,9 @@ fn a_full_disk_moves_the_store_to_memory() {
     assert!(matches!(worker.attempt(location).unwrap(), Location::File(_)));
     worker.attempt(|database| database.main.execute_batch("PRAGMA max_page_count = 1")).unwrap();
     let large = format!("\"{}\"", "x".repeat(1 << 20));
-    let put =
-        worker.attempt(|database| super::super::slots::put(database, "s", "large", 0, &large));
+    let put = worker.attempt(|database| {
+        super::super::slots::compare_and_set(database, "s", "large", 0, &large)
+    });
     assert!(put.unwrap());
     assert_eq!(worker.attempt(location).unwrap(), Location::Memory);
     let old = worker.attempt(|database| super::super::slots::get(database, "s", "old")).unwrap();
@@ -321,7 +322,7 @@ fn a_removed_file_is_created_again() {
     let store = super::store(folder.path());
     let step = |line: &str| runtime.block_on(super::run_line(&store, line)).unwrap_or_default();
     assert_eq!(step("put s k 0 1"), "done");
-    std::fs::remove_file(open::file_in(folder.path())).unwrap();
+    std::fs::remove_file(open::database_path(folder.path())).unwrap();
     std::fs::remove_file(folder.path().join("store.db-wal")).unwrap();
     assert_eq!(step("put s other 0 2"), "done");
     assert_eq!(step("warning"), "none");

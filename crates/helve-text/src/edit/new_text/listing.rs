@@ -19,7 +19,7 @@ const MAX_DISTANCE: usize = 3;
 /// Returns the first numbered line, if the new text was copied from a listing.
 pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
     let lines = || text.new.lines().filter(|line| !line.trim().is_empty() && !is_frame(line));
-    // Most texts end here. A whole file is a listing only if it starts with a number.
+    // For most texts, this returns. A whole file is a listing only if it starts with a number.
     let first = if text.is_whole_file() {
         lines().next().filter(|line| parse(line).is_some())?
     } else {
@@ -90,7 +90,7 @@ fn parse(line: &str) -> Option<NumberedLine<'_>> {
         if has_letter { &[": ", ":"] } else { &["| ", "|", " | ", " |", "\u{2192}", "\t", ": "] };
     let (separator, text) = separators.iter().find_map(|separator| {
         let text = rest.strip_prefix(separator)?;
-        // A separator without a blank stands before nothing, or it is part of the text.
+        // A separator without a trailing blank counts only at the end of the line; elsewhere it is part of the text.
         (separator.ends_with([' ', '\t', '\u{2192}']) || text.is_empty())
             .then_some((*separator, text))
     })?;

@@ -81,7 +81,7 @@ impl SearchRegion {
         }
     }
 
-    /// Whether a candidate in the region is close enough to the anchor.
+    /// Whether a candidate in the region matches well enough to be used.
     pub(super) fn accepts(&self, file: &IndexedFile<'_, '_>, candidate: &HunkCandidate) -> bool {
         match self {
             SearchRegion::From { has_block: true, anchor } => {

@@ -71,7 +71,7 @@ impl PatchWriter<'_> {
         let ending = if no_newline {
             LineEnding::None
         } else {
-            self.writer.ending_or_neighbour(replaced, self.ending_at(next))
+            self.writer.ending_or_that_of_neighbour(replaced, self.ending_at(next))
         };
         self.writer.put_ending(ending);
         self.writer.line += 1;
@@ -82,7 +82,7 @@ impl PatchWriter<'_> {
     fn end_line(&mut self, next: usize) {
         if self.writer.line > 0 && self.writer.ending == LineEnding::None {
             self.writer.put_ending(
-                self.writer.ending_or_neighbour(LineEnding::None, self.ending_at(next)),
+                self.writer.ending_or_that_of_neighbour(LineEnding::None, self.ending_at(next)),
             );
         }
     }

@@ -10,7 +10,7 @@ use super::ChangeError;
 const MAX_NAMES: usize = 10_000;
 
 /// Refuses to create a file whose path no person would type, or whose name looks like that of another file.
-pub(crate) async fn require_plain(
+pub(crate) async fn refuse_suspicious_path(
     ctx: &ToolContext,
     given: &str,
     path: &Resolved,

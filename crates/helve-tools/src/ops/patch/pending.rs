@@ -24,7 +24,7 @@ pub(super) struct PatchSet<'c> {
     pub(super) files: Vec<PendingFile>,
     /// Files whose hunks matched only with tolerances.
     pub(super) inexact: Vec<(String, Vec<Tolerance>)>,
-    pub(super) permit: LoadPermit<'c>,
+    pub(super) load_permit: LoadPermit<'c>,
     matching: MatchPolicy,
 }
 
@@ -41,8 +41,8 @@ pub(super) struct PendingFile {
 }
 
 impl<'c> PatchSet<'c> {
-    pub(super) fn new(matching: MatchPolicy, permit: LoadPermit<'c>) -> Self {
-        PatchSet { files: Vec::new(), inexact: Vec::new(), permit, matching }
+    pub(super) fn new(matching: MatchPolicy, load_permit: LoadPermit<'c>) -> Self {
+        PatchSet { files: Vec::new(), inexact: Vec::new(), load_permit, matching }
     }
 
     /// Applies one section of the patch.
@@ -75,7 +75,7 @@ impl<'c> PatchSet<'c> {
         match (&file.content, &file.base) {
             (Some(content), _) if **content == *text.as_bytes() => return Ok(()),
             (Some(_), Some(base)) => require_read(ctx, &file.path, base).await?,
-            (_, None) => new_path::require_plain(ctx, given, &file.path).await?,
+            (_, None) => new_path::refuse_suspicious_path(ctx, given, &file.path).await?,
             (None, Some(_)) => {}
         }
         require_sound(file.path.display(), &text)?;
@@ -93,7 +93,7 @@ impl<'c> PatchSet<'c> {
         };
         let target = self.file(ctx, &to).await?;
         if self.files[target].base.is_none() {
-            new_path::require_plain(ctx, &to, &self.files[target].path).await?;
+            new_path::refuse_suspicious_path(ctx, &to, &self.files[target].path).await?;
         }
         let source = match ctx.files.resolve_link(&path).await? {
             // The link is moved. What it leads to stays where it is.
@@ -196,7 +196,7 @@ impl<'c> PatchSet<'c> {
         if path.kind() == Some(FileKind::Folder) {
             return Err(ChangeError::Folder { display_path: path.display().into() }.into());
         }
-        let base = ctx.files.load(&self.permit, &path).await?;
+        let base = ctx.files.load(&self.load_permit, &path).await?;
         let content = base.as_ref().map(|base| base.bytes.clone());
         let (mode, moved_from, is_added) = (FileMode::Keep, None, false);
         self.files.push(PendingFile { path, base, content, mode, moved_from, is_added });

@@ -1,4 +1,4 @@
-//! Tests of the limits on journal entries, and that large images are stored in files.
+//! Tests of the limits on journal entries, and that large file contents are stored in files of their own.
 
 use std::time::{Duration, SystemTime};
 
