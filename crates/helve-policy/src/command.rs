@@ -55,7 +55,7 @@ pub struct Command {
     dynamic_words: Vec<usize>,
     /// Words that make the command act on more than its operands: `--tags` of `git push`. An allow rule with a wildcard in a
     /// path must contain them.
-    wide_words: Vec<String>,
+    widening_words: Vec<String>,
     only_reads: bool,
 }
 
@@ -113,8 +113,8 @@ impl Command {
             dynamic_words: (0..run.words.len())
                 .filter(|at| run.words[*at].literal().is_none())
                 .collect(),
-            wide_words: run
-                .wide_words
+            widening_words: run
+                .widening_words
                 .iter()
                 .filter_map(|at| run.words.get(*at))
                 .map(|word| word.shown().to_string())
@@ -332,10 +332,10 @@ impl Command {
     /// Like [`Command::coverage`], but ignores risks and assignments.
     fn text_coverage(&self, pattern: &Pattern, wild_text: &str) -> Coverage {
         if self.resolved.is_empty() {
-            return self.coverage_with_wide_words(pattern, wild_text, self.forms.all());
+            return self.coverage_with_widening_words(pattern, wild_text, self.forms.all());
         }
         for forms in &self.resolved {
-            match self.coverage_with_wide_words(pattern, wild_text, forms.iter()) {
+            match self.coverage_with_widening_words(pattern, wild_text, forms.iter()) {
                 Coverage::Full => {}
                 Coverage::None
                     if pattern.matches(self.text())
@@ -351,7 +351,7 @@ impl Command {
     }
 
     /// Like [`form_coverage`], for a command that may act on more than its operands.
-    fn coverage_with_wide_words<'f>(
+    fn coverage_with_widening_words<'f>(
         &self,
         pattern: &Pattern,
         wild_text: &str,
@@ -360,7 +360,7 @@ impl Command {
         let is_unspelled = |word: &&String| !wild_text.split(' ').any(|token| token == *word);
         match form_coverage(pattern, wild_text, forms) {
             Coverage::Full if operands::has_wild_path(wild_text) => {
-                let wide = self.wide_words.iter().find(is_unspelled);
+                let wide = self.widening_words.iter().find(is_unspelled);
                 wide.map_or(Coverage::Full, |word| Coverage::Blocked(Reason::Operand(word.clone())))
             }
             other => other,

@@ -41,7 +41,7 @@ pub fn hunks<T: Hash + Eq>(old: &[T], new: &[T]) -> Vec<DiffHunk> {
         let common = greedy::common_items(&old, &new).unwrap_or_else(|| unique_anchors(&old, &new));
         list.add_gaps(&common, &old, &new, head);
     }
-    join_exchanges(list.hunks, &old, &new, head)
+    join_replacements(list.hunks, &old, &new, head)
 }
 
 /// Maps items to numbers. Equal items get equal numbers.
@@ -115,7 +115,7 @@ impl HunkList {
 const MAX_SLIDE: usize = 100;
 
 /// Joins a deletion and an insertion that are separated only by items over which one of them can slide.
-fn join_exchanges(
+fn join_replacements(
     hunks: Vec<DiffHunk>,
     old: &[usize],
     new: &[usize],
@@ -124,7 +124,7 @@ fn join_exchanges(
     let mut joined: Vec<DiffHunk> = Vec::with_capacity(hunks.len());
     for hunk in hunks {
         match joined.last_mut() {
-            Some(last) if is_exchange(last, &hunk) => {
+            Some(last) if is_delete_and_insert(last, &hunk) => {
                 let gap = hunk.old.start - last.old.end;
                 if can_slide(&hunk, old, new, head, gap, Direction::Up) {
                     last.old.end = hunk.old.end - gap;
@@ -143,7 +143,7 @@ fn join_exchanges(
 }
 
 /// Whether one of two neighbouring hunks only deletes and the other only inserts.
-fn is_exchange(one: &DiffHunk, other: &DiffHunk) -> bool {
+fn is_delete_and_insert(one: &DiffHunk, other: &DiffHunk) -> bool {
     let deletes = |hunk: &DiffHunk| hunk.new.is_empty();
     let inserts = |hunk: &DiffHunk| hunk.old.is_empty();
     deletes(one) && inserts(other) || inserts(one) && deletes(other)

@@ -1,4 +1,4 @@
-//! Recognizes paths that are written in a way that nobody names a file: quoted, as a link, with a prefix or escaped.
+//! Recognizes paths that are written as nobody would name a file: quoted, as a link, with a prefix or escaped.
 
 use crate::visible::is_invisible;
 
@@ -110,7 +110,7 @@ fn without_scheme(path: &str) -> Option<String> {
     let rest = path.strip_prefix("file:").or_else(|| path.strip_prefix("FILE:"))?;
     let rest = rest.strip_prefix("//localhost").unwrap_or(rest);
     let slashes = rest.len() - rest.trim_start_matches('/').len();
-    // Two slashes start a host, which is missing here.
+    // In `file://src/a.rs` the host is missing: `src` is a folder.
     changed(path, if slashes == 2 { &rest[2..] } else { &rest[slashes.saturating_sub(1)..] })
 }
 
@@ -153,9 +153,9 @@ fn without_suffix(path: &str) -> Option<String> {
                 && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
         })
     };
-    let starred = path.trim_end_matches('*').trim_end();
-    if starred != path && path.ends_with("**") {
-        return changed(path, starred);
+    let without_stars = path.trim_end_matches('*').trim_end();
+    if without_stars != path && path.ends_with("**") {
+        return changed(path, without_stars);
     }
     let plain = path.trim_end_matches([',', ';', ':', '.', '!']);
     if plain != path && has_extension(plain) && !path.ends_with("..") {

@@ -160,9 +160,9 @@ pub struct ProgramRun {
     /// Indices of words that are several one-letter flags, like `-la`.
     pub flag_clusters: Vec<usize>,
     /// The one-letter flags of a known program that have a value in the same word: `i` in `-i.bak`.
-    pub letters_of_flags_with_value: String,
+    pub attached_value_flags: String,
     /// Indices of words that make the command act on more than its operands: `--tags` of `git push`.
-    pub wide_words: Vec<usize>,
+    pub widening_words: Vec<usize>,
     /// Assignments before the name that may be harmful, as written.
     pub assignments: Vec<String>,
     /// Assignments before the name that are known to be harmless, as written.

@@ -75,7 +75,7 @@ pub fn escape_line(text: &str) -> Cow<'_, str> {
     escape_matching(text, is_invisible)
 }
 
-/// Makes text of strangers, such as a web page, safe to show to a model.
+/// Makes untrusted text, such as a web page, safe to show to a model.
 ///
 /// Control and bidirectional characters, tags and other carriers of hidden messages are escaped as `\u{202e}`. Characters
 /// that only affect layout, such as a soft hyphen or a variation selector, are removed. Unusual spaces become ordinary

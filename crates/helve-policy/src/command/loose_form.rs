@@ -45,7 +45,7 @@ impl LooseForm {
         form.unknown_flags = unlisted.map(|risk| risk.word).collect();
         let clusters = run.flag_clusters.iter().filter_map(|at| run.words.get(*at));
         let cluster_letters = clusters.flat_map(|word| word.shown().chars().skip(1));
-        let letters = cluster_letters.chain(run.letters_of_flags_with_value.chars());
+        let letters = cluster_letters.chain(run.attached_value_flags.chars());
         form.letters = letters.chain(form.flag_letters()).collect();
         form
     }

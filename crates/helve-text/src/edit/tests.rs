@@ -959,6 +959,19 @@ fn escaped_lines_may_contain_apostrophes_lifetimes_and_strings() {
             }
         "#]],
     );
+    // The slashes of comments are not those of a pattern.
+    check(
+        "/// {\n///     /* ... */\n/// # x\n",
+        r"/// {\n///     /* ... */\n/// # x",
+        r"/// {\n///     y();\n///     /* ... */\n/// # x",
+        expect![[r#"
+            {Escapes}
+            /// {
+            ///     y();
+            ///     /* ... */
+            /// # x
+        "#]],
+    );
     check(
         "b'm' => 1,\nb'r' => 2,\n_ => 3,\n",
         r"b'm' => 1,\nb'r' => 2,",

@@ -162,7 +162,7 @@ impl<'a> LineWriter<'a> {
         self.put_ending(if is_last {
             LineEnding::None
         } else {
-            self.ending_or_that_of_neighbour(own_ending, old_ending)
+            self.ending_or_fallback(own_ending, old_ending)
         });
         Ok(())
     }
@@ -175,7 +175,7 @@ impl<'a> LineWriter<'a> {
 
     /// Returns the first of these that is not [`LineEnding::None`]: `own_ending`, the ending written last, `next`, and
     /// the file's dominant ending.
-    pub(crate) fn ending_or_that_of_neighbour(
+    pub(crate) fn ending_or_fallback(
         &self,
         own_ending: LineEnding,
         next: LineEnding,

@@ -15,9 +15,9 @@ pub(super) struct ParsedArgs {
     /// Indices of words that are several one-letter flags.
     pub(super) flag_clusters: Vec<usize>,
     /// The one-letter flags with a value in the same word.
-    pub(super) letters_of_flags_with_value: String,
-    /// Indices of words because of which the command acts on more than its operands.
-    pub(super) wide_words: Vec<usize>,
+    pub(super) attached_value_flags: String,
+    /// Indices of words that make the command act on more than its operands.
+    pub(super) widening_words: Vec<usize>,
     pub(super) spec: &'static ProgramSpec,
     /// Number of words that become operands.
     pub(super) operand_count: usize,
@@ -39,7 +39,7 @@ impl ParsedArgs {
         self.spec.traits.write_tree || self.has_any(&self.spec.write_tree)
     }
 
-    /// Whether directories behind symbolic links are not listed.
+    /// Whether directories behind symbolic links are skipped.
     pub(super) fn is_shallow(&self) -> bool {
         self.has_any(&self.spec.shallow) && !self.has_any(&self.spec.unshallow)
     }
@@ -75,8 +75,8 @@ pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
             arguments: Vec::new(),
             flags: Vec::new(),
             flag_clusters: Vec::new(),
-            letters_of_flags_with_value: String::new(),
-            wide_words: Vec::new(),
+            attached_value_flags: String::new(),
+            widening_words: Vec::new(),
             spec,
             operand_count: 0,
         },
@@ -165,7 +165,7 @@ impl ArgParser<'_> {
         self.parsed.spec.literal_value.iter().any(is_value_of)
     }
 
-    /// Records that a rule must spell out `spelled`, or the whole word if that is `None`.
+    /// Adds a risk. A rule allows the command only if it contains `spelled` (by default the whole word) literally.
     pub(super) fn add_risk(&mut self, word: usize, spelled: Option<&str>, kind: RiskKind) {
         let spelled = spelled.map_or_else(|| self.words[word].shown().to_string(), str::to_string);
         self.parsed.risks.push(Risk { word, spelled, kind });
@@ -366,7 +366,7 @@ impl ArgParser<'_> {
             self.parsed.roles[at] = WordRole::Script;
         }
         if role == ArgRole::Refspec && self.words[at].literal().is_some_and(leads_elsewhere) {
-            self.parsed.wide_words.push(at);
+            self.parsed.widening_words.push(at);
         }
         self.push_operand(role, at);
     }

@@ -10,7 +10,7 @@ use super::{AccessKind, Word};
 /// Flags whose value is the directory for downloads.
 const DIR_FLAGS: &[&str] = &["-P", "--directory-prefix", "--output-dir"];
 
-/// Records the output of a program that was called without a name for it: for `git clone`, the directory that git derives
+/// Records the output of a program whose call does not name the output: for `git clone`, the directory that git derives
 /// from the address; otherwise `default`.
 pub(super) fn record_default_output(
     walker: &mut Walker<'_>,

@@ -92,7 +92,7 @@ impl ArgParser<'_> {
         };
         self.note_flag(name);
         if spec.widens.contains(&name) {
-            self.parsed.wide_words.push(at);
+            self.parsed.widening_words.push(at);
         }
         match (spec.flag(name), value) {
             (
@@ -147,7 +147,7 @@ impl ArgParser<'_> {
         let kind = if longer.iter().any(runs) { RiskKind::Runs } else { RiskKind::Unlisted };
         let has_next_value = !has_value && !longer.is_empty() && longer.iter().all(takes_value);
         if longer.iter().any(|flag| spec.widens.contains(flag)) {
-            self.parsed.wide_words.push(at);
+            self.parsed.widening_words.push(at);
         }
         longer.into_iter().for_each(|flag| self.note_flag(flag));
         self.add_risk(at, Some(name), kind);
@@ -284,7 +284,7 @@ impl ArgParser<'_> {
 
     /// Notes the letters of a cluster, the last of which has a value in the same word.
     fn note_letters(&mut self, letters: &str) {
-        self.parsed.letters_of_flags_with_value.push_str(letters);
+        self.parsed.attached_value_flags.push_str(letters);
     }
 
     /// Parses `tar tf archive`: letters first, then their values in order.

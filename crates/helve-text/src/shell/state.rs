@@ -151,7 +151,7 @@ impl ShellState {
         variables.retain(|name, _| !name.starts_with(|c: char| ('1'..='9').contains(&c)));
     }
 
-    /// Forgets all values, and which names were never set.
+    /// Forgets all values. Any other variable may have been set too.
     pub(super) fn forget_variables(&mut self) {
         Rc::make_mut(&mut self.variables).values_mut().for_each(|value| *value = Value::Unknown);
         self.has_untracked = true;

@@ -31,7 +31,7 @@ pub(super) fn encode(text: &str, out: &mut String) {
     }
 }
 
-/// Returns how a careless server could read a path: every character decoded, even twice; backslashes as slashes;
+/// Returns how a careless server could read a path: every character decoded, up to three times; backslashes as slashes;
 /// `..;x` as `..`; then without dot segments.
 pub(super) fn most_decoded(path: &str) -> String {
     let mut bytes = path.as_bytes().to_vec();
@@ -54,11 +54,11 @@ pub(super) fn most_decoded(path: &str) -> String {
     }
     let text = String::from_utf8_lossy(&bytes).replace('\\', "/");
     let text = text.split('\0').next().unwrap_or_default();
-    let without_parameters = |segment: &str| -> usize {
+    let len_without_parameters = |segment: &str| -> usize {
         let name = segment.split(';').next().unwrap_or_default();
         if matches!(name, "." | "..") { name.len() } else { segment.len() }
     };
-    remove_dot_segments(text, |segment| &segment[..without_parameters(segment)])
+    remove_dot_segments(text, |segment| &segment[..len_without_parameters(segment)])
 }
 
 /// Returns the byte that `%XX` at a position stands for.

@@ -62,7 +62,7 @@ impl UrlPattern {
             "" => None,
             rest => Some(normalize_path(rest)),
         };
-        let authority = if path.is_none() { without_glued_star(authority) } else { authority };
+        let authority = if path.is_none() { strip_path_star(authority) } else { authority };
         let (host, port) = parse_authority(authority)?;
         Ok(Self { scheme, host, port, path })
     }
@@ -198,7 +198,7 @@ fn ipv4_matches(patterns: &[String], address: &str) -> bool {
     has_enough && patterns.iter().zip(numbers).all(|(pattern, number)| star_match(pattern, number))
 }
 
-/// Returns the scheme that a pattern means; `None` inside for both; `None` if there is no such scheme.
+/// Returns the scheme that a pattern means; `Some(None)` means both schemes; `None` that the scheme is unknown.
 fn parse_scheme(scheme: &str) -> Option<Option<WebScheme>> {
     match scheme.to_ascii_lowercase().as_str() {
         "http" => Some(Some(WebScheme::Http)),
@@ -209,7 +209,7 @@ fn parse_scheme(scheme: &str) -> Option<Option<WebScheme>> {
 }
 
 /// Removes the `*` of `docs.rs*`, which stands for every path. In `localhost:*` and `10.*` it does not.
-fn without_glued_star(authority: &str) -> &str {
+fn strip_path_star(authority: &str) -> &str {
     let trimmed = authority.trim_end_matches('*');
     match trimmed.chars().next_back() {
         None | Some(':' | '.') => authority,

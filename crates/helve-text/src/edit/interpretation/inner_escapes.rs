@@ -32,11 +32,16 @@ pub(in crate::edit) fn is_in_string(before: &str, after: &str) -> bool {
     })
 }
 
-/// Whether a position is between slashes without white space, as in a regular expression.
+/// Whether a position is between slashes without white space, as in a regular expression. Slashes of comments do not
+/// count.
 pub(in crate::edit) fn is_in_pattern(before: &str, after: &str) -> bool {
-    let has_slash = |word: Option<&str>| word.is_some_and(|word| word.contains('/'));
-    has_slash(before.rsplit(char::is_whitespace).next())
-        && has_slash(after.split(char::is_whitespace).next())
+    let before = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let after = after.split(char::is_whitespace).next().unwrap_or_default();
+    before.contains('/')
+        && after.contains('/')
+        && !before.ends_with("*/")
+        && !after.starts_with("//")
+        && !after.starts_with("/*")
 }
 
 fn escapes(text: &str) -> Vec<Escape<'_>> {

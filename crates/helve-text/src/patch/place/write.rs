@@ -71,7 +71,7 @@ impl PatchWriter<'_> {
         let ending = if no_newline {
             LineEnding::None
         } else {
-            self.writer.ending_or_that_of_neighbour(replaced, self.ending_at(next))
+            self.writer.ending_or_fallback(replaced, self.ending_at(next))
         };
         self.writer.put_ending(ending);
         self.writer.line += 1;
@@ -81,9 +81,8 @@ impl PatchWriter<'_> {
     /// Adds an ending to the old last line if another line follows it now.
     fn end_line(&mut self, next: usize) {
         if self.writer.line > 0 && self.writer.ending == LineEnding::None {
-            self.writer.put_ending(
-                self.writer.ending_or_that_of_neighbour(LineEnding::None, self.ending_at(next)),
-            );
+            self.writer
+                .put_ending(self.writer.ending_or_fallback(LineEnding::None, self.ending_at(next)));
         }
     }
 
