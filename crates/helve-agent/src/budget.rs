@@ -54,7 +54,7 @@ impl TreeBudget {
         spent.steps = spent.steps.saturating_add(1);
     }
 
-    /// A person's message gives the steps back.
+    /// Resets the step count, because the person sent a new message.
     pub(crate) fn reset_steps(&self) {
         self.spent.lock().steps = 0;
     }

@@ -5,7 +5,7 @@ use helve_core::BoxFuture;
 use crate::item::{Entry, MessagePart, ModelRef};
 use crate::request::ModelSettings;
 
-/// What a hook is called for.
+/// The session, agent and model for which a hook is called.
 #[derive(Clone, Copy, Debug)]
 pub struct ChatContext<'a> {
     pub session: &'a str,
@@ -19,7 +19,7 @@ pub type ChatHookResult = Result<(), String>;
 /// A hook of a conversation. Every method that is not implemented changes nothing.
 ///
 /// Requests stay valid whatever a hook does: calls and results are paired after [`ChatHook::entries`]. A hook that
-/// changes the beginning of a request costs the provider's cache.
+/// changes the beginning of a request invalidates the provider's prompt cache.
 pub trait ChatHook: Send + Sync {
     /// Changes a person's message before it is stored.
     fn message<'a>(

@@ -21,7 +21,7 @@ pub(crate) struct MediaPlace<'a> {
 }
 
 impl MediaPlace<'_> {
-    /// The item that replaces it by a sentence.
+    /// The transcript item that makes requests contain a sentence instead of this media.
     pub(crate) fn rejection_item(&self) -> Item {
         Item::MediaRejected { seq: self.seq, part: self.part }
     }
@@ -53,7 +53,7 @@ pub(crate) fn sent(entries: &[Entry]) -> Vec<MediaPlace<'_>> {
     places
 }
 
-/// The medium that an error message is about: the one at the path that it names, or the newest one.
+/// The image or document that an error message is about: the one at the path that it names, or the newest one.
 pub(crate) fn find_rejected<'a>(
     message: &str,
     body: &Value,

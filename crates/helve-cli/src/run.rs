@@ -134,7 +134,7 @@ async fn run_once(
     Ok(report)
 }
 
-/// Lets another agent work from now on, if one is named and it is not this one.
+/// Switches to the named agent, unless it is the current one.
 async fn switch_agent(agent: &mut AgentSession<'_>, name: Option<&str>) -> anyhow::Result<()> {
     match name.filter(|name| *name != agent.toolbox().agent_name()) {
         Some(name) => Ok(agent.set_agent(name).await?),

@@ -211,7 +211,7 @@ impl Gate {
     }
 
     /// Judges all parts of an ask, asks the person if necessary, and returns the grant. `preview` is awaited only if the
-    /// person has to be asked. `explain` words the reason of a verdict. `emit` receives the events: a person is asked, and
+    /// person has to be asked. `explain` returns the reason for a verdict as text. `emit` receives the events: a person is asked, and
     /// has answered.
     pub(crate) async fn ask<'call>(
         &self,

@@ -18,8 +18,8 @@ pub trait Journal: Send + Sync {
     fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>>;
 
     /// Marks a change as applied, with the new content of each file. The record is queued at once, before any later
-    /// operation, so only a caller that needs the result has to await the future. Without the record, the entry still has
-    /// the old content and the hash of the intended one.
+    /// operation, so only a caller that needs the result has to await the future. If the process dies before that, the
+    /// entry still has the old content and the hash of the intended one.
     fn mark_applied(
         &self,
         id: EntryId,
@@ -121,7 +121,7 @@ impl FileImage {
         Self::new(target, LINK_MODE)
     }
 
-    /// Whether this is a symbolic link, and its content the target.
+    /// Whether this is a symbolic link. If so, the bytes are its target.
     pub fn is_link(&self) -> bool {
         is_link_mode(self.mode)
     }

@@ -158,11 +158,11 @@ impl<'a> Validator<'a> {
             (None, Some(Value::Array(values))) => values.clone(),
             (None, Some(_) | None) => return true,
         };
-        let check_listed = known.contains(value);
-        if !check_listed {
+        let is_listed = known.contains(value);
+        if !is_listed {
             self.problem(path, Expected::OneOf(known), FoundValue::Value(value.clone()));
         }
-        check_listed
+        is_listed
     }
 
     /// Checks the bounds of a number, or the length of a string or array.

@@ -9,7 +9,7 @@ use helve_text::shell::{Doubt, ProgramRun};
 use crate::sample_files::{self, SampleFiles, WORKSPACE};
 use crate::trace::{Operation, Trace, TraceEvent};
 
-/// A decision about a script, and the programs and files that it predicts.
+/// The verdict on a script, and the programs and files that the analysis expects it to use.
 pub(crate) struct ScriptDecision {
     pub action: Action,
     parts: Vec<Part>,
@@ -397,7 +397,7 @@ fn is_shell(name: &str) -> bool {
     matches!(name, "bash" | "sh" | "dash")
 }
 
-/// Returns the last part of a path. A name with a trailing slash cannot be executed, and the tracer omits the slash.
+/// Returns the last part of a path. Ignores trailing slashes, because the tracer drops them too.
 fn base(path: &str) -> &str {
     let path = path.trim_end_matches('/');
     path.rsplit('/').next().unwrap_or(path)

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_and_computed_names_are_ignored() {
+    fn other_words_are_ignored_and_templates_kept_verbatim() {
         check("Array.from('abc'); arrayfrom './a'; x.import('b')", &[]);
         check("import(name); require(`./${name}`)", &["./${name}"]);
         check("from ''; from 'a\nb'", &[]);

@@ -86,7 +86,7 @@ fn parse(text: &str) -> Option<ProviderKeys> {
     Some(entries.into_iter().filter_map(key).collect())
 }
 
-/// Writes temporary the file and renames, so that the file is never half written.
+/// Writes a temporary file and renames it, so that the key file is never half written.
 fn write(data: &Path, keys: &ProviderKeys) -> io::Result<()> {
     private::create_folder(data)?;
     let entry = |(provider, key): (&String, &String)| {

@@ -1,4 +1,4 @@
-//! Persistent state: one SQLite database, large before-images and saved outputs. No other crate accesses the data folder.
+//! Persistent state: one SQLite database, large before-images and saved outputs. Only this crate accesses these files.
 
 #![expect(clippy::disallowed_methods, reason = "this crate owns the data folder")]
 

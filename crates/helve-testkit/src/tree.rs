@@ -38,7 +38,7 @@ pub(crate) fn search(nodes: &Nodes, request: &SearchRequest) -> SearchFlow {
     into_flow(search_files(nodes, request))
 }
 
-/// Finds the files and links below a folder that the rules restrict. Ignore rules and globs are not applied, so the result
+/// Finds the files and links that the rules restrict, below a folder. Ignore rules and globs are not applied, so the result
 /// may contain files that the command in question would skip.
 pub(crate) fn find_restricted(nodes: &Nodes, request: &RestrictedRequest) -> RestrictedFiles {
     let at = request.tree.at.path();

@@ -29,7 +29,7 @@ const DEFAULT_DEPTH: u64 = 1;
 const MAX_CHANGES: usize = 1_000;
 /// Tools that a sub-agent is not offered unless the rules of its agent name them.
 const NOT_INHERITED: [&str; 2] = ["task", "todowrite"];
-/// Tools that switch the agent of a conversation, which a sub-agent does not have.
+/// Tools that switch the main agent. A sub-agent is not offered them.
 const MAIN_AGENT_ONLY: [&str; 2] = ["plan_enter", "plan_exit"];
 
 /// Runs the sub-agents of a toolbox.
@@ -99,7 +99,7 @@ impl Agents for SubAgents {
                 own.slot.resume(&tree).await;
             }
             if task.has_ended() {
-                // Whoever has read the result need not be told of it.
+                // The caller gets the result here, so it needs no notification.
                 task.take_announcement();
             }
             Ok(task.report())
@@ -270,7 +270,7 @@ impl Child {
         let mut running = pin!(session.run(prompt, &options, &emit, cancel.clone()));
         tokio::select! {
             report = &mut running => return report,
-            // A turn looks at its time between requests only.
+            // A turn checks its time limit only between requests.
             () = tokio::time::sleep(DEADLINE) => cancel.cancel(),
         }
         Ok(TurnReport { end: TurnEnd::OverBudget(BudgetKind::Time), ..running.await? })

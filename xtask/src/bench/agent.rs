@@ -24,10 +24,10 @@ const WARM_UP_CALLS: usize = 5;
 const LONG_STEPS: usize = 1_000;
 /// How many times the start is measured.
 const STARTS: usize = 20;
-/// Characters of text in each reply of a session with a large transcript: a megabyte in the end.
+/// Characters of text in each reply of a session with a large transcript: a megabyte in total.
 const LARGE_TEXT: usize = 5_000;
 
-/// Start of the process to its first request.
+/// Measures the time from the start of the process to its first request.
 pub(super) fn first_request(fixture: &mut Fixture) -> Result<Measurement, String> {
     let mut times = Vec::new();
     for number in 0..STARTS {
@@ -37,7 +37,7 @@ pub(super) fn first_request(fixture: &mut Fixture) -> Result<Measurement, String
     Ok(Measurement { ours: median(times), baseline: None, rounds: STARTS })
 }
 
-/// The end of a reply with a call of `read` to the request with its result.
+/// Measures the time from the end of a reply that calls `read` to the request with the result.
 pub(super) fn step(fixture: &mut Fixture) -> Result<Measurement, String> {
     let run = Session::new("steps".into(), CALLS + WARM_UP_CALLS).run(fixture)?;
     let times = run.steps[WARM_UP_CALLS..].to_vec();
@@ -173,14 +173,14 @@ impl FakeModel {
         thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
                 let script = script.clone();
-                // A client that closes its connection ends only that.
+                // An error ends only this connection.
                 thread::spawn(move || serve(&connection, &script).ok());
             }
         });
         Ok(FakeModel { url: format!("http://{address}"), received, go, sent })
     }
 
-    /// Lets the model send its reply. Returns when the last byte was sent.
+    /// Lets the model send its reply. Returns the time at which the last byte was sent.
     fn answer(&self) -> Result<Instant, String> {
         let ended = || "the fake model has ended".to_string();
         self.go.send(()).map_err(|_| ended())?;

@@ -19,7 +19,7 @@ pub(super) fn check(files: &[SourceFile<'_>], findings: &mut Findings) {
     check_names(files, findings);
 }
 
-/// For each pair of top-level modules of which the first uses the second: the file and line of the first use.
+/// Which top-level module uses which: (user, used) → file and line of one such use.
 type Uses<'a> = BTreeMap<(&'a str, String), (&'a str, usize)>;
 
 fn check_cycles(files: &[&SourceFile<'_>], findings: &mut Findings) {

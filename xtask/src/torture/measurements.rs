@@ -62,7 +62,7 @@ impl Latencies {
         self.0.len()
     }
 
-    /// Returns the latency that a share of all calls, from 0 to 1, does not exceed.
+    /// Returns the latency that the given share of calls (0 to 1) does not exceed.
     pub(super) fn quantile(&mut self, share: f64) -> Duration {
         self.0.sort_unstable();
         let index = (self.0.len() as f64 * share) as usize;

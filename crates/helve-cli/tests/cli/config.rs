@@ -1,4 +1,4 @@
-//! Configuration that is broken, grants more, or changes during a session.
+//! Configuration that is broken, that tries to grant more than it may, or that changes during a session.
 
 use crate::stage::Stage;
 

@@ -196,7 +196,7 @@ pub(super) fn bad_yaml(why: &str) -> ProblemText {
     problem(format!("the front matter is not valid YAML: {}", display_text(why)))
 }
 
-/// Adds what broken front matter of an agent means.
+/// Adds the consequence of broken front matter in an agent's file.
 pub(super) fn in_agent(text: ProblemText) -> ProblemText {
     match text.suggestion {
         Some(_) => text,

@@ -202,7 +202,7 @@ pub(super) fn read_environment(
             ("exclude", _) => {
                 match file.texts(&name, &field.value, ExpandMode::Strict) {
                     Some(patterns) => section.exclude.extend(patterns),
-                    // The list may have named secrets.
+                    // The invalid list may have been meant to exclude secrets.
                     None => section.restrict(file, field),
                 }
             }

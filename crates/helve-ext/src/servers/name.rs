@@ -25,7 +25,7 @@ pub(super) fn tool_name(server: &str, tool: &str, used_names: &BTreeSet<String>)
         let suffix = format!("_{number}");
         full.get(..MAX_LEN.saturating_sub(suffix.len())).unwrap_or(&full).to_owned() + &suffix
     });
-    // One of these numbers is free, since there is one more than there are used names.
+    // There is one more candidate than used names, so at least one is free.
     numbered.take(used_names.len() + 1).find(|name| is_free(name)).unwrap_or(full)
 }
 

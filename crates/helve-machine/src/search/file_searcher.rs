@@ -19,7 +19,7 @@ use crate::walk::StopSignal;
 const BLOCK_BYTES: usize = 256 * 1024;
 /// How many bytes are used to detect binary files and encodings.
 const SAMPLE_BYTES: usize = 8 * 1024;
-/// Maximum size of a file that must be searched in memory.
+/// Maximum size of a file that cannot be searched block by block.
 const MAX_IN_MEMORY_BYTES: usize = 8 << 20;
 /// Maximum length of a line in a file that is searched block by block.
 const MAX_LINE_BYTES: usize = 8 << 20;
@@ -169,7 +169,7 @@ impl FileSearcher {
         looks_like_utf16 || has_only_carriage_returns() || self.is_legacy_encoding(bytes)
     }
 
-    /// Whether the file is in a legacy encoding in which the pattern may have other bytes. A truncated character at the
+    /// Whether the file is in a legacy encoding in which the pattern may be encoded differently. A truncated character at the
     /// end does not count.
     fn is_legacy_encoding(&self, bytes: &[u8]) -> bool {
         let is_broken = |err: std::str::Utf8Error| err.error_len().is_some();

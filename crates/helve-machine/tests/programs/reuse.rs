@@ -31,7 +31,7 @@ fn many_programs_share_few_wardens() {
         for _ in 0..100 {
             wardens.insert(warden_of_ended_program(&fixture).await);
         }
-        // A warden may be returned only after the next program was started.
+        // Sometimes a warden becomes free only after the next program has started.
         assert!(wardens.len() <= 4, "{wardens:?}");
     });
 }

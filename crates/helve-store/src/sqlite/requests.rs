@@ -1,4 +1,4 @@
-//! What the requests of sessions to models used.
+//! Token and cost records of the requests that sessions sent to models.
 
 use std::path::Path;
 

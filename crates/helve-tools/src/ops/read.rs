@@ -36,12 +36,12 @@ pub(crate) struct LineWindow {
 pub(crate) enum WindowStart {
     /// The number of a line or entry, counted from 1.
     At(u64),
-    /// So many lines or entries before the end.
+    /// This many lines or entries before the end.
     FromEnd(u64),
 }
 
 impl WindowStart {
-    /// Returns the first line of a text with so many lines.
+    /// Returns the number of the first line, for a text with `total` lines.
     fn of_total(self, total: u64) -> u64 {
         match self {
             WindowStart::At(first) => first,
@@ -172,7 +172,7 @@ pub(crate) async fn read(
             let first = match start {
                 WindowStart::At(first) => first,
                 WindowStart::FromEnd(_) => {
-                    // A window after the end counts the lines.
+                    // Reading a window past the end only counts the lines.
                     let end = ctx.files.read_window(&grant, &path, request(u64::MAX)).await?;
                     start.of_total(end.lines_read)
                 }

@@ -35,7 +35,7 @@ pub(crate) async fn load(
     let mut request = folder.search_request("list", folder.display());
     request.parts.insert(0, part);
     let grant = ctx.ask(Ask::for_request(request)).await?;
-    // One more than shown: SKILL.md itself is left out.
+    // Two more: one for SKILL.md, which is left out, one to know whether there are more.
     let find = FindRequest {
         tree: folder.tree(),
         order: FindOrder::BreadthFirst,

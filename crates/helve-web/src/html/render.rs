@@ -47,7 +47,7 @@ pub(crate) fn render(source: &str, options: &RenderOptions<'_>) -> HtmlPage {
     let base = base.as_ref().unwrap_or(options.base);
     let main = if options.main_only { main_content(&tree) } else { None };
     let markup = if options.is_markdown { Markup::Markdown } else { Markup::Plain };
-    // The text is longer than its source, because links are made absolute and markup is added, but only in proportion to it.
+    // The text can be longer than its source, because links are made absolute and markup is added, but only in proportion to it.
     let limit = 3 * source.len() + (64 << 10);
     let render = |navigation| {
         let mut writer = Writer::new(markup, limit);

@@ -3,8 +3,8 @@
 use helve_text::git_config::GitSetting;
 use helve_text::git_index::HashAlgorithm;
 
-/// Kinds of git commands. A program that even read-only commands run is also run by the others, so a command runs every
-/// configured program whose kind is less than or equal to its own.
+/// Kinds of git commands. The kinds are ordered: a command runs the configured programs of its own
+/// kind and of every smaller one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GitCommandKind {
     /// Commands that read, such as `git status` and `git diff`. Some of them update the index or branches.
