@@ -32,7 +32,7 @@ pub(crate) fn report_text(report: &ChildReport) -> String {
     text
 }
 
-/// Returns the ids of the tasks in texts of [`report_text`].
+/// Returns the ids of the tasks in texts of `report_text`.
 pub fn reported_tasks(text: &str) -> Vec<&str> {
     let starts = text.lines().filter_map(|line| line.strip_prefix("<task id=\""));
     starts.filter_map(|rest| Some(rest.split_once("\" state=\"")?.0)).collect()
