@@ -93,7 +93,7 @@ pub trait SessionState: Send + Sync {
     /// Returns a text for the model, which is appended to a summary.
     fn describe(&self) -> BoxFuture<'_, String>;
 
-    /// Facts about the environment, one `Name: value` per line. The model is told when one changes.
+    /// Facts about the environment, one `Name: value` per line. When one changes, the model gets a note.
     fn environment(&self) -> BoxFuture<'_, String>;
 
     /// Notes for the model, which it sees before its next reply. Each is returned once.

@@ -91,7 +91,7 @@ impl PageServer {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let response = response.clone();
-                // A connection that the client closes early is no failure of the server.
+                // A connection that the client closes early is not a failure of the server.
                 std::thread::spawn(move || answer(&stream, &response).ok());
             }
         });
