@@ -35,7 +35,7 @@ pub(crate) struct GlobalArgs {
     /// Allow something without asking, such as `edit` or `edit:docs/*`; can be repeated
     #[arg(long, global = true, value_name = "PERMISSION[:PATTERN]")]
     pub(crate) allow: Vec<String>,
-    /// Read another configuration file, trusted like your own; can be repeated
+    /// Read another configuration file or folder, trusted like your own; can be repeated
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
     /// Work as this agent, whose rules restrict what is allowed
@@ -430,7 +430,16 @@ impl From<Provider> for SchemaFlavour {
 impl GlobalArgs {
     /// Builds the toolbox for a command at the terminal. Questions are asked there if the terminal is interactive.
     pub(crate) async fn toolbox(&self) -> anyhow::Result<Toolbox> {
-        let mut builder = self.builder().client("cli").one_shot();
+        self.build(self.builder()).await
+    }
+
+    /// Builds the toolbox for a command that must work even if there is no usable agent.
+    pub(crate) async fn toolbox_to_inspect(&self) -> anyhow::Result<Toolbox> {
+        self.build(self.builder().inspect()).await
+    }
+
+    async fn build(&self, builder: helve::Builder) -> anyhow::Result<Toolbox> {
+        let mut builder = builder.client("cli").one_shot();
         // The question must be visible, and it must be possible to type the answer.
         if !self.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
             builder = builder.person(Terminal);

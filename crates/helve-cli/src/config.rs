@@ -9,7 +9,7 @@ use crate::args::GlobalArgs;
 use crate::output::{self, DIM, PLAIN};
 
 pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
-    let toolbox = common.builder().client("cli").build().await?;
+    let toolbox = common.builder().client("cli").inspect().build().await?;
     let config = toolbox.config();
     let rule_warnings = config.warnings_about_rules();
     let problems: Vec<&ConfigProblem> = config.problems.iter().chain(&rule_warnings).collect();

@@ -23,13 +23,15 @@ enum Health {
 }
 
 pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
-    let toolbox = common.builder().client("cli").build().await?;
+    let toolbox = common.builder().client("cli").inspect().build().await?;
     let mut findings = vec![
         Finding::new("helve", Health::Good, format!("version {}", env!("CARGO_PKG_VERSION"))),
         Finding::new("folder", Health::Good, toolbox.root().display().to_string()),
     ];
     findings.push(store(&toolbox).await);
     findings.push(configuration(&toolbox));
+    findings.extend(unused_keys(&toolbox));
+    findings.push(agent(&toolbox));
     findings.push(trust(&toolbox));
     toolbox.load_scripts().await;
     findings.extend(scripts(&toolbox).await);
@@ -176,6 +178,30 @@ async fn scripts(toolbox: &helve::Toolbox) -> Vec<Finding> {
         problems.iter().map(|it| Finding::new("custom tools", Health::Bad, it.to_string()));
     findings.extend(problems);
     findings
+}
+
+/// Lists the keys of the configuration that have no effect, each once.
+fn unused_keys(toolbox: &helve::Toolbox) -> Option<Finding> {
+    let mut shown: Vec<(&str, String)> = Vec::new();
+    for key in &toolbox.config().unused_keys {
+        if !shown.iter().any(|(name, _)| *name == key.value) {
+            shown.push((&key.value, output::describe_source(&key.source)));
+        }
+    }
+    let keys: Vec<String> =
+        shown.iter().map(|(key, source)| format!("\"{key}\" ({source})")).collect();
+    let message = format!("these keys have no effect: {}", keys.join(", "));
+    (!keys.is_empty()).then(|| Finding::new("configuration", Health::Note, message))
+}
+
+fn agent(toolbox: &helve::Toolbox) -> Finding {
+    let name = toolbox.agent_name();
+    let exists = toolbox.config().agents.iter().any(|agent| agent.name == name);
+    if exists {
+        return Finding::new("agent", Health::Good, name);
+    }
+    let message = "no agent can be started; enable one, or name one with --agent".to_owned();
+    Finding::new("agent", Health::Bad, message)
 }
 
 fn tools(toolbox: &helve::Toolbox) -> Finding {

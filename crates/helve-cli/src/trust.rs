@@ -10,7 +10,7 @@ use crate::args::GlobalArgs;
 use crate::output;
 
 pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exit> {
-    let toolbox = common.toolbox().await?;
+    let toolbox = common.toolbox_to_inspect().await?;
     let root = visible::escape_line(&toolbox.root().display().to_string()).into_owned();
     let message = if remove {
         toolbox.withdraw_trust().await?;

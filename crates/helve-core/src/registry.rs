@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_policy::Part;
 use helve_text::{near, wildcard};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -135,7 +134,7 @@ impl Registry {
     /// Returns the tools that a session is offered now.
     pub fn offer_to(&self, session: &Session) -> ToolSet {
         let allowed = |spec: &ToolSpec| {
-            !session.gate.forbids(&tool_part(spec))
+            !session.gate.forbids(&spec.whole_part())
                 && session.ancestors().all(|outer| is_on(&outer.switches, &spec.name))
         };
         let (mut tools, denied) = self.offered(&session.caller, &session.switches, allowed);
@@ -187,13 +186,6 @@ impl Registry {
         });
         (tools, denied)
     }
-}
-
-/// Returns the part for judging a tool as a whole, regardless of its arguments.
-fn tool_part(spec: &ToolSpec) -> Part {
-    let mut part = Part::new(spec.group.clone(), "*");
-    part.tool = (spec.group != spec.name).then(|| spec.name.clone().into());
-    part
 }
 
 fn is_on(switches: &[ToolSwitch], name: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use helve_policy::Source;
+use helve_policy::{Part, Source};
 use helve_text::wildcard;
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -73,6 +73,15 @@ pub struct ToolSpec {
     pub input: InputSpec,
     pub traits: Traits,
     pub audience: Audience,
+}
+
+impl ToolSpec {
+    /// Returns the part for judging the tool as a whole, regardless of its arguments.
+    pub fn whole_part(&self) -> Part {
+        let mut part = Part::new(self.group.clone(), "*");
+        part.tool = (self.group != self.name).then(|| self.name.clone().into());
+        part
+    }
 }
 
 /// The input that a tool takes.

@@ -1,7 +1,8 @@
 //! Reads configuration: which files exist, what they set, and where each value comes from.
 //!
 //! Files are read in this order. Later ones win.
-//! 1. the user's: `helve.json`, `helve.jsonc`, `agent(s)/**/*.md` and `command(s)/**/*.md` in the user's folder, then every `--config` file;
+//! 1. the user's: opencode's own folder (`~/.config/opencode`) unless `"opencode": false` switches it off; `helve.json`,
+//!    `helve.jsonc`, `agent(s)/**/*.md` and `command(s)/**/*.md` in Helve's folder; then every `--config` file or folder;
 //! 2. the project's, in its root only: the servers of `.mcp.json`, `opencode.json(c)`, `.opencode/opencode.json(c)`,
 //!    `.opencode/agent(s)` and `mode(s)`; `helve.json(c)`, `.helve/helve.json(c)`, `.helve/agent(s)`.
 //!
@@ -117,6 +118,21 @@ pub struct Config {
     trust: Trust,
     /// The root of the workspace.
     root: PathBuf,
+    /// The user's folders that were read, in order. They may contain tools and plugins.
+    pub user_folders: Vec<PathBuf>,
+    /// Known keys that have no effect in Helve, in the order of the files.
+    pub unused_keys: Vec<WithSource<String>>,
+}
+
+impl Config {
+    /// Returns the agent that is used if nobody names one: the default agent, else `build`, else the first that a person
+    /// may start.
+    pub fn main_agent(&self) -> Option<&Agent> {
+        let name = self.default_agent.as_ref().map_or(DEFAULT_AGENT, |name| name.value.as_str());
+        let can_start = |agent: &&Agent| agent.can_start();
+        let named = self.agents.iter().filter(can_start).find(|agent| agent.name == name);
+        named.or_else(|| self.agents.iter().find(can_start))
+    }
 }
 
 /// Limits on how much of an output a model is shown.

@@ -84,10 +84,11 @@ pub(crate) fn agent_switches(config: &Config, trust: TrustState, agent: &Agent) 
 
 /// Returns the named agent, or the default one.
 pub(crate) fn find_agent(config: &Config, name: Option<String>) -> Result<Agent, BuildError> {
-    let name = name
-        .or_else(|| config.default_agent.as_ref().map(|agent| agent.value.clone()))
-        .unwrap_or_else(|| DEFAULT_AGENT.into());
-    let found = config.agents.iter().find(|agent| agent.name == name);
+    let found = match &name {
+        Some(name) => config.agents.iter().find(|agent| agent.name == *name),
+        None => config.main_agent(),
+    };
+    let name = name.unwrap_or_else(|| DEFAULT_AGENT.into());
     found.cloned().ok_or_else(|| {
         let known = config.agents.iter().map(|agent| agent.name.as_str());
         let near = near::nearest(&name, known, 3).into_iter().map(String::from).collect();

@@ -11,7 +11,7 @@ use helve_core::{
     Action, AlwaysYes, AnyTool, Caller, Dialect, Engine, Extensions, FileKind, Hook, Host, Journal,
     Layer, Machine, Media, Part, Person, Policy, Registry, Rule, Source, Workspace,
 };
-use helve_ext::config::{self, Config, ConfigPaths, Disk, Skill, Trust, gather};
+use helve_ext::config::{self, Agent, Config, ConfigPaths, Disk, Skill, Trust, gather};
 use helve_machine::LocalMachine;
 use helve_store::{OutputFiles, SqliteStore};
 use helve_text::cut::Limits;
@@ -55,6 +55,7 @@ pub struct Builder {
     leftovers: Leftovers,
     secret_variables: Vec<String>,
     host: Option<Host>,
+    is_inspection: bool,
 }
 
 /// Which session the toolbox uses.
@@ -97,6 +98,7 @@ impl Default for Builder {
             leftovers: Leftovers::Keep,
             secret_variables: Vec::new(),
             host: None,
+            is_inspection: false,
         }
     }
 }
@@ -121,7 +123,7 @@ impl Builder {
         self
     }
 
-    /// Adds a configuration file, which is trusted like the user's own.
+    /// Adds a configuration file, or a folder laid out like `~/.config/opencode`, which is trusted like the user's own.
     pub fn config(mut self, file: impl Into<PathBuf>) -> Self {
         self.configs.push(file.into());
         self
@@ -240,6 +242,12 @@ impl Builder {
         self
     }
 
+    /// Builds the toolbox even if its agent does not exist, for looking at the configuration. Then it may do nothing.
+    pub fn inspect(mut self) -> Self {
+        self.is_inspection = true;
+        self
+    }
+
     /// Builds the toolbox. Starts no MCP servers.
     pub async fn build(self) -> Result<Toolbox, BuildError> {
         let home = std::env::home_dir();
@@ -260,7 +268,8 @@ impl Builder {
         let user_config = paths.user.clone();
         let (config, trust, script_files) = read_config(&*store, &root, &paths).await;
         let replaced_agent = config.replaced_agent.clone().filter(|_| self.agent.is_none());
-        let agent = find_agent(&config, self.agent)?;
+        let found_agent = find_agent(&config, self.agent);
+        let agent = found_agent.or_else(|e| self.is_inspection.then(Agent::powerless).ok_or(e))?;
         let helve_folders = [data.clone()].into_iter().chain(user_config).collect();
         let inputs =
             PolicyInputs { allow_rules, helve_folders, root: root.clone(), replaced_agent };

@@ -27,7 +27,7 @@ pub(crate) struct ScriptFiles(FoundScripts);
 /// Finds tool and plugin files.
 pub(crate) fn find(config: &Config, paths: &ConfigPaths) -> ScriptFiles {
     let folder = |folder: std::path::PathBuf, owner| ScriptFolder { folder, owner };
-    let user = paths.user.iter().map(|path| folder(path.clone(), ScriptOwner::User));
+    let user = config.user_folders.iter().map(|path| folder(path.clone(), ScriptOwner::User));
     let project = [".opencode", ".helve"].map(|name| paths.root.join(name));
     let project = project.into_iter().map(|path| folder(path, ScriptOwner::Project));
     let folders: Vec<ScriptFolder> = user.chain(project).collect();

@@ -256,7 +256,7 @@ impl Toolbox {
         // Tools that are always denied are normally not offered. They are offered here, so that the verdict can name
         // the rule.
         self.scripts.load().await;
-        let offer_all = || self.registry.offer(&self.caller, &self.tool_switches, |_spec| true);
+        let offer_all = || self.registry.offer(&self.caller, &[], |_spec| true);
         let mut tools = offer_all();
         if tools.find(tool).is_none() {
             self.servers.start_for_tool(tool).await;
@@ -274,9 +274,16 @@ impl Toolbox {
             None if asked_for_nothing => {
                 Explanation { decision: Action::Allow, parts, result_without_ask: None }
             }
+            None if result.outcome.is_ok() => {
+                Explanation { decision: Action::Allow, parts, result_without_ask: Some(result) }
+            }
             None => {
-                let decision = if result.outcome.is_ok() { Action::Allow } else { Action::Deny };
-                Explanation { decision, parts, result_without_ask: Some(result) }
+                // A rule may deny the tool whatever its arguments are. It is then the better answer.
+                let part = tools.find(tool).map(|(spec, _)| spec.whole_part());
+                let part = part.filter(|part| self.policy.forbids(&[], part));
+                let part = part.map(|part| (self.policy.judge(&[], &part), part));
+                let parts = part.map(|(verdict, part)| (part, verdict)).into_iter().collect();
+                Explanation { decision: Action::Deny, parts, result_without_ask: Some(result) }
             }
         }
     }

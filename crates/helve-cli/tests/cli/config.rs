@@ -246,3 +246,53 @@ fn what_waits_for_trust_is_no_error() {
     );
     assert_eq!(stage.run(&["call", "read", "filePath=README.md"]).err, "");
 }
+
+/// They are how one finds out what is wrong.
+#[test]
+fn config_doctor_and_trust_run_without_a_usable_agent() {
+    for (config, agent) in [
+        (r#"{"agent": {"build": {"disable": true}}}"#, "ok   agent: plan"),
+        (r#"{"default_agent": "gone"}"#, "ok   agent: build"),
+        (
+            r#"{"agent": {"build": {"disable": true}, "plan": {"disable": true}}}"#,
+            "bad  agent: no agent can be started",
+        ),
+    ] {
+        let stage = Stage::new();
+        stage.write("home/.config/helve/helve.json", config);
+        stage.write("app/opencode.json", "{}");
+        let has_agent = !agent.starts_with("bad");
+        let call = stage.run(&["call", "list"]);
+        assert_eq!(call.code, if has_agent { 0 } else { 2 }, "{config}\n{}", call.transcript());
+        assert_ne!(stage.run(&["config"]).code, 2, "{config}");
+        assert_eq!(stage.run(&["trust"]).code, 0, "{config}");
+        let doctor = stage.run(&["doctor"]);
+        assert!(doctor.out.contains(agent), "{config}\n{}", doctor.transcript());
+        let named = stage.run(&["--agent", "nobody", "call", "list"]);
+        assert_eq!(named.code, 2, "{}", named.transcript());
+    }
+}
+
+#[test]
+fn doctor_lists_keys_without_effect_once() {
+    let stage = Stage::new();
+    stage.write("home/.config/helve/helve.json", "{\n\"theme\": \"x\", \"share\": \"manual\"}");
+    stage.write("app/opencode.json", r#"{"theme": "y"}"#);
+    let doctor = stage.run(&["doctor"]);
+    let file = "{base}/home/.config/helve/helve.json";
+    let line = format!("these keys have no effect: \"theme\" ({file}:2), \"share\" ({file}:2)\n");
+    assert!(doctor.out.contains(&line), "{}", doctor.transcript());
+}
+
+#[test]
+fn the_configuration_of_opencode_is_used() {
+    let stage = Stage::new();
+    stage.write("home/.config/opencode/opencode.json", r#"{"permission": {"read": "deny"}}"#);
+    let read = ["call", "read", "filePath=README.md"];
+    assert_eq!(stage.run(&read).code, 3);
+    stage.write("home/.config/helve/helve.json", r#"{"opencode": false}"#);
+    assert_eq!(stage.run(&read).code, 0);
+    let folder = stage.path("home/.config/opencode").display().to_string();
+    let named: Vec<&str> = ["--config", &folder].into_iter().chain(read).collect();
+    assert_eq!(stage.run(&named).code, 3);
+}

@@ -132,3 +132,43 @@ fn commands_like_cd_and_echo_are_not_listed() {
     assert!(!output.out.contains("echo") && !output.out.contains("cd src"), "{}", output.out);
     assert!(output.out.contains("bash touch a"), "{}", output.out);
 }
+
+#[test]
+fn the_rule_is_named_for_a_hidden_tool_and_for_a_call_that_fails_early() {
+    let why = |config: &str, args: &[&str], expected: Expect| {
+        let stage = Stage::new();
+        stage.write("home/.config/helve/helve.json", config);
+        let args: Vec<&str> = ["why"].into_iter().chain(args.iter().copied()).collect();
+        expected.assert_eq(&stage.run(&args).transcript());
+    };
+    why(
+        r#"{"tools": {"bash": false}}"#,
+        &["bash", "command=ls"],
+        expect![[r#"
+        0
+        deny
+          deny  bash ls
+                user: bash "*": deny ({base}/home/.config/helve/helve.json:1)
+    "#]],
+    );
+    why(
+        r#"{"permission": {"edit": "deny"}}"#,
+        &["edit", "filePath=gone.txt", "oldString=a", "newString=b"],
+        expect![[r#"
+            0
+            deny
+              deny  edit gone.txt
+                    user: edit "*": deny ({base}/home/.config/helve/helve.json:1)
+        "#]],
+    );
+    why(
+        r#"{"permission": {"edit": "deny"}}"#,
+        &["write", "filePath=README.md", "content=x"],
+        expect![[r#"
+            0
+            deny
+              deny  edit README.md
+                    user: edit "*": deny ({base}/home/.config/helve/helve.json:1)
+        "#]],
+    );
+}

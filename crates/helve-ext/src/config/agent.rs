@@ -1,7 +1,7 @@
 //! Agents from JSON, Markdown and the built-in list, merged field by field. Each field keeps its source.
 
 use helve_core::ToolSwitch;
-use helve_core::{Rule, Source};
+use helve_core::{Action, Rule, Source};
 
 use super::config_file::{Authority, ConfigFile, ExpandMode};
 use super::explain::SettingLine;
@@ -75,14 +75,16 @@ pub(super) struct Agents(Vec<AgentDraft>);
 /// All agents once they are merged.
 pub(super) struct FinishedAgents {
     pub(super) enabled: Vec<Agent>,
-    pub(super) disabled: Vec<Agent>,
+    /// Each with the place that disables it.
+    pub(super) disabled: Vec<(Agent, Source)>,
 }
 
 struct AgentDraft {
     agent: Agent,
     user: RuleList,
     project: RuleList,
-    disabled: bool,
+    /// Where the agent is disabled.
+    disabled: Option<Source>,
     /// Whether a file without syntax errors defines the agent.
     defined: bool,
 }
@@ -93,7 +95,7 @@ impl Agents {
             agent,
             user: RuleList::builtin(rules),
             project: RuleList::default(),
-            disabled: false,
+            disabled: None,
             defined: true,
         };
         Self(builtin::agents().into_iter().map(draft).collect())
@@ -192,10 +194,14 @@ impl Agents {
 
     /// Returns all agents that are defined, also those that a project disables.
     pub(super) fn finish(self) -> FinishedAgents {
-        let (disabled, enabled): (Vec<_>, Vec<_>) =
-            self.0.into_iter().filter(|draft| draft.defined).partition(|draft| draft.disabled);
-        let finish = |drafts: Vec<AgentDraft>| drafts.into_iter().map(AgentDraft::finish).collect();
-        FinishedAgents { enabled: finish(enabled), disabled: finish(disabled) }
+        let mut finished = FinishedAgents { enabled: Vec::new(), disabled: Vec::new() };
+        for draft in self.0.into_iter().filter(|draft| draft.defined) {
+            match draft.disabled.clone() {
+                Some(source) => finished.disabled.push((draft.finish(), source)),
+                None => finished.enabled.push(draft.finish()),
+            }
+        }
+        finished
     }
 }
 
@@ -207,7 +213,7 @@ impl AgentDraft {
         };
         let agent = Agent::new(name, origin, source, AgentMode::All);
         let (user, project) = (RuleList::default(), RuleList::default());
-        Self { agent, user, project, disabled: false, defined: false }
+        Self { agent, user, project, disabled: None, defined: false }
     }
 
     fn rules_of(&mut self, layer: ConfigLayer) -> &mut RuleList {
@@ -245,7 +251,7 @@ impl AgentDraft {
             }
             "disable" => {
                 if let Some(disable) = file.flag(&name, node) {
-                    self.disabled = disable.value;
+                    self.disabled = disable.value.then_some(disable.source);
                 }
             }
             other => {
@@ -264,6 +270,19 @@ impl AgentDraft {
 }
 
 impl Agent {
+    /// An agent that may do nothing, for looking at a configuration without a usable agent.
+    pub fn powerless() -> Self {
+        let mut agent =
+            Self::new("none", AgentOrigin::Builtin, Source::Builtin, AgentMode::Primary);
+        agent.rules.push(Rule::new("*", "*", Action::Deny, Source::Builtin));
+        agent
+    }
+
+    /// Whether a person may start the agent.
+    pub fn can_start(&self) -> bool {
+        *self.mode != AgentMode::Subagent && !*self.hidden
+    }
+
     pub(super) fn new(name: &str, origin: AgentOrigin, source: Source, mode: AgentMode) -> Self {
         Self {
             name: name.to_owned(),

@@ -10,7 +10,7 @@ use super::load::ConfigHost;
 use super::messages::{self, ProblemText};
 use super::problem::{ConfigProblem, Severity};
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, repeated};
-use super::{ConfigLayer, Trust, WithSource};
+use super::{ConfigLayer, Trust, WithSource, keys};
 
 /// Maximum number of problems reported per file. Further ones are only counted.
 const MAX_PROBLEMS: usize = 50;
@@ -36,6 +36,23 @@ pub(super) struct ReferenceContext<'a> {
     pub(super) home: Option<&'a Path>,
     /// The files that a project includes, as they were when it was trusted.
     pub(super) included: &'a IncludedFiles,
+    /// Names of files with custom tools, without their endings.
+    pub(super) tool_files: &'a [String],
+}
+
+impl ReferenceContext<'_> {
+    /// Returns the present name of a tool or permission that older versions call otherwise, unless a custom tool has it.
+    pub(super) fn present_name<'k>(&self, key: &'k str) -> &'k str {
+        if self.has_custom_tool(key) { key } else { keys::present_name(key) }
+    }
+
+    /// Whether a file of the user or the project can define a tool of this name.
+    pub(super) fn has_custom_tool(&self, name: &str) -> bool {
+        self.tool_files.iter().any(|file| {
+            name.strip_prefix(file.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        })
+    }
 }
 
 /// What a file may set.

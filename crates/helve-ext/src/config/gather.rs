@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::includes::{IncludedFiles, read_includes};
 use super::instructions::{InstructionFile, read_instructions};
 use super::interpret::interpret;
+use super::jsonc::{self, ParsedJson};
 use super::load::{
     ConfigHost, ConfigReadError, FileContents, LinkPolicy, MAX_DEPTH, MAX_MARKDOWN_FILES,
     MarkdownFiles,
@@ -13,6 +14,7 @@ use super::load::{
 use super::messages::{self, ProblemText};
 use super::problem::{ConfigProblem, Severity};
 use super::skills::read_skills;
+use super::tree::ConfigValue;
 use super::{Config, ConfigLayer, Trust};
 
 /// Where configuration files are looked for.
@@ -20,7 +22,9 @@ use super::{Config, ConfigLayer, Trust};
 pub struct ConfigPaths {
     /// Helve's folder in the user's configuration (`~/.config/helve`).
     pub user: Option<PathBuf>,
-    /// Files named by `--config`, in order.
+    /// opencode's folder in the user's configuration (`~/.config/opencode`).
+    pub opencode: Option<PathBuf>,
+    /// Files and folders named by `--config`, in order.
     pub named: Vec<PathBuf>,
     /// The root of the workspace.
     pub root: PathBuf,
@@ -37,7 +41,8 @@ impl ConfigPaths {
         let home = folder("HOME");
         let config =
             folder("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
-        Self { user: config.map(|folder| folder.join("helve")), named, root, home }
+        let opencode = config.as_ref().map(|folder| folder.join("opencode"));
+        Self { user: config.map(|folder| folder.join("helve")), opencode, named, root, home }
     }
 }
 
@@ -52,6 +57,10 @@ pub struct ConfigFiles {
     pub(super) included: IncludedFiles,
     pub(super) instructions: Vec<InstructionFile>,
     pub(super) skills: Vec<GatheredFile>,
+    /// The user's folders that were read, in order.
+    pub(super) user_folders: Vec<PathBuf>,
+    /// Names of files with custom tools, without their endings.
+    pub(super) tool_files: Vec<String>,
     digest: String,
 }
 
@@ -112,6 +121,8 @@ enum Presence {
     Required,
 }
 
+const HELVE_JSON: &[&str] = &["helve.json", "helve.jsonc"];
+
 /// Folders of Markdown files, and what these define.
 const AGENTS: &[(&str, MarkdownKind)] =
     &[("agent", MarkdownKind::Agent), ("agents", MarkdownKind::Agent)];
@@ -141,15 +152,7 @@ impl MarkdownKind {
 /// Reads all configuration files.
 pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     let mut gatherer = Gatherer { host, items: Vec::new(), problems: Vec::new() };
-    let user = (ConfigLayer::User, LinkPolicy::Anywhere);
-    if let Some(folder) = &paths.user {
-        gatherer.add_json_files(folder, &["helve.json", "helve.jsonc"], user);
-        gatherer.add_markdown(folder, AGENTS, user);
-        gatherer.add_markdown(folder, COMMANDS, user);
-    }
-    for path in &paths.named {
-        gatherer.add_json_file(path, Presence::Required, user);
-    }
+    let user_folders = gatherer.add_user_files(paths);
     let root = &paths.root;
     let project = (ConfigLayer::Project, LinkPolicy::Beneath(root));
     gatherer.add_file(
@@ -163,18 +166,57 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     gatherer.add_markdown(&root.join(".opencode"), AGENTS, project);
     gatherer.add_markdown(&root.join(".opencode"), MODES, project);
     gatherer.add_markdown(&root.join(".opencode"), COMMANDS, project);
-    gatherer.add_json_files(root, &["helve.json", "helve.jsonc"], project);
-    gatherer.add_json_files(&root.join(".helve"), &["helve.json", "helve.jsonc"], project);
+    gatherer.add_json_files(root, HELVE_JSON, project);
+    gatherer.add_json_files(&root.join(".helve"), HELVE_JSON, project);
     gatherer.add_markdown(&root.join(".helve"), AGENTS, project);
     gatherer.add_markdown(&root.join(".helve"), COMMANDS, project);
     let Gatherer { items, mut problems, .. } = gatherer;
     let included = read_includes(host, &items, paths.home.as_deref());
-    let instructions = read_instructions(host, &items, paths);
-    let (skills, skill_problems) = read_skills(host, &items, paths);
+    let instructions = read_instructions(host, &items, paths, &user_folders);
+    let (skills, skill_problems) = read_skills(host, &items, paths, &user_folders);
+    let tool_files = tool_files(host, root, &user_folders);
     problems.extend(skill_problems);
     let digest = digest(root, items.iter().chain(&skills), &included, &instructions);
     let (home, root) = (paths.home.clone(), root.clone());
-    ConfigFiles { items, problems, home, root, included, instructions, skills, digest }
+    ConfigFiles {
+        items,
+        problems,
+        home,
+        root,
+        included,
+        instructions,
+        skills,
+        user_folders,
+        tool_files,
+        digest,
+    }
+}
+
+/// Whether the user's own files leave the folder of opencode switched on.
+fn reads_opencode(items: &[GatheredFile]) -> bool {
+    let switch = |item: &GatheredFile| {
+        let ParsedJson::Complete(node) = jsonc::parse(item.text()?.ok()?) else { return None };
+        let ConfigValue::Map(entries) = node.data else { return None };
+        let entry = entries.into_iter().rev().find(|entry| entry.key == "opencode")?;
+        Some(entry.value.data != ConfigValue::Bool(false))
+    };
+    let json = items.iter().filter(|item| item.kind == ConfigFileKind::Json);
+    json.filter_map(switch).last().unwrap_or(true)
+}
+
+/// Returns the names of the files with custom tools. They are not opened.
+fn tool_files(host: &dyn ConfigHost, root: &Path, user_folders: &[PathBuf]) -> Vec<String> {
+    let user = user_folders.iter().map(|folder| (folder.clone(), LinkPolicy::Anywhere));
+    let project = [".opencode", ".helve"].map(|it| (root.join(it), LinkPolicy::Beneath(root)));
+    let mut names = Vec::new();
+    for (folder, links) in user.chain(project) {
+        for files in ["tool", "tools"].map(|name| host.files(&folder.join(name), links)) {
+            let direct = files.unwrap_or_default();
+            let direct = direct.iter().filter(|file| file.components().count() == 1);
+            names.extend(direct.filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned())));
+        }
+    }
+    names
 }
 
 struct Gatherer<'a> {
@@ -184,6 +226,44 @@ struct Gatherer<'a> {
 }
 
 impl Gatherer<'_> {
+    /// Adds the user's files. Returns the folders that were read.
+    fn add_user_files(&mut self, paths: &ConfigPaths) -> Vec<PathBuf> {
+        let user = (ConfigLayer::User, LinkPolicy::Anywhere);
+        let mut folders = Vec::new();
+        if let Some(folder) = &paths.user {
+            self.add_json_files(folder, HELVE_JSON, user);
+            self.add_markdown(folder, AGENTS, user);
+            self.add_markdown(folder, COMMANDS, user);
+            folders.push(folder.clone());
+        }
+        if let Some(folder) = &paths.opencode
+            && reads_opencode(&self.items)
+        {
+            let own = std::mem::take(&mut self.items);
+            self.add_opencode_folder(folder, user);
+            self.items.extend(own);
+            folders.insert(0, folder.clone());
+        }
+        for path in &paths.named {
+            if matches!(self.host.read(path, user.1), Err(ConfigReadError::NotAFile("a folder"))) {
+                self.add_opencode_folder(path, user);
+                self.add_json_files(path, HELVE_JSON, user);
+                folders.push(path.clone());
+            } else {
+                self.add_json_file(path, Presence::Required, user);
+            }
+        }
+        folders
+    }
+
+    /// Adds the files of a folder that is laid out like opencode's.
+    fn add_opencode_folder(&mut self, folder: &Path, origin: (ConfigLayer, LinkPolicy<'_>)) {
+        self.add_json_files(folder, &["config.json", "opencode.json", "opencode.jsonc"], origin);
+        self.add_markdown(folder, AGENTS, origin);
+        self.add_markdown(folder, MODES, origin);
+        self.add_markdown(folder, COMMANDS, origin);
+    }
+
     fn add_json_files(
         &mut self,
         folder: &Path,

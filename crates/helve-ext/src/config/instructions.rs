@@ -31,8 +31,9 @@ pub(super) fn read_instructions(
     host: &dyn ConfigHost,
     items: &[GatheredFile],
     paths: &ConfigPaths,
+    user_folders: &[PathBuf],
 ) -> Vec<InstructionFile> {
-    let own = paths.user.iter().map(|folder| folder.join("AGENTS.md"));
+    let own = user_folders.iter().rev().map(|folder| folder.join("AGENTS.md"));
     let own = own.chain(paths.home.iter().map(|home| home.join(".claude/CLAUDE.md")));
     let in_root = INSTRUCTION_NAMES.iter().map(|name| paths.root.join(name));
     let mut found = Vec::new();

@@ -27,7 +27,8 @@ const MAX_LINES: u64 = 1_000_000;
 const MAX_BYTES: u64 = 16 << 20;
 
 pub(super) fn interpret(files: &ConfigFiles, host: &dyn ConfigHost, trust: Trust) -> Config {
-    let context = ReferenceContext { host, home: files.home.as_deref(), included: &files.included };
+    let (included, tool_files) = (&files.included, files.tool_files.as_slice());
+    let context = ReferenceContext { host, home: files.home.as_deref(), included, tool_files };
     let mut draft = ConfigDraft::new(trust, files.problems.clone());
     for item in files.items.iter().chain(&files.skills) {
         draft.read_item(item, &context);
@@ -62,6 +63,8 @@ struct ConfigDraft {
     commands: Vec<CommandTemplate>,
     skills: Vec<Skill>,
     needs_trust: Vec<SettingLine>,
+    /// Known keys that have no effect.
+    unused_keys: Vec<WithSource<String>>,
 }
 
 impl ConfigDraft {
@@ -89,6 +92,7 @@ impl ConfigDraft {
             commands: Vec::new(),
             skills: Vec::new(),
             needs_trust: Vec::new(),
+            unused_keys: Vec::new(),
         }
     }
 
@@ -249,7 +253,11 @@ impl ConfigDraft {
                     self.needs_trust.push(SettingLine::needing_trust(file, &[], entry))
                 }
             },
-            other if keys::TOP.contains(&other) => {}
+            other if keys::READ_ELSEWHERE.contains(&other) => {}
+            other if keys::TOP.contains(&other) => {
+                let source = file.source(entry.at);
+                self.unused_keys.push(WithSource::new(other.to_owned(), source));
+            }
             other => file
                 .warn(entry.at, || messages::unknown_key(other, keys::nearest(other, keys::TOP))),
         }
@@ -316,6 +324,11 @@ impl ConfigDraft {
             let at = PositionTracker::new(text).position(start);
             WithSource::new(markdown.body.trim().to_owned(), file.source(at))
         });
+        let named = fields.iter().rev().find_map(|field| match &field.value.data {
+            ConfigValue::Text(text) if field.key == "name" && !text.trim().is_empty() => Some(text),
+            _ => None,
+        });
+        let name = named.map_or(name, |name| name.trim());
         self.agents.read_agent(
             file,
             AgentEntry { name, at, fields, body, mode },
@@ -330,7 +343,10 @@ impl ConfigDraft {
         let mut problems = self.problems;
         let skills = skills::without_repeated(self.skills, &mut problems);
         let default_agent = self.default_agent.filter(|name| {
-            let problem = check_default(name, &agents, files);
+            // A plugin may bring the agent.
+            let severity =
+                if self.scripts.plugins.is_empty() { Severity::Error } else { Severity::Warning };
+            let problem = check_default(name, &agents, files, severity);
             let is_valid = problem.is_none();
             problems.extend(problem);
             is_valid
@@ -340,9 +356,15 @@ impl ConfigDraft {
             let item = files.items.iter().find(|item| item.path == *path);
             item.is_some_and(|item| item.layer == ConfigLayer::Project)
         };
-        let is_replaced = default_agent.as_ref().is_some_and(|it| is_project(&it.source));
+        let user_agent = self.user_default_agent.as_deref().unwrap_or(DEFAULT_AGENT);
+        let is_disabled = |(agent, disabled_by): &(Agent, Source)| {
+            agent.name == user_agent && is_project(disabled_by)
+        };
+        let is_replaced = default_agent.as_ref().is_some_and(|it| is_project(&it.source))
+            || disabled.iter().any(is_disabled);
+        let disabled = disabled.iter().map(|(agent, _)| agent);
         let replaced_agent = is_replaced
-            .then(|| replaced_agent(agents.iter().chain(&disabled), self.user_default_agent))
+            .then(|| replaced_agent(agents.iter().chain(disabled), self.user_default_agent))
             .flatten();
         problems.extend(files.instructions.iter().filter_map(instruction_problem));
         Config {
@@ -373,6 +395,8 @@ impl ConfigDraft {
             needs_trust: self.needs_trust,
             trust: self.trust,
             root: files.root.clone(),
+            user_folders: files.user_folders.clone(),
+            unused_keys: self.unused_keys,
         }
     }
 }
@@ -408,7 +432,6 @@ fn read_tool_output(file: &mut ConfigFile<'_>, node: &ConfigNode, limits: &mut T
     }
 }
 
-/// Checks that the default agent exists and that a person can start it.
 /// Returns the agent of the user that a project replaced with another default agent.
 fn replaced_agent<'a>(
     mut agents: impl Iterator<Item = &'a Agent>,
@@ -422,17 +445,19 @@ fn replaced_agent<'a>(
     Some(agent)
 }
 
+/// Checks that the default agent exists and that a person can start it.
 fn check_default(
     name: &WithSource<String>,
     agents: &[Agent],
     files: &ConfigFiles,
+    severity: Severity,
 ) -> Option<ConfigProblem> {
-    let can_start = |agent: &&Agent| *agent.mode != AgentMode::Subagent && !*agent.hidden;
     let found = agents.iter().find(|agent| agent.name == name.value);
-    if found.as_ref().is_some_and(can_start) {
+    if found.is_some_and(Agent::can_start) {
         return None;
     }
-    let names: Vec<_> = agents.iter().filter(can_start).map(|agent| agent.name.as_str()).collect();
+    let names: Vec<_> =
+        agents.iter().filter(|agent| agent.can_start()).map(|agent| agent.name.as_str()).collect();
     let message = match found {
         Some(_) => messages::agent_is_not_primary(name.as_written(), &names),
         None => messages::no_such_agent(name.as_written(), &names),
@@ -441,5 +466,5 @@ fn check_default(
     let item = files.items.iter().find(|item| item.path == *path);
     let text = item.and_then(GatheredFile::text).and_then(Result::ok).unwrap_or_default();
     let at = Position { line: *line, column: *column };
-    Some(ConfigProblem::in_text(path.clone(), Severity::Error, message, (text, at)))
+    Some(ConfigProblem::in_text(path.clone(), severity, message, (text, at)))
 }

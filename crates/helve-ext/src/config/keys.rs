@@ -30,6 +30,7 @@ pub(super) const TOP: &[&str] = &[
     "mcp",
     "mode",
     "model",
+    "opencode",
     "permission",
     "plugin",
     "provider",
@@ -51,6 +52,10 @@ pub(super) const TOP: &[&str] = &[
     "watcher",
     "web",
 ];
+
+/// Top-level keys that are read before the others, or that need no effect.
+pub(super) const READ_ELSEWHERE: &[&str] =
+    &["$schema", "instructions", "opencode", "permission", "skills", "tools"];
 
 /// Keys of an agent. Other keys are options for the model's provider.
 pub(super) const AGENT: &[&str] = &[
@@ -143,6 +148,15 @@ pub(super) const PERMISSION: &[&str] = &[
     "websearch",
     "write",
 ];
+
+/// Returns the present name of a permission or tool that older versions of opencode and other agents call otherwise.
+pub(super) fn present_name(key: &str) -> &str {
+    match key {
+        "patch" => "apply_patch",
+        "LS" => "list",
+        other => other,
+    }
+}
 
 /// Returns the known key nearest to `key`.
 pub(super) fn nearest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {

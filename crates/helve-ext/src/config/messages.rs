@@ -350,6 +350,15 @@ pub(super) fn misspelled_permission(key: &str, nearest: &str) -> ProblemText {
     ))
 }
 
+pub(super) fn replaced_by_permission(tool: &str, key: &str) -> ProblemText {
+    problem(format!(
+        "{} has no effect, because {} says more about it",
+        key_path(&["tools", tool]),
+        key_path(&["permission", key])
+    ))
+    .hint("remove one of them")
+}
+
 pub(super) fn pattern_too_long(max: usize) -> ProblemText {
     problem(format!("a pattern may have at most {max} bytes")).hint(ASKS_UNTIL_FIXED)
 }
@@ -540,6 +549,18 @@ pub(super) fn unknown_mcp_json_type(kind: &str) -> ProblemText {
         "sse" => message.hint("try \"http\": the older SSE transport is not supported"),
         _ => message,
     }
+}
+
+pub(super) fn server_prompts_for_value(server: &str, input: &str) -> ProblemText {
+    problem(format!(
+        "the server {} needs the value ${{input:{}}}",
+        quoted(server),
+        display_text(input)
+    ))
+    .hint(format!(
+        "Helve does not prompt for values; write ${{{}}} and set that variable",
+        display_text(&input.to_uppercase().replace('-', "_"))
+    ))
 }
 
 pub(super) fn server_lacks(name: &str, key: &str) -> ProblemText {

@@ -57,7 +57,7 @@ impl RuleList {
     /// Reads `tools` and `permission` of a file or an agent. `tools` comes first, whatever the order in the file, so that
     /// `permission` can override a deny.
     pub(super) fn read(&mut self, file: &mut ConfigFile<'_>, fields: &[ConfigEntry]) {
-        let before = self.rules.len();
+        let before = (self.rules.len(), self.switches.len());
         let named = |key: &'static str| fields.iter().filter(move |field| field.key == key);
         let mut unique = true;
         for key in ["tools", "permission"] {
@@ -81,7 +81,40 @@ impl RuleList {
             unique &= self.permission(file, &field.value);
         }
         if !unique {
-            self.deny_conflicts(before);
+            self.deny_conflicts(before.0);
+        }
+        if self.broken.is_none() {
+            for field in named("tools") {
+                self.drop_replaced(file, &field.value, named("permission"), before);
+            }
+        }
+    }
+
+    /// Removes what `tools` switched off if `permission` of the same file has the same key, as opencode does. `before` is
+    /// the number of earlier rules and switches.
+    fn drop_replaced<'n>(
+        &mut self,
+        file: &mut ConfigFile<'_>,
+        tools: &ConfigNode,
+        permission: impl Iterator<Item = &'n ConfigEntry>,
+        before: (usize, usize),
+    ) {
+        let keys: HashSet<&str> = permission.flat_map(|field| key_names(&field.value)).collect();
+        let ConfigValue::Map(entries) = &tools.data else { return };
+        for entry in entries.iter().filter(|entry| entry.value.data == ConfigValue::Bool(false)) {
+            let key = file.context.present_name(&entry.key);
+            let Some(group) = keys.get(group(key)) else { continue };
+            file.warn(entry.at, || messages::replaced_by_permission(&entry.key, group));
+            let mut index = 0;
+            self.rules.retain(|rule| {
+                index += 1;
+                index <= before.0 || rule.tool.as_deref() != Some(key)
+            });
+            index = 0;
+            self.switches.retain(|switch| {
+                index += 1;
+                index <= before.1 || switch.pattern != key
+            });
         }
     }
 
@@ -115,8 +148,10 @@ impl RuleList {
     /// Reads one permission key. Returns whether all its patterns are unique.
     fn permission_key(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> bool {
         let Some(key) = self.expanded_key(file, entry) else { return true };
+        let key = file.context.present_name(&key).to_owned();
         // Beyond the limit the section is broken anyway, and comparing names takes time.
         if self.rules.len() <= MAX_RULES
+            && !file.context.has_custom_tool(&key)
             && let Some(nearest) = keys::misspelled(&key, keys::PERMISSION)
         {
             file.warn(entry.at, || messages::misspelled_permission(&key, nearest));
@@ -228,20 +263,20 @@ impl RuleList {
                 self.mark_broken(file.source(entry.at));
             } else if !on || (index < MAX_RULES && !off.contains(entry.key.as_str())) {
                 // A tool that is switched off anywhere in this file stays off.
-                self.switch(file.source(entry.at), &entry.key, on);
+                self.switch(file.source(entry.at), file.context.present_name(&entry.key), on);
             }
         }
     }
 
     fn switch(&mut self, source: Source, name: &str, on: bool) {
         if on {
-            self.rules.retain(|entry| entry.tool.as_deref() != Some(name));
+            // `edit` stands for every tool that changes files.
+            self.rules.retain(|entry| match entry.tool.as_deref() {
+                Some(tool) => tool != name && (name != "edit" || group(tool) != name),
+                None => true,
+            });
         } else {
-            let group = match name {
-                "write" | "edit" | "patch" => "edit",
-                other => other,
-            };
-            let rule = Rule::new(group, "*", Action::Deny, source.clone());
+            let rule = Rule::new(group(name), "*", Action::Deny, source.clone());
             self.rules.push(RuleEntry { rule, tool: Some(name.to_owned()) });
         }
         self.switches.push(ToolSwitch { pattern: name.to_owned(), on, source });
@@ -314,6 +349,20 @@ fn has_deny(node: &ConfigNode) -> bool {
         | ConfigValue::Number(_)
         | ConfigValue::List(_) => false,
     }
+}
+
+/// Returns the permission that a key of `tools` is about.
+fn group(tool: &str) -> &str {
+    match tool {
+        "write" | "edit" | "apply_patch" | "multiedit" => "edit",
+        other => other,
+    }
+}
+
+/// Returns the keys of a `permission` section.
+fn key_names(permission: &ConfigNode) -> Vec<&str> {
+    let ConfigValue::Map(entries) = &permission.data else { return Vec::new() };
+    entries.iter().map(|entry| entry.key.as_str()).collect()
 }
 
 fn switched_off(tools: &ConfigNode) -> Vec<&str> {

@@ -59,10 +59,11 @@ pub(super) fn read_skills(
     host: &dyn ConfigHost,
     items: &[GatheredFile],
     paths: &ConfigPaths,
+    user_folders: &[PathBuf],
 ) -> (Vec<GatheredFile>, Vec<ConfigProblem>) {
     let shared = |base: &Path| SHARED.iter().map(|name| base.join(name)).collect::<Vec<_>>();
     let mut user = paths.home.as_deref().map(shared).unwrap_or_default();
-    user.extend(paths.user.iter().flat_map(|it| [it.join("skill"), it.join("skills")]));
+    user.extend(user_folders.iter().flat_map(|it| [it.join("skill"), it.join("skills")]));
     let mut project = shared(&paths.root);
     project.extend(OF_PROJECT.iter().map(|name| paths.root.join(name)));
     let (mut found, mut problems) = (Vec::new(), Vec::new());

@@ -9,6 +9,7 @@ mod rules;
 mod servers;
 mod settings;
 mod skills;
+mod wild;
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -22,6 +23,7 @@ use super::{
 };
 
 const USER: &str = "/home/user/.config/helve";
+const OPENCODE: &str = "/home/user/.config/opencode";
 const PROJECT: &str = "/project";
 
 /// Files and variables in memory.
@@ -55,6 +57,7 @@ impl MemoryHost {
 
 fn full(path: &str) -> PathBuf {
     match path.split_once('/') {
+        Some(("opencode", rest)) => Path::new(OPENCODE).join(rest),
         Some(("user", rest)) => Path::new(USER).join(rest),
         Some(("project", rest)) => Path::new(PROJECT).join(rest),
         _ => PathBuf::from(path),
@@ -65,7 +68,10 @@ fn short(path: &Path) -> String {
     let name = |folder: &str, short: &str| {
         path.strip_prefix(folder).ok().map(|rest| format!("{short}/{}", rest.display()))
     };
-    name(USER, "user").or(name(PROJECT, "project")).unwrap_or(path.display().to_string())
+    name(USER, "user")
+        .or(name(PROJECT, "project"))
+        .or(name(OPENCODE, "opencode"))
+        .unwrap_or(path.display().to_string())
 }
 
 impl ConfigHost for MemoryHost {
@@ -80,7 +86,11 @@ impl ConfigHost for MemoryHost {
                 other => real.push(other),
             }
         }
-        let bytes = self.files.get(&real).cloned().ok_or(ConfigReadError::Missing)?;
+        let has_files = || self.files.keys().any(|file| file.starts_with(&real));
+        let bytes = self.files.get(&real).cloned().ok_or_else(|| match has_files() {
+            true => ConfigReadError::NotAFile("a folder"),
+            false => ConfigReadError::Missing,
+        })?;
         Ok(FileContents { real, bytes })
     }
 
@@ -119,6 +129,7 @@ impl ConfigHost for MemoryHost {
 fn paths() -> ConfigPaths {
     ConfigPaths {
         user: Some(USER.into()),
+        opencode: Some(OPENCODE.into()),
         named: Vec::new(),
         root: PROJECT.into(),
         home: Some("/home/user".into()),
@@ -155,7 +166,8 @@ fn render(config: &Config) -> String {
         all += &format!("{}:{line}:{column} {key} = {value}{suffix}\n", short(&path));
     }
     for problem in config.problems.iter().chain(&config.warnings_about_rules()) {
-        let text = problem.to_string().replace(USER, "user").replace(PROJECT, "project");
+        let text = problem.to_string().replace(USER, "user").replace(OPENCODE, "opencode");
+        let text = text.replace(PROJECT, "project");
         all += &format!("! {text}\n");
     }
     all

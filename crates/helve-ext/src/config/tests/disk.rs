@@ -22,6 +22,7 @@ fn check(trust: Trust, make: impl FnOnce(&Path), expect: Expect) -> Config {
     make(&base);
     let paths = ConfigPaths {
         user: Some(base.join("user")),
+        opencode: None,
         named: Vec::new(),
         root: base.join("project"),
         home: Some(base.join("home")),

@@ -120,12 +120,14 @@ fn switched_off_tools_are_denied() {
 {"tools": {"github_*": true}}
 "#,
         expect![[r#"
-            user/helve.json:1:43 permission.edit."*" = deny
             user/helve.json:1:17 permission.edit."*" = ask
-            user/helve.json:1:43 tools.write = false
             user/helve.json:1:59 tools.webfetch = true
             user/helve.json:1:77 tools."github_*" = false
             user/helve.jsonc:1:12 tools."github_*" = true
+            ! user/helve.json:1:43: warning: tools.write has no effect, because permission.edit says more about it
+              {"permission": {"edit": "ask"}, "tools": {"write": false, "webfetch": true, "github_*": false}}
+                                                        ^
+              remove one of them
         "#]],
     );
 }
