@@ -30,8 +30,8 @@ use crate::session::Session;
 
 /// The largest file that is loaded as a whole.
 pub const MAX_BYTES: u64 = 64 << 20;
-/// How many times an approved change is rebased onto a file that keeps changing.
-const MAX_REBASES: usize = 8;
+/// How many times an approved change is rebased onto a file that keeps changing. Each time, another change succeeded.
+const MAX_REBASES: usize = 100;
 /// How long a formatter or language server may take.
 const FORMAT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -62,12 +62,17 @@ pub enum ChangeKind {
 }
 
 /// Whether a change may be rebased if somebody else changes the file first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Rebase {
     Never,
     /// Only if the other change is in other lines.
     Merge,
+    /// The new content is computed again from the present one. `None` means that it would no longer be the approved change.
+    Recompute(Arc<RecomputeFn>),
 }
+
+/// Returns the new content for the present one.
+pub type RecomputeFn = dyn Fn(&[u8]) -> Option<Bytes> + Send + Sync;
 
 /// Files that were changed, and problems that language servers then found in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -467,16 +472,21 @@ async fn rebase(machine: &dyn Machine, change: &mut FileChange) -> Result<(), Co
         display_path: display_path.clone(),
         now: theirs.as_ref().map(|theirs| theirs.bytes.clone()),
     };
-    let (Rebase::Merge, Some(base), Some(theirs)) = (change.rebase, &change.base, &theirs) else {
-        return Err(stale());
-    };
-    match &mut change.kind {
-        ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => {
-            let merged = merge::merge3(&base.bytes, bytes, &theirs.bytes);
-            *bytes = merged.map_err(|_conflict| stale())?.into();
-        }
+    let (Some(base), Some(theirs)) = (&change.base, &theirs) else { return Err(stale()) };
+    let bytes = match &mut change.kind {
+        ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => bytes,
         ChangeKind::Remove => return Err(stale()),
-    }
+    };
+    let rebased = match &change.rebase {
+        Rebase::Never => None,
+        Rebase::Merge => merge::merge3(&base.bytes, bytes, &theirs.bytes).ok().map(Bytes::from),
+        Rebase::Recompute(compute) => {
+            let (compute, theirs) = (compute.clone(), theirs.bytes.clone());
+            let computing = tokio::task::spawn_blocking(move || compute(&theirs));
+            computing.await.ok().flatten()
+        }
+    };
+    *bytes = rebased.ok_or_else(stale)?;
     change.base = Some(theirs.clone());
     Ok(())
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use helve_policy::{Part, Refusal, Verdict};
 use helve_text::cut::{CutText, Limits};
 
+use crate::foreign::AmbiguousName;
 use crate::input::BadInput;
 use crate::machine::MachineError;
 use crate::machine::commit::CommitError;
@@ -39,6 +40,15 @@ pub trait Words: Send + Sync {
     fn invalid(&self, tool: &str, problems: &[ArgumentProblem]) -> String;
     /// Reports parameters that the tool does not have. The message is appended to the tool's answer.
     fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String;
+    /// The call is refused because of parameters that the tool does not have. `known` are those that it has.
+    fn refused_parameters(
+        &self,
+        tool: &str,
+        extra: &[UnknownParameter],
+        known: &[&str],
+    ) -> ToolError;
+    /// A parameter is given under two names with different values.
+    fn ambiguous_name(&self, tool: &str, ambiguous: &AmbiguousName) -> ToolError;
     fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String;
     /// The tool exists, but is switched off or always denied.
     fn denied_tool(&self, tool: &str) -> ToolError;

@@ -20,6 +20,7 @@ use crate::context::{Memory, NestedCalls, ToolContext, ask_gate};
 use crate::dialect::OutputCut;
 use crate::event::{CallOutcome, EventKind};
 use crate::files::Files;
+use crate::foreign::{self, UnknownPolicy};
 use crate::hook;
 use crate::input::{self, Input};
 use crate::output::{Content, ErrorKind, ToolError, ToolOutput};
@@ -31,7 +32,7 @@ use crate::session::Session;
 use crate::spec::{InputSpec, ToolSpec};
 use crate::store::Store;
 use crate::tool::AnyTool;
-use crate::validate::{UnknownParameter, validate};
+use crate::validate::{Findings, UnknownParameter, validate};
 
 /// The tool that answers calls of unknown tools.
 const INVALID: &str = "invalid";
@@ -202,7 +203,10 @@ impl RunningCall {
             return Err(words.too_deep(MAX_DEPTH));
         }
         self.parse(call)?;
+        // Hooks see the tool's own parameters, so that one that looks at `filePath` is not evaded by `file_path`.
+        self.adopt_names(call)?;
         self.run_before_hooks(call).await?;
+        self.adopt_names(call)?;
         let Some((spec, tool)) = self.tools.find(&call.name) else {
             return self.call_invalid(call).await;
         };
@@ -240,6 +244,23 @@ impl RunningCall {
                 Err(ToolError::new(ErrorKind::InvalidArgs, message))
             }
         }
+    }
+
+    /// Converts arguments that are written for another agent's tool.
+    fn adopt_names(&self, call: &mut ToolCall) -> Result<(), ToolError> {
+        let Some((spec, tool)) = self.tools.find(&call.name) else { return Ok(()) };
+        let (InputSpec::Json(schema), Input::Json(Value::Object(args))) =
+            (&spec.input, &mut call.input)
+        else {
+            return Ok(());
+        };
+        let foreign = tool.foreign();
+        let full_schema = foreign.full_schema(schema);
+        let schema = full_schema.as_ref().unwrap_or(schema);
+        if let Err(ambiguous) = foreign::rename(schema, foreign.aliases, args) {
+            return Err(self.session.dialect.words.ambiguous_name(&spec.name, &ambiguous));
+        }
+        (foreign.convert)(args).map_err(|text| ToolError::new(ErrorKind::InvalidArgs, text))
     }
 
     /// Lets the hooks rewrite or refuse the call.
@@ -315,14 +336,24 @@ impl RunningCall {
         let (InputSpec::Json(schema), Input::Json(args)) = (&spec.input, &mut call.input) else {
             return Ok(Vec::new());
         };
-        let findings = validate(schema, args);
-        if findings.problems.is_empty() {
-            return Ok(findings.unknown);
+        let foreign = tool.foreign();
+        let full_schema = foreign.full_schema(schema);
+        let Findings { problems, mut unknown } =
+            validate(full_schema.as_ref().unwrap_or(schema), args);
+        let words = self.session.dialect.words;
+        if !problems.is_empty() {
+            let message =
+                tool.invalid(&problems).unwrap_or_else(|| words.invalid(&spec.name, &problems));
+            return Err(ToolError::new(ErrorKind::InvalidArgs, message));
         }
-        let message = tool
-            .invalid(&findings.problems)
-            .unwrap_or_else(|| self.session.dialect.words.invalid(&spec.name, &findings.problems));
-        Err(ToolError::new(ErrorKind::InvalidArgs, message))
+        unknown.retain(|unknown| !foreign.may_ignore(unknown));
+        if foreign.unknown == UnknownPolicy::Report || unknown.is_empty() {
+            return Ok(unknown);
+        }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let known: Vec<&str> =
+            properties.into_iter().flat_map(|map| map.keys()).map(|name| &**name).collect();
+        Err(words.refused_parameters(&spec.name, &unknown, &known))
     }
 
     /// Runs a tool. A panic ends only this call; a cancelled call gets a grace period.

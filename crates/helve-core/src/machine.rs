@@ -16,10 +16,10 @@ pub mod commit;
 mod tree;
 
 pub use tree::{
-    BadPattern, CaseMode, FileCount, FileTree, FindFlow, FindOrder, FindRequest, FoundFile,
-    HiddenFiles, IgnoredMatches, IgnoredMode, LineCut, LineRole, MatchedFile, MatchedLine,
-    Multiline, PatternSyntax, RestrictedFiles, RestrictedRequest, ResultShape, SearchCounts,
-    SearchError, SearchFlow, SearchRequest, SkippedFiles, WalkEnd,
+    BadPattern, CaseMode, ContextLines, FileCount, FileTree, FindFlow, FindOrder, FindRequest,
+    FoundFile, HiddenFiles, IgnoredMatches, IgnoredMode, LineCut, LineRole, MatchedFile,
+    MatchedLine, Multiline, PatternSyntax, RestrictedFiles, RestrictedRequest, ResultShape,
+    SearchCounts, SearchError, SearchFlow, SearchRequest, SkippedFiles, WalkEnd,
 };
 
 /// Operations on files. They are coarse, one round trip each. Dropping a returned future cancels the operation.

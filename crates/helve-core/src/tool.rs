@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::BoxFuture;
 use crate::context::ToolContext;
+use crate::foreign::ForeignParameters;
 use crate::input::Input;
 use crate::output::{ErrorKind, ToolError, ToolOutput};
 use crate::spec::{Audience, Caller, InputSpec, ToolSpec, Traits};
@@ -24,6 +25,8 @@ pub trait Tool: Send + Sync + 'static {
     const GROUP: &'static str = Self::NAME;
     const TRAITS: Traits = Traits::READ_ONLY;
     const AUDIENCE: Audience = Audience::EVERYONE;
+    /// Arguments as other agents' tools take them.
+    const FOREIGN: ForeignParameters = ForeignParameters::NONE;
 
     /// Returns the description for this caller. Override it if it depends on agent, model or client.
     fn about(&self, _caller: &Caller) -> Cow<'static, str> {
@@ -54,6 +57,11 @@ pub trait AnyTool: Send + Sync {
     /// See [`Tool::invalid`].
     fn invalid(&self, problems: &[ArgumentProblem]) -> Option<String>;
 
+    /// See [`Tool::FOREIGN`].
+    fn foreign(&self) -> ForeignParameters {
+        ForeignParameters::REPORTED
+    }
+
     /// Runs the tool. `input` satisfies the spec.
     fn call<'a>(
         &'a self,
@@ -76,6 +84,10 @@ impl<T: Tool> AnyTool for T {
 
     fn invalid(&self, problems: &[ArgumentProblem]) -> Option<String> {
         Tool::invalid(self, problems)
+    }
+
+    fn foreign(&self) -> ForeignParameters {
+        T::FOREIGN
     }
 
     fn call<'a>(

@@ -27,6 +27,8 @@ pub struct UnknownParameter {
     pub path: String,
     /// A parameter of the tool with a similar name.
     pub near: Option<String>,
+    /// Whether its value is null, false or empty.
+    pub is_empty: bool,
 }
 
 /// What the schema requires.
@@ -242,15 +244,21 @@ impl<'a> Validator<'a> {
         if allows_any {
             return Vec::new();
         }
-        let unknown_members: Vec<String> =
-            members.keys().filter(|name| !known.contains_key(*name)).cloned().collect();
-        members.retain(|name, _| known.contains_key(name));
-        for name in unknown_members.iter().take(MAX_PROBLEMS) {
+        let mut unknown_members = Vec::new();
+        members.retain(|name, value| {
+            let is_known = known.contains_key(name);
+            if !is_known {
+                unknown_members.push((name.clone(), is_empty(value)));
+            }
+            is_known
+        });
+        for (name, is_empty) in unknown_members.iter().take(MAX_PROBLEMS) {
             let near = near::nearest(name, known.keys().map(String::as_str), 1);
             let near = near.first().map(ToString::to_string);
-            self.findings.unknown.push(UnknownParameter { path: join(path, name), near });
+            let (path, is_empty) = (join(path, name), *is_empty);
+            self.findings.unknown.push(UnknownParameter { path, near, is_empty });
         }
-        unknown_members
+        unknown_members.into_iter().map(|(name, _)| name).collect()
     }
 
     fn check_items(
@@ -349,8 +357,20 @@ fn has_type(kind: &str, value: &Value) -> bool {
     }
 }
 
+/// Whether a value says nothing: null, false, or empty.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(is_true) => !is_true,
+        Value::Number(_) => false,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+    }
+}
+
 /// Converts a value to another type if that is unambiguous, for example the string "3" to a number.
-fn coerce(kind: &str, value: &Value) -> Option<Value> {
+pub(crate) fn coerce(kind: &str, value: &Value) -> Option<Value> {
     match (kind, value) {
         ("integer", Value::Number(number)) => {
             let integer = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15)?;

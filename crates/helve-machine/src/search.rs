@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use helve_core::MachineError;
 use helve_core::machine::{
-    IgnoredMatches, MatchedFile, ResultShape, SearchCounts, SearchError, SearchFlow, SearchRequest,
-    SkippedFiles, WalkEnd,
+    ContextLines, IgnoredMatches, MatchedFile, ResultShape, SearchCounts, SearchError, SearchFlow,
+    SearchRequest, SkippedFiles, WalkEnd,
 };
 use parking_lot::Mutex;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
@@ -159,7 +159,7 @@ impl SearchVisitor {
     ) -> Self {
         let context = match shape {
             ResultShape::Lines { context, .. } => context,
-            ResultShape::Counts { .. } | ResultShape::Names { .. } => 0,
+            ResultShape::Counts { .. } | ResultShape::Names { .. } => ContextLines::default(),
         };
         let searcher = FileSearcher::new(task.pattern.clone(), context, task.stop.clone());
         Self {

@@ -407,8 +407,8 @@ fn search_file(
         ResultShape::Lines { context, cut, .. } => {
             let matched: Vec<usize> = roles.keys().copied().collect();
             for line in matched {
-                let context_lines =
-                    line.saturating_sub(context)..(line + context + 1).min(text_lines.len());
+                let context_lines = line.saturating_sub(context.before)
+                    ..(line + context.after + 1).min(text_lines.len());
                 for near in context_lines {
                     roles.entry(near).or_insert((LineRole::Context, 0..0));
                 }

@@ -9,7 +9,7 @@ const TOOLS: &str = "crates/helve-tools/src/";
 /// Folders of dialects, existing or planned.
 const DIALECTS: &[&str] = &["opencode", "codex", "pi"];
 /// Files of a dialect that are not tools.
-const OTHER_FILES: &[&str] = &["mod", "words", "tests", "change"];
+const OTHER_FILES: &[&str] = &["mod", "words", "tests", "change", "foreign"];
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const MAX_ARCHITECTURE_LINES: usize = 200;

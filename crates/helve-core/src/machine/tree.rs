@@ -134,11 +134,18 @@ pub enum Multiline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultShape {
     /// The first `max` matching lines, with `context` lines around each.
-    Lines { max: usize, context: usize, cut: LineCut },
+    Lines { max: usize, context: ContextLines, cut: LineCut },
     /// The number of matches in each of the first `max` files.
     Counts { max: usize },
     /// The names of the first `max` files.
     Names { max: usize },
+}
+
+/// How many lines are shown around each match.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextLines {
+    pub before: usize,
+    pub after: usize,
 }
 
 /// A line longer than `max_chars` is cut to `kept_chars` characters around the match.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use grep_regex::RegexMatcher;
 use grep_searcher::{Encoding, Searcher, SearcherBuilder};
-use helve_core::machine::Multiline;
+use helve_core::machine::{ContextLines, Multiline};
 use helve_text::view::{self, View};
 use memchr::memchr;
 use rustix::io::Errno;
@@ -46,14 +46,14 @@ pub(super) enum FileOutcome {
 }
 
 impl FileSearcher {
-    pub(super) fn new(pattern: CompiledPattern, context: usize, stop: StopSignal) -> Self {
+    pub(super) fn new(pattern: CompiledPattern, context: ContextLines, stop: StopSignal) -> Self {
         let mut builder = SearcherBuilder::new();
         builder
             .line_terminator(pattern.line_terminator)
             .line_number(true)
             .multi_line(pattern.multiline == Multiline::On)
-            .before_context(context)
-            .after_context(context)
+            .before_context(context.before)
+            .after_context(context.after)
             .heap_limit(Some(MAX_LINE_BYTES))
             .bom_sniffing(false);
         let searcher = builder.build();

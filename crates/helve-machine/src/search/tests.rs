@@ -17,8 +17,15 @@ use helve_core::machine::{
 use super::*;
 use crate::fixture::{as_nobody, folder, place, run};
 
-const LINES: ResultShape =
-    ResultShape::Lines { max: 100, context: 0, cut: LineCut { max_chars: 40, kept_chars: 20 } };
+const LINES: ResultShape = ResultShape::Lines {
+    max: 100,
+    context: around(0),
+    cut: LineCut { max_chars: 40, kept_chars: 20 },
+};
+
+const fn around(lines: usize) -> ContextLines {
+    ContextLines { before: lines, after: lines }
+}
 
 fn request(at: Place, pattern: &str) -> SearchRequest {
     let tree = FileTree {
@@ -158,7 +165,7 @@ fn files_are_ordered_by_age_then_path() {
         |request| {
             request.shape = ResultShape::Lines {
                 max: 3,
-                context: 1,
+                context: around(1),
                 cut: LineCut { max_chars: 9, kept_chars: 9 },
             }
         },
@@ -201,7 +208,7 @@ fn context_stays_with_its_match() {
     let text = b"1\n2\nx3\n4\n5\n6\n7\nx8\n9\nx10\n11\n";
     let shape = |max, context| ResultShape::Lines {
         max,
-        context,
+        context: around(context),
         cut: LineCut { max_chars: 9, kept_chars: 9 },
     };
     check(

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use helve_core::dialect::{BadPath, CommitFailure, HookFault};
 use helve_core::event::Progress;
+use helve_core::foreign::AmbiguousName;
 use helve_core::machine::MachineError;
 use helve_core::validate::{ArgumentProblem, UnknownParameter};
 use helve_core::workspace::Extensions;
@@ -271,6 +272,19 @@ impl Words for PlainWords {
     fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String {
         let paths: Vec<&str> = extra.iter().map(|extra| extra.path.as_str()).collect();
         format!("{tool}: ignored {paths:?}")
+    }
+
+    fn refused_parameters(
+        &self,
+        tool: &str,
+        extra: &[UnknownParameter],
+        _known: &[&str],
+    ) -> ToolError {
+        ToolError::new(ErrorKind::InvalidArgs, self.unknown_parameters(tool, extra))
+    }
+
+    fn ambiguous_name(&self, tool: &str, ambiguous: &AmbiguousName) -> ToolError {
+        ToolError::new(ErrorKind::InvalidArgs, format!("{tool}: {ambiguous:?}"))
     }
 
     fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String {

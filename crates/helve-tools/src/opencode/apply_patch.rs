@@ -1,10 +1,12 @@
 //! `apply_patch`: changes several files with one patch. Changes all files or none.
 
+use helve_core::ForeignParameters;
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::with_preview;
+use super::foreign;
 use crate::EditSettings;
 use crate::ops::patch::{PatchApplied, PatchRequest, PatchedFile, apply};
 use crate::words::change::{change_summary, introduced_errors_text, line_counts, tolerances_text};
@@ -26,6 +28,7 @@ impl Tool for ApplyPatch {
     type Args = Args;
     const NAME: &'static str = "apply_patch";
     const ABOUT: &'static str = include_str!("apply_patch.txt");
+    const FOREIGN: ForeignParameters = foreign::APPLY_PATCH;
     const GROUP: &'static str = "edit";
     const TRAITS: Traits = Traits::CHANGES_FILES;
 

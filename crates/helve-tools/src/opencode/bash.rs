@@ -1,5 +1,6 @@
 //! `bash`: runs a shell command.
 
+use helve_core::ForeignParameters;
 use std::time::Duration;
 
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
@@ -7,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::SHELL_TERMS;
+use super::foreign;
 use crate::ops::shell::{RunRequest, RunWait, run};
 use crate::words::shell::{finished, run_error};
 
@@ -39,6 +41,7 @@ impl Tool for BashTool {
     type Args = Args;
     const NAME: &'static str = "bash";
     const ABOUT: &'static str = include_str!("bash.txt");
+    const FOREIGN: ForeignParameters = foreign::BASH;
     const TRAITS: Traits = Traits { open_world: true, ..Traits::MUTATES };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

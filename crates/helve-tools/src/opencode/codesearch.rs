@@ -1,10 +1,12 @@
 //! `codesearch`: searches documentation and source code of libraries.
 
+use helve_core::ForeignParameters;
 use helve_core::web::{SearchDepth, SearchKind, SearchQuery};
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::foreign;
 use super::websearch::{TIMEOUT, answer};
 use crate::ops::web::search;
 use crate::words::web::{fetch_error, search_question};
@@ -31,6 +33,7 @@ impl Tool for CodeSearch {
     type Args = Args;
     const NAME: &'static str = "codesearch";
     const ABOUT: &'static str = include_str!("codesearch.txt");
+    const FOREIGN: ForeignParameters = foreign::WEBSEARCH;
     const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -1,11 +1,13 @@
 //! `edit`: replaces text in a file.
 
+use helve_core::ForeignParameters;
 use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use helve_text::edit::EditChange;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::EDIT_TERMS;
+use super::foreign;
 use crate::EditSettings;
 use crate::ops::edit::{EditError, EditOrder, EditRequest, Edited, Replacement, edit};
 use crate::words::change::{
@@ -35,6 +37,7 @@ impl Tool for EditTool {
     type Args = Args;
     const NAME: &'static str = "edit";
     const ABOUT: &'static str = include_str!("edit.txt");
+    const FOREIGN: ForeignParameters = foreign::EDIT;
     const TRAITS: Traits = Traits::CHANGES_FILES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

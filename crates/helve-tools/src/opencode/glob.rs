@@ -1,11 +1,13 @@
 //! `glob`: finds files by name.
 
+use helve_core::ForeignParameters;
 use helve_core::machine::WalkEnd;
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::SEARCH_TERMS;
+use super::foreign;
 use crate::ops::search::{FoundFiles, GlobRequest, IgnoredFiles, glob};
 use crate::words::count;
 use crate::words::search::{SearchScope, notes, notes_text, search_error};
@@ -30,6 +32,7 @@ impl Tool for Glob {
     type Args = Args;
     const NAME: &'static str = "glob";
     const ABOUT: &'static str = include_str!("glob.txt");
+    const FOREIGN: ForeignParameters = foreign::GLOB;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let request = GlobRequest {

@@ -1,14 +1,16 @@
 //! `grep`: searches file contents.
 
+use helve_core::ForeignParameters;
 use helve_core::machine::{
-    CaseMode, LineCut, LineRole, MatchedFile, MatchedLine, Multiline, PatternSyntax, ResultShape,
-    SearchCounts, WalkEnd,
+    CaseMode, ContextLines, LineCut, LineRole, MatchedFile, MatchedLine, Multiline, PatternSyntax,
+    ResultShape, SearchCounts, WalkEnd,
 };
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::SEARCH_TERMS;
+use super::foreign;
 use crate::ops::search::{GrepRequest, IgnoredFiles, Matches, SearchSummary, grep};
 use crate::words::count;
 use crate::words::search::{SearchScope, notes, notes_text, search_error};
@@ -40,6 +42,14 @@ pub(super) struct Args {
     /// Show matching lines, file names, or counts by file
     #[serde(default)]
     output: OutputMode,
+    /// Lines to show before each match; `context` by default
+    #[schemars(skip)]
+    before: Option<u32>,
+    #[schemars(skip)]
+    after: Option<u32>,
+    /// Maximum number of results
+    #[schemars(skip)]
+    limit: Option<u32>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -61,6 +71,7 @@ impl Tool for Grep {
     type Args = Args;
     const NAME: &'static str = "grep";
     const ABOUT: &'static str = include_str!("grep.txt");
+    const FOREIGN: ForeignParameters = foreign::GREP;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let request = GrepRequest {
@@ -80,11 +91,16 @@ impl Tool for Grep {
 }
 
 fn shape(args: &Args) -> ResultShape {
-    let context = args.context.unwrap_or(0).min(MAX_CONTEXT) as usize;
+    let lines =
+        |around: Option<u32>| around.or(args.context).unwrap_or(0).min(MAX_CONTEXT) as usize;
+    let context = ContextLines { before: lines(args.before), after: lines(args.after) };
+    // In other tools, 0 means no limit.
+    let limit = args.limit.filter(|limit| *limit > 0);
+    let max = limit.map_or(MAX_RESULTS, |limit| MAX_RESULTS.min(limit as usize));
     match args.output {
-        OutputMode::Content => ResultShape::Lines { max: MAX_RESULTS, context, cut: CUT },
-        OutputMode::Files => ResultShape::Names { max: MAX_RESULTS },
-        OutputMode::Counts => ResultShape::Counts { max: MAX_RESULTS },
+        OutputMode::Content => ResultShape::Lines { max, context, cut: CUT },
+        OutputMode::Files => ResultShape::Names { max },
+        OutputMode::Counts => ResultShape::Counts { max },
     }
 }
 

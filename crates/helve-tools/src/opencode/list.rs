@@ -1,5 +1,6 @@
 //! `list`: shows a folder as a tree.
 
+use helve_core::ForeignParameters;
 use std::path::Path;
 
 use helve_core::machine::WalkEnd;
@@ -8,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::SEARCH_TERMS;
+use super::foreign;
 use crate::ops::list::{ListRequest, TreeListing, TreeRow, is_empty, list};
 use crate::ops::search::SearchSummary;
 use crate::words::search::{self, SearchScope, amount, notes_text, search_error};
@@ -29,6 +31,7 @@ impl Tool for List {
     type Args = Args;
     const NAME: &'static str = "list";
     const ABOUT: &'static str = include_str!("list.txt");
+    const FOREIGN: ForeignParameters = foreign::LIST;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let path = args.path.as_deref();

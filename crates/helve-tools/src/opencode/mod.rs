@@ -5,6 +5,7 @@ mod bash;
 mod batch;
 mod codesearch;
 mod edit;
+mod foreign;
 mod glob;
 mod grep;
 mod invalid;

@@ -1,10 +1,12 @@
 //! `multiedit`: makes several replacements in one file. Makes all replacements or none.
 
+use helve_core::ForeignParameters;
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::{answer, error};
+use super::foreign;
 use crate::EditSettings;
 use crate::ops::edit::{EditOrder, EditRequest, Replacement, edit};
 
@@ -41,6 +43,7 @@ impl Tool for MultiEdit {
     type Args = Args;
     const NAME: &'static str = "multiedit";
     const ABOUT: &'static str = include_str!("multiedit.txt");
+    const FOREIGN: ForeignParameters = foreign::MULTIEDIT;
     const GROUP: &'static str = "edit";
     const TRAITS: Traits = Traits::CHANGES_FILES;
 

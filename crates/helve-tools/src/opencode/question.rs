@@ -1,10 +1,12 @@
 //! `question`: asks the person.
 
+use helve_core::ForeignParameters;
 use helve_core::question::{Answer, Question, QuestionOption};
 use helve_core::{Ask, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::foreign;
 use crate::words::count;
 
 #[derive(Deserialize, JsonSchema)]
@@ -48,6 +50,7 @@ impl Tool for QuestionTool {
     type Args = Args;
     const NAME: &'static str = "question";
     const ABOUT: &'static str = include_str!("question.txt");
+    const FOREIGN: ForeignParameters = foreign::QUESTION;
     const TRAITS: Traits = Traits { read_only: true, ..Traits::SESSION_STATE_ONLY };
     const AUDIENCE: Audience = Audience { needs_person: true, ..Audience::EVERYONE };
 

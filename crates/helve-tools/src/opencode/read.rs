@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use helve_core::ForeignParameters;
 use std::sync::Arc;
 
 use helve_core::media::{Frames, MediaFormat, Picture};
@@ -11,6 +12,7 @@ use helve_text::cut::Keep;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::foreign;
 use crate::ops::read::lines::{LinePage, LineTotal};
 use crate::ops::read::{
     FolderPage, ReadContent, ReadError, ReadLimits, ReadRequest, ReadResult, WindowStart, read,
@@ -43,6 +45,7 @@ impl Tool for Read {
     type Args = Args;
     const NAME: &'static str = "read";
     const ABOUT: &'static str = include_str!("read.txt");
+    const FOREIGN: ForeignParameters = foreign::READ;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let offset = args.offset.unwrap_or(1);

@@ -1,5 +1,6 @@
 //! `task`: starts sub-agents, and follows those in the background.
 
+use helve_core::ForeignParameters;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use helve_core::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::foreign;
 use crate::words::clip;
 use crate::words::task::{child_error, report_text, state_word, status_line};
 
@@ -64,6 +66,7 @@ impl Tool for TaskTool {
     type Args = Args;
     const NAME: &'static str = "task";
     const ABOUT: &'static str = include_str!("task.txt");
+    const FOREIGN: ForeignParameters = foreign::TASK;
     const TRAITS: Traits = Traits { parallel: true, open_world: true, ..Traits::MUTATES };
 
     fn about(&self, caller: &Caller) -> Cow<'static, str> {

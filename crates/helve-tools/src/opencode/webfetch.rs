@@ -1,5 +1,6 @@
 //! `webfetch`: fetches a web page.
 
+use helve_core::ForeignParameters;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use helve_text::cut::Keep;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::foreign;
 use crate::ops::read::{LineWindow, ReadLimits};
 use crate::ops::web::{FetchContent, FetchRequest, FetchResult, fetch};
 use crate::words::read::{format_name, page_note};
@@ -50,6 +52,7 @@ impl Tool for WebFetch {
     type Args = Args;
     const NAME: &'static str = "webfetch";
     const ABOUT: &'static str = include_str!("webfetch.txt");
+    const FOREIGN: ForeignParameters = foreign::WEBFETCH;
     const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

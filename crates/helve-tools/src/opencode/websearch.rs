@@ -1,5 +1,6 @@
 //! `websearch`: searches the web.
 
+use helve_core::ForeignParameters;
 use std::time::Duration;
 
 use helve_core::web::{SearchAnswer, SearchDepth, SearchKind, SearchProvider, SearchQuery};
@@ -7,6 +8,7 @@ use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::foreign;
 use crate::ops::web::search;
 use crate::words::web::{enclose, fetch_error, search_question, search_results};
 
@@ -53,6 +55,7 @@ impl Tool for WebSearch {
     type Args = Args;
     const NAME: &'static str = "websearch";
     const ABOUT: &'static str = include_str!("websearch.txt");
+    const FOREIGN: ForeignParameters = foreign::WEBSEARCH;
     const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -1,10 +1,12 @@
 //! `write`: writes a whole file.
 
+use helve_core::ForeignParameters;
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::with_preview;
+use super::foreign;
 use crate::EditSettings;
 use crate::ops::write::{WriteError, WriteOutcome, WriteRequest, write};
 use crate::words::change::{
@@ -29,6 +31,7 @@ impl Tool for Write {
     type Args = Args;
     const NAME: &'static str = "write";
     const ABOUT: &'static str = include_str!("write.txt");
+    const FOREIGN: ForeignParameters = foreign::WRITE;
     const GROUP: &'static str = "edit";
     const TRAITS: Traits = Traits::CHANGES_FILES;
 

@@ -1,5 +1,7 @@
 //! Replaces quoted text in one file. Makes all replacements of a request or none.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
@@ -7,7 +9,7 @@ use helve_core::{
     Ask, BoxFuture, CallMode, FileKind, FileToChange, Grant, Resolved, SeenState, ToolContext,
     ToolError,
 };
-use helve_text::diff::UnifiedDiff;
+use helve_text::diff::{UnifiedDiff, hunks};
 use helve_text::edit::{
     AppliedEdits, Edit, EditChange, EditRefusal, IndependentError, MatchPolicy, TextKind,
     apply_all, apply_independent,
@@ -130,14 +132,14 @@ pub(crate) async fn edit(
     }
     let display_path = path.display().to_string();
     let old = base.as_ref().map(|base| base.bytes.clone());
+    let plan = Arc::new(EditPlan {
+        display_path: display_path.clone(),
+        replacements,
+        order,
+        matching: settings.matching,
+    });
     let computing = {
-        let plan = EditPlan {
-            display_path: display_path.clone(),
-            replacements,
-            order,
-            matching: settings.matching,
-        };
-        let old = old.clone();
+        let (plan, old) = (plan.clone(), old.clone());
         ctx.compute(move || plan.apply(old.as_deref()))
     };
     let edits = computing.await??;
@@ -168,7 +170,8 @@ pub(crate) async fn edit(
     };
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
-    let change = FileChange { path, base, kind, rebase: Rebase::Merge };
+    let rebase = rebase(plan, base.as_ref().map(|base| base.bytes.clone()), &kind);
+    let change = FileChange { path, base, kind, rebase };
     let applied = Some(ctx.files.commit(&grant, vec![change]).await?);
     let diff = match shown {
         Some(diff) => diff,
@@ -251,6 +254,32 @@ impl EditPlan {
             }
         }
     }
+}
+
+/// If the file changes before the edit is written, the edit is made again on the new content. It must replace the same
+/// lines by the same lines as the edit that was approved.
+fn rebase(plan: Arc<EditPlan>, base: Option<Bytes>, kind: &ChangeKind) -> Rebase {
+    let (Some(base), ChangeKind::Write { bytes: approved, .. }) = (base, kind) else {
+        return Rebase::Never;
+    };
+    let approved = approved.clone();
+    Rebase::Recompute(Arc::new(move |theirs| {
+        let again = plan.apply(Some(theirs)).ok()?;
+        let is_same = changed_lines(theirs, &again.bytes) == changed_lines(&base, &approved);
+        is_same.then(|| again.bytes.into())
+    }))
+}
+
+/// Returns the removed and the added lines.
+fn changed_lines<'a>(old: &'a [u8], new: &'a [u8]) -> (Vec<&'a [u8]>, Vec<&'a [u8]>) {
+    let lines = |bytes: &'a [u8]| bytes.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>();
+    let (old, new) = (lines(old), lines(new));
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    for hunk in hunks(&old, &new) {
+        removed.extend_from_slice(&old[hunk.old]);
+        added.extend_from_slice(&new[hunk.new]);
+    }
+    (removed, added)
 }
 
 /// Returns the content of a new file, if the first replacement has an empty `old`.

@@ -2,6 +2,7 @@
 
 use helve_core::commit::CommitError;
 use helve_core::dialect::{BadPath, CommitFailure, HookFault};
+use helve_core::foreign::AmbiguousName;
 use helve_core::validate::{ArgumentProblem, Expected, FoundValue, UnknownParameter};
 use helve_core::{
     BadInput, ErrorKind, FileKind, MachineError, OutputCut, ServerError, ToolError, Words, paths,
@@ -89,13 +90,30 @@ impl Words for EngineWords {
     }
 
     fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String {
-        let names = extra.iter().map(|extra| match &extra.near {
-            Some(near) => format!("{} (did you mean {near}?)", clip(&extra.path)),
-            None => clip(&extra.path),
-        });
-        let names = names.collect::<Vec<_>>().join(", ");
+        let names = parameter_names(extra);
         let subject = if extra.len() == 1 { "it was" } else { "they were" };
         format!("({tool} has no parameter {names}; {subject} ignored.)")
+    }
+
+    fn refused_parameters(
+        &self,
+        tool: &str,
+        extra: &[UnknownParameter],
+        known: &[&str],
+    ) -> ToolError {
+        let names = parameter_names(extra);
+        let message = format!("{tool} has no parameter {names}. Nothing was done.");
+        ToolError::new(ErrorKind::InvalidArgs, message)
+            .hint(format!("Call it again with its own parameters only: {}.", known.join(", ")))
+    }
+
+    fn ambiguous_name(&self, tool: &str, ambiguous: &AmbiguousName) -> ToolError {
+        let AmbiguousName { given, own } = ambiguous;
+        let message = format!(
+            "{tool} got {} and {own}, which are the same parameter, with different values. Nothing was done.",
+            clip(given)
+        );
+        ToolError::new(ErrorKind::InvalidArgs, message).hint(format!("Send only {own}."))
     }
 
     fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String {
@@ -379,6 +397,15 @@ fn kind_name(kind: FileKind) -> &'static str {
         FileKind::Device => "a device",
         FileKind::Other => "a special file",
     }
+}
+
+/// Returns the names of unknown parameters, each with a similar one that the tool has.
+fn parameter_names(unknown: &[UnknownParameter]) -> String {
+    let name = |unknown: &UnknownParameter| match &unknown.near {
+        Some(near) => format!("{} (did you mean {near}?)", clip(&unknown.path)),
+        None => clip(&unknown.path),
+    };
+    unknown.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn problem_text(problem: &ArgumentProblem) -> String {

@@ -10,6 +10,7 @@ mod hostile;
 mod links;
 mod model_edits;
 mod names;
+mod parallel;
 mod previews;
 mod processes;
 mod sessions;

@@ -287,7 +287,6 @@ x
         expect![[r#"
             !! InvalidArgs
             Invalid arguments for read:
-            - filePath: expected a string, found nothing (you gave file_path)
             - limit: expected an integer, found the string "many"
             Correct the arguments and call again.
             !! InvalidArgs
@@ -297,13 +296,9 @@ x
             Invalid arguments for read:
             - the arguments: expected an object, found an array of 1
             Correct the arguments and call again.
-            == a
-            <file>
-            00001| x
-
-            (End of file, 1 line)
-            </file>
-            (read has no parameter colour; it was ignored.)
+            !! InvalidArgs
+            read has no parameter colour. Nothing was done.
+            Call it again with its own parameters only: filePath, offset, limit.
         "#]],
     );
 }

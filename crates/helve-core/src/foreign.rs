@@ -1,0 +1,202 @@
+//! Accepts parameters under the names that other agents' tools use, where their meaning is certain.
+
+use serde_json::{Map, Value};
+
+use crate::validate::{UnknownParameter, coerce};
+
+/// How a tool takes arguments that are written for another agent's tool.
+#[derive(Clone, Copy)]
+pub struct ForeignParameters {
+    /// Other names of the tool's parameters, as (other, own). In `edits[].old` the name is that of a member of each edit.
+    /// Another spelling, such as `file_path` for `filePath`, needs no entry.
+    pub aliases: &'static [(&'static str, &'static str)],
+    /// Parameters that do not change the result, so that they can be ignored.
+    pub ignored: &'static [&'static str],
+    /// Returns the schemas of parameters that are accepted but not advertised, by name.
+    pub unlisted: fn() -> Value,
+    /// Converts values that are not only named differently. The error says what to send instead.
+    pub convert: fn(&mut Map<String, Value>) -> Result<(), String>,
+    pub unknown: UnknownPolicy,
+}
+
+/// What happens to parameters that a tool does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownPolicy {
+    /// The call is refused, unless the parameter is a comment or has no value: without it the result could be another one.
+    Refuse,
+    /// The parameter is removed, and the answer says so.
+    Report,
+}
+
+impl ForeignParameters {
+    /// For tools that have only the parameters in their schema.
+    pub const NONE: ForeignParameters = ForeignParameters {
+        aliases: &[],
+        ignored: &[],
+        unlisted: || Value::Null,
+        convert: |_| Ok(()),
+        unknown: UnknownPolicy::Refuse,
+    };
+    /// For tools of MCP servers and scripts, whose schemas are often incomplete.
+    pub const REPORTED: ForeignParameters =
+        ForeignParameters { unknown: UnknownPolicy::Report, ..ForeignParameters::NONE };
+
+    /// Returns the schema with the parameters that are not advertised; `None` if there are none.
+    pub(crate) fn full_schema(&self, schema: &Value) -> Option<Value> {
+        let Value::Object(unlisted) = (self.unlisted)() else { return None };
+        let mut full = schema.clone();
+        full.get_mut("properties")?.as_object_mut()?.extend(unlisted);
+        Some(full)
+    }
+
+    /// Whether a parameter that the tool does not have can be ignored without changing the result.
+    pub(crate) fn may_ignore(&self, unknown: &UnknownParameter) -> bool {
+        let name = unknown.path.rsplit('.').next().unwrap_or_default();
+        unknown.is_empty || COMMENTS.contains(&&*fold(name)) || self.ignored.contains(&name)
+    }
+}
+
+/// Parameters in which models explain a call, folded. No tool depends on them.
+const COMMENTS: [&str; 16] = [
+    "activeform",
+    "comment",
+    "description",
+    "explanation",
+    "goal",
+    "instruction",
+    "instructions",
+    "intent",
+    "justification",
+    "purpose",
+    "reason",
+    "reasoning",
+    "summary",
+    "thinking",
+    "thought",
+    "title",
+];
+
+/// One parameter is given twice, under two names, with different values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AmbiguousName {
+    pub given: String,
+    pub own: String,
+}
+
+/// Renames arguments to the names in the schema.
+pub(crate) fn rename(
+    schema: &Value,
+    aliases: &[(&str, &str)],
+    args: &mut Map<String, Value>,
+) -> Result<(), AmbiguousName> {
+    rename_members(schema, aliases, "", args)?;
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Ok(());
+    };
+    for (name, member) in args {
+        let Some(items) = properties.get(name).and_then(|schema| schema.get("items")) else {
+            continue;
+        };
+        // Some models send lists and objects as JSON text.
+        if let Some(array) = coerce("array", member) {
+            *member = array;
+        }
+        let prefix = format!("{name}[].");
+        for item in member.as_array_mut().into_iter().flatten() {
+            if let Some(object) = coerce("object", item) {
+                *item = object;
+            }
+            if let Some(item) = item.as_object_mut() {
+                rename_members(items, aliases, &prefix, item)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rename_members(
+    schema: &Value,
+    aliases: &[(&str, &str)],
+    prefix: &str,
+    members: &mut Map<String, Value>,
+) -> Result<(), AmbiguousName> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Ok(());
+    };
+    let own_name = |given: &str| -> Option<String> {
+        let alias = aliases.iter().find(|(other, _)| other.strip_prefix(prefix) == Some(given));
+        if let Some((_, own)) = alias {
+            return Some((*own).into());
+        }
+        let mut alike = properties.keys().filter(|own| fold(own) == fold(given));
+        alike.next().filter(|_| alike.next().is_none()).cloned()
+    };
+    let unknown: Vec<String> =
+        members.keys().filter(|name| !properties.contains_key(*name)).cloned().collect();
+    for given in unknown {
+        let Some(own) = own_name(&given) else { continue };
+        let Some(value) = members.shift_remove(&given) else { continue };
+        match members.get(&own) {
+            None | Some(Value::Null) => {
+                members.insert(own, value);
+            }
+            Some(present) if *present == value => {}
+            Some(_) => return Err(AmbiguousName { given, own }),
+        }
+    }
+    Ok(())
+}
+
+/// Returns a name in a form in which `file_path`, `filePath` and `FilePath` are equal.
+fn fold(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(args: Value, expected: Expect) {
+        let schema = json!({"properties": {
+            "filePath": {}, "replaceAll": {}, "name": {},
+            "edits": {"items": {"properties": {"oldString": {}}}},
+        }});
+        let aliases = [("path", "filePath"), ("name", "filePath"), ("edits[].search", "oldString")];
+        let mut args = args.as_object().cloned().expect("an object");
+        let text = match rename(&schema, &aliases, &mut args) {
+            Ok(()) => Value::Object(args).to_string(),
+            Err(ambiguous) => format!("{ambiguous:?}"),
+        };
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn other_spellings_and_aliases_are_renamed() {
+        check(
+            json!({"file_path": "a", "ReplaceAll": true, "edits": [{"search": "x"}, {"old_string": "y"}]}),
+            expect![[
+                r#"{"edits":[{"oldString":"x"},{"oldString":"y"}],"filePath":"a","replaceAll":true}"#
+            ]],
+        );
+        check(json!({"path": "a", "other": 1}), expect![[r#"{"other":1,"filePath":"a"}"#]]);
+    }
+
+    #[test]
+    fn a_parameter_of_the_tool_is_never_taken_for_an_alias() {
+        check(json!({"name": "x"}), expect![[r#"{"name":"x"}"#]]);
+        check(json!({"search": "x"}), expect![[r#"{"search":"x"}"#]]);
+    }
+
+    #[test]
+    fn two_names_for_one_parameter_must_agree() {
+        check(json!({"path": "a", "filePath": "a"}), expect![[r#"{"filePath":"a"}"#]]);
+        check(json!({"path": "a", "filePath": null}), expect![[r#"{"filePath":"a"}"#]]);
+        check(
+            json!({"path": "a", "filePath": "b"}),
+            expect![[r#"AmbiguousName { given: "path", own: "filePath" }"#]],
+        );
+    }
+}
