@@ -60,13 +60,23 @@ pub fn protected_paths(root: &Path) -> Vec<PathBuf> {
     paths
 }
 
+/// The files in protected folders that configure nothing: the plans of the plan agent.
+const UNPROTECTED: [&str; 2] = [".helve/plans/*.md", ".opencode/plans/*.md"];
+
 /// Returns the wall that asks before edits of protected files. No rule of a user can override it.
 pub fn protected_wall() -> Wall {
     let mut rules = Vec::new();
     for folder in PROTECTED_FOLDERS {
-        for pattern in
-            [folder.into(), format!("{folder}/*"), format!("*/{folder}"), format!("*/{folder}/*")]
-        {
+        for pattern in [folder.into(), format!("{folder}/*")] {
+            rules.push(case_insensitive_rule("edit", pattern, Action::Ask));
+        }
+    }
+    for pattern in UNPROTECTED {
+        rules.push(rule("edit", pattern, Action::Allow));
+    }
+    // These come later, so that a protected folder below `.helve/plans` is protected.
+    for folder in PROTECTED_FOLDERS {
+        for pattern in [format!("*/{folder}"), format!("*/{folder}/*")] {
             rules.push(case_insensitive_rule("edit", pattern, Action::Ask));
         }
     }

@@ -732,6 +732,7 @@ async fn a_plan_is_carried_out_once_a_person_agrees() {
         let report = world.turn(&toolbox, prompt).await;
         assert_eq!((&report.end, report.text.as_str()), (&end, said), "{}", world.last());
         assert!(!world.folder.path().join("other.txt").exists());
+        assert!(world.person.asked.lock().is_empty(), "writing the plan is not asked about");
         let last = world.last();
         if answers.len() == 2 {
             assert!(last.contains("There is no plan in "), "{last}");
