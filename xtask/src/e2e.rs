@@ -54,7 +54,7 @@ const TESTS: &[E2eTest] = &[
     },
     E2eTest {
         name: "conformance-server",
-        description: "the MCP conformance suite as a client, over HTTP",
+        description: "Helve as a server, tested by the MCP conformance suite over HTTP",
         run: conformance::as_server,
     },
     E2eTest {
@@ -64,7 +64,7 @@ const TESTS: &[E2eTest] = &[
     },
     E2eTest {
         name: "conformance-client",
-        description: "the MCP conformance suite as a server that Helve uses",
+        description: "Helve as a client, tested by the MCP conformance suite",
         run: conformance::as_client,
     },
     E2eTest {

@@ -237,7 +237,7 @@ impl<'a> Composer<'a, '_> {
         Cow::Owned(serde_json::to_string(&object).unwrap_or_default())
     }
 
-    /// Returns the field that holds the text of a tool if the protocol supports only objects.
+    /// Returns the field of the arguments that holds a tool's text input, for protocols that support only objects.
     fn text_field(&self, name: &str) -> &'a str {
         let tool = self.target.tools.iter().find(|tool| tool.name == name);
         match tool.map(|tool| &tool.input) {

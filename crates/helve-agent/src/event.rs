@@ -49,7 +49,7 @@ pub enum AgentEvent {
         took: Duration,
         /// What the call changed, as a unified diff.
         diff: Option<String>,
-        /// The process that still runs.
+        /// Handle of a process that the call left running.
         process: Option<String>,
     },
     /// What a request used.

@@ -39,7 +39,7 @@ pub trait ChatHook: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Changes the headers of a request, besides those of the protocol and the key.
+    /// Changes the additional headers of a request. Those of the protocol and the key cannot be changed.
     fn headers<'a>(
         &'a self,
         _context: ChatContext<'a>,

@@ -15,7 +15,7 @@ pub fn environment(root: &Path, is_git: bool, platform: &str, date: &str) -> Str
     )
 }
 
-/// Returns the lines of the present environment that differ from what the earlier notes, oldest first, said. `None` if
+/// Returns the lines of `present` whose values differ from those in `notes`, which are ordered oldest first. `None` if
 /// nothing changed.
 pub(crate) fn environment_changes<'a>(
     notes: impl Iterator<Item = &'a str>,
@@ -38,8 +38,8 @@ const MAX_INSTRUCTIONS: usize = 32 << 10;
 /// The part of the system prompt with the instruction files, each with its path. `None` if there is none.
 pub fn instructions(files: &[(String, String)]) -> Option<String> {
     let mut prompt = String::from(
-        "The user and the project gave these instructions. Later ones apply to the project; what the user asks for comes \
-         first.",
+        "These are the user's instructions, then the project's. A request of the user takes precedence over all of \
+         them.",
     );
     let mut left = MAX_INSTRUCTIONS;
     for (path, text) in files {

@@ -100,12 +100,12 @@ pub enum InputPart<'a> {
 #[derive(Clone, Debug)]
 pub enum AssistantPart<'a> {
     Text(&'a str),
-    /// Reasoning of the same model, in the provider's own form.
+    /// Reasoning of the model that the request goes to, in the provider's own form.
     Reasoning(&'a RawValue),
     Call(CallPart<'a>),
-    /// What the text that follows is for, in the terms of the same model. Only one protocol has it.
+    /// The purpose of the text that follows, as that model named it. Only the Responses protocol has it.
     Phase(&'a str),
-    /// A block of the same model that Helve does not know.
+    /// A block of that model that Helve does not know.
     Other(&'a RawValue),
 }
 

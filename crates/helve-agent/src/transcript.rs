@@ -10,7 +10,7 @@ use crate::compose;
 use crate::item::{Block, Entry, Item, MessagePart};
 
 /// Maximum number of characters of a call or a result that are searchable.
-const MAX_WORDS: usize = 4_000;
+const MAX_SEARCHABLE_CHARS: usize = 4_000;
 
 /// The transcript of one session.
 pub struct Transcript {
@@ -18,7 +18,8 @@ pub struct Transcript {
     entries: Vec<Entry>,
     /// Estimated tokens of each entry.
     tokens: Vec<u64>,
-    /// Tokens of the last request and its reply, as reported by the provider, and the position of the last item in them.
+    /// Tokens of the last request and its reply, as reported by the provider, and the `seq` of the last item that they
+    /// cover.
     reported: Option<(u64, u64)>,
     store: Arc<dyn Transcripts>,
 }
@@ -42,19 +43,19 @@ impl Transcript {
 
     /// Appends items. They are stored when this returns.
     pub async fn append(&mut self, items: Vec<Item>) -> Result<(), StoreError> {
-        self.append_delivering(items, None).await
+        self.append_and_dequeue(items, None).await
     }
 
-    /// Appends a person's message. If it waited, it no longer does when this returns.
+    /// Appends a person's message. `waiting` is its id among the waiting messages, from which it is removed.
     pub(crate) async fn append_message(
         &mut self,
         content: Vec<MessagePart>,
         waiting: Option<String>,
     ) -> Result<(), StoreError> {
-        self.append_delivering(vec![Item::User { content }], waiting).await
+        self.append_and_dequeue(vec![Item::User { content }], waiting).await
     }
 
-    async fn append_delivering(
+    async fn append_and_dequeue(
         &mut self,
         items: Vec<Item>,
         delivers: Option<String>,
@@ -136,7 +137,7 @@ fn words(item: &Item) -> String {
         };
         parts.iter().map(text).collect::<Vec<_>>().join("\n")
     };
-    let cut = |text: &str| text.chars().take(MAX_WORDS).collect::<String>();
+    let cut = |text: &str| text.chars().take(MAX_SEARCHABLE_CHARS).collect::<String>();
     match item {
         Item::User { content } => texts(content),
         Item::Assistant(message) => {

@@ -52,8 +52,8 @@ impl Person for Terminal {
     }
 }
 
-/// Shows a question and waits for one of these keys. `None` if the terminal cannot be read, or for Escape and Ctrl-C
-/// where `n` is not among the keys.
+/// Shows a question and waits for one of these keys. `None` if the terminal cannot be read, for Ctrl-C, and for `n` or
+/// Escape if `n` is not among the keys.
 pub(crate) async fn choose(question: &str, keys: &'static [char]) -> Option<char> {
     let question = question.to_string();
     let chosen = tokio::task::spawn_blocking(move || -> std::io::Result<Option<char>> {

@@ -1,4 +1,4 @@
-//! `helve skills`: lists the skills, and what is wrong with others.
+//! `helve skills`: lists the skills, and the problems of those that cannot be read.
 
 use helve::config::{ConfigProblem, SKILL_FILE, Skill};
 use helve::visible;

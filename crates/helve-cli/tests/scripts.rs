@@ -82,7 +82,7 @@ fn corpus(folder: &str) -> Vec<(PathBuf, String)> {
     files
 }
 
-/// Moves a file of the corpus to where it is in a project.
+/// Returns the files of a corpus folder with the paths that they have in a project.
 fn placed(corpus_folder: &str, to: &str) -> Vec<(PathBuf, String)> {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(corpus_folder);
     let files = corpus(corpus_folder).into_iter();
@@ -190,7 +190,7 @@ async fn nothing_is_loaded_before_trust_and_after_a_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tools_that_are_known_are_listed_without_starting_a_program() {
+async fn tools_listed_by_an_earlier_process_need_no_program() {
     let project = one("tools/mine.js", tool("'x'"));
     let toolbox = project.open_trusted().await;
     assert!(!toolbox.tools().names().contains(&"mine"));

@@ -239,10 +239,11 @@ impl Gate {
         };
         ask.reasons = judged.iter().map(explain).collect();
         let policy = self.shared.policy.borrow().clone();
-        let allow_flag_suffices = |(part, verdict): &(Part, Verdict)| {
-            verdict.action == Action::Ask && policy.allow_flag_suffices(&self.subagent_walls, part)
+        let can_be_allowed_by_flag = |(part, verdict): &(Part, Verdict)| {
+            verdict.action == Action::Ask
+                && policy.can_be_allowed_by_flag(&self.subagent_walls, part)
         };
-        ask.allow_flag_suffices = judged.iter().map(allow_flag_suffices).collect();
+        ask.can_be_allowed_by_flag = judged.iter().map(can_be_allowed_by_flag).collect();
         if let Mode::Explain(explained) = &self.shared.mode {
             explained.lock().extend(judged);
             return Err(Refusal::ExplainOnly);

@@ -1,4 +1,4 @@
-//! One call's view of finding and searching files.
+//! Finds and searches files for a call, as far as its permissions allow.
 
 use helve_policy::Readable;
 

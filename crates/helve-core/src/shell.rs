@@ -52,6 +52,6 @@ pub enum Leftovers {
     End,
 }
 
-/// The flag of callers that learn when a background process ends. For them, a command that reaches the default timeout
+/// A flag of callers: the caller is notified when a background process ends. For such callers, a command that reaches the default timeout
 /// stays in the background instead of being ended.
 pub const AUTO_BACKGROUND: &str = "auto_background";

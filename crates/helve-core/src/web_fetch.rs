@@ -220,7 +220,7 @@ fn known_target(url: &WebUrl, route: &Route) -> Result<KnownTarget, FetchError> 
     let Some(kind) = kind else { return Ok(KnownTarget::Unknown) };
     match kind.access() {
         AddressAccess::Allowed => Ok(KnownTarget::Unknown),
-        AddressAccess::AskUnlessHostNamed => {
+        AddressAccess::AskUnlessRuleNamesHost => {
             let address = match &target {
                 LocalTarget::Address(address) => address.to_string(),
                 LocalTarget::Named => url.host().to_string(),

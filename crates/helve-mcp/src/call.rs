@@ -26,7 +26,7 @@ impl ProgressWatch {
         Self { call: call.into(), token, events }
     }
 
-    /// Returns a watch of another call, which began earlier, with the same token.
+    /// Watches an earlier call instead, and reports its progress under the same token.
     pub(crate) fn for_call(self, call: &str) -> Self {
         Self { call: call.into(), ..self }
     }

@@ -243,7 +243,8 @@ impl ServerHandler for McpServer {
 }
 
 impl McpServer {
-    /// Runs a call whose questions end the request, or resumes it with the answer.
+    /// Runs a call until it ends or asks a question. A question ends the request and parks the call; the client's next
+    /// request brings the answer and resumes the call.
     async fn call_and_park(
         &self,
         session: &ClientSession,
@@ -260,8 +261,8 @@ impl McpServer {
                 *parked
             }
             target @ (Some(RetryTarget::Gone | RetryTarget::AlreadyUsed) | None) => {
-                let answer_counts = matches!(target, Some(RetryTarget::Gone));
-                let retry = retry.filter(|_| answer_counts);
+                let accepts_answer = matches!(target, Some(RetryTarget::Gone));
+                let retry = retry.filter(|_| accepts_answer);
                 call.answers.extend(retry.map(Retry::into_answer));
                 let (id, cancel) = (call.id.clone(), session.calls.child_token());
                 let engine = &self.state.config.engine;
@@ -314,7 +315,7 @@ fn take_arguments(context: &mut RequestContext<RoleServer>) -> Option<RawArgumen
 async fn notify_tool_changes(
     peer: Peer<RoleServer>,
     mut versions: watch::Receiver<u64>,
-    calls: CancellationToken,
+    session_end: CancellationToken,
 ) {
     let notifying = async {
         while versions.changed().await.is_ok() {
@@ -325,6 +326,6 @@ async fn notify_tool_changes(
     };
     tokio::select! {
         () = notifying => {}
-        () = calls.cancelled() => {}
+        () = session_end.cancelled() => {}
     }
 }

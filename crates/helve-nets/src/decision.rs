@@ -181,7 +181,8 @@ impl ScriptDecision {
         }
     }
 
-    /// Whether the operation was done by a listed program whose actions are not compared, or by a program that it started.
+    /// Whether the operation was done by a program of the script whose actions are not compared, or by a program that it
+    /// started.
     fn is_done_by_excluded_program(&self, event: &TraceEvent) -> bool {
         let programs = self.programs();
         // A program can have two names, with and without its version.
@@ -285,7 +286,7 @@ impl ScriptDecision {
             None => path.clone(),
         };
         let real = samples.real(path).unwrap_or_else(|| path.clone());
-        // `split` appends letters to the listed name.
+        // `split` appends letters to the predicted name.
         let by_split = event.program_chain.iter().any(|by| by == "split")
             && self.parts.iter().any(|part| {
                 part.permission == "edit"
@@ -324,7 +325,7 @@ impl ScriptDecision {
         is_git_dir || is_in_root && self.runs_git(CHANGES_WORKING_TREE)
     }
 
-    /// Whether a file is in the same directory as a listed file. Programs write a temporary file there and rename it.
+    /// Whether a file is in the same directory as a file that the decision allows to be edited. Programs write a temporary file there and rename it.
     fn is_next_to_predicted(&self, path: &str, samples: &SampleFiles) -> bool {
         let folder = |path: &str| path.rsplit_once('/').map_or(String::new(), |(it, _)| it.into());
         let folder_of = |part: &Part| {
@@ -353,7 +354,7 @@ impl ScriptDecision {
             };
             match part.matched_by {
                 MatchBy::Subjects => real == path || covers_others(),
-                // A path that may be changed, such as a name in a sed program.
+                // This file alone: nothing below it is covered.
                 MatchBy::UnnamedFile(_) => real == path,
                 MatchBy::Command(_) | MatchBy::Unclear(_) | MatchBy::LocalNetwork { .. } => false,
             }
@@ -364,7 +365,7 @@ impl ScriptDecision {
     }
 }
 
-/// Which paths a listed path covers.
+/// Which paths a predicted path covers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PathReach {
     /// The path and everything below it.

@@ -25,7 +25,7 @@ pub enum AddressKind {
 pub enum AddressAccess {
     Allowed,
     /// A person is asked, unless a rule names the host.
-    AskUnlessHostNamed,
+    AskUnlessRuleNamesHost,
     Refused,
 }
 
@@ -56,7 +56,7 @@ impl AddressKind {
     pub fn access(self) -> AddressAccess {
         match self {
             AddressKind::Public => AddressAccess::Allowed,
-            AddressKind::Private | AddressKind::Loopback => AddressAccess::AskUnlessHostNamed,
+            AddressKind::Private | AddressKind::Loopback => AddressAccess::AskUnlessRuleNamesHost,
             AddressKind::Reserved
             | AddressKind::Multicast
             | AddressKind::Unspecified

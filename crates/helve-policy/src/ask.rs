@@ -241,7 +241,7 @@ pub struct Ask {
     pub reasons: Vec<String>,
     /// For each part, whether `--allow PERMISSION` would allow it. The gate fills this in.
     #[serde(skip)]
-    pub allow_flag_suffices: Vec<bool>,
+    pub can_be_allowed_by_flag: Vec<bool>,
 }
 
 impl Ask {

@@ -415,7 +415,7 @@ impl<'p> WallSet<'p> {
 impl Policy {
     /// Whether a part is asked about and `--allow PERMISSION` would be enough to allow it. It is not enough if a more
     /// specific rule matches the part's subject.
-    pub fn allow_flag_suffices(&self, subagent_walls: &[Wall], part: &Part) -> bool {
+    pub fn can_be_allowed_by_flag(&self, subagent_walls: &[Wall], part: &Part) -> bool {
         if !self.judge(subagent_walls, part).is_from_catch_all() {
             return false;
         }

@@ -187,7 +187,7 @@ impl Bundler<'_> {
                 Err(format!("\"{specifier}\" does not exist"))
             }
             Some(ImportTarget::MissingPackage(_) | ImportTarget::MissingFile) => Ok(None),
-            // Trust covers only the files that the scan found.
+            // The scan did not find this import, so trust does not cover its file.
             None if must_exist => {
                 Err(format!("the import of {specifier:?} must be written as a plain string"))
             }

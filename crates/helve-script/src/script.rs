@@ -19,7 +19,7 @@ use crate::wire::{LoadedPlugin, RequestError};
 /// How long loading a file may take.
 pub(crate) const LOAD_TIME: Duration = Duration::from_secs(30);
 
-/// Answers the requests that plugins make through opencode's server client.
+/// Answers the requests that plugins make with the `client` object that opencode gives them.
 pub trait ScriptClient: Send + Sync {
     /// `params` has `method` (such as `session.get`), `body`, `path` and `query`.
     fn request<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Result<Value, String>>;

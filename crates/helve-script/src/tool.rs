@@ -23,7 +23,7 @@ use crate::wire::{CallAnswer, Incoming, ReportedAttachment, RequestError, Thrown
 
 /// Maximum duration of a call.
 const CALL_TIME: Duration = Duration::from_secs(60 * 60);
-/// How long an aborted tool may take to return before the process is checked.
+/// How long an aborted tool may take to return before it is tested whether the process is stuck.
 const ABORT_TIME: Duration = Duration::from_millis(500);
 /// Maximum size of an attachment in bytes.
 const MAX_ATTACHMENT: usize = 10 << 20;
@@ -208,7 +208,9 @@ impl ScriptTool {
         ctx: &ToolContext,
     ) -> Result<Value, String> {
         match message.method.as_deref() {
-            Some("ask") if number > MAX_ASKS => Err(format!("a call may ask {MAX_ASKS} times")),
+            Some("ask") if number > MAX_ASKS => {
+                Err(format!("a call may ask at most {MAX_ASKS} times"))
+            }
             Some("ask") => {
                 let permission = message.params.get("permission").and_then(Value::as_str);
                 let permission = permission.unwrap_or(&self.id).to_owned();

@@ -12,18 +12,19 @@ pub(crate) const MAX_MESSAGE: usize = 16 << 20;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Incoming {
-    /// The request that this belongs to.
+    /// The request of Helve that this answers or belongs to.
     pub(crate) id: Option<u64>,
     #[serde(deserialize_with = "some_even_if_null")]
     pub(crate) ok: Option<Value>,
     pub(crate) error: Option<ThrownError>,
     pub(crate) metadata: Option<ReportedMetadata>,
-    /// Number of the request, if the tool requests something from Helve.
+    /// Number of the tool's own request to Helve, which the answer repeats.
     pub(crate) request: Option<u64>,
     pub(crate) method: Option<String>,
     pub(crate) params: Value,
     /// The process is about to end because of this error.
     pub(crate) fatal: Option<ThrownError>,
+    /// In the first message of the process: the version of this protocol.
     pub(crate) hello: Option<u64>,
     pub(crate) runtime: Option<String>,
     pub(crate) version: Option<String>,

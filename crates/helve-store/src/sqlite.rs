@@ -297,7 +297,7 @@ impl Transcripts for SqliteStore {
     fn add_waiting(&self, session: &str, message: WaitingMessage) {
         let session = session.to_owned();
         self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
-            // The message is still in memory, so it is lost only if the process is killed, too.
+            // If this fails, the message is still in memory, and is lost only if the process is killed as well.
             worker.attempt(|database| transcripts::add_waiting(database, &session, &message)).ok();
         })));
     }

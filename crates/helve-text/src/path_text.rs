@@ -114,7 +114,8 @@ fn without_scheme(path: &str) -> Option<String> {
     changed(path, if slashes == 2 { &rest[2..] } else { &rest[slashes.saturating_sub(1)..] })
 }
 
-/// Replaces backslashes with slashes. Control characters are backslashes that were taken for escapes.
+/// Replaces backslashes with slashes. A control character comes from a backslash that was taken for an escape: `src\new.rs`
+/// arrived with a line break.
 fn with_slashes(path: &str) -> Option<String> {
     const CONTROLS: [(char, &str); 7] = [
         ('\n', "/n"),

@@ -80,12 +80,12 @@ impl Redactor {
     /// Takes the next piece and appends everything that cannot be part of a secret.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
-            let certain = self.redact_certain(bytes, Stream::Open, out);
+            let certain = self.redact_settled(bytes, Stream::Open, out);
             self.held.extend_from_slice(&bytes[certain..]);
         } else {
             let mut held = std::mem::take(&mut self.held);
             held.extend_from_slice(bytes);
-            held.drain(..self.redact_certain(&held, Stream::Open, out));
+            held.drain(..self.redact_settled(&held, Stream::Open, out));
             self.held = held;
         }
     }
@@ -93,7 +93,7 @@ impl Redactor {
     /// Appends what was held back, at the end of the stream.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let held = std::mem::take(&mut self.held);
-        self.redact_certain(&held, Stream::Ended, out);
+        self.redact_settled(&held, Stream::Ended, out);
     }
 
     /// Returns the number of replacements so far.
@@ -101,8 +101,8 @@ impl Redactor {
         self.replacement_count
     }
 
-    /// Appends the part of `bytes` that is certain, with secrets replaced. Returns the length of that part.
-    fn redact_certain(&mut self, bytes: &[u8], stream: Stream, out: &mut Vec<u8>) -> usize {
+    /// Appends the part of `bytes` that later input cannot change, with secrets replaced. Returns the length of that part.
+    fn redact_settled(&mut self, bytes: &[u8], stream: Stream, out: &mut Vec<u8>) -> usize {
         if matches!(self.search, Search::Everything) {
             if self.replacement_count == 0 && !bytes.is_empty() {
                 self.replacement_count = 1;
@@ -110,12 +110,12 @@ impl Redactor {
             }
             return bytes.len();
         }
-        // No secret that starts before `certain_end` extends beyond the end of `bytes`. Everything before
+        // No secret that starts before `settled_end` extends beyond the end of `bytes`. Everything before
         // `appended_end` has been appended.
-        let (mut appended_end, mut certain_end) = (0, self.certain_end(bytes, stream));
+        let (mut appended_end, mut settled_end) = (0, self.settled_end(bytes, stream));
         let mut from = 0;
         while let Some(at) = self.search.find(bytes, from)
-            && at < certain_end
+            && at < settled_end
         {
             let matching =
                 self.secrets.iter().filter(|secret| bytes[at..].starts_with(&secret.bytes));
@@ -128,16 +128,16 @@ impl Redactor {
             self.replacement_count += 1;
             appended_end = at + length;
             from = appended_end;
-            if appended_end > certain_end {
-                certain_end = appended_end + self.certain_end(&bytes[appended_end..], stream);
+            if appended_end > settled_end {
+                settled_end = appended_end + self.settled_end(&bytes[appended_end..], stream);
             }
         }
-        out.extend_from_slice(&bytes[appended_end..certain_end]);
-        certain_end
+        out.extend_from_slice(&bytes[appended_end..settled_end]);
+        settled_end
     }
 
     /// Returns the start of the longest suffix that is a proper prefix of a secret.
-    fn certain_end(&self, bytes: &[u8], stream: Stream) -> usize {
+    fn settled_end(&self, bytes: &[u8], stream: Stream) -> usize {
         let longest = match stream {
             Stream::Open => self.secrets.iter().map(|secret| secret.prefix_at_end(bytes)).max(),
             Stream::Ended => None,

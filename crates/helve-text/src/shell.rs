@@ -204,7 +204,7 @@ pub struct CodePath {
     /// The paths that an allow rule must match in place of the word, relative to [`ShellContext::cwd`] and without `..`. The
     /// rule must match all of them: in `cd sub; ./x`, the path is `sub/x`. Empty if the word can be matched as written. An
     /// empty path is unknown, and no rule matches it.
-    pub paths_to_allow: Vec<String>,
+    pub paths_an_allow_must_match: Vec<String>,
 }
 
 /// Whether a run needs a rule that allows it.

@@ -159,8 +159,8 @@ fn check_behind_proxy(url: &WebUrl, access: &LocalAccess) -> Result<Target, WebE
             let is_approved = matches!(access, LocalAccess::Approved(_) | LocalAccess::Configured);
             match kind.access() {
                 AddressAccess::Allowed => {}
-                AddressAccess::AskUnlessHostNamed if is_approved => {}
-                AddressAccess::AskUnlessHostNamed | AddressAccess::Refused => {
+                AddressAccess::AskUnlessRuleNamesHost if is_approved => {}
+                AddressAccess::AskUnlessRuleNamesHost | AddressAccess::Refused => {
                     let (host, address) = (name.clone(), name.clone());
                     return Err(WebError::ForbiddenAddress { host, address, kind });
                 }
@@ -192,7 +192,7 @@ fn check_addresses(
             // `localhost` was approved by its name.
             LocalAccess::Approved(LocalTarget::Named) => kind == AddressKind::Loopback,
         };
-        if kind.access() == AddressAccess::AskUnlessHostNamed && !is_approved {
+        if kind.access() == AddressAccess::AskUnlessRuleNamesHost && !is_approved {
             return Err(WebError::LocalNetwork { host: host(), address: *address });
         }
     }

@@ -44,7 +44,7 @@ pub struct FilledCommand {
 }
 
 impl FilledCommand {
-    /// Returns what the turn of this command begins with, and the agent that works on it, if it is a certain one.
+    /// Returns the input of the turn that runs this command, and the agent that runs it, if the command names one.
     pub fn into_turn(self, toolbox: &Toolbox) -> (TurnInput, Option<String>) {
         let agents = &toolbox.config.agents;
         let found = agents.iter().find(|agent| Some(&agent.name) == self.agent.as_ref());
@@ -192,7 +192,7 @@ async fn fill_configured(
                 text += &format!("@{path}");
                 match calls.call("read", json!({"filePath": path})).await {
                     Ok(output) => files.extend(message_parts(output)),
-                    // The name of a person or an agent.
+                    // Not an error: `@name` may be a person or an agent instead of a file.
                     Err(error) if error.kind == ErrorKind::NotFound => {}
                     Err(error) => return Err(fail(&format!("@{path}"), error)),
                 }

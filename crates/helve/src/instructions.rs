@@ -1,4 +1,5 @@
-//! Instruction files: which of them a model is given, and those of folders in which it works.
+//! Chooses the instruction files that a model is given: those of the configuration, and those of the subfolders in
+//! which it works.
 
 use std::path::Path;
 
@@ -105,7 +106,7 @@ impl Toolbox {
         Some(format!("Instructions from: {shown_path}\n{shown}{cut}"))
     }
 
-    /// Whether a person trusts the folder, even if nothing in its root needs trust.
+    /// Whether the folder is trusted. A folder without configuration is trusted only if a person said so.
     async fn is_trusted_now(&self) -> bool {
         match self.trust {
             TrustState::Trusted => true,

@@ -23,7 +23,7 @@ use crate::toolbox::{Toolbox, new_session_id};
 
 /// Maximum number of sessions in statistics.
 const MAX_COUNTED_SESSIONS: usize = 10_000;
-/// How many forks of forks are followed.
+/// Maximum number of sessions in a chain of forks that is followed back.
 const MAX_FORKS: usize = 100;
 
 /// Why a session cannot be opened or changed.
@@ -44,7 +44,7 @@ pub enum SessionError {
     )]
     NothingToRedo,
     #[error("the changes of files cannot be undone, so nothing was undone: {0}")]
-    FilesChanged(String),
+    UndoFailed(String),
 }
 
 fn holder(process: &Option<u32>) -> String {
@@ -325,7 +325,7 @@ impl StoredSession<'_> {
         let result = engine.call(self.toolbox.session(), &tools, call, cancel).await;
         match result.outcome {
             Ok(output) => Ok((Some(result.call), output.joined_text())),
-            Err(error) => Err(SessionError::FilesChanged(error.full_message())),
+            Err(error) => Err(SessionError::UndoFailed(error.full_message())),
         }
     }
 
@@ -363,7 +363,7 @@ impl StoredSession<'_> {
     }
 }
 
-/// The names of the files that were changed, and of those of which this is not known.
+/// Returns the names of the files that were changed, and of those that may have been changed.
 fn split(root: &Path, files: &[ChangedFile]) -> (Vec<String>, Vec<String>) {
     let (mut changed, mut uncertain) = (Vec::new(), Vec::new());
     for file in files {

@@ -33,7 +33,8 @@ use crate::tracker::NoteTracker;
 use crate::tree::{AgentTree, AgentTrees};
 use crate::trust::TrustState;
 
-/// The slot with the digest of a configuration that a person did not trust. Its session is the folder.
+/// The slot with the digest of a configuration that a person declined to trust. It is stored under the folder's path
+/// instead of a session id.
 const TRUST_DECLINED: &str = "trust_declined";
 
 /// One session in one folder.
@@ -340,8 +341,8 @@ impl Toolbox {
     /// Returns a toolbox with the same folder, agent, engine, store and servers, but the session with this id.
     pub fn with_session(&self, session_id: impl Into<String>) -> Toolbox {
         let parts = ToolboxParts { id: session_id.into(), ..self.parts() };
-        let outside = (self.servers.clone(), self.scripts.clone());
-        parts.toolbox(self.registry.clone(), outside, self.trees.clone())
+        let servers_and_scripts = (self.servers.clone(), self.scripts.clone());
+        parts.toolbox(self.registry.clone(), servers_and_scripts, self.trees.clone())
     }
 
     fn parts(&self) -> ToolboxParts {
@@ -385,7 +386,7 @@ impl Toolbox {
         toolbox
     }
 
-    /// Offers the tool that starts sub-agents. They need a model.
+    /// Offers the tool that starts sub-agents. Called only if there is a model, which sub-agents need.
     pub(crate) fn offer_tasks(&self) {
         if let Some(tool) = self.trees.take_task_tool() {
             self.registry.register_dialect(opencode::DIALECT.name, tool).permanent();

@@ -301,7 +301,7 @@ impl Slot {
         self.set(None);
     }
 
-    /// Goes on, once there is room again and no other call waits.
+    /// Once the last of the sub-agent's calls has stopped waiting, waits for a free place and takes it.
     pub(crate) async fn resume(&self, tree: &AgentTree) {
         if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
             let permit = tree.acquire().await;

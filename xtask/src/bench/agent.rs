@@ -52,8 +52,8 @@ pub(super) fn large_step(fixture: &mut Fixture) -> Result<Measurement, String> {
     Ok(Measurement { ours: median(last), baseline: None, rounds: CALLS / 10 })
 }
 
-/// The last steps of a long session compared with the first ones. Each request contains everything before it, so a step
-/// takes longer with time; a session that is scanned more than once per step would take much longer.
+/// The last steps of a long session compared with the first ones. Each request contains everything before it, so steps
+/// grow slower. If they grow much slower, something scans the whole session several times per step.
 pub(super) fn long_session(fixture: &mut Fixture) -> Result<Measurement, String> {
     let run = Session::new("long".into(), LONG_STEPS).run(fixture)?;
     let tenth = LONG_STEPS / 10;

@@ -28,7 +28,7 @@ struct ClientResults {
     errors: Vec<String>,
 }
 
-/// Calls tools from all clients at once, for `context.count` seconds.
+/// Calls tools from all clients at once. `context.count` is the number of seconds.
 pub(super) fn run(context: &Context) -> Result<String, String> {
     let server = HttpServer::start(context.helve()?, Ipv4Addr::LOCALHOST)?;
     let start = Instant::now();

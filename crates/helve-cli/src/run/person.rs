@@ -53,21 +53,21 @@ struct WaitingAsk {
     is_answered_separately: bool,
 }
 
-/// An ask that waits until this is dropped.
-struct Waiting<'a> {
+/// Keeps an ask in [`WaitingAsks`] until it is dropped.
+struct WaitingGuard<'a> {
     asks: &'a WaitingAsks,
     number: u64,
 }
 
 impl WaitingAsks {
-    fn add(&self, ask: &Ask) -> Waiting<'_> {
+    fn add(&self, ask: &Ask) -> WaitingGuard<'_> {
         let mut asks = self.0.lock();
         let number = asks.last_key_value().map_or(0, |(number, _)| number + 1);
         asks.insert(
             number,
             WaitingAsk { ask: ask.clone(), reply: None, is_answered_separately: false },
         );
-        Waiting { asks: self, number }
+        WaitingGuard { asks: self, number }
     }
 
     /// The asks that can be answered together.
@@ -86,7 +86,7 @@ impl WaitingAsks {
     }
 }
 
-impl Waiting<'_> {
+impl WaitingGuard<'_> {
     fn reply(&self) -> Option<Reply> {
         self.asks.0.lock().get(&self.number)?.reply.clone()
     }
@@ -96,7 +96,7 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingGuard<'_> {
     fn drop(&mut self) {
         self.asks.0.lock().remove(&self.number);
     }
@@ -104,7 +104,7 @@ impl Drop for Waiting<'_> {
 
 impl RunPerson {
     /// Shows an ask, together with others that wait.
-    async fn ask(&self, call: &CallRef, ask: &Ask, waiting: &Waiting<'_>) -> Reply {
+    async fn ask(&self, call: &CallRef, ask: &Ask, waiting: &WaitingGuard<'_>) -> Reply {
         tokio::time::sleep(GATHERING_TIME).await;
         let together = self.waiting.together();
         if waiting.is_answered_separately() || together.len() < 2 {
@@ -182,7 +182,7 @@ impl Drop for Held<'_> {
 /// Whether everything that must be asked about is an edit that no rule singles out. Protected files and files that a
 /// rule names are asked about in any mode.
 fn is_plain_edit(ask: &Ask) -> bool {
-    let parts = ask.parts.iter().zip(&ask.actions).zip(&ask.allow_flag_suffices);
+    let parts = ask.parts.iter().zip(&ask.actions).zip(&ask.can_be_allowed_by_flag);
     let mut asked = parts.filter(|((_, action), _)| **action != Action::Allow).peekable();
     asked.peek().is_some()
         && asked
@@ -198,7 +198,7 @@ mod tests {
         Ask {
             parts: parts.iter().map(|(permission, ..)| Part::new(*permission, "x")).collect(),
             actions: parts.iter().map(|(_, action, _)| *action).collect(),
-            allow_flag_suffices: parts.iter().map(|(.., suffices)| *suffices).collect(),
+            can_be_allowed_by_flag: parts.iter().map(|(.., suffices)| *suffices).collect(),
             ..Ask::default()
         }
     }

@@ -48,8 +48,9 @@ pub(super) async fn ask(common: &GlobalArgs, toolbox: &Toolbox) -> anyhow::Resul
             effects.len() - MAX_LINES
         ));
     }
-    let question =
-        format!("{BOLD}[y] trust{PLAIN}  [n] no, until it changes; `helve trust` does it later: ");
+    let question = format!(
+        "{BOLD}[y] trust{PLAIN}  [n] not now (you are asked again if it changes; `helve trust` trusts it later): "
+    );
     match prompt::choose(&question, &['y', 'n']).await {
         Some('y') => {
             toolbox.give_trust().await?;

@@ -3,7 +3,7 @@
 use crate::stage::Stage;
 
 #[test]
-fn a_broken_permission_section_asks_and_is_reported_with_its_position() {
+fn with_a_broken_permission_section_calls_are_asked_about() {
     let stage = Stage::new();
     let broken = "{\n  \"permission\": {\n    \"read\": \"alow\"\n  }\n}\n";
     stage.write("home/.config/helve/helve.json", broken);
@@ -15,7 +15,7 @@ fn a_broken_permission_section_asks_and_is_reported_with_its_position() {
 }
 
 #[test]
-fn a_syntax_error_asks_and_is_reported_with_its_position() {
+fn with_a_syntax_error_calls_are_asked_about_and_the_file_is_named() {
     let stage = Stage::new();
     stage.write("home/.config/helve/helve.json", "{\"permission\": {\"*\": \"allow\"\n");
     let output = stage.run(&["call", "read", "filePath=README.md"]);
@@ -121,7 +121,7 @@ fn a_trusted_project_a_flag_or_an_agent_cannot_lift_a_users_deny() {
 }
 
 #[test]
-fn a_project_that_names_another_default_agent_does_not_lift_what_the_users_forbids() {
+fn a_project_cannot_escape_the_denies_of_the_users_default_agent() {
     let deny = r#""permission": {"read": {"*.md": "deny"}}"#;
     for (user, project, expected) in [
         (format!(r#"{{"agent": {{"build": {{{deny}}}}}}}"#), r#"{"default_agent": "plan"}"#, 3),

@@ -102,7 +102,7 @@ fn a_missing_file_is_reported_with_similar_names() {
 }
 
 #[test]
-fn bad_json_an_unknown_tool_and_bad_pairs_are_bad_usage() {
+fn usage_errors_exit_with_code_2() {
     check(
         &["call", "read", r#"{"filePath": "#],
         expect![[r#"

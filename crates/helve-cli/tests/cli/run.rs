@@ -207,7 +207,7 @@ fn sent(provider: &ScriptedProvider, number: usize) -> String {
 }
 
 #[test]
-fn instruction_files_count_after_trust() {
+fn instruction_files_take_effect_after_trust() {
     let stage = Stage::new();
     let outside = stage.path("outside.md");
     std::fs::write(&outside, "From outside.").unwrap();
@@ -338,7 +338,7 @@ fn a_long_command_moves_to_the_background_and_its_end_is_reported() {
     };
     let script = vec![
         bash("c1", "sleep 1; echo finished; touch done.txt"),
-        // Ends after the first command, and in time.
+        // Ends after the first command, but before its own timeout.
         bash("c2", "until test -f done.txt; do sleep 0.02; done; sleep 0.1"),
         bash("c3", "until test -f done.txt; do sleep 0.02; done; sleep 0.1"),
         bash("c4", "sleep 0.2"),

@@ -72,7 +72,7 @@ fn denied_write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf
     let lowercase = line.to_ascii_lowercase();
     let is_denied = |path: &Path| match () {
         () if lowercase.contains(READ_ONLY) => {
-            denies_write(plan, path) || shares_parent_with_protected(plan, path)
+            denies_write(plan, path) || shares_folder_with_protected(plan, path)
         }
         () if lowercase.contains(BUSY) => overlaps_protected(plan, path),
         () if lowercase.contains(NO_PERMISSION) => {
@@ -95,9 +95,9 @@ fn overlaps_protected(plan: &SandboxPlan, path: &Path) -> bool {
     is_writable && plan.protected.iter().any(overlaps)
 }
 
-/// Whether a path is in a folder, below a writable one, that contains a protected path. If that folder did not exist, it
-/// is now a placeholder and read-only as a whole.
-fn shares_parent_with_protected(plan: &SandboxPlan, path: &Path) -> bool {
+/// Whether a path is below a folder that contains a protected path. Only folders below a writable one count. If such a
+/// folder did not exist, it is now a placeholder and read-only as a whole.
+fn shares_folder_with_protected(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below =
         |folder: &Path| plan.writable.iter().any(|top| folder.starts_with(top) && folder != top);
     let mut folders = plan.protected.iter().flat_map(|it| it.ancestors().skip(1));

@@ -163,7 +163,7 @@ fn without_boundary(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_page_is_asked_about_once_and_kept() {
+async fn a_page_is_requested_once_but_asked_about_each_time() {
     let web = WebStage::new(&[], Scope::Once, |_| {});
     web.fetch(&["HTTPS://Docs.example:443/x/../a#top", "https://docs.example/a"]).await;
     web.check(expect![[r#"

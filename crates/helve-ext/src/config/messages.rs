@@ -418,9 +418,10 @@ pub(super) fn never_matches(rule: &Rule, why: NeverMatches) -> ProblemText {
             "it is about folders outside the project, whose paths are absolute",
             "write the full path, or one that begins with ~/ or ../",
         ),
-        NeverMatches::FolderWithoutContents => {
-            ("paths outside the project are matched as folder/*", "add /* at the end")
-        }
+        NeverMatches::FolderWithoutContents => (
+            "a folder outside the project is matched as its path followed by /*",
+            "add /* at the end",
+        ),
         NeverMatches::ParentFolder => ("paths never contain ..", "write the path without .."),
         NeverMatches::NotUrl(why) => {
             let text = format!("{key}: {action} matches nothing: {why}");

@@ -329,8 +329,8 @@ impl RuleList {
     }
 }
 
-/// Returns the entries without those that repeat an earlier one. As in JavaScript, the first place counts; but a deny
-/// counts in every place.
+/// Returns the entries without those that repeat an earlier one. As in a JavaScript object, a repeated key keeps
+/// the position of its first occurrence; but a deny is kept at every position.
 fn without_repetitions(entries: &[ConfigEntry]) -> impl Iterator<Item = &ConfigEntry> {
     let repeated: HashSet<Position> = repeated(entries)
         .into_iter()

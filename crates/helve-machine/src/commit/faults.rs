@@ -25,7 +25,7 @@ impl InjectedFaults {
         Self::new(move |name| fault(name).map(Errno::from_raw_os_error))
     }
 
-    pub(crate) fn next(&self, name: &'static str) -> Option<Errno> {
+    pub(crate) fn fault_in(&self, name: &'static str) -> Option<Errno> {
         self.0.as_ref().and_then(|fault| fault(name))
     }
 }

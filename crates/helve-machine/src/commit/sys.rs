@@ -49,7 +49,7 @@ impl Syscalls {
 
     #[cfg(any(test, feature = "faults"))]
     pub(crate) fn fault(&self, name: &'static str) -> Option<Errno> {
-        self.faults.next(name)
+        self.faults.fault_in(name)
     }
 
     pub(super) fn open_anchor(&self, path: &Path) -> Result<OwnedFd> {
@@ -79,7 +79,7 @@ impl Syscalls {
     }
 
     pub(super) fn open_lock(&self, path: &Path) -> Result<OwnedFd> {
-        // Read access is enough for a lock, even if root created the file.
+        // Opened for reading only: enough for a lock, and permitted even if root created the file.
         let flags =
             OFlags::CREATE | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         self.call("open_lock", || fs::openat(CWD, path, flags, Mode::from_raw_mode(0o644)))
@@ -216,7 +216,7 @@ impl Syscalls {
         self.call("try_lock_path", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
     }
 
-    /// Tries to lock a data file, without waiting. The lock keeps sweeping processes from removing the file.
+    /// Tries to lock a data file, without waiting. While it is locked, a sweep by another process does not remove the file.
     pub(super) fn try_lock_data(&self, file: impl AsFd) -> Result<()> {
         self.call("try_lock_data", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
     }

@@ -95,7 +95,7 @@ fn explain_failure(err: &io::Error) -> String {
             )
         }
         None => format!(
-            "a mount namespace cannot be created ({err}); a container must be started with permission for it"
+            "a mount namespace cannot be created ({err}); if Helve runs in a container, start the container with permission to create one"
         ),
     }
 }

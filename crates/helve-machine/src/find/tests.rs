@@ -175,7 +175,7 @@ fn ignored_files_that_match_a_glob_are_reported_as_a_hint() {
 }
 
 #[test]
-fn the_hint_counts_more_ignored_files_than_are_recorded() {
+fn the_hint_counts_all_ignored_files_but_records_only_some() {
     let names: Vec<String> = (0..1100).map(|n| format!("{n}.o")).collect();
     let root = files(&names.iter().map(String::as_str).collect::<Vec<_>>());
     fs::write(root.path().join(".ignore"), "*.o\n").unwrap();

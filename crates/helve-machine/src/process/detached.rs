@@ -47,20 +47,20 @@ pub(super) async fn start(
 }
 
 /// Runs a detached Helve until its program has ended.
-pub(super) fn run(helve: OwnedFd) -> Result<(), Errno> {
-    let mut helve = UnixStream::from(helve);
-    let job = receive(&mut helve).map_err(|_| Errno::BADMSG)?;
+pub(super) fn run(requester: OwnedFd) -> Result<(), Errno> {
+    let mut requester = UnixStream::from(requester);
+    let job = receive(&mut requester).map_err(|_| Errno::BADMSG)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|_| Errno::NOMEM)?;
-    runtime.block_on(serve(helve, job));
+    runtime.block_on(serve(requester, job));
     Ok(())
 }
 
-fn receive(helve: &mut UnixStream) -> io::Result<Job> {
+fn receive(requester: &mut UnixStream) -> io::Result<Job> {
     let mut length = [0; 4];
-    helve.read_exact(&mut length)?;
+    requester.read_exact(&mut length)?;
     let invalid_data = || io::Error::from(io::ErrorKind::InvalidData);
     let length = usize::try_from(u32::from_le_bytes(length)).map_err(|_| invalid_data())?;
     let mut bytes =
@@ -68,11 +68,11 @@ fn receive(helve: &mut UnixStream) -> io::Result<Job> {
             0;
             Some(length).filter(|length| *length <= MAX_REQUEST_BYTES).ok_or_else(invalid_data)?
         ];
-    helve.read_exact(&mut bytes)?;
+    requester.read_exact(&mut bytes)?;
     Job::decode(&bytes).ok_or_else(invalid_data)
 }
 
-async fn serve(helve: UnixStream, job: Job) {
+async fn serve(requester: UnixStream, job: Job) {
     let Job { keeper, records, id, spawn } = job;
     let programs = LocalProcesses::new(ProcessSettings::new(keeper, records));
     let started = programs.shared.spawn_as(id.clone(), &spawn, RecordLifetime::Retained).await;
@@ -80,7 +80,7 @@ async fn serve(helve: UnixStream, job: Job) {
     if let Some(program) = &program {
         program.wait_until_recorded().await;
     }
-    let is_confirmed = report(helve, &started).await;
+    let is_confirmed = report(requester, &started).await;
     if let Some(program) = program {
         if !is_confirmed {
             // If this fails, the program still ends with this process.
@@ -91,13 +91,13 @@ async fn serve(helve: UnixStream, job: Job) {
 }
 
 /// Reports the result of the start, and returns whether it was received.
-async fn report(mut helve: UnixStream, started: &Result<(), SpawnError>) -> bool {
+async fn report(mut requester: UnixStream, started: &Result<(), SpawnError>) -> bool {
     let message = wire::encode_started(started);
     let exchange = super::blocking(move || {
-        helve.set_read_timeout(Some(Duration::from_secs(5)))?;
-        helve.write_all(&message)?;
+        requester.set_read_timeout(Some(Duration::from_secs(5)))?;
+        requester.write_all(&message)?;
         let mut confirmation = [0];
-        helve.read_exact(&mut confirmation)?;
+        requester.read_exact(&mut confirmation)?;
         io::Result::Ok(confirmation == [CONFIRMED])
     });
     matches!(exchange.await, Ok(Ok(true)))

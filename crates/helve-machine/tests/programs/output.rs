@@ -41,7 +41,7 @@ fn escape_sequences_and_overwritten_text_are_removed() {
 }
 
 #[test]
-fn an_incomplete_line_is_returned_while_others_hold_the_pipe() {
+fn an_incomplete_line_is_returned_while_a_background_process_holds_the_pipe() {
     run(async {
         let fixture = Fixture::new();
         let id = fixture.start("sleep 1000 & printf 'no end'").await;

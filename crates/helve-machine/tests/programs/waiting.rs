@@ -92,7 +92,7 @@ fn reading_continues_from_a_cursor_at_character_boundaries() {
         assert_eq!((&*second.text, second.next), ("äb".as_bytes(), 10));
         std::fs::write(fixture.root().join("go2"), "\n").unwrap();
         let third = next(second.next, WaitCondition::AllEnded).await.unwrap();
-        // More than the memory holds: read from the spool.
+        // More than is kept in memory, so it is read from the spool.
         assert_eq!((third.text.len(), third.left_out), (588_895, 0));
         let request = WatchRequest {
             from: 0,

@@ -14,7 +14,7 @@ const CHOICE: &str = "choice";
 const TEXT: &str = "answer";
 /// Maximum length of an answer that a person writes, in characters.
 const MAX_TEXT: usize = 10_000;
-/// Maximum length of the text to read before answering, in bytes.
+/// Maximum length of the preview shown above the question, in bytes.
 const MAX_PREVIEW: usize = 128 << 10;
 
 pub(super) fn request(question: &Question) -> ElicitRequestParams {

@@ -190,7 +190,7 @@ impl ConnectionPermit {
                 let activity = Activity::Sending;
                 table.authenticated.insert(self.number, Authenticated { evicted, activity, since });
                 drop(table);
-                // `evicted` then stops waiting for this token and waits for the other one.
+                // [`ConnectionPermit::evicted`] now waits for `self.evicted` instead.
                 self.left_unauthenticated.cancel();
             }
         }

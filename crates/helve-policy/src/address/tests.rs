@@ -176,7 +176,9 @@ fn only_public_addresses_are_allowed() {
     };
     assert_eq!(Public.access(), AddressAccess::Allowed);
     assert!(
-        [Private, Loopback].iter().all(|kind| kind.access() == AddressAccess::AskUnlessHostNamed)
+        [Private, Loopback]
+            .iter()
+            .all(|kind| kind.access() == AddressAccess::AskUnlessRuleNamesHost)
     );
     let refused = [Reserved, Multicast, Unspecified, LinkLocal, Metadata];
     assert!(refused.iter().all(|kind| kind.access() == AddressAccess::Refused));

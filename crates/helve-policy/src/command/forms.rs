@@ -41,7 +41,7 @@ impl Forms {
 pub(super) fn resolved_forms(run: &ProgramRun, words: &[(String, WordRole)]) -> Vec<Vec<Form>> {
     let mut resolved = Vec::new();
     for code in &run.code_paths {
-        for path in &code.paths_to_allow {
+        for path in &code.paths_an_allow_must_match {
             let names = match path.starts_with('/') || path.is_empty() {
                 true => vec![path.clone()],
                 false => vec![path.clone(), format!("./{path}")],

@@ -35,7 +35,11 @@ fn resolve_program(run: &mut Cow<'_, ProgramRun>, facts: &impl FileFacts) {
     };
     let run = run.to_mut();
     add_equivalent(run, 0, &path);
-    run.code_paths.push(CodePath { word: 0, paths: Vec::new(), paths_to_allow: vec![path] });
+    run.code_paths.push(CodePath {
+        word: 0,
+        paths: Vec::new(),
+        paths_an_allow_must_match: vec![path],
+    });
     run.only_reads = false;
 }
 
@@ -55,7 +59,7 @@ fn resolve_links(run: &mut Cow<'_, ProgramRun>, at: usize, facts: &impl FileFact
         let run = run.to_mut();
         add_equivalent(run, code.word, real);
         if target.outside.is_none() {
-            run.code_paths[at].paths_to_allow.extend([given.clone(), real.clone()]);
+            run.code_paths[at].paths_an_allow_must_match.extend([given.clone(), real.clone()]);
         }
     }
 }

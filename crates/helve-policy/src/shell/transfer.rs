@@ -1,5 +1,5 @@
-//! Follows files that a script copies, moves or links. After `cp .env x`, the command `cat x` is also judged as
-//! `cat .env`.
+//! Follows files that a script copies, moves or links. After `ln -s .env x`, the command `cat x` is also judged as
+//! `cat .env`; after `cp -r a b`, the command `cat b/x` also as `cat a/x`.
 
 use std::collections::HashSet;
 
@@ -155,8 +155,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         find: fn(&Relocation, &str) -> Option<String>,
     ) -> Option<Vec<String>> {
         let mut paths = vec![normalize(path)];
-        // For each path found through a copy or move, the destination of that command. Relocations to the same
-        // destination are skipped, because a command does not copy its own result.
+        // Parallel to `paths`: the destination of the copy or move that led to the path, if any. Other relocations to
+        // that destination come from the same command, which does not copy its own result, and are skipped.
         let mut copied_to: Vec<Option<&str>> = vec![None];
         let mut known: HashSet<String> = paths.iter().cloned().collect();
         let mut next = 0;
@@ -192,7 +192,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
 
 impl Relocation {
     /// Returns the old path of the content at `path`: if `from` is `a` and `to` is `b`, the old path of `b/x` is `a/x`. The
-    /// path `b` itself has an old path only if it is a link.
+    /// path `b` itself has an old path only if it is a link, because copying a file already counts as reading it.
     fn origin(&self, path: &str) -> Option<String> {
         // A folder copied into itself has no other origin.
         if !self.is_link && is_within(path, &normalize(&self.from)) {

@@ -35,7 +35,8 @@ pub struct TreeRules {
     /// The action for the folder itself. A file is restricted if its own action is stricter.
     base_action: Action,
     names: NameFilter,
-    lists_folders: bool,
+    /// Whether subfolders are judged too, not only files.
+    judges_folders: bool,
     /// See [`TreeFilter::splits_names`].
     splits_names: bool,
     /// Whether directories behind links are entered, whatever the names of the links.
@@ -69,7 +70,7 @@ impl TreeRules {
             remembered: compile(&policy.remembered, scope.permission, CompiledRule::of_approval),
             base_action: Action::Allow,
             names: NameFilter::new(scope.filter),
-            lists_folders: scope.permission == "edit" || scope.filter.names.is_empty(),
+            judges_folders: scope.permission == "edit" || scope.filter.names.is_empty(),
             splits_names: scope.filter.splits_names,
             enters_links: scope.filter.links == LinkHandling::Followed,
             bases: scope.bases,
@@ -89,9 +90,9 @@ impl TreeRules {
                     Some((first, overrides)) => (first.as_slice(), overrides),
                     None => (&[][..], &[][..]),
                 };
-                let has_default = !first.iter().any(CompiledRule::matches_everything);
+                let default_can_decide = !first.iter().any(CompiledRule::matches_everything);
                 let mut rules = rules_that_can_decide(first).chain(overrides.iter().flatten());
-                has_default && default > self.base_action
+                default_can_decide && default > self.base_action
                     || rules.any(|rule| {
                         wall.effective_action(rule.action, rule.is_builtin) > self.base_action
                             && self.bases.iter().any(|base| rule.may_match_beneath(base))
@@ -111,7 +112,7 @@ impl TreeRules {
 
     /// Like [`TreeRules::file_restriction`], for a subfolder.
     pub fn folder_restriction(&self, relative: &Path) -> Option<Action> {
-        if self.lists_folders { self.restriction(relative) } else { None }
+        if self.judges_folders { self.restriction(relative) } else { None }
     }
 
     /// Whether the command may open what a link points to, rather than skip the link. `find -name '*.rs' -exec cat {} +` opens links with such
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_restricted_by_rules_that_are_stricter_than_for_the_folder() {
+    fn files_with_stricter_rules_than_their_folder_are_restricted() {
         use Action::{Allow, Ask, Deny};
         let secrets = [("read", "secrets/*", Deny), ("read", "*.key", Ask)];
         check(

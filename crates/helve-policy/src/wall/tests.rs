@@ -178,7 +178,7 @@ fn a_deny_of_any_list_is_final() {
 }
 
 /// Judges parts, given as permission and subject, by built-in and written rules. The workspace is `/w/app`.
-fn check_written(written: ConfiguredRules, expected: &[(&str, &str, Action)]) {
+fn check_configured(written: ConfiguredRules, expected: &[(&str, &str, Action)]) {
     let policy = builtin::policy(ConfiguredRules { root: "/w/app".into(), ..written }, &[]);
     for (permission, subject, action) in expected {
         let part = Part::new(permission.to_string(), *subject);
@@ -186,16 +186,36 @@ fn check_written(written: ConfiguredRules, expected: &[(&str, &str, Action)]) {
     }
 }
 
-fn written(rules: &str) -> Vec<Rule> {
+fn configured(rules: &str) -> Vec<Rule> {
     walls(rules)[0].rules.to_vec()
+}
+
+#[test]
+fn plans_are_the_only_files_in_protected_folders_that_an_allow_covers() {
+    use Action::{Allow, Ask};
+    check_configured(
+        ConfiguredRules { user: configured("edit * allow"), ..ConfiguredRules::default() },
+        &[
+            ("edit", ".helve/plans/a.md", Allow),
+            ("edit", ".opencode/plans/a.md", Allow),
+            ("edit", ".helve/plans/a.json", Ask),
+            ("edit", ".helve/plans", Ask),
+            ("edit", ".helve/agent/plans/a.md", Ask),
+            ("edit", ".helve/plans/.helve/agent/a.md", Ask),
+            ("edit", ".helve/plans/.git/hooks/a.md", Ask),
+            ("edit", "lib/.helve/plans/a.md", Ask),
+        ],
+    );
+    let unasked = ConfiguredRules::default();
+    check_configured(unasked, &[("edit", ".helve/plans/a.md", Ask)]);
 }
 
 #[test]
 fn path_patterns_match_in_all_common_spellings() {
     use Action::{Allow, Ask, Deny};
     let check = |rules: &str, expected: &[(&str, &str, Action)]| {
-        check_written(
-            ConfiguredRules { user: written(rules), ..ConfiguredRules::default() },
+        check_configured(
+            ConfiguredRules { user: configured(rules), ..ConfiguredRules::default() },
             expected,
         );
     };
@@ -243,7 +263,8 @@ fn path_patterns_match_in_all_common_spellings() {
             ("external_directory", "/optional/*", Ask),
         ],
     );
-    // An absolute pattern above the workspace matches its files only if the rule asks or denies.
+    // An absolute pattern above the workspace also matches files in it if the rule asks or denies, never if it allows.
+    // `/*` is not above it: one `*` at the root matches absolute paths only.
     check(
         "read * allow\n read /w/**/.env deny\n edit /w/** allow\n list /* deny",
         &[
@@ -262,9 +283,9 @@ fn path_patterns_match_in_all_common_spellings() {
 fn an_allow_rule_of_an_agent_overrides_only_built_in_asks() {
     use Action::{Allow, Ask, Deny};
     let check = |user: &str, agent: &str, expected: &[(&str, &str, Action)]| {
-        let (user, agent) = (written(user), written(agent));
+        let (user, agent) = (configured(user), configured(agent));
         let agents = vec![("build".into(), agent.clone())];
-        check_written(
+        check_configured(
             ConfiguredRules { user, agents, current_agent: agent, ..ConfiguredRules::default() },
             expected,
         );
@@ -521,7 +542,7 @@ fn an_allow_flag_does_not_suffice_if_a_rule_is_about_the_subject() {
         let policy =
             builtin::policy(ConfiguredRules { user: rules, ..ConfiguredRules::default() }, &[]);
         assert_eq!(
-            policy.allow_flag_suffices(&[], &Part::new("edit", subject)),
+            policy.can_be_allowed_by_flag(&[], &Part::new("edit", subject)),
             expected,
             "{subject}"
         );

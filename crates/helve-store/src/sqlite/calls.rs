@@ -60,7 +60,8 @@ pub(crate) fn reduce(event: &Event) -> Option<Event> {
     Some(Event { call, root, session, at: *at, kind })
 }
 
-/// Writes a call to its row, or to a new row if it has none. Returns the row.
+/// Writes a call to its row, or to a new row if it has none. Returns the row. `owner` is the process that runs the call; a
+/// call that has ended has none.
 pub(crate) fn write(
     connection: &Connection,
     owner: &str,

@@ -1,4 +1,4 @@
-//! Slots: values that sessions remember. A write with [`put`] names the version that it replaces, and fails if the slot
+//! Slots: values that sessions remember. A write with [`compare_and_set`] names the version that it replaces, and fails if the slot
 //! has another version.
 
 use std::io;
@@ -110,7 +110,7 @@ pub(crate) fn set(
     statement.execute(params![session, key, now(), value]).map(drop)
 }
 
-/// If the main database is in memory, copies a slot from the read-only file into it, where the slot can be replaced.
+/// If the store works in memory, copies a slot from its file, which is then only read, into memory, where the slot can be replaced.
 fn copy_from_fallback(database: &Database, session: &str, key: &str) -> rusqlite::Result<()> {
     if database.fallback(Table::Slots).is_none() || find(&database.main, session, key)?.is_some() {
         return Ok(());
@@ -139,7 +139,7 @@ fn find(connection: &Connection, session: &str, key: &str) -> rusqlite::Result<O
     found.optional()
 }
 
-/// If the main database is in memory, returns a slot of the read-only file, provided that its value can be read.
+/// If the store works in memory, returns a slot of its file, provided that the value can be read.
 fn find_in_fallback(database: &Database, session: &str, key: &str) -> Option<SlotRow> {
     let found = find(database.fallback(Table::Slots)?, session, key).ok()??;
     let is_value = |text: &String| serde_json::from_str::<Value>(text).is_ok();

@@ -161,7 +161,7 @@ struct DiffWriter {
     remaining: usize,
     cut: bool,
     shows_endings: bool,
-    /// Number of lines of the files before the compared ones.
+    /// Number of equal lines at the start that were not compared. Line numbers are counted from there.
     skipped: usize,
 }
 

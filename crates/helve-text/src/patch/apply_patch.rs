@@ -63,7 +63,7 @@ pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
     Ok(Patch { files })
 }
 
-/// Whether a row contains a whole patch, with the two characters `\\n` for each line break.
+/// Whether a row contains a whole patch, with a backslash and an `n` for each line break.
 fn is_escaped(row: &str) -> bool {
     [BEGIN, "--- ", "diff --git "]
         .iter()

@@ -10,7 +10,7 @@ static NAMES: LazyLock<NameTable> = LazyLock::new(|| NameTable::parse(include_st
 /// A group of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameGroup {
-    /// A GNU tool, which has the prefix `g` where other tools have the plain name.
+    /// A GNU tool that has the prefix `g` on systems with other tools of the plain name, like macOS.
     GnuTool,
     /// A command that only changes the working directory of the shell.
     DirCommand,
@@ -43,13 +43,14 @@ pub(super) enum NameGroup {
     /// A subcommand that has subcommands itself, like `docker compose`.
     SubcommandGroup,
     PackageManager,
-    /// A subcommand of package managers that has the name of a program.
+    /// A subcommand of package managers that is also the name of a program, like `test`.
     PackageSubcommand,
     /// A flag of package managers and of [`NameGroup::SubcommandProgram`] that takes no value.
     FlagWithoutValue,
     /// A package manager whose `run` only runs scripts of the project.
     ScriptRunner,
-    /// A subcommand of such programs whose operands are names, not programs to run, like `install`.
+    /// A subcommand of a package manager or a [`NameGroup::SubcommandProgram`] whose operands are names, not programs to
+    /// run, like `install`.
     SubcommandTakingNames,
     /// A program whose operands are names, not programs to run.
     ProgramTakingNames,

@@ -231,7 +231,8 @@ fn host_follows(text: &str, at: usize) -> bool {
         && scheme.is_some_and(|it| it.ends_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
-/// Returns the path in an address like `file:///x`. It is absolute even if a host precedes it.
+/// Returns what follows a scheme like `file:`, as an absolute path. A host counts as the first folder; see
+/// [`path_after_host`].
 fn path_in_address(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
     let schemes = ["file:", "fileb:", "unix:", "sqlite:"].into_iter();

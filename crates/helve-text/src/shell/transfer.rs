@@ -22,8 +22,8 @@ pub(super) fn record(
     if names_file_after_url(base, args) {
         return downloads::record_downloads(walker, base, call, state);
     }
-    let moves = base != "git" || call.words.iter().any(|word| word.literal() == Some("mv"));
-    if !names::contains(NameGroup::Transfers, base) || !moves {
+    let is_transfer = base != "git" || call.words.iter().any(|word| word.literal() == Some("mv"));
+    if !names::contains(NameGroup::Transfers, base) || !is_transfer {
         return;
     }
     let is_path = |it: &&Argument| {
@@ -99,7 +99,7 @@ fn add_transfer(
     let Some(dirs) = &state.dirs else { return };
     let Some(to) = to.literal() else {
         walker.script.needs_facts |= matches!(to, Word::Glob(_));
-        // It is unknown which later name refers to the file.
+        // The destination is unknown, so a later command may use the copy under any name.
         return walker.record_access(&unknown(to.shown()), AccessKind::Write, state, None);
     };
     for dir in dirs {

@@ -505,13 +505,13 @@ impl<'a> Walker<'a> {
             let inside = path.strip_prefix(cwd).and_then(|it| it.strip_prefix('/'));
             inside.filter(|_| !is_absolute).map_or(path.clone(), str::to_string)
         };
-        let paths_to_allow = match (is_plain, paths.is_empty()) {
+        let paths_an_allow_must_match = match (is_plain, paths.is_empty()) {
             (true, _) => Vec::new(),
             (false, true) => vec![String::new()],
             (false, false) => paths.iter().map(relative).collect(),
         };
         if let Some(run) = self.script.runs.get_mut(run) {
-            run.code_paths.push(CodePath { word, paths, paths_to_allow });
+            run.code_paths.push(CodePath { word, paths, paths_an_allow_must_match });
         }
     }
 

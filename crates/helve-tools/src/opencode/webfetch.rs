@@ -78,7 +78,7 @@ fn answer(result: FetchResult) -> ToolOutput {
     let url = page.response.url.to_string();
     let mime = page.response.content_type.split(';').next().unwrap_or_default().trim();
     let title = if mime.is_empty() { url.clone() } else { format!("{url} ({mime})") };
-    let (lines, facts, saved) = match content {
+    let (lines, page_info, saved) = match content {
         FetchContent::Picture { format, picture } => {
             let size = format!("{} × {} pixels", picture.size.width, picture.size.height);
             let text = format!("{}, {size}, from {url}. It is attached.", format_name(format));
@@ -86,10 +86,10 @@ fn answer(result: FetchResult) -> ToolOutput {
             output.content.push(Content::Media { mime: picture.mime.into(), data: picture.bytes });
             return output;
         }
-        FetchContent::Text { lines, facts, saved } => (lines, facts, saved),
+        FetchContent::Text { lines, page_info, saved } => (lines, page_info, saved),
     };
     let mut text = String::new();
-    if let Some(title) = facts.title.as_ref().filter(|_| lines.first == 1) {
+    if let Some(title) = page_info.title.as_ref().filter(|_| lines.first == 1) {
         text.push_str(&format!("Title: {title}\n\n"));
     }
     for line in &lines.lines {
@@ -97,7 +97,7 @@ fn answer(result: FetchResult) -> ToolOutput {
         text.push_str(if line.is_cut { " … (line cut at 2000 characters)\n" } else { "\n" });
     }
     let mut text = enclose(&url, text.trim_end());
-    let mut notes = page_notes(&page, &facts);
+    let mut notes = page_notes(&page, &page_info);
     notes.extend(lines.notes.iter().map(page_note));
     if lines.lines.is_empty() {
         notes.push("The page has no text".into());

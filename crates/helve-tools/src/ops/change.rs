@@ -60,13 +60,13 @@ pub(crate) enum ChangeError {
         diff: Option<UnifiedDiff>,
     },
     Syntax(Vec<IntroducedError>),
-    /// The path of a new file is written in a way that no person names a file.
+    /// The path of a new file is unlike any that a person would choose.
     OddPath {
         given: String,
         plain: String,
         oddity: PathOddity,
     },
-    /// The name of a new file looks like that of an existing file, and has other characters.
+    /// The name of a new file looks the same as that of an existing file, but consists of other characters.
     LookAlike {
         given: String,
         existing: String,
@@ -93,7 +93,7 @@ pub(crate) async fn permit_loading<'c>(
 }
 
 /// Returns an error if a text should not be written to a new file.
-pub(crate) fn require_sound(display_path: &str, text: &str) -> Result<(), ChangeError> {
+pub(crate) fn refuse_faulty_text(display_path: &str, text: &str) -> Result<(), ChangeError> {
     let fault = NewText::whole_file("", text, TextKind::of(display_path)).fault();
     fault.map_or(Ok(()), |fault| {
         Err(ChangeError::Faulty { display_path: display_path.into(), fault })

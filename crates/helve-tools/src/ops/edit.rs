@@ -17,7 +17,7 @@ use helve_text::edit::{
 
 use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::syntax::{self, Draft, IntroducedError};
-use super::change::{ChangeError, EditSettings, new_path, permit_loading, require_sound};
+use super::change::{ChangeError, EditSettings, new_path, permit_loading, refuse_faulty_text};
 use super::missing::describe_missing;
 
 /// Replacements in one file.
@@ -221,7 +221,7 @@ impl EditPlan {
                 Err(EditError::Exists { display_path: self.display_path.clone() })
             }
             Some(content) => {
-                require_sound(&self.display_path, content)?;
+                refuse_faulty_text(&self.display_path, content)?;
                 self.replace(content.as_bytes(), 1)
             }
             None => self.replace(old.unwrap_or_default(), 0),

@@ -4,7 +4,7 @@ use helve_core::{Resolved, ToolContext, paths};
 use helve_text::near;
 use helve_text::path_text::plain_path;
 
-use super::change::new_path::folded_displayed;
+use super::change::new_path::fold_look_alikes;
 
 /// Maximum number of names in the directory that are compared.
 const MAX_NAMES: usize = 100_000;
@@ -37,8 +37,8 @@ pub(crate) async fn describe_missing(
         Some((folder, _)) => format!("{folder}/{name}"),
         None => name.to_string(),
     };
-    let folded = folded_displayed(&missing_name);
-    if let Some(twin) = names.iter().find(|name| folded_displayed(name) == folded) {
+    let folded = fold_look_alikes(&missing_name);
+    if let Some(twin) = names.iter().find(|name| fold_look_alikes(name) == folded) {
         return MissingFile { display_path, similar: vec![with_folder(twin)] };
     }
     let name = plain_name(given, &missing_name);

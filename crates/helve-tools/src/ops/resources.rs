@@ -34,7 +34,7 @@ pub(crate) enum ResourceContent {
     },
 }
 
-/// Lists what one server offers, or all servers if `server` is `None` or blank. `key` names the tool in the question.
+/// Lists what one server offers, or all servers if `server` is `None` or blank. `key` is the tool's own permission key.
 pub(crate) async fn list(
     ctx: &ToolContext,
     servers: &dyn Resources,
@@ -73,7 +73,7 @@ pub(crate) async fn list(
     Ok(items)
 }
 
-/// Reads one resource. `key` names the tool in the question.
+/// Reads one resource. `key` is the tool's own permission key.
 pub(crate) async fn read(
     ctx: &ToolContext,
     servers: &dyn Resources,

@@ -35,7 +35,8 @@ pub(crate) struct FetchResult {
 pub(crate) enum FetchContent {
     Text {
         lines: LinePage,
-        facts: ConvertedPage,
+        /// The page without its text.
+        page_info: ConvertedPage,
         /// Where the whole text is, if only a part of it is shown.
         saved: Option<Saved>,
     },
@@ -78,7 +79,7 @@ impl From<FetchError> for FetchFailure {
     }
 }
 
-/// Fetches a page. `question` words what a person is asked.
+/// Fetches a page. `question` returns the text of the question to the person.
 pub(crate) async fn fetch(
     ctx: &ToolContext,
     media: &dyn Media,
@@ -138,7 +139,7 @@ async fn media_content(
         let text = is_notebook.then(|| notebook_text(&response.body)).flatten();
         return Ok(text.map(|text| FetchContent::Text {
             lines: LinePage::of_text(&text, request.window, request.limits),
-            facts: ConvertedPage { text, ..ConvertedPage::default() },
+            page_info: ConvertedPage { text, ..ConvertedPage::default() },
             saved: None,
         }));
     };
@@ -146,7 +147,7 @@ async fn media_content(
         Ok(MediaContent::Picture(picture)) => Ok(Some(FetchContent::Picture { format, picture })),
         Ok(MediaContent::Document(document)) => {
             let lines = document_page(&response.body, &document, request.window, request.limits);
-            Ok(Some(FetchContent::Text { lines, facts: ConvertedPage::default(), saved: None }))
+            Ok(Some(FetchContent::Text { lines, page_info: ConvertedPage::default(), saved: None }))
         }
         Err(reason) => Err(FetchFailure::Undecodable { url: response.url.clone(), format, reason }),
     }
@@ -157,26 +158,26 @@ async fn text_content(
     response: &Arc<WebResponse>,
     request: &FetchRequest<'_>,
 ) -> Result<FetchContent, FetchFailure> {
-    let mut facts = ctx.convert_page(response, request.format).await;
-    if facts.kind == PageKind::Binary {
+    let mut converted = ctx.convert_page(response, request.format).await;
+    if converted.kind == PageKind::Binary {
         return Err(FetchFailure::Binary {
             url: response.url.clone(),
             content_type: response.content_type.clone(),
             size: response.body.len(),
         });
     }
-    let lines = LinePage::of_text(&facts.text, request.window, request.limits);
+    let lines = LinePage::of_text(&converted.text, request.window, request.limits);
     let is_partial = lines.has_more || lines.first > 1 || lines.lines.iter().any(|it| it.is_cut);
     let saved = match is_partial {
-        true => ctx.save_output(&facts.text).await,
+        true => ctx.save_output(&converted.text).await,
         false => None,
     };
-    // The lines are what is shown.
-    facts.text = String::new();
-    Ok(FetchContent::Text { lines, facts, saved })
+    // Only the lines are shown, so the whole text is not kept.
+    converted.text = String::new();
+    Ok(FetchContent::Text { lines, page_info: converted, saved })
 }
 
-/// Searches the web. `preview` words what a person is asked.
+/// Searches the web. `preview` returns the text of the question to the person.
 pub(crate) async fn search(
     ctx: &ToolContext,
     query: SearchQuery,

@@ -103,7 +103,7 @@ fn output_text(
     let head = String::from_utf8_lossy(&output.head);
     let tail = String::from_utf8_lossy(&output.tail);
     let both = format!("{head}{tail}");
-    // Head and tail are each larger than the limits, so the cut covers the gap between them.
+    // If something was left out between head and tail, each is larger than the limits, so the cut covers the gap.
     let Some(mut pieces) = cut(&both, Keep::BothEnds, limits) else { return (both, false) };
     let left_out = usize::try_from(output.left_out).unwrap_or(usize::MAX);
     let lines = usize::try_from(output.lines).unwrap_or(usize::MAX);

@@ -8,7 +8,7 @@ use super::{clip, count};
 /// Maximum length of a result in the note about a task that has ended, in characters.
 const MAX_NOTE: usize = 4_000;
 
-/// Returns a task with its result, or with what there is of it.
+/// Returns the report on a task: its result or, while it runs, the text so far.
 pub(crate) fn report_text(report: &ChildReport) -> String {
     let ChildReport { task, state, .. } = report;
     let mut text = format!("<task id=\"{task}\" state=\"{}\">\n", state_word(state));

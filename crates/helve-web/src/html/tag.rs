@@ -14,7 +14,7 @@ macro_rules! tags {
                 for (lower, byte) in buffer.iter_mut().zip(name.bytes()) {
                     *lower = byte.to_ascii_lowercase();
                 }
-                // Byte strings, because a comparison of texts would be made with each name in turn.
+                // Byte strings, because a match on `str` patterns compares them one after another.
                 match &*buffer {
                     $($text => Tag::$name,)*
                     _ => Tag::Other,

@@ -80,7 +80,7 @@ impl FaultPlan {
         InjectedFaults::from_fn(move |operation| {
             let number = count.fetch_add(1, Ordering::Relaxed);
             let fails = number == failing.load(Ordering::Relaxed);
-            // An interrupted read is retried at a lower level, where no fault can be injected.
+            // Interrupted reads are retried below the point of injection, so the retry would not be tested.
             let is_retried =
                 errno == Errno::INTR && matches!(operation, "locate" | "load" | "list");
             (fails && !is_retried).then(|| errno.raw_os_error())

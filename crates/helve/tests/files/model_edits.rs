@@ -1,6 +1,6 @@
 //! Generated edits with the faults that models make, and edits that only resemble them.
 //!
-//! Every class has a counterpart that must be applied. `HELVE_EDIT_CASES` sets the number of cases,
+//! For every class of faulty edits there is a class of similar, correct edits that must be applied. `HELVE_EDIT_CASES` sets the number of cases,
 //! `HELVE_EDIT_SEED` the first seed.
 
 mod languages;

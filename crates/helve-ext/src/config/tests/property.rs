@@ -135,11 +135,11 @@ proptest! {
         let file = |entries: &[String]| format!("{{\"permission\": {{{}}}}}", entries.join(", "));
         let good = config("user/helve.json", file(&entries).as_bytes());
         entries.insert(bad.min(entries.len()), "\"other\": 1".into());
-        let closed = config("user/helve.json", file(&entries).as_bytes());
+        let with_invalid_entry = config("user/helve.json", file(&entries).as_bytes());
         for permission in ["bash", "edit", "bar", "read"] {
             for text in ["x", "xy", "y", "z"] {
                 let action = |config: &Config| decide(&config.user, permission, text).map(|rule| rule.action);
-                prop_assert_eq!(action(&closed), Some(action(&good).unwrap_or(Action::Ask).max(Action::Ask)));
+                prop_assert_eq!(action(&with_invalid_entry), Some(action(&good).unwrap_or(Action::Ask).max(Action::Ask)));
             }
         }
     }

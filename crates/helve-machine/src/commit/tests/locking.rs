@@ -15,7 +15,7 @@ fn a_lock_that_stays_held_is_reported() {
     let place = fixture.at("a");
     let held = locks.acquire(&Syscalls::default(), &[&place]).unwrap();
     let busy = CommitError::Busy { at: place.clone(), waited: Duration::from_millis(30) };
-    // One for another thread of this process, one for another process, which has its own table.
+    // `locks` stands for another thread of this process. `others` has a table of its own, like another process.
     let others = PathLocks::new(fixture.locks.path().into(), Duration::from_millis(30));
     std::thread::scope(|scope| {
         for locks in [&locks, &others] {

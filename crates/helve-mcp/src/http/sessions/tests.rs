@@ -61,18 +61,18 @@ async fn an_idle_session_expires_unless_it_has_a_listener() {
 async fn calls_outlive_their_client_for_a_limited_time() {
     let sessions = Sessions::new(CancellationToken::new());
     let (id, _transport) = open(&sessions).await;
-    let ends = sessions.find(&id).unwrap().end_token();
+    let end_token = sessions.find(&id).unwrap().end_token();
     let reading = sessions.create_stream(&id, request(1)).await.unwrap();
     advance(2 * IDLE_TIME).await;
     sessions.sweep();
-    assert!(!ends.is_cancelled(), "the client is waiting");
+    assert!(!end_token.is_cancelled(), "the client is waiting");
     drop(reading);
     advance(ABANDONED_TIME - SECOND).await;
     sessions.sweep();
-    assert!(!ends.is_cancelled(), "the client may come back");
+    assert!(!end_token.is_cancelled(), "the client may come back");
     advance(2 * SECOND).await;
     sessions.sweep();
-    assert!(ends.is_cancelled() && sessions.count() == 0);
+    assert!(end_token.is_cancelled() && sessions.count() == 0);
 }
 
 #[tokio::test(start_paused = true)]

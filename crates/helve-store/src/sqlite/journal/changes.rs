@@ -151,7 +151,8 @@ enum AfterState {
     /// The image row and the mode.
     Image(i64, u32),
     Absent,
-    /// The call was interrupted before the result was recorded. Contains the intended result, if it can be read.
+    /// The call was interrupted before the result was recorded. Contains the hash of the intended content, or
+    /// `Some(None)` if the file was to be deleted; `None` if the record cannot be read.
     Unrecorded(Option<Option<ContentHash>>),
 }
 

@@ -11,7 +11,7 @@ const MAX_EXAMINED: usize = 200;
 /// Maximum length of the lines that are examined, in bytes.
 const MAX_LINE: usize = 4096;
 
-/// Returns the part of a line around an escaped line break.
+/// Returns the first line of the new text with a `\n` that seems to be meant as a line break.
 pub(super) fn find(text: &NewText<'_>) -> Option<String> {
     let escapes =
         memmem::find_iter(text.new.as_bytes(), b"\\n").take(MAX_EXAMINED).collect::<Vec<_>>();
@@ -56,13 +56,14 @@ fn is_line_break(text: &NewText<'_>, before: &str, after: &str) -> bool {
     let repeats_old = old.len() > 3
         && !old.contains('\n')
         && (line_before.trim() == old || line_after.trim() == old);
-    let is_both = |test: fn(&str) -> bool| test(line_before.trim()) && test(line_after.trim());
+    let holds_for_both =
+        |test: fn(&str) -> bool| test(line_before.trim()) && test(line_after.trim());
     is_indented && !line_before.trim().is_empty()
         || ends_statement
             && (line_after
                 .starts_with(|next: char| next.is_alphabetic() || "}])\"'#/@_$ ".contains(next)))
         || repeats_old && !line_before.trim().is_empty() && !line_after.trim().is_empty()
-        || is_both(is_statement)
+        || holds_for_both(is_statement)
 }
 
 /// Whether a piece of text looks like a statement: a name, then `=`, `(` or `:`.

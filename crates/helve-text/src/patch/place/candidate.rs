@@ -9,9 +9,9 @@ use crate::{edit::Tolerance, patch::PatchLine};
 #[derive(Debug, Clone)]
 pub(super) struct HunkCandidate {
     /// Lines of the file that the hunk quotes.
-    pub(super) lines: Range<usize>,
+    pub(super) file_lines: Range<usize>,
     /// The lines of the hunk that match. Blank lines at either end that the file lacks are excluded.
-    pub(super) quoted: Range<usize>,
+    pub(super) hunk_lines: Range<usize>,
     /// Lines of the file that change.
     pub(super) changes: Range<usize>,
     pub(super) tolerances: Vec<Tolerance>,
@@ -34,13 +34,13 @@ impl HunkCandidate {
     /// Computes the lines that replace the changed lines.
     pub(super) fn placement(self, hunk: &PatchHunk) -> Placement {
         let mut replacement = Vec::new();
-        let mut at = self.lines.start;
+        let mut at = self.file_lines.start;
         // The removed lines of the file that no new line replaces yet.
         let mut unreplaced = 0..0;
         let mut new = self.new.into_iter().flatten();
         let old_lacks_newline =
             hunk.lines.iter().any(|line| line.no_newline && line.kind != PatchLineKind::Add);
-        for line in &hunk.lines[self.quoted.clone()] {
+        for line in &hunk.lines[self.hunk_lines.clone()] {
             let text = if line.kind == PatchLineKind::Remove { None } else { new.next() };
             match line.kind {
                 PatchLineKind::Keep => {
@@ -76,14 +76,14 @@ impl HunkCandidate {
 /// Returns the lines of the file that change: those between the context lines at either end of a hunk.
 pub(super) fn changed_range(
     hunk: &PatchHunk,
-    quoted: &Range<usize>,
-    lines: &Range<usize>,
+    hunk_lines: &Range<usize>,
+    file_lines: &Range<usize>,
 ) -> Range<usize> {
     let is_kept = |line: &&PatchLine| line.kind == PatchLineKind::Keep;
-    let head = hunk.lines[quoted.clone()].iter().take_while(is_kept).count();
-    if head == quoted.len() {
-        return lines.start..lines.start;
+    let head = hunk.lines[hunk_lines.clone()].iter().take_while(is_kept).count();
+    if head == hunk_lines.len() {
+        return file_lines.start..file_lines.start;
     }
-    let tail = hunk.lines[quoted.clone()].iter().rev().take_while(is_kept).count();
-    lines.start + head..lines.end - tail
+    let tail = hunk.lines[hunk_lines.clone()].iter().rev().take_while(is_kept).count();
+    file_lines.start + head..file_lines.end - tail
 }

@@ -75,9 +75,10 @@ impl SearchRegion {
             SearchRegion::Everywhere => true,
             // The hunk may quote the anchor too.
             SearchRegion::Blocks(blocks) => blocks.iter().any(|block| {
-                block.contains(&candidate.lines.start) || candidate.lines.contains(&block.start)
+                block.contains(&candidate.file_lines.start)
+                    || candidate.file_lines.contains(&block.start)
             }),
-            SearchRegion::From { anchor, .. } => candidate.lines.end > *anchor,
+            SearchRegion::From { anchor, .. } => candidate.file_lines.end > *anchor,
         }
     }
 
@@ -86,7 +87,7 @@ impl SearchRegion {
         match self {
             SearchRegion::From { has_block: true, anchor } => {
                 let is_not_blank = |index: &usize| !file.line(*index).trim().is_empty();
-                let first = candidate.lines.clone().find(is_not_blank);
+                let first = candidate.file_lines.clone().find(is_not_blank);
                 candidate.is_exact()
                     && first.is_some_and(|first| depth(file, first) <= depth(file, *anchor))
             }

@@ -56,7 +56,7 @@ fn prefer_line_numbers(
     mut options: Vec<Vec<HunkCandidate>>,
 ) -> Vec<Vec<HunkCandidate>> {
     let is_at_stated_line = |hunk: &PatchHunk, candidate: &HunkCandidate| {
-        hunk.old_start == Some(candidate.lines.start + 1)
+        hunk.old_start == Some(candidate.file_lines.start + 1)
     };
     let mut stated = hunks.iter().zip(&options).filter(|(hunk, _)| hunk.old_start.is_some());
     let is_reliable = stated.all(|(hunk, candidates)| {

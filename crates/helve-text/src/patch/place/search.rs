@@ -106,7 +106,7 @@ pub(super) fn find_candidates(
     }
     let found = possible_candidates(file, hunk)?;
     let anchors = hints::find_anchors(file, hunk)?;
-    let is_at_end = |candidate: &HunkCandidate| candidate.lines.end == file.line_count;
+    let is_at_end = |candidate: &HunkCandidate| candidate.file_lines.end == file.line_count;
     for region in hints::search_regions(file, anchors.as_deref()) {
         let inside = found.iter().filter(|candidate| {
             region.contains(candidate) && (!hunk.at_end || is_at_end(candidate))
@@ -120,7 +120,7 @@ pub(super) fn find_candidates(
     if hunk.at_end
         && let Some(candidate) = best_candidates(file, hunk, found)?.first()
     {
-        return Err(PlacementProblem::NotAtEnd { line: candidate.lines.start + 1 });
+        return Err(PlacementProblem::NotAtEnd { line: candidate.file_lines.start + 1 });
     }
     Err(not_found(file, hunk))
 }
@@ -140,8 +140,8 @@ fn insertions(
         (None, Some(_)) => return Err(PlacementProblem::NoContext),
     };
     let candidate = |line| HunkCandidate {
-        lines: line..line,
-        quoted: 0..hunk.lines.len(),
+        file_lines: line..line,
+        hunk_lines: 0..hunk.lines.len(),
         changes: line..line,
         tolerances: Vec::new(),
         new: None,
@@ -181,20 +181,20 @@ fn possible_candidates(
         let end = start + wanted.len();
         let has_blanks_above = start >= head && (start - head..start).all(is_blank);
         let has_blanks_below = (end..end + tail).all(is_blank);
-        let lines = start - if has_blanks_above { head } else { 0 }
+        let file_lines = start - if has_blanks_above { head } else { 0 }
             ..end + if has_blanks_below { tail } else { 0 };
-        let quoted = if has_blanks_above { 0 } else { core.start }..if has_blanks_below {
+        let hunk_lines = if has_blanks_above { 0 } else { core.start }..if has_blanks_below {
             hunk.lines.len()
         } else {
             core.end
         };
-        let changes = candidate::changed_range(hunk, &quoted, &lines);
+        let changes = candidate::changed_range(hunk, &hunk_lines, &file_lines);
         let tolerances = if has_blanks_above && has_blanks_below {
             Vec::new()
         } else {
             vec![Tolerance::BoundaryLines]
         };
-        candidates.push(HunkCandidate { lines, quoted, changes, tolerances, new: None });
+        candidates.push(HunkCandidate { file_lines, hunk_lines, changes, tolerances, new: None });
     }
     Ok(candidates)
 }
@@ -206,10 +206,10 @@ fn best_candidates(
     candidates: Vec<HunkCandidate>,
 ) -> Result<Vec<HunkCandidate>, PlacementProblem> {
     let is_equal = |candidate: &HunkCandidate| {
-        let old = hunk.lines[candidate.quoted.clone()]
+        let old = hunk.lines[candidate.hunk_lines.clone()]
             .iter()
             .filter(|line| line.kind != PatchLineKind::Add);
-        old.zip(candidate.lines.clone()).all(|(line, index)| line.text == file.line(index))
+        old.zip(candidate.file_lines.clone()).all(|(line, index)| line.text == file.line(index))
     };
     let (equal, other): (Vec<HunkCandidate>, Vec<HunkCandidate>) =
         candidates.into_iter().partition(is_equal);
@@ -226,8 +226,10 @@ fn best_candidates(
         match try_with_tolerance(file, hunk, candidate) {
             Ok(fit) => fitting.extend(fit),
             Err(refusal) => {
-                refused =
-                    Some(PlacementProblem::Refused { line: candidate.lines.start + 1, refusal })
+                refused = Some(PlacementProblem::Refused {
+                    line: candidate.file_lines.start + 1,
+                    refusal,
+                })
             }
         }
     }
@@ -239,7 +241,7 @@ fn best_candidates(
     }
     let least = fitting.iter().map(HunkCandidate::rank).min();
     fitting.retain(|candidate| Some(candidate.rank()) == least);
-    fitting.sort_by_key(|candidate| candidate.lines.start);
+    fitting.sort_by_key(|candidate| candidate.file_lines.start);
     Ok(fitting)
 }
 
@@ -264,12 +266,12 @@ fn try_with_tolerance(
         })
     };
     let side = |excluded: PatchLineKind| {
-        hunk.lines[candidate.quoted.clone()]
+        hunk.lines[candidate.hunk_lines.clone()]
             .iter()
             .filter(move |line| line.kind != excluded)
             .map(|line| line.text.as_str())
     };
-    let actual = block(&mut candidate.lines.clone().map(|index| file.line(index)));
+    let actual = block(&mut candidate.file_lines.clone().map(|index| file.line(index)));
     let (old, new) =
         (block(&mut side(PatchLineKind::Add)), block(&mut side(PatchLineKind::Remove)));
     let applied = match edit::apply(

@@ -11,7 +11,10 @@ use crate::{
 };
 
 /// Applies hunks to a file of unknown kind.
-fn apply_unkinded(view: &View<'_>, hunks: &[PatchHunk]) -> Result<AppliedPatch, PlacementError> {
+fn apply_with_unknown_kind(
+    view: &View<'_>,
+    hunks: &[PatchHunk],
+) -> Result<AppliedPatch, PlacementError> {
     apply_to(view, hunks, TextKind::Unknown)
 }
 
@@ -32,7 +35,7 @@ fn hunks(patch: &str) -> Vec<PatchHunk> {
 
 fn patched(file: &str, patch: &str) -> Result<String, PlacementError> {
     let view = View::new(file.as_bytes()).unwrap();
-    Ok(String::from_utf8(apply_unkinded(&view, &hunks(patch))?.bytes).unwrap())
+    Ok(String::from_utf8(apply_with_unknown_kind(&view, &hunks(patch))?.bytes).unwrap())
 }
 
 #[track_caller]
@@ -250,10 +253,10 @@ fn hunks_apply_to_other_encodings() {
     };
     let (old, new) = (utf16_bytes("é\r\nb\r\n"), utf16_bytes("é\r\nç\r\nx\r\n"));
     let view = View::new(&old).unwrap();
-    assert_eq!(apply_unkinded(&view, &hunks(" é\n-b\n+ç\n+x")).unwrap().bytes, new);
+    assert_eq!(apply_with_unknown_kind(&view, &hunks(" é\n-b\n+ç\n+x")).unwrap().bytes, new);
     let latin = b"caf\xe9 cr\xe8me br\xfbl\xe9e d\xe9j\xe0 vu\nb\n";
     let view = View::new(latin).unwrap();
-    let placement_error = apply_unkinded(&view, &hunks("-b\n+日本")).unwrap_err();
+    let placement_error = apply_with_unknown_kind(&view, &hunks("-b\n+日本")).unwrap_err();
     assert!(
         matches!(placement_error.problem, PlacementProblem::CannotEncode { character: '日', .. }),
         "{placement_error:?}"
@@ -353,7 +356,7 @@ fn case(script: &[Step], context: usize, format: PatchFormat, lacks_newline: (bo
     Case { old: text(&is_old, old_lacks_newline), new: text(&is_new, new_lacks_newline), patch }
 }
 
-/// Replaces a context line that is followed by a newline on one side only with a removal and an addition.
+/// If a context line ends with a newline on only one side, replaces it with a removal and an addition.
 fn split_last_line(script: &[Step], old_lacks_newline: bool, new_lacks_newline: bool) -> Vec<Step> {
     let last_old = script.iter().rposition(|step| !matches!(step, Step::Add(_)));
     let last_new = script.iter().rposition(|step| !matches!(step, Step::Remove(_)));
@@ -453,7 +456,7 @@ proptest! {
     fn unchanged_lines_keep_their_bytes(file in file(), script in script(), context in 0..3_usize) {
         let case = case(&script, context, PatchFormat::ApplyPatch, (false, false));
         let view = View::new(file.as_bytes()).unwrap();
-        let Ok(applied) = apply_unkinded(&view, &hunks(&case.patch)) else { return Ok(()) };
+        let Ok(applied) = apply_with_unknown_kind(&view, &hunks(&case.patch)) else { return Ok(()) };
         let after = View::new(&applied.bytes).unwrap();
         let mut at = (0, 0);
         for changed in &applied.changed_lines {
@@ -488,7 +491,7 @@ fn invalid_bytes_of_a_changed_line_are_kept() {
         format!("*** Begin Patch\n*** Update File: a\n-{shown}\n+{shown} more\n*** End Patch");
     let files = parse(&patch).unwrap().files;
     let FilePatch::Update { hunks, .. } = &files[0] else { panic!("{files:?}") };
-    let bytes = apply_unkinded(&view, hunks).unwrap().bytes;
+    let bytes = apply_with_unknown_kind(&view, hunks).unwrap().bytes;
     assert_eq!(bytes.escape_ascii().to_string(), r"caf\xe9 \xff one more\ntwo\n");
 }
 

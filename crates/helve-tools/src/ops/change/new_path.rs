@@ -34,7 +34,7 @@ pub(crate) async fn refuse_suspicious_path(
     let names = ctx.files.sibling_names(path, MAX_NAMES).await;
     let name = new.trim_matches('/');
     let folded = folded_name(name);
-    match names.iter().find(|other| *other != name && folded_displayed(other) == folded) {
+    match names.iter().find(|other| *other != name && fold_look_alikes(other) == folded) {
         Some(twin) => Err(ChangeError::LookAlike {
             given: given.to_owned(),
             existing: format!("{known}{twin}"),
@@ -44,7 +44,7 @@ pub(crate) async fn refuse_suspicious_path(
 }
 
 /// Returns the folded form of a name as it is displayed, which may be quoted.
-pub(crate) fn folded_displayed(name: &str) -> String {
+pub(crate) fn fold_look_alikes(name: &str) -> String {
     folded_name(&String::from_utf8_lossy(&names::parse_path(name)))
 }
 

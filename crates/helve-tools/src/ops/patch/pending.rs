@@ -11,7 +11,7 @@ use helve_text::view::View;
 
 use super::{PatchError, changes_content, resolve_unfollowed};
 use crate::ops::change::overwrite::{require_read, require_unchanged};
-use crate::ops::change::{ChangeError, new_path, require_sound};
+use crate::ops::change::{ChangeError, new_path, refuse_faulty_text};
 use crate::ops::missing::describe_missing;
 
 /// The permission bits that make a file executable.
@@ -78,7 +78,7 @@ impl<'c> PatchSet<'c> {
             (_, None) => new_path::refuse_suspicious_path(ctx, given, &file.path).await?,
             (None, Some(_)) => {}
         }
-        require_sound(file.path.display(), &text)?;
+        refuse_faulty_text(file.path.display(), &text)?;
         file.content = Some(text.into());
         file.is_added = true;
         file.set_executable(executable);

@@ -14,7 +14,7 @@ pub(super) fn is_binary(name: &str, window: &WindowLines) -> bool {
     is_mostly_control(&view) || kind_of_name(name).is_some() && !is_utf8
 }
 
-/// Names the format of a file that is not text, with its article.
+/// Returns the format of a file that is not text, such as "a gzip archive".
 pub(super) fn binary_kind(name: &str, window: &WindowLines) -> &'static str {
     kind_of_content(&window.sample).or_else(|| kind_of_name(name)).unwrap_or("a binary file")
 }

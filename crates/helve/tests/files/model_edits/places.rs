@@ -1,4 +1,4 @@
-//! Quotations that are cut, rescaled, encoded, numbered or used before.
+//! Edits whose `oldString` is cut off, has another indentation, is escaped or numbered, or was already replaced.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::languages::{LANGUAGES, Source, pick};
 use super::{Case, Expected, Generator, change, refusal};
 
 pub(super) const GENERATORS: &[Generator] = &[
-    rescaled,
+    other_indent_width,
     shifted,
     cut_word,
     renamed_part_of_a_word,
@@ -23,8 +23,8 @@ pub(super) const GENERATORS: &[Generator] = &[
     escaped_template,
 ];
 
-/// The file has four blanks a level and the quotation two. A new line is one level deeper.
-fn rescaled(rng: &mut Rng) -> Case {
+/// The file is indented by four spaces and the quotation by two, or the other way round. A new line is one level deeper.
+fn other_indent_width(rng: &mut Rng) -> Case {
     let depth = rng.usize(1..4);
     let (file_step, quoted_step) = if rng.bool() { (4, 2) } else { (2, 4) };
     let number = rng.u16(..);
