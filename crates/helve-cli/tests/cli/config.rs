@@ -296,3 +296,48 @@ fn the_configuration_of_opencode_is_used() {
     let named: Vec<&str> = ["--config", &folder].into_iter().chain(read).collect();
     assert_eq!(stage.run(&named).code, 3);
 }
+
+#[test]
+fn writing_a_new_file_needs_no_permission_to_read() {
+    let patch = |text: &str| format!("patchText=*** Begin Patch\n{text}\n*** End Patch");
+    let patches = [
+        patch("*** Add File: new.txt\n+x"),
+        patch("*** Update File: README.md\n@@\n-Hello.\n+Bye."),
+    ];
+    let edit_new = ["call", "edit", "filePath=new.txt", "oldString=", "newString=x"];
+    let edit_old = ["call", "edit", "filePath=README.md", "oldString=Hello.", "newString=Bye."];
+    for (rules, args, code) in [
+        (
+            r#""*": "ask", "edit": "allow""#,
+            &["call", "write", "filePath=new.txt", "content=x"][..],
+            0,
+        ),
+        (r#""*": "ask", "edit": "allow""#, &edit_new, 0),
+        (r#""*": "ask", "edit": "allow""#, &["call", "apply_patch", &patches[0]], 0),
+        (
+            r#""read": "ask", "edit": "allow""#,
+            &["call", "write", "filePath=a/b/new.txt", "content=x"],
+            0,
+        ),
+        (
+            r#""edit": {"new*": "allow"}, "read": "deny""#,
+            &["call", "write", "filePath=new.txt", "content=x"],
+            0,
+        ),
+        (
+            r#""*": "ask", "write": "allow", "edit": "allow""#,
+            &["call", "write", "filePath=new.txt", "content=x"],
+            0,
+        ),
+        // The content of an existing file is read.
+        (r#""*": "ask", "edit": "allow""#, &edit_old, 3),
+        (r#""*": "ask", "edit": "allow""#, &["call", "apply_patch", &patches[1]], 3),
+        // Without a rule about edits, a new file is asked about.
+        (r#""read": "allow""#, &["call", "write", "filePath=new.txt", "content=x"], 3),
+    ] {
+        let stage = Stage::new();
+        stage.write("home/.config/helve/helve.json", &format!("{{\"permission\": {{{rules}}}}}"));
+        let output = stage.run(args);
+        assert_eq!(output.code, code, "{rules} {args:?}: {}", output.transcript());
+    }
+}

@@ -146,7 +146,7 @@ fn the_first_run_asks_about_trust() {
         &stage,
         vec![says("One."), says("Two.")],
         &["hello"],
-        &[("instructions for the model in AGENTS.md", ""), ("does it later: ", "n")],
+        &[("instructions for the model in AGENTS.md", ""), ("trusts it later): ", "n")],
     );
     assert!(shown.contains("is not trusted yet"), "{shown}");
     assert!(!requests[0].to_string().contains("Use tabs."));
@@ -154,7 +154,7 @@ fn the_first_run_asks_about_trust() {
     let (shown, _) = talk(&stage, vec![says("One.")], &["hello"], &[]);
     assert!(!shown.contains("Trusting it would enable"), "{shown}");
     stage.write("app/helve.json", r#"{"permission": {"bash": "allow"}}"#);
-    let steps = [("permission.bash.\"*\" = allow", ""), ("does it later: ", "y")];
+    let steps = [("permission.bash.\"*\" = allow", ""), ("trusts it later): ", "y")];
     let (_, requests) = talk(&stage, vec![says("One.")], &["hello"], &steps);
     assert!(requests[0].to_string().contains("Instructions from: AGENTS.md\\nUse tabs."));
     let (shown, _) = talk(&stage, vec![says("One.")], &["hello"], &[]);

@@ -298,3 +298,33 @@ fn position(rule: &Rule) -> Option<Position> {
         Source::Builtin | Source::Flag(_) | Source::Approved(_) | Source::Program => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rule is compared with few others, however long the list is.
+    #[test]
+    fn long_lists_of_rules_need_few_comparisons() {
+        let shapes: [fn(usize) -> String; 6] = [
+            |n| format!("tool{n} *"),
+            |n| format!("git sub{n} *"),
+            |n| format!("npm run task{n}"),
+            |n| format!("*.ext{n}"),
+            |n| format!("src/{n}/**"),
+            |n| if n == 428 { "*".into() } else { format!("{n} --flag") },
+        ];
+        for shape in shapes {
+            let rule = |n| Rule::new("bash", &shape(n), Action::Allow, Source::Program);
+            let rules: Vec<Rule> = (0..429).map(rule).collect();
+            let mut index = CoverIndex::default();
+            let mut comparisons = 0;
+            for (at, rule) in rules.iter().enumerate().rev() {
+                let rule = WildRule::new(rule, "/w");
+                comparisons += index.candidates(&rule).len();
+                index.insert(at, &rule);
+            }
+            assert!(comparisons <= 2 * rules.len(), "{}: {comparisons}", shape(0));
+        }
+    }
+}
