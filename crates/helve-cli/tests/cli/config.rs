@@ -320,7 +320,7 @@ fn writing_a_new_file_needs_no_permission_to_read() {
             0,
         ),
         (
-            r#""edit": {"new*": "allow"}, "read": "deny""#,
+            r#""edit": {"new*": "allow"}, "read": "ask""#,
             &["call", "write", "filePath=new.txt", "content=x"],
             0,
         ),

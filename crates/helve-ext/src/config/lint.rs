@@ -146,6 +146,11 @@ fn literal_start(pattern: &str) -> &str {
     &pattern[..pattern.find(['*', '?']).unwrap_or(pattern.len())]
 }
 
+/// Returns the text after the last wildcard.
+fn literal_end(pattern: &str) -> &str {
+    &pattern[pattern.rfind(['*', '?']).map_or(0, |at| at + 1)..]
+}
+
 /// Warns about rules that a later one with another action covers, once for each such later rule.
 fn shadowed(rules: &[&Rule], root: &str) -> Vec<ConfigProblem> {
     let mut budget = BUDGET;
@@ -174,13 +179,20 @@ fn shadowed(rules: &[&Rule], root: &str) -> Vec<ConfigProblem> {
     by_covering.into_iter().filter_map(warning).collect()
 }
 
-/// Finds the rules that may cover another: those whose literal start begins the other's.
+/// Finds the rules that may cover another: those whose literal start begins the other's, or whose literal end ends it.
 #[derive(Default)]
 struct CoverIndex {
-    /// Indices of rules by permission key and literal start.
-    rules: HashMap<String, HashMap<String, Vec<usize>>>,
+    /// Indices of rules by permission key.
+    rules: HashMap<String, RulesByLiteral>,
     /// The permission keys with wildcards.
     wild_keys: Vec<String>,
+}
+
+#[derive(Default)]
+struct RulesByLiteral {
+    by_start: HashMap<String, Vec<usize>>,
+    /// Patterns like `*.env`, which have no literal start.
+    by_end: HashMap<String, Vec<usize>>,
 }
 
 impl CoverIndex {
@@ -189,11 +201,16 @@ impl CoverIndex {
         if key.contains(['*', '?']) && !self.wild_keys.contains(key) {
             self.wild_keys.push(key.clone());
         }
-        let by_start = self.rules.entry(key.clone()).or_default();
+        let rules = self.rules.entry(key.clone()).or_default();
         for pattern in &rule.patterns {
             // A trailing ` *` is optional, so the literal start may be longer than the text it covers.
             let start = literal_start(pattern.strip_suffix(" *").unwrap_or(pattern));
-            by_start.entry(start.to_string()).or_default().push(at);
+            let (start, end) = (start.to_string(), literal_end(pattern).to_string());
+            let entry = match start.is_empty() && !end.is_empty() {
+                true => rules.by_end.entry(end),
+                false => rules.by_start.entry(start),
+            };
+            entry.or_default().push(at);
         }
     }
 
@@ -204,11 +221,15 @@ impl CoverIndex {
         let is_other = |wild: &&String| *wild != key && wildcard::covers(wild, key);
         let keys = self.wild_keys.iter().filter(is_other).chain([key]);
         let mut found = Vec::new();
-        for by_start in keys.filter_map(|key| self.rules.get(key)) {
+        for rules in keys.filter_map(|key| self.rules.get(key)) {
+            let end = literal_end(pattern);
+            let ends = end.char_indices().filter_map(|(at, _)| rules.by_end.get(&end[at..]));
+            found.extend(ends.flatten().copied());
             for text in [pattern.as_str(), pattern.strip_prefix("./").unwrap_or(pattern)] {
                 let start = literal_start(text);
                 let ends = start.char_indices().map(|(at, _)| at).chain([start.len()]);
-                found.extend(ends.filter_map(|end| by_start.get(&start[..end])).flatten().copied());
+                let ends = ends.filter_map(|end| rules.by_start.get(&start[..end]));
+                found.extend(ends.flatten().copied());
             }
         }
         found.sort_unstable_by(|a, b| b.cmp(a));

@@ -575,8 +575,8 @@ fn rules_that_match_nothing_are_reported() {
         (r#""bash": {" rm *": "deny"}"#, "a space at the start or end"),
         (r#""read": {"secret ": "deny"}"#, "a space at the start or end"),
         (r#""external_directory": {"notes/*": "allow"}"#, "paths are absolute"),
-        (r#""external_directory": {"~/notes": "allow"}"#, "matched as folder/*"),
-        (r#""external_directory": {"/tmp": "allow"}"#, "matched as folder/*"),
+        (r#""external_directory": {"~/notes": "allow"}"#, "matched as its path followed by /*"),
+        (r#""external_directory": {"/tmp": "allow"}"#, "matched as its path followed by /*"),
         (r#""edit": {"*/../x": "deny"}"#, "paths never contain .."),
     ] {
         let fixture = format!("-- user/helve.json\n{{\"permission\": {{{rule}}}}}\n");
