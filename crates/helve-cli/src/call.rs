@@ -155,7 +155,7 @@ fn exit_status(result: &ToolResult) -> Exit {
 fn print(result: &ToolResult) -> anyhow::Result<()> {
     match &result.outcome {
         Err(err) => {
-            output::error(&err.full_message());
+            output::error(&err.for_person.clone().unwrap_or_else(|| err.full_message()));
             Ok(())
         }
         Ok(output) => print_output(output),
@@ -193,7 +193,12 @@ fn as_json(result: &ToolResult) -> Value {
         Err(err) => json!({
             "call": result.call,
             "ok": false,
-            "error": {"kind": err.kind, "message": err.message, "hint": err.hint},
+            "error": {
+                "kind": err.kind,
+                "message": err.message,
+                "hint": err.hint,
+                "metadata": err.metadata,
+            },
         }),
     }
 }

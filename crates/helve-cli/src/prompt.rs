@@ -169,7 +169,7 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
         Reply::Yes(Scope::Session) => "yes, for this session",
         Reply::Yes(Scope::Project) => "yes, for this project",
         Reply::Yes(Scope::Everywhere) => "yes, everywhere",
-        Reply::No { .. } | Reply::Unanswered => "no",
+        Reply::No { .. } | Reply::Declined | Reply::Unanswered => "no",
     };
     writeln!(err, "{shown}")?;
     Ok(reply)

@@ -4,7 +4,9 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use helve_policy::{Act, Action, Ask, Part, Policy, Refusal, Reply, Rule, Scope, Verdict, Wall};
+use helve_policy::{
+    Act, Action, Ask, Part, PendingApproval, Policy, Refusal, Reply, Rule, Scope, Verdict, Wall,
+};
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, watch};
 
@@ -269,8 +271,16 @@ impl Gate {
                 Ok(Grant::from_ask(ask))
             }
             Reply::No { note } => Err(Refusal::Rejected { note }),
-            Reply::Unanswered => Err(Refusal::Unanswered { parts: pending }),
+            Reply::Declined => Err(Refusal::Declined(self.with_advice(pending))),
+            Reply::Unanswered => Err(Refusal::Unanswered(self.with_advice(pending))),
         }
+    }
+
+    /// Adds the rules that would allow the parts of a refused call.
+    fn with_advice(&self, parts: Vec<(Part, Verdict)>) -> PendingApproval {
+        let asked: Vec<&Part> = parts.iter().map(|(part, _)| part).collect();
+        let advice = self.shared.policy.borrow().advice(&self.subagent_walls, &asked);
+        PendingApproval { parts, advice }
     }
 
     async fn ask_person(&self, ask: &Ask, call: &CallRef, emit: impl Fn(EventKind)) -> Reply {

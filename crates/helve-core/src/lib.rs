@@ -49,9 +49,9 @@ pub mod workspace;
 
 pub use helve_policy::builtin;
 pub use helve_policy::{
-    Act, Action, AddressAccess, AddressKind, Ask, AskKey, Part, Pattern, Policy, Readable, Reason,
-    Refusal, Reply, Request, Rule, Scope, Source, TreeRules, TreeScope, Unclear, Verdict, Wall,
-    decide,
+    Act, Action, AddressAccess, AddressKind, Advice, AdvisedRule, Ask, AskKey, Part, Pattern,
+    PendingApproval, Policy, Readable, Reason, Refusal, Reply, Request, Rule, Scope, Source,
+    TreeRules, TreeScope, Unclear, Verdict, Wall, decide,
 };
 
 pub use after::{AfterWrite, Diagnostic, WrittenFile};

@@ -90,17 +90,30 @@ pub struct ToolError {
     pub kind: ErrorKind,
     pub message: String,
     pub hint: Option<String>,
+    /// The whole message for a person at a terminal, if it differs from that for the model.
+    pub for_person: Option<String>,
     /// For programs, for example how far a streamed call got, or the list of problems.
     pub metadata: BTreeMap<String, Value>,
 }
 
 impl ToolError {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, metadata: BTreeMap::new() }
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            for_person: None,
+            metadata: BTreeMap::new(),
+        }
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    pub fn for_person(mut self, text: impl Into<String>) -> Self {
+        self.for_person = Some(text.into());
         self
     }
 

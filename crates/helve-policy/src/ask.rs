@@ -305,8 +305,42 @@ pub enum Reply {
         /// The person's message to the model.
         note: Option<String>,
     },
+    /// The client declined, perhaps without showing the question to anybody.
+    Declined,
     /// Nobody could be asked.
     Unanswered,
+}
+
+/// Rules that allow a call which is asked about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// Rules for the end of the user's configuration; empty if rules there do not help.
+    pub config: Vec<AdvisedRule>,
+    /// Rules for `--allow`; empty if that does not help.
+    pub flags: Vec<AdvisedRule>,
+}
+
+/// A permission key and a pattern to allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdvisedRule {
+    pub permission: String,
+    pub pattern: String,
+}
+
+impl AdvisedRule {
+    /// Whether the rule allows everything under its key.
+    pub fn allows_all(&self) -> bool {
+        self.pattern == "*"
+    }
+}
+
+/// What a refused call would have needed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingApproval {
+    /// The parts that need an approval.
+    pub parts: Vec<(Part, Verdict)>,
+    /// The rules that would allow all of them.
+    pub advice: Advice,
 }
 
 /// Why an ask was not granted.
@@ -315,9 +349,9 @@ pub enum Refusal {
     /// A rule denies this part. No person can override it.
     Forbidden(Box<(Part, Verdict)>),
     /// These parts need an approval and nobody could be asked.
-    Unanswered {
-        parts: Vec<(Part, Verdict)>,
-    },
+    Unanswered(PendingApproval),
+    /// The client declined, perhaps without showing the question to anybody.
+    Declined(PendingApproval),
     Rejected {
         note: Option<String>,
     },

@@ -9,6 +9,7 @@
 //! [`shell`].
 
 pub mod address;
+mod advice;
 pub mod ask;
 pub mod builtin;
 pub mod command;
@@ -18,7 +19,10 @@ pub mod shell;
 pub mod wall;
 
 pub use address::{AddressAccess, AddressKind};
-pub use ask::{Act, Ask, AskKey, MatchBy, Part, ProcessId, Refusal, Reply, Request, Unclear};
+pub use ask::{
+    Act, Advice, AdvisedRule, Ask, AskKey, MatchBy, Part, PendingApproval, ProcessId, Refusal,
+    Reply, Request, Unclear,
+};
 pub use command::{Command, Decision};
 pub use readable::Readable;
 pub use rule::{Action, Pattern, Reason, Rule, Scope, Source, Verdict, decide};

@@ -455,8 +455,12 @@ impl Policy {
     }
 
     /// Returns the strictest action of several parts.
-    pub fn judge_all(&self, subagent_walls: &[Wall], parts: &[Part]) -> Action {
-        let actions = parts.iter().map(|part| self.judge(subagent_walls, part).action);
+    pub fn judge_all<'p>(
+        &self,
+        subagent_walls: &[Wall],
+        parts: impl IntoIterator<Item = &'p Part>,
+    ) -> Action {
+        let actions = parts.into_iter().map(|part| self.judge(subagent_walls, part).action);
         actions.max().unwrap_or(Action::Allow)
     }
 

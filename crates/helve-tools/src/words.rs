@@ -3,6 +3,7 @@
 pub(crate) mod change;
 pub(crate) mod engine;
 pub(crate) mod patch;
+pub(crate) mod permission;
 pub(crate) mod plan;
 pub(crate) mod read;
 pub(crate) mod reason;

@@ -297,15 +297,20 @@ impl Words for PlainWords {
 
     fn refused(&self, refusal: &Refusal) -> ToolError {
         let text = match refusal {
-            Refusal::Unanswered { parts } => {
-                let listed =
-                    parts.iter().map(|(part, _)| format!("{} {}", part.permission, part.subject()));
+            Refusal::Unanswered(pending) => {
+                let listed = pending
+                    .parts
+                    .iter()
+                    .map(|(part, _)| format!("{} {}", part.permission, part.subject()));
                 format!(
                     "nobody answered the question about {}",
                     listed.collect::<Vec<_>>().join(", ")
                 )
             }
-            Refusal::Forbidden(_) | Refusal::Rejected { .. } | Refusal::ExplainOnly => {
+            Refusal::Forbidden(_)
+            | Refusal::Declined(_)
+            | Refusal::Rejected { .. }
+            | Refusal::ExplainOnly => {
                 format!("{refusal:?}")
             }
         };

@@ -150,7 +150,7 @@ one
                 </result>
                 <result tool="write" status="error">
                 This needs permission, and nobody can be asked here: edit b.txt (no rule allows it).
-                To allow it: --allow 'edit:b.txt', or "permission": {"edit": {"b.txt": "allow"}} in the user's helve.json; --yes approves every such request.
+                The user can allow it with --allow 'edit:b.txt', or {"permission": {"edit": {"b.txt": "allow"}}} in their helve.json. --yes approves every such request.
                 </result>
             "#]],
         );

@@ -316,7 +316,7 @@ TOKEN=1
                 -> Unanswered
                 !! Unanswered
                 This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
-                To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
+                The user can allow it with --allow 'read:.env', or {"permission": {"read": {".env": "allow"}}} in their helve.json. --yes approves every such request.
                 edit .env by write [lasting approval: exactly this]
                 read .env [lasting approval: exactly this]
                 The file is opened only if you agree. This is what the call requests:
@@ -327,7 +327,7 @@ TOKEN=1
                 -> Unanswered
                 !! Unanswered
                 This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
-                To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
+                The user can allow it with --allow 'read:.env', or {"permission": {"read": {".env": "allow"}}} in their helve.json. --yes approves every such request.
             "#]],
         );
     }

@@ -7,12 +7,11 @@ use helve_core::validate::{ArgumentProblem, Expected, FoundValue, UnknownParamet
 use helve_core::{
     BadInput, ErrorKind, FileKind, MachineError, OutputCut, ServerError, ToolError, Words, paths,
 };
-use helve_core::{Part, Reason, Refusal, Verdict};
-use helve_text::visible;
+use helve_core::{Part, Refusal, Verdict};
 use serde_json::Value;
 
 use super::reason::reason;
-use super::{clip, server};
+use super::{clip, permission, server};
 
 /// The messages of the engine. The fields mention tools and parameters of a dialect.
 pub(crate) struct EngineWords {
@@ -133,19 +132,10 @@ impl Words for EngineWords {
 
     fn refused(&self, refusal: &Refusal) -> ToolError {
         match refusal {
-            Refusal::Forbidden(forbidden) => denied(format!(
-                "A rule forbids this: {}. It cannot be approved.",
-                part_text(&forbidden.0, &forbidden.1)
-            ))
-            .hint("Continue without it, or tell the user which rule blocks it."),
-            Refusal::Unanswered { parts } => unanswered(parts),
-            Refusal::Rejected { note: None } => {
-                ToolError::new(ErrorKind::Rejected, "The user rejected this call.")
-                    .hint("Do not retry it in another form; ask the user what they want instead.")
-            }
-            Refusal::Rejected { note: Some(note) } => {
-                denied(format!("The user rejected this call: {note}"))
-            }
+            Refusal::Forbidden(forbidden) => permission::forbidden(&forbidden.0, &forbidden.1),
+            Refusal::Unanswered(pending) => permission::unanswered(pending),
+            Refusal::Declined(pending) => permission::declined(pending),
+            Refusal::Rejected { note } => permission::rejected(note.as_deref()),
             Refusal::ExplainOnly => {
                 ToolError::new(ErrorKind::ExplainOnly, "The call was judged, not run.")
             }
@@ -342,49 +332,6 @@ fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
 
 fn denied(text: String) -> ToolError {
     ToolError::new(ErrorKind::Denied, text)
-}
-
-fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
-    let requests: Vec<String> =
-        parts.iter().map(|(part, verdict)| part_text(part, verdict)).collect();
-    let text =
-        format!("This needs permission, and nobody can be asked here: {}.", requests.join("; "));
-    // The hint about rules is only given if the user's own wall decides, because the other walls ask in any case.
-    let is_decided_by_rule =
-        |verdict: &Verdict| verdict.wall == "user" && verdict.reason != Reason::Unclear;
-    if !parts.iter().all(|(_, verdict)| is_decided_by_rule(verdict)) {
-        return ToolError::new(ErrorKind::Unanswered, text)
-            .hint("No rule can allow it in advance: a person must approve it, or use --yes.");
-    }
-    let allowed: Vec<(&str, &str)> = parts
-        .iter()
-        .map(|(part, verdict)| (part.permission.as_ref(), deciding_subject(part, verdict)))
-        .collect();
-    let flags: Vec<String> =
-        allowed.iter().map(|(permission, name)| format!("--allow '{permission}:{name}'")).collect();
-    let rules: Vec<String> = allowed
-        .iter()
-        .map(|(permission, name)| {
-            format!("\"{permission}\": {{{}: \"allow\"}}", Value::from(*name))
-        })
-        .collect();
-    ToolError::new(ErrorKind::Unanswered, text).hint(format!(
-        "To allow it: {}, or \"permission\": {{{}}} in the user's helve.json; --yes approves every such request.",
-        flags.join(" "),
-        rules.join(", ")
-    ))
-}
-
-/// Returns the subject that the deciding rule matched. A rule that allows this subject allows the part.
-fn deciding_subject<'a>(part: &'a Part, verdict: &Verdict) -> &'a str {
-    let is_matched =
-        |subject: &&String| verdict.rule.as_ref().is_some_and(|rule| rule.pattern.matches(subject));
-    part.subjects.iter().find(is_matched).map_or(part.subject(), String::as_str)
-}
-
-fn part_text(part: &Part, verdict: &Verdict) -> String {
-    let what = format!("{} {}", part.permission, visible::escape_line(part.subject()));
-    format!("{what} ({})", reason(part, verdict))
 }
 
 fn kind_name(kind: FileKind) -> &'static str {

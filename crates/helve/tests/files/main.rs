@@ -5,6 +5,7 @@
     reason = "these tests need real folders, files and processes"
 )]
 
+mod advice;
 mod faults;
 mod hostile;
 mod links;

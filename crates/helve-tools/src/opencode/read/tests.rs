@@ -218,7 +218,7 @@ KEY
             -> Unanswered
             !! Unanswered
             This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
-            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
+            The user can allow it with --allow 'read:.env', or {"permission": {"read": {".env": "allow"}}} in their helve.json. --yes approves every such request.
         "#]],
     );
 }
@@ -242,12 +242,12 @@ x
             -> Unanswered
             !! Unanswered
             This needs permission, and nobody can be asked here: external_directory /etc/* (it is outside the folder, and no rule allows it).
-            To allow it: --allow 'external_directory:/etc/*', or "permission": {"external_directory": {"/etc/*": "allow"}} in the user's helve.json; --yes approves every such request.
+            The user can allow it with --allow 'external_directory:/etc/*', or {"permission": {"external_directory": {"/etc/*": "allow"}}} in their helve.json. --yes approves every such request.
             read safe.txt = .env [lasting approval: exactly this]
             -> Unanswered
             !! Unanswered
             This needs permission, and nobody can be asked here: read safe.txt (built-in rule read "*.env": ask).
-            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
+            The user can allow it with --allow 'read:safe.txt' --allow 'read:.env', or {"permission": {"read": {"safe.txt": "allow", ".env": "allow"}}} in their helve.json. --yes approves every such request.
         "#]],
     );
 }
