@@ -49,7 +49,7 @@ pub fn plan(
         }
         Sandbox::ReadOnly => (vec![scratch.into()], Vec::new()),
     };
-    Some(SandboxPlan { writable, protected, network })
+    Some(SandboxPlan { writable, protected, hidden: Vec::new(), visible: Vec::new(), network })
 }
 
 /// The git folders of a linked worktree, each absolute and with every link followed.
@@ -77,6 +77,16 @@ pub fn allow_linked_worktree(plan: &mut SandboxPlan, root: &Path, linked: Linked
 
 /// Files of a worktree's git folder that locate the repository or can make git run programs.
 const PROTECTED_IN_WORKTREE_DIR: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
+
+/// Whether a plan hides a path. Of a hidden folder and a shown one inside it, the inner one decides.
+pub fn is_hidden(plan: &SandboxPlan, path: &Path) -> bool {
+    let depth = |folders: &[PathBuf]| {
+        let around = folders.iter().filter(|folder| path.starts_with(folder));
+        around.map(|folder| folder.components().count()).max()
+    };
+    let shown = depth(&plan.writable).max(depth(&plan.visible));
+    depth(&plan.hidden).is_some_and(|hidden| shown.is_none_or(|shown| hidden >= shown))
+}
 
 /// Whether a plan forbids writing to a path.
 pub fn denies_write(plan: &SandboxPlan, path: &Path) -> bool {

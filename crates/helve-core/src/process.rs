@@ -99,13 +99,17 @@ pub struct ConnectedProcess {
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
 }
 
-/// What a sandboxed process may write. Reading is not restricted.
+/// What a sandboxed process may write and read. All paths are absolute, with every link followed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPlan {
     /// The only folders that are writable.
     pub writable: Vec<PathBuf>,
     /// Paths that are read-only even inside writable folders.
     pub protected: Vec<PathBuf>,
+    /// Files and folders that cannot be seen, even inside writable folders. A missing path stays as it is.
+    pub hidden: Vec<PathBuf>,
+    /// Folders that can be read although they are inside hidden folders. Writable folders need not be listed.
+    pub visible: Vec<PathBuf>,
     pub network: Network,
 }
 

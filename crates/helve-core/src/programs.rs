@@ -16,6 +16,7 @@ mod repository;
 mod run;
 mod search_path;
 mod trees;
+mod unreadable;
 
 pub use judge::{BadScript, PreparedCommand, control_request, input_request};
 pub use run::{RunOptions, RunningCommand, StartError};

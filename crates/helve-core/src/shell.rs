@@ -22,6 +22,8 @@ pub struct Shell {
     pub secrets: Vec<Bytes>,
     pub sandbox: Sandbox,
     pub network: Network,
+    /// Helve's folders for data and configuration, with every link followed. A sandbox hides them.
+    pub own_folders: Vec<PathBuf>,
     pub timeouts: CommandTimeouts,
     pub leftovers: Leftovers,
 }

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use helve_core::process::SandboxPlan;
-use helve_machine::confine;
+use helve_machine::confine::{self, DenialReports, PidNamespace};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -25,7 +25,11 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if let Err(err) = confine::apply(&plan, confine::DenialReports::Off) {
+    let entered = confine::enter_namespaces(&plan, PidNamespace::Own).and_then(|entered| {
+        entered.enter_pid_namespace()?;
+        entered.restrict(&plan, DenialReports::Off)
+    });
+    if let Err(err) = entered {
         eprintln!("not confined: {err}");
         return ExitCode::from(3);
     }

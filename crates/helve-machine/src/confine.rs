@@ -1,8 +1,10 @@
 //! Sandboxes a process: restricts what it may write, connect to and interfere with.
 //!
 //! Three mechanisms are combined, because each has gaps:
-//! - A private mount namespace makes everything read-only except the writable folders. Protected paths inside these are
-//!   read-only mounts again. This also prevents `chmod` and `utime`, which Landlock does not, but not writing to devices.
+//! - Private namespaces. In that of mounts, everything is read-only except the writable folders. Protected paths inside
+//!   these are read-only mounts again, and hidden paths are covered. `/dev` has only harmless devices, and terminals and
+//!   shared memory of its own. This also prevents `chmod` and `utime`, which Landlock does not. Memory that
+//!   processes share by System V IPC and, where possible, process ids are private too.
 //! - Landlock prevents writing to devices, tracing or signalling processes outside the sandbox, and connecting to
 //!   abstract sockets.
 //! - seccomp prevents network sockets, and the system calls that could undo the other two mechanisms.
@@ -16,11 +18,15 @@
 )]
 
 #[cfg(target_os = "linux")]
+mod devices;
+#[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
 mod listener;
 #[cfg(target_os = "linux")]
 mod mounts;
+#[cfg(target_os = "linux")]
+mod pids;
 #[cfg(target_os = "linux")]
 mod placeholders;
 #[cfg(target_os = "linux")]
@@ -32,6 +38,8 @@ mod syscalls;
 
 #[cfg(target_os = "linux")]
 pub use listener::DenialListener;
+#[cfg(target_os = "linux")]
+pub use pids::SANDBOX_HELPER;
 #[cfg(target_os = "linux")]
 pub use placeholders::{Placeholders, create_placeholders};
 #[cfg(target_os = "linux")]
@@ -45,29 +53,67 @@ use helve_core::process::SandboxPlan;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DenialReports {
     Off,
-    /// Through the listener that [`apply`] returns. Each reported call blocks until the listener answers it; once the
+    /// Through the listener that [`EnteredNamespaces::restrict`] returns. Each reported call blocks until the listener answers it; once the
     /// listener is dropped, such calls fail.
     Listener,
 }
 
-/// Confines this process and its future children permanently. Returns the listener for denied calls, if requested;
-/// `None` if another listener exists already.
-///
-/// Call it in a single-threaded process, after setting the current folder and before executing the program. Missing
-/// `protected` paths need placeholders ([`create_placeholders`]). After an error the process may be partially confined
-/// and must exit.
+/// Which processes a confined process can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PidNamespace {
+    /// Only those of its own sandbox.
+    Own,
+    /// All. It cannot signal, trace or change others either way.
+    Shared,
+}
+
+/// A process that has entered the namespaces of a plan, and is not restricted otherwise yet.
 #[cfg(target_os = "linux")]
-pub fn apply(plan: &SandboxPlan, reports: DenialReports) -> io::Result<Option<DenialListener>> {
+pub struct EnteredNamespaces {
+    owner: mounts::NamespaceOwner,
+    pids: PidNamespace,
+    folder: std::path::PathBuf,
+}
+
+/// Moves this process into private namespaces with the mounts of a plan.
+///
+/// Call it in a single-threaded process, after setting the current folder. Missing `protected` paths need placeholders
+/// ([`create_placeholders`]). After an error the process may be partially confined and must exit.
+#[cfg(target_os = "linux")]
+pub fn enter_namespaces(plan: &SandboxPlan, pids: PidNamespace) -> io::Result<EnteredNamespaces> {
     let folder =
         std::env::current_dir().map_err(|err| with_context("finding the current folder", err))?;
-    let namespace_owner = mounts::enter_private_namespace()?;
+    let owner = mounts::enter_private_namespaces(pids)?;
     mounts::build(plan)?;
-    // The process is still in the folder of the old mount. Enter the folder again to reach the new mount.
-    std::env::set_current_dir(&folder)
-        .map_err(|err| with_context(&format!("returning to {}", folder.display()), err))?;
-    rights::drop_capabilities(namespace_owner)?;
-    rights::restrict(plan)?;
-    filter::install(plan.network, reports)
+    Ok(EnteredNamespaces { owner, pids, folder })
+}
+
+#[cfg(target_os = "linux")]
+impl EnteredNamespaces {
+    /// With an own PID namespace, continues in a new process, whose end this process only waits for. Fails if the system
+    /// does not allow a `/proc` for the namespace; then [`PidNamespace::Shared`] may work.
+    pub fn enter_pid_namespace(&self) -> io::Result<()> {
+        match self.pids {
+            PidNamespace::Own => pids::continue_inside(),
+            PidNamespace::Shared => Ok(()),
+        }
+    }
+
+    /// Restricts this process and its future children permanently. Returns the listener for denied calls, if requested;
+    /// `None` if another listener exists already. Execute the program after this.
+    pub fn restrict(
+        self,
+        plan: &SandboxPlan,
+        reports: DenialReports,
+    ) -> io::Result<Option<DenialListener>> {
+        let folder = &self.folder;
+        // The process is still in the folder of the old mount. Enter the folder again to reach the new mount.
+        std::env::set_current_dir(folder)
+            .map_err(|err| with_context(&format!("returning to {}", folder.display()), err))?;
+        rights::drop_capabilities(self.owner)?;
+        rights::restrict(plan)?;
+        filter::install(plan.network, self.pids, reports)
+    }
 }
 
 /// Prefixes an error with what was being done.
@@ -80,4 +126,7 @@ fn with_context(what: &str, err: impl Into<io::Error>) -> io::Error {
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{DenialListener, Placeholders, apply, create_placeholders, probe};
+pub use unsupported::{
+    DenialListener, EnteredNamespaces, Placeholders, SANDBOX_HELPER, create_placeholders,
+    enter_namespaces, probe,
+};

@@ -364,6 +364,213 @@ fn other_processes_and_the_kernel_are_protected() {
 }
 
 #[test]
+fn hidden_paths_cannot_be_read() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined(
+            "mkdir -p secrets/deep ../outside/data/out ../outside/data/tmp; echo key > secrets/deep/key; echo k > .env; echo t > ../outside/data/token; echo o > ../outside/data/out/o; ln -s secrets/deep/key link; ln .env hard; chown -R --reference=. . ../outside",
+        );
+        let mut plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+        let data = fixture.base.join("outside/data");
+        plan.hidden = vec![
+            fixture.root().join("secrets"),
+            fixture.root().join(".env"),
+            data.clone(),
+            fixture.base.join("missing"),
+        ];
+        plan.visible = vec![data.join("out"), data.join("missing")];
+        plan.writable.push(data.join("tmp"));
+        let output = fixture.run(&plan, "cat .env secrets/deep/key link ../outside/data/token; ls -A secrets ../outside/data; cat ../outside/data/out/o; echo x > ../outside/data/out/x; echo y > ../outside/data/tmp/y && cat ../outside/data/tmp/y");
+        expect![[r#"
+            cat: .env: No such file or directory
+            cat: secrets/deep/key: No such file or directory
+            cat: link: No such file or directory
+            cat: ../outside/data/token: No such file or directory
+            ../outside/data:
+            out
+            tmp
+
+            secrets:
+            o
+            bash: line 1: ../outside/data/out/x: Read-only file system
+            y
+        "#]]
+        .assert_eq(&output);
+        // Nor can they be uncovered: by other names, by moving what covers them, or by writing.
+        let output = fixture.run(&plan, "rename .env e; rename secrets s; rm -f .env; rm -rf secrets; echo x > .env; cat /proc/self/root$PWD/.env /proc/1/root$PWD/.env; ln .env f; umount .env 2> /dev/null; cat < .env; ls -A secrets; python3 -c 'open(\".env\")' 2>&1 | tail -1");
+        expect![[r#"
+            .env: Device or resource busy
+            secrets: Device or resource busy
+            rm: cannot remove '.env': Device or resource busy
+            rm: cannot remove 'secrets': Device or resource busy
+            bash: line 1: .env: No such file or directory
+            cat: /proc/self/rootBASE/w/.env: No such file or directory
+            cat: /proc/1/rootBASE/w/.env: Permission denied
+            ln: failed to create hard link 'f' => '.env': Invalid cross-device link
+            bash: line 1: .env: No such file or directory
+            FileNotFoundError: [Errno 2] No such file or directory: '.env'
+        "#]]
+        .assert_eq(&output);
+        let output = fixture.run(&plan, "cat .env ../outside/data/token");
+        let output = output.replace("BASE", fixture.base.to_str().unwrap());
+        let expected = [
+            SandboxDenial::Read(fixture.root().join(".env")),
+            SandboxDenial::Read(data.join("token")),
+        ];
+        assert_eq!(find_denials(&plan, &fixture.root(), &output, &[]), expected);
+        assert_eq!(fs::read_to_string(fixture.root().join(".env")).unwrap(), "k\n");
+    });
+}
+
+#[test]
+fn devices_and_terminals_of_others_are_out_of_sight() {
+    for_each_user(|fixture| {
+        // A terminal that belongs to somebody else, as a second window would be.
+        let terminal = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR).unwrap();
+        rustix::pty::grantpt(&terminal).unwrap();
+        rustix::pty::unlockpt(&terminal).unwrap();
+        let name = rustix::pty::ptsname(&terminal, Vec::new()).unwrap();
+        let name = name.to_str().unwrap().to_owned();
+        fixture.run_unconfined(&format!("chmod 666 {name}"));
+        for mode in [Sandbox::WorkspaceWrite, Sandbox::ReadOnly] {
+            let plan = fixture.plan(mode, Network::Off);
+            let output = fixture.run(&plan, &format!("echo x > {name}; : < {name}"));
+            let expected = format!(
+                "bash: line 1: {name}: Permission denied\nbash: line 1: {name}: No such file or directory\n"
+            );
+            assert_eq!(output, expected);
+        }
+        fixture.check(
+            "cd /dev; ls -A | sort | tr '\\n' ' '; ls pts; echo x > null; head -c1 urandom | wc -c; echo x > shm/x && cat shm/x; echo x > new; python3 -c 'import os, pty; m, s = pty.openpty(); os.write(s, b\"pty\"); print(os.read(m, 3), os.ttyname(s))'; (echo out > /dev/stdout; echo fd > /dev/fd/1) | cat",
+            expect![[r#"
+                .no-file fd full null ptmx pts random shm stderr stdin stdout tty urandom zero ptmx
+                1
+                x
+                bash: line 1: new: Read-only file system
+                b'pty' /dev/pts/0
+                out
+                fd
+            "#]],
+        );
+    });
+}
+
+const FOREIGN: &str = r#"python3 -c '
+import os, resource, socket, ctypes
+c = ctypes.CDLL(None, use_errno=True)
+def attempt(name, act):
+    try: print(name, act())
+    except OSError as e: print(name, e.strerror)
+pid = int(os.environ["FOREIGN"])
+attempt("prlimit", lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, (10, 10)))
+attempt("priority", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
+attempt("priority of all", lambda: os.setpriority(os.PRIO_USER, os.getuid(), 19) if pid == 0 else os.kill(pid, 0))
+attempt("affinity", lambda: os.sched_setaffinity(pid, {0}))
+attempt("scheduler", lambda: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)))
+attempt("pidfd", lambda: os.pidfd_open(pid))
+attempt("kill", lambda: os.kill(pid, 9))
+attempt("own limit", lambda: resource.prlimit(0, resource.RLIMIT_CORE, (0, 0)) and "yes")
+attempt("own affinity", lambda: os.sched_setaffinity(0, {0}))
+attempt("own priority", lambda: os.setpriority(os.PRIO_PROCESS, 0, 5))
+'"#;
+
+#[test]
+fn other_processes_cannot_be_named() {
+    for_each_user(|fixture| {
+        let mut victim = Command::new("sleep").arg("1000").spawn().unwrap();
+        let script = format!(
+            "export FOREIGN={}; {FOREIGN}; ls -d /proc/[0-9]* | wc -l | grep -qE '^[3-9]$' && echo few; kill -TERM $BASHPID",
+            victim.id()
+        );
+        fixture.check(
+            &script,
+            expect![[r#"
+                prlimit No such process
+                priority No such process
+                priority of all No such process
+                affinity No such process
+                scheduler No such process
+                pidfd No such process
+                kill No such process
+                own limit yes
+                own affinity None
+                own priority None
+                few
+            "#]],
+        );
+        assert!(victim.try_wait().unwrap().is_none());
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+    });
+}
+
+const MESSAGES: &str = r#"python3 -c '
+import socket, ctypes, os
+c = ctypes.CDLL(None, use_errno=True)
+print("segments", c.shmget(0x48454c56, 0, 0), os.strerror(ctypes.get_errno()))
+def attempt(name, act):
+    try: act(); print(name, "sent")
+    except OSError as e: print(name, e.strerror)
+for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+    attempt("socket", lambda: socket.socket(socket.AF_UNIX, kind).sendmsg([b"x"], [], 0, "../outside/d"))
+    attempt("pair", lambda: socket.socketpair(socket.AF_UNIX, kind)[0].sendmsg([b"x"], [], 0, "../outside/d"))
+a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+attempt("sequence", lambda: a.sendmsg([b"x"], [], 0, "../outside/d"))
+print("kept", b.recv(9))
+'"#;
+
+#[test]
+fn messages_do_not_leave_the_sandbox() {
+    for_each_user(|fixture| {
+        let receiver = std::os::unix::net::UnixDatagram::bind(fixture.base.join("outside/d"));
+        let receiver = receiver.unwrap();
+        receiver.set_nonblocking(true).unwrap();
+        fixture.run_unconfined(
+            "chmod 666 ../outside/d; python3 -c 'import ctypes; ctypes.CDLL(None).shmget(0x48454c56, 4096, 0o1666)'",
+        );
+        fixture.check(
+            MESSAGES,
+            expect![[r#"
+                segments -1 No such file or directory
+                socket Operation not permitted
+                pair Operation not permitted
+                socket Operation not permitted
+                pair Operation not permitted
+                sequence sent
+                kept b'x'
+            "#]],
+        );
+        assert!(receiver.recv(&mut [0; 9]).is_err());
+        fixture.run_unconfined("ipcrm -M 0x48454c56");
+    });
+}
+
+#[test]
+fn sockets_of_agents_are_out_of_reach_with_the_network_on() {
+    for_each_user(|fixture| {
+        let agent = std::os::unix::net::UnixListener::bind(fixture.base.join("outside/agent"));
+        let agent = agent.unwrap();
+        fixture.run_unconfined("chmod 666 ../outside/agent");
+        let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::On);
+        let script = r#"python3 -c '
+import socket
+for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):
+    try: socket.socket(socket.AF_UNIX, kind).connect("../outside/agent"); print("connected")
+    except OSError as e: print(e.strerror)
+s = socket.socket(socket.AF_UNIX); s.bind("own"); s.listen()
+socket.socket(socket.AF_UNIX).connect("own"); print("own socket")
+'"#;
+        expect![[r#"
+            Connection refused
+            Connection refused
+            Connection refused
+            own socket
+        "#]]
+        .assert_eq(&fixture.run(&plan, script));
+        drop(agent);
+    });
+}
+
+#[test]
 fn git_and_cargo_work() {
     for_each_user(|fixture| {
         fixture.check("git add -A && git -c user.name=n -c user.email=e@x commit -qm first && git status --short && git log --format=%s --stat", expect![[r#"

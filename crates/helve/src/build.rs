@@ -265,20 +265,20 @@ impl Builder {
         let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite.clone());
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
         let paths = ConfigPaths::standard(&Disk, root.clone(), self.configs);
-        let user_config = paths.user.clone();
         let (config, trust, script_files) = read_config(&*store, &root, &paths).await;
         let replaced_agent = config.replaced_agent.clone().filter(|_| self.agent.is_none());
         let found_agent = find_agent(&config, self.agent);
         let agent = found_agent.or_else(|e| self.is_inspection.then(Agent::powerless).ok_or(e))?;
-        let helve_folders = [data.clone()].into_iter().chain(user_config).collect();
-        let inputs =
-            PolicyInputs { allow_rules, helve_folders, root: root.clone(), replaced_agent };
+        let helve_folders: Vec<_> = [data.clone()].into_iter().chain(paths.user.clone()).collect();
+        let can_run = host.processes().is_some();
+        let (variables, secret) = (host.environment(), self.secret_variables);
+        let own = &helve_folders;
+        let shell = can_run.then(|| shell::shell(&config, variables, self.leftovers, secret, own));
+        let root_path = root.clone();
+        let inputs = PolicyInputs { allow_rules, helve_folders, root: root_path, replaced_agent };
         let (policy, tool_switches) = policy_and_tool_switches(&config, trust, &inputs, &agent);
         let (web, searches) = web::client(&config.web, host.environment());
         let has_web = web.is_some();
-        let can_run = host.processes().is_some();
-        let (variables, secret) = (host.environment(), self.secret_variables);
-        let shell = can_run.then(|| shell::shell(&config, variables, self.leftovers, secret));
         let registry: Arc<Registry> = Arc::default();
         let media = media();
         let context = ScriptsContext::new((&host, shell.as_ref()), (&root, &data), &config, trust);

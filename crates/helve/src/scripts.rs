@@ -90,8 +90,12 @@ pub(crate) fn scripts(
         Some(runtime) => RuntimeChoice::Program(runtime.value.clone()),
         None => RuntimeChoice::Automatic,
     };
-    let sandbox =
-        shell.and_then(|shell| confine::plan(shell.sandbox, shell.network, root, &scratch));
+    let sandbox = shell.and_then(|shell| {
+        let mut plan = confine::plan(shell.sandbox, shell.network, root, &scratch)?;
+        plan.hidden.extend(shell.own_folders.iter().cloned());
+        plan.visible.push(cache.clone());
+        Some(plan)
+    });
     let scripts = Scripts::new(ScriptsSetup {
         found: files.0,
         is_trusted: *trust == TrustState::Trusted,

@@ -22,6 +22,7 @@ pub(crate) fn shell(
     host_environment: &[(OsString, OsString)],
     leftovers: Leftovers,
     secret_variables: Vec<String>,
+    own_folders: &[PathBuf],
 ) -> Shell {
     let mut program: Vec<OsString> =
         config.shell.iter().map(|word| OsString::from(&word.value)).collect();
@@ -55,12 +56,19 @@ pub(crate) fn shell(
         secrets: environment.secrets,
         sandbox: config.sandbox.mode(),
         network: config.sandbox.network(),
+        own_folders: own_folders.iter().map(|folder| resolved(folder)).collect(),
         timeouts: CommandTimeouts {
             default: millis(&config.bash.timeout, DEFAULT_TIMEOUT).min(max_timeout),
             max: max_timeout,
         },
         leftovers,
     }
+}
+
+/// Follows the links of a folder's path. A missing folder keeps its path.
+#[expect(clippy::disallowed_methods, reason = "resolves the paths of Helve's own folders")]
+fn resolved(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);

@@ -83,6 +83,50 @@ fn denials_are_reported_even_if_the_command_hides_them() {
 }
 
 #[test]
+fn what_a_rule_denies_reading_is_hidden() {
+    let Some(stage) = sandboxed_stage() else { return };
+    let rules = r#"{"sandbox": {"mode": "workspace-write"}, "permission": {"read": {"*": "allow", "*.key": "deny", "private/*": "deny", "OUT/*": "deny"}}}"#;
+    let outside = stage.path("outside");
+    let rules = rules.replace("OUT", outside.to_str().unwrap());
+    stage.write("home/.config/helve/helve.json", &rules);
+    stage.write("app/private/deep/a", "secret");
+    stage.write("app/src/b.key", "secret");
+    stage.write("outside/c", "secret");
+    // The script names no file, so that only the sandbox can refuse.
+    stage.write(
+        "app/all.py",
+        "import os, sys\nfor base in sys.argv[1:]:\n  for folder, _, names in os.walk(base):\n    for name in names:\n      try: print(open(os.path.join(folder, name)).read())\n      except OSError as e: print(e.filename, e.strerror)\n",
+    );
+    let command = format!("command=python3 all.py . {}", stage.path("").display());
+    let output = stage.run(&[&BASH[..], &[&command]].concat());
+    assert!(output.out.contains("[exit code 0"), "{}", output.transcript());
+    assert!(!output.out.contains("secret"), "{}", output.transcript());
+    assert!(output.out.contains("the sandbox denied reading"), "{}", output.transcript());
+}
+
+#[test]
+fn helves_own_folders_are_hidden() {
+    let Some(stage) = sandboxed_stage() else { return };
+    let data = stage.path("home/.local/share/helve");
+    stage.write("home/.local/share/helve/token", "own secret");
+    let command = "command=cat ~/.local/share/helve/token ~/.config/helve/helve.json; find ~/.local ~/.config -type f; echo t > $TMPDIR/t && cat $TMPDIR/t";
+    let output = stage.run(&[&BASH[..], &[command]].concat());
+    let shown = !output.out.contains("own secret") && !output.out.contains("workspace-write\"");
+    assert!(shown && output.out.contains("t\n"), "{}", output.transcript());
+    let notice = "the sandbox denied reading {base}/home/.local/share/helve/token";
+    assert!(output.out.contains(notice), "{}", output.transcript());
+    assert!(data.join("token").exists());
+    // A command can still search what an earlier one printed.
+    let long = stage.run(&[&BASH[..], &["command=seq 100000"]].concat());
+    let saved = long.out.split_whitespace().find(|word| word.contains("/outputs/"));
+    let saved = saved.unwrap_or_else(|| panic!("{}", long.transcript()));
+    let saved = saved.trim_matches(|c: char| !c.is_alphanumeric() && c != '/' && c != '{');
+    let saved = saved.replace("{base}", stage.path("").to_str().unwrap().trim_end_matches('/'));
+    let output = stage.run(&[&BASH[..], &[&format!("command=grep -c 777 {saved}")]].concat());
+    assert!(output.out.starts_with("280\n"), "{saved} {}", output.transcript());
+}
+
+#[test]
 fn placeholders_of_protected_files_are_removed_however_helve_ends() {
     let Some(stage) = sandboxed_stage() else { return };
     for signal in ["-TERM", "-HUP", "-KILL"] {

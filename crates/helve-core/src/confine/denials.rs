@@ -1,17 +1,19 @@
 //! Finds what a sandbox denied a command, in the command's output and in the system's reports.
 //!
 //! Programs word their error messages differently. A message counts only if the plan really denies what it is about: a
-//! path that may not be written, or the network if it is off. The sandbox never denies reading.
+//! path that may not be written, a path that is hidden, or the network if it is off.
 
 use std::path::{Component, Path, PathBuf};
 
-use super::denies_write;
+use super::{denies_write, is_hidden};
 use crate::process::{DeniedCall, Network, SandboxPlan};
 
 /// Something that the sandbox denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SandboxDenial {
     Write(PathBuf),
+    /// Reading a hidden path.
+    Read(PathBuf),
     /// The network, with the host if the output names it.
     Network(Option<String>),
     /// Tracing another process or reading its memory.
@@ -47,7 +49,8 @@ fn denials_in_output(plan: &SandboxPlan, folder: &Path, output: &str) -> Vec<San
     let mut all = Vec::new();
     for line in output.lines().filter(|line| line.len() <= MAX_LINE_BYTES) {
         let write = denied_write(plan, folder, line).map(SandboxDenial::Write);
-        for denial in write.into_iter().chain(denied_network(plan, line)) {
+        let read = denied_read(plan, folder, line).map(SandboxDenial::Read);
+        for denial in write.into_iter().chain(read).chain(denied_network(plan, line)) {
             if !all.contains(&denial) {
                 all.push(denial);
             }
@@ -66,6 +69,9 @@ const READ_ONLY: &str = "read-only file system";
 const BUSY: &str = "device or resource busy";
 /// Error text for devices.
 const NO_PERMISSION: &str = "permission denied";
+
+/// Error text for a missing path. A hidden one appears missing.
+const MISSING: &str = "no such file or directory";
 
 /// Returns the path that an error message is about, if the plan denies writing to it.
 fn denied_write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf> {
@@ -86,6 +92,16 @@ fn denied_write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf
     let named = quoted(line).into_iter().rev().take(max_names);
     let candidates = named.chain(texts_before(line, phrase));
     candidates.map(|text| absolute(folder, text)).find(|path| is_denied(path))
+}
+
+/// Returns the hidden path that an error message is about.
+fn denied_read(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf> {
+    if plan.hidden.is_empty() {
+        return None;
+    }
+    let phrase = line.to_ascii_lowercase().find(MISSING)?;
+    let candidates = quoted(line).into_iter().rev().chain(texts_before(line, phrase));
+    candidates.map(|text| absolute(folder, text)).find(|path| is_hidden(plan, path))
 }
 
 /// Whether a path in a writable folder contains a protected path, or is inside one.

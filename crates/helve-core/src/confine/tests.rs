@@ -78,11 +78,32 @@ fn check(output: &str, expect: Expect) {
     let all = find_denials(&plan_for(Sandbox::WorkspaceWrite), Path::new("/w/src"), output, &[]);
     let to_text = |denial: &SandboxDenial| match denial {
         SandboxDenial::Write(path) => format!("write {}", path.display()),
+        SandboxDenial::Read(path) => format!("read {}", path.display()),
         SandboxDenial::Network(Some(host)) => format!("network {host}"),
         SandboxDenial::Network(None) => "network".into(),
         SandboxDenial::Tracing => "tracing".into(),
     };
     expect.assert_eq(&all.iter().map(to_text).collect::<Vec<_>>().join(", "));
+}
+
+#[test]
+fn the_innermost_folder_decides_what_is_hidden() {
+    let mut plan = plan_for(Sandbox::WorkspaceWrite);
+    plan.hidden = vec!["/w/.env".into(), "/data".into()];
+    plan.visible = vec!["/data/outputs".into()];
+    for (path, expected) in [
+        ("/w/.env", true),
+        ("/w/.env.example", false),
+        ("/w/a", false),
+        ("/data/token", true),
+        ("/data/outputs/1.txt", false),
+        ("/etc/passwd", false),
+    ] {
+        assert_eq!(super::is_hidden(&plan, Path::new(path)), expected, "{path}");
+    }
+    let output = "cat: ../.env: No such file or directory\ncat: /w/b: No such file or directory";
+    let found = find_denials(&plan, Path::new("/w/src"), output, &[]);
+    assert_eq!(found, [SandboxDenial::Read("/w/.env".into())]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use helve_text::redact::redact_text;
 use super::judge::command_environment;
 use super::{PreparedCommand, Programs, repository};
 use crate::confine::{self, Sandbox};
+use crate::files;
 use crate::gate::Grant;
 use crate::process::{
     Lifetime, OutputPolicy, Process, ProcessError, ProcessInfo, ProcessOutput, Processes,
@@ -128,6 +129,16 @@ impl Programs {
             (&mut plan, repository::linked_worktree(&self.session).await)
         {
             confine::allow_linked_worktree(plan, root, linked);
+        }
+        if let Some(plan) = &mut plan {
+            plan.hidden.extend(shell.own_folders.iter().cloned());
+            let unreadable = self.unreadable_paths().await;
+            plan.hidden
+                .extend(unreadable.map_err(|why| StartError::Spawn(SpawnError::NotConfined(why)))?);
+            // A command may search in what earlier commands of the session printed.
+            let outputs = self.session.outputs.folder(&self.session.id);
+            let outputs = files::look_up(&self.session, &outputs).await;
+            plan.visible.extend(outputs.map(|folder| folder.real()));
         }
         Ok(plan)
     }

@@ -11,7 +11,7 @@ use seccompiler::{
     apply_filter, sock_filter,
 };
 
-use super::{DenialListener, DenialReports, syscalls, with_context};
+use super::{DenialListener, DenialReports, PidNamespace, syscalls, with_context};
 
 /// The BPF instruction that returns a filter's decision.
 const RETURN: u16 = 0x06;
@@ -20,13 +20,14 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 pub(super) fn install(
     network: Network,
+    pids: PidNamespace,
     reports: DenialReports,
 ) -> io::Result<Option<DenialListener>> {
     let install = || -> Result<Option<DenialListener>, BoxError> {
         apply_filter(&clone3_filter()?)?;
         #[cfg(target_arch = "x86_64")]
         apply_filter(&x32_filter())?;
-        apply_filter(&denied_filter(network)?)?;
+        apply_filter(&denied_filter(network, pids)?)?;
         let reported = reported_filter(network)?;
         if reports == DenialReports::Listener
             && let Ok(listener) = syscalls::install_listener(&with_notifications(&reported))
@@ -108,7 +109,7 @@ const NAMESPACES: [libc::c_int; 8] = [
 /// `TIOCSTI` and `TIOCLINUX`, which inject input into a terminal or control a console.
 const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c];
 
-fn denied_filter(network: Network) -> Result<BpfProgram, BoxError> {
+fn denied_filter(network: Network, pids: PidNamespace) -> Result<BpfProgram, BoxError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         ALWAYS_DENIED.into_iter().map(|call| (call, Vec::new())).collect();
     let mut unshare = Vec::new();
@@ -137,10 +138,45 @@ fn denied_filter(network: Network) -> Result<BpfProgram, BoxError> {
             // A local socket may lead to a service with network access. Socket pairs work without `connect`.
             rules.insert(libc::SYS_connect, Vec::new());
             rules.insert(libc::SYS_sendto, vec![rule_on_argument(4, Qword, Ne, 0)?]);
+            // `sendmsg` has its address in memory, which a filter cannot read. Only datagram sockets use that address, so
+            // they cannot be created. The system treats the raw type as the datagram type.
+            for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+                let local = || family_condition(libc::AF_UNIX, Eq);
+                let of_kind = SeccompCondition::new(1, Dword, MaskedEq(0xf), u64::try_from(kind)?)?;
+                let rule = SeccompRule::new(vec![local()?, of_kind])?;
+                rules.entry(libc::SYS_socket).or_default().push(rule.clone());
+                rules.entry(libc::SYS_socketpair).or_default().push(rule);
+            }
+        }
+    }
+    match pids {
+        PidNamespace::Own => {}
+        PidNamespace::Shared => {
+            for (call, argument) in FOREIGN_PROCESS {
+                let rule = rule_on_argument(argument, Dword, Ne, 0)?;
+                rules.entry(call).or_default().push(rule);
+            }
+            for call in [libc::SYS_setpriority, libc::SYS_ioprio_set] {
+                // The first argument selects a process, a group or a user; only "process" is allowed.
+                let process = u64::from(call == libc::SYS_ioprio_set);
+                rules.entry(call).or_default().push(rule_on_argument(0, Dword, Ne, process)?);
+            }
         }
     }
     compile(rules, libc::EPERM)
 }
+
+/// Calls that change the limits or the scheduling of a process, with the position of its id. In a shared PID namespace
+/// only the id 0, which is the calling process, is allowed.
+const FOREIGN_PROCESS: [(libc::c_long, u8); 7] = [
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+];
 
 /// The filter for calls whose denial is reported.
 fn reported_filter(network: Network) -> Result<BpfProgram, BoxError> {
@@ -220,13 +256,13 @@ fn x32_filter() -> BpfProgram {
 mod tests {
     use std::io;
 
-    use super::{DenialReports, Network, install, syscalls};
+    use super::{DenialReports, Network, PidNamespace, install, syscalls};
 
     #[test]
     fn calls_are_denied_even_if_another_listener_exists() {
         let result = syscalls::try_in_child(|| {
-            let first = install(Network::Off, DenialReports::Listener)?;
-            let second = install(Network::Off, DenialReports::Listener)?;
+            let first = install(Network::Off, PidNamespace::Shared, DenialReports::Listener)?;
+            let second = install(Network::Off, PidNamespace::Shared, DenialReports::Listener)?;
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(|err| err.raw_os_error());
             match socket {
                 Err(Some(libc::EPERM)) if first.is_some() && second.is_none() => Ok(()),

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use helve_core::process::SandboxPlan;
+use helve_core::process::{Network, SandboxPlan};
 use rustix::fs::CWD;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
@@ -14,8 +14,9 @@ use rustix::mount::{
 };
 use rustix::thread::UnshareFlags;
 
+use super::devices::{DEVICES, DeviceFolder, NO_FILE};
 use super::placeholders::PathState;
-use super::{placeholders, syscalls, with_context};
+use super::{PidNamespace, placeholders, syscalls, with_context};
 
 /// Who owns the mount namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +27,11 @@ pub(super) enum NamespaceOwner {
     UserNamespace,
 }
 
-/// Enters a new private mount namespace.
-pub(super) fn enter_private_namespace() -> io::Result<NamespaceOwner> {
+/// Enters new private namespaces: for mounts and System V IPC, and for the process ids of children if requested.
+pub(super) fn enter_private_namespaces(pids: PidNamespace) -> io::Result<NamespaceOwner> {
     let ids = IdMaps::of_this_process();
-    let owner = ids
-        .enter_mount_namespace()
-        .map_err(|err| with_context("creating a mount namespace", err))?;
+    let owner =
+        ids.enter_namespaces(pids).map_err(|err| with_context("creating namespaces", err))?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(|err| with_context("making mounts private", err))?;
     Ok(owner)
@@ -50,12 +50,18 @@ impl IdMaps {
         Self { user: format!("{user} {user} 1"), group: format!("{group} {group} 1") }
     }
 
-    /// Enters a mount namespace. Does not allocate, so that it may be called after a fork.
-    pub(super) fn enter_mount_namespace(&self) -> io::Result<NamespaceOwner> {
-        if syscalls::unshare(UnshareFlags::NEWNS).is_ok() {
+    /// Enters the namespaces. Does not allocate, so that it may be called after a fork.
+    pub(super) fn enter_namespaces(&self, pids: PidNamespace) -> io::Result<NamespaceOwner> {
+        let flags = UnshareFlags::NEWNS
+            | UnshareFlags::NEWIPC
+            | match pids {
+                PidNamespace::Own => UnshareFlags::NEWPID,
+                PidNamespace::Shared => UnshareFlags::empty(),
+            };
+        if syscalls::unshare(flags).is_ok() {
             return Ok(NamespaceOwner::Root);
         }
-        syscalls::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
+        syscalls::unshare(UnshareFlags::NEWUSER | flags)?;
         for (path, content) in [
             (c"/proc/self/setgroups", "deny"),
             (c"/proc/self/uid_map", &self.user),
@@ -69,30 +75,98 @@ impl IdMaps {
     }
 }
 
-/// Makes everything read-only except the plan's writable folders.
+/// Makes everything read-only except the plan's writable folders, and hides its hidden paths.
 pub(super) fn build(plan: &SandboxPlan) -> io::Result<()> {
-    let mut writable = plan.writable.clone();
-    // Outer folders come first; mounted later, they would hide the inner mounts.
-    writable.sort();
     // The mounts are cloned before everything becomes read-only. A folder that is already read-only stays read-only.
-    let mut trees = Vec::new();
-    for folder in &writable {
-        trees.push((folder, clone_tree(folder)?));
+    let mut steps = Vec::new();
+    for path in &plan.writable {
+        steps.push((path.clone(), MountStep::Show(clone_tree(path)?)));
     }
+    for path in plan.visible.iter().filter_map(|path| path.canonicalize().ok()) {
+        let tree = clone_tree(&path)?;
+        syscalls::make_read_only(tree.as_fd())
+            .map_err(|err| with_context(&format!("making {} read-only", path.display()), err))?;
+        steps.push((path, MountStep::Show(tree)));
+    }
+    steps.extend(plan.hidden.iter().map(|path| (path.clone(), MountStep::Hide)));
+    // Outer folders come first; mounted later, they would hide the inner mounts. The sort keeps a path that is both shown
+    // and hidden hidden.
+    steps.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let devices = DeviceFolder::prepare()?;
     let root = open_tree(CWD, "/", OpenTreeFlags::OPEN_TREE_CLOEXEC)
         .map_err(|err| with_context("opening /", err))?;
     syscalls::make_read_only(root.as_fd())
         .map_err(|err| with_context("making / read-only", err))?;
-    for (folder, tree) in trees {
-        attach(&tree, folder)?;
+    devices.mount()?;
+    let mut empty_folders = vec![PathBuf::from(DEVICES)];
+    for (path, step) in steps {
+        match step {
+            MountStep::Show(tree) => {
+                if fs::symlink_metadata(&path).is_err() {
+                    // The folder around it was hidden.
+                    fs::create_dir_all(&path).map_err(|err| {
+                        with_context(&format!("creating {}", path.display()), err)
+                    })?;
+                }
+                attach(&tree, &path)?;
+            }
+            MountStep::Hide => {
+                if hide(&path)? == HiddenKind::Folder {
+                    empty_folders.push(path);
+                }
+            }
+        }
+    }
+    for folder in empty_folders {
+        make_mount_read_only(&folder)?;
     }
     protect(plan)?;
-    hide_services(&writable)?;
-    mount_shared_memory()
+    match plan.network {
+        Network::On => hide_services(&plan.writable),
+        // Nothing can be connected to.
+        Network::Off => Ok(()),
+    }
+}
+
+enum MountStep {
+    /// Mounts a folder, which may be inside a hidden one.
+    Show(OwnedFd),
+    Hide,
+}
+
+/// What a hidden path was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HiddenKind {
+    Missing,
+    File,
+    Folder,
+}
+
+/// Hides a path: a folder appears empty, and a file cannot be opened. A folder stays writable until the caller makes it
+/// read-only.
+fn hide(path: &Path) -> io::Result<HiddenKind> {
+    let result = match fs::symlink_metadata(path) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(HiddenKind::Missing),
+        // What cannot be inspected cannot be read either, but a writable parent might be changed to allow it.
+        Err(err) => Err(err),
+        Ok(metadata) if metadata.is_dir() => {
+            mount_tmpfs(path, c"mode=0755,size=64k").map(|()| HiddenKind::Folder)
+        }
+        Ok(_) => clone_tree(Path::new(NO_FILE))
+            .and_then(|tree| attach(&tree, path))
+            .map(|()| HiddenKind::File),
+    };
+    result.map_err(|err| with_context(&format!("hiding {}", path.display()), err))
+}
+
+fn make_mount_read_only(path: &Path) -> io::Result<()> {
+    let mount = open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
+    syscalls::make_top_read_only(mount.as_fd())
+        .map_err(|err| with_context(&format!("making {} read-only", path.display()), err))
 }
 
 /// Clones the mounts at and below a path, without attaching them.
-fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE
@@ -101,7 +175,8 @@ fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
         .map_err(|err| with_context(&format!("cloning the mount of {}", path.display()), err))
 }
 
-fn attach(tree: &OwnedFd, path: &Path) -> io::Result<()> {
+/// Attaches a cloned mount. A symbolic link at `path` is not followed.
+pub(super) fn attach(tree: &OwnedFd, path: &Path) -> io::Result<()> {
     move_mount(tree, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
         .map_err(|err| with_context(&format!("mounting {}", path.display()), err))
 }
@@ -153,17 +228,23 @@ const SERVICE_SOCKETS: [&str; 8] = [
     "/tmp/tmux-",
 ];
 
+/// Maximum number of sockets that are hidden one by one.
+const MAX_SOCKETS: usize = 1_000;
+
 fn hide_services(writable: &[PathBuf]) -> io::Result<()> {
     let user = rustix::process::getuid().as_raw();
-    for service in SERVICE_SOCKETS {
-        let path = match service.strip_suffix('-') {
-            Some(_) => PathBuf::from(format!("{service}{user}")),
-            None => PathBuf::from(service),
-        };
-        let Ok(metadata) = fs::metadata(&path) else { continue };
-        if writable.iter().any(|folder| folder.starts_with(&path)) {
+    let services = SERVICE_SOCKETS.iter().map(|service| match service.strip_suffix('-') {
+        Some(_) => PathBuf::from(format!("{service}{user}")),
+        None => PathBuf::from(service),
+    });
+    // The sockets that exist now: agents for keys, desktops, databases and whatever else listens.
+    let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let sockets = socket_paths(&table).take(MAX_SOCKETS);
+    for path in services.chain(sockets) {
+        if writable.iter().any(|folder| folder.starts_with(&path) || path.starts_with(folder)) {
             continue;
         }
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
         let hidden = if metadata.is_dir() {
             mount_tmpfs(&path, c"mode=0555,size=4k")
         } else if metadata.file_type().is_socket() {
@@ -176,16 +257,12 @@ fn hide_services(writable: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Mounts a private `/dev/shm`, because processes that share memory need it to be writable.
-fn mount_shared_memory() -> io::Result<()> {
-    let folder = Path::new("/dev/shm");
-    if !folder.is_dir() {
-        return Ok(());
-    }
-    mount_tmpfs(folder, c"mode=1777,size=50%")
-        .map_err(|err| with_context("mounting a private /dev/shm", err))
+/// Returns the paths in `/proc/net/unix`.
+fn socket_paths(table: &str) -> impl Iterator<Item = PathBuf> {
+    let path = |line: &str| line.find(" /").map(|at| PathBuf::from(&line[at + 1..]));
+    table.lines().filter_map(path)
 }
 
-fn mount_tmpfs(path: &Path, options: &std::ffi::CStr) -> io::Result<()> {
+pub(super) fn mount_tmpfs(path: &Path, options: &std::ffi::CStr) -> io::Result<()> {
     Ok(mount("tmpfs", path, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options)?)
 }

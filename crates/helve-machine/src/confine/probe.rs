@@ -9,7 +9,7 @@ use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::UnshareFlags;
 
 use super::mounts::{IdMaps, NamespaceOwner};
-use super::syscalls;
+use super::{PidNamespace, syscalls};
 
 /// Returns what is supported. Tried once and cached.
 pub fn probe() -> SandboxSupport {
@@ -66,7 +66,7 @@ fn namespace_owner() -> io::Result<NamespaceOwner> {
         return Ok(NamespaceOwner::Root);
     }
     syscalls::try_in_child(move || {
-        ids.enter_mount_namespace().and_then(|_| make_mounts_private())
+        ids.enter_namespaces(PidNamespace::Own).and_then(|_| make_mounts_private())
     })?;
     Ok(NamespaceOwner::UserNamespace)
 }

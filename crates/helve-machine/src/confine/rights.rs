@@ -10,6 +10,7 @@ use landlock::{
 };
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use super::devices::{HARMLESS_DEVICES, SHARED_MEMORY, TERMINALS};
 use super::mounts::NamespaceOwner;
 use super::with_context;
 
@@ -45,18 +46,6 @@ pub(super) fn drop_capabilities(owner: NamespaceOwner) -> io::Result<()> {
 /// The Landlock version whose rights are requested, as far as the kernel supports them.
 const LANDLOCK_ABI: ABI = ABI::V9;
 
-/// Devices that may be written to.
-const HARMLESS_DEVICES: [&str; 8] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-];
-
 pub(super) fn restrict(plan: &SandboxPlan) -> io::Result<()> {
     let status =
         landlock(plan).map_err(|err| with_context("setting up Landlock", io::Error::other(err)))?;
@@ -69,15 +58,15 @@ pub(super) fn restrict(plan: &SandboxPlan) -> io::Result<()> {
 fn landlock(plan: &SandboxPlan) -> Result<RulesetStatus, Box<dyn std::error::Error + Send + Sync>> {
     // `ioctl` on devices stays allowed: terminals need it, and its harmful requests need a capability.
     let write_access = AccessFs::from_write(LANDLOCK_ABI) & !BitFlags::from(AccessFs::IoctlDev);
-    let shared_memory = PathBuf::from("/dev/shm");
     let mut rules = Ruleset::default()
         .handle_access(write_access)?
         .scope(Scope::from_all(LANDLOCK_ABI))?
         .create()?;
-    for folder in plan.writable.iter().chain(shared_memory.is_dir().then_some(&shared_memory)) {
+    for folder in plan.writable.iter().map(PathBuf::as_path).chain([Path::new(SHARED_MEMORY)]) {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(folder)?, write_access))?;
     }
-    for device in HARMLESS_DEVICES.iter().filter(|device| Path::new(device).exists()) {
+    let devices = HARMLESS_DEVICES.iter().chain(&[TERMINALS]);
+    for device in devices.filter(|device| Path::new(device).exists()) {
         let rights = AccessFs::WriteFile | AccessFs::Truncate;
         rules = rules.add_rule(PathBeneath::new(PathFd::new(device)?, rights))?;
     }

@@ -9,11 +9,21 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 use seccompiler::sock_filter;
 
 /// Makes a mount and all mounts below it read-only; other attributes are kept.
 pub(super) fn make_read_only(tree: BorrowedFd<'_>) -> io::Result<()> {
+    set_read_only(tree, libc::AT_RECURSIVE)
+}
+
+/// Makes a mount read-only, but not the mounts below it.
+pub(super) fn make_top_read_only(tree: BorrowedFd<'_>) -> io::Result<()> {
+    set_read_only(tree, 0)
+}
+
+fn set_read_only(tree: BorrowedFd<'_>, flags: libc::c_int) -> io::Result<()> {
     let attributes = libc::mount_attr {
         attr_set: libc::MOUNT_ATTR_RDONLY,
         attr_clr: 0,
@@ -27,7 +37,7 @@ pub(super) fn make_read_only(tree: BorrowedFd<'_>) -> io::Result<()> {
             libc::SYS_mount_setattr,
             tree.as_raw_fd(),
             empty_path.as_ptr(),
-            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            libc::AT_EMPTY_PATH | flags,
             &raw const attributes,
             size_of::<libc::mount_attr>(),
         )
@@ -94,6 +104,63 @@ pub(super) fn deny_call(listener: BorrowedFd<'_>, id: u64, error: libc::c_int) -
         libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut result)
     };
     if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Forks this process. Returns `None` in the child. Only for a single-threaded process.
+pub(super) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: the process is single-threaded, so no other thread can hold a lock.
+    match unsafe { libc::fork() } {
+        failed if failed < 0 => Err(io::Error::last_os_error()),
+        pid => Ok(Pid::from_raw(pid)),
+    }
+}
+
+/// Ends this process at once, without running exit handlers.
+pub(super) fn exit(code: i32) -> ! {
+    // SAFETY: `_exit` runs no handlers and flushes no buffers that a parent shares.
+    unsafe { libc::_exit(code) }
+}
+
+/// Ends this process the way a waited-for child ended: with its exit code, or by the same signal without a core dump.
+pub(super) fn exit_like(status: i32) -> ! {
+    if libc::WIFSIGNALED(status) {
+        let signal = libc::WTERMSIG(status);
+        let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the structures outlive the calls, and no handler is installed.
+        unsafe {
+            libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
+            libc::signal(signal, libc::SIG_DFL);
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            libc::sigaddset(&raw mut set, signal);
+            libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+            libc::raise(signal);
+        }
+        exit(128 + signal);
+    }
+    exit(libc::WEXITSTATUS(status))
+}
+
+/// Blocks all signals.
+pub(super) fn block_signals() {
+    // SAFETY: `sigfillset` initializes the set, which is then only read.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+    }
+}
+
+/// Closes all handles except the three standard ones and `kept`.
+pub(super) fn close_others(kept: BorrowedFd<'_>) {
+    let kept = libc::c_uint::try_from(kept.as_raw_fd()).unwrap_or(3).max(3);
+    // SAFETY: callers never use the closed handles again; they only wait and exit.
+    unsafe {
+        if kept > 3 {
+            libc::close_range(3, kept - 1, 0);
+        }
+        libc::close_range(kept + 1, libc::c_uint::MAX, 0);
+    }
 }
 
 /// Leaves the parent's namespaces. Only for a single-threaded process.

@@ -26,6 +26,26 @@ pub fn create_placeholders(_: &SandboxPlan) -> io::Result<Placeholders> {
 #[derive(Debug)]
 pub enum DenialListener {}
 
-pub fn apply(_: &SandboxPlan, _: super::DenialReports) -> io::Result<Option<DenialListener>> {
+/// Never constructed: nothing can be confined.
+pub enum EnteredNamespaces {}
+
+pub fn enter_namespaces(_: &SandboxPlan, _: super::PidNamespace) -> io::Result<EnteredNamespaces> {
     Err(io::Error::new(io::ErrorKind::Unsupported, REASON))
 }
+
+impl EnteredNamespaces {
+    pub fn enter_pid_namespace(&self) -> io::Result<()> {
+        match *self {}
+    }
+
+    pub fn restrict(
+        self,
+        _: &SandboxPlan,
+        _: super::DenialReports,
+    ) -> io::Result<Option<DenialListener>> {
+        match self {}
+    }
+}
+
+/// Process name of helper processes, which exist on Linux only.
+pub const SANDBOX_HELPER: &std::ffi::CStr = c"helve-sandbox";

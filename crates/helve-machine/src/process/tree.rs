@@ -12,6 +12,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::confine;
+
 /// Process name of the keeper, the process that forks wardens.
 pub(super) const KEEPER: &CStr = c"helve-keeper";
 
@@ -75,6 +77,12 @@ impl ProcStat {
 
     pub(super) fn is_warden(&self) -> bool {
         self.name.as_bytes() == WARDEN.to_bytes()
+    }
+
+    /// Whether this is one of the processes that only hold a sandbox together. A program can take their name, which only
+    /// hides it from lists.
+    fn is_sandbox_helper(&self) -> bool {
+        self.name.as_bytes() == confine::SANDBOX_HELPER.to_bytes()
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -143,21 +151,36 @@ pub(super) struct TreeSnapshot {
 pub(super) fn snapshot(warden: Pid, program: Option<Pid>) -> TreeSnapshot {
     let mut snapshot = TreeSnapshot::default();
     let mut ticks = 0;
+    let mut helpers = Vec::new();
     for pid in descendants(warden) {
         let Some(stat) = ProcStat::of(pid).filter(ProcStat::is_alive) else { continue };
+        if stat.is_sandbox_helper() {
+            helpers.push(pid.as_raw_nonzero().get());
+            continue;
+        }
         ticks += stat.cpu_ticks;
+        // A program in a PID namespace is not the warden's child, but the second process of the namespace.
+        let is_program = Some(pid) == program || helpers.contains(&stat.parent) && is_second(pid);
         let waits = snapshot.waiting_for_input.is_none() && waits_on_write_end(pid);
         let member = member(pid, stat);
         if waits {
             snapshot.waiting_for_input = Some(member.clone());
         }
-        if Some(pid) != program {
+        if !is_program {
             snapshot.children.push(member);
         }
     }
     let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
     snapshot.cpu_time = Duration::from_millis(ticks * 1000 / ticks_per_second);
     snapshot
+}
+
+/// Whether a process is the second one of its PID namespace.
+fn is_second(pid: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
+    let status = status.unwrap_or_default();
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    ids.and_then(|ids| ids.split_ascii_whitespace().next_back()) == Some("2")
 }
 
 /// Whether standard input is the write end of a pipe, so that the process waits forever. This happens to an editor that
@@ -177,7 +200,8 @@ fn waits_on_write_end(pid: Pid) -> bool {
 /// Counts the living processes beneath a warden.
 pub(super) fn count(warden: Pid) -> usize {
     let all = descendants(warden).into_iter();
-    all.filter(|pid| ProcStat::of(*pid).is_some_and(|stat| stat.is_alive())).count()
+    let is_counted = |stat: ProcStat| stat.is_alive() && !stat.is_sandbox_helper();
+    all.filter(|pid| ProcStat::of(*pid).is_some_and(is_counted)).count()
 }
 
 fn member(pid: Pid, stat: ProcStat) -> ProcessMember {
@@ -205,28 +229,31 @@ fn signal_new(root: Pid, signals: &[Signal], signalled: &mut HashSet<Pid>) {
     let mut tree: HashSet<i32> = found.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
     tree.insert(root.as_raw_nonzero().get());
     for pid in found {
-        if !signalled.contains(&pid) && send(pid, &tree, signals) {
+        if !signalled.contains(&pid)
+            && let Some(stat) = send(pid, &tree, signals)
+            && !stat.is_sandbox_helper()
+        {
             signalled.insert(pid);
         }
     }
 }
 
-/// Signals a process if it is still a member of the tree. The pidfd is opened before the process is checked:
+/// Signals a process if it is still a member of the tree, and returns what it was. The pidfd is opened before the process is checked:
 /// if its id was reused since it was found, either its parent is not in the tree or the pidfd is dead.
-fn send(pid: Pid, tree: &HashSet<i32>, signals: &[Signal]) -> bool {
+fn send(pid: Pid, tree: &HashSet<i32>, signals: &[Signal]) -> Option<ProcStat> {
     let handle = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => Some(handle),
         // Without a pidfd, only the check below protects a process that reused the id.
         Err(Errno::MFILE | Errno::NFILE | Errno::NOSYS) => None,
-        Err(_) => return false,
+        Err(_) => return None,
     };
-    let is_member =
-        ProcStat::of(pid).is_some_and(|stat| stat.is_alive() && tree.contains(&stat.parent));
-    is_member
-        && signals.iter().all(|&signal| match &handle {
-            Some(handle) => pidfd_send_signal(handle, signal).is_ok(),
-            None => rustix::process::kill_process(pid, signal).is_ok(),
-        })
+    let is_member = |stat: &ProcStat| stat.is_alive() && tree.contains(&stat.parent);
+    let stat = ProcStat::of(pid).filter(is_member)?;
+    let is_sent = signals.iter().all(|&signal| match &handle {
+        Some(handle) => pidfd_send_signal(handle, signal).is_ok(),
+        None => rustix::process::kill_process(pid, signal).is_ok(),
+    });
+    is_sent.then_some(stat)
 }
 
 /// Ends all descendants of a process: SIGTERM first, SIGKILL after [`GRACE`]. `reap` waits up to the given
@@ -326,9 +353,9 @@ mod tests {
         assert!(search_children(me).contains(&pid));
         assert!(descendants(me).contains(&pid));
         // Not in the tree, so nothing is sent.
-        assert!(!send(pid, &HashSet::from([1]), &[Signal::KILL]));
-        assert!(send(pid, &HashSet::from([me.as_raw_nonzero().get()]), &[Signal::KILL]));
+        assert_eq!(send(pid, &HashSet::from([1]), &[Signal::KILL]), None);
+        assert!(send(pid, &HashSet::from([me.as_raw_nonzero().get()]), &[Signal::KILL]).is_some());
         child.wait().unwrap();
-        assert!(!send(pid, &HashSet::from([me.as_raw_nonzero().get()]), &[Signal::KILL]));
+        assert_eq!(send(pid, &HashSet::from([me.as_raw_nonzero().get()]), &[Signal::KILL]), None);
     }
 }

@@ -63,7 +63,8 @@ impl StartRequest {
         encoder.flag(matches!(spawn.stdin, Stdin::Terminal { .. }));
         encoder.flag(spawn.sandbox.is_some());
         if let Some(confine) = &spawn.sandbox {
-            for paths in [&confine.writable, &confine.protected] {
+            for paths in [&confine.writable, &confine.protected, &confine.hidden, &confine.visible]
+            {
                 encoder.list(paths, |encoder, path| encoder.bytes(path.as_os_str().as_bytes()));
             }
             encoder.flag(confine.network == Network::On);
@@ -74,6 +75,9 @@ impl StartRequest {
     /// Decodes a request without its length.
     pub(super) fn decode(bytes: &[u8]) -> Option<StartRequest> {
         let mut decoder = WireDecoder(bytes);
+        let paths = |decoder: &mut WireDecoder<'_>| {
+            decoder.list(|decoder| decoder.os_string().map(PathBuf::from))
+        };
         Some(StartRequest {
             program: decoder.list(WireDecoder::os_string)?,
             folder: decoder.os_string()?.into(),
@@ -83,8 +87,10 @@ impl StartRequest {
             confine: match decoder.flag()? {
                 false => None,
                 true => Some(SandboxPlan {
-                    writable: decoder.list(|decoder| decoder.os_string().map(PathBuf::from))?,
-                    protected: decoder.list(|decoder| decoder.os_string().map(PathBuf::from))?,
+                    writable: paths(&mut decoder)?,
+                    protected: paths(&mut decoder)?,
+                    hidden: paths(&mut decoder)?,
+                    visible: paths(&mut decoder)?,
                     network: if decoder.flag()? { Network::On } else { Network::Off },
                 }),
             },
@@ -98,14 +104,17 @@ pub(super) enum StartStep {
     Request,
     Prepare,
     Folder,
+    /// Creating a PID namespace, without which a program can be confined too.
+    PidNamespace,
     Confine,
     Execute,
 }
 
-const STEPS: [StartStep; 5] = [
+const STEPS: [StartStep; 6] = [
     StartStep::Request,
     StartStep::Prepare,
     StartStep::Folder,
+    StartStep::PidNamespace,
     StartStep::Confine,
     StartStep::Execute,
 ];
@@ -123,9 +132,10 @@ impl StartFailure {
         StartFailure { step, error, message: String::new() }
     }
 
-    pub(super) fn not_confined(error: &std::io::Error) -> Self {
+    /// A failure to confine the program, in this step.
+    pub(super) fn not_confined(step: StartStep, error: &std::io::Error) -> Self {
         let number = Errno::from_io_error(error).unwrap_or(Errno::NOTSUP);
-        StartFailure { step: StartStep::Confine, error: number, message: error.to_string() }
+        StartFailure { step, error: number, message: error.to_string() }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -161,10 +171,12 @@ impl StartFailure {
             (StartStep::Folder, error) => {
                 SpawnError::Other(format!("{}: {error}", folder.display()))
             }
-            (StartStep::Confine, error) => SpawnError::NotConfined(match &*self.message {
-                "" => error.to_string(),
-                message => message.into(),
-            }),
+            (StartStep::PidNamespace | StartStep::Confine, error) => {
+                SpawnError::NotConfined(match &*self.message {
+                    "" => error.to_string(),
+                    message => message.into(),
+                })
+            }
             (StartStep::Execute, Errno::NOENT | Errno::NOTDIR) => SpawnError::NoProgram(program()),
             (StartStep::Execute, error) => SpawnError::Other(format!("{}: {error}", program())),
             (StartStep::Request | StartStep::Prepare, error) => {

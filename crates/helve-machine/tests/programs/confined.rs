@@ -7,7 +7,13 @@ use helve_core::process::{
 use crate::fixture::{Fixture, TEST_TIMEOUT, becomes_true, run, spawn_error};
 
 fn plan(fixture: &Fixture, network: Network) -> Option<SandboxPlan> {
-    Some(SandboxPlan { writable: vec![fixture.root().into()], protected: Vec::new(), network })
+    Some(SandboxPlan {
+        writable: vec![fixture.root().into()],
+        protected: Vec::new(),
+        hidden: Vec::new(),
+        visible: Vec::new(),
+        network,
+    })
 }
 
 /// Runs a script confined until all its processes have ended; `None` if confinement is not supported.
@@ -38,6 +44,8 @@ fn a_confined_program_writes_only_to_writable_folders() {
         spawn.sandbox = Some(SandboxPlan {
             writable: vec![open.clone()],
             protected: vec![protected.clone()],
+            hidden: Vec::new(),
+            visible: Vec::new(),
             network: Network::Off,
         });
         let started = fixture.programs.spawn(spawn).await;

@@ -75,6 +75,8 @@ os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
         confined.sandbox = Some(SandboxPlan {
             writable: Vec::new(),
             protected: Vec::new(),
+            hidden: Vec::new(),
+            visible: Vec::new(),
             network: Network::Off,
         });
         if let Support::Yes(_) = fixture.programs.sandbox_support().await.writes {

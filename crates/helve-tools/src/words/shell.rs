@@ -183,6 +183,7 @@ fn missing_input(missing: MissingInput, terms: &ShellTerms) -> String {
 fn denials(denied: &[SandboxDenial]) -> Option<String> {
     sandbox_denied(denied.iter().map(|denied| match denied {
         SandboxDenial::Write(path) => format!("writing {}", clip(&path.to_string_lossy())),
+        SandboxDenial::Read(path) => format!("reading {}", clip(&path.to_string_lossy())),
         SandboxDenial::Network(Some(host)) => format!("reaching {} over the network", clip(host)),
         SandboxDenial::Network(None) => denied_call_name(DeniedCall::Network).into(),
         SandboxDenial::Tracing => denied_call_name(DeniedCall::Tracing).into(),

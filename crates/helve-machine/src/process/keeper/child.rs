@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use crate::confine::{self, DenialListener, DenialReports};
+use crate::confine::{self, DenialListener, DenialReports, EnteredNamespaces, PidNamespace};
 use crate::process::keeper_client::ProgramHandles;
 use crate::process::sys::{self, CStringArray, ChildMemory};
 use crate::process::wire::{
@@ -34,14 +34,24 @@ pub(super) fn start(
     request: &StartRequest,
     handles: &ProgramHandles,
 ) -> Result<StartedProgram, StartFailure> {
-    let prepared = PreparedExec::new(request, handles)
+    let mut prepared = PreparedExec::new(request, handles)
         .map_err(|error| StartFailure::of(StartStep::Execute, error))?;
+    match start_prepared(&prepared) {
+        Err(failure) if failure.step == StartStep::PidNamespace => {
+            prepared.pids = PidNamespace::Shared;
+            start_prepared(&prepared)
+        }
+        result => result,
+    }
+}
+
+fn start_prepared(prepared: &PreparedExec<'_>) -> Result<StartedProgram, StartFailure> {
     let prepare_failure = |error| StartFailure::of(StartStep::Prepare, error);
     // Executing the program closes the child's end. If no failure was sent, the warden then reads the end of the stream.
     let (receiver, sender) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(prepare_failure)?;
-    let memory = if request.confine.is_some() { ChildMemory::Own } else { ChildMemory::Shared };
+    let memory = if prepared.confine.is_some() { ChildMemory::Own } else { ChildMemory::Shared };
     let pid = sys::start(memory, || {
         let failure = prepared.exec_program(&sender);
         // If sending fails, the warden notices that the child exits.
@@ -89,6 +99,7 @@ struct PreparedExec<'a> {
     handles: &'a ProgramHandles,
     is_terminal: bool,
     confine: Option<&'a SandboxPlan>,
+    pids: PidNamespace,
 }
 
 impl<'a> PreparedExec<'a> {
@@ -111,26 +122,41 @@ impl<'a> PreparedExec<'a> {
             handles,
             is_terminal: request.is_terminal,
             confine: request.confine.as_ref(),
+            pids: PidNamespace::Own,
         })
     }
 
     /// Executes the program. Returns only on failure.
     fn exec_program(&self, to_warden: &OwnedFd) -> StartFailure {
-        if let Err(error) = self.set_up_session_and_stdio() {
-            return StartFailure::of(StartStep::Prepare, error);
-        }
         if let Err(error) = rustix::process::chdir(&self.folder) {
             return StartFailure::of(StartStep::Folder, error);
         }
-        if let Some(plan) = self.confine
-            && let Err(error) = confine(plan, to_warden)
+        let entered = match self.confine.map(|plan| self.enter(plan)).transpose() {
+            Ok(entered) => entered,
+            Err(failure) => return failure,
+        };
+        if let Err(error) = self.set_up_session_and_stdio() {
+            return StartFailure::of(StartStep::Prepare, error);
+        }
+        if let (Some(plan), Some(entered)) = (self.confine, entered)
+            && let Err(error) = restrict(plan, entered, to_warden)
         {
-            return StartFailure::not_confined(&error);
+            return StartFailure::not_confined(StartStep::Confine, &error);
         }
         // A last resort in case the warden and its keeper are both killed. Changing the user or group clears it, so it is
         // set last.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
         StartFailure::of(StartStep::Execute, self.execute())
+    }
+
+    /// Enters the namespaces of a plan. Returns in another process if it has an own PID namespace.
+    fn enter(&self, plan: &SandboxPlan) -> Result<EnteredNamespaces, StartFailure> {
+        let entered = confine::enter_namespaces(plan, self.pids)
+            .map_err(|error| StartFailure::not_confined(StartStep::Confine, &error))?;
+        match entered.enter_pid_namespace() {
+            Ok(()) => Ok(entered),
+            Err(error) => Err(StartFailure::not_confined(StartStep::PidNamespace, &error)),
+        }
     }
 
     fn set_up_session_and_stdio(&self) -> Result<(), Errno> {
@@ -171,8 +197,8 @@ impl<'a> PreparedExec<'a> {
     }
 }
 
-fn confine(plan: &SandboxPlan, to_warden: &OwnedFd) -> io::Result<()> {
-    if let Some(listener) = confine::apply(plan, DenialReports::Listener)? {
+fn restrict(plan: &SandboxPlan, entered: EnteredNamespaces, to_warden: &OwnedFd) -> io::Result<()> {
+    if let Some(listener) = entered.restrict(plan, DenialReports::Listener)? {
         wire::send(to_warden, &[LISTENER], &[listener.as_fd()])?;
     }
     Ok(())

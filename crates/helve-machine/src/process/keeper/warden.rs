@@ -107,7 +107,8 @@ fn start(
     handles: &ProgramHandles,
 ) -> Result<(StartedProgram, Placeholders), StartFailure> {
     let placeholders = request.confine.as_ref().map(confine::create_placeholders).transpose();
-    let placeholders = placeholders.map_err(|error| StartFailure::not_confined(&error))?;
+    let placeholders =
+        placeholders.map_err(|error| StartFailure::not_confined(StartStep::Confine, &error))?;
     Ok((child::start(request, handles)?, placeholders.unwrap_or_default()))
 }
 

@@ -21,9 +21,15 @@ fn paths() -> impl Strategy<Value = Vec<PathBuf>> {
 }
 
 prop_compose! {
-    fn confine()(writable in paths(), protected in paths(), on in any::<bool>()) -> SandboxPlan {
+    fn confine()(
+        writable in paths(),
+        protected in paths(),
+        hidden in paths(),
+        visible in paths(),
+        on in any::<bool>(),
+    ) -> SandboxPlan {
         let network = if on { Network::On } else { Network::Off };
-        SandboxPlan { writable, protected, network }
+        SandboxPlan { writable, protected, hidden, visible, network }
     }
 }
 
