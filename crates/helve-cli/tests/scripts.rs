@@ -373,3 +373,207 @@ async fn hooks_and_tools_of_plugins_work() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+/// Writes an executable file into the project.
+fn write_program(project: &Project, path: &str, text: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = project.root.path().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// What a program prints for `--schema`.
+const SCHEMA: &str = r#"{"description": "d", "parameters": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}"#;
+
+fn program(body: &str) -> String {
+    format!("#!/bin/sh\nif [ \"$1\" = --schema ]; then\n  echo '{SCHEMA}'\nelse\n{body}\nfi\n")
+}
+
+/// A program as a tool: its text, the arguments, and a part of the answer.
+const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("cat", r#"{"name": "x"}"#, r#"{"name":"x"}"#),
+    (r#"echo '{"output": "from json", "title": "t"}'"#, r#"{"name": "x"}"#, "from json"),
+    ("echo $HELVE_DIRECTORY | grep -c . ; pwd | grep -c .", r#"{"name": "x"}"#, "1\n1"),
+    ("echo wrong >&2; exit 3", r#"{"name": "x"}"#, "! The tool it failed: exit code 3\nwrong"),
+    ("kill -9 $$", r#"{"name": "x"}"#, "! The tool it failed: it was ended by a signal"),
+    ("head -c 20000000 /dev/zero | tr '\\0' x", r#"{"name": "x"}"#, "xxxxx"),
+    ("echo not reached", r#"{"name": 3}"#, "! Invalid arguments for it"),
+    ("true", r#"{"name": "x"}"#, ""),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_are_tools() {
+    let mut failures = Vec::new();
+    for (body, arguments, expected) in PROGRAMS {
+        let project = Project::new(&[]);
+        write_program(&project, ".helve/tools/it.sh", &program(body));
+        let untrusted = project.open().await;
+        assert!(call(&untrusted, "it", arguments).await.starts_with("! "), "before trust");
+        untrusted.close().await;
+        let toolbox = project.open_trusted().await;
+        let found = call(&toolbox, "it", arguments).await;
+        toolbox.close().await;
+        if !found.contains(expected) {
+            let found: String = found.chars().take(300).collect();
+            failures.push(format!("{body}\n  expected {expected:?}\n  found    {found:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_can_be_configured_and_are_suspended_after_a_change() {
+    let project = Project::new(&[]);
+    write_program(&project, "scripts/greet", &program("echo hello $1"));
+    write_program(&project, ".helve/tools/broken", "#!/bin/sh\necho no json\n");
+    fs::write(
+        project.root.path().join("helve.json"),
+        r#"{"programs": {"greet": ["scripts/greet"], "loud": ["sh", "scripts/greet", "there"]}}"#,
+    )
+    .unwrap();
+    let toolbox = project.open_trusted().await;
+    assert_eq!(call(&toolbox, "greet", r#"{"name": "x"}"#).await.trim(), "hello");
+    // `--schema` is the last argument.
+    let problems = toolbox.scripts().problems();
+    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(problems.iter().any(|it| it.contains("`--schema` must print JSON")), "{problems:?}");
+    write_program(&project, "scripts/greet", &program("echo changed"));
+    let refused = call(&toolbox, "greet", r#"{"name": "x"}"#).await;
+    assert!(refused.contains("changed since it was trusted"), "{refused}");
+    toolbox.close().await;
+    let toolbox = project.open().await;
+    assert_eq!(toolbox.trust(), helve::TrustState::Changed);
+    toolbox.close().await;
+}
+
+/// A command hook: event, matcher, command; a call of `bash` with this command; a part of the answer.
+const HOOKS: &[(&str, &str, &str, &str, &str)] = &[
+    ("PreToolUse", "Bash", "echo no >&2; exit 2", "echo ran", "! no"),
+    ("PreToolUse", "Bash", "echo no >&2; exit 1", "echo ran", "ran"),
+    ("PreToolUse", "Edit|Write", "exit 2", "echo ran", "ran"),
+    ("PreToolUse", "", "exit 2", "echo ran", "! it gave no reason"),
+    ("PreToolUse", "Bash", "grep -q forbidden && exit 2 || exit 0", "echo forbidden", "! "),
+    ("PreToolUse", "Bash", "grep -q forbidden && exit 2 || exit 0", "echo fine", "fine"),
+    (
+        "PreToolUse",
+        "Bash",
+        r#"echo '{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "by json"}}'"#,
+        "echo ran",
+        "! by json",
+    ),
+    (
+        "PreToolUse",
+        "Bash",
+        r#"echo '{"decision": "block", "reason": "old form"}'"#,
+        "echo ran",
+        "! old form",
+    ),
+    (
+        "PreToolUse",
+        "Bash",
+        r#"echo '{"continue": false, "stopReason": "stop"}'"#,
+        "echo ran",
+        "! stop",
+    ),
+    (
+        "PreToolUse",
+        "Bash",
+        r#"echo '{"hookSpecificOutput": {"updatedInput": {"command": "echo changed", "description": "d"}}}'"#,
+        "echo ran",
+        "changed",
+    ),
+    ("PreToolUse", "Bash", "echo not json", "echo ran", "ran"),
+    ("PreToolUse", "Bash", "sleep 20", "echo ran", "! it did not answer within 1 s"),
+    ("PreToolUse", "Bash", "exec no-such-program", "echo ran", "ran"),
+    ("PostToolUse", "Bash", "echo look again >&2; exit 2", "echo ran", "[hook] look again"),
+    (
+        "PostToolUse",
+        "Bash",
+        r#"echo '{"hookSpecificOutput": {"additionalContext": "by the way"}}'"#,
+        "echo ran",
+        "[hook] by the way",
+    ),
+    ("PostToolUse", "Bash", r#"grep -q '"output":"ran' && exit 2"#, "echo ran", "[hook] "),
+    ("PostToolUse", "Bash", r#"test -n "$CLAUDE_PROJECT_DIR" || exit 2"#, "echo ran", "ran"),
+];
+
+fn hook_settings(event: &str, matcher: &str, command: &str) -> String {
+    let hook = serde_json::json!({"type": "command", "command": command, "timeout": 1});
+    serde_json::json!({"hooks": {event: [{"matcher": matcher, "hooks": [hook]}]}}).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_run_before_and_after_calls() {
+    let mut failures = Vec::new();
+    for (index, (event, matcher, command, script, expected)) in HOOKS.iter().enumerate() {
+        let project = Project::new(&[]);
+        // Both files are read.
+        let file = [".claude/settings.json", "helve.json"][index % 2];
+        let path = project.root.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, hook_settings(event, matcher, command)).unwrap();
+        let toolbox = project.open_trusted().await;
+        let arguments = serde_json::json!({"command": script, "description": "d"}).to_string();
+        let found = call(&toolbox, "bash", &arguments).await;
+        toolbox.close().await;
+        let is_error = found.starts_with("! ");
+        let expected_error = expected.strip_prefix("! ");
+        if is_error != expected_error.is_some()
+            || !found.contains(expected_error.unwrap_or(expected))
+        {
+            failures.push(format!("{command}\n  expected {expected:?}\n  found    {found:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Before trust a hook of a project is not run; a hook never allows anything; one that wants a question gets it.
+#[tokio::test(flavor = "multi_thread")]
+async fn command_hooks_need_trust_and_only_tighten() {
+    let answer = |decision: &str| {
+        let specific = serde_json::json!({"permissionDecision": decision});
+        format!("echo '{}'", serde_json::json!({"hookSpecificOutput": specific}))
+    };
+    let project = Project::new(&[]);
+    let settings = project.root.path().join("helve.json");
+    let bash = r#"{"command": "ls", "description": "d"}"#;
+    let open = || {
+        let builder = Toolbox::builder().dir(project.root.path()).data(project.data.path());
+        builder.keeper(env!("CARGO_BIN_EXE_helve")).build()
+    };
+    fs::write(&settings, hook_settings("PreToolUse", "", "exit 2")).unwrap();
+    let toolbox = open().await.unwrap();
+    assert!(!call(&toolbox, "bash", bash).await.starts_with("! "), "before trust");
+    toolbox.close().await;
+    for (decision, command, is_allowed) in
+        [("ask", "ls", false), ("allow", "ls", true), ("allow", "touch x", false)]
+    {
+        fs::write(&settings, hook_settings("PreToolUse", "", &answer(decision))).unwrap();
+        project.open_trusted().await.close().await;
+        // Nobody answers questions.
+        let toolbox = open().await.unwrap();
+        let arguments = serde_json::json!({"command": command, "description": "d"}).to_string();
+        let found = call(&toolbox, "bash", &arguments).await;
+        assert_eq!(!found.starts_with("! "), is_allowed, "{decision} {command}: {found}");
+        toolbox.close().await;
+    }
+}
+
+/// The file that a command runs is part of what is trusted.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_script_of_a_command_hook_is_trusted_as_it_was() {
+    let project = Project::new(&[]);
+    write_program(&project, ".claude/hooks/guard.sh", "#!/bin/sh\nexit 0\n");
+    let command = "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/guard.sh";
+    let settings = project.root.path().join(".claude/settings.json");
+    fs::write(settings, hook_settings("PreToolUse", "", command)).unwrap();
+    let toolbox = project.open_trusted().await;
+    let bash = r#"{"command": "echo ran", "description": "d"}"#;
+    let found = call(&toolbox, "bash", bash).await;
+    assert!(found.contains("ran"), "{found}");
+    write_program(&project, ".claude/hooks/guard.sh", "#!/bin/sh\nexit 0 # changed\n");
+    let found = call(&toolbox, "bash", bash).await;
+    assert!(found.contains("changed since it was trusted"), "{found}");
+    toolbox.close().await;
+}

@@ -11,10 +11,11 @@ use crate::BoxFuture;
 use crate::agents::{Agents, ChildError, ChildReport, ChildSpec};
 use crate::call::{CallRef, Origin, ToolCall, ToolResult};
 use crate::change::{FileToChange, LoadPermit};
-use crate::dialect::Words;
+use crate::dialect::{HookFault, Words};
 use crate::event::{EventKind, Progress};
 use crate::files::Files;
 use crate::gate::Grant;
+use crate::hook;
 use crate::input::Input;
 use crate::output::{ErrorKind, Saved, ToolError};
 use crate::programs::Programs;
@@ -25,6 +26,9 @@ use crate::session::{ChildSession, ParentCall, Session, Slot};
 
 /// How long the report of an aborted sub-agent is waited for. Shorter than the time that an aborted call has.
 const ABORT_TIME: Duration = Duration::from_millis(1500);
+
+/// How long a hook may take to judge an ask, unless it says otherwise.
+const HOOK_TIME: Duration = Duration::from_secs(10);
 
 /// Everything that a tool can use. The session itself is not accessible.
 pub struct ToolContext {
@@ -57,10 +61,22 @@ pub(crate) async fn ask_gate<'call>(
     call: &'call CallRef,
     recorder: &Recorder,
     cancel: &CancellationToken,
-    ask: Ask,
+    mut ask: Ask,
     preview: impl Future<Output = String>,
 ) -> Result<Grant<'call>, ToolError> {
     let words = session.dialect.words;
+    for hook in session.workspace.hooks() {
+        let limit = hook.time_limit().unwrap_or(HOOK_TIME);
+        let (action, why) = hook::run_judge(hook.judge(call, &ask), limit).await;
+        match action {
+            Action::Allow => {}
+            Action::Ask => ask.required_by = Some(hook.name().into()),
+            Action::Deny => {
+                let fault = HookFault::Refused(why.unwrap_or_default());
+                return Err(words.hook_failed(hook.name(), &fault));
+            }
+        }
+    }
     let explain = |part: &Part, verdict: &Verdict| words.reason(part, verdict);
     let asking = session.gate.ask(ask, preview, call, explain, |kind| recorder.emit(call, kind));
     let refusal = tokio::select! {

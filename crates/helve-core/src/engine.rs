@@ -270,7 +270,7 @@ impl RunningCall {
             let words = self.session.dialect.words;
             let outcome = tokio::select! {
                 biased;
-                outcome = hook::run_hook(running, self.engine.timeouts.hook) => outcome,
+                outcome = hook::run_hook(running, self.hook_time(&**hook)) => outcome,
                 // No effect has happened yet.
                 () = self.cancel.cancelled() => return Err(words.aborted()),
             };
@@ -279,13 +279,17 @@ impl RunningCall {
         Ok(())
     }
 
+    fn hook_time(&self, hook: &dyn hook::Hook) -> Duration {
+        hook.time_limit().unwrap_or(self.engine.timeouts.hook)
+    }
+
     /// Lets the hooks change the result.
     async fn run_after_hooks(&self, call: &ToolCall, result: &mut ToolResult) {
         for hook in self.session.workspace.hooks() {
             let mut changed = result.clone();
             let running =
                 AssertUnwindSafe(hook.after(&self.call_ref, call, &mut changed)).catch_unwind();
-            let running = tokio::time::timeout(self.engine.timeouts.hook, running);
+            let running = tokio::time::timeout(self.hook_time(&**hook), running);
             let finished = tokio::select! {
                 biased;
                 finished = running => finished,

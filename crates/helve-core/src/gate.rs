@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use helve_policy::{
-    Act, Action, Ask, Part, PendingApproval, Policy, Refusal, Reply, Rule, Scope, Verdict, Wall,
+    Act, Action, Ask, Part, PendingApproval, Policy, Reason, Refusal, Reply, Rule, Scope, Verdict,
+    Wall,
 };
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, watch};
@@ -227,7 +228,11 @@ impl Gate {
         let mut pending = Vec::new();
         let mut judged = Vec::new();
         for part in std::mem::take(&mut ask.parts) {
-            let verdict = self.judge(&part).await;
+            let mut verdict = self.judge(&part).await;
+            if let (Action::Allow, Some(hook)) = (verdict.action, &ask.required_by) {
+                let reason = Reason::Hook(hook.to_string());
+                verdict = Verdict { action: Action::Ask, rule: None, wall: "hooks".into(), reason };
+            }
             // Commands like `cd` are not worth mentioning unless a rule is about them.
             if !part.is_exempt() || verdict.action != Action::Allow {
                 ask.parts.push(part.clone());
@@ -291,7 +296,7 @@ impl Gate {
         let reply = tokio::select! {
             reply = self.shared.person.approve(call, ask) => reply,
             // A lasting approval of another call may cover this ask too.
-            _ = allowed_meanwhile => Reply::Yes(Scope::Once),
+            _ = allowed_meanwhile, if ask.required_by.is_none() => Reply::Yes(Scope::Once),
         };
         emit(EventKind::Answered { yes: matches!(reply, Reply::Yes(_)) });
         reply

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use helve_policy::{Action, Ask};
 
 use crate::BoxFuture;
 use crate::call::{CallRef, ToolCall, ToolResult};
@@ -37,6 +38,21 @@ pub trait Hook: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
+    /// May make the decision about an ask stricter: the strictest of the hooks' answers and the rules' counts, so that
+    /// `Allow` changes nothing. A panic or a timeout counts as `Ask`.
+    fn judge<'a>(
+        &'a self,
+        _call_ref: &'a CallRef,
+        _ask: &'a Ask,
+    ) -> BoxFuture<'a, (Action, Option<Arc<str>>)> {
+        Box::pin(async { (Action::Allow, None) })
+    }
+
+    /// How long the hook may take; `None` for the engine's own limit.
+    fn time_limit(&self) -> Option<Duration> {
+        None
+    }
+
     /// May change the result.
     fn after<'a>(
         &'a self,
@@ -57,6 +73,17 @@ pub struct PlannedCommand {
     pub folder: String,
     /// Variables to set in addition to those of every command.
     pub environment: Vec<(OsString, OsString)>,
+}
+
+/// Awaits the decision of a hook about an ask.
+pub(crate) async fn run_judge(
+    running: BoxFuture<'_, (Action, Option<Arc<str>>)>,
+    timeout: Duration,
+) -> (Action, Option<Arc<str>>) {
+    match tokio::time::timeout(timeout, AssertUnwindSafe(running).catch_unwind()).await {
+        Ok(Ok(decision)) => decision,
+        Ok(Err(_)) | Err(_) => (Action::Ask, None),
+    }
 }
 
 /// Awaits a hook that may refuse the call. A panic or a timeout counts as a refusal.

@@ -67,7 +67,7 @@ pub use mcp::{ServerConfig, ServerTransport};
 pub use models::{CompactionConfig, CostConfig, ModelConfig, ModelSection, ProviderConfig};
 pub use problem::{ConfigProblem, ProblemExcerpt, Severity};
 pub use programs::{BashSection, EnvironmentSection, SandboxSection};
-pub use scripts::{PluginConfig, ScriptSection};
+pub use scripts::{HookConfig, PluginConfig, ProgramConfig, ScriptSection};
 pub use skills::{SKILL_FILE, Skill};
 pub use tree::Position;
 pub use web::{CertificateFile, SearchConfig, WebSection};

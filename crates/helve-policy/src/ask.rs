@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use helve_text::shell::Doubt;
 use helve_text::url::WebUrl;
@@ -242,6 +243,9 @@ pub struct Ask {
     /// For each part, whether `--allow PERMISSION` would allow it. The gate fills this in.
     #[serde(skip)]
     pub can_be_allowed_by_flag: Vec<bool>,
+    /// The hook that wants a person to be asked even about what is allowed.
+    #[serde(skip)]
+    pub required_by: Option<Arc<str>>,
 }
 
 impl Ask {

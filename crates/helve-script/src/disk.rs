@@ -62,6 +62,23 @@ pub(crate) fn scripts_in(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     files
 }
 
+/// Lists the executable files of a folder that are no scripts for bun or node, sorted.
+pub(crate) fn programs_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let is_script = |path: &Path| {
+        let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+        ["ts", "js", "mjs", "cjs", "mts", "cts", "tsx", "jsx", "json", "md"].contains(&extension)
+    };
+    let is_hidden = |path: &Path| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    let paths = entries.take(5_000).filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| !is_script(path) && !is_hidden(path) && is_program(path)).collect();
+    files.sort();
+    files
+}
+
 /// Resolves all symbolic links of a path.
 pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok()

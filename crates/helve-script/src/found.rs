@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::disk;
-use crate::resolve::{self, ImportTarget};
+use crate::resolve::{self, ImportFiles as _, ImportTarget};
 use crate::sources::ScriptSources;
 
 /// Maximum number of tool and plugin files.
@@ -25,6 +25,69 @@ pub enum ScriptOwner {
 pub struct ScriptFolder {
     pub folder: PathBuf,
     pub owner: ScriptOwner,
+    pub contents: FolderContents,
+}
+
+/// Which files of a folder `tool(s)` are tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FolderContents {
+    /// Those for bun or node, as in opencode.
+    Scripts,
+    /// Programs in any language, too.
+    ScriptsAndPrograms,
+}
+
+/// A program that the configuration names as a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramEntry {
+    /// The id of the tool.
+    pub name: String,
+    /// The program and its arguments. Paths are relative to `base`.
+    pub command: Vec<String>,
+    /// The configuration file.
+    pub file: PathBuf,
+    pub owner: ScriptOwner,
+}
+
+/// A command that is run before or after calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookEntry {
+    pub event: HookEvent,
+    /// Names of tools, separated by `|`; empty or `*` for all.
+    pub matcher: String,
+    /// A command for the shell.
+    pub command: String,
+    pub timeout: Option<std::time::Duration>,
+    /// The configuration file.
+    pub file: PathBuf,
+    pub owner: ScriptOwner,
+}
+
+/// When a command hook runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookEvent {
+    PreToolUse,
+    PostToolUse,
+}
+
+/// A command hook with the files that its command names.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundHook {
+    pub(crate) entry: HookEntry,
+    /// Files in the project that the command names.
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) sources: Result<ScriptSources, String>,
+}
+
+/// What [`FoundScripts::find`] looks for.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptSearch {
+    pub folders: Vec<ScriptFolder>,
+    pub plugins: Vec<PluginEntry>,
+    pub programs: Vec<ProgramEntry>,
+    pub hooks: Vec<HookEntry>,
+    /// The root of the workspace.
+    pub root: PathBuf,
 }
 
 /// An entry of `plugin` in a configuration file.
@@ -42,6 +105,8 @@ pub struct PluginEntry {
 pub enum ScriptKind {
     Tool,
     Plugin,
+    /// A program in any language.
+    Program,
 }
 
 /// A tool or plugin file.
@@ -51,6 +116,8 @@ pub struct FoundScript {
     pub owner: ScriptOwner,
     pub path: PathBuf,
     pub options: Value,
+    /// The files to read, with what they import: `path`, except for a configured program.
+    pub(crate) entries: Vec<PathBuf>,
     /// The file and what it imports, or why it cannot be read.
     pub sources: Result<ScriptSources, String>,
 }
@@ -61,14 +128,15 @@ pub struct FoundScripts {
     pub scripts: Vec<FoundScript>,
     /// Entries of `plugin` whose file was not found: the configuration file and the reason.
     pub problems: Vec<(PathBuf, String)>,
+    pub(crate) hooks: Vec<FoundHook>,
 }
 
 impl FoundScripts {
     /// Finds the tools and plugins in the folders and the plugins that the configuration names, which come first, as in
     /// opencode.
-    pub fn find(folders: &[ScriptFolder], plugins: &[PluginEntry]) -> Self {
+    pub fn find(search: &ScriptSearch) -> Self {
         let mut found = Self::default();
-        for entry in plugins {
+        for entry in &search.plugins {
             match plugin_file(entry) {
                 Ok(path) => found.add(ScriptKind::Plugin, entry.owner, path, entry.options.clone()),
                 Err(why) => found.problems.push((entry.file.clone(), why)),
@@ -78,7 +146,7 @@ impl FoundScripts {
             (ScriptKind::Tool, ["tool", "tools"], &["ts", "js", "mjs"]),
             (ScriptKind::Plugin, ["plugin", "plugins"], &["ts", "js", "mjs"]),
         ];
-        for ScriptFolder { folder, owner } in folders {
+        for ScriptFolder { folder, owner, contents } in &search.folders {
             for (kind, names, extensions) in &kinds {
                 for path in
                     names.iter().flat_map(|it| disk::scripts_in(&folder.join(it), extensions))
@@ -86,8 +154,35 @@ impl FoundScripts {
                     found.add(*kind, *owner, path, Value::Null);
                 }
             }
+            if *contents == FolderContents::ScriptsAndPrograms {
+                for path in
+                    ["tool", "tools"].iter().flat_map(|it| disk::programs_in(&folder.join(it)))
+                {
+                    found.add(ScriptKind::Program, *owner, path, Value::Null);
+                }
+            }
+        }
+        for entry in &search.programs {
+            found.add_program(entry, &search.root);
+        }
+        for entry in search.hooks.iter().take(MAX_SCRIPTS) {
+            let files = files_in_command(&entry.command, &search.root);
+            let sources = ScriptSources::read_all(&entry.file, &files);
+            found.hooks.push(FoundHook { entry: entry.clone(), files, sources });
         }
         found
+    }
+
+    /// Adds a configured program. Its sources are those of its arguments that are files.
+    fn add_program(&mut self, entry: &ProgramEntry, root: &Path) {
+        let words = entry.command.iter().map(|word| root.join(word));
+        let files: Vec<PathBuf> = words.filter(|path| disk::Disk.is_file(path)).collect();
+        let path = files.last().cloned().unwrap_or_else(|| entry.file.clone());
+        let sources = ScriptSources::read_all(&path, &files);
+        let options = serde_json::json!({"name": entry.name, "command": entry.command});
+        let (kind, owner) = (ScriptKind::Program, entry.owner);
+        self.scripts.retain(|it| it.options.get("name") != options.get("name") || it.kind != kind);
+        self.scripts.push(FoundScript { kind, owner, path, options, entries: files, sources });
     }
 
     fn add(&mut self, kind: ScriptKind, owner: ScriptOwner, path: PathBuf, options: Value) {
@@ -99,7 +194,8 @@ impl FoundScripts {
         // If a plugin has two entries, the last one is used.
         self.scripts.retain(|it| it.path != path || it.kind != kind);
         let sources = ScriptSources::read(&path);
-        self.scripts.push(FoundScript { kind, owner, path, options, sources });
+        let entries = vec![path.clone()];
+        self.scripts.push(FoundScript { kind, owner, path, options, entries, sources });
     }
 
     /// Hash of the project's scripts and everything that they import; `None` if it has none.
@@ -117,11 +213,20 @@ impl FoundScripts {
                 hasher.update(part);
             }
         }
+        for hook in self.project_hooks() {
+            is_empty = false;
+            let text = hook.sources.as_ref().map_or("unreadable", |sources| sources.hash());
+            hasher.update(text.as_bytes());
+        }
         (!is_empty).then(|| hasher.finalize().to_hex().to_string())
     }
 
     fn project_scripts(&self) -> impl Iterator<Item = &FoundScript> {
         self.scripts.iter().filter(|script| script.owner == ScriptOwner::Project)
+    }
+
+    fn project_hooks(&self) -> impl Iterator<Item = &FoundHook> {
+        self.hooks.iter().filter(|hook| hook.entry.owner == ScriptOwner::Project)
     }
 
     /// The files of the project that must be trusted.
@@ -133,8 +238,27 @@ impl FoundScripts {
                 files.extend(sources.paths().map(Path::to_path_buf));
             }
         }
+        for sources in self.project_hooks().filter_map(|hook| hook.sources.as_ref().ok()) {
+            files.extend(sources.paths().map(Path::to_path_buf));
+        }
         files
     }
+}
+
+/// Returns the files in the project that a command names. Words are found roughly: too many are better than too few.
+pub(crate) fn files_in_command(command: &str, root: &Path) -> Vec<PathBuf> {
+    let separators = |c: char| c.is_whitespace() || "\"'`;&|()<>=".contains(c);
+    let folder = root.to_string_lossy();
+    let command = ["${CLAUDE_PROJECT_DIR}", "$CLAUDE_PROJECT_DIR"]
+        .iter()
+        .fold(command.replace('"', ""), |text, name| text.replace(name, &folder));
+    let words = command.split(separators).filter(|word| !word.is_empty()).take(200);
+    let paths = words.map(|word| resolve::normalize(&root.join(word)));
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| path.starts_with(root) && disk::Disk.is_file(path)).collect();
+    files.sort();
+    files.dedup();
+    files
 }
 
 /// Finds the file of a configured plugin. Packages must be installed.

@@ -110,9 +110,12 @@ impl Hook for PluginHooks {
 }
 
 impl Scripts {
-    /// Returns the hook that runs the hooks of all plugins; `None` without plugins.
-    pub fn hook(&self) -> Option<Arc<dyn Hook>> {
-        self.inner.has_plugins().then(|| Arc::new(PluginHooks(self.inner.clone())) as _)
+    /// Returns the hooks of plugins and the command hooks.
+    pub fn hooks(&self) -> Vec<Arc<dyn Hook>> {
+        let plugins = self.inner.has_plugins();
+        let plugins = plugins.then(|| Arc::new(PluginHooks(self.inner.clone())) as Arc<dyn Hook>);
+        let commands = self.inner.command_hooks.clone().map(|hooks| hooks as Arc<dyn Hook>);
+        plugins.into_iter().chain(commands).collect()
     }
 
     /// Runs a hook of every plugin that has it. Each one gets the output of the one before. Stops at the first that fails.

@@ -17,14 +17,19 @@
 //! Messages use descriptors 3 and 4 of the helper process. Its standard output is redirected to its standard error. If the
 //! process crashes, its running calls fail, and the next call starts another process.
 //!
+//! Tools may also be programs in any language, which run once per call (`ScriptKind::Program`), and commands may be run
+//! before and after calls, in the form that Claude Code uses (`CommandHooks`).
+//!
 //! Packages are never installed. A symbolic link next to the generated module leads to an installed package; for a missing
 //! package, the error says how to install it.
 
 mod bundle;
 mod cache;
+mod command_hook;
 mod disk;
 mod found;
 mod hooks;
+mod program;
 mod resolve;
 mod runtime;
 mod scan;
@@ -36,7 +41,10 @@ mod tool;
 mod wire;
 
 pub use bundle::ScriptError;
-pub use found::{FoundScript, FoundScripts, PluginEntry, ScriptFolder, ScriptKind, ScriptOwner};
+pub use found::{
+    FolderContents, FoundScript, FoundScripts, HookEntry, HookEvent, PluginEntry, ProgramEntry,
+    ScriptFolder, ScriptKind, ScriptOwner, ScriptSearch,
+};
 pub use runtime::{RuntimeChoice, RuntimeInfo, RuntimeSettings};
 pub use script::ScriptClient;
 pub use scripts::{CheckedScript, Scripts, ScriptsSetup, ToolOrigin};

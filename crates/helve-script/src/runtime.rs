@@ -60,6 +60,17 @@ pub struct RuntimeSettings {
     pub root: PathBuf,
 }
 
+impl RuntimeSettings {
+    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut environment = self.environment.clone();
+        if self.sandbox.is_some() {
+            environment.retain(|(name, _)| name != "TMPDIR");
+            environment.push(("TMPDIR".into(), self.scratch.clone().into()));
+        }
+        environment
+    }
+}
+
 /// A program that can run tools and plugins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeInfo {
@@ -233,7 +244,7 @@ impl ScriptRuntime {
         Spawn {
             program: command,
             folder: self.settings.root.clone(),
-            environment: self.environment(),
+            environment: self.settings.environment(),
             stdin: Stdin::Pipe,
             sandbox: self.settings.sandbox.clone(),
             output: OutputPolicy {
@@ -251,15 +262,6 @@ impl ScriptRuntime {
                 root: self.settings.root.clone(),
             },
         }
-    }
-
-    fn environment(&self) -> Vec<(OsString, OsString)> {
-        let mut environment = self.settings.environment.clone();
-        if self.settings.sandbox.is_some() {
-            environment.retain(|(name, _)| name != "TMPDIR");
-            environment.push(("TMPDIR".into(), self.settings.scratch.clone().into()));
-        }
-        environment
     }
 
     /// Returns an unused id for a request.

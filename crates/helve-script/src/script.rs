@@ -1,5 +1,6 @@
 //! A tool or plugin file in use: its trusted sources, its generated modules, and loading it into the helper process.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +11,9 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::bundle::ScriptError;
-use crate::cache::{ScriptCache, ScriptListing, StoredBundle};
+use crate::cache::{ListedTool, ScriptCache, ScriptListing, StoredBundle};
 use crate::found::{FoundScript, ScriptKind, ScriptOwner};
+use crate::program::ProgramRun;
 use crate::runtime::{LiveProcess, ScriptRuntime};
 use crate::sources::ScriptSources;
 use crate::wire::{LoadedPlugin, RequestError};
@@ -39,6 +41,7 @@ pub(crate) struct Script {
     pub(crate) owner: ScriptOwner,
     pub(crate) path: PathBuf,
     options: Value,
+    entries: Vec<PathBuf>,
     current: Mutex<CurrentSources>,
     /// Keeps a plugin from being loaded twice at the same time.
     loading: tokio::sync::Mutex<LoadedVersion>,
@@ -66,6 +69,7 @@ impl Script {
             owner: found.owner,
             path: found.path,
             options: found.options,
+            entries: found.entries,
             current: Mutex::new(current),
             loading: tokio::sync::Mutex::default(),
         })
@@ -85,12 +89,55 @@ impl Script {
         self.path.to_string_lossy().into_owned()
     }
 
-    fn cache_kind(&self) -> &'static str {
+    fn cache_kind(&self) -> String {
         match self.kind {
-            ScriptKind::Tool => "tool",
-            ScriptKind::Plugin => "plugin",
+            ScriptKind::Tool => "tool".into(),
+            ScriptKind::Plugin => "plugin".into(),
+            ScriptKind::Program => {
+                // Two programs may have the same file and different arguments.
+                let hash = blake3::hash(self.options.to_string().as_bytes()).to_hex();
+                format!("program-{}", &hash[..16])
+            }
         }
     }
+
+    /// The id of a program's tool.
+    pub(crate) fn program_name(&self) -> String {
+        let named = self.options.get("name").and_then(Value::as_str);
+        let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        named.map_or_else(|| stem.into_owned(), String::from)
+    }
+
+    /// The program and its arguments.
+    pub(crate) fn program_command(&self) -> Vec<OsString> {
+        let configured = self.options.get("command").and_then(Value::as_array);
+        match configured {
+            Some(words) => words.iter().filter_map(Value::as_str).map(OsString::from).collect(),
+            None => vec![self.path.clone().into()],
+        }
+    }
+}
+
+/// Reads what a program prints for `--schema`: a description and a JSON schema, or a JSON schema with a description.
+fn parse_schema(text: &str) -> Result<ListedTool, String> {
+    let value: Value = serde_json::from_str(text.trim())
+        .map_err(|error| format!("`--schema` must print JSON: {error}"))?;
+    let keys = ["inputSchema", "input_schema", "parameters", "schema"];
+    let nested = keys.iter().find_map(|key| value.get(*key).filter(|schema| schema.is_object()));
+    let schema = match nested {
+        Some(schema) => schema.clone(),
+        None if value.get("properties").is_some() || value.get("type").is_some() => value.clone(),
+        None => {
+            return Err("`--schema` must print an object with \"description\" and \"parameters\", a JSON schema".into());
+        }
+    };
+    let description = value.get("description").and_then(Value::as_str).unwrap_or_default();
+    Ok(ListedTool {
+        export: "default".into(),
+        description: description.into(),
+        schema,
+        problem: None,
+    })
 }
 
 /// Whether the files changed since they were last read.
@@ -103,8 +150,8 @@ pub(crate) enum Freshness {
 impl ScriptHost {
     /// Reads the files of a script again. Changed files of a project are refused until they are trusted.
     pub(crate) async fn refresh(&self, script: &Arc<Script>) -> Result<Freshness, ScriptError> {
-        let path = script.path.clone();
-        let reading = tokio::task::spawn_blocking(move || ScriptSources::read(&path));
+        let (path, entries) = (script.path.clone(), script.entries.clone());
+        let reading = tokio::task::spawn_blocking(move || ScriptSources::read_all(&path, &entries));
         let read = reading.await.unwrap_or_else(|_| Err("cannot be read".into()));
         let read = read.map_err(|why| ScriptError::of_file(&script.path, why))?;
         if read.hash() == script.hash() {
@@ -215,26 +262,29 @@ impl ScriptHost {
 
     /// Returns the listing of a script, if it is in the cache.
     pub(crate) fn cached_listing(&self, script: &Script) -> Option<ScriptListing> {
-        self.cache.listing(script.cache_kind(), &script.hash())
+        self.cache.listing(&script.cache_kind(), &script.hash())
     }
 
     /// Loads a script and stores its listing in the cache.
     pub(crate) async fn list(&self, script: &Arc<Script>) -> ScriptListing {
         let hash = script.hash();
+        if script.kind == ScriptKind::Program {
+            return self.list_program(script).await;
+        }
         let failed =
             |error: ScriptError| ScriptListing { problems: vec![error], ..Default::default() };
         let bundle = match self.bundle(script).await {
             Ok(bundle) => bundle,
             Err(error) => {
                 let listing = failed(error);
-                self.cache.store_listing(script.cache_kind(), &hash, &listing);
+                self.cache.store_listing(&script.cache_kind(), &hash, &listing);
                 return listing;
             }
         };
         let listed = self.load(script, &bundle).await;
         match listed {
             Ok(listing) => {
-                self.cache.store_listing(script.cache_kind(), &hash, &listing);
+                self.cache.store_listing(&script.cache_kind(), &hash, &listing);
                 listing
             }
             Err(RequestError::Thrown(thrown)) => {
@@ -271,6 +321,36 @@ impl ScriptHost {
         });
         let problems = problems.collect();
         Ok(ScriptListing { tools: plugin.tools, hooks: plugin.hooks, problems })
+    }
+
+    /// Asks a program for the schema of its arguments, and stores the listing in the cache.
+    async fn list_program(&self, script: &Script) -> ScriptListing {
+        let mut command = script.program_command();
+        command.push("--schema".into());
+        let run = ProgramRun {
+            command,
+            input: Vec::new(),
+            variables: Vec::new(),
+            limit: LOAD_TIME,
+            about: script.program_name(),
+        };
+        let listed = match self.runtime.settings.run_program(run).await {
+            Ok(end) if end.code == Some(0) => parse_schema(&end.output),
+            Ok(end) => Err(format!("`--schema` failed: {}", end.complaint())),
+            Err(error) => Err(format!("`--schema` failed: {error}")),
+        };
+        match listed {
+            Ok(tool) => {
+                let listing = ScriptListing { tools: vec![tool], ..Default::default() };
+                self.cache.store_listing(&script.cache_kind(), &script.hash(), &listing);
+                listing
+            }
+            Err(why) => {
+                let why: String = why.chars().take(2_000).collect();
+                let problems = vec![ScriptError::of_file(&script.path, why)];
+                ScriptListing { problems, ..Default::default() }
+            }
+        }
     }
 
     /// Removes secrets from a text.

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::bundle::ScriptError;
 use crate::cache::{ListedTool, ScriptCache, ScriptListing};
-use crate::found::{FoundScripts, ScriptKind, ScriptOwner};
+use crate::command_hook::CommandHooks;
+use crate::found::{FoundHook, FoundScripts, ScriptKind, ScriptOwner};
 use crate::runtime::{RuntimeInfo, RuntimeSettings, ScriptRuntime};
 use crate::script::{Script, ScriptClient, ScriptHost};
 use crate::tool::ScriptTool;
@@ -52,6 +53,7 @@ pub(crate) struct ScriptsInner {
     /// Scripts that are not used because the project is not trusted.
     suspended: Vec<PathBuf>,
     load_lock: tokio::sync::Mutex<()>,
+    pub(crate) command_hooks: Option<Arc<CommandHooks>>,
 }
 
 /// A script and what is known about it.
@@ -116,8 +118,20 @@ impl Scripts {
         }
         let registry = setup.registry;
         let load_lock = tokio::sync::Mutex::default();
-        let inner =
-            ScriptsInner { host, registry, entries, unusable, project_files, suspended, load_lock };
+        let hooks = setup.found.hooks.into_iter();
+        let is_usable =
+            |hook: &FoundHook| hook.entry.owner == ScriptOwner::User || setup.is_trusted;
+        let command_hooks = CommandHooks::new(hooks.filter(is_usable).collect(), host.clone());
+        let inner = ScriptsInner {
+            host,
+            registry,
+            entries,
+            unusable,
+            project_files,
+            suspended,
+            load_lock,
+            command_hooks,
+        };
         for entry in &inner.entries {
             if let Some(listing) = inner.host.cached_listing(&entry.script) {
                 inner.register(entry, listing);
@@ -195,6 +209,7 @@ impl Scripts {
     pub async fn check(&self, file: &Path) -> CheckedScript {
         let kind = match file.parent().and_then(|it| it.file_name()).and_then(|it| it.to_str()) {
             Some("plugin" | "plugins") => ScriptKind::Plugin,
+            _ if !crate::sources::is_module(file) => ScriptKind::Program,
             _ => ScriptKind::Tool,
         };
         let sources = crate::sources::ScriptSources::read(file);
@@ -203,6 +218,7 @@ impl Scripts {
             owner: ScriptOwner::User,
             path: file.into(),
             options: Value::Null,
+            entries: vec![file.into()],
             sources,
         };
         let script = match Script::new(found) {
@@ -257,7 +273,7 @@ impl ScriptsInner {
     fn register(&self, entry: &ScriptEntry, listing: ScriptListing) {
         let (usable, problems) = usable_tools(&entry.script, &listing);
         let layer = match entry.script.kind {
-            ScriptKind::Tool => Layer::Config,
+            ScriptKind::Tool | ScriptKind::Program => Layer::Config,
             ScriptKind::Plugin => Layer::Plugin,
         };
         let registrations = usable.into_iter().map(|(id, listed)| {
@@ -322,6 +338,7 @@ fn check_tool(tool: &ListedTool) -> Result<ListedTool, String> {
 fn tool_id(script: &Script, export: &str) -> String {
     let stem = script.path.file_stem().unwrap_or_default().to_string_lossy();
     let id = match (script.kind, export) {
+        (ScriptKind::Program, _) => script.program_name(),
         (ScriptKind::Plugin, name) => name.to_owned(),
         (ScriptKind::Tool, "default") => stem.into_owned(),
         (ScriptKind::Tool, name) => format!("{stem}_{name}"),

@@ -32,6 +32,11 @@ pub struct ScriptSources {
 impl ScriptSources {
     /// Reads a file and the files that it imports. No code is parsed or run.
     pub fn read(entry: &Path) -> Result<Self, String> {
+        Self::read_all(entry, &[entry.to_path_buf()])
+    }
+
+    /// Reads several files and the files that they import. `entry` is what errors name.
+    pub(crate) fn read_all(entry: &Path, files: &[PathBuf]) -> Result<Self, String> {
         let mut sources = Self {
             entry: entry.into(),
             files: BTreeMap::new(),
@@ -39,7 +44,7 @@ impl ScriptSources {
             targets: HashMap::new(),
             hash: String::new(),
         };
-        let (mut queue, mut total) = (VecDeque::from([entry.to_path_buf()]), 0);
+        let (mut queue, mut total) = (VecDeque::from(files.to_vec()), 0);
         while let Some(path) = queue.pop_front() {
             if sources.files.contains_key(&path) {
                 continue;

@@ -17,6 +17,8 @@ use helve_core::{
 use serde_json::{Map, Value, json};
 
 use crate::cache::{ListedTool, StoredBundle};
+use crate::found::ScriptKind;
+use crate::program::ProgramRun;
 use crate::runtime::{Exchange, LiveProcess};
 use crate::script::{Script, ScriptHost};
 use crate::wire::{CallAnswer, Incoming, ReportedAttachment, RequestError, ThrownError};
@@ -95,6 +97,12 @@ impl ScriptTool {
         arguments: Map<String, Value>,
         ctx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
+        if self.script.kind == ScriptKind::Program {
+            return tokio::select! {
+                result = self.run_program(arguments, ctx) => result,
+                () = ctx.cancel.cancelled() => Err(ctx.words().aborted()),
+            };
+        }
         let (live, bundle) = tokio::select! {
             ready = self.host.prepare(&self.script) => ready.map_err(|error| self.to_error(&error, None))?,
             () = ctx.cancel.cancelled() => return Err(ctx.words().aborted()),
@@ -108,6 +116,46 @@ impl ScriptTool {
             Err(RequestError::Aborted) => Err(ctx.words().aborted()),
             Err(error) => Err(self.to_error(&error, Some(&bundle))),
         }
+    }
+
+    /// Runs a program with the arguments as JSON on its standard input. What it prints is the answer: a text, or an object
+    /// with `output`.
+    async fn run_program(
+        &self,
+        arguments: Map<String, Value>,
+        ctx: &ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
+        let refreshed = self.host.refresh(&self.script).await;
+        refreshed.map_err(|error| self.to_error(&RequestError::Script(error), None))?;
+        let root = &self.host.runtime.settings.root;
+        let run = ProgramRun {
+            command: self.script.program_command(),
+            input: Value::Object(arguments).to_string().into_bytes(),
+            variables: vec![
+                ("HELVE_DIRECTORY".into(), root.into()),
+                ("HELVE_SESSION_ID".into(), (&*ctx.call.session).into()),
+                ("HELVE_CALL_ID".into(), (&*ctx.call.id).into()),
+                ("HELVE_AGENT".into(), ctx.call.agent.to_string().into()),
+            ],
+            limit: CALL_TIME,
+            about: self.id.clone(),
+        };
+        let end = self.host.runtime.settings.run_program(run).await;
+        let end = end.map_err(|error| self.to_error(&error, None))?;
+        if end.code != Some(0) {
+            let how = match end.code {
+                Some(code) => format!("exit code {code}"),
+                None => "it was ended by a signal".into(),
+            };
+            let message = format!("The tool {} failed: {how}\n{}", self.id, end.complaint());
+            return Err(ToolError::new(ErrorKind::Failed, truncate(message)));
+        }
+        let object = serde_json::from_str::<Value>(end.output.trim()).ok();
+        let object = object.filter(|it| it.get("output").is_some_and(Value::is_string));
+        let answer = object.and_then(|object| serde_json::from_value(object).ok());
+        let answer =
+            answer.unwrap_or_else(|| CallAnswer { output: end.output, ..CallAnswer::default() });
+        self.to_output(answer).await
     }
 
     fn request(

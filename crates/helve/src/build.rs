@@ -283,7 +283,7 @@ impl Builder {
         let media = media();
         let context = ScriptsContext::new((&host, shell.as_ref()), (&root, &data), &config, trust);
         let scripts = scripts::scripts(script_files, &context, &registry, media.clone());
-        let hooks = self.hooks.into_iter().chain(scripts.hook()).collect();
+        let hooks = self.hooks.into_iter().chain(scripts.hooks()).collect();
         let extensions = Extensions { hooks, after_write: Vec::new(), web };
         let chat_hooks = self.chat_hooks.into_iter().chain(scripts::chat_hook(&scripts)).collect();
         let workspace = Workspace::new(root, host, journal, extensions, shell);

@@ -61,8 +61,8 @@ pub(crate) fn chat_hook(_scripts: &Arc<Scripts>) -> Option<Arc<dyn ChatHook>> {
 pub(crate) fn send_events(_scripts: &Arc<Scripts>, _events: &Events) {}
 
 impl Scripts {
-    pub(crate) fn hook(&self) -> Option<Arc<dyn Hook>> {
-        None
+    pub(crate) fn hooks(&self) -> Vec<Arc<dyn Hook>> {
+        Vec::new()
     }
 
     pub(crate) async fn load(&self) {}

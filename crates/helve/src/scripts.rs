@@ -3,7 +3,7 @@
 mod chat;
 mod client;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use helve_agent::hook::ChatHook;
@@ -13,8 +13,8 @@ use helve_core::{Events, Host, Media, Registry, Source, confine};
 use helve_ext::config::{Config, ConfigLayer, ConfigPaths};
 pub use helve_script::{CheckedScript, RuntimeInfo, ScriptError, ScriptKind, Scripts, ToolOrigin};
 use helve_script::{
-    FoundScripts, PluginEntry, RuntimeChoice, RuntimeSettings, ScriptFolder, ScriptOwner,
-    ScriptsSetup,
+    FolderContents, FoundScripts, HookEntry, HookEvent, PluginEntry, ProgramEntry, RuntimeChoice,
+    RuntimeSettings, ScriptFolder, ScriptOwner, ScriptSearch, ScriptsSetup,
 };
 
 use serde_json::json;
@@ -26,24 +26,59 @@ pub(crate) struct ScriptFiles(FoundScripts);
 
 /// Finds tool and plugin files.
 pub(crate) fn find(config: &Config, paths: &ConfigPaths) -> ScriptFiles {
-    let folder = |folder: std::path::PathBuf, owner| ScriptFolder { folder, owner };
+    let folder = |folder: PathBuf, owner| {
+        // In opencode's folders, a program is no tool.
+        let is_ours = folder.file_name().is_some_and(|name| name == ".helve" || name == "helve");
+        let contents = match is_ours {
+            true => FolderContents::ScriptsAndPrograms,
+            false => FolderContents::Scripts,
+        };
+        ScriptFolder { folder, owner, contents }
+    };
     let user = config.user_folders.iter().map(|path| folder(path.clone(), ScriptOwner::User));
     let project = [".opencode", ".helve"].map(|name| paths.root.join(name));
     let project = project.into_iter().map(|path| folder(path, ScriptOwner::Project));
-    let folders: Vec<ScriptFolder> = user.chain(project).collect();
+    let file = |source: &Source| match source {
+        Source::File { path, .. } => path.to_path_buf(),
+        _ => paths.root.join("opencode.json"),
+    };
     let plugins = config.scripts.plugins.iter().map(|plugin| PluginEntry {
         spec: plugin.spec.value.clone(),
         options: plugin.options.clone(),
-        file: match &plugin.spec.source {
-            Source::File { path, .. } => path.to_path_buf(),
-            _ => paths.root.join("opencode.json"),
-        },
-        owner: match plugin.layer {
-            ConfigLayer::User => ScriptOwner::User,
-            ConfigLayer::Project => ScriptOwner::Project,
-        },
+        file: file(&plugin.spec.source),
+        owner: owner(plugin.layer),
     });
-    ScriptFiles(FoundScripts::find(&folders, &plugins.collect::<Vec<_>>()))
+    let programs = config.scripts.programs.iter().map(|program| ProgramEntry {
+        name: program.name.clone(),
+        command: program.command.iter().map(|word| word.value.clone()).collect(),
+        file: file(&program.source),
+        owner: owner(program.layer),
+    });
+    let hooks = config.scripts.hooks.iter().map(|hook| HookEntry {
+        event: match hook.event.as_str() {
+            "PostToolUse" => HookEvent::PostToolUse,
+            _ => HookEvent::PreToolUse,
+        },
+        matcher: hook.matcher.clone(),
+        command: hook.command.value.clone(),
+        timeout: hook.timeout,
+        file: file(&hook.command.source),
+        owner: owner(hook.layer),
+    });
+    ScriptFiles(FoundScripts::find(&ScriptSearch {
+        folders: user.chain(project).collect(),
+        plugins: plugins.collect(),
+        programs: programs.collect(),
+        hooks: hooks.collect(),
+        root: paths.root.clone(),
+    }))
+}
+
+fn owner(layer: ConfigLayer) -> ScriptOwner {
+    match layer {
+        ConfigLayer::User => ScriptOwner::User,
+        ConfigLayer::Project => ScriptOwner::Project,
+    }
 }
 
 impl ScriptFiles {

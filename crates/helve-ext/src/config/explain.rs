@@ -78,7 +78,7 @@ impl Config {
                     .map(|(key, name)| SettingLine::new(&key, name.value, &name.source)),
             )
             .chain(self.web.lines())
-            .chain(self.scripts.lines())
+            .chain(self.scripts.lines(self.trust))
             .chain(self.models.lines())
             .chain(self.agents.iter().flat_map(|agent| self.list_agent(agent)))
             .chain(self.servers.iter().flat_map(list_server))

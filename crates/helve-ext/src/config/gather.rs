@@ -13,6 +13,7 @@ use super::load::{
 };
 use super::messages::{self, ProblemText};
 use super::problem::{ConfigProblem, Severity};
+use super::scripts::HOOK_EVENTS;
 use super::skills::read_skills;
 use super::tree::ConfigValue;
 use super::{Config, ConfigLayer, Trust};
@@ -106,6 +107,8 @@ pub(super) enum ConfigFileKind {
     Json,
     /// MCP servers only.
     McpJson,
+    /// Claude Code's settings, of which only the hooks are read.
+    ClaudeSettings,
     /// Markdown for an agent. Files in a `modes` folder define primary agents.
     Agent { name: String, primary: bool },
     /// Markdown for a command.
@@ -161,6 +164,9 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
         Presence::Optional,
         project,
     );
+    if is_on(&gatherer.items, "claude") {
+        gatherer.add_claude_settings(&root.join(".claude"), project);
+    }
     gatherer.add_json_files(root, &["opencode.json", "opencode.jsonc"], project);
     gatherer.add_json_files(&root.join(".opencode"), &["opencode.json", "opencode.jsonc"], project);
     gatherer.add_markdown(&root.join(".opencode"), AGENTS, project);
@@ -192,12 +198,12 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     }
 }
 
-/// Whether the user's own files leave the folder of opencode switched on.
-fn reads_opencode(items: &[GatheredFile]) -> bool {
+/// Whether the user's own files leave `opencode` or `claude` switched on.
+fn is_on(items: &[GatheredFile], key: &str) -> bool {
     let switch = |item: &GatheredFile| {
         let ParsedJson::Complete(node) = jsonc::parse(item.text()?.ok()?) else { return None };
         let ConfigValue::Map(entries) = node.data else { return None };
-        let entry = entries.into_iter().rev().find(|entry| entry.key == "opencode")?;
+        let entry = entries.into_iter().rev().find(|entry| entry.key == key)?;
         Some(entry.value.data != ConfigValue::Bool(false))
     };
     let json = items.iter().filter(|item| item.kind == ConfigFileKind::Json);
@@ -237,12 +243,17 @@ impl Gatherer<'_> {
             folders.push(folder.clone());
         }
         if let Some(folder) = &paths.opencode
-            && reads_opencode(&self.items)
+            && is_on(&self.items, "opencode")
         {
             let own = std::mem::take(&mut self.items);
             self.add_opencode_folder(folder, user);
             self.items.extend(own);
             folders.insert(0, folder.clone());
+        }
+        if let Some(home) = &paths.home
+            && is_on(&self.items, "claude")
+        {
+            self.add_claude_settings(&home.join(".claude"), user);
         }
         for path in &paths.named {
             if matches!(self.host.read(path, user.1), Err(ConfigReadError::NotAFile("a folder"))) {
@@ -254,6 +265,20 @@ impl Gatherer<'_> {
             }
         }
         folders
+    }
+
+    /// Adds Claude Code's settings, if they contain hooks that are run. Most contain nothing else of interest, and a person
+    /// should not have to trust them.
+    fn add_claude_settings(&mut self, folder: &Path, origin: (ConfigLayer, LinkPolicy<'_>)) {
+        for name in ["settings.json", "settings.local.json"] {
+            let before = self.items.len();
+            let kind = ConfigFileKind::ClaudeSettings;
+            self.add_file(&folder.join(name), kind, Presence::Optional, origin);
+            let added = self.items.get(before).and_then(GatheredFile::text).and_then(Result::ok);
+            if !HOOK_EVENTS.iter().any(|event| added.is_some_and(|text| text.contains(event))) {
+                self.items.truncate(before);
+            }
+        }
     }
 
     /// Adds the files of a folder that is laid out like opencode's.

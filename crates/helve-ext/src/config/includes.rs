@@ -51,7 +51,7 @@ fn included_paths(item: &GatheredFile) -> Vec<String> {
             }
         }
         // References in a skill are not expanded.
-        ConfigFileKind::Skill => None,
+        ConfigFileKind::Skill | ConfigFileKind::ClaudeSettings => None,
     };
     let mut paths = Vec::new();
     if let Some(node) = &node {

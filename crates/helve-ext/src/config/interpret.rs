@@ -123,6 +123,15 @@ impl ConfigDraft {
             }
             (Ok(text), ConfigFileKind::Json) => self.read_json(&mut file, item, text),
             (Ok(text), ConfigFileKind::McpJson) => self.read_mcp_json(&mut file, text),
+            (Ok(text), ConfigFileKind::ClaudeSettings) => {
+                if let ParsedJson::Complete(node) = jsonc::parse(text)
+                    && let ConfigValue::Map(entries) = &node.data
+                {
+                    for hooks in entries.iter().filter(|entry| entry.key == "hooks") {
+                        self.scripts.read_hooks(&mut file, &hooks.value);
+                    }
+                }
+            }
             (Ok(text), ConfigFileKind::Agent { name, primary }) => {
                 let mode = if *primary { AgentMode::Primary } else { AgentMode::All };
                 self.read_markdown(&mut file, item, (name, mode), text);
@@ -151,7 +160,10 @@ impl ConfigDraft {
         match &item.kind {
             ConfigFileKind::Json => self.rules(item.layer).mark_broken(source),
             // Such files contain no rules.
-            ConfigFileKind::McpJson | ConfigFileKind::Command { .. } | ConfigFileKind::Skill => {}
+            ConfigFileKind::McpJson
+            | ConfigFileKind::ClaudeSettings
+            | ConfigFileKind::Command { .. }
+            | ConfigFileKind::Skill => {}
             ConfigFileKind::Agent { name, .. } => self.agents.mark_broken(name, source, item.layer),
         }
     }
@@ -241,6 +253,11 @@ impl ConfigDraft {
             "mcp" => mcp::read_section(file, node, &mut self.servers, &mut self.needs_trust),
             "sandbox" => programs::read_sandbox(file, node, &mut self.sandbox),
             "plugin" => self.scripts.read_plugins(file, node),
+            "programs" => self.scripts.read_programs(file, node),
+            "hooks" => {
+                let unused = self.scripts.read_hooks(file, node);
+                self.unused_keys.extend(unused);
+            }
             "environment" => {
                 let section = &mut self.environment;
                 programs::read_environment(file, node, section, &mut self.needs_trust);

@@ -10,6 +10,7 @@ pub(super) const TOP: &[&str] = &[
     "autoshare",
     "autoupdate",
     "bash",
+    "claude",
     "command",
     "compaction",
     "default_agent",
@@ -21,6 +22,7 @@ pub(super) const TOP: &[&str] = &[
     "experimental",
     "files",
     "formatter",
+    "hooks",
     "instructions",
     "javascript",
     "keybinds",
@@ -33,6 +35,7 @@ pub(super) const TOP: &[&str] = &[
     "opencode",
     "permission",
     "plugin",
+    "programs",
     "provider",
     "reference",
     "references",
@@ -55,7 +58,7 @@ pub(super) const TOP: &[&str] = &[
 
 /// Top-level keys that are read before the others, or that need no effect.
 pub(super) const READ_ELSEWHERE: &[&str] =
-    &["$schema", "instructions", "opencode", "permission", "skills", "tools"];
+    &["$schema", "claude", "instructions", "opencode", "permission", "skills", "tools"];
 
 /// Keys of an agent. Other keys are options for the model's provider.
 pub(super) const AGENT: &[&str] = &[

@@ -1,11 +1,14 @@
-//! Settings for custom tools and plugins: `plugin` and `javascript`.
+//! Settings for custom tools, plugins and command hooks: `plugin`, `programs`, `hooks` and `javascript`.
 
+use std::time::Duration;
+
+use helve_core::Source;
 use serde_json::{Map, Value};
 
 use super::config_file::{ConfigFile, ExpandMode};
-use super::explain::SettingLine;
+use super::explain::{SettingLine, SettingState};
 use super::tree::{ConfigNode, ConfigValue};
-use super::{ConfigLayer, WithSource, keys, messages};
+use super::{ConfigLayer, Trust, WithSource, keys, messages};
 
 /// Maximum number of plugins.
 const MAX_PLUGINS: usize = 100;
@@ -19,7 +22,39 @@ pub struct ScriptSection {
     pub plugins: Vec<PluginConfig>,
     /// The program that runs tools and plugins: `bun`, `node` or a path.
     pub runtime: Option<WithSource<String>>,
+    /// Programs that are tools.
+    pub programs: Vec<ProgramConfig>,
+    /// Commands that are run before and after calls.
+    pub hooks: Vec<HookConfig>,
 }
+
+/// An entry of `programs`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramConfig {
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<WithSource<String>>,
+    pub source: Source,
+    pub layer: ConfigLayer,
+}
+
+/// A command of `hooks`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HookConfig {
+    /// `PreToolUse` or `PostToolUse`.
+    pub event: String,
+    pub matcher: String,
+    pub command: WithSource<String>,
+    pub timeout: Option<Duration>,
+    pub layer: ConfigLayer,
+}
+
+/// Events for which commands are run.
+pub(super) const HOOK_EVENTS: &[&str] = &["PreToolUse", "PostToolUse"];
+/// Maximum number of commands of `hooks`, and of `programs`.
+const MAX_COMMANDS: usize = 100;
+/// Maximum `timeout` of a hook in seconds.
+const MAX_HOOK_SECONDS: u64 = 600;
 
 /// An entry of `plugin`.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +92,106 @@ impl ScriptSection {
         }
     }
 
+    /// Reads `programs`: a name and a command each.
+    pub(super) fn read_programs(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode) {
+        for entry in file.map("programs", node).unwrap_or_default().iter().take(MAX_COMMANDS) {
+            let name = messages::key_path(&["programs", &entry.key]);
+            let Some(command) = file.texts(&name, &entry.value, ExpandMode::Lenient) else {
+                continue;
+            };
+            if command.is_empty() {
+                file.wrong_type::<()>(
+                    &name,
+                    &entry.value,
+                    "a list of the program and its arguments",
+                );
+                continue;
+            }
+            let (source, layer) = (file.source(entry.at), file.layer);
+            self.programs.retain(|program| program.name != entry.key);
+            self.programs.push(ProgramConfig { name: entry.key.clone(), command, source, layer });
+        }
+    }
+
+    /// Reads `hooks` in the form of Claude Code: events, each with a list of matchers and their commands. Returns the
+    /// events for which no command is run.
+    pub(super) fn read_hooks(
+        &mut self,
+        file: &mut ConfigFile<'_>,
+        node: &ConfigNode,
+    ) -> Vec<WithSource<String>> {
+        let mut unused = Vec::new();
+        for event in file.map("hooks", node).unwrap_or_default() {
+            if !HOOK_EVENTS.contains(&event.key.as_str()) {
+                let source = file.source(event.at);
+                unused.push(WithSource::new(format!("hooks.{}", event.key), source));
+                continue;
+            }
+            let name = messages::key_path(&["hooks", &event.key]);
+            let ConfigValue::List(groups) = &event.value.data else {
+                file.wrong_type::<()>(&name, &event.value, "a list");
+                continue;
+            };
+            for (index, group) in groups.iter().enumerate() {
+                self.read_hook_group(file, (&event.key, &format!("{name}[{index}]")), group);
+            }
+        }
+        unused
+    }
+
+    fn read_hook_group(
+        &mut self,
+        file: &mut ConfigFile<'_>,
+        (event, name): (&str, &str),
+        group: &ConfigNode,
+    ) {
+        let Some(fields) = file.map(name, group) else { return };
+        let field = |key: &str| fields.iter().find(|field| field.key == key).map(|it| &it.value);
+        let matcher = match field("matcher") {
+            Some(node) => {
+                let matcher = file.text(&format!("{name}.matcher"), node, ExpandMode::Verbatim);
+                matcher.map(|it| it.value).unwrap_or_default()
+            }
+            None => String::new(),
+        };
+        let name = format!("{name}.hooks");
+        let Some(ConfigValue::List(commands)) = field("hooks").map(|node| &node.data) else {
+            let node = field("hooks").unwrap_or(group);
+            file.wrong_type::<()>(&name, node, "a list of objects with \"type\" and \"command\"");
+            return;
+        };
+        for (index, node) in commands.iter().enumerate() {
+            let name = format!("{name}[{index}]");
+            let Some(fields) = file.map(&name, node) else { continue };
+            let field = |key: &str| fields.iter().find(|it| it.key == key).map(|it| &it.value);
+            if !matches!(field("type").map(|it| &it.data), Some(ConfigValue::Text(kind)) if kind == "command")
+            {
+                file.wrong_type::<()>(
+                    &format!("{name}.type"),
+                    field("type").unwrap_or(node),
+                    "\"command\"",
+                );
+                continue;
+            }
+            let Some(command) = field("command") else {
+                file.wrong_type::<()>(&format!("{name}.command"), node, "a command");
+                continue;
+            };
+            let command = file.text(&format!("{name}.command"), command, ExpandMode::Verbatim);
+            let seconds = field("timeout")
+                .and_then(|node| file.unsigned(&format!("{name}.timeout"), node, MAX_HOOK_SECONDS));
+            if let Some(command) = command.filter(|_| self.hooks.len() < MAX_COMMANDS) {
+                self.hooks.push(HookConfig {
+                    event: event.to_owned(),
+                    matcher: matcher.clone(),
+                    command,
+                    timeout: seconds.map(|it| Duration::from_secs(it.value)),
+                    layer: file.layer,
+                });
+            }
+        }
+    }
+
     /// Reads `javascript`.
     pub(super) fn read_javascript(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode) {
         for field in file.map("javascript", node).unwrap_or_default() {
@@ -73,14 +208,32 @@ impl ScriptSection {
         }
     }
 
-    pub(super) fn lines(&self) -> Vec<SettingLine> {
+    /// Returns the settings. Those of an untrusted project have no effect.
+    pub(super) fn lines(&self, trust: Trust) -> Vec<SettingLine> {
+        let state = |layer: ConfigLayer| match (layer, trust) {
+            (ConfigLayer::Project, Trust::Untrusted) => SettingState::NeedsTrust,
+            (ConfigLayer::User, _) | (ConfigLayer::Project, Trust::Trusted) => SettingState::Active,
+        };
         let runtime = self.runtime.iter().map(|runtime| {
             SettingLine::new(&["javascript", "runtime"], runtime.as_written(), &runtime.source)
         });
         let plugins = self.plugins.iter().map(|plugin| {
-            SettingLine::new(&["plugin"], plugin.spec.as_written(), &plugin.spec.source)
+            let line = SettingLine::new(&["plugin"], plugin.spec.as_written(), &plugin.spec.source);
+            SettingLine { state: state(plugin.layer), ..line }
         });
-        runtime.chain(plugins).collect()
+        let programs = self.programs.iter().map(|program| {
+            let command: Vec<_> = program.command.iter().map(WithSource::as_written).collect();
+            let key = ["programs", &program.name];
+            let line = SettingLine::new(&key, command.join(" "), &program.source);
+            SettingLine { state: state(program.layer), ..line }
+        });
+        let hooks = self.hooks.iter().map(|hook| {
+            let key = ["hooks", &hook.event, &hook.matcher];
+            let key = if hook.matcher.is_empty() { &key[..2] } else { &key[..] };
+            let line = SettingLine::new(key, hook.command.as_written(), &hook.command.source);
+            SettingLine { state: state(hook.layer), ..line }
+        });
+        runtime.chain(plugins).chain(programs).chain(hooks).collect()
     }
 }
 

@@ -26,6 +26,7 @@ pub fn reason(part: &Part, verdict: &Verdict) -> String {
         (Reason::MayRead(path), _) => {
             format!("it may print {}, which a rule denies reading", code(path))
         }
+        (Reason::Hook(hook), _) => format!("{hook} asks about it"),
         (Reason::OnlyReads, _) => "it only reads files in the folder".into(),
         (Reason::LocalNetwork, _) => {
             format!("{}, and no rule names the host", local_network(part).unwrap_or_default())

@@ -318,3 +318,46 @@ fn keys_without_effect_are_known() {
     let keys: Vec<_> = config.unused_keys.iter().map(|key| key.value.as_str()).collect();
     assert_eq!(keys, ["lsp", "theme"]);
 }
+
+#[test]
+fn programs_and_hooks_are_read() {
+    check(
+        r#"
+-- user/helve.json
+{"programs": {"deploy": ["python3", "deploy.py"], "bad": "x", "empty": []},
+ "hooks": {
+  "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./guard {env:X}", "timeout": 5}]}],
+  "PostToolUse": [{"hooks": [{"type": "command"}, {"type": "prompt", "prompt": "x"}]}, {"matcher": "x"}],
+  "Stop": []
+ }}
+-- project/.claude/settings.json
+{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "./project"}]}]}, "permissions": {}}
+"#,
+        expect![[r#"
+            user/helve.json:1:15 programs.deploy = python3 deploy.py
+            user/helve.json:3:79 hooks.PreToolUse.Bash = ./guard {env:X}
+            project/.claude/settings.json:1:69 hooks.PreToolUse = ./project (needs trust)
+            ! user/helve.json:1:58: error: programs.bad must be a list of strings, not "x"
+              {"programs": {"deploy": ["python3", "deploy.py"], "bad": "x", "empty": []},
+                                                                       ^
+            ! user/helve.json:1:72: error: programs.empty must be a list of the program and its arguments, not a list
+              …: {"deploy": ["python3", "deploy.py"], "bad": "x", "empty": []},
+                                                                           ^
+            ! user/helve.json:4:30: error: hooks.PostToolUse[0].hooks[0].command must be a command, not an object
+              "PostToolUse": [{"hooks": [{"type": "command"}, {"type": "prompt", "prompt": "x"}]}, {"matcher": "…
+                                         ^
+            ! user/helve.json:4:60: error: hooks.PostToolUse[0].hooks[1].type must be "command", not "prompt"
+              "PostToolUse": [{"hooks": [{"type": "command"}, {"type": "prompt", "prompt": "x"}]}, {"matcher": "…
+                                                                       ^
+            ! user/helve.json:4:88: error: hooks.PostToolUse[1].hooks must be a list of objects with "type" and "command", not an object
+              … [{"type": "command"}, {"type": "prompt", "prompt": "x"}]}, {"matcher": "x"}],
+                                                                           ^
+        "#]],
+    );
+    // Without hooks, the settings are none of our business.
+    let plain = load("-- project/.claude/settings.json\n{\"permissions\": {}}", Trust::Untrusted);
+    assert!(plain.sources.is_empty());
+    let off = "-- user/helve.json\n{\"claude\": false}\n-- project/.claude/settings.json\n";
+    let hooks = r#"{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]}}"#;
+    assert!(load(&format!("{off}{hooks}"), Trust::Trusted).scripts.hooks.is_empty());
+}
