@@ -35,6 +35,7 @@ pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
     findings.push(trust(&toolbox));
     toolbox.load_scripts().await;
     findings.extend(scripts(&toolbox).await);
+    findings.extend(languages(&toolbox).await);
     findings.push(tools(&toolbox));
     findings.extend(sandbox(&toolbox).await);
     toolbox.close().await;
@@ -202,6 +203,32 @@ fn agent(toolbox: &helve::Toolbox) -> Finding {
     }
     let message = "no agent can be started; enable one, or name one with --agent".to_owned();
     Finding::new("agent", Health::Bad, message)
+}
+
+/// Lists the language servers that fit the files of the folder.
+async fn languages(toolbox: &helve::Toolbox) -> Vec<Finding> {
+    let languages = toolbox.languages();
+    let is_trusted = languages.is_trusted().await;
+    let survey = languages.survey().await;
+    let findings = survey.into_iter().map(|server| {
+        let (health, message) = match (server.program, is_trusted) {
+            (Some(program), true) => {
+                (Health::Good, format!("{}: {}", server.id, program.display()))
+            }
+            (Some(_), false) => (
+                Health::Note,
+                format!(
+                    "{} is installed but not used: the folder is not trusted (run `helve trust`)",
+                    server.id
+                ),
+            ),
+            (None, _) => {
+                (Health::Note, format!("{} is not installed: {}", server.id, server.install))
+            }
+        };
+        Finding::new("language server", health, message)
+    });
+    findings.collect()
 }
 
 fn tools(toolbox: &helve::Toolbox) -> Finding {

@@ -13,8 +13,16 @@ pub trait AfterWrite: Send + Sync {
     /// Returns the formatted content; `None` to leave the file as it is.
     fn format<'a>(&'a self, path: &'a Resolved, bytes: &'a Bytes) -> BoxFuture<'a, Option<Bytes>>;
 
-    /// Returns problems in the written files.
-    fn diagnose<'a>(&'a self, written: &'a [WrittenFile]) -> BoxFuture<'a, Vec<Diagnostic>>;
+    /// Returns the problems that the writes introduced.
+    fn diagnose<'a>(&'a self, written: &'a [WrittenFile]) -> BoxFuture<'a, DiagnosticReport>;
+}
+
+/// Problems that a change introduced, the most important first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiagnosticReport {
+    pub diagnostics: Vec<Diagnostic>,
+    /// Number of problems that are not listed.
+    pub left_out: usize,
 }
 
 /// A problem in a file.
@@ -24,7 +32,21 @@ pub struct Diagnostic {
     pub display_path: String,
     /// Counted from 1.
     pub line: u64,
+    /// Counted from 1, in characters.
+    pub column: u64,
+    pub severity: DiagnosticSeverity,
     pub message: String,
+    pub code: Option<String>,
+    /// The program that found the problem.
+    pub source: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DiagnosticSeverity {
+    Error,
+    Warning,
+    Information,
+    Hint,
 }
 
 /// A file after a change.
@@ -33,8 +55,12 @@ pub struct WrittenFile {
     pub path: PathBuf,
     /// The path as displayed: relative to the root if inside it.
     pub display_path: String,
+    /// The content before the change; `None` if there was no file. Of a moved file, the content at its old path.
+    pub before: Option<Bytes>,
     /// The content now; `None` if the file was removed.
     pub bytes: Option<Bytes>,
+    /// The old path of a moved file.
+    pub moved_from: Option<PathBuf>,
     /// Whether somebody else changed the file during the call, so that both changes were merged.
     pub rebased: bool,
     /// Number of hard links that the file had.

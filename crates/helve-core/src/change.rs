@@ -10,7 +10,7 @@ use helve_policy::Act;
 use helve_text::merge;
 use tokio::task::JoinHandle;
 
-use crate::after::{Diagnostic, WrittenFile};
+use crate::after::{DiagnosticReport, WrittenFile};
 use crate::call::CallRef;
 use crate::dialect::CommitFailure;
 use crate::event::{EventKind, now};
@@ -78,7 +78,7 @@ pub type RecomputeFn = dyn Fn(&[u8]) -> Option<Bytes> + Send + Sync;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedChanges {
     pub written: Vec<WrittenFile>,
-    pub diagnostics: Vec<Diagnostic>,
+    pub report: DiagnosticReport,
 }
 
 /// A file that a call is about to change.
@@ -190,7 +190,7 @@ impl Files {
             return Err(words.not_granted());
         }
         let Some(first) = changes.first() else {
-            return Ok(AppliedChanges { written: Vec::new(), diagnostics: Vec::new() });
+            return Ok(AppliedChanges { written: Vec::new(), report: DiagnosticReport::default() });
         };
         let display_path = first.path.display().to_string();
         let job = CommitJob { session: self.session.clone(), call: self.call.clone(), undoes };
@@ -333,8 +333,8 @@ impl CommitJob {
         // The files are changed already, so nothing depends on the result.
         drop(self.session.workspace.journal().mark_applied(entry, after));
         let edited = changes.iter().flat_map(FileChange::paths).map(Resolved::real).collect();
-        let diagnostics = self.diagnose(&written).await;
-        Ok((AppliedChanges { written, diagnostics }, edited))
+        let report = self.diagnose(&written).await;
+        Ok((AppliedChanges { written, report }, edited))
     }
 
     /// Formats a written file, updates the session's record of it, and returns its final content.
@@ -356,7 +356,12 @@ impl CommitJob {
         let written = WrittenFile {
             path: target.real(),
             display_path: target.display().into(),
+            before: change.base.as_ref().filter(|it| !it.is_link()).map(|it| it.bytes.clone()),
             bytes: final_file(&final_image).map(|image| image.bytes.clone()),
+            moved_from: match &change.kind {
+                ChangeKind::Move { .. } => Some(change.path.real()),
+                ChangeKind::Write { .. } | ChangeKind::Remove => None,
+            },
             rebased: is_rebased,
             hard_links: committed.links,
             link_mode: change.links(),
@@ -405,11 +410,13 @@ impl CommitJob {
         (current.bytes != image.bytes).then_some(current)
     }
 
-    async fn diagnose(&self, written: &[WrittenFile]) -> Vec<Diagnostic> {
-        let mut all = Vec::new();
+    async fn diagnose(&self, written: &[WrittenFile]) -> DiagnosticReport {
+        let mut all = DiagnosticReport::default();
         for checker in self.session.workspace.after_write() {
             let diagnosing = checker.diagnose(written);
-            all.extend(tokio::time::timeout(FORMAT_TIMEOUT, diagnosing).await.unwrap_or_default());
+            let report = tokio::time::timeout(FORMAT_TIMEOUT, diagnosing).await.unwrap_or_default();
+            all.diagnostics.extend(report.diagnostics);
+            all.left_out += report.left_out;
         }
         all
     }

@@ -54,7 +54,7 @@ pub use helve_policy::{
     TreeRules, TreeScope, Unclear, Verdict, Wall, decide,
 };
 
-pub use after::{AfterWrite, Diagnostic, WrittenFile};
+pub use after::{AfterWrite, Diagnostic, DiagnosticReport, DiagnosticSeverity, WrittenFile};
 pub use agents::{AgentInfo, Agents, ChildError, ChildReport, ChildSpec, ChildState};
 pub use call::{CallMode, CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
 pub use change::{AppliedChanges, ChangeKind, FileChange, FileToChange, LoadPermit, Rebase};
@@ -71,7 +71,7 @@ pub use host::Host;
 pub use input::{BadInput, Input};
 pub use journal::Journal;
 pub use machine::commit;
-pub use machine::{FileKind, Machine, MachineError, Place};
+pub use machine::{FileKind, LocatedPath, Machine, MachineError, Place};
 pub use media::{Media, NoMedia};
 pub use output::{Content, ErrorKind, Handover, Saved, ToolError, ToolOutput};
 pub use question::{Answer, Question, QuestionOption};

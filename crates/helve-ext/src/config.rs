@@ -30,6 +30,7 @@ mod instructions;
 mod interpret;
 mod jsonc;
 mod keys;
+mod languages;
 mod lint;
 mod load;
 mod mcp;
@@ -55,10 +56,11 @@ use helve_core::{Rule, Source};
 pub use agent::{Agent, AgentMode, AgentOrigin};
 pub use builtin::DEFAULT_AGENT;
 pub use commands::CommandTemplate;
-pub use edit::{EditSection, HardLinkMode, MatchMode, SyntaxMode};
+pub use edit::{DiagnosticsMode, EditSection, HardLinkMode, MatchMode, SyntaxMode};
 pub use explain::{SettingLine, SettingState};
 pub use gather::{ConfigFiles, ConfigPaths, gather};
 pub use instructions::{INSTRUCTION_NAMES, InstructionFile};
+pub use languages::{LanguageSection, ToolchainEntry, ToolchainSection};
 pub use load::{
     ConfigHost, ConfigReadError, Disk, FileContents, LinkPolicy, MAX_DEPTH, MAX_FILE_BYTES,
     MAX_MARKDOWN_FILES, MarkdownFiles,
@@ -88,6 +90,7 @@ pub struct Config {
     pub edit: EditSection,
     pub web: WebSection,
     pub scripts: ScriptSection,
+    pub languages: LanguageSection,
     pub models: ModelSection,
     pub servers: Vec<ServerConfig>,
     /// Name of one of `agents` that a person may start.

@@ -15,6 +15,7 @@ pub mod nesting;
 pub mod patch;
 pub mod path_pattern;
 pub mod path_text;
+pub mod position;
 pub mod quote;
 pub mod redact;
 pub mod secrets;

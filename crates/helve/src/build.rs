@@ -9,7 +9,7 @@ use helve_core::shell::Leftovers;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, AlwaysYes, AnyTool, Caller, Dialect, Engine, Extensions, FileKind, Hook, Host, Journal,
-    Layer, Machine, Media, Part, Person, Policy, Registry, Rule, Source, Workspace,
+    Layer, Machine, Media, Part, Person, Policy, Registry, Rule, Source, Web, Workspace,
 };
 use helve_ext::config::{self, Agent, Config, ConfigPaths, Disk, Skill, Trust, gather};
 use helve_machine::LocalMachine;
@@ -24,10 +24,15 @@ use helve_ext::servers::{Servers, ServersSetup};
 use crate::agent::{PolicyInputs, find_agent, policy_and_tool_switches};
 use crate::default_session;
 use crate::error::BuildError;
+#[cfg(feature = "languages")]
+use crate::languages;
+#[cfg(not(feature = "languages"))]
+use crate::no_languages as languages;
 #[cfg(not(feature = "scripts"))]
 use crate::no_scripts as scripts;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
+use crate::program_context::ProgramContext;
 #[cfg(feature = "scripts")]
 use crate::scripts;
 use crate::shell;
@@ -35,7 +40,7 @@ use crate::subagents::SubAgents;
 use crate::toolbox::{Toolbox, new_session_id};
 use crate::trust::{TrustState, trust_state};
 use crate::web;
-use scripts::{ScriptFiles, ScriptsContext};
+use scripts::ScriptFiles;
 
 /// Configures a toolbox.
 #[must_use = "a builder does nothing until `build`"]
@@ -281,23 +286,21 @@ impl Builder {
         let has_web = web.is_some();
         let registry: Arc<Registry> = Arc::default();
         let media = media();
-        let context = ScriptsContext::new((&host, shell.as_ref()), (&root, &data), &config, trust);
+        let context = ProgramContext::new((&host, shell.as_ref()), (&root, &data), &config, trust);
         let scripts = scripts::scripts(script_files, &context, &registry, media.clone());
         let hooks = self.hooks.into_iter().chain(scripts.hooks()).collect();
-        let extensions = Extensions { hooks, after_write: Vec::new(), web };
+        let languages = languages::languages(&context, &store);
+        let extensions = extensions(&languages, &config, (hooks, web), self.leftovers);
         let chat_hooks = self.chat_hooks.into_iter().chain(scripts::chat_hook(&scripts)).collect();
         let workspace = Workspace::new(root, host, journal, extensions, shell);
         let settings = edit_settings(&config.edit);
         let dialect = find_dialect(&self.caller.dialect)?;
         register_tools(&registry, &self.caller, &media, settings, can_run);
-        registry.register(Layer::Builtin, undo::tool(settings)).permanent();
         let web_tools = has_web.then(|| opencode::web_tools(&media, &searches));
-        register_web_tools(&registry, web_tools.unwrap_or_default());
+        register_opencode_tools(&registry, web_tools.unwrap_or_default());
         register_skills(&registry, &config, &policy);
         let servers = servers(&workspace, &registry, &config, media);
-        for tool in self.tools {
-            registry.register(Layer::Runtime, tool).permanent();
-        }
+        register_own_tools(&registry, self.tools);
         let caller = Caller { agent: agent.name.clone(), ..self.caller };
         let id = self.session.id(workspace.root(), &*store).await;
         let toolbox = Toolbox {
@@ -322,6 +325,7 @@ impl Builder {
             notes: Arc::default(),
             servers: Arc::new(servers),
             scripts: scripts.clone(),
+            languages,
             trees: Arc::default(),
             id,
         };
@@ -329,6 +333,15 @@ impl Builder {
         offer_sub_agents(&toolbox);
         Ok(toolbox)
     }
+}
+
+fn extensions(
+    languages: &Arc<languages::LanguageServers>,
+    config: &Config,
+    (hooks, web): (Vec<Arc<dyn Hook>>, Option<Arc<dyn Web>>),
+    leftovers: Leftovers,
+) -> Extensions {
+    Extensions { hooks, after_write: languages::after_write(languages, config, leftovers), web }
 }
 
 /// Makes the tool that starts sub-agents. It is offered if a model is configured, or once an agent with a model runs.
@@ -370,6 +383,7 @@ fn register_tools(
     settings: EditSettings,
     can_run: bool,
 ) {
+    registry.register(Layer::Builtin, undo::tool(settings)).permanent();
     for entry in DIALECTS {
         for tool in (entry.tools)(media.clone(), settings) {
             let name = tool.spec(caller).name;
@@ -380,7 +394,14 @@ fn register_tools(
     }
 }
 
-fn register_web_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>>) {
+/// Registers the tools of the program that uses the library. They replace others of the same name.
+fn register_own_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>>) {
+    for tool in tools {
+        registry.register(Layer::Runtime, tool).permanent();
+    }
+}
+
+fn register_opencode_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>>) {
     for tool in tools {
         registry.register_dialect(opencode::DIALECT.name, tool).permanent();
     }

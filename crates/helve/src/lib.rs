@@ -33,12 +33,17 @@ mod error;
 mod export;
 mod instructions;
 mod keys;
+#[cfg(feature = "languages")]
+pub mod languages;
 mod models;
+#[cfg(not(feature = "languages"))]
+mod no_languages;
 #[cfg(not(feature = "scripts"))]
 mod no_scripts;
 #[cfg(not(feature = "servers"))]
 mod no_servers;
 mod notes;
+mod program_context;
 mod providers;
 mod run;
 #[cfg(feature = "scripts")]

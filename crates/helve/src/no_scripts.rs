@@ -1,39 +1,16 @@
 //! Replaces `scripts` in builds without the feature `scripts`. All functions do nothing.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use helve_agent::hook::ChatHook;
-use helve_core::shell::Shell;
-use helve_core::{Events, Hook, Host, Media, Registry};
+use helve_core::{Events, Hook, Media, Registry};
 use helve_ext::config::{Config, ConfigPaths};
 
-use crate::trust::TrustState;
+use crate::program_context::ProgramContext;
 
 pub(crate) struct Scripts;
 
 pub(crate) struct ScriptFiles;
-
-#[expect(dead_code, reason = "the fields are read only with the feature `scripts`")]
-pub(crate) struct ScriptsContext<'a> {
-    pub(crate) host: &'a Host,
-    pub(crate) shell: Option<&'a Shell>,
-    pub(crate) root: &'a Path,
-    pub(crate) data: &'a Path,
-    pub(crate) config: &'a Config,
-    pub(crate) trust: TrustState,
-}
-
-impl<'a> ScriptsContext<'a> {
-    pub(crate) fn new(
-        (host, shell): (&'a Host, Option<&'a Shell>),
-        (root, data): (&'a Path, &'a Path),
-        config: &'a Config,
-        trust: TrustState,
-    ) -> Self {
-        Self { host, shell, root, data, config, trust }
-    }
-}
 
 pub(crate) fn find(_config: &Config, _paths: &ConfigPaths) -> ScriptFiles {
     ScriptFiles
@@ -47,7 +24,7 @@ impl ScriptFiles {
 
 pub(crate) fn scripts(
     _files: ScriptFiles,
-    _context: &ScriptsContext<'_>,
+    _context: &ProgramContext<'_>,
     _registry: &Arc<Registry>,
     _media: Arc<dyn Media>,
 ) -> Arc<Scripts> {

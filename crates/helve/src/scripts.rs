@@ -3,13 +3,12 @@
 mod chat;
 mod client;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use helve_agent::hook::ChatHook;
 use helve_core::event::{EventDelivery, EventKind};
-use helve_core::shell::Shell;
-use helve_core::{Events, Host, Media, Registry, Source, confine};
+use helve_core::{Events, Media, Registry, Source, confine};
 use helve_ext::config::{Config, ConfigLayer, ConfigPaths};
 pub use helve_script::{CheckedScript, RuntimeInfo, ScriptError, ScriptKind, Scripts, ToolOrigin};
 use helve_script::{
@@ -19,6 +18,7 @@ use helve_script::{
 
 use serde_json::json;
 
+use crate::program_context::ProgramContext;
 use crate::trust::TrustState;
 
 /// The tool and plugin files that exist, read but not run.
@@ -90,35 +90,14 @@ impl ScriptFiles {
     }
 }
 
-/// What scripts need of the workspace that they belong to.
-pub(crate) struct ScriptsContext<'a> {
-    pub(crate) host: &'a Host,
-    pub(crate) shell: Option<&'a Shell>,
-    pub(crate) root: &'a Path,
-    pub(crate) data: &'a Path,
-    pub(crate) config: &'a Config,
-    pub(crate) trust: TrustState,
-}
-
-impl<'a> ScriptsContext<'a> {
-    pub(crate) fn new(
-        (host, shell): (&'a Host, Option<&'a Shell>),
-        (root, data): (&'a Path, &'a Path),
-        config: &'a Config,
-        trust: TrustState,
-    ) -> Self {
-        Self { host, shell, root, data, config, trust }
-    }
-}
-
 /// Registers the tools that are known from earlier. Starts nothing.
 pub(crate) fn scripts(
     files: ScriptFiles,
-    context: &ScriptsContext<'_>,
+    context: &ProgramContext<'_>,
     registry: &Arc<Registry>,
     media: Arc<dyn Media>,
 ) -> Arc<Scripts> {
-    let ScriptsContext { host, shell, root, data, config, trust } = context;
+    let ProgramContext { host, shell, root, data, config, trust } = context;
     let cache = data.join("scripts");
     let scratch = cache.join("scratch");
     let choice = match &config.scripts.runtime {

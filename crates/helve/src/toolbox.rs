@@ -23,6 +23,10 @@ use helve_ext::servers::Servers;
 
 use crate::agent::{PolicyInputs, find_agent, policy_and_tool_switches};
 use crate::error::BuildError;
+#[cfg(feature = "languages")]
+use crate::languages::LanguageServers;
+#[cfg(not(feature = "languages"))]
+use crate::no_languages::LanguageServers;
 #[cfg(not(feature = "scripts"))]
 use crate::no_scripts::Scripts;
 #[cfg(not(feature = "servers"))]
@@ -65,6 +69,7 @@ pub struct Toolbox {
     pub(crate) session: OnceLock<Arc<Session>>,
     pub(crate) servers: Arc<Servers>,
     pub(crate) scripts: Arc<Scripts>,
+    pub(crate) languages: Arc<LanguageServers>,
     pub(crate) trees: Arc<AgentTrees>,
 }
 
@@ -96,6 +101,7 @@ struct ToolboxParts {
     config: Config,
     trust: TrustState,
     policy_inputs: PolicyInputs,
+    languages: Arc<LanguageServers>,
     id: String,
 }
 
@@ -140,6 +146,7 @@ impl ToolboxParts {
             session: OnceLock::new(),
             servers,
             scripts,
+            languages: self.languages,
             trees,
         }
     }
@@ -173,6 +180,12 @@ impl Toolbox {
         let properties = serde_json::json!({"sessionID": self.id});
         let event = serde_json::json!({"type": event, "properties": properties});
         self.scripts.send_event(&event).await;
+    }
+
+    /// Returns the language servers of this folder.
+    #[cfg(feature = "languages")]
+    pub fn languages(&self) -> &Arc<LanguageServers> {
+        &self.languages
     }
 
     /// Returns the custom tools and plugins of this folder.
@@ -363,6 +376,7 @@ impl Toolbox {
             config: self.config.clone(),
             trust: self.trust,
             policy_inputs: self.policy_inputs.clone(),
+            languages: self.languages.clone(),
             id: self.id.clone(),
         }
     }
@@ -490,7 +504,7 @@ impl Toolbox {
     /// Ends the MCP servers, unless another toolbox uses them, and waits until the store is written to disk.
     pub async fn close(self) {
         if Arc::strong_count(&self.servers) == 1 {
-            self.servers.close().await;
+            tokio::join!(self.servers.close(), self.languages.close());
         }
         if Arc::strong_count(&self.scripts) == 1 {
             self.scripts.close().await;

@@ -24,6 +24,7 @@ const LAYERS: &[(&str, Allowed)] = &[
     ("helve-ext", MIDDLE),
     ("helve-mcp", MIDDLE),
     ("helve-media", MIDDLE),
+    ("helve-lsp", MIDDLE),
     ("helve-script", MIDDLE),
     ("helve-web", MIDDLE),
     ("helve-nets", Allowed::Only(&["helve-policy", "helve-text"])),
@@ -31,8 +32,6 @@ const LAYERS: &[(&str, Allowed)] = &[
     ("helve", Allowed::AllBut(&["helve-cli", "helve-testkit", "xtask"])),
     ("helve-cli", Allowed::AllBut(&["helve-testkit", "xtask"])),
     ("xtask", Allowed::Only(&[])),
-    // Planned; these crates do not exist yet.
-    ("helve-lsp", MIDDLE),
 ];
 
 /// Packages that only certain crates may depend on.

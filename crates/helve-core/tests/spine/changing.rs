@@ -6,7 +6,8 @@ use bytes::Bytes;
 use helve_core::CallRef;
 use helve_core::event::EventKind;
 use helve_core::{
-    Action, AfterWrite, Ask, BoxFuture, Diagnostic, Person, Reply, Resolved, Scope, WrittenFile,
+    Action, AfterWrite, Ask, BoxFuture, Diagnostic, DiagnosticReport, DiagnosticSeverity, Person,
+    Reply, Resolved, Scope, WrittenFile,
 };
 use helve_testkit::{MemoryMachine, MemoryNode};
 use serde_json::json;
@@ -84,14 +85,18 @@ impl AfterWrite for UppercaseFormatter {
         Box::pin(async { Some(bytes.to_ascii_uppercase().into()) })
     }
 
-    fn diagnose<'a>(&'a self, written: &'a [WrittenFile]) -> BoxFuture<'a, Vec<Diagnostic>> {
+    fn diagnose<'a>(&'a self, written: &'a [WrittenFile]) -> BoxFuture<'a, DiagnosticReport> {
         let diagnostics = written.iter().map(|written| Diagnostic {
             display_path: written.display_path.clone(),
             line: 1,
+            column: 1,
+            severity: DiagnosticSeverity::Error,
             message: "too loud".into(),
+            code: Some("E1".into()),
+            source: Some("upper".into()),
         });
-        let all = diagnostics.collect();
-        Box::pin(async { all })
+        let report = DiagnosticReport { diagnostics: diagnostics.collect(), left_out: 0 };
+        Box::pin(async { report })
     }
 }
 
@@ -109,7 +114,8 @@ async fn formatted_content_counts_as_written_by_the_session() {
     let output = edit(&stage, "a\n", "c\n").await;
     assert_eq!(content(&stage), "C\nB\n");
     assert!(
-        output.contains("reformatted afterwards") && output.contains("a.txt:1: too loud"),
+        output.contains("reformatted afterwards")
+            && output.contains("a.txt:1:1: too loud (upper E1)"),
         "{output}"
     );
     // The session may overwrite the formatted file without reading it again.

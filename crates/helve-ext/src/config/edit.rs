@@ -10,6 +10,9 @@ pub struct EditSection {
     pub syntax: Option<WithSource<SyntaxMode>>,
     pub matching: Option<WithSource<MatchMode>>,
     pub hard_links: Option<WithSource<HardLinkMode>>,
+    pub diagnostics: Option<WithSource<DiagnosticsMode>>,
+    /// How long an edit waits for diagnostics, in milliseconds.
+    pub diagnostics_timeout: Option<WithSource<u64>>,
 }
 
 /// `edit.syntax`: what happens to a change that introduces syntax errors.
@@ -18,6 +21,14 @@ pub enum SyntaxMode {
     Report,
     Off,
     Refuse,
+}
+
+/// `edit.diagnostics`: which problems that language servers find are reported after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiagnosticsMode {
+    Errors,
+    Warnings,
+    Off,
 }
 
 /// `edit.match`: whether the text to replace may differ from the file in ways that are safe, such as trailing white space.
@@ -36,6 +47,13 @@ pub enum HardLinkMode {
 
 const SYNTAX: &[(&str, SyntaxMode)] =
     &[("report", SyntaxMode::Report), ("off", SyntaxMode::Off), ("refuse", SyntaxMode::Refuse)];
+const DIAGNOSTICS: &[(&str, DiagnosticsMode)] = &[
+    ("errors", DiagnosticsMode::Errors),
+    ("warnings", DiagnosticsMode::Warnings),
+    ("off", DiagnosticsMode::Off),
+];
+/// Maximum value of `edit.diagnostics_timeout`.
+const MAX_DIAGNOSTICS_TIMEOUT: u64 = 9_000;
 const MATCH: &[(&str, MatchMode)] = &[("safe", MatchMode::Safe), ("exact", MatchMode::Exact)];
 const HARD_LINKS: &[(&str, HardLinkMode)] =
     &[("replace", HardLinkMode::Replace), ("in-place", HardLinkMode::InPlace)];
@@ -46,6 +64,12 @@ impl EditSection {
             match field.key.as_str() {
                 "syntax" => choose(file, ("edit", field), SYNTAX, &mut self.syntax),
                 "match" => choose(file, ("edit", field), MATCH, &mut self.matching),
+                "diagnostics" => choose(file, ("edit", field), DIAGNOSTICS, &mut self.diagnostics),
+                "diagnostics_timeout" => {
+                    let name = "edit.diagnostics_timeout";
+                    let timeout = file.unsigned(name, &field.value, MAX_DIAGNOSTICS_TIMEOUT);
+                    self.diagnostics_timeout = timeout.or(self.diagnostics_timeout.take());
+                }
                 _ => warn_unknown_key(file, field, keys::EDIT),
             }
         }
@@ -66,7 +90,9 @@ impl EditSection {
         let matching = name_of(&self.matching, MATCH).map(|name| (["edit", "match"], name));
         let links =
             name_of(&self.hard_links, HARD_LINKS).map(|name| (["files", "hardlinks"], name));
-        [syntax, matching, links].into_iter().flatten().collect()
+        let diagnostics = name_of(&self.diagnostics, DIAGNOSTICS);
+        let diagnostics = diagnostics.map(|name| (["edit", "diagnostics"], name));
+        [syntax, matching, links, diagnostics].into_iter().flatten().collect()
     }
 }
 

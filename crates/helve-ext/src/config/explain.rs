@@ -64,6 +64,7 @@ impl Config {
             Some(SettingLine::new(path, given.value.to_string(), &given.source))
         };
         let count = |key: &str, given| number(&["tool_output", key], given);
+        let wait = number(&["edit", "diagnostics_timeout"], &self.edit.diagnostics_timeout);
         rules
             .chain(switches.map(|switch| list_switch(&[], switch)))
             .chain(text("default_agent", &self.default_agent))
@@ -77,8 +78,10 @@ impl Config {
                     .into_iter()
                     .map(|(key, name)| SettingLine::new(&key, name.value, &name.source)),
             )
+            .chain(wait)
             .chain(self.web.lines())
             .chain(self.scripts.lines(self.trust))
+            .chain(self.languages.lines())
             .chain(self.models.lines())
             .chain(self.agents.iter().flat_map(|agent| self.list_agent(agent)))
             .chain(self.servers.iter().flat_map(list_server))

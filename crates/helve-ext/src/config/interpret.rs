@@ -8,6 +8,7 @@ use super::config_file::{Authority, ConfigFile, ExpandMode, ReferenceContext};
 use super::explain::SettingLine;
 use super::gather::{ConfigFileKind, ConfigFiles, GatheredFile};
 use super::jsonc::{self, ParsedJson};
+use super::languages::LanguageSection;
 use super::load::ConfigHost;
 use super::problem::{ConfigProblem, Severity};
 use super::programs::{self, BashSection, EnvironmentSection, SandboxSection};
@@ -48,6 +49,7 @@ struct ConfigDraft {
     edit: EditSection,
     web: WebSection,
     scripts: ScriptSection,
+    languages: LanguageSection,
     models: ModelSection,
     servers: Vec<ServerConfig>,
     default_agent: Option<WithSource<String>>,
@@ -78,6 +80,7 @@ impl ConfigDraft {
             edit: EditSection::default(),
             web: WebSection::default(),
             scripts: ScriptSection::default(),
+            languages: LanguageSection::default(),
             models: ModelSection::default(),
             servers: Vec::new(),
             default_agent: None,
@@ -264,12 +267,14 @@ impl ConfigDraft {
             }
             "shell" | "bash" | "default_agent" | "subagent_depth" | "tool_output" | "edit"
             | "files" | "web" | "javascript" | "model" | "small_model" | "provider"
-            | "enabled_providers" | "disabled_providers" | "compaction" => match file.authority {
-                Authority::Full => self.read_setting(file, key, node),
-                Authority::RestrictOnly => {
-                    self.needs_trust.push(SettingLine::needing_trust(file, &[], entry))
+            | "enabled_providers" | "disabled_providers" | "compaction" | "lsp" | "formatter" => {
+                match file.authority {
+                    Authority::Full => self.read_setting(file, key, node),
+                    Authority::RestrictOnly => {
+                        self.needs_trust.push(SettingLine::needing_trust(file, &[], entry))
+                    }
                 }
-            },
+            }
             other if keys::READ_ELSEWHERE.contains(&other) => {}
             other if keys::TOP.contains(&other) => {
                 let source = file.source(entry.at);
@@ -287,6 +292,7 @@ impl ConfigDraft {
             "files" => self.edit.read_files(file, node),
             "web" => self.web.read(file, node),
             "javascript" => self.scripts.read_javascript(file, node),
+            "lsp" | "formatter" => self.languages.read(file, key, node),
             "shell" => programs::read_shell(file, node, &mut self.shell),
             "bash" => programs::read_bash(file, node, &mut self.bash),
             "model" | "small_model" | "provider" | "enabled_providers" | "disabled_providers"
@@ -394,6 +400,7 @@ impl ConfigDraft {
             edit: self.edit,
             web: self.web,
             scripts: self.scripts,
+            languages: self.languages,
             models: self.models,
             servers: self.servers,
             default_agent,

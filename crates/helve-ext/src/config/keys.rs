@@ -102,7 +102,13 @@ pub(super) const SERVER: &[&str] = &[
 pub(super) const TOOL_OUTPUT: &[&str] = &["max_bytes", "max_lines"];
 
 /// Keys of `edit`.
-pub(super) const EDIT: &[&str] = &["match", "syntax"];
+pub(super) const EDIT: &[&str] = &["diagnostics", "diagnostics_timeout", "match", "syntax"];
+
+/// Keys of a language server.
+pub(super) const LSP: &[&str] = &["command", "disabled", "env", "extensions", "initialization"];
+
+/// Keys of a formatter.
+pub(super) const FORMATTER: &[&str] = &["command", "disabled", "environment", "extensions"];
 
 /// Keys of `files`.
 pub(super) const FILES: &[&str] = &["hardlinks"];

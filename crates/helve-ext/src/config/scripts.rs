@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use helve_core::Source;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::config_file::{ConfigFile, ExpandMode};
 use super::explain::{SettingLine, SettingState};
@@ -12,8 +12,6 @@ use super::{ConfigLayer, Trust, WithSource, keys, messages};
 
 /// Maximum number of plugins.
 const MAX_PLUGINS: usize = 100;
-/// Maximum depth of a plugin's options.
-const MAX_DEPTH: usize = 20;
 
 /// Settings for custom tools and plugins.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,7 +74,7 @@ impl ScriptSection {
             let name = format!("plugin[{index}]");
             let (spec, options) = match &item.data {
                 ConfigValue::List(pair) => match pair.as_slice() {
-                    [spec, options] => (spec, to_json(options, 0)),
+                    [spec, options] => (spec, options.to_json()),
                     [spec] => (spec, Value::Null),
                     _ => {
                         file.wrong_type::<()>(&name, item, "a string, or a string and options");
@@ -234,24 +232,5 @@ impl ScriptSection {
             SettingLine { state: state(hook.layer), ..line }
         });
         runtime.chain(plugins).chain(programs).chain(hooks).collect()
-    }
-}
-
-/// Converts a value to JSON. Values that are nested too deeply become `null`.
-fn to_json(node: &ConfigNode, depth: usize) -> Value {
-    if depth > MAX_DEPTH {
-        return Value::Null;
-    }
-    match &node.data {
-        ConfigValue::Null => Value::Null,
-        ConfigValue::Bool(value) => Value::Bool(*value),
-        ConfigValue::Number(text) => serde_json::from_str(text).unwrap_or(Value::Null),
-        ConfigValue::Text(text) => Value::from(text.as_str()),
-        ConfigValue::List(items) => items.iter().map(|item| to_json(item, depth + 1)).collect(),
-        ConfigValue::Map(entries) => {
-            let members =
-                entries.iter().map(|entry| (entry.key.clone(), to_json(&entry.value, depth + 1)));
-            Value::Object(Map::from_iter(members))
-        }
     }
 }

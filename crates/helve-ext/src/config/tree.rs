@@ -17,6 +17,35 @@ pub(super) struct ConfigNode {
     pub(super) data: ConfigValue,
 }
 
+/// Maximum depth of a value that is converted to JSON.
+const MAX_JSON_DEPTH: usize = 20;
+
+impl ConfigNode {
+    /// Converts a value to JSON. Values that are nested too deeply become `null`.
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        to_json(self, 0)
+    }
+}
+
+fn to_json(node: &ConfigNode, depth: usize) -> serde_json::Value {
+    use serde_json::Value;
+    if depth > MAX_JSON_DEPTH {
+        return Value::Null;
+    }
+    match &node.data {
+        ConfigValue::Null => Value::Null,
+        ConfigValue::Bool(value) => Value::Bool(*value),
+        ConfigValue::Number(text) => serde_json::from_str(text).unwrap_or(Value::Null),
+        ConfigValue::Text(text) => Value::from(text.as_str()),
+        ConfigValue::List(items) => items.iter().map(|item| to_json(item, depth + 1)).collect(),
+        ConfigValue::Map(entries) => {
+            let members =
+                entries.iter().map(|entry| (entry.key.clone(), to_json(&entry.value, depth + 1)));
+            Value::Object(members.collect())
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ConfigValue {
     Null,

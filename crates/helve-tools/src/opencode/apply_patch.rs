@@ -51,7 +51,8 @@ fn answer(applied: PatchApplied) -> ToolOutput {
     }
     let title = format!("{} {}", files.len(), if files.len() == 1 { "file" } else { "files" });
     let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
-    let text = change_summary(&first, applied.as_ref(), &diffs) + &introduced_errors_text(&errors);
+    let text = change_summary(&first, applied.as_ref(), &diffs)
+        + &introduced_errors_text(&errors, applied.as_ref());
     with_preview(ToolOutput::text(title, text).with_metadata("diff", all), applied.is_none())
 }
 

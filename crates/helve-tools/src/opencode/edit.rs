@@ -69,7 +69,8 @@ pub(super) fn answer(edited: Edited) -> ToolOutput {
         ));
     }
     first.push_str(&each_change(&changes));
-    let text = change_summary(&first, applied.as_ref(), &diffs) + &introduced_errors_text(&errors);
+    let text = change_summary(&first, applied.as_ref(), &diffs)
+        + &introduced_errors_text(&errors, applied.as_ref());
     let is_preview = applied.is_none();
     let written = applied.into_iter().flat_map(|applied| applied.written);
     let rebased = written.into_iter().any(|written| written.rebased);

@@ -62,7 +62,7 @@ fn answer(outcome: WriteOutcome) -> ToolOutput {
     let is_preview = file.applied.is_none();
     let shown = if is_preview { &diffs[..] } else { &[] };
     let text = change_summary(&first, file.applied.as_ref(), shown)
-        + &introduced_errors_text(&file.errors);
+        + &introduced_errors_text(&file.errors, file.applied.as_ref());
     let [diff] = diffs;
     let output = ToolOutput::text(file.display_path, text).with_metadata("diff", diff.text);
     with_preview(output, is_preview)

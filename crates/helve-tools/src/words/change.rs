@@ -3,7 +3,7 @@
 use helve_core::after::WrittenFile;
 use helve_core::change::AppliedChanges;
 use helve_core::commit::HardLinks;
-use helve_core::{Diagnostic, ErrorKind, ToolError};
+use helve_core::{Diagnostic, DiagnosticReport, DiagnosticSeverity, ErrorKind, ToolError};
 use helve_text::diff::UnifiedDiff;
 use helve_text::edit::{
     EditRefusal, FirstDifference, Mismatch, NearestMatch, TextFault, Tolerance,
@@ -143,32 +143,76 @@ pub(crate) fn change_summary(
         let rest = if diff.cut { "(rest of the diff omitted)\n" } else { "" };
         text.push_str(&format!("\n{}{rest}", diff.text));
     }
-    if let Some(applied) = applied.filter(|applied| !applied.diagnostics.is_empty()) {
-        text.push_str("\nDiagnostics:\n");
-        for Diagnostic { display_path, line, message } in &applied.diagnostics {
-            text.push_str(&format!("- {display_path}:{line}: {message}\n"));
-        }
+    if let Some(applied) = applied {
+        text.push_str(&report_text(&applied.report));
     }
     text
 }
 
-/// Returns the end of an answer that lists the syntax errors that a change introduced.
-pub(crate) fn introduced_errors_text(errors: &[IntroducedError]) -> String {
-    if errors.is_empty() {
+/// Returns the problems that language servers found after a change.
+fn report_text(report: &DiagnosticReport) -> String {
+    let DiagnosticReport { diagnostics, left_out } = report;
+    if diagnostics.is_empty() {
         return String::new();
     }
-    format!("\nThis change introduced syntax errors:\n{}", error_lines(errors))
+    let has_only_errors = diagnostics.iter().all(|it| it.severity == DiagnosticSeverity::Error);
+    let what = if has_only_errors { "errors" } else { "problems" };
+    let mut text = format!("\nThis change introduced {what}:\n");
+    text.extend(diagnostics.iter().map(|it| format!("- {}\n", diagnostic_line(it))));
+    if *left_out > 0 {
+        text.push_str(&format!("- and {left_out} more\n"));
+    }
+    text
 }
 
-fn error_lines(errors: &[IntroducedError]) -> String {
-    let lines = errors.iter().map(|IntroducedError { display_path, error }| match &error.kind {
-        SyntaxErrorKind::Missing(what) => {
-            format!("- {display_path}:{}: missing {what}\n", error.line)
-        }
-        SyntaxErrorKind::Unexpected(what) => {
-            format!("- {display_path}:{}: unexpected {}\n", error.line, clip_line(what))
-        }
-    });
+/// Returns a problem in one line, with its position, code and source.
+pub(crate) fn diagnostic_line(diagnostic: &Diagnostic) -> String {
+    let Diagnostic { display_path, line, column, severity, message, code, source } = diagnostic;
+    let severity = match severity {
+        DiagnosticSeverity::Error => "",
+        DiagnosticSeverity::Warning => "warning: ",
+        DiagnosticSeverity::Information => "information: ",
+        DiagnosticSeverity::Hint => "hint: ",
+    };
+    let origin = match (source, code) {
+        (Some(source), Some(code)) => format!(" ({source} {code})"),
+        (Some(only), None) | (None, Some(only)) => format!(" ({only})"),
+        (None, None) => String::new(),
+    };
+    format!("{display_path}:{line}:{column}: {severity}{message}{origin}")
+}
+
+/// Returns the end of an answer that lists the syntax errors that a change introduced. Lines for which a language server
+/// reported an error are left out: its message says more.
+pub(crate) fn introduced_errors_text(
+    errors: &[IntroducedError],
+    applied: Option<&AppliedChanges>,
+) -> String {
+    let reported = applied.map(|applied| applied.report.diagnostics.as_slice()).unwrap_or_default();
+    let is_reported = |error: &IntroducedError| {
+        reported.iter().any(|it| {
+            it.severity == DiagnosticSeverity::Error
+                && it.display_path == error.display_path
+                && it.line == error.error.line as u64
+        })
+    };
+    let unreported: Vec<&IntroducedError> = errors.iter().filter(|it| !is_reported(it)).collect();
+    if unreported.is_empty() {
+        return String::new();
+    }
+    format!("\nThis change introduced syntax errors:\n{}", error_lines(unreported))
+}
+
+fn error_lines<'a>(errors: impl IntoIterator<Item = &'a IntroducedError>) -> String {
+    let lines =
+        errors.into_iter().map(|IntroducedError { display_path, error }| match &error.kind {
+            SyntaxErrorKind::Missing(what) => {
+                format!("- {display_path}:{}: missing {what}\n", error.line)
+            }
+            SyntaxErrorKind::Unexpected(what) => {
+                format!("- {display_path}:{}: unexpected {}\n", error.line, clip_line(what))
+            }
+        });
     lines.collect()
 }
 

@@ -312,11 +312,11 @@ description: Greets
 #[test]
 fn keys_without_effect_are_known() {
     let config = load(
-        "-- user/helve.json\n{\"lsp\": {}, \"theme\": \"x\", \"instructions\": [], \"$schema\": \"\"}",
+        "-- user/helve.json\n{\"layout\": {}, \"theme\": \"x\", \"instructions\": [], \"$schema\": \"\"}",
         Trust::Untrusted,
     );
     let keys: Vec<_> = config.unused_keys.iter().map(|key| key.value.as_str()).collect();
-    assert_eq!(keys, ["lsp", "theme"]);
+    assert_eq!(keys, ["layout", "theme"]);
 }
 
 #[test]

@@ -1,0 +1,282 @@
+//! Edits with language servers that work, fail, hang and flood. The servers are real programs.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#![expect(clippy::disallowed_methods, reason = "the projects are real folders")]
+
+use std::fs;
+use std::path::Path;
+
+use futures::future::join_all;
+use helve::Toolbox;
+use serde_json::{Value, json};
+
+struct Project {
+    root: tempfile::TempDir,
+    data: tempfile::TempDir,
+}
+
+impl Project {
+    fn new(config: &Value, files: &[(&str, &str)]) -> Self {
+        let project =
+            Self { root: tempfile::tempdir().unwrap(), data: tempfile::tempdir().unwrap() };
+        project.write("opencode.json", &config.to_string());
+        for (name, text) in files {
+            project.write(name, text);
+        }
+        project
+    }
+
+    /// A project with the fake server in a mode.
+    fn with_server(mode: &str, milliseconds: u64, files: &[(&str, &str)]) -> Self {
+        let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/language_servers/server.py");
+        let pids = tempfile::NamedTempFile::new().unwrap().into_temp_path().keep().unwrap();
+        let lsp = json!({"fake": {
+            "command": ["python3", server, mode, pids],
+            "extensions": [".fake"],
+            "initialization": {"fake": {"level": "high"}},
+        }});
+        let edit = json!({"diagnostics_timeout": milliseconds});
+        let project = Self::new(&json!({"lsp": lsp, "edit": edit}), files);
+        project.write(".git/pids", pids.to_str().unwrap());
+        project
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    async fn open(&self) -> Toolbox {
+        Toolbox::builder()
+            .dir(self.root.path())
+            .data(self.data.path())
+            .keeper(env!("CARGO_BIN_EXE_helve"))
+            .yes()
+            .build()
+            .await
+            .unwrap()
+    }
+
+    async fn open_trusted(&self) -> Toolbox {
+        let toolbox = self.open().await;
+        toolbox.give_trust().await.unwrap();
+        toolbox.close().await;
+        self.open().await
+    }
+
+    /// Ids of the processes that servers started and that are still there.
+    fn live_processes(&self) -> Vec<String> {
+        let pids = fs::read_to_string(self.root.path().join(".git/pids")).unwrap();
+        let pids = fs::read_to_string(pids).unwrap_or_default();
+        let is_live = |pid: &&str| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            !status.is_empty() && !status.contains("State:\tZ")
+        };
+        pids.lines().filter(is_live).map(Into::into).collect()
+    }
+}
+
+async fn call(toolbox: &Toolbox, tool: &str, arguments: Value) -> String {
+    match toolbox.call(tool, arguments).await.outcome {
+        Ok(output) => output.joined_text(),
+        Err(error) => format!("! {}", error.message),
+    }
+}
+
+/// Edits a file and returns the lines about problems.
+async fn edit(toolbox: &Toolbox, file: &str, old: &str, new: &str) -> Vec<String> {
+    let arguments = json!({"filePath": file, "oldString": old, "newString": new});
+    let answer = call(toolbox, "edit", arguments).await;
+    assert!(answer.starts_with("Edited"), "{answer}");
+    let (_, problems) = answer.split_once("This change introduced").unwrap_or_default();
+    problems.lines().skip(1).filter(|it| !it.is_empty()).map(Into::into).collect()
+}
+
+/// A project with one old error, and an edit that introduces another.
+const FILES: &[(&str, &str)] = &[("a.fake", "ERR old\nfine\n"), ("other.fake", "o\n")];
+const REPORTED: &str = "- a.fake:2:3: found ERR (fake E1)";
+
+/// Makes an edit while the server is in a mode. Returns what was reported.
+async fn reported(mode: &str, milliseconds: u64) -> Vec<String> {
+    let project = Project::with_server(mode, milliseconds, FILES);
+    let toolbox = project.open_trusted().await;
+    let problems = edit(&toolbox, "a.fake", "fine", "x ERR").await;
+    let content = fs::read_to_string(project.root.path().join("a.fake")).unwrap();
+    assert_eq!(content, "ERR old\nx ERR\n", "{mode}");
+    toolbox.close().await;
+    assert_eq!(project.live_processes(), [""; 0], "{mode}");
+    problems
+}
+
+/// Long enough for a server on a busy machine.
+const LONG: u64 = 9_000;
+/// For servers from which nothing is expected.
+const SHORT: u64 = 100;
+
+async fn check_all(modes: &[&str], milliseconds: u64, expected: &[&str]) {
+    // A few at a time: each starts several processes.
+    for modes in modes.chunks(6) {
+        let all = join_all(modes.iter().map(|mode| reported(mode, milliseconds))).await;
+        for (mode, problems) in modes.iter().zip(all) {
+            assert_eq!(problems, expected, "{mode}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_introduced_error_is_reported_whatever_else_the_server_does() {
+    let modes = [
+        "plain",
+        "full-sync",
+        "old-sync",
+        "no-version",
+        "two-steps",
+        "two-steps-versioned",
+        "old-version-first",
+        "other-uri",
+        "flood-of-notifications",
+        "flood-of-requests",
+        "flood-of-files",
+        "negative-positions",
+        "odd-diagnostics",
+        "null-diagnostics",
+        "invalid-json",
+        "invalid-utf8",
+        "deep-json",
+        "prints-to-stdout",
+        "wrong-ids",
+        "partial-frame",
+        "asks-for-an-edit",
+        "asks-for-settings",
+        "loads-first",
+        "pull",
+        "pull-registered",
+        "pull-retried",
+        "pull-fails",
+        "pull-null",
+        "ignores-term",
+        "starts-a-child",
+        "hangs-at-shutdown",
+        "dies-at-save",
+    ];
+    check_all(&modes, LONG, &[REPORTED]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_succeeds_while_the_server_fails() {
+    let modes = [
+        "never-answers",
+        "exits-at-once",
+        "initialize-fails",
+        "initialize-null",
+        "initialize-garbage",
+        "dies-after-initialize",
+        "dies-at-open",
+        "dies-at-change",
+        "hangs-at-open",
+        "hangs-at-change",
+        "killed-at-change",
+        "never-publishes",
+        "only-old-versions",
+        "endless-flood",
+        "cut-frame",
+        "cut-frame-and-exit",
+        "huge-header",
+        "huge-body",
+        "closes-output",
+        "never-idle",
+        "pull-never-answers",
+        "pull-dies",
+    ];
+    check_all(&modes, SHORT, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_bounded_and_made_harmless() {
+    let long = reported("long-message", LONG).await;
+    assert!(long.len() == 1 && long[0].len() < 600, "{long:?}");
+    assert_eq!(reported("escape-sequences", LONG).await, ["- a.fake:2:3: red end (fake E1)"]);
+    let flood = reported("flood-of-diagnostics", LONG).await;
+    assert_eq!(flood.len(), 21, "{flood:?}");
+    assert_eq!(flood.last().unwrap(), "- and 979 more");
+    let huge = reported("huge-positions", LONG).await;
+    assert_eq!(huge, ["- a.fake:3:1: found ERR (fake E1)"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_are_counted_in_characters_for_every_encoding() {
+    for mode in ["plain", "utf-8-columns", "utf-32-columns"] {
+        let project = Project::with_server(mode, LONG, &[("a.fake", "🦀é fine\nläst 𝄞\n")]);
+        let toolbox = project.open_trusted().await;
+        let problems = edit(&toolbox, "a.fake", "fine", "🦀 ERR").await;
+        assert_eq!(problems, ["- a.fake:1:6: found ERR (fake E1)"], "{mode}");
+        let problems = edit(&toolbox, "a.fake", "𝄞", "𝄞ERR").await;
+        assert_eq!(problems, ["- a.fake:2:7: found ERR (fake E1)"], "{mode}");
+        toolbox.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_is_new_is_reported() {
+    let project = Project::with_server("plain", LONG, FILES);
+    let toolbox = project.open_trusted().await;
+    assert_eq!(
+        edit(&toolbox, "a.fake", "fine", "ERR one").await,
+        ["- a.fake:2:1: found ERR (fake E1)"]
+    );
+    assert_eq!(edit(&toolbox, "a.fake", "old", "older").await, [""; 0]);
+    assert_eq!(edit(&toolbox, "a.fake", "ERR one", "WARN two").await, [""; 0]);
+    let write = json!({"filePath": "b.fake", "content": "new ERR\n"});
+    let answer = call(&toolbox, "write", write).await;
+    assert!(answer.ends_with("errors:\n- b.fake:1:5: found ERR (fake E1)\n"), "{answer}");
+    let patch = "*** Begin Patch\n*** Update File: b.fake\n@@\n-new ERR\n+new\n*** Add File: c.fake\n+ERR\n*** End Patch";
+    let answer = call(&toolbox, "apply_patch", json!({"patchText": patch})).await;
+    assert!(answer.ends_with("errors:\n- c.fake:1:1: found ERR (fake E1)\n"), "{answer}");
+    toolbox.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_of_other_files_come_last() {
+    let project = Project::with_server("other-file", LONG, FILES);
+    let toolbox = project.open_trusted().await;
+    edit(&toolbox, "a.fake", "fine", "good").await;
+    let problems = edit(&toolbox, "a.fake", "good", "x ERR").await;
+    assert_eq!(problems, [REPORTED, "- other.fake:1:1: broken by the change (fake)"]);
+    toolbox.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ended_is_not_started_again_at_once() {
+    let project = Project::with_server("dies-at-open", SHORT, FILES);
+    let toolbox = project.open_trusted().await;
+    for (old, new) in [("fine", "1"), ("1", "2"), ("2", "3")] {
+        assert_eq!(edit(&toolbox, "a.fake", old, new).await, [""; 0]);
+    }
+    let pids = fs::read_to_string(project.root.path().join(".git/pids")).unwrap();
+    assert_eq!(fs::read_to_string(pids).unwrap().lines().count(), 1);
+    toolbox.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_started_in_a_folder_that_is_not_trusted() {
+    let project = Project::with_server("plain", LONG, FILES);
+    let toolbox = project.open().await;
+    assert_eq!(edit(&toolbox, "a.fake", "fine", "ERR").await, [""; 0]);
+    toolbox.close().await;
+    let pids = fs::read_to_string(project.root.path().join(".git/pids")).unwrap();
+    assert_eq!(fs::read_to_string(pids).unwrap_or_default(), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn configuration_switches_diagnostics_off() {
+    for (key, value) in [("lsp", json!(false)), ("edit", json!({"diagnostics": "off"}))] {
+        let project = Project::with_server("plain", LONG, FILES);
+        let path = project.root.path().join("opencode.json");
+        let mut config: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        config[key] = value;
+        project.write("opencode.json", &config.to_string());
+        let toolbox = project.open_trusted().await;
+        assert_eq!(edit(&toolbox, "a.fake", "fine", "ERR").await, [""; 0], "{key}");
+        toolbox.close().await;
+    }
+}

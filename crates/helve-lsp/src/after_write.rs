@@ -1,0 +1,231 @@
+//! Diagnostics after a write: sends changed files to their servers and reports what the change introduced.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::future::join_all;
+use helve_core::{Diagnostic, DiagnosticReport, DiagnosticSeverity, Place, WrittenFile, paths};
+use helve_text::position::{ColumnUnit, LineIndex, TextPosition};
+use helve_text::visible;
+use tokio::time::Instant;
+
+use crate::client::{Checked, Client, FileEvent, FileToCheck};
+use crate::compare::{LineMap, introduced};
+use crate::servers::{FileServer, LanguageServers, extension};
+use crate::table::language_id;
+use crate::wire::ServerDiagnostic;
+
+/// Maximum number of diagnostics in a report.
+const MAX_REPORTED: usize = 20;
+/// Maximum number of reported diagnostics of files that were not changed.
+const MAX_OTHER_FILES: usize = 5;
+/// Larger files are not sent to servers.
+pub(crate) const MAX_DOCUMENT: usize = 4 << 20;
+/// Maximum length of a diagnostic's message in a report, in bytes.
+const MAX_MESSAGE: usize = 500;
+
+/// A diagnostic, whether it is in a changed file, and what it is sorted by.
+struct RankedDiagnostic {
+    is_other_file: bool,
+    diagnostic: Diagnostic,
+}
+
+impl LanguageServers {
+    /// Returns the problems that a change introduced, as far as servers report them in time.
+    pub(crate) async fn check_written(
+        self: &Arc<Self>,
+        written: &[WrittenFile],
+    ) -> DiagnosticReport {
+        let started = Instant::now();
+        let clients = self.running();
+        if clients.is_empty() && !written.iter().any(|file| self.may_serve(&file.path)) {
+            return DiagnosticReport::default();
+        }
+        if !self.is_trusted().await {
+            return DiagnosticReport::default();
+        }
+        notify_clients(&clients, written).await;
+        let groups = self.group_by_server(written).await;
+        let limits = self.setup.limits;
+        let checks = groups.into_iter().map(async |(server, files)| {
+            let deadline = |client: Option<&Client>| match client {
+                Some(client) if client.is_warm() => started + limits.warm,
+                Some(_) | None => started + limits.first,
+            };
+            let client = self.client(&server, deadline).await.ok()?;
+            let checked = client.check(files, deadline(Some(&client))).await;
+            Some((client, checked))
+        });
+        let checked: Vec<(Arc<Client>, Checked)> =
+            join_all(checks).await.into_iter().flatten().collect();
+        self.report(written, checked).await
+    }
+
+    /// Returns the files that servers are to check, by server.
+    async fn group_by_server(
+        &self,
+        written: &[WrittenFile],
+    ) -> Vec<(FileServer, Vec<FileToCheck>)> {
+        let mut groups: HashMap<(String, PathBuf), (FileServer, Vec<FileToCheck>)> = HashMap::new();
+        for file in written.iter().filter(|file| self.may_serve(&file.path)) {
+            let Some(after) = file.bytes.as_deref().and_then(document_text) else { continue };
+            let before = match &file.before {
+                None => None,
+                Some(bytes) => match document_text(bytes) {
+                    Some(text) => Some(text),
+                    None => continue,
+                },
+            };
+            for server in self.servers_of(&file.path).await {
+                let key = (server.definition.id.clone(), server.root.clone());
+                let language = language_id(&extension(&file.path));
+                let (before, after) = (before.clone(), after.clone());
+                let check = FileToCheck { path: file.path.clone(), language, before, after };
+                groups.entry(key).or_insert_with(|| (server, Vec::new())).1.push(check);
+            }
+        }
+        groups.into_values().collect()
+    }
+
+    /// Turns the answers of all servers into one report: errors first, other files last.
+    async fn report(
+        &self,
+        written: &[WrittenFile],
+        checked: Vec<(Arc<Client>, Checked)>,
+    ) -> DiagnosticReport {
+        let mut all: Vec<RankedDiagnostic> = Vec::new();
+        for (client, checked) in checked {
+            for file in &checked.files {
+                let lines = LineMap::new(&file.before_text, &file.after_text);
+                let found = introduced(&file.before, &file.after, &lines);
+                let found = found.iter().filter(|it| self.is_reported(it));
+                let index = LineIndex::new(&file.after_text);
+                let display_path = written.iter().find(|it| it.path == file.path);
+                let display_path = display_path.map_or("", |it| &it.display_path);
+                all.extend(found.map(|it| RankedDiagnostic {
+                    is_other_file: false,
+                    diagnostic: to_diagnostic(it, display_path, &client, &index),
+                }));
+            }
+            let mut left = MAX_OTHER_FILES;
+            for (path, before, published) in &checked.others {
+                let found = introduced(before, &published.diagnostics, &LineMap::new("", ""));
+                let found: Vec<_> = found.iter().filter(|it| self.is_reported(it)).collect();
+                if found.is_empty() || left == 0 {
+                    continue;
+                }
+                let Some(text) = self.read_text(path).await else { continue };
+                let index = LineIndex::new(&text);
+                let display_path = self.display_path(path);
+                for it in found.into_iter().take(left) {
+                    left -= 1;
+                    let diagnostic = to_diagnostic(it, &display_path, &client, &index);
+                    all.push(RankedDiagnostic { is_other_file: true, diagnostic });
+                }
+            }
+        }
+        bounded(all)
+    }
+
+    fn is_reported(&self, diagnostic: &ServerDiagnostic) -> bool {
+        diagnostic.severity == 1 || (diagnostic.severity == 2 && self.setup.limits.warnings)
+    }
+
+    /// Reads a file of the workspace as text; `None` if it is outside, too large or not UTF-8.
+    pub(crate) async fn read_text(&self, path: &Path) -> Option<Arc<str>> {
+        let root = &self.setup.root;
+        let beneath = path.strip_prefix(root).ok()?.to_path_buf();
+        let place = Place { anchor: root.clone(), beneath };
+        let content = self.setup.host.machine().read(&place, MAX_DOCUMENT as u64).await.ok()?;
+        document_text(&content.bytes)
+    }
+
+    /// Returns a path as displayed: relative to the root if inside it.
+    pub(crate) fn display_path(&self, path: &Path) -> String {
+        let inside = path.strip_prefix(&self.setup.root).unwrap_or(path);
+        paths::display(inside).into_owned()
+    }
+}
+
+/// Tells the running servers which files have changed on disk.
+async fn notify_clients(clients: &[Arc<Client>], written: &[WrittenFile]) {
+    for client in clients {
+        let mut events = Vec::new();
+        for file in written.iter().filter(|file| file.path.starts_with(&client.root)) {
+            let event = match (&file.before, &file.bytes) {
+                (_, None) => FileEvent::Deleted,
+                (None, Some(_)) => FileEvent::Created,
+                (Some(_), Some(_)) => FileEvent::Changed,
+            };
+            events.push((file.path.clone(), event));
+            events.extend(file.moved_from.iter().map(|from| (from.clone(), FileEvent::Deleted)));
+        }
+        if !events.is_empty() {
+            client.notify_changed_files(&events).await;
+        }
+    }
+}
+
+/// Returns the text of a file for a server; `None` if the file is too large or not UTF-8.
+pub(crate) fn document_text(bytes: &[u8]) -> Option<Arc<str>> {
+    if bytes.len() > MAX_DOCUMENT {
+        return None;
+    }
+    let text = std::str::from_utf8(bytes).ok()?;
+    Some(text.strip_prefix('\u{feff}').unwrap_or(text).into())
+}
+
+/// Sorts diagnostics, removes duplicates, and leaves out what is too much.
+fn bounded(mut all: Vec<RankedDiagnostic>) -> DiagnosticReport {
+    all.sort_by(|a, b| {
+        let rank = |it: &RankedDiagnostic| {
+            let Diagnostic { display_path, line, column, severity, .. } = &it.diagnostic;
+            (it.is_other_file, *severity, display_path.clone(), *line, *column)
+        };
+        rank(a).cmp(&rank(b))
+    });
+    all.dedup_by(|a, b| {
+        let (a, b) = (&a.diagnostic, &b.diagnostic);
+        (&a.display_path, a.line, &a.message) == (&b.display_path, b.line, &b.message)
+    });
+    let left_out = all.len().saturating_sub(MAX_REPORTED);
+    let diagnostics = all.into_iter().take(MAX_REPORTED).map(|it| it.diagnostic).collect();
+    DiagnosticReport { diagnostics, left_out }
+}
+
+/// Converts a diagnostic of a server.
+pub(crate) fn to_diagnostic(
+    diagnostic: &ServerDiagnostic,
+    display_path: &str,
+    client: &Client,
+    index: &LineIndex<'_>,
+) -> Diagnostic {
+    let ServerDiagnostic { range, severity, code, source, message } = diagnostic;
+    let TextPosition { line, column } = index.convert(range.start, client.unit, ColumnUnit::Utf32);
+    Diagnostic {
+        display_path: display_path.into(),
+        line: line + 1,
+        column: column + 1,
+        severity: match severity {
+            1 => DiagnosticSeverity::Error,
+            2 => DiagnosticSeverity::Warning,
+            3 => DiagnosticSeverity::Information,
+            _ => DiagnosticSeverity::Hint,
+        },
+        message: one_line(message, MAX_MESSAGE),
+        code: code.as_deref().map(|code| one_line(code, 80)),
+        source: Some(one_line(source.as_deref().unwrap_or(&client.server), 40)),
+    }
+}
+
+/// Returns a text of a server in one line, without invisible characters, cut to a length.
+pub(crate) fn one_line(text: &str, max: usize) -> String {
+    let text = visible::strip_invisible(text);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.len() > max {
+        true => format!("{}…", &line[..line.floor_char_boundary(max)]),
+        false => line,
+    }
+}

@@ -1,0 +1,450 @@
+//! One language server: its start, the documents that it has open, and their diagnostics.
+
+mod diagnostics;
+mod initialize;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::future::join_all;
+use helve_text::position::{ColumnUnit, LineIndex, single_edit};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use crate::connection::{Connection, Published, RequestError};
+use crate::uri;
+use crate::wire::ServerDiagnostic;
+use diagnostics::SentVersion;
+use initialize::initialize;
+
+/// Maximum number of documents that a server has open. The least recently used ones are closed.
+const MAX_DOCUMENTS: usize = 40;
+/// How long a server may take to start.
+const START_TIME: Duration = Duration::from_secs(60);
+/// How long a server gets to shut down by itself.
+const SHUTDOWN_TIME: Duration = Duration::from_millis(500);
+/// After this many unanswered checks in a row without any message, a server counts as stuck and is ended.
+const MAX_UNANSWERED: u32 = 3;
+/// What a server is started with.
+pub(crate) struct ClientSetup {
+    pub(crate) server: String,
+    pub(crate) root: PathBuf,
+    pub(crate) initialization: Value,
+    pub(crate) settings: Value,
+}
+
+/// A server that was started and initialized.
+pub(crate) struct Client {
+    pub(crate) server: String,
+    pub(crate) root: PathBuf,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) capabilities: Value,
+    pub(crate) unit: ColumnUnit,
+    documents: tokio::sync::Mutex<Documents>,
+    /// Whether the server has answered a check.
+    is_warm: AtomicBool,
+    unanswered: AtomicU32,
+    last_received: AtomicU64,
+    last_used: Mutex<Instant>,
+}
+
+#[derive(Default)]
+struct Documents {
+    open: HashMap<PathBuf, OpenDocument>,
+    /// Number of the last use of a document.
+    uses: u64,
+}
+
+/// A document as the server knows it.
+struct OpenDocument {
+    text: Arc<str>,
+    version: i64,
+    language: &'static str,
+    /// The diagnostics of `text`, once known.
+    diagnostics: Option<Vec<ServerDiagnostic>>,
+    /// The text before the first change whose diagnostics were not reported.
+    unreported: Option<Option<Arc<str>>>,
+    last_use: u64,
+}
+
+/// A changed file to check.
+pub(crate) struct FileToCheck {
+    pub(crate) path: PathBuf,
+    pub(crate) language: &'static str,
+    /// The text before the change; `None` for a new file.
+    pub(crate) before: Option<Arc<str>>,
+    pub(crate) after: Arc<str>,
+}
+
+/// The diagnostics of a file before and after a change.
+pub(crate) struct CheckedFile {
+    pub(crate) path: PathBuf,
+    pub(crate) before_text: Arc<str>,
+    pub(crate) after_text: Arc<str>,
+    pub(crate) before: Vec<ServerDiagnostic>,
+    pub(crate) after: Vec<ServerDiagnostic>,
+}
+
+/// The result of a check.
+#[derive(Default)]
+pub(crate) struct Checked {
+    /// Without those that the server did not answer in time.
+    pub(crate) files: Vec<CheckedFile>,
+    /// Diagnostics of other files that were published meanwhile: before and after.
+    pub(crate) others: Vec<(PathBuf, Vec<ServerDiagnostic>, Arc<Published>)>,
+}
+
+impl Client {
+    /// Initializes a server that was just started.
+    pub(crate) async fn start(
+        connection: Arc<Connection>,
+        setup: ClientSetup,
+    ) -> Result<Self, RequestError> {
+        let ClientSetup { server, root, initialization, settings } = setup;
+        let has_settings = settings.as_object().is_some_and(|settings| !settings.is_empty());
+        let initialize = connection.request("initialize", initialize(&root, initialization));
+        let deadline = Instant::now() + START_TIME;
+        let result = timeout_at(deadline, initialize).await.map_err(|_| {
+            RequestError::Ended(format!("it did not start within {} s", START_TIME.as_secs()))
+        })??;
+        let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
+        let capabilities = result["capabilities"].clone();
+        if !capabilities.is_object() {
+            return Err(RequestError::Invalid);
+        }
+        connection.notify("initialized", json!({})).await;
+        if has_settings {
+            let params = json!({"settings": settings});
+            connection.notify("workspace/didChangeConfiguration", params).await;
+        }
+        let unit = match capabilities["positionEncoding"].as_str() {
+            Some("utf-8") => ColumnUnit::Utf8,
+            Some("utf-32") => ColumnUnit::Utf32,
+            _ => ColumnUnit::Utf16,
+        };
+        Ok(Self {
+            server,
+            root,
+            connection,
+            capabilities,
+            unit,
+            documents: tokio::sync::Mutex::default(),
+            is_warm: AtomicBool::new(false),
+            unanswered: AtomicU32::new(0),
+            last_received: AtomicU64::new(0),
+            last_used: Mutex::new(Instant::now()),
+        })
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.connection.state.end_reason().is_some()
+    }
+
+    pub(crate) fn is_warm(&self) -> bool {
+        self.is_warm.load(Ordering::Relaxed)
+    }
+
+    /// When the server was last asked something.
+    pub(crate) fn last_used(&self) -> Instant {
+        *self.last_used.lock()
+    }
+
+    /// Sends a request and returns the parsed answer.
+    pub(crate) async fn request(&self, method: &str, params: Value) -> Result<Value, RequestError> {
+        *self.last_used.lock() = Instant::now();
+        let answer = self.connection.request(method, params).await?;
+        serde_json::from_str(answer.get()).map_err(|_| RequestError::Invalid)
+    }
+
+    /// Shuts the server down.
+    pub(crate) async fn stop(&self) {
+        if self.has_ended() {
+            // Waits until the process has ended as well.
+            return self.connection.end("it was stopped").await;
+        }
+        let shutdown = async {
+            self.connection.request("shutdown", Value::Null).await.ok();
+            self.connection.notify("exit", Value::Null).await;
+        };
+        tokio::time::timeout(SHUTDOWN_TIME, shutdown).await.ok();
+        self.connection.end("it was stopped").await;
+    }
+
+    /// Sends changed files to the server and waits until the deadline for their diagnostics. In any case the server has the new
+    /// texts afterwards.
+    pub(crate) async fn check(&self, files: Vec<FileToCheck>, deadline: Instant) -> Checked {
+        *self.last_used.lock() = Instant::now();
+        let Ok(mut documents) = timeout_at(deadline, self.documents.lock()).await else {
+            return Checked::default();
+        };
+        let documents = &mut *documents;
+        let mut checked = Checked::default();
+        let checking = self.check_files(documents, &files, &mut checked);
+        if timeout_at(deadline, checking).await.ok().flatten().is_some() {
+            self.is_warm.store(true, Ordering::Relaxed);
+            self.unanswered.store(0, Ordering::Relaxed);
+        } else {
+            checked = Checked::default();
+            self.count_unanswered().await;
+        }
+        let is_answered = !checked.files.is_empty();
+        for file in files {
+            self.finish_check(documents, file, is_answered, deadline).await;
+        }
+        checked
+    }
+
+    /// Ends a server that neither answers checks nor sends anything else.
+    async fn count_unanswered(&self) {
+        let received = self.connection.state.received();
+        let is_silent = self.last_received.swap(received, Ordering::Relaxed) == received;
+        if is_silent && self.unanswered.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_UNANSWERED {
+            self.connection.end("it no longer answered").await;
+        }
+    }
+
+    /// Gives the server the new text, if the check did not get so far, and remembers what is still to be reported.
+    async fn finish_check(
+        &self,
+        documents: &mut Documents,
+        file: FileToCheck,
+        is_answered: bool,
+        deadline: Instant,
+    ) {
+        let FileToCheck { path, language, before, after } = file;
+        let unreported = documents.open.get(&path).and_then(|document| document.unreported.clone());
+        // The deadline has passed, but without a short grace the server would keep the old text.
+        let grace = deadline.max(Instant::now()) + Duration::from_millis(20);
+        let setting = self.set_text(documents, &path, language, &after);
+        timeout_at(grace, setting).await.ok();
+        if let Some(document) = documents.open.get_mut(&path) {
+            document.unreported =
+                if is_answered { None } else { Some(unreported.unwrap_or(before)) };
+        }
+    }
+
+    /// Fills in `checked`; returns `None` if the server ended.
+    async fn check_files(
+        &self,
+        documents: &mut Documents,
+        files: &[FileToCheck],
+        checked: &mut Checked,
+    ) -> Option<()> {
+        if !self.is_warm() {
+            self.wait_until_idle().await;
+        }
+        // The diagnostics before the change, of those files that had any text then.
+        let mut unknown = Vec::new();
+        for file in files {
+            let before = documents.before(file);
+            let Some(before) = before else { continue };
+            let is_known = documents
+                .open
+                .get(&file.path)
+                .is_some_and(|document| document.text == before && document.diagnostics.is_some());
+            if !is_known {
+                let sent = self.set_text(documents, &file.path, file.language, &before).await;
+                unknown.push((file.path.clone(), sent));
+            }
+        }
+        let found =
+            join_all(unknown.iter().map(|(path, sent)| self.diagnostics(path, *sent))).await;
+        for ((path, _), diagnostics) in unknown.iter().zip(found) {
+            documents.set_diagnostics(path, diagnostics?);
+        }
+        let mut before = Vec::new();
+        for file in files {
+            let text = documents.before(file);
+            let known = documents.open.get(&file.path).filter(|_| text.is_some());
+            let diagnostics = known.and_then(|document| document.diagnostics.clone());
+            before.push((text.unwrap_or_else(|| "".into()), diagnostics.unwrap_or_default()));
+        }
+        let others_before = self.connection.state.all_published();
+        let mut sent = Vec::new();
+        for file in files {
+            sent.push(self.set_text(documents, &file.path, file.language, &file.after).await);
+            self.notify_saved(&file.path, &file.after).await;
+        }
+        let waiting =
+            files.iter().zip(&sent).map(|(file, sent)| self.diagnostics(&file.path, *sent));
+        let after = join_all(waiting).await;
+        for ((file, after), (before_text, before)) in files.iter().zip(after).zip(before) {
+            let after = after?;
+            documents.set_diagnostics(&file.path, after.clone());
+            let (path, after_text) = (file.path.clone(), file.after.clone());
+            checked.files.push(CheckedFile { path, before_text, after_text, before, after });
+        }
+        checked.others = self.other_files(files, &others_before);
+        Some(())
+    }
+
+    /// Returns the other files whose diagnostics have changed.
+    fn other_files(
+        &self,
+        files: &[FileToCheck],
+        before: &HashMap<PathBuf, Arc<Published>>,
+    ) -> Vec<(PathBuf, Vec<ServerDiagnostic>, Arc<Published>)> {
+        // While a server loads a project, it publishes what was there before.
+        if !self.is_warm() {
+            return Vec::new();
+        }
+        let after = self.connection.state.all_published().into_iter();
+        let mut others: Vec<_> = after
+            .filter(|(path, _)| !files.iter().any(|file| file.path == *path))
+            .filter(|(path, published)| {
+                before.get(path).is_none_or(|before| before.sequence != published.sequence)
+            })
+            .map(|(path, published)| {
+                let old = before.get(&path).map(|before| before.diagnostics.clone());
+                (path, old.unwrap_or_default(), published)
+            })
+            .collect();
+        others.sort_by(|a, b| a.0.cmp(&b.0));
+        others
+    }
+
+    /// Waits until the server says that it works on nothing, if it says anything about that.
+    async fn wait_until_idle(&self) {
+        let state = &self.connection.state;
+        let mut changes = state.changes();
+        while state.is_busy() && state.end_reason().is_none() {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Opens or changes a document. Returns the version of the document, and how much the server had said before.
+    async fn set_text(
+        &self,
+        documents: &mut Documents,
+        path: &Path,
+        language: &'static str,
+        text: &Arc<str>,
+    ) -> SentVersion {
+        let sequence = self.connection.state.sequence();
+        documents.uses += 1;
+        let last_use = documents.uses;
+        if let Some(document) = documents.open.get_mut(path) {
+            document.last_use = last_use;
+            if document.text != *text {
+                document.version += 1;
+                document.diagnostics = None;
+                let params = self.change_params(path, document, text);
+                document.text = text.clone();
+                self.connection.notify("textDocument/didChange", params).await;
+            }
+            return SentVersion { version: document.version, sequence };
+        }
+        if documents.open.len() >= MAX_DOCUMENTS {
+            self.close_oldest(documents).await;
+        }
+        let document = OpenDocument {
+            text: text.clone(),
+            version: 1,
+            language,
+            diagnostics: None,
+            unreported: None,
+            last_use,
+        };
+        let item = json!({
+            "uri": uri::from_path(path),
+            "languageId": document.language,
+            "version": document.version,
+            "text": &**text,
+        });
+        documents.open.insert(path.to_path_buf(), document);
+        self.connection.notify("textDocument/didOpen", json!({"textDocument": item})).await;
+        SentVersion { version: 1, sequence }
+    }
+
+    /// Returns the parameters of `didChange`: one range if the server can apply it, else the whole text.
+    fn change_params(&self, path: &Path, document: &OpenDocument, text: &str) -> Value {
+        let sync = &self.capabilities["textDocumentSync"];
+        let is_incremental = sync.as_u64().or_else(|| sync["change"].as_u64()) == Some(2);
+        let edit = single_edit(&document.text, text).filter(|_| is_incremental);
+        let change = match edit {
+            Some(edit) => {
+                let index = LineIndex::new(&document.text);
+                let position = |offset| {
+                    let at = index.position(offset, self.unit);
+                    json!({"line": at.line, "character": at.column})
+                };
+                let range =
+                    json!({"start": position(edit.range.start), "end": position(edit.range.end)});
+                json!({"range": range, "text": edit.new})
+            }
+            None => json!({"text": text}),
+        };
+        json!({
+            "textDocument": {"uri": uri::from_path(path), "version": document.version},
+            "contentChanges": [change],
+        })
+    }
+
+    async fn close_oldest(&self, documents: &mut Documents) {
+        let oldest = documents.open.iter().min_by_key(|(_, document)| document.last_use);
+        if let Some(path) = oldest.map(|(path, _)| path.clone()) {
+            self.close(documents, &path).await;
+        }
+    }
+
+    async fn close(&self, documents: &mut Documents, path: &Path) {
+        if documents.open.remove(path).is_some() {
+            let params = json!({"textDocument": {"uri": uri::from_path(path)}});
+            self.connection.notify("textDocument/didClose", params).await;
+        }
+    }
+
+    async fn notify_saved(&self, path: &Path, text: &str) {
+        let save = &self.capabilities["textDocumentSync"]["save"];
+        if !(save.is_object() || save == true) {
+            return;
+        }
+        let mut params = json!({"textDocument": {"uri": uri::from_path(path)}});
+        if save["includeText"] == true {
+            params["text"] = text.into();
+        }
+        self.connection.notify("textDocument/didSave", params).await;
+    }
+
+    /// Tells the server that files have changed on disk.
+    pub(crate) async fn notify_changed_files(&self, files: &[(PathBuf, FileEvent)]) {
+        let changes = files
+            .iter()
+            .map(|(path, event)| json!({"uri": uri::from_path(path), "type": *event as u8}));
+        let params = json!({"changes": changes.collect::<Vec<_>>()});
+        self.connection.notify("workspace/didChangeWatchedFiles", params).await;
+        let removed = files.iter().filter(|(_, event)| *event == FileEvent::Deleted);
+        for (path, _) in removed {
+            let documents = &mut *self.documents.lock().await;
+            self.close(documents, path).await;
+        }
+    }
+}
+
+/// What happened to a file. The numbers are those of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileEvent {
+    Created = 1,
+    Changed = 2,
+    Deleted = 3,
+}
+
+impl Documents {
+    /// Returns the text of a file before the change, or before earlier changes that were not reported.
+    fn before(&self, file: &FileToCheck) -> Option<Arc<str>> {
+        let unreported = self.open.get(&file.path).and_then(|it| it.unreported.clone());
+        unreported.unwrap_or_else(|| file.before.clone())
+    }
+
+    fn set_diagnostics(&mut self, path: &Path, diagnostics: Vec<ServerDiagnostic>) {
+        if let Some(document) = self.open.get_mut(path) {
+            document.diagnostics = Some(diagnostics);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Waits for the diagnostics of a document. Servers either publish them or are asked for them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Client;
+use crate::connection::{Published, RequestError};
+use crate::uri;
+use crate::wire::{DiagnosticList, MAX_DIAGNOSTICS, PullResult, ResponseError, ServerDiagnostic};
+
+/// How long published diagnostics must stay the same, if they name the version of the document and if they do not. Some servers
+/// publish syntax errors first and the others later.
+const SETTLE_VERSIONED: Duration = Duration::from_millis(30);
+const SETTLE_UNVERSIONED: Duration = Duration::from_millis(150);
+/// The command of typescript-language-server that passes a request to tsserver. The diagnostics that it publishes come late,
+/// have no version, and are not published again if there are still none.
+const TSSERVER_REQUEST: &str = "typescript.tsserverRequest";
+/// The method that asks for diagnostics.
+const PULL: &str = "textDocument/diagnostic";
+/// Errors that ask to send the request again: the content changed, or the server cancelled it.
+const RETRY_CODES: [i64; 2] = [-32801, -32802];
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// A version of a document, and how much the server had said before it was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentVersion {
+    pub(super) version: i64,
+    pub(super) sequence: u64,
+}
+
+impl SentVersion {
+    fn is_answered_by(self, published: &Published) -> bool {
+        match published.version {
+            Some(version) => version >= self.version && published.sequence > self.sequence,
+            None => published.sequence > self.sequence,
+        }
+    }
+}
+
+impl Client {
+    /// Waits for the diagnostics of a document in the version that was sent. Returns `None` if the server ended.
+    pub(super) async fn diagnostics(
+        &self,
+        path: &Path,
+        sent: SentVersion,
+    ) -> Option<Vec<ServerDiagnostic>> {
+        if self.has_tsserver_request() {
+            return self.tsserver_diagnostics(path).await;
+        }
+        match self.pull(path).await {
+            Some(mut pulled) => {
+                let published = self.connection.state.published(path);
+                let is_new = |it: &&Arc<Published>| sent.is_answered_by(it);
+                for diagnostic in published.iter().filter(is_new).flat_map(|it| &it.diagnostics) {
+                    if !pulled.contains(diagnostic) {
+                        pulled.push(diagnostic.clone());
+                    }
+                }
+                Some(pulled)
+            }
+            None => tokio::select! {
+                pushed = self.pushed(path, sent) => pushed,
+                // Some servers offer to be asked only after they have started.
+                () = self.pull_registered(), if !self.can_pull() => self.pull(path).await,
+            },
+        }
+    }
+
+    fn can_pull(&self) -> bool {
+        self.capabilities["diagnosticProvider"].is_object()
+            || self.connection.state.registered(PULL).is_some()
+    }
+
+    /// Waits until the server offers to be asked for diagnostics.
+    async fn pull_registered(&self) {
+        let mut changes = self.connection.state.changes();
+        while !self.can_pull() && changes.changed().await.is_ok() {}
+    }
+
+    fn has_tsserver_request(&self) -> bool {
+        let commands = self.capabilities["executeCommandProvider"]["commands"].as_array();
+        commands.is_some_and(|commands| commands.iter().any(|it| it == TSSERVER_REQUEST))
+    }
+
+    async fn tsserver_diagnostics(&self, path: &Path) -> Option<Vec<ServerDiagnostic>> {
+        let file = path.to_string_lossy();
+        let ask = async |request: &str| {
+            let arguments = json!([request, {"file": file}]);
+            let params = json!({"command": TSSERVER_REQUEST, "arguments": arguments});
+            let answer = self.request("workspace/executeCommand", params).await.ok()?;
+            let list = answer["body"].as_array()?.iter();
+            let list = list.filter_map(ServerDiagnostic::parse_tsserver);
+            Some(list.take(MAX_DIAGNOSTICS).collect::<Vec<_>>())
+        };
+        let mut all = ask("syntacticDiagnosticsSync").await?;
+        all.extend(ask("semanticDiagnosticsSync").await?);
+        Some(all)
+    }
+
+    /// Asks the server for diagnostics; `None` if it does not offer that.
+    async fn pull(&self, path: &Path) -> Option<Vec<ServerDiagnostic>> {
+        if !self.can_pull() {
+            return None;
+        }
+        let registered = self.connection.state.registered(PULL);
+        let provider = &self.capabilities["diagnosticProvider"];
+        let options = registered.as_ref().unwrap_or(provider);
+        let mut params = json!({"textDocument": {"uri": uri::from_path(path)}});
+        if options["identifier"].is_string() {
+            params["identifier"] = options["identifier"].clone();
+        }
+        loop {
+            let result = self.connection.request(PULL, params.clone()).await;
+            match result {
+                Ok(result) => {
+                    let parsed = serde_json::from_str::<Option<PullResult>>(result.get()).ok();
+                    let DiagnosticList(items) = parsed.flatten()?.items;
+                    return Some(items);
+                }
+                Err(RequestError::Response(ResponseError { code, .. }))
+                    if RETRY_CODES.contains(&code) =>
+                {
+                    tokio::time::sleep(RETRY_DELAY).await;
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Waits until the server has published diagnostics of a version and does not publish others soon after.
+    async fn pushed(&self, path: &Path, sent: SentVersion) -> Option<Vec<ServerDiagnostic>> {
+        let state = &self.connection.state;
+        let mut changes = state.changes();
+        loop {
+            let published = state.published(path).filter(|it| sent.is_answered_by(it));
+            let Some(published) = published else {
+                if state.end_reason().is_some() {
+                    return None;
+                }
+                changes.changed().await.ok()?;
+                continue;
+            };
+            let settle = match published.version {
+                Some(_) => SETTLE_VERSIONED,
+                None => SETTLE_UNVERSIONED,
+            };
+            let is_replaced = async {
+                loop {
+                    if changes.changed().await.is_err() {
+                        return std::future::pending().await;
+                    }
+                    let latest = state.published(path);
+                    if latest.is_some_and(|latest| latest.sequence != published.sequence) {
+                        return;
+                    }
+                }
+            };
+            if tokio::time::timeout(settle, is_replaced).await.is_err() {
+                return Some(published.diagnostics.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! The connection to one server process: requests and their answers, notifications, and what the server asks of us.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use helve_core::process::{ConnectedProcess, ProcessId, Processes};
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::codec::FramedRead;
+
+use crate::frame::{self, FrameDecoder};
+use crate::uri;
+use crate::wire::{PublishParams, ResponseError, ServerDiagnostic, ServerMessage};
+
+/// Maximum number of messages that wait to be written.
+const OUTGOING: usize = 64;
+/// Maximum number of files whose diagnostics are kept.
+const MAX_FILES: usize = 5_000;
+/// Maximum number of progress reports and registrations that are remembered.
+const MAX_REMEMBERED: usize = 1_000;
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RequestError {
+    /// The server ended. The text says how.
+    #[error("the server ended: {0}")]
+    Ended(String),
+    #[error("the server answered: {0}")]
+    Response(#[from] ResponseError),
+    #[error("the server's answer is invalid")]
+    Invalid,
+}
+
+/// A running server process. Dropping it ends the process.
+pub(crate) struct Connection {
+    id: ProcessId,
+    processes: Arc<dyn Processes>,
+    outgoing: mpsc::Sender<Bytes>,
+    next_id: AtomicU64,
+    pub(crate) state: Arc<ConnectionState>,
+}
+
+/// What the server has said so far.
+pub(crate) struct ConnectionState {
+    pending: Mutex<HashMap<u64, oneshot::Sender<Result<Box<RawValue>, ResponseError>>>>,
+    /// Why the server ended; `None` while it runs.
+    ended: Mutex<Option<String>>,
+    said: Mutex<ServerSaid>,
+    /// Increased with every message that may change [`ServerSaid`].
+    changes: watch::Sender<u64>,
+    /// Number of messages received.
+    received: AtomicU64,
+    /// Answers to `workspace/configuration`.
+    settings: Value,
+}
+
+/// Diagnostics, registrations and progress.
+#[derive(Default)]
+struct ServerSaid {
+    published: HashMap<PathBuf, Arc<Published>>,
+    /// Methods that were registered after the start, by registration id.
+    registered: HashMap<String, (String, Value)>,
+    /// Work in progress.
+    busy: HashSet<String>,
+    /// Whether the server said that it is still loading.
+    is_loading: bool,
+}
+
+/// Diagnostics that a server published for a file.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    pub(crate) version: Option<i64>,
+    /// Sequence number of the message.
+    pub(crate) sequence: u64,
+    pub(crate) diagnostics: Vec<ServerDiagnostic>,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        connected: ConnectedProcess,
+        processes: Arc<dyn Processes>,
+        settings: Value,
+    ) -> Self {
+        let ConnectedProcess { id, stdin, stdout } = connected;
+        let state = Arc::new(ConnectionState {
+            pending: Mutex::default(),
+            ended: Mutex::default(),
+            said: Mutex::default(),
+            changes: watch::Sender::new(0),
+            received: AtomicU64::new(0),
+            settings,
+        });
+        let (outgoing, messages) = mpsc::channel(OUTGOING);
+        tokio::spawn(write_messages(stdin, messages));
+        let replies = outgoing.downgrade();
+        tokio::spawn(read_messages(stdout, state.clone(), replies, processes.clone(), id.clone()));
+        Self { id, processes, outgoing, next_id: AtomicU64::new(1), state }
+    }
+
+    /// Sends a request and waits for its answer. If the future is dropped, the request is cancelled.
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        self.state.pending.lock().insert(id, sender);
+        let mut request = PendingRequest { id, connection: self, is_answered: false };
+        if let Some(why) = self.state.end_reason() {
+            return Err(RequestError::Ended(why));
+        }
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        let answer = answer.await;
+        request.is_answered = true;
+        match answer {
+            Ok(result) => Ok(result?),
+            Err(_) => Err(RequestError::Ended(self.state.end_reason().unwrap_or_default())),
+        }
+    }
+
+    pub(crate) async fn notify(&self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
+    }
+
+    async fn send(&self, message: &Value) {
+        // Fails only if the process has ended, which the task that reads its output notices.
+        self.outgoing.send(frame::encode(message)).await.ok();
+    }
+
+    pub(crate) async fn end(&self, why: &str) {
+        self.state.set_ended(why);
+        self.processes.end(&self.id).await.ok();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.state.set_ended("it is no longer used");
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (processes, id) = (self.processes.clone(), self.id.clone());
+        runtime.spawn(async move { processes.end(&id).await.ok() });
+    }
+}
+
+/// A request that waits for its answer.
+struct PendingRequest<'a> {
+    id: u64,
+    connection: &'a Connection,
+    is_answered: bool,
+}
+
+impl Drop for PendingRequest<'_> {
+    fn drop(&mut self) {
+        self.connection.state.pending.lock().remove(&self.id);
+        if !self.is_answered {
+            let params = json!({"id": self.id});
+            let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": params});
+            self.connection.outgoing.try_send(frame::encode(&cancel)).ok();
+        }
+    }
+}
+
+impl ConnectionState {
+    /// Returns why the server ended; `None` while it runs.
+    pub(crate) fn end_reason(&self) -> Option<String> {
+        self.ended.lock().clone()
+    }
+
+    fn set_ended(&self, why: &str) {
+        self.ended.lock().get_or_insert_with(|| why.to_owned());
+        self.pending.lock().clear();
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Number of messages received so far.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// Returns a receiver that is notified of every change.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Returns the sequence number of the last change.
+    pub(crate) fn sequence(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
+    pub(crate) fn published(&self, path: &std::path::Path) -> Option<Arc<Published>> {
+        self.said.lock().published.get(path).cloned()
+    }
+
+    /// Returns the diagnostics of every file for which some were published.
+    pub(crate) fn all_published(&self) -> HashMap<PathBuf, Arc<Published>> {
+        self.said.lock().published.clone()
+    }
+
+    /// Returns the options of a method that was registered after the start.
+    pub(crate) fn registered(&self, method: &str) -> Option<Value> {
+        let said = self.said.lock();
+        let found = said.registered.values().find(|(registered, _)| registered == method);
+        found.map(|(_, options)| options.clone())
+    }
+
+    /// Whether the server has said that it is still working on something.
+    pub(crate) fn is_busy(&self) -> bool {
+        let said = self.said.lock();
+        said.is_loading || !said.busy.is_empty()
+    }
+
+    fn handle_notification(&self, method: &str, params: Option<Box<RawValue>>) {
+        let Some(params) = params else { return };
+        match method {
+            "textDocument/publishDiagnostics" => {
+                let Ok(params) = serde_json::from_str::<PublishParams>(params.get()) else {
+                    return;
+                };
+                self.store_published(params);
+            }
+            "$/progress" => {
+                let Ok(params) = serde_json::from_str::<Value>(params.get()) else { return };
+                let token = params["token"].to_string();
+                let busy = &mut self.said.lock().busy;
+                match params["value"]["kind"].as_str() {
+                    Some("begin") if busy.len() < MAX_REMEMBERED => {
+                        busy.insert(token);
+                    }
+                    Some("end") => {
+                        busy.remove(&token);
+                    }
+                    _ => {}
+                }
+            }
+            "experimental/serverStatus" => {
+                let Ok(params) = serde_json::from_str::<Value>(params.get()) else { return };
+                self.said.lock().is_loading = params["quiescent"] == json!(false);
+            }
+            _ => return,
+        }
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn store_published(&self, params: PublishParams) {
+        let Some(path) = uri::to_path(&params.uri) else { return };
+        let sequence = self.sequence() + 1;
+        let PublishParams { version, diagnostics, .. } = params;
+        let published = &mut self.said.lock().published;
+        if published.len() >= MAX_FILES && !published.contains_key(&path) {
+            published.retain(|_, published| !published.diagnostics.is_empty());
+            if published.len() >= MAX_FILES {
+                published.clear();
+            }
+        }
+        let diagnostics = diagnostics.0;
+        published.insert(path, Arc::new(Published { version, sequence, diagnostics }));
+    }
+
+    /// Returns the answer to a request of the server.
+    fn answer(&self, method: &str, params: &Value) -> Result<Value, (i64, &'static str)> {
+        match method {
+            "workspace/configuration" => {
+                let items = params["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let items = items.iter().take(MAX_REMEMBERED);
+                Ok(items.map(|item| self.setting(item["section"].as_str())).collect())
+            }
+            "client/registerCapability" => {
+                let said = &mut *self.said.lock();
+                for item in params["registrations"].as_array().into_iter().flatten() {
+                    let (Some(id), Some(method)) = (item["id"].as_str(), item["method"].as_str())
+                    else {
+                        continue;
+                    };
+                    if said.registered.len() < MAX_REMEMBERED {
+                        let entry = (method.to_owned(), item["registerOptions"].clone());
+                        said.registered.insert(id.to_owned(), entry);
+                    }
+                }
+                Ok(Value::Null)
+            }
+            "client/unregisterCapability" => {
+                // The protocol itself has this spelling mistake.
+                let list = params["unregisterations"].as_array();
+                let ids = list.into_iter().flatten().filter_map(|item| item["id"].as_str());
+                let said = &mut *self.said.lock();
+                ids.for_each(|id| {
+                    said.registered.remove(id);
+                });
+                Ok(Value::Null)
+            }
+            "workspace/applyEdit" => {
+                let why = "files are changed by the user's own calls only";
+                Ok(json!({"applied": false, "failureReason": why}))
+            }
+            "window/showDocument" => Ok(json!({"success": false})),
+            "window/workDoneProgress/create"
+            | "window/showMessageRequest"
+            | "workspace/workspaceFolders"
+            | "workspace/diagnostic/refresh"
+            | "workspace/semanticTokens/refresh"
+            | "workspace/inlayHint/refresh"
+            | "workspace/codeLens/refresh" => Ok(Value::Null),
+            _ => Err((-32601, "the method is not supported")),
+        }
+    }
+
+    /// Returns the settings of a section like `python.analysis`; `null` if there are none.
+    fn setting(&self, section: Option<&str>) -> Value {
+        let mut value = &self.settings;
+        for key in section.into_iter().flat_map(|section| section.split('.')) {
+            value = &value[key];
+        }
+        value.clone()
+    }
+}
+
+async fn write_messages(
+    mut stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    mut messages: mpsc::Receiver<Bytes>,
+) {
+    while let Some(message) = messages.recv().await {
+        if stdin.write_all(&message).await.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads messages until the server ends, and hands out each.
+async fn read_messages(
+    stdout: Box<dyn AsyncRead + Send + Unpin>,
+    state: Arc<ConnectionState>,
+    replies: mpsc::WeakSender<Bytes>,
+    processes: Arc<dyn Processes>,
+    id: ProcessId,
+) {
+    let mut frames = FramedRead::new(stdout, FrameDecoder::default());
+    let mut failure = None;
+    while let Some(frame) = frames.next().await {
+        let bytes = match frame {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                failure = Some(error.to_string());
+                break;
+            }
+        };
+        state.received.fetch_add(1, Ordering::Relaxed);
+        match ServerMessage::parse(&bytes) {
+            Some(ServerMessage::Response { id, result }) => {
+                if let Some(sender) = state.pending.lock().remove(&id) {
+                    sender.send(result).ok();
+                }
+            }
+            Some(ServerMessage::Notification { method, params }) => {
+                state.handle_notification(&method, params);
+            }
+            Some(ServerMessage::Request { id, method, params }) => {
+                let mut reply = json!({"jsonrpc": "2.0", "id": id});
+                match state.answer(&method, &params) {
+                    Ok(result) => reply["result"] = result,
+                    Err((code, message)) => {
+                        reply["error"] = json!({"code": code, "message": message});
+                    }
+                }
+                let Some(replies) = replies.upgrade() else { break };
+                // A server that asks faster than it reads gets no answer.
+                replies.try_send(frame::encode(&reply)).ok();
+                state.changes.send_modify(|count| *count += 1);
+            }
+            None => {}
+        }
+    }
+    let why = match failure {
+        Some(why) => why,
+        None => describe_exit(&*processes, &id).await,
+    };
+    state.set_ended(&why);
+    processes.end(&id).await.ok();
+}
+
+/// Describes how a process ended, with its last lines of output.
+async fn describe_exit(processes: &dyn Processes, id: &ProcessId) -> String {
+    use helve_core::process::{Excerpt, ProcessState, WaitCondition, WatchRequest};
+    let request = WatchRequest {
+        from: 0,
+        max_bytes: 2_000,
+        excerpt: Excerpt::Newest,
+        until: WaitCondition::Ended,
+        deadline: std::time::Duration::from_millis(500),
+    };
+    let Ok(watched) = processes.watch(id, request).await else {
+        return "its exit code is unknown".into();
+    };
+    let state = match watched.process.state {
+        ProcessState::Running => "it closed its output".to_owned(),
+        ProcessState::Exited(code) => format!("exit code {code}"),
+        ProcessState::Killed(signal) => format!("signal {signal}"),
+        ProcessState::Lost => "its exit code is unknown".to_owned(),
+    };
+    let text = String::from_utf8_lossy(&watched.text);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    match &lines[lines.len().saturating_sub(3)..] {
+        [] => state,
+        last => format!("{state}; last output: {}", last.join(" / ")),
+    }
+}

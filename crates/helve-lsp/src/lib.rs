@@ -1,0 +1,49 @@
+//! Language servers: diagnostics after an edit, and questions about code.
+//!
+//! ```text
+//! LanguageServers     one per workspace; implements `AfterWrite`
+//!  table              known servers as data, with the user's overrides
+//!  Projects           which folder a server is started for, and where its program is
+//!  Client             one server process in one folder, started when first needed, stopped when idle
+//!   Connection        requests, answers and notifications over the pipes of a process
+//! ```
+//!
+//! Servers are started in trusted folders only, by `Processes::connect`, so they run where the files are and end with
+//! Helve. Everything that a server sends is limited in size and count. A server that crashes, hangs or sends nonsense
+//! costs only its own answers: an edit waits for diagnostics until a deadline and never fails because of them.
+
+mod after_write;
+mod client;
+mod compare;
+mod connection;
+mod frame;
+mod projects;
+mod servers;
+mod table;
+mod uri;
+mod wire;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helve_core::{AfterWrite, BoxFuture, DiagnosticReport, Resolved, WrittenFile};
+
+pub use servers::{LanguageLimits, LanguageServers, LanguagesSetup, ServerSurvey, TrustCheck};
+pub use table::{RootRule, ServerDefinition, ServerOverride, server_definitions};
+
+/// Reports diagnostics after a write.
+pub struct LanguageChecks(pub Arc<LanguageServers>);
+
+impl AfterWrite for LanguageChecks {
+    fn format<'a>(
+        &'a self,
+        _path: &'a Resolved,
+        _bytes: &'a Bytes,
+    ) -> BoxFuture<'a, Option<Bytes>> {
+        Box::pin(async { None })
+    }
+
+    fn diagnose<'a>(&'a self, written: &'a [WrittenFile]) -> BoxFuture<'a, DiagnosticReport> {
+        Box::pin(self.0.check_written(written))
+    }
+}

@@ -1,0 +1,163 @@
+//! Finds the root of a file's project and the program of a server. Both are looked up on the machine and remembered for a while.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use helve_core::{FileKind, Machine, Place};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::table::{RootRule, ServerDefinition};
+
+/// How long an answer is remembered.
+const REMEMBERED: Duration = Duration::from_secs(30);
+/// Maximum number of remembered answers.
+const MAX_ANSWERS: usize = 1_000;
+/// Maximum number of entries of a folder that are looked at.
+const MAX_ENTRIES: usize = 10_000;
+/// Folders of a project that contain programs, besides `PATH`.
+const PROGRAM_FOLDERS: [&str; 3] = ["node_modules/.bin", ".venv/bin", "venv/bin"];
+
+/// Looks up project roots and programs.
+pub(crate) struct Projects {
+    machine: Arc<dyn Machine>,
+    /// The root of the workspace. Nothing outside is a project.
+    root: PathBuf,
+    path: Vec<PathBuf>,
+    folders: Mutex<HashMap<PathBuf, (Instant, Arc<[String]>)>>,
+    programs: Mutex<HashMap<String, (Instant, Option<PathBuf>)>>,
+}
+
+impl Projects {
+    pub(crate) fn new(
+        machine: Arc<dyn Machine>,
+        root: PathBuf,
+        environment: &[(OsString, OsString)],
+    ) -> Self {
+        let path = environment.iter().find(|(name, _)| name == "PATH");
+        let path: Vec<PathBuf> =
+            path.map(|(_, value)| std::env::split_paths(value).collect()).unwrap_or_default();
+        let path = path.into_iter().filter(|folder| folder.is_absolute()).collect();
+        Self { machine, root, path, folders: Mutex::default(), programs: Mutex::default() }
+    }
+
+    /// Returns the folder that a server is started for; `None` if it is not meant for this file.
+    pub(crate) async fn server_root(
+        &self,
+        server: &ServerDefinition,
+        file: &Path,
+    ) -> Option<PathBuf> {
+        let inside = file.parent()?.strip_prefix(&self.root).ok()?;
+        let mut found = None;
+        for folder in inside.ancestors().map(|folder| self.root.join(folder)) {
+            let names = self.names(&folder).await;
+            let has = |markers: &[String]| {
+                names.iter().any(|name| markers.iter().any(|marker| matches(marker, name)))
+            };
+            if has(&server.excluded_by) {
+                return None;
+            }
+            if has(&server.markers) && (found.is_none() || server.root_rule == RootRule::Outermost)
+            {
+                found = Some(folder);
+            }
+        }
+        match found {
+            Some(folder) => Some(folder),
+            None if server.needs_marker => None,
+            None => Some(self.root.clone()),
+        }
+    }
+
+    /// Returns the names in a folder.
+    async fn names(&self, folder: &Path) -> Arc<[String]> {
+        let known = self.folders.lock().get(folder).cloned();
+        if let Some((at, names)) = known
+            && at.elapsed() < REMEMBERED
+        {
+            return names;
+        }
+        let beneath = folder.strip_prefix(&self.root).unwrap_or(folder).to_path_buf();
+        let place = Place { anchor: self.root.clone(), beneath };
+        let listing = self.machine.list(&place, MAX_ENTRIES).await.unwrap_or_default();
+        let names: Arc<[String]> =
+            listing.entries.iter().filter_map(|it| it.name.to_str()).map(Into::into).collect();
+        let mut folders = self.folders.lock();
+        if folders.len() >= MAX_ANSWERS {
+            folders.clear();
+        }
+        folders.insert(folder.into(), (Instant::now(), names.clone()));
+        names
+    }
+
+    /// Returns the path of a program: one of the project's own, or the first in `PATH`; `None` if it is not installed.
+    pub(crate) async fn find_program(&self, name: &str) -> Option<PathBuf> {
+        let known = self.programs.lock().get(name).cloned();
+        if let Some((at, program)) = known
+            && at.elapsed() < REMEMBERED
+        {
+            return program;
+        }
+        let candidates: Vec<PathBuf> = if name.contains('/') {
+            vec![self.root.join(name)]
+        } else {
+            let own = PROGRAM_FOLDERS.iter().map(|folder| self.root.join(folder));
+            own.chain(self.path.iter().cloned()).map(|folder| folder.join(name)).collect()
+        };
+        let located = join_all(candidates.iter().map(|path| self.machine.locate(path))).await;
+        let is_file = |located: &Result<helve_core::LocatedPath, _>| {
+            located.as_ref().is_ok_and(|it| it.kind == Some(FileKind::File))
+        };
+        let program = located.iter().position(is_file).map(|index| candidates[index].clone());
+        self.programs.lock().insert(name.into(), (Instant::now(), program.clone()));
+        program
+    }
+}
+
+/// Whether a name is a marker. A `*` at the start of the marker stands for any text.
+fn matches(marker: &str, name: &str) -> bool {
+    match marker.strip_prefix('*') {
+        Some(end) => name.len() > end.len() && name.ends_with(end),
+        None => marker == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use helve_testkit::MemoryMachine;
+
+    use super::*;
+    use crate::table::server_definitions;
+
+    #[track_caller]
+    fn check(files: &[&str], server: &str, file: &str, expected: Option<&str>) {
+        let machine = MemoryMachine::default();
+        for file in files {
+            machine.write(&Path::new("/w").join(file), "");
+        }
+        let projects = Projects::new(Arc::new(machine), "/w".into(), &[]);
+        let servers = server_definitions(&[]);
+        let server = servers.iter().find(|it| it.id == server).unwrap();
+        let root = projects.server_root(server, Path::new(file));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let root = runtime.block_on(root);
+        assert_eq!(root, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn the_root_is_the_nearest_folder_with_a_marker() {
+        check(&["a/b/x.ts"], "typescript", "/w/a/b/x.ts", Some("/w"));
+        check(&["a/yarn.lock", "a/b/x.ts"], "typescript", "/w/a/b/x.ts", Some("/w/a"));
+        check(&["yarn.lock", "a/yarn.lock", "a/x.ts"], "typescript", "/w/a/x.ts", Some("/w/a"));
+        check(&["Cargo.toml", "a/Cargo.toml", "a/x.rs"], "rust", "/w/a/x.rs", Some("/w"));
+        check(&["a/deno.json", "a/x.ts"], "typescript", "/w/a/x.ts", None);
+        check(&["a/deno.json", "a/x.ts"], "deno", "/w/a/x.ts", Some("/w/a"));
+        check(&["a/x.ts"], "deno", "/w/a/x.ts", None);
+        check(&["a/My.csproj", "a/x.cs"], "csharp", "/w/a/x.cs", Some("/w/a"));
+        check(&["x.ts"], "typescript", "/other/x.ts", None);
+    }
+}

@@ -1,0 +1,432 @@
+//! The language servers of a workspace: which are running, starting and stopping them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use helve_core::machine::{FileTree, FindOrder, FindRequest, HiddenFiles, IgnoredMode};
+use helve_core::process::{
+    Lifetime, OutputPolicy, ProcessInfo, Processes, SandboxPlan, Spawn, Stdin,
+};
+use helve_core::{BoxFuture, Host, Place};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{Client, ClientSetup};
+use crate::connection::Connection;
+use crate::projects::Projects;
+use crate::table::ServerDefinition;
+
+/// Delay before a server that failed is started again. Doubled with each failure.
+const FIRST_DELAY: Duration = Duration::from_secs(2);
+const MAX_DELAY: Duration = Duration::from_secs(300);
+/// A server that ran this long before it ended counts as healthy.
+const HEALTHY_TIME: Duration = Duration::from_secs(60);
+/// Maximum number of servers that run at the same time.
+const MAX_RUNNING: usize = 12;
+
+/// How long, and among how many files, a survey looks for languages.
+const SURVEY_TIME: Duration = Duration::from_secs(2);
+const SURVEY_FILES: usize = 5_000;
+
+/// Tells whether a person trusts the workspace. Asked before the first server is started.
+pub type TrustCheck = Arc<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
+
+/// What the language servers and formatters of a workspace need.
+pub struct LanguagesSetup {
+    pub host: Host,
+    /// The root of the workspace.
+    pub root: PathBuf,
+    pub trust: TrustCheck,
+    pub servers: Vec<ServerDefinition>,
+    pub environment: Vec<(OsString, OsString)>,
+    /// Values that are redacted from the output of the programs.
+    pub secrets: Vec<Bytes>,
+    pub sandbox: Option<SandboxPlan>,
+    pub limits: LanguageLimits,
+}
+
+/// How long things may take, and what is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LanguageLimits {
+    /// How long an edit waits for a server that has not answered before.
+    pub first: Duration,
+    /// How long an edit waits for a server that has answered before.
+    pub warm: Duration,
+    /// Servers that were not used for so long are stopped.
+    pub idle: Duration,
+    /// Whether warnings are reported after an edit too.
+    pub warnings: bool,
+}
+
+impl Default for LanguageLimits {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_secs(3),
+            warm: Duration::from_millis(800),
+            idle: Duration::from_secs(600),
+            warnings: false,
+        }
+    }
+}
+
+/// The language servers of a workspace. Each is started when it is first needed, once per project root.
+pub struct LanguageServers {
+    pub(crate) setup: LanguagesSetup,
+    pub(crate) projects: Projects,
+    slots: Mutex<HashMap<SlotKey, Slot>>,
+    is_trusted: std::sync::atomic::AtomicBool,
+    /// Cancelled when the servers are to stop.
+    closing: CancellationToken,
+}
+
+/// A server in a project.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SlotKey {
+    server: String,
+    root: PathBuf,
+}
+
+struct Slot {
+    state: watch::Receiver<SlotState>,
+    started: Instant,
+    /// How often in a row the server failed soon after its start.
+    failures: u32,
+}
+
+#[derive(Clone)]
+enum SlotState {
+    Starting,
+    Ready(Arc<Client>),
+    Failed(String),
+}
+
+/// A server that a file belongs to, in a project.
+#[derive(Clone)]
+pub(crate) struct FileServer {
+    pub(crate) definition: ServerDefinition,
+    pub(crate) root: PathBuf,
+    pub(crate) program: PathBuf,
+}
+
+/// Why a server cannot be used now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unavailable {
+    #[error("{server} is still starting")]
+    Starting { server: String },
+    #[error("{server} cannot be used: {why}")]
+    Failed { server: String, why: String },
+}
+
+/// A server that fits a workspace. See [`LanguageServers::survey`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSurvey {
+    pub id: String,
+    /// The installed program; `None` if there is none.
+    pub program: Option<PathBuf>,
+    /// How to install the server; empty if that is not known.
+    pub install: String,
+}
+
+impl LanguageServers {
+    /// Starts nothing.
+    pub fn new(setup: LanguagesSetup) -> Arc<Self> {
+        let machine = setup.host.machine().clone();
+        let projects = Projects::new(machine, setup.root.clone(), &setup.environment);
+        let is_trusted = std::sync::atomic::AtomicBool::new(false);
+        Arc::new(Self {
+            setup,
+            projects,
+            slots: Mutex::default(),
+            is_trusted,
+            closing: CancellationToken::new(),
+        })
+    }
+
+    /// Whether some server is meant for files of this name. Looks at the name only.
+    pub(crate) fn may_serve(&self, path: &Path) -> bool {
+        let extension = extension(path);
+        self.setup.servers.iter().any(|server| has_extension(server, &extension))
+    }
+
+    /// Returns the installed servers that a file belongs to. Files outside the workspace belong to none.
+    pub(crate) async fn servers_of(&self, path: &Path) -> Vec<FileServer> {
+        let extension = extension(path);
+        let mut found = Vec::new();
+        for server in self.setup.servers.iter().filter(|it| has_extension(it, &extension)) {
+            let Some(program) = self.program(server).await else { continue };
+            if let Some(root) = self.projects.server_root(server, path).await {
+                found.push(FileServer { definition: server.clone(), root, program });
+            }
+        }
+        found
+    }
+
+    async fn program(&self, server: &ServerDefinition) -> Option<PathBuf> {
+        self.projects.find_program(server.command.first()?).await
+    }
+
+    /// Whether servers may be started: in folders only that a person trusts.
+    pub async fn is_trusted(&self) -> bool {
+        use std::sync::atomic::Ordering;
+        if self.is_trusted.load(Ordering::Relaxed) {
+            return true;
+        }
+        let is_trusted = (self.setup.trust)().await;
+        self.is_trusted.store(is_trusted, Ordering::Relaxed);
+        is_trusted
+    }
+
+    /// Returns which servers fit the files of the workspace, and which of them are installed. Starts none.
+    pub async fn survey(&self) -> Vec<ServerSurvey> {
+        let mut found: Vec<ServerSurvey> = Vec::new();
+        for (extension, file) in self.example_files().await {
+            for server in self.setup.servers.iter().filter(|it| has_extension(it, &extension)) {
+                let is_known = found.iter().any(|known| known.id == server.id);
+                if is_known || self.projects.server_root(server, &file).await.is_none() {
+                    continue;
+                }
+                let (id, install) = (server.id.clone(), server.install.clone());
+                found.push(ServerSurvey { id, program: self.program(server).await, install });
+            }
+        }
+        found
+    }
+
+    /// Returns one file of the workspace for each extension.
+    async fn example_files(&self) -> BTreeMap<String, PathBuf> {
+        let root = &self.setup.root;
+        let tree = FileTree {
+            at: Place { anchor: root.clone(), beneath: PathBuf::new() },
+            globs: Vec::new(),
+            ignored: IgnoredMode::Skip { hint_timeout: Duration::ZERO },
+            hidden: HiddenFiles::Skip,
+            deadline: SURVEY_TIME,
+        };
+        let (order, max_results) = (FindOrder::Newest, SURVEY_FILES);
+        let mut flow = self.setup.host.machine().find(FindRequest { tree, order, max_results });
+        let mut examples = BTreeMap::new();
+        while let Some(files) = flow.next().await {
+            for file in files {
+                examples.entry(extension(&file.path)).or_insert_with(|| root.join(&file.path));
+            }
+        }
+        examples
+    }
+
+    /// Returns a running server, or starts it and waits until the deadline.
+    pub(crate) async fn client(
+        self: &Arc<Self>,
+        server: &FileServer,
+        deadline: impl Fn(Option<&Client>) -> Instant,
+    ) -> Result<Arc<Client>, Unavailable> {
+        let id = &server.definition.id;
+        let mut state = self.slot(server).await?;
+        let deadline = deadline(match &*state.borrow() {
+            SlotState::Ready(client) => Some(client),
+            SlotState::Starting | SlotState::Failed(_) => None,
+        });
+        let waiting = state.wait_for(|state| !matches!(state, SlotState::Starting));
+        let failed = |why: &str| Unavailable::Failed { server: id.clone(), why: why.into() };
+        match timeout_at(deadline, waiting).await {
+            Err(_) => Err(Unavailable::Starting { server: id.clone() }),
+            Ok(Err(_)) => Err(failed("its start was interrupted")),
+            Ok(Ok(state)) => match &*state {
+                SlotState::Ready(client) => Ok(client.clone()),
+                SlotState::Failed(why) => Err(failed(why)),
+                SlotState::Starting => Err(Unavailable::Starting { server: id.clone() }),
+            },
+        }
+    }
+
+    /// Returns the state of a server, which is started if necessary and if it did not fail too recently.
+    async fn slot(
+        self: &Arc<Self>,
+        server: &FileServer,
+    ) -> Result<watch::Receiver<SlotState>, Unavailable> {
+        let key = SlotKey { server: server.definition.id.clone(), root: server.root.clone() };
+        let failed =
+            |why: String| Unavailable::Failed { server: server.definition.id.clone(), why };
+        let mut slots = self.slots.lock();
+        let mut failures = 0;
+        if let Some(slot) = slots.get(&key) {
+            let ended = match &*slot.state.borrow() {
+                SlotState::Starting => None,
+                SlotState::Ready(client) => client.connection.state.end_reason(),
+                SlotState::Failed(why) => Some(why.clone()),
+            };
+            let Some(why) = ended else { return Ok(slot.state.clone()) };
+            failures = if slot.started.elapsed() > HEALTHY_TIME { 1 } else { slot.failures + 1 };
+            let delay = FIRST_DELAY * 2_u32.saturating_pow(failures.min(12) - 1);
+            if slot.started.elapsed() < delay.min(MAX_DELAY) {
+                return Err(failed(why));
+            }
+        }
+        if slots.values().filter(|slot| slot.is_running()).count() >= MAX_RUNNING {
+            return Err(failed(format!("{MAX_RUNNING} language servers are running already")));
+        }
+        let Some(processes) = self.setup.host.processes() else {
+            return Err(failed("programs cannot be run here".into()));
+        };
+        let (sender, state) = watch::channel(SlotState::Starting);
+        let (request, setup) = (self.spawn_request(server), self.client_setup(server));
+        let starting = start(processes, request, setup, self.closing.clone());
+        let idle = self.setup.limits.idle;
+        tokio::spawn(async move {
+            let started = tokio::select! {
+                started = starting => started,
+                () = sender.closed() => return,
+            };
+            sender.send_replace(match started {
+                Ok(client) => {
+                    tokio::spawn(stop_when_idle(Arc::downgrade(&client), idle));
+                    SlotState::Ready(client)
+                }
+                Err(why) => SlotState::Failed(why),
+            });
+        });
+        slots.insert(key, Slot { state: state.clone(), started: Instant::now(), failures });
+        Ok(state)
+    }
+
+    fn spawn_request(&self, server: &FileServer) -> Spawn {
+        let FileServer { definition, root, program } = server;
+        let mut command: Vec<OsString> = vec![program.into()];
+        command.extend(definition.command.iter().skip(1).map(OsString::from));
+        let mut environment = self.setup.environment.clone();
+        environment.retain(|(name, _)| {
+            name.to_str().is_none_or(|name| !definition.environment.contains_key(name))
+        });
+        let added = definition.environment.iter();
+        environment.extend(added.map(|(name, value)| (name.into(), value.into())));
+        Spawn {
+            program: command,
+            folder: root.clone(),
+            environment,
+            stdin: Stdin::Pipe,
+            sandbox: self.setup.sandbox.clone(),
+            output: OutputPolicy {
+                head: 4 << 10,
+                tail: 16 << 10,
+                spool: None,
+                secrets: self.setup.secrets.clone(),
+            },
+            lifetime: Lifetime::Helve,
+            about: ProcessInfo {
+                command: definition.command.join(" "),
+                description: format!("language server {}", definition.id),
+                call: String::new(),
+                session: String::new(),
+                root: self.setup.root.clone(),
+            },
+        }
+    }
+
+    fn client_setup(&self, server: &FileServer) -> ClientSetup {
+        let FileServer { definition, root, .. } = server;
+        let mut settings = definition.settings.clone();
+        if definition.id == "eslint" {
+            let uri = crate::uri::from_path(root);
+            settings["workspaceFolder"] = json!({"uri": uri, "name": "workspace"});
+        }
+        ClientSetup {
+            server: definition.id.clone(),
+            root: root.clone(),
+            initialization: match &definition.initialization {
+                Value::Null => json!({}),
+                given => given.clone(),
+            },
+            settings,
+        }
+    }
+
+    /// Returns the servers that are running.
+    pub(crate) fn running(&self) -> Vec<Arc<Client>> {
+        let slots = self.slots.lock();
+        let clients = slots.values().filter_map(|slot| match &*slot.state.borrow() {
+            SlotState::Ready(client) if !client.has_ended() => Some(client.clone()),
+            SlotState::Ready(_) | SlotState::Starting | SlotState::Failed(_) => None,
+        });
+        clients.collect()
+    }
+
+    /// Stops all servers and waits until their processes have ended.
+    pub async fn close(&self) {
+        self.closing.cancel();
+        let states: Vec<_> = self.slots.lock().drain().map(|(_, slot)| slot.state).collect();
+        let stopping = states.into_iter().map(async |mut state| {
+            let settled = state.wait_for(|state| !matches!(state, SlotState::Starting)).await;
+            let client = match settled.as_deref() {
+                Ok(SlotState::Ready(client)) => Some(client.clone()),
+                Ok(SlotState::Starting | SlotState::Failed(_)) | Err(_) => None,
+            };
+            drop(settled);
+            if let Some(client) = client {
+                client.stop().await;
+            }
+        });
+        futures::future::join_all(stopping).await;
+    }
+}
+
+impl Slot {
+    fn is_running(&self) -> bool {
+        match &*self.state.borrow() {
+            SlotState::Starting => true,
+            SlotState::Ready(client) => !client.has_ended(),
+            SlotState::Failed(_) => false,
+        }
+    }
+}
+
+/// Starts a server. If that fails or is cancelled, its process is ended.
+async fn start(
+    processes: Arc<dyn Processes>,
+    request: Spawn,
+    setup: ClientSetup,
+    closing: CancellationToken,
+) -> Result<Arc<Client>, String> {
+    let connected = processes.connect(request).await.map_err(|error| error.to_string())?;
+    let connection = Arc::new(Connection::new(connected, processes, setup.settings.clone()));
+    let started = tokio::select! {
+        started = Client::start(connection.clone(), setup) => started.map_err(|it| it.to_string()),
+        () = closing.cancelled() => Err("it was stopped".into()),
+    };
+    if let Err(why) = &started {
+        connection.end(why).await;
+    }
+    started.map(Arc::new)
+}
+
+/// Stops a server that is not used any more.
+async fn stop_when_idle(client: std::sync::Weak<Client>, idle: Duration) {
+    loop {
+        let Some(strong) = client.upgrade() else { return };
+        if strong.has_ended() {
+            return;
+        }
+        let unused_since = strong.last_used();
+        if unused_since.elapsed() >= idle {
+            strong.stop().await;
+            return;
+        }
+        drop(strong);
+        tokio::time::sleep_until(unused_since + idle).await;
+    }
+}
+
+/// Returns the extension of a file name, or the whole name if it has none.
+pub(crate) fn extension(path: &Path) -> String {
+    let found = path.extension().or(path.file_name());
+    found.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn has_extension(server: &ServerDefinition, extension: &str) -> bool {
+    server.extensions.iter().any(|known| known == extension)
+}

@@ -1,0 +1,537 @@
+//! The table of known language servers. Configuration extends, overrides or disables its rows. Nothing is downloaded.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// A language server that may be started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerDefinition {
+    pub id: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// File name extensions without the dot, or whole file names.
+    pub extensions: Vec<String>,
+    /// Names of files in the folder that the server is started for. A `*` at the start stands for any text.
+    pub markers: Vec<String>,
+    /// Which of several folders with markers the server is started for.
+    pub root_rule: RootRule,
+    /// The server is used only if a marker exists.
+    pub needs_marker: bool,
+    /// Markers of projects that another server is for.
+    pub excluded_by: Vec<String>,
+    pub environment: BTreeMap<String, String>,
+    /// `initializationOptions` of the protocol.
+    pub initialization: Value,
+    /// Answers to `workspace/configuration`.
+    pub settings: Value,
+    /// How to install the server.
+    pub install: String,
+}
+
+/// Which of the folders around a file is the root of its project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RootRule {
+    /// The nearest folder with a marker.
+    Nearest,
+    /// The outermost folder with a marker, for workspaces of several packages.
+    Outermost,
+}
+
+/// An entry of `lsp` in the configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerOverride {
+    pub id: String,
+    pub is_disabled: bool,
+    /// Empty to keep the command of the table.
+    pub command: Vec<String>,
+    /// Empty to keep the extensions of the table.
+    pub extensions: Vec<String>,
+    pub environment: BTreeMap<String, String>,
+    pub initialization: Option<Value>,
+}
+
+/// Returns the servers of the table with the overrides of the configuration. A server that is in no table needs a command and
+/// extensions; without them it is left out.
+pub fn server_definitions(overrides: &[ServerOverride]) -> Vec<ServerDefinition> {
+    let mut servers: Vec<ServerDefinition> = SERVERS.iter().map(ServerRow::definition).collect();
+    for given in overrides {
+        servers.retain(|server| !(given.is_disabled && server.id == given.id));
+        if given.is_disabled {
+            continue;
+        }
+        match servers.iter_mut().find(|server| server.id == given.id) {
+            Some(server) => given.apply(server),
+            None if given.command.is_empty() || given.extensions.is_empty() => {}
+            None => {
+                let mut server = ServerDefinition {
+                    id: given.id.clone(),
+                    command: Vec::new(),
+                    extensions: Vec::new(),
+                    markers: Vec::new(),
+                    root_rule: RootRule::Nearest,
+                    needs_marker: false,
+                    excluded_by: Vec::new(),
+                    environment: BTreeMap::new(),
+                    initialization: Value::Null,
+                    settings: Value::Null,
+                    install: String::new(),
+                };
+                given.apply(&mut server);
+                servers.push(server);
+            }
+        }
+    }
+    servers
+}
+
+impl ServerOverride {
+    fn apply(&self, server: &mut ServerDefinition) {
+        if !self.command.is_empty() {
+            server.command = self.command.clone();
+            // A server that a person configured is meant to be used.
+            server.needs_marker = false;
+        }
+        if !self.extensions.is_empty() {
+            let plain = |extension: &String| extension.trim_start_matches('.').to_owned();
+            server.extensions = self.extensions.iter().map(plain).collect();
+        }
+        server.environment.extend(self.environment.clone());
+        if let Some(initialization) = &self.initialization {
+            server.initialization = initialization.clone();
+            server.settings = initialization.clone();
+        }
+    }
+}
+
+/// Returns the `languageId` of a file by its extension or name.
+pub(crate) fn language_id(extension: &str) -> &'static str {
+    let found = LANGUAGES.iter().find(|(_, extensions)| {
+        extensions.split(' ').any(|known| known.eq_ignore_ascii_case(extension))
+    });
+    found.map_or("plaintext", |(language, _)| language)
+}
+
+const LANGUAGES: &[(&str, &str)] = &[
+    ("typescript", "ts mts cts"),
+    ("typescriptreact", "tsx"),
+    ("javascript", "js mjs cjs"),
+    ("javascriptreact", "jsx"),
+    ("python", "py pyi"),
+    ("rust", "rs"),
+    ("go", "go"),
+    ("c", "c h"),
+    ("cpp", "cpp cc cxx hpp hh hxx c++ h++"),
+    ("objective-c", "m objc"),
+    ("shellscript", "sh bash zsh ksh"),
+    ("yaml", "yaml yml"),
+    ("json", "json"),
+    ("jsonc", "jsonc"),
+    ("css", "css"),
+    ("scss", "scss"),
+    ("less", "less"),
+    ("html", "html htm"),
+    ("vue", "vue"),
+    ("svelte", "svelte"),
+    ("astro", "astro"),
+    ("ruby", "rb rake gemspec ru"),
+    ("elixir", "ex exs"),
+    ("zig", "zig zon"),
+    ("csharp", "cs csx"),
+    ("razor", "razor cshtml"),
+    ("fsharp", "fs fsi fsx fsscript"),
+    ("swift", "swift"),
+    ("java", "java"),
+    ("kotlin", "kt kts"),
+    ("dockerfile", "dockerfile Dockerfile"),
+    ("lua", "lua"),
+    ("php", "php"),
+    ("prisma", "prisma"),
+    ("dart", "dart"),
+    ("ocaml", "ml mli"),
+    ("terraform", "tf tfvars"),
+    ("latex", "tex"),
+    ("bibtex", "bib"),
+    ("gleam", "gleam"),
+    ("clojure", "clj cljs cljc edn"),
+    ("nix", "nix"),
+    ("typst", "typ typc"),
+    ("haskell", "hs lhs"),
+    ("julia", "jl"),
+    ("graphql", "graphql gql"),
+    ("toml", "toml"),
+    ("markdown", "md mdx"),
+];
+
+/// One row of the table. Lists are separated by spaces.
+struct ServerRow {
+    id: &'static str,
+    command: &'static str,
+    extensions: &'static str,
+    markers: &'static str,
+    needs_marker: bool,
+    excluded_by: &'static str,
+    install: &'static str,
+}
+
+impl ServerRow {
+    fn definition(&self) -> ServerDefinition {
+        let words =
+            |text: &str| text.split(' ').filter(|it| !it.is_empty()).map(Into::into).collect();
+        let (initialization, settings) = options(self.id);
+        ServerDefinition {
+            id: self.id.into(),
+            command: words(self.command),
+            extensions: words(self.extensions),
+            markers: words(self.markers),
+            root_rule: match self.id {
+                "rust" | "gopls" => RootRule::Outermost,
+                _ => RootRule::Nearest,
+            },
+            needs_marker: self.needs_marker,
+            excluded_by: words(self.excluded_by),
+            environment: BTreeMap::new(),
+            initialization,
+            settings,
+            install: self.install.into(),
+        }
+    }
+}
+
+/// Returns the initialization options and the settings of the servers that need some.
+fn options(id: &str) -> (Value, Value) {
+    match id {
+        // Type acquisition would download packages.
+        "typescript" => (json!({"disableAutomaticTypingAcquisition": true}), Value::Null),
+        "pyright" => {
+            let analysis = json!({"diagnosticMode": "openFilesOnly", "autoSearchPaths": true});
+            (Value::Null, json!({"python": {"analysis": analysis}}))
+        }
+        "yaml-ls" => (
+            Value::Null,
+            // The store of schemas is on the web.
+            json!({"yaml": {"validate": true, "schemaStore": {"enable": false, "url": ""}}}),
+        ),
+        "json" => (
+            json!({"provideFormatter": true, "handledSchemaProtocols": ["file"]}),
+            json!({"json": {"validate": {"enable": true}}}),
+        ),
+        "css" => (
+            Value::Null,
+            json!({"css": {"validate": true}, "scss": {"validate": true}, "less": {"validate": true}}),
+        ),
+        "eslint" => {
+            let settings = json!({
+                "validate": "on", "run": "onType", "problems": {}, "quiet": false, "rulesCustomizations": [],
+                "nodePath": null, "experimental": {}, "workingDirectory": {"mode": "auto"},
+                "codeAction": {"disableRuleComment": {"enable": false}, "showDocumentation": {"enable": false}},
+            });
+            (Value::Null, settings)
+        }
+        // Checking with cargo takes a lock that the user's own builds need.
+        "rust" => (json!({"checkOnSave": false, "cachePriming": {"enable": false}}), Value::Null),
+        "bash" => (Value::Null, json!({"bashIde": {"enableSourceErrorDiagnostics": false}})),
+        _ => (Value::Null, Value::Null),
+    }
+}
+
+const JS: &str = "ts tsx js jsx mjs cjs mts cts";
+const JS_LOCKS: &str = "package-lock.json bun.lockb bun.lock pnpm-lock.yaml yarn.lock";
+
+const fn row(
+    id: &'static str,
+    command: &'static str,
+    extensions: &'static str,
+    markers: &'static str,
+    install: &'static str,
+) -> ServerRow {
+    ServerRow { id, command, extensions, markers, needs_marker: false, excluded_by: "", install }
+}
+
+/// A server that is used only in projects that have one of its markers.
+const fn strict(row: ServerRow) -> ServerRow {
+    ServerRow { needs_marker: true, ..row }
+}
+
+const fn except(row: ServerRow, excluded_by: &'static str) -> ServerRow {
+    ServerRow { excluded_by, ..row }
+}
+
+const SERVERS: &[ServerRow] = &[
+    strict(row("deno", "deno lsp", JS, "deno.json deno.jsonc", "see https://deno.com")),
+    except(
+        row(
+            "typescript",
+            "typescript-language-server --stdio",
+            JS,
+            JS_LOCKS,
+            "npm install -g typescript-language-server typescript",
+        ),
+        "deno.json deno.jsonc",
+    ),
+    row(
+        "vue",
+        "vue-language-server --stdio",
+        "vue",
+        JS_LOCKS,
+        "npm install -g @vue/language-server",
+    ),
+    strict(row(
+        "eslint",
+        "vscode-eslint-language-server --stdio",
+        "ts tsx js jsx mjs cjs mts cts vue",
+        "eslint.config.js eslint.config.mjs eslint.config.cjs eslint.config.ts .eslintrc .eslintrc.js .eslintrc.cjs .eslintrc.json .eslintrc.yml",
+        "npm install -g vscode-langservers-extracted",
+    )),
+    strict(row(
+        "oxlint",
+        "oxlint --lsp",
+        "ts tsx js jsx mjs cjs mts cts vue astro svelte",
+        ".oxlintrc.json oxlint.config.ts",
+        "npm install -g oxlint",
+    )),
+    strict(row(
+        "biome",
+        "biome lsp-proxy",
+        "ts tsx js jsx mjs cjs mts cts json jsonc vue astro svelte css graphql gql html",
+        "biome.json biome.jsonc",
+        "npm install -D @biomejs/biome",
+    )),
+    row("gopls", "gopls", "go", "go.work go.mod", "go install golang.org/x/tools/gopls@latest"),
+    row("ruby-lsp", "ruby-lsp", "rb rake gemspec ru", "Gemfile", "gem install ruby-lsp"),
+    strict(row("ty", "ty server", "py pyi", "ty.toml", "pip install ty")),
+    except(
+        row(
+            "pyright",
+            "pyright-langserver --stdio",
+            "py pyi",
+            "pyrightconfig.json pyproject.toml setup.py setup.cfg requirements.txt Pipfile",
+            "npm install -g pyright",
+        ),
+        "ty.toml",
+    ),
+    strict(row("ruff", "ruff server", "py pyi", "ruff.toml .ruff.toml", "pip install ruff")),
+    row(
+        "elixir-ls",
+        "elixir-ls",
+        "ex exs",
+        "mix.exs mix.lock",
+        "see https://github.com/elixir-lsp/elixir-ls",
+    ),
+    row("zls", "zls", "zig zon", "build.zig", "see https://zigtools.org/zls"),
+    row(
+        "csharp",
+        "roslyn-language-server --stdio --autoLoadProjects",
+        "cs csx",
+        "*.slnx *.sln *.csproj global.json",
+        "dotnet tool install -g roslyn-language-server",
+    ),
+    row(
+        "razor",
+        "roslyn-language-server --stdio --autoLoadProjects",
+        "razor cshtml",
+        "*.slnx *.sln *.csproj global.json",
+        "dotnet tool install -g roslyn-language-server",
+    ),
+    row(
+        "fsharp",
+        "fsautocomplete",
+        "fs fsi fsx fsscript",
+        "*.slnx *.sln *.fsproj global.json",
+        "dotnet tool install -g fsautocomplete",
+    ),
+    row(
+        "sourcekit-lsp",
+        "sourcekit-lsp",
+        "swift objc objcpp",
+        "Package.swift *.xcodeproj *.xcworkspace",
+        "install Swift from https://swift.org",
+    ),
+    row(
+        "rust",
+        "rust-analyzer",
+        "rs",
+        "Cargo.lock Cargo.toml",
+        "rustup component add rust-analyzer",
+    ),
+    row(
+        "clangd",
+        "clangd --background-index=false --clang-tidy=false",
+        "c cpp cc cxx c++ h hpp hh hxx h++",
+        "compile_commands.json compile_flags.txt .clangd",
+        "apt install clangd",
+    ),
+    row(
+        "svelte",
+        "svelteserver --stdio",
+        "svelte",
+        JS_LOCKS,
+        "npm install -g svelte-language-server",
+    ),
+    row("astro", "astro-ls --stdio", "astro", JS_LOCKS, "npm install -g @astrojs/language-server"),
+    strict(row(
+        "jdtls",
+        "jdtls",
+        "java",
+        "settings.gradle settings.gradle.kts gradlew build.gradle build.gradle.kts pom.xml .project .classpath",
+        "see https://github.com/eclipse-jdtls/eclipse.jdt.ls",
+    )),
+    row(
+        "kotlin-ls",
+        "kotlin-lsp --stdio",
+        "kt kts",
+        "settings.gradle settings.gradle.kts gradlew build.gradle build.gradle.kts pom.xml",
+        "see https://github.com/Kotlin/kotlin-lsp",
+    ),
+    row(
+        "yaml-ls",
+        "yaml-language-server --stdio",
+        "yaml yml",
+        JS_LOCKS,
+        "npm install -g yaml-language-server",
+    ),
+    row(
+        "json",
+        "vscode-json-language-server --stdio",
+        "json jsonc",
+        "",
+        "npm install -g vscode-langservers-extracted",
+    ),
+    row(
+        "css",
+        "vscode-css-language-server --stdio",
+        "css scss less",
+        "",
+        "npm install -g vscode-langservers-extracted",
+    ),
+    row(
+        "lua-ls",
+        "lua-language-server",
+        "lua",
+        ".luarc.json .luarc.jsonc .luacheckrc .stylua.toml stylua.toml selene.toml selene.yml",
+        "see https://luals.github.io",
+    ),
+    row(
+        "php intelephense",
+        "intelephense --stdio",
+        "php",
+        "composer.json composer.lock .php-version",
+        "npm install -g intelephense",
+    ),
+    row(
+        "prisma",
+        "prisma-language-server --stdio",
+        "prisma",
+        "schema.prisma",
+        "npm install -g @prisma/language-server",
+    ),
+    row(
+        "dart",
+        "dart language-server --lsp",
+        "dart",
+        "pubspec.yaml analysis_options.yaml",
+        "install the Dart SDK",
+    ),
+    row(
+        "ocaml-lsp",
+        "ocamllsp",
+        "ml mli",
+        "dune-project dune-workspace .merlin opam",
+        "opam install ocaml-lsp-server",
+    ),
+    row(
+        "bash",
+        "bash-language-server start",
+        "sh bash zsh ksh",
+        "",
+        "npm install -g bash-language-server",
+    ),
+    row(
+        "terraform",
+        "terraform-ls serve",
+        "tf tfvars",
+        ".terraform.lock.hcl terraform.tfstate *.tf",
+        "see https://github.com/hashicorp/terraform-ls",
+    ),
+    row(
+        "texlab",
+        "texlab",
+        "tex bib",
+        ".latexmkrc latexmkrc .texlabroot texlabroot",
+        "cargo install texlab",
+    ),
+    row(
+        "dockerfile",
+        "docker-langserver --stdio",
+        "dockerfile Dockerfile",
+        "",
+        "npm install -g dockerfile-language-server-nodejs",
+    ),
+    row("gleam", "gleam lsp", "gleam", "gleam.toml", "see https://gleam.run"),
+    row(
+        "clojure-lsp",
+        "clojure-lsp listen",
+        "clj cljs cljc edn",
+        "deps.edn project.clj shadow-cljs.edn bb.edn build.boot",
+        "see https://clojure-lsp.io",
+    ),
+    row("nixd", "nixd", "nix", "flake.nix", "see https://github.com/nix-community/nixd"),
+    row("tinymist", "tinymist lsp", "typ typc", "typst.toml", "cargo install tinymist"),
+    row(
+        "haskell-language-server",
+        "haskell-language-server-wrapper --lsp",
+        "hs lhs",
+        "stack.yaml cabal.project hie.yaml *.cabal",
+        "ghcup install hls",
+    ),
+    row(
+        "julials",
+        "julia --startup-file=no --history-file=no -e import\tLanguageServer;LanguageServer.runserver()",
+        "jl",
+        "Project.toml Manifest.toml",
+        "julia -e 'using Pkg; Pkg.add(\"LanguageServer\")'",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_complete() {
+        let servers = server_definitions(&[]);
+        for server in &servers {
+            assert!(!server.command.is_empty() && !server.install.is_empty(), "{}", server.id);
+            assert!(!server.needs_marker || !server.markers.is_empty(), "{}", server.id);
+            let same = servers.iter().filter(|other| other.id == server.id).count();
+            assert_eq!(same, 1, "{}", server.id);
+            for extension in &server.extensions {
+                assert!(!extension.starts_with('.'), "{}", server.id);
+                let known = ["objc", "objcpp"].contains(&extension.as_str());
+                assert!(known || language_id(extension) != "plaintext", "{extension}");
+            }
+        }
+    }
+
+    #[test]
+    fn configuration_overrides_the_table() {
+        let given = |id: &str| ServerOverride { id: id.into(), ..ServerOverride::default() };
+        let disabled = ServerOverride { is_disabled: true, ..given("typescript") };
+        let changed = ServerOverride { command: vec!["my-pyright".into()], ..given("pyright") };
+        let own = ServerOverride {
+            command: vec!["mine".into()],
+            extensions: vec![".xyz".into()],
+            ..given("mine")
+        };
+        let servers = server_definitions(&[disabled, changed, own, given("nothing")]);
+        let find = |id: &str| servers.iter().find(|server| server.id == id);
+        assert_eq!(find("typescript"), None);
+        assert_eq!(find("nothing"), None);
+        let pyright = find("pyright").unwrap();
+        assert_eq!(
+            (&pyright.command[..], &pyright.extensions[0][..]),
+            (&["my-pyright".into()][..], "py")
+        );
+        assert_eq!(find("mine").unwrap().extensions, ["xyz"]);
+    }
+}

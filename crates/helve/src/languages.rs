@@ -1,0 +1,104 @@
+//! Language servers: which are configured, and what they are started with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::shell::Leftovers;
+use helve_core::store::Store;
+use helve_core::{AfterWrite, confine};
+use helve_ext::config::{Config, DiagnosticsMode, ToolchainEntry};
+use helve_lsp::{
+    LanguageChecks, LanguageLimits, LanguagesSetup, ServerDefinition, ServerOverride, TrustCheck,
+    server_definitions,
+};
+pub use helve_lsp::{LanguageServers, ServerSurvey};
+
+use crate::program_context::ProgramContext;
+use crate::trust::TrustState;
+
+/// Sets up the language servers. Starts none.
+pub(crate) fn languages(
+    context: &ProgramContext<'_>,
+    store: &Arc<dyn Store>,
+) -> Arc<LanguageServers> {
+    let ProgramContext { host, shell, root, data, config, .. } = context;
+    let scratch = data.join("languages");
+    let sandbox =
+        shell.and_then(|shell| confine::plan(shell.sandbox, shell.network, root, &scratch));
+    LanguageServers::new(LanguagesSetup {
+        host: (*host).clone(),
+        root: root.to_path_buf(),
+        trust: trust_check(context, store),
+        servers: servers(config),
+        environment: shell.map(|shell| shell.environment.clone()).unwrap_or_default(),
+        secrets: shell.map(|shell| shell.secrets.clone()).unwrap_or_default(),
+        sandbox,
+        limits: limits(config),
+    })
+}
+
+/// Returns what runs after a write. In a process that ends after one call, every server would have to be started first, so
+/// there diagnostics are reported only if the configuration asks for them.
+pub(crate) fn after_write(
+    languages: &Arc<LanguageServers>,
+    config: &Config,
+    leftovers: Leftovers,
+) -> Vec<Arc<dyn AfterWrite>> {
+    let mode = config.edit.diagnostics.as_ref().map(|mode| mode.value);
+    match (mode, leftovers) {
+        (Some(DiagnosticsMode::Off), _) | (None, Leftovers::End) => Vec::new(),
+        (Some(DiagnosticsMode::Errors | DiagnosticsMode::Warnings), _)
+        | (None, Leftovers::Keep) => vec![Arc::new(LanguageChecks(languages.clone()))],
+    }
+}
+
+/// Programs of the user run in a project only if a person trusts it, because they run its code: build scripts, plugins of
+/// compilers, configuration files.
+fn trust_check(context: &ProgramContext<'_>, store: &Arc<dyn Store>) -> TrustCheck {
+    let (trust, store) = (context.trust, store.clone());
+    let (root, digest) = (context.root.to_path_buf(), context.config.digest.clone());
+    Arc::new(move || {
+        let (store, root, digest) = (store.clone(), root.clone(), digest.clone());
+        Box::pin(async move {
+            match trust {
+                TrustState::Trusted => true,
+                TrustState::Untrusted | TrustState::Changed => false,
+                TrustState::NothingToTrust => {
+                    let trusted = store.trusted_digest(&root).await;
+                    trusted.ok().flatten().as_deref() == Some(digest.as_str())
+                }
+            }
+        })
+    })
+}
+
+fn servers(config: &Config) -> Vec<ServerDefinition> {
+    let section = &config.languages.lsp;
+    if section.switch.as_ref().is_some_and(|switch| !switch.value) {
+        return Vec::new();
+    }
+    let overrides = section.entries.iter().map(|entry: &ToolchainEntry| ServerOverride {
+        id: entry.name.clone(),
+        is_disabled: entry.disabled.as_ref().is_some_and(|disabled| disabled.value),
+        command: entry.command.iter().map(|word| word.value.clone()).collect(),
+        extensions: entry.extensions.iter().map(|word| word.value.clone()).collect(),
+        environment: entry
+            .environment
+            .iter()
+            .map(|(name, value)| (name.clone(), value.value.clone()))
+            .collect(),
+        initialization: entry.initialization.as_ref().map(|given| given.value.clone()),
+    });
+    server_definitions(&overrides.collect::<Vec<_>>())
+}
+
+fn limits(config: &Config) -> LanguageLimits {
+    let mut limits = LanguageLimits::default();
+    if let Some(timeout) = &config.edit.diagnostics_timeout {
+        limits.warm = Duration::from_millis(timeout.value);
+        limits.first = limits.first.max(limits.warm);
+    }
+    let mode = config.edit.diagnostics.as_ref().map(|mode| mode.value);
+    limits.warnings = mode == Some(DiagnosticsMode::Warnings);
+    limits
+}

@@ -1,0 +1,34 @@
+//! What the programs of a workspace need besides their own settings: the helper process of scripts, language servers.
+
+use std::path::Path;
+
+use helve_core::Host;
+use helve_core::shell::Shell;
+use helve_ext::config::Config;
+
+use crate::trust::TrustState;
+
+/// The workspace that programs belong to.
+#[cfg_attr(
+    not(any(feature = "languages", feature = "scripts")),
+    expect(dead_code, reason = "the fields are read only with one of these features")
+)]
+pub(crate) struct ProgramContext<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) shell: Option<&'a Shell>,
+    pub(crate) root: &'a Path,
+    pub(crate) data: &'a Path,
+    pub(crate) config: &'a Config,
+    pub(crate) trust: TrustState,
+}
+
+impl<'a> ProgramContext<'a> {
+    pub(crate) fn new(
+        (host, shell): (&'a Host, Option<&'a Shell>),
+        (root, data): (&'a Path, &'a Path),
+        config: &'a Config,
+        trust: TrustState,
+    ) -> Self {
+        Self { host, shell, root, data, config, trust }
+    }
+}
