@@ -457,6 +457,39 @@ async fn an_aborted_sub_agent_reports_what_there_was() {
 }
 
 #[tokio::test]
+async fn a_sub_agent_that_reaches_its_time_limit_reports_what_there_was() {
+    let world = World::new(Protocol::Chat, json!({"permission": "allow"}), |request: &Request| {
+        match (request.is_root, request.results) {
+            (true, 0) => vec![task("c0", "general", "x")],
+            _ => hanging_children(request),
+        }
+    });
+    let toolbox = world.toolbox().await;
+    let (sender, mut wrote) = tokio::sync::mpsc::unbounded_channel();
+    let watch = move |event: &AgentEvent| {
+        if let AgentEvent::Child { event, .. } = event
+            && let AgentEvent::Request { .. } = **event
+        {
+            sender.send(()).unwrap();
+        }
+    };
+    let turn = world.turn_with(&toolbox, "ROOT", CancellationToken::new(), watch);
+    let later = async {
+        // The second request of the sub-agent is not answered.
+        wrote.recv().await.unwrap();
+        wrote.recv().await.unwrap();
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(31 * 60)).await;
+        tokio::time::resume();
+    };
+    let (report, ()) = tokio::join!(turn, later);
+    assert_eq!((&report.end, report.text.as_str()), (&TurnEnd::Answered, "done"));
+    let last = world.last();
+    assert!(last.contains("the time limit was reached"), "{last}");
+    assert!(last.contains("Files changed: made.txt"), "{last}");
+}
+
+#[tokio::test]
 async fn a_crash_with_running_sub_agents_leaves_a_valid_session() {
     let world = World::new(Protocol::Chat, json!({"permission": "allow"}), hanging_children);
     {

@@ -66,6 +66,36 @@ async fn a_conversation_that_never_fits_ends_with_advice() {
     .await;
 }
 
+/// The window that an error names counts from then on: the second summary comes without another error.
+#[tokio::test]
+async fn a_window_named_by_an_error_is_kept_in_mind() {
+    let too_long = || {
+        let body = r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":30000,"n_ctx":8192}}"#;
+        ScriptedAnswer::document(400, "application/json", body)
+    };
+    let usage = json!({
+        "prompt_tokens": 8_000, "completion_tokens": 10, "input_tokens": 8_000, "output_tokens": 10,
+    });
+    on_each(
+        |protocol| {
+            vec![
+                reply(protocol, &[text(long()), read("c0")]),
+                too_long(),
+                reply(protocol, &[text("SUMMARY-1")]),
+                with_usage(protocol, &[read("c1")], &usage),
+                reply(protocol, &[text("SUMMARY-2")]),
+                reply(protocol, &[text("done")]),
+            ]
+        },
+        |run| {
+            assert_eq!((&run.report.end, run.requests.len()), (&TurnEnd::Answered, 6));
+            let summaries = run.entries.iter().filter(|entry| is_summary(&entry.item));
+            assert_eq!(summaries.count(), 2);
+        },
+    )
+    .await;
+}
+
 #[tokio::test]
 async fn a_summary_that_fails_twice_changes_nothing() {
     let broken: [fn(Protocol) -> ScriptedAnswer; 3] = [
