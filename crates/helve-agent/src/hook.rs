@@ -57,6 +57,15 @@ pub trait ChatHook: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
+    /// Changes the prompt for a summary of the conversation.
+    fn summary<'a>(
+        &'a self,
+        _context: ChatContext<'a>,
+        _prompt: &'a mut String,
+    ) -> BoxFuture<'a, ChatHookResult> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Changes the conversation of a request. The stored conversation stays as it is.
     fn entries<'a>(
         &'a self,

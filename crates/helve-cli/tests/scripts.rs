@@ -8,8 +8,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use helve::agent_loop::item::{MessagePart, Protocol};
 use helve::config::ConfigLayer;
 use helve::{EventDelivery, EventKind, Toolbox};
+use helve_testkit::{ScriptedAnswer, ScriptedProvider};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -576,4 +578,145 @@ async fn the_script_of_a_command_hook_is_trusted_as_it_was() {
     let found = call(&toolbox, "bash", bash).await;
     assert!(found.contains("changed since it was trusted"), "{found}");
     toolbox.close().await;
+}
+
+/// An answer of a model with this text.
+fn said(text: &str) -> ScriptedAnswer {
+    let delta = serde_json::json!({"choices": [{"delta": {"content": text}}]}).to_string();
+    let stop = r#"{"choices": [{"delta": {}, "finish_reason": "stop"}]}"#;
+    ScriptedAnswer::events(&[&delta, stop, "[DONE]"])
+}
+
+/// A plugin that sees a conversation: its source, and what the request to the model or the file `log` then contains.
+/// `!` begins what it does not contain.
+const CHAT_PLUGINS: &[(&str, &[&str])] = &[
+    (
+        "({ 'chat.message': async (input, output) => { output.parts[0].text += ` [${input.agent}]` } })",
+        &["first [build]"],
+    ),
+    (
+        "({ 'chat.message': async (_i, output) => { output.parts.push({ type: 'text', text: 'added' }) } })",
+        &["first", "added"],
+    ),
+    (
+        "({ 'chat.params': async (_i, output) => { output.temperature = 0.125 } })",
+        &["\"temperature\":0.125"],
+    ),
+    (
+        "({ 'experimental.chat.system.transform': async (_i, output) => { output.system.push('be brief') } })",
+        &["be brief"],
+    ),
+    (
+        "({ 'experimental.chat.messages.transform': async (_i, output) => { for (const m of output.messages) for (const p of m.parts) if (p.type === 'text') p.text = p.text.toUpperCase() } })",
+        &["FIRST", "!\"text\":\"first\""],
+    ),
+    (
+        "({ event: async ({ event }) => log(event.type) })",
+        &["session.created", "session.status", "session.idle"],
+    ),
+    (
+        "({ event: async () => { throw new Error('ignored') }, dispose: async () => log('disposed') })",
+        &["first", "disposed"],
+    ),
+    (
+        "({ event: async ({ event }) => { if (event.type === 'session.idle') { const id = event.properties.sessionID; const m = await client.session.messages({ path: { id } }); log(m.data.map((it) => it.info.role + ':' + it.parts[0].text).join()) } } })",
+        &["user:first,assistant:done"],
+    ),
+    (
+        "({ event: async ({ event }) => { if (event.type === 'session.idle') { const { data } = await client.session.create({ body: { title: 'mine' } }); const list = await client.session.list(); const todo = await client.session.todo({ path: { id: data.id } }); const got = await client.session.get({ path: { id: data.id } }); log(got.data.title + list.data.length + JSON.stringify(todo.data)); const why = await client.session.prompt({ path: { id: data.id }, body: { parts: [] } }).catch((e) => e.message); log(why) } } })",
+        &["mine", "[]", "needs a part with text"],
+    ),
+    (
+        "({ 'chat.headers': async (input, output) => { output.headers['x-plugin'] = input.model.modelID; log(Object.keys(output.headers).join()) } })",
+        &["x-plugin"],
+    ),
+    (
+        "({ 'command.execute.before': async () => { log('not called') } })",
+        &["first", "!not called"],
+    ),
+];
+
+async fn chat(project: &Project, prompt: &str) -> String {
+    let provider = ScriptedProvider::start(vec![said("done")]).unwrap();
+    let toolbox = project.open_trusted().await;
+    let model = helve::model_at(&provider.url, Protocol::Chat, "m", None);
+    let mut agent = toolbox.agent(model).await.unwrap();
+    let parts = vec![MessagePart::Text(prompt.into())];
+    let options = helve::TurnOptions::default();
+    let report = agent.run(parts, &options, &|_| {}, CancellationToken::new()).await.unwrap();
+    drop(agent);
+    toolbox.close().await;
+    let log = fs::read_to_string(project.root.path().join("log")).unwrap_or_default();
+    let requests: Vec<String> = provider.requests().iter().map(Value::to_string).collect();
+    format!("{:?}\n{}\n{log}", report.end, requests.join("\n"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_see_and_change_a_conversation() {
+    let mut failures = Vec::new();
+    for (hooks, expected) in CHAT_PLUGINS {
+        let source = format!(
+            "import fs from 'node:fs'\nexport const P = async ({{ client, directory }}) => {{ const log = (text) => fs.appendFileSync(`${{directory}}/log`, text + '\\n'); return {hooks} }}"
+        );
+        let project = Project::new(&[("plugin/it.js".into(), source)]);
+        let found = chat(&project, "first").await;
+        for text in *expected {
+            let is_there = match text.strip_prefix('!') {
+                Some(text) => !found.contains(text),
+                None => found.contains(text),
+            };
+            if !is_there {
+                failures.push(format!("{hooks}\n  expected {text:?}\n  found    {found}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_change_commands_and_descriptions() {
+    let source = "export const P = async () => ({
+        'command.execute.before': async (input, output) => { if (input.arguments === 'stop') throw new Error('stopped'); output.parts[0].text += ` and ${input.arguments}` },
+        'tool.definition': async (input, output) => { if (input.toolID === 'read') output.description = 'Reads it.' },
+    })";
+    let project = Project::new(&[
+        ("plugin/it.js".into(), source.into()),
+        ("command/greet.md".into(), "Greet $1".into()),
+    ]);
+    let toolbox = project.open_trusted().await;
+    toolbox.load_scripts().await;
+    let tools = toolbox.tools();
+    let read = tools.specs().find(|spec| spec.name == "read").unwrap();
+    assert_eq!(read.about, "Reads it.");
+    let filled = toolbox.fill_command("greet", "Ann").await.unwrap();
+    assert_eq!(filled.parts, [MessagePart::Text("Greet Ann and Ann".into())]);
+    let refused = toolbox.fill_command("greet", "stop").await.unwrap_err().to_string();
+    assert!(refused.contains("a plugin refused it: stopped"), "{refused}");
+    toolbox.close().await;
+}
+
+/// `permission.ask` can make a decision stricter, never milder.
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_only_tighten_permission() {
+    for (status, command, is_allowed) in [
+        ("output.status = 'deny'", "ls", false),
+        ("output.status = 'ask'", "ls", false),
+        ("throw new Error('x')", "ls", false),
+        ("output.status = 'allow'", "ls", true),
+        ("output.status = 'allow'", "touch x", false),
+        ("", "ls", true),
+    ] {
+        let source = format!(
+            "export const P = async () => ({{ 'permission.ask': async (_i, output) => {{ {status} }} }})"
+        );
+        let project = Project::new(&[("plugin/it.js".into(), source)]);
+        project.open_trusted().await.close().await;
+        // Nobody answers questions.
+        let builder = Toolbox::builder().dir(project.root.path()).data(project.data.path());
+        let toolbox = builder.keeper(env!("CARGO_BIN_EXE_helve")).build().await.unwrap();
+        let arguments = serde_json::json!({"command": command, "description": "d"}).to_string();
+        let found = call(&toolbox, "bash", &arguments).await;
+        assert_eq!(!found.starts_with("! "), is_allowed, "{status} {command}: {found}");
+        toolbox.close().await;
+    }
 }

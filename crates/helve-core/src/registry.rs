@@ -28,6 +28,8 @@ pub enum Layer {
 pub struct Registry {
     entries: Mutex<Vec<RegistryEntry>>,
     version: watch::Sender<u64>,
+    /// Descriptions that replace those of the tools of these names.
+    descriptions: Mutex<BTreeMap<String, String>>,
     /// Number of [`PendingTools`] guards alive.
     pending_sources: watch::Sender<usize>,
 }
@@ -126,6 +128,12 @@ impl Registry {
         higher.map(|entry| entry.tool.spec(&Caller::default()).name).collect()
     }
 
+    /// Replaces the descriptions of some tools.
+    pub fn set_descriptions(&self, descriptions: BTreeMap<String, String>) {
+        *self.descriptions.lock() = descriptions;
+        self.version.send_modify(|version| *version += 1);
+    }
+
     /// Returns a version number to watch. It changes with every registration and removal.
     pub fn watch_changes(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
@@ -170,8 +178,12 @@ impl Registry {
         entries.retain(|entry| entry.dialect.is_none_or(|dialect| dialect == caller.dialect));
         entries.sort_by_key(|entry| (entry.layer, entry.id));
         let mut tools = BTreeMap::new();
+        let descriptions = self.descriptions.lock().clone();
         for entry in entries {
-            let spec = entry.tool.spec(caller);
+            let mut spec = entry.tool.spec(caller);
+            if let Some(description) = descriptions.get(&spec.name) {
+                spec.about.clone_from(description);
+            }
             if spec.audience.hidden || spec.audience.admits(caller) {
                 tools.insert(spec.name.clone(), OfferedTool { spec, tool: entry.tool });
             }

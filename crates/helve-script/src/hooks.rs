@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::hook::PlannedCommand;
-use helve_core::{BoxFuture, CallRef, Content, Hook, Input, ToolCall, ToolResult};
+use helve_core::{Action, Ask, BoxFuture, CallRef, Content, Hook, Input, ToolCall, ToolResult};
+use helve_text::visible;
 use serde_json::{Map, Value, json};
 
 use crate::script::Script;
@@ -39,6 +40,44 @@ impl Hook for PluginHooks {
                 }
             }
             Ok(())
+        })
+    }
+
+    fn judge<'a>(
+        &'a self,
+        call_ref: &'a CallRef,
+        ask: &'a Ask,
+    ) -> BoxFuture<'a, (Action, Option<Arc<str>>)> {
+        Box::pin(async move {
+            let mut strictest = (Action::Allow, None);
+            for script in self.0.plugins_with_hook("permission.ask").await {
+                let subjects: Vec<String> =
+                    ask.parts.iter().map(|part| part.subject().to_string()).collect();
+                let permission = ask.parts.first().map(|part| part.permission.to_string());
+                let input = json!({
+                    "type": permission,
+                    "pattern": subjects,
+                    "sessionID": &*call_ref.session,
+                    "callID": &*call_ref.id,
+                    "title": subjects.join(", "),
+                    "metadata": {},
+                });
+                // `allow` here means that the rules decide.
+                let output = json!({"status": "allow"});
+                let decision = match self.0.run_hook(&script, "permission.ask", input, output).await
+                {
+                    Ok(output) => match output.get("status").and_then(Value::as_str) {
+                        Some("deny") => (Action::Deny, Some("a plugin denies it".into())),
+                        Some("ask") => (Action::Ask, None),
+                        _ => (Action::Allow, None),
+                    },
+                    Err(why) => (Action::Ask, Some(why.into())),
+                };
+                if decision.0 > strictest.0 {
+                    strictest = decision;
+                }
+            }
+            strictest
         })
     }
 
@@ -129,6 +168,25 @@ impl Scripts {
             output = self.inner.run_hook(&script, name, input.clone(), output).await?;
         }
         Ok(output)
+    }
+
+    /// Whether a plugin has a hook, as far as plugins are loaded.
+    pub fn has_hook(&self, name: &str) -> bool {
+        self.inner.entries.iter().any(|entry| {
+            let state = entry.state.lock();
+            let hooks = state.listing.iter().flat_map(|listing| &listing.hooks);
+            entry.script.is_plugin() && hooks.into_iter().any(|hook| hook == name)
+        })
+    }
+
+    /// Lets the plugins change the description of a tool. Errors are ignored.
+    pub async fn define_tool(&self, id: &str, description: &str, schema: &Value) -> Option<String> {
+        let output = json!({"description": description, "parameters": schema});
+        let output =
+            self.run_hooks("tool.definition", &json!({"toolID": id}), output).await.ok()?;
+        let changed = output.get("description")?.as_str()?;
+        (changed != description)
+            .then(|| visible::strip_invisible(changed).chars().take(20_000).collect())
     }
 
     /// Sends an event to the plugins. Their errors are ignored.

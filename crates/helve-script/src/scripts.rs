@@ -245,6 +245,8 @@ impl Scripts {
             self.inner.host.runtime.ask(&live, request, limit).await.ok();
         }
         self.inner.host.runtime.close().await;
+        // The client refers to the toolbox, which refers to this.
+        self.inner.host.client.lock().take();
     }
 }
 

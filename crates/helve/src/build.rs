@@ -329,7 +329,7 @@ impl Builder {
             trees: Arc::default(),
             id,
         };
-        scripts::send_events(&scripts, &toolbox.engine.recorder.events);
+        connect_scripts(&scripts, &toolbox);
         offer_sub_agents(&toolbox);
         Ok(toolbox)
     }
@@ -342,6 +342,13 @@ fn extensions(
     leftovers: Leftovers,
 ) -> Extensions {
     Extensions { hooks, after_write: languages::after_write(languages, config, leftovers), web }
+}
+
+/// Lets plugins see events and use sessions.
+fn connect_scripts(scripts: &Arc<scripts::Scripts>, toolbox: &Toolbox) {
+    scripts::send_events(scripts, &toolbox.engine.recorder.events);
+    #[cfg(feature = "scripts")]
+    crate::plugin_client::set_client(scripts, toolbox);
 }
 
 /// Makes the tool that starts sub-agents. It is offered if a model is configured, or once an agent with a model runs.

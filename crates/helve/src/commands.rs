@@ -12,7 +12,11 @@ use helve_text::template::{self, TemplatePiece};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+#[cfg(not(feature = "scripts"))]
+use crate::no_scripts as scripts;
 use crate::run::TurnInput;
+#[cfg(feature = "scripts")]
+use crate::scripts;
 use crate::toolbox::Toolbox;
 
 /// A command that a person can run.
@@ -75,6 +79,8 @@ pub enum CommandError {
     Unknown { name: String, known: Vec<String> },
     #[error("the command {name:?} cannot be run: `{shown}`: {}", error.message)]
     Piece { name: String, shown: String, error: ToolError },
+    #[error("the command {name:?} cannot be run: a plugin refused it: {why}")]
+    Hook { name: String, why: String },
 }
 
 /// Name, description and template.
@@ -118,7 +124,16 @@ impl Toolbox {
         name: &str,
         arguments: &str,
     ) -> Result<FilledCommand, CommandError> {
-        self.fill_command_in(self.session(), &self.tools(), (name, arguments)).await
+        let filled = self.fill_command_in(self.session(), &self.tools(), (name, arguments)).await;
+        let mut filled = filled?;
+        let hooks = scripts::before_command(
+            &self.scripts,
+            self.session_id(),
+            (name, arguments),
+            &mut filled.parts,
+        );
+        hooks.await.map_err(|why| CommandError::Hook { name: name.into(), why })?;
+        Ok(filled)
     }
 
     /// Like [`Toolbox::fill_command`], with its calls in another session.

@@ -43,6 +43,8 @@ mod no_scripts;
 #[cfg(not(feature = "servers"))]
 mod no_servers;
 mod notes;
+#[cfg(feature = "scripts")]
+mod plugin_client;
 mod program_context;
 mod providers;
 mod run;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use helve_agent::hook::ChatHook;
-use helve_core::{Events, Hook, Media, Registry};
+use helve_agent::item::MessagePart;
+use helve_core::{Events, Hook, Media, Registry, ToolSet};
 use helve_ext::config::{Config, ConfigPaths};
 
 use crate::program_context::ProgramContext;
@@ -33,6 +34,17 @@ pub(crate) fn scripts(
 
 pub(crate) fn chat_hook(_scripts: &Arc<Scripts>) -> Option<Arc<dyn ChatHook>> {
     None
+}
+
+pub(crate) async fn define_tools(_scripts: &Scripts, _registry: &Registry, _tools: ToolSet) {}
+
+pub(crate) async fn before_command(
+    _scripts: &Scripts,
+    _session: &str,
+    _command: (&str, &str),
+    _parts: &mut Vec<MessagePart>,
+) -> Result<(), String> {
+    Ok(())
 }
 
 pub(crate) fn send_events(_scripts: &Arc<Scripts>, _events: &Events) {}

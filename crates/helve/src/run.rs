@@ -201,7 +201,12 @@ impl AgentSession<'_> {
     ) -> Result<TurnReport, AgentError> {
         let input = input.into();
         self.toolbox().load_scripts().await;
+        let is_new = self.entries().is_empty();
         let title = self.begin(&input).await?;
+        if is_new {
+            self.toolbox().tell_plugins("session.created", json!({})).await;
+        }
+        self.toolbox().tell_plugins("session.status", json!({"status": {"type": "busy"}})).await;
         self.probe_server().await;
         for interrupted in self.stored.answer_interrupted_calls().await? {
             emit(AgentEvent::Notice(interrupted));
@@ -216,7 +221,12 @@ impl AgentSession<'_> {
             AgentRole::Main { .. } => self.main_turn(input, options, emit, cancel, &tree).await,
         };
         tree.set_model(self.toolbox().session_id(), None);
-        self.toolbox().tell_plugins("session.idle").await;
+        if let Ok(TurnReport { end: TurnEnd::Failed(why), .. }) = &report {
+            let error = json!({"name": "UnknownError", "data": {"message": why}});
+            self.toolbox().tell_plugins("session.error", json!({"error": error})).await;
+        }
+        self.toolbox().tell_plugins("session.status", json!({"status": {"type": "idle"}})).await;
+        self.toolbox().tell_plugins("session.idle", json!({})).await;
         if let Some(title) = title {
             title.finish().await;
         }

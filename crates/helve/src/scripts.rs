@@ -1,14 +1,15 @@
 //! Custom tools and plugins: where they are looked for, and what their process is started with.
 
 mod chat;
-mod client;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use helve_agent::hook::ChatHook;
+use helve_agent::item::MessagePart;
 use helve_core::event::{EventDelivery, EventKind};
-use helve_core::{Events, Media, Registry, Source, confine};
+use helve_core::{Events, Media, Registry, SchemaFlavour, Source, ToolSet, adapt_schema, confine};
 use helve_ext::config::{Config, ConfigLayer, ConfigPaths};
 pub use helve_script::{CheckedScript, RuntimeInfo, ScriptError, ScriptKind, Scripts, ToolOrigin};
 use helve_script::{
@@ -16,7 +17,8 @@ use helve_script::{
     RuntimeSettings, ScriptFolder, ScriptOwner, ScriptSearch, ScriptsSetup,
 };
 
-use serde_json::json;
+pub(crate) use chat::messages;
+use serde_json::{Value, json};
 
 use crate::program_context::ProgramContext;
 use crate::trust::TrustState;
@@ -126,8 +128,48 @@ pub(crate) fn scripts(
         registry: registry.clone(),
         media,
     });
-    scripts.set_client(Arc::new(client::PluginClient { root: root.to_path_buf() }));
     Arc::new(scripts)
+}
+
+/// Lets plugins change the descriptions of tools (`tool.definition`).
+pub(crate) async fn define_tools(scripts: &Scripts, registry: &Registry, tools: ToolSet) {
+    if !scripts.has_hook("tool.definition") {
+        return;
+    }
+    let mut descriptions = BTreeMap::new();
+    for spec in tools.specs() {
+        let schema = adapt_schema(&spec.input, SchemaFlavour::Plain);
+        let changed = scripts.define_tool(&spec.name, &spec.about, &schema).await;
+        descriptions.extend(changed.map(|description| (spec.name.clone(), description)));
+    }
+    registry.set_descriptions(descriptions);
+}
+
+/// Lets plugins change a command that a person runs (`command.execute.before`).
+pub(crate) async fn before_command(
+    scripts: &Scripts,
+    session: &str,
+    (name, arguments): (&str, &str),
+    parts: &mut Vec<MessagePart>,
+) -> Result<(), String> {
+    if !scripts.has_plugins() {
+        return Ok(());
+    }
+    let texts = parts.iter().filter_map(|part| match part {
+        MessagePart::Text(text) => Some(json!({"type": "text", "text": text})),
+        MessagePart::Media { .. } => None,
+    });
+    let before: Vec<Value> = texts.collect();
+    let input = json!({"command": name, "sessionID": session, "arguments": arguments});
+    let output = json!({"parts": before});
+    let output = scripts.run_hooks("command.execute.before", &input, output).await?;
+    if let Some(after) = output.get("parts").and_then(Value::as_array).filter(|it| **it != before) {
+        let texts = after.iter().filter_map(|part| part.get("text")?.as_str());
+        let texts: Vec<MessagePart> = texts.map(|text| MessagePart::Text(text.into())).collect();
+        parts.retain(|part| matches!(part, MessagePart::Media { .. }));
+        parts.splice(0..0, texts);
+    }
+    Ok(())
 }
 
 /// Returns the hook of conversations that runs the hooks of plugins; `None` without plugins.

@@ -216,7 +216,12 @@ impl Toolbox {
     /// Deletes a session's transcript. Returns whether there was one.
     pub async fn delete_transcript(&self, session: &str) -> Result<bool, SessionError> {
         match self.transcripts.claim(session).await? {
-            WriterClaim::Granted(_lock) => Ok(self.transcripts.delete(session).await?),
+            WriterClaim::Granted(_lock) => {
+                let is_deleted = self.transcripts.delete(session).await?;
+                let properties = serde_json::json!({"info": {"id": session}});
+                self.tell_plugins("session.deleted", properties).await;
+                Ok(is_deleted)
+            }
             WriterClaim::Taken { process } => {
                 Err(SessionError::InUse { session: session.into(), process })
             }

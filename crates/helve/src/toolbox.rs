@@ -28,11 +28,11 @@ use crate::languages::LanguageServers;
 #[cfg(not(feature = "languages"))]
 use crate::no_languages::LanguageServers;
 #[cfg(not(feature = "scripts"))]
-use crate::no_scripts::Scripts;
+use crate::no_scripts::{self as scripts, Scripts};
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
 #[cfg(feature = "scripts")]
-use crate::scripts::Scripts;
+use crate::scripts::{self, Scripts};
 use crate::tracker::NoteTracker;
 use crate::tree::{AgentTree, AgentTrees};
 use crate::trust::TrustState;
@@ -168,16 +168,21 @@ impl Toolbox {
     /// Without this, a server starts on the first call of a tool whose name begins with the server's name.
     pub async fn start_servers(&self) {
         tokio::join!(self.servers.start_all_and_wait(), self.scripts.load());
+        scripts::define_tools(&self.scripts, &self.registry, self.tools()).await;
     }
 
     /// Loads the custom tools that are not known from earlier, which starts bun or node. Does nothing if all are known.
     pub async fn load_scripts(&self) {
         self.scripts.load().await;
+        scripts::define_tools(&self.scripts, &self.registry, self.tools()).await;
     }
 
     /// Tells plugins about an event of this session.
-    pub(crate) async fn tell_plugins(&self, event: &str) {
-        let properties = serde_json::json!({"sessionID": self.id});
+    pub(crate) async fn tell_plugins(&self, event: &str, mut properties: serde_json::Value) {
+        properties["sessionID"] = self.id.as_str().into();
+        if event == "session.created" {
+            properties["info"] = serde_json::json!({"id": self.id, "directory": self.root()});
+        }
         let event = serde_json::json!({"type": event, "properties": properties});
         self.scripts.send_event(&event).await;
     }

@@ -398,7 +398,13 @@ impl Turn<'_> {
 
     /// Lets the model write a summary, with one retry. Returns `None` if the person aborted.
     async fn summarize(&self, conversation: &str) -> Option<Result<String, String>> {
-        let text = format!("{conversation}\n{}", words::SUMMARIZE);
+        let mut prompt = words::SUMMARIZE.to_owned();
+        for hook in self.hooks {
+            if let Err(message) = hook.summary(self.chat_context(), &mut prompt).await {
+                return Some(Err(message));
+            }
+        }
+        let text = format!("{conversation}\n{prompt}");
         let model = self.summarizer.unwrap_or(self.model);
         let body = wire::body(&ModelRequest {
             model: &model.model,

@@ -1,9 +1,10 @@
-//! Hooks of plugins that see a conversation: `chat.message`, `chat.params`, `chat.headers` and the system prompt.
+//! Hooks of plugins that see a conversation: `chat.message`, `chat.params`, `chat.headers`, the system prompt, the messages of
+//! a request, and the prompt for a summary.
 
 use std::sync::Weak;
 
 use helve_agent::hook::{ChatContext, ChatHook, ChatHookResult};
-use helve_agent::item::MessagePart;
+use helve_agent::item::{Block, Entry, Item, MessagePart};
 use helve_agent::request::ModelSettings;
 use helve_core::BoxFuture;
 use helve_script::Scripts;
@@ -101,6 +102,45 @@ impl ChatHook for PluginChatHook {
         })
     }
 
+    fn summary<'a>(
+        &'a self,
+        context: ChatContext<'a>,
+        prompt: &'a mut String,
+    ) -> BoxFuture<'a, ChatHookResult> {
+        Box::pin(async move {
+            let given = json!({"context": [], "prompt": null});
+            let output = self.run("experimental.session.compacting", context, given).await?;
+            if let Some(replaced) = output.get("prompt").and_then(Value::as_str) {
+                *prompt = replaced.into();
+            }
+            let further = output.get("context").and_then(Value::as_array);
+            for text in further.into_iter().flatten().filter_map(Value::as_str) {
+                *prompt = format!("{prompt}\n\n{text}");
+            }
+            Ok(())
+        })
+    }
+
+    fn entries<'a>(
+        &'a self,
+        context: ChatContext<'a>,
+        entries: &'a mut Vec<Entry>,
+    ) -> BoxFuture<'a, ChatHookResult> {
+        Box::pin(async move {
+            let name = "experimental.chat.messages.transform";
+            let has_hook = self.0.upgrade().is_some_and(|scripts| scripts.has_hook(name));
+            if !has_hook {
+                return Ok(());
+            }
+            let before = messages(context.session, entries);
+            let output = self.run(name, context, json!({"messages": before})).await?;
+            if let Some(after) = output.get("messages").and_then(Value::as_array) {
+                apply_messages(entries, &before, after);
+            }
+            Ok(())
+        })
+    }
+
     fn system<'a>(
         &'a self,
         context: ChatContext<'a>,
@@ -115,5 +155,106 @@ impl ChatHook for PluginChatHook {
             }
             Ok(())
         })
+    }
+}
+
+/// Returns the messages of a conversation as plugins know them. Results are parts of the message with their call.
+pub(crate) fn messages(session: &str, entries: &[Entry]) -> Vec<Value> {
+    let mut messages: Vec<Value> = Vec::new();
+    for Entry { seq, item } in entries {
+        let (role, parts) = match item {
+            Item::User { content } => ("user", content.iter().filter_map(text_part).collect()),
+            Item::Assistant(message) => {
+                ("assistant", message.blocks.iter().filter_map(block_part).collect())
+            }
+            Item::Result(result) => {
+                let is_call = |part: &&mut Value| part["callID"] == Value::from(&*result.call);
+                let parts = messages.iter_mut().rev().filter_map(|it| it["parts"].as_array_mut());
+                if let Some(part) = parts.flatten().find(is_call) {
+                    let status = if result.is_error { "error" } else { "completed" };
+                    part["state"]["status"] = status.into();
+                    part["state"]["output"] = result.text().into();
+                }
+                continue;
+            }
+            Item::Note { .. }
+            | Item::Summary { .. }
+            | Item::OutputsCleared { .. }
+            | Item::MediaRejected { .. }
+            | Item::Undone { .. }
+            | Item::Redone { .. } => continue,
+        };
+        let parts: Vec<Value> = parts;
+        let info = json!({"id": format!("msg_{seq}"), "role": role, "sessionID": session});
+        messages.push(json!({"info": info, "parts": parts}));
+    }
+    messages
+}
+
+fn text_part(part: &MessagePart) -> Option<Value> {
+    match part {
+        MessagePart::Text(text) => Some(json!({"type": "text", "text": text})),
+        MessagePart::Media { .. } => None,
+    }
+}
+
+fn block_part(block: &Block) -> Option<Value> {
+    match block {
+        Block::Text(text) => Some(json!({"type": "text", "text": text})),
+        Block::Reasoning { text, .. } => Some(json!({"type": "reasoning", "text": text})),
+        Block::Call(call) => {
+            let input: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+            let state = json!({"status": "running", "input": input});
+            Some(json!({"type": "tool", "tool": call.name, "callID": call.id, "state": state}))
+        }
+        Block::Phase(_) | Block::Other(_) => None,
+    }
+}
+
+/// Applies what a plugin changed: messages that it removed, and texts that it changed. Calls stay as they are.
+fn apply_messages(entries: &mut Vec<Entry>, before: &[Value], after: &[Value]) {
+    let id =
+        |message: &Value| message.pointer("/info/id").and_then(Value::as_str).map(String::from);
+    for old in before {
+        let Some(name) = id(old) else { continue };
+        let seq: Option<u64> = name.strip_prefix("msg_").and_then(|seq| seq.parse().ok());
+        let Some(index) = entries.iter().position(|entry| Some(entry.seq) == seq) else { continue };
+        match after.iter().find(|message| id(message).as_ref() == Some(&name)) {
+            None => {
+                entries.remove(index);
+            }
+            Some(new) if new != old => change_texts(&mut entries[index].item, &texts(new)),
+            Some(_) => {}
+        }
+    }
+}
+
+fn texts(message: &Value) -> Vec<String> {
+    let parts = message.get("parts").and_then(Value::as_array).into_iter().flatten();
+    let texts = parts.filter(|part| part.get("type").and_then(Value::as_str) == Some("text"));
+    texts.filter_map(|part| Some(part.get("text")?.as_str()?.to_owned())).collect()
+}
+
+fn change_texts(item: &mut Item, texts: &[String]) {
+    let mut texts = texts.iter();
+    match item {
+        Item::User { content } => {
+            content.retain_mut(|part| match part {
+                MessagePart::Text(text) => texts.next().map(|new| text.clone_from(new)).is_some(),
+                MessagePart::Media { .. } => true,
+            });
+            content.extend(texts.map(|text| MessagePart::Text(text.clone())));
+        }
+        Item::Assistant(message) => message.blocks.retain_mut(|block| match block {
+            Block::Text(text) => texts.next().map(|new| text.clone_from(new)).is_some(),
+            Block::Call(_) | Block::Reasoning { .. } | Block::Phase(_) | Block::Other(_) => true,
+        }),
+        Item::Result(_)
+        | Item::Note { .. }
+        | Item::Summary { .. }
+        | Item::OutputsCleared { .. }
+        | Item::MediaRejected { .. }
+        | Item::Undone { .. }
+        | Item::Redone { .. } => {}
     }
 }
