@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use helve_policy::builtin;
 
+use crate::machine::FileKind;
 use crate::process::{Network, SandboxPlan};
 
 pub use denials::{MAX_DENIALS, SandboxDenial, find_denials};
@@ -49,7 +50,14 @@ pub fn plan(
         }
         Sandbox::ReadOnly => (vec![scratch.into()], Vec::new()),
     };
-    Some(SandboxPlan { writable, protected, hidden: Vec::new(), visible: Vec::new(), network })
+    Some(SandboxPlan {
+        writable,
+        protected,
+        hidden: Vec::new(),
+        visible: Vec::new(),
+        copied: Vec::new(),
+        network,
+    })
 }
 
 /// The git folders of a linked worktree, each absolute and with every link followed.
@@ -76,7 +84,18 @@ pub fn allow_linked_worktree(plan: &mut SandboxPlan, root: &Path, linked: Linked
 }
 
 /// Files of a worktree's git folder that locate the repository or can make git run programs.
-const PROTECTED_IN_WORKTREE_DIR: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
+const PROTECTED_IN_WORKTREE_DIR: [&str; 6] =
+    ["commondir", "config.worktree", "gitdir", "rebase-apply", "rebase-merge", "sequencer"];
+
+/// Extends a plan so that a repository below the root is protected like the root's own. `dot_git` is its `.git`.
+pub fn protect_nested_repository(plan: &mut SandboxPlan, dot_git: &Path, kind: FileKind) {
+    if kind == FileKind::Folder {
+        plan.protected.extend(builtin::protected_git_paths(dot_git));
+    } else {
+        // It says where the repository is.
+        plan.protected.push(dot_git.into());
+    }
+}
 
 /// Whether a plan hides a path. Of a hidden folder and a shown one inside it, the inner one decides.
 pub fn is_hidden(plan: &SandboxPlan, path: &Path) -> bool {
@@ -91,7 +110,8 @@ pub fn is_hidden(plan: &SandboxPlan, path: &Path) -> bool {
 /// Whether a plan forbids writing to a path.
 pub fn denies_write(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
-    !is_below(&plan.writable) || is_below(&plan.protected)
+    let is_copied = plan.copied.iter().any(|copied| path.starts_with(&copied.folder));
+    !is_below(&plan.writable) && !is_copied || is_below(&plan.protected)
 }
 
 #[cfg(test)]

@@ -110,7 +110,17 @@ pub struct SandboxPlan {
     pub hidden: Vec<PathBuf>,
     /// Folders that can be read although they are inside hidden folders. Writable folders need not be listed.
     pub visible: Vec<PathBuf>,
+    /// Folders that seem writable, while what is written stays in the sandbox.
+    pub copied: Vec<CopiedFolder>,
     pub network: Network,
+}
+
+/// A folder of which a sandboxed process changes a copy. Only what it changes is copied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopiedFolder {
+    pub folder: PathBuf,
+    /// Where the changes are kept. Two folders in it are created.
+    pub changes: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,6 +24,10 @@ pub struct Shell {
     pub network: Network,
     /// Helve's folders for data and configuration, with every link followed. A sandbox hides them.
     pub own_folders: Vec<PathBuf>,
+    /// Further folders that sandboxed commands may write to, with every link followed.
+    pub writable: Vec<PathBuf>,
+    /// Caches of package managers, of which sandboxed commands change a private copy.
+    pub caches: Vec<PathBuf>,
     pub timeouts: CommandTimeouts,
     pub leftovers: Leftovers,
 }

@@ -13,7 +13,7 @@ use std::process::Command;
 
 use expect_test::{Expect, expect};
 use helve_core::confine::{Sandbox, SandboxDenial, find_denials, plan};
-use helve_core::process::{Network, SandboxPlan, Support};
+use helve_core::process::{CopiedFolder, Network, SandboxPlan, Support};
 use helve_machine::confine::{create_placeholders, probe};
 
 /// The user that the program runs as.
@@ -229,12 +229,15 @@ fn files_that_run_programs_are_protected() {
 #[test]
 fn missing_paths_are_protected_too() {
     for_each_user(|fixture| {
-        fixture.check("mkdir .helve/x; echo x > .mcp.json; rmdir .vscode; mv .opencode o; echo ../evil > .git/commondir", expect![[r#"
+        fixture.check(
+            "mkdir .helve/x; echo x > .mcp.json; rmdir .vscode; mv .opencode o",
+            expect![[r#"
             mkdir: cannot create directory '.helve/x': Read-only file system
             bash: line 1: .mcp.json: Is a directory
             rmdir: failed to remove '.vscode': Device or resource busy
             mv: cannot move '.opencode' to 'o': Device or resource busy
-        "#]]);
+        "#]],
+        );
         let mut left: Vec<_> =
             fs::read_dir(fixture.root()).unwrap().map(|it| it.unwrap().file_name()).collect();
         left.sort();
@@ -250,6 +253,101 @@ fn missing_paths_are_protected_too() {
             "#]],
         );
         assert!(!fixture.root().join(".git").exists());
+    });
+}
+
+/// Runs one attempt per line, each in a shell of its own, and returns the names of those that succeeded.
+fn succeeding(fixture: &Fixture, attempts: &[&str]) -> Vec<String> {
+    let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+    let is_success = |attempt: &&&str| {
+        let script = format!("({attempt}) > /dev/null 2>&1 && echo succeeded");
+        fixture.run(&plan, &script).contains("succeeded")
+    };
+    attempts.iter().filter(is_success).map(|attempt| (*attempt).to_owned()).collect()
+}
+
+#[test]
+fn git_is_not_led_to_other_settings_or_programs() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined("mkdir evil && git init -q --bare evil/g && git -C evil/g config core.fsmonitor 'touch ../ran; false' && chown -R --reference=. evil");
+        let attempts = [
+            "echo ../evil/g > .git/commondir",
+            "rm .git/commondir",
+            "mv -T evil/g/config .git/commondir",
+            "ln -sf ../evil/g/HEAD .git/commondir",
+            "cp evil/g/config .git/config",
+            "git config core.fsmonitor ./x",
+            "echo x > .git/config.worktree",
+            "mkdir .git/rebase-merge",
+            "rm .git/rebase-merge",
+            "ln -sfn evil .git/rebase-merge",
+            "rename evil .git/rebase-merge; test -d .git/rebase-merge",
+            "mkdir -p .git/rebase-apply/x",
+            "mkdir .git/sequencer",
+            "echo '* filter=x' > .git/info/attributes",
+            "echo x > .git/hooks/post-checkout",
+            "echo x > .git/remotes/origin",
+            "mkdir -p .git/modules/x/hooks",
+            "mkdir -p .git/worktrees/x",
+            "rm -rf .git/hooks",
+            "rename .git g; test -d g",
+        ];
+        assert_eq!(succeeding(fixture, &attempts), Vec::<String>::new());
+        // Meanwhile, git outside sees the same repository as before.
+        let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+        let held = create_placeholders(&plan).unwrap();
+        fixture.run_unconfined("test -z \"$(git -c safe.directory='*' rev-parse --verify -q HEAD)\" && git -c safe.directory='*' status | grep -q 'No commits yet' && ! test -e ran");
+        drop(held);
+        let mut left: Vec<_> = fs::read_dir(fixture.root().join(".git"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert!(!left.iter().any(|name| name == "commondir" || name == "rebase-merge"), "{left:?}");
+    });
+}
+
+#[test]
+fn committing_branching_and_merging_work() {
+    for_each_user(|fixture| {
+        fixture.check(
+            "git() { command git -c user.name=n -c user.email=e@x -c init.defaultBranch=main \"$@\"; }
+git checkout -q -b main; git add -A && git commit -qm one && git checkout -q -b side && echo b > b && git add b && git commit -qm two
+git checkout -q main && echo c > c && git add c && git commit -qm three && git merge -q --no-edit side && git log --format=%s && git status --short
+git tag v1 && git stash list && echo d >> a.txt && git stash -q && git stash pop -q && git diff --stat | tail -1
+git checkout -q -- a.txt && git fsck --strict --no-dangling && echo intact",
+            expect![[r#"
+                Merge branch 'side'
+                three
+                two
+                one
+                 1 file changed, 1 insertion(+)
+                intact
+            "#]],
+        );
+    });
+}
+
+#[test]
+fn settings_of_editors_and_agents_are_protected() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined("mkdir .husky .claude && echo x > .husky/pre-commit && chown -R --reference=. .husky .claude");
+        let attempts = [
+            "echo x > .husky/pre-commit",
+            "echo x > .husky/pre-push",
+            "rename .husky h; test -d h",
+            "echo {} > .claude/settings.json",
+            "mkdir -p .cursor && echo {} > .cursor/mcp.json",
+            "echo {} > .devcontainer/devcontainer.json",
+            "mkdir -p .idea/runConfigurations",
+            "mkdir -p .codex && echo x > .codex/config.toml",
+            "echo x > .pre-commit-config.yaml",
+            "echo x > .envrc",
+            "echo x > .mise.toml",
+            "ln -s src .zed",
+        ];
+        assert_eq!(succeeding(fixture, &attempts), Vec::<String>::new());
+        assert!(!fixture.root().join(".zed").exists());
     });
 }
 
@@ -418,6 +516,33 @@ fn hidden_paths_cannot_be_read() {
         ];
         assert_eq!(find_denials(&plan, &fixture.root(), &output, &[]), expected);
         assert_eq!(fs::read_to_string(fixture.root().join(".env")).unwrap(), "k\n");
+    });
+}
+
+#[test]
+fn copied_folders_keep_what_is_written_inside_the_sandbox() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined(
+            "mkdir -p ../outside/cache/d && echo old > ../outside/cache/d/a && chown -R --reference=. ../outside",
+        );
+        let mut plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+        let cache = fixture.base.join("outside/cache");
+        let changes = fixture.base.join("scratch/.caches/0");
+        plan.copied = vec![CopiedFolder { folder: cache.clone(), changes }];
+        let script = "cd ../outside/cache; cat d/a; echo new > d/a; echo b > d/b; mkdir e; mv d/b e/c; cat d/a e/c; echo x > ../f";
+        expect![[r#"
+            old
+            new
+            b
+            bash: line 1: ../f: Read-only file system
+        "#]]
+        .assert_eq(&fixture.run(&plan, script));
+        // The next command sees the changes; nobody else does.
+        assert_eq!(fixture.run(&plan, "cat ../outside/cache/d/a"), "new\n");
+        assert_eq!(fs::read_to_string(cache.join("d/a")).unwrap(), "old\n");
+        assert!(!cache.join("e").exists());
+        // The scratch folder can be removed like any other.
+        fixture.run_unconfined("rm -rf ../scratch/.caches");
     });
 }
 

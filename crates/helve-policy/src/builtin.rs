@@ -43,21 +43,46 @@ const PROTECTED_FOLDERS: [&str; 4] = [".git", ".helve", ".opencode", ".vscode"];
 const PROTECTED_FILES: [&str; 6] =
     [".mcp.json", ".envrc", "helve.json", "helve.jsonc", "opencode.json", "opencode.jsonc"];
 
-/// The entries of `.git` that run or configure programs. The other entries change with every commit.
-const PROTECTED_IN_GIT: [&str; 6] =
-    ["commondir", "config", "config.worktree", "hooks", "modules", "worktrees"];
+/// The entries of a git folder that run or configure programs, or lead to another repository. A rebase runs the commands
+/// in its list of steps. The other entries change with every commit.
+const PROTECTED_IN_GIT: [&str; 11] = [
+    "branches",
+    "commondir",
+    "config",
+    "config.worktree",
+    "hooks",
+    "info",
+    "modules",
+    "rebase-apply",
+    "rebase-merge",
+    "remotes",
+    "sequencer",
+];
+
+/// Further protected entries of a repository's own git folder. They contain the git folders of other working trees.
+const WORKTREES: &str = "worktrees";
+
+/// Names that only a sandbox protects, one per line.
+const SANDBOX_NAMES: &str = include_str!("protected.txt");
 
 /// Returns the paths below `root` that a sandboxed command must not write to: the paths of [`protected_wall`], except
-/// the parts of `.git` that a commit changes.
+/// the parts of `.git` that a commit changes, and those in `protected.txt`.
 pub fn protected_paths(root: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for name in PROTECTED_FOLDERS.iter().chain(&PROTECTED_FILES) {
         match *name {
-            ".git" => paths.extend(PROTECTED_IN_GIT.map(|part| root.join(name).join(part))),
+            ".git" => paths.extend(protected_git_paths(&root.join(name))),
             _ => paths.push(root.join(name)),
         }
     }
+    let is_name = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    paths.extend(SANDBOX_NAMES.lines().filter(is_name).map(|name| root.join(name)));
     paths
+}
+
+/// Returns the paths in a git folder that a sandboxed command must not write to.
+pub fn protected_git_paths(git_dir: &Path) -> Vec<PathBuf> {
+    PROTECTED_IN_GIT.iter().chain(&[WORKTREES]).map(|name| git_dir.join(name)).collect()
 }
 
 /// The files in protected folders that configure nothing: the plans of the plan agent.

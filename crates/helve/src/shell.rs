@@ -45,6 +45,8 @@ pub(crate) fn shell(
     // With the token of our own HTTP server, a command could call Helve as another agent and so evade its agent's
     // rules.
     environment.variables.retain(|(name, _)| name != TOKEN_VARIABLE);
+    let home = host_environment.iter().find(|(name, _)| name == "HOME");
+    let home = home.map(|(_, value)| PathBuf::from(value));
     let millis = |given: &Option<config::WithSource<u64>>, default: Duration| {
         given.as_ref().map_or(default, |given| Duration::from_millis(given.value))
     };
@@ -57,12 +59,64 @@ pub(crate) fn shell(
         sandbox: config.sandbox.mode(),
         network: config.sandbox.network(),
         own_folders: own_folders.iter().map(|folder| resolved(folder)).collect(),
+        writable: existing(
+            config.sandbox.writable.iter().map(|folder| in_home(&folder.value, home.as_deref())),
+        ),
+        caches: if config.sandbox.caches() {
+            caches(host_environment, home.as_deref())
+        } else {
+            Vec::new()
+        },
         timeouts: CommandTimeouts {
             default: millis(&config.bash.timeout, DEFAULT_TIMEOUT).min(max_timeout),
             max: max_timeout,
         },
         leftovers,
     }
+}
+
+/// Where package managers keep what they download and build: the variable that names the folder, and the default in the
+/// home folder. A private copy is as good as the original, and a command cannot put something into it that a program
+/// outside the sandbox would run later.
+const CACHES: [(&str, &str); 5] = [
+    ("XDG_CACHE_HOME", ".cache"),
+    ("CARGO_HOME", ".cargo"),
+    ("npm_config_cache", ".npm"),
+    ("GOPATH", "go"),
+    ("PNPM_HOME", ".local/share/pnpm"),
+];
+
+fn caches(environment: &[(OsString, OsString)], home: Option<&Path>) -> Vec<PathBuf> {
+    let folder = |(variable, default): &(&str, &str)| {
+        let named = environment.iter().find(|(name, _)| name == variable);
+        match named {
+            Some((_, value)) if Path::new(value).is_absolute() => Some(PathBuf::from(value)),
+            Some(_) | None => home.map(|home| home.join(default)),
+        }
+    };
+    existing(CACHES.iter().filter_map(folder))
+}
+
+/// Replaces `~/` by the home folder.
+fn in_home(folder: &str, home: Option<&Path>) -> PathBuf {
+    match (folder.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        (Some(_), None) | (None, _) => PathBuf::from(folder),
+    }
+}
+
+/// Returns the folders that exist, with every link followed.
+#[expect(clippy::disallowed_methods, reason = "checks folders that the configuration names")]
+fn existing(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for folder in folders.filter_map(|folder| folder.canonicalize().ok()) {
+        // A colon separates the folders of a copy.
+        let is_usable = folder.parent().is_some() && !folder.to_string_lossy().contains(':');
+        if folder.is_dir() && is_usable && !found.contains(&folder) {
+            found.push(folder);
+        }
+    }
+    found
 }
 
 /// Follows the links of a folder's path. A missing folder keeps its path.

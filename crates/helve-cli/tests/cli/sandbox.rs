@@ -105,6 +105,47 @@ fn what_a_rule_denies_reading_is_hidden() {
 }
 
 #[test]
+fn further_folders_and_caches_are_writable() {
+    let Some(stage) = sandboxed_stage() else { return };
+    let more = stage.path("more");
+    let config = r#"{"sandbox": {"mode": "workspace-write", "writable": ["MORE", "~/missing"]}}"#;
+    stage.write("home/.config/helve/helve.json", &config.replace("MORE", more.to_str().unwrap()));
+    stage.write("more/a", "");
+    stage.write("home/.cache/tool/a", "old");
+    let command = "command=echo b > ../more/b && cat ../more/b; echo new > ~/.cache/tool/a; cat ~/.cache/tool/a; echo x > ~/x";
+    let output = stage.run(&[&BASH[..], &[command]].concat());
+    assert!(output.out.starts_with("b\n"), "{}", output.transcript());
+    assert!(output.out.contains("home/x: Read-only file system"), "{}", output.transcript());
+    assert!(more.join("b").exists());
+    // The cache itself is not changed.
+    assert_eq!(fs::read_to_string(stage.path("home/.cache/tool/a")).unwrap(), "old");
+}
+
+#[test]
+fn repositories_below_the_folder_are_protected_too() {
+    let Some(stage) = sandboxed_stage() else { return };
+    stage.write("app/.gitignore", "part\n");
+    for folder in ["app/part", "app/libs/deep"] {
+        stage.write(&format!("{folder}/file"), "");
+        let git = Command::new("git").args(["init", "-q"]).arg(stage.path(folder)).status();
+        assert!(git.unwrap().success());
+    }
+    for denied in [
+        "echo x > part/.git/hooks/pre-commit",
+        "git -C libs/deep config core.fsmonitor ./x",
+        "echo ../evil > libs/deep/.git/commondir",
+        "mkdir part/.git/rebase-merge",
+        "mv part/.git part/g",
+    ] {
+        let output = stage.run(&[&BASH[..], &[&format!("command={denied}")]].concat());
+        assert!(!output.out.contains("[exit code 0"), "{denied}: {}", output.transcript());
+    }
+    let commit = "command=git -C part -c user.name=n -c user.email=e@x commit -q --allow-empty -m one && git -C part log --format=%s";
+    let output = stage.run(&[&BASH[..], &[commit]].concat());
+    assert!(output.out.starts_with("one\n"), "{}", output.transcript());
+}
+
+#[test]
 fn helves_own_folders_are_hidden() {
     let Some(stage) = sandboxed_stage() else { return };
     let data = stage.path("home/.local/share/helve");

@@ -22,8 +22,7 @@ fn plans_for_each_mode() {
     assert_eq!((read_only.writable, read_only.protected), (vec!["/scratch".into()], vec![]));
     let write = plan_for(Sandbox::WorkspaceWrite);
     let protected: Vec<_> = write.protected.iter().map(|path| path.to_string_lossy()).collect();
-    expect![[r#"
-        /w/.git/commondir /w/.git/config /w/.git/config.worktree /w/.git/hooks /w/.git/modules /w/.git/worktrees /w/.helve /w/.opencode /w/.vscode /w/.mcp.json /w/.envrc /w/helve.json /w/helve.jsonc /w/opencode.json /w/opencode.jsonc"#]]
+    expect!["/w/.git/branches /w/.git/commondir /w/.git/config /w/.git/config.worktree /w/.git/hooks /w/.git/info /w/.git/modules /w/.git/rebase-apply /w/.git/rebase-merge /w/.git/remotes /w/.git/sequencer /w/.git/worktrees /w/.helve /w/.opencode /w/.vscode /w/.mcp.json /w/.envrc /w/helve.json /w/helve.jsonc /w/opencode.json /w/opencode.jsonc /w/.husky /w/.githooks /w/.lefthook /w/lefthook.yml /w/.pre-commit-config.yaml /w/.idea /w/.zed /w/.fleet /w/.devcontainer /w/.devcontainer.json /w/.claude /w/.cursor /w/.codex /w/.gemini /w/.windsurf /w/.continue /w/.roo /w/.kiro /w/.aider.conf.yml /w/.direnv /w/.mise /w/.mise.toml /w/mise.toml"]
     .assert_eq(&protected.join(" "));
 }
 

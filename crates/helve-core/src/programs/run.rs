@@ -13,14 +13,17 @@ use crate::confine::{self, Sandbox};
 use crate::files;
 use crate::gate::Grant;
 use crate::process::{
-    Lifetime, OutputPolicy, Process, ProcessError, ProcessInfo, ProcessOutput, Processes,
-    SandboxPlan, SandboxSupport, Signal, Spawn, SpawnError, Spool, Stdin, WatchRequest,
+    CopiedFolder, Lifetime, OutputPolicy, Process, ProcessError, ProcessInfo, ProcessOutput,
+    Processes, SandboxPlan, SandboxSupport, Signal, Spawn, SpawnError, Spool, Stdin, WatchRequest,
     WatchResult,
 };
 use crate::shell::Shell;
 
 /// Maximum bytes of one command's output that are kept on disk.
 const MAX_SPOOLED: u64 = 100 << 20;
+
+/// The folder, in that for temporary files, for the private copies of caches.
+const CACHES: &str = ".caches";
 
 /// How a granted script is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +134,17 @@ impl Programs {
             confine::allow_linked_worktree(plan, root, linked);
         }
         if let Some(plan) = &mut plan {
+            let scratch = scratch.join(CACHES);
+            plan.copied.extend(shell.caches.iter().enumerate().map(|(number, folder)| {
+                let changes = scratch.join(number.to_string());
+                CopiedFolder { folder: folder.clone(), changes }
+            }));
+            if shell.sandbox == Sandbox::WorkspaceWrite {
+                plan.writable.extend(shell.writable.iter().cloned());
+                for (dot_git, kind) in repository::nested_repositories(&self.session).await {
+                    confine::protect_nested_repository(plan, &dot_git, kind);
+                }
+            }
             plan.hidden.extend(shell.own_folders.iter().cloned());
             let unreadable = self.unreadable_paths().await;
             plan.hidden

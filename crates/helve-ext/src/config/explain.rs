@@ -109,6 +109,14 @@ impl Config {
             let on = matches!(network.value, Network::On);
             all.push(SettingLine::new(&["sandbox", "network"], on.to_string(), &network.source));
         }
+        for folder in &sandbox.writable {
+            let key = ["sandbox", "writable"];
+            all.push(SettingLine::new(&key, folder.as_written(), &folder.source));
+        }
+        if let Some(caches) = &sandbox.caches {
+            let key = ["sandbox", "caches"];
+            all.push(SettingLine::new(&key, caches.value.to_string(), &caches.source));
+        }
         if let Some(inherit) = &environment.inherit {
             let key = ["environment", "inherit"];
             all.push(SettingLine::new(&key, inherit.value.as_str(), &inherit.source));

@@ -117,7 +117,7 @@ pub(super) const FILES: &[&str] = &["hardlinks"];
 pub(super) const BASH: &[&str] = &["max_timeout", "timeout"];
 
 /// Keys of `sandbox`.
-pub(super) const SANDBOX: &[&str] = &["mode", "network"];
+pub(super) const SANDBOX: &[&str] = &["caches", "mode", "network", "writable"];
 
 /// Keys of `web`.
 pub(super) const WEB: &[&str] = &["ca", "codesearch", "search"];

@@ -503,6 +503,11 @@ pub(super) fn unknown_sandbox(value: &ConfigValue) -> ProblemText {
     .hint("until this is fixed, programs run read-only")
 }
 
+pub(super) fn not_a_writable_folder(folder: &str, max: usize) -> ProblemText {
+    problem(format!("{} cannot be made writable in the sandbox", quoted(folder)))
+        .hint(format!("write an absolute path or one that starts with ~/, at most {max} in total"))
+}
+
 pub(super) fn project_loosens_sandbox() -> ProblemText {
     problem("a project cannot loosen the sandbox; this has no effect")
         .hint("set it in your own configuration")

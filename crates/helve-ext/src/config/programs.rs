@@ -26,6 +26,10 @@ pub struct BashSection {
 pub struct SandboxSection {
     pub mode: Option<WithSource<Sandbox>>,
     pub network: Option<WithSource<Network>>,
+    /// Further folders that commands may write to. A path may start with `~/`.
+    pub writable: Vec<WithSource<String>>,
+    /// Whether commands get private copies of the caches of package managers.
+    pub caches: Option<WithSource<bool>>,
 }
 
 impl SandboxSection {
@@ -36,6 +40,11 @@ impl SandboxSection {
     /// Off unless switched on. Has no effect without a sandbox.
     pub fn network(&self) -> Network {
         self.network.as_ref().map_or(Network::Off, |setting| setting.value)
+    }
+
+    /// On unless switched off.
+    pub fn caches(&self) -> bool {
+        self.caches.as_ref().is_none_or(|setting| setting.value)
     }
 }
 
@@ -134,6 +143,8 @@ pub(super) fn read_sandbox(
         match field.key.as_str() {
             "mode" => read_mode(file, ("sandbox.mode", &field.value), section),
             "network" => read_network(file, &field.value, section),
+            "writable" => read_writable(file, &field.value, section),
+            "caches" => read_caches(file, &field.value, section),
             other => {
                 let nearest = keys::nearest(other, keys::SANDBOX);
                 file.warn(field.at, || messages::unknown_key(other, nearest));
@@ -184,6 +195,37 @@ fn read_network(file: &mut ConfigFile<'_>, node: &ConfigNode, section: &mut Sand
         ConfigLayer::Project if loosens => file.warn(node.at, messages::project_loosens_sandbox),
         ConfigLayer::User | ConfigLayer::Project => {
             section.network = Some(WithSource::new(network, source))
+        }
+    }
+}
+
+/// Maximum number of further writable folders, over all files.
+const MAX_WRITABLE: usize = 50;
+
+fn read_writable(file: &mut ConfigFile<'_>, node: &ConfigNode, section: &mut SandboxSection) {
+    let folders = file.texts("sandbox.writable", node, ExpandMode::Strict).unwrap_or_default();
+    if file.layer == ConfigLayer::Project && !folders.is_empty() {
+        return file.warn(node.at, messages::project_loosens_sandbox);
+    }
+    for folder in folders {
+        let is_absolute = folder.value.starts_with('/') || folder.value.starts_with("~/");
+        if !is_absolute || section.writable.len() == MAX_WRITABLE {
+            file.error(node.at, || messages::not_a_writable_folder(&folder.value, MAX_WRITABLE));
+            continue;
+        }
+        section.writable.push(folder);
+    }
+}
+
+fn read_caches(file: &mut ConfigFile<'_>, node: &ConfigNode, section: &mut SandboxSection) {
+    let source = file.source(node.at);
+    let caches = file.flag("sandbox.caches", node).is_some_and(|flag| flag.value);
+    match file.layer {
+        ConfigLayer::Project if caches && !section.caches() => {
+            file.warn(node.at, messages::project_loosens_sandbox);
+        }
+        ConfigLayer::User | ConfigLayer::Project => {
+            section.caches = Some(WithSource::new(caches, source));
         }
     }
 }

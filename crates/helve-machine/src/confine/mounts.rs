@@ -3,19 +3,19 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use helve_core::process::{Network, SandboxPlan};
+use helve_core::process::{CopiedFolder, Network, SandboxPlan};
 use rustix::fs::CWD;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
-    mount_change, move_mount, open_tree,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount,
+    mount_bind, mount_change, move_mount, open_tree,
 };
 use rustix::thread::UnshareFlags;
 
 use super::devices::{DEVICES, DeviceFolder, NO_FILE};
-use super::placeholders::PathState;
 use super::{PidNamespace, placeholders, syscalls, with_context};
 
 /// Who owns the mount namespace.
@@ -88,6 +88,12 @@ pub(super) fn build(plan: &SandboxPlan) -> io::Result<()> {
             .map_err(|err| with_context(&format!("making {} read-only", path.display()), err))?;
         steps.push((path, MountStep::Show(tree)));
     }
+    for copied in plan.copied.iter().filter(|copied| copied.folder.is_dir()) {
+        // Not every file system can keep the changes. Then the folder is only readable.
+        if let Ok(tree) = copied_tree(copied) {
+            steps.push((copied.folder.clone(), MountStep::Copy(tree)));
+        }
+    }
     steps.extend(plan.hidden.iter().map(|path| (path.clone(), MountStep::Hide)));
     // Outer folders come first; mounted later, they would hide the inner mounts. The sort keeps a path that is both shown
     // and hidden hidden.
@@ -110,6 +116,7 @@ pub(super) fn build(plan: &SandboxPlan) -> io::Result<()> {
                 }
                 attach(&tree, &path)?;
             }
+            MountStep::Copy(tree) => attach(&tree, &path)?,
             MountStep::Hide => {
                 if hide(&path)? == HiddenKind::Folder {
                     empty_folders.push(path);
@@ -128,7 +135,35 @@ pub(super) fn build(plan: &SandboxPlan) -> io::Result<()> {
     }
 }
 
+/// Mounts a copy-on-write view of a folder, without attaching it.
+fn copied_tree(copied: &CopiedFolder) -> io::Result<OwnedFd> {
+    let mount_copy = || -> io::Result<OwnedFd> {
+        let (upper, work) = (copied.changes.join("upper"), copied.changes.join("work"));
+        for folder in [&upper, &work] {
+            fs::create_dir_all(folder)?;
+        }
+        let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_set_string(&context, "source", "overlay")?;
+        fsconfig_set_string(&context, "lowerdir", &copied.folder)?;
+        fsconfig_set_string(&context, "upperdir", &upper)?;
+        fsconfig_set_string(&context, "workdir", &work)?;
+        fsconfig_set_flag(&context, "userxattr")?;
+        fsconfig_create(&context)?;
+        let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        let tree = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, flags)?;
+        // The system makes its folder inaccessible, which would keep Helve from removing it later.
+        fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700))
+            .unwrap_or_default();
+        Ok(tree)
+    };
+    mount_copy().map_err(|err| {
+        with_context(&format!("making a private copy of {}", copied.folder.display()), err)
+    })
+}
+
 enum MountStep {
+    /// Mounts a copy-on-write view.
+    Copy(OwnedFd),
     /// Mounts a folder, which may be inside a hidden one.
     Show(OwnedFd),
     Hide,
@@ -189,10 +224,6 @@ fn protect(plan: &SandboxPlan) -> io::Result<()> {
     protected.sort();
     for path in protected {
         let Some(target) = placeholders::mount_target(plan, path)? else { continue };
-        // The path is missing and must stay so: there is nothing to mount.
-        if target.state == PathState::NoPlaceholder {
-            continue;
-        }
         let ancestors = target.ancestors.iter().map(|folder| (folder, MountAccess::Unchanged));
         for (path, access) in ancestors.chain([(&target.path, MountAccess::ReadOnly)]) {
             if mounted.contains(path) {

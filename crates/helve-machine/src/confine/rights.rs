@@ -62,7 +62,10 @@ fn landlock(plan: &SandboxPlan) -> Result<RulesetStatus, Box<dyn std::error::Err
         .handle_access(write_access)?
         .scope(Scope::from_all(LANDLOCK_ABI))?
         .create()?;
-    for folder in plan.writable.iter().map(PathBuf::as_path).chain([Path::new(SHARED_MEMORY)]) {
+    let copied = plan.copied.iter().map(|copied| copied.folder.as_path());
+    let copied = copied.filter(|folder| folder.is_dir());
+    let writable = plan.writable.iter().map(PathBuf::as_path).chain(copied);
+    for folder in writable.chain([Path::new(SHARED_MEMORY)]) {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(folder)?, write_access))?;
     }
     let devices = HARMLESS_DEVICES.iter().chain(&[TERMINALS]);

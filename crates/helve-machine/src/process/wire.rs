@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use helve_core::process::{
-    DeniedCall, Network, ProcessState, SandboxPlan, Spawn, SpawnError, Stdin,
+    CopiedFolder, DeniedCall, Network, ProcessState, SandboxPlan, Spawn, SpawnError, Stdin,
 };
 use rustix::io::Errno;
 use rustix::net::{
@@ -67,6 +67,10 @@ impl StartRequest {
             {
                 encoder.list(paths, |encoder, path| encoder.bytes(path.as_os_str().as_bytes()));
             }
+            encoder.list(&confine.copied, |encoder, copied| {
+                encoder.bytes(copied.folder.as_os_str().as_bytes());
+                encoder.bytes(copied.changes.as_os_str().as_bytes());
+            });
             encoder.flag(confine.network == Network::On);
         }
         encoder.into_frame()
@@ -91,6 +95,10 @@ impl StartRequest {
                     protected: paths(&mut decoder)?,
                     hidden: paths(&mut decoder)?,
                     visible: paths(&mut decoder)?,
+                    copied: decoder.list(|decoder| {
+                        let folder = decoder.os_string()?.into();
+                        Some(CopiedFolder { folder, changes: decoder.os_string()?.into() })
+                    })?,
                     network: if decoder.flag()? { Network::On } else { Network::Off },
                 }),
             },

@@ -12,6 +12,7 @@ fn plan(fixture: &Fixture, network: Network) -> Option<SandboxPlan> {
         protected: Vec::new(),
         hidden: Vec::new(),
         visible: Vec::new(),
+        copied: Vec::new(),
         network,
     })
 }
@@ -46,6 +47,7 @@ fn a_confined_program_writes_only_to_writable_folders() {
             protected: vec![protected.clone()],
             hidden: Vec::new(),
             visible: Vec::new(),
+            copied: Vec::new(),
             network: Network::Off,
         });
         let started = fixture.programs.spawn(spawn).await;

@@ -77,6 +77,7 @@ os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
             protected: Vec::new(),
             hidden: Vec::new(),
             visible: Vec::new(),
+            copied: Vec::new(),
             network: Network::Off,
         });
         if let Support::Yes(_) = fixture.programs.sandbox_support().await.writes {

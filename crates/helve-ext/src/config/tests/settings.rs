@@ -310,6 +310,36 @@ fn a_project_may_tighten_the_sandbox() {
 }
 
 #[test]
+fn only_the_user_names_writable_folders_and_caches() {
+    check(
+        r#"
+-- user/helve.json
+{"sandbox": {"mode": "workspace-write", "writable": ["~/shared", "/data", "relative"], "caches": false}}
+-- project/helve.json
+{"sandbox": {"writable": ["/etc"], "caches": true}}
+"#,
+        expect![[r#"
+            user/helve.json:1:22 sandbox = workspace-write
+            user/helve.json:1:54 sandbox.writable = ~/shared
+            user/helve.json:1:66 sandbox.writable = /data
+            user/helve.json:1:98 sandbox.caches = false
+            ! user/helve.json:1:53: error: "relative" cannot be made writable in the sandbox
+              {"sandbox": {"mode": "workspace-write", "writable": ["~/shared", "/data", "relative"], "caches": fal…
+                                                                  ^
+              write an absolute path or one that starts with ~/, at most 50 in total
+            ! project/helve.json:1:26: warning: a project cannot loosen the sandbox; this has no effect
+              {"sandbox": {"writable": ["/etc"], "caches": true}}
+                                       ^
+              set it in your own configuration
+            ! project/helve.json:1:46: warning: a project cannot loosen the sandbox; this has no effect
+              {"sandbox": {"writable": ["/etc"], "caches": true}}
+                                                           ^
+              set it in your own configuration
+        "#]],
+    );
+}
+
+#[test]
 fn an_invalid_sandbox_falls_back_to_the_strictest() {
     check(
         r#"

@@ -26,10 +26,13 @@ prop_compose! {
         protected in paths(),
         hidden in paths(),
         visible in paths(),
+        changes in paths(),
         on in any::<bool>(),
     ) -> SandboxPlan {
+        let copied = changes.iter().map(|path| CopiedFolder { folder: path.clone(), changes: path.clone() });
+        let copied = copied.collect();
         let network = if on { Network::On } else { Network::Off };
-        SandboxPlan { writable, protected, hidden, visible, network }
+        SandboxPlan { writable, protected, hidden, visible, copied, network }
     }
 }
 
