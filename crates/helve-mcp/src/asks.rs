@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 pub(crate) use form::Form;
+use form::FormAnswer;
 use withdraw::WithdrawGuard;
 
 /// How long a parked question waits for its answer.
@@ -94,8 +95,16 @@ impl Person for ClientPerson {
     fn approve<'a>(&'a self, call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
         Box::pin(async move {
             let form = Form::of(ask);
-            let answer = self.ask(call, form.request(), ask.key()).await;
-            answer.map_or(Reply::Unanswered, |answer| form.reply(answer))
+            let Some(answer) = self.ask(call, form.request(), ask.key()).await else {
+                return Reply::Unanswered;
+            };
+            match form.answer(&answer) {
+                FormAnswer::Final(reply) => reply,
+                FormAnswer::NoWithReason => {
+                    let reason = self.ask(call, Form::reason_request(), ask.key()).await;
+                    Form::reason(reason.as_ref())
+                }
+            }
         })
     }
 
@@ -157,6 +166,14 @@ impl Form {
             meta: None,
             message: self.message.clone(),
             requested_schema: self.schema(),
+        }
+    }
+
+    fn reason_request() -> ElicitRequestParams {
+        ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message: "Why not?".into(),
+            requested_schema: Self::reason_schema(),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! The form that asks for approval: what would happen, and for how long to allow it. Pure.
+//! The form that asks for approval: what would happen, and one choice. Clients show one dialog per field, so there is only
+//! one field. Pure.
 
 use std::fmt::Write;
 
-use helve_core::{Ask, Part, Reply, Scope};
+use helve_core::{Action, Ask, Part, Reply, Scope};
 use helve_text::visible;
 use rmcp::model::{
     ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema, PrimitiveSchemaDefinition,
@@ -15,17 +16,27 @@ const MAX_MESSAGE: usize = 256 << 10;
 const MAX_NOTE: usize = 2000;
 /// Name of the field with the decision.
 const DECISION: &str = "decision";
-/// Name of the field with a note for the model.
+/// Name of the field with a note for the model, in a form of its own.
 const NOTE: &str = "note";
-/// Earlier name of that field, still accepted.
-const OLD_NOTE: &str = "word";
 const NO: &str = "no";
+/// This answer leads to a second form, with a field for the reason.
+const NO_WITH_REASON: &str = "no, with a reason";
 
 /// What a person is shown, and the answers offered.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(super) message: String,
     scopes: &'static [(Scope, &'static str)],
+    /// Whether `once` is preselected.
+    has_default: bool,
+}
+
+/// What an answer means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FormAnswer {
+    Final(Reply),
+    /// The person says no and wants to give a reason.
+    NoWithReason,
 }
 
 const ONCE: &[(Scope, &str)] = &[(Scope::Once, "once")];
@@ -39,47 +50,87 @@ const LASTING: &[(Scope, &str)] = &[
 impl Form {
     pub(crate) fn of(ask: &Ask) -> Self {
         let lasting = ask.parts.iter().any(|part| part.remember_as.is_some());
-        Self { message: message(ask), scopes: if lasting { LASTING } else { ONCE } }
+        let scopes = if lasting { LASTING } else { ONCE };
+        Self { message: message(ask), scopes, has_default: can_be_undone(ask) }
     }
 
     /// Returns a form that accepts every scope, for an answer to a question that this process no longer has.
     pub(crate) fn any_scope() -> Self {
-        Self { message: String::new(), scopes: LASTING }
+        Self { message: String::new(), scopes: LASTING, has_default: false }
     }
 
     pub(super) fn schema(&self) -> ElicitationSchema {
         let mut answers: Vec<String> = self.scopes.iter().map(|(_, name)| (*name).into()).collect();
-        answers.push(NO.into());
+        answers.extend([NO.into(), NO_WITH_REASON.into()]);
+        // Some clients preselect the first answer.
+        if !self.has_default {
+            answers.rotate_right(2);
+        }
         let description = match self.scopes.len() {
             1 => "Allow it this once, or not at all",
             _ => {
                 "Allow it this once, for this session, for this project, in all your projects, or not at all"
             }
         };
-        let decision = EnumSchema::builder(answers).title("Allow").description(description).build();
-        let note = StringSchema::new().title("Note").description("If no: a note for the model");
-        let fields = [
-            (DECISION.into(), PrimitiveSchemaDefinition::Enum(decision)),
-            (NOTE.into(), PrimitiveSchemaDefinition::String(note)),
-        ];
+        let builder =
+            || EnumSchema::builder(answers.clone()).title("Allow").description(description);
+        let decision = match self.has_default {
+            true => builder().with_default("once").unwrap_or_else(|_| builder()),
+            false => builder(),
+        };
+        let fields = [(DECISION.into(), PrimitiveSchemaDefinition::Enum(decision.build()))];
         ElicitationSchema::new(fields.into()).with_required(vec![DECISION.into()])
     }
 
     /// Maps an answer to a reply. Only a yes that was offered and spelled exactly counts.
-    pub(crate) fn reply(&self, answer: ElicitResult) -> Reply {
-        if answer.action != ElicitationAction::Accept {
-            return Reply::No { note: None };
+    pub(crate) fn reply(&self, answer: &ElicitResult) -> Reply {
+        match self.answer(answer) {
+            FormAnswer::Final(reply) => reply,
+            FormAnswer::NoWithReason => Reply::No { note: None },
         }
-        let content = answer.content.unwrap_or_default();
-        let decision = content[DECISION].as_str().unwrap_or_default();
-        if decision == NO {
-            let note = [NOTE, OLD_NOTE].into_iter().find_map(|name| content[name].as_str());
-            let note = note.map(str::trim).filter(|note| !note.is_empty());
-            return Reply::No { note: note.map(|note| note.chars().take(MAX_NOTE).collect()) };
-        }
-        let scope = self.scopes.iter().find(|(_, name)| *name == decision);
-        scope.map_or(Reply::Unanswered, |(scope, _)| Reply::Yes(*scope))
     }
+
+    pub(super) fn answer(&self, answer: &ElicitResult) -> FormAnswer {
+        let content = match answer.action {
+            ElicitationAction::Accept => answer.content.as_ref(),
+            // Clients decline in a person's name even if none is there.
+            ElicitationAction::Decline => return FormAnswer::Final(Reply::Declined),
+            ElicitationAction::Cancel | _ => return FormAnswer::Final(Reply::Unanswered),
+        };
+        match content.and_then(|content| content[DECISION].as_str()).unwrap_or_default() {
+            NO => FormAnswer::Final(Reply::No { note: content.and_then(note) }),
+            NO_WITH_REASON => FormAnswer::NoWithReason,
+            decision => {
+                let scope = self.scopes.iter().find(|(_, name)| *name == decision);
+                FormAnswer::Final(scope.map_or(Reply::Unanswered, |(scope, _)| Reply::Yes(*scope)))
+            }
+        }
+    }
+
+    /// Returns the form that asks for the reason of a no.
+    pub(super) fn reason_schema() -> ElicitationSchema {
+        let note = StringSchema::new().title("Reason").description("A message for the model");
+        let fields = [(NOTE.into(), PrimitiveSchemaDefinition::String(note))];
+        ElicitationSchema::new(fields.into()).with_required(vec![NOTE.into()])
+    }
+
+    /// Returns the no with the reason that the second form asked for.
+    pub(super) fn reason(answer: Option<&ElicitResult>) -> Reply {
+        let accepted = answer.filter(|answer| answer.action == ElicitationAction::Accept);
+        Reply::No { note: accepted.and_then(|answer| answer.content.as_ref()).and_then(note) }
+    }
+}
+
+fn note(content: &serde_json::Value) -> Option<String> {
+    let note = content[NOTE].as_str().map(str::trim).filter(|note| !note.is_empty())?;
+    Some(note.chars().take(MAX_NOTE).collect())
+}
+
+/// Whether the call only makes changes that `helve undo` takes back, so that pressing Enter too early does no harm.
+fn can_be_undone(ask: &Ask) -> bool {
+    ask.parts.iter().zip(&ask.actions).all(|(part, action)| {
+        *action == Action::Allow || part.permission == "edit" && !part.via_shell
+    }) && !ask.actions.is_empty()
 }
 
 /// Lists everything that would happen, with invisible characters escaped.
@@ -145,7 +196,8 @@ mod tests {
 
     fn ask() -> Ask {
         let edit = Part::new("edit", "src/a.rs").remember_as(Pattern::Wild("src/*".into()));
-        Ask { parts: vec![edit], ..Ask::default() }.preview("-old\n+new\u{202e}\x1b[2J\n")
+        let actions = vec![Action::Ask];
+        Ask { parts: vec![edit], actions, ..Ask::default() }.preview("-old\n+new\u{202e}\x1b[2J\n")
     }
 
     fn check(ask: &Ask, expected: Expect) {
@@ -159,23 +211,23 @@ mod tests {
         check(
             &ask(),
             expect![[r#"
-            Allow this?
-            edit src/a.rs
-              a lasting approval would add the rule: src/*
+                Allow this?
+                edit src/a.rs
+                  a lasting approval would add the rule: src/*
 
-            -old
-            +new\u{202e}\u{1b}[2J
-            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, in all your projects, or not at all","enum":["once","session","project","everywhere","no"]},"note":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}
-        "#]],
+                -old
+                +new\u{202e}\u{1b}[2J
+                {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, in all your projects, or not at all","enum":["once","session","project","everywhere","no","no, with a reason"],"default":"once"}},"required":["decision"]}
+            "#]],
         );
         let once = Ask { parts: vec![Part::new("bash", "rm \u{200b}x")], ..Ask::default() };
         check(
             &once,
             expect![[r#"
-            Allow this?
-            bash rm \u{200b}x
-            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, or not at all","enum":["once","no"]},"note":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}
-        "#]],
+                Allow this?
+                bash rm \u{200b}x
+                {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, or not at all","enum":["no","no, with a reason","once"]}},"required":["decision"]}
+            "#]],
         );
     }
 
@@ -196,7 +248,7 @@ mod tests {
         let once = Form::of(&Ask { parts: vec![Part::new("bash", "x")], ..Ask::default() });
         let reply = |form: &Form, action: &str, content: Value| {
             let answer = json!({"action": action, "content": content});
-            form.reply(serde_json::from_value(answer).unwrap())
+            form.reply(&serde_json::from_value(answer).unwrap())
         };
         let no = Reply::No { note: None };
         for (form, action, content, expected) in [
@@ -215,14 +267,9 @@ mod tests {
                 json!({"decision": "no", "note": " not that file "}),
                 Reply::No { note: Some("not that file".into()) },
             ),
-            (
-                &lasting,
-                "accept",
-                json!({"decision": "no", "word": "the old name of the field"}),
-                Reply::No { note: Some("the old name of the field".into()) },
-            ),
-            (&lasting, "decline", json!({"decision": "once"}), no.clone()),
-            (&lasting, "cancel", json!({"decision": "once"}), no),
+            (&lasting, "accept", json!({"decision": "no, with a reason"}), no),
+            (&lasting, "decline", json!({"decision": "once"}), Reply::Declined),
+            (&lasting, "cancel", json!({"decision": "once"}), Reply::Unanswered),
         ] {
             assert_eq!(reply(form, action, content.clone()), expected, "{action} {content}");
         }

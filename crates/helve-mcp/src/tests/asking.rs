@@ -11,7 +11,7 @@ const INITIALIZE_WITH_FORMS: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"init
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"touch","arguments":{"times":1}}}"#;
 
 /// The schema of the form, which has a test of its own.
-const SCHEMA: &str = r#""requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, in all your projects, or not at all","enum":["once","session","project","everywhere","no"]},"note":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}"#;
+const SCHEMA: &str = r#""requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, in all your projects, or not at all","enum":["once","session","project","everywhere","no","no, with a reason"],"default":"once"}},"required":["decision"]}"#;
 
 /// Runs a script, as [`check`] explains, with a client that shows forms.
 fn check_with_forms(script: &str, expected: Expect) {
@@ -213,13 +213,34 @@ fn a_no_refuses_and_its_note_reaches_the_model() {
         ),
         expect![[r#"
             {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: None }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"the client declined"}],"isError":true}}
             {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: None }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answered the question about edit a1"}],"isError":true}}
             {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: Some(\"not today\") }"}],"isError":true}}
             opened for tester 1.0
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn a_no_can_have_a_reason() {
+    check_with_forms(
+        &format!(
+            r#"+ {CALL}
+            ? 1
+            + {{"jsonrpc":"2.0","id":0,"result":{{"action":"accept","content":{{"decision":"no, with a reason"}}}}}}
+            ? 1
+            + {{"jsonrpc":"2.0","id":1,"result":{{"action":"accept","content":{{"note":" not that file "}}}}}}
+            ? 1"#
+        ),
+        expect![[r#"
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Why not?","requestedSchema":{"type":"object","properties":{"note":{"type":"string","title":"Reason","description":"A message for the model"}},"required":["note"]}}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: Some(\"not that file\") }"}],"isError":true}}
+            opened for tester 1.0
+            touch Error; Ok(()) 0 ms after the input ended
         "#]],
     );
 }
@@ -274,7 +295,7 @@ fn a_cancelled_call_withdraws_its_question_and_ignores_a_late_answer() {
             {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"The question is no longer open."}}
             {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1 (no rule allows it)\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: None }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"the client declined"}],"isError":true}}
             opened for tester 1.0
             touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],

@@ -307,10 +307,8 @@ impl Words for PlainWords {
                     listed.collect::<Vec<_>>().join(", ")
                 )
             }
-            Refusal::Forbidden(_)
-            | Refusal::Declined(_)
-            | Refusal::Rejected { .. }
-            | Refusal::ExplainOnly => {
+            Refusal::Declined(_) => "the client declined".into(),
+            Refusal::Forbidden(_) | Refusal::Rejected { .. } | Refusal::ExplainOnly => {
                 format!("{refusal:?}")
             }
         };
