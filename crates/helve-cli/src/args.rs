@@ -389,6 +389,10 @@ pub(crate) enum InstallClient {
     ClaudeCode,
     Codex,
     Opencode,
+    Cursor,
+    Vscode,
+    Zed,
+    GeminiCli,
 }
 
 /// What is allowed without asking.

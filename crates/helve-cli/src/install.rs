@@ -27,6 +27,7 @@ pub(crate) struct HelveEntry {
 }
 
 pub(crate) fn run(common: &GlobalArgs, install: &InstallArgs) -> anyhow::Result<Exit> {
+    refuse_other_options(common)?;
     let entry = HelveEntry {
         name: install.name.clone(),
         program: program()?,
@@ -36,7 +37,9 @@ pub(crate) fn run(common: &GlobalArgs, install: &InstallArgs) -> anyhow::Result<
         return print(&entry, install.client);
     }
     let Some(client) = install.client else {
-        bail!("name a program: claude-code, codex or opencode; for others use --print");
+        bail!(
+            "name a program: claude-code, codex, opencode, cursor, vscode, zed or gemini-cli; for others use --print"
+        );
     };
     let target = ConfigTarget::find(client)?;
     let before = file::read(&target.path)?;
@@ -64,6 +67,9 @@ pub(crate) fn run(common: &GlobalArgs, install: &InstallArgs) -> anyhow::Result<
         after = original;
     }
     print_diff(&target.path, before.as_deref(), &after)?;
+    if !install.remove {
+        warn_about_refusals(client, install.permission)?;
+    }
     if !common.yes && std::io::stdin().is_terminal() && !confirm()? {
         output::print("Nothing written.\n")?;
         return Ok(Exit::Refused);
@@ -72,6 +78,36 @@ pub(crate) fn run(common: &GlobalArgs, install: &InstallArgs) -> anyhow::Result<
     let outcome = if install.remove { "removed from" } else { "added to" };
     output::print(&format!("{GREEN}{}{PLAIN} {outcome} {}\n", entry.name, target.path.display()))?;
     Ok(Exit::Done)
+}
+
+/// Returns an error for options that would have no effect on the server entry.
+fn refuse_other_options(common: &GlobalArgs) -> anyhow::Result<()> {
+    let given = [
+        ("--allow", !common.allow.is_empty()),
+        ("--agent", common.agent.is_some()),
+        ("--dir", common.dir.is_some()),
+        ("--config", !common.config.is_empty()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => bail!(
+            "install has no use for {option}. Rules belong into your helve.json; --permission chooses what is allowed without asking"
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Says what will be refused if the program cannot show questions.
+fn warn_about_refusals(client: InstallClient, permission: InstallPermission) -> anyhow::Result<()> {
+    let refused = match permission {
+        _ if client::shows_questions(client) => return Ok(()),
+        InstallPermission::Ask => "every change to a file and every command is",
+        InstallPermission::Workspace => "every command is",
+        InstallPermission::Yes => return Ok(()),
+    };
+    output::print(&format!(
+        "This program does not show the questions of MCP servers, so {refused} refused unless a rule in your helve.json \
+         allows it. --permission workspace allows changes in the folder, --permission yes also commands.\n"
+    ))
 }
 
 /// Writes the file. On removal, deletes a file that the install had created. Records what is needed to restore the

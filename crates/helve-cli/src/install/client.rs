@@ -18,16 +18,23 @@ impl ConfigTarget {
     pub(super) fn find(client: InstallClient) -> anyhow::Result<Self> {
         let home = std::env::home_dir().context("the home folder is unknown; set HOME")?;
         let folder = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+        let user_config = || folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
         let path = match client {
+            InstallClient::Cursor => home.join(".cursor/mcp.json"),
+            InstallClient::Vscode if cfg!(target_os = "macos") => {
+                home.join("Library/Application Support/Code/User/mcp.json")
+            }
+            InstallClient::Vscode => user_config().join("Code/User/mcp.json"),
+            InstallClient::Zed => user_config().join("zed/settings.json"),
+            InstallClient::GeminiCli => home.join(".gemini/settings.json"),
             InstallClient::ClaudeCode => {
-                folder("CLAUDE_CONFIG_DIR").unwrap_or(home).join(".claude.json")
+                folder("CLAUDE_CONFIG_DIR").unwrap_or(home.clone()).join(".claude.json")
             }
             InstallClient::Codex => {
                 folder("CODEX_HOME").unwrap_or_else(|| home.join(".codex")).join("config.toml")
             }
             InstallClient::Opencode => {
-                let config = folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
-                let folder = config.join("opencode");
+                let folder = user_config().join("opencode");
                 let names = ["opencode.jsonc", "opencode.json", "config.json"];
                 let found = names
                     .map(|name| folder.join(name))
@@ -96,7 +103,11 @@ pub(super) fn fragment(client: InstallClient, entry: &HelveEntry) -> String {
 /// Returns the key of the object that holds the servers, for JSON files.
 fn json_section(client: InstallClient) -> Option<&'static str> {
     match client {
-        InstallClient::ClaudeCode => Some("mcpServers"),
+        InstallClient::ClaudeCode | InstallClient::Cursor | InstallClient::GeminiCli => {
+            Some("mcpServers")
+        }
+        InstallClient::Vscode => Some("servers"),
+        InstallClient::Zed => Some("context_servers"),
         InstallClient::Codex => None,
         InstallClient::Opencode => Some("mcp"),
     }
@@ -104,7 +115,10 @@ fn json_section(client: InstallClient) -> Option<&'static str> {
 
 fn entry_json(client: InstallClient, entry: &HelveEntry) -> Value {
     match client {
-        InstallClient::ClaudeCode | InstallClient::Codex => {
+        InstallClient::Cursor | InstallClient::Zed | InstallClient::GeminiCli => {
+            json!({"command": entry.program, "args": entry.args})
+        }
+        InstallClient::ClaudeCode | InstallClient::Codex | InstallClient::Vscode => {
             json!({"type": "stdio", "command": entry.program, "args": entry.args})
         }
         InstallClient::Opencode => {
@@ -112,6 +126,19 @@ fn entry_json(client: InstallClient, entry: &HelveEntry) -> Value {
             command.extend(entry.args.iter().cloned());
             json!({"type": "local", "command": command, "enabled": true})
         }
+    }
+}
+
+/// Whether a program shows the questions of MCP servers to its user. Where it does not, Helve refuses what it would ask
+/// about.
+pub(super) fn shows_questions(client: InstallClient) -> bool {
+    match client {
+        InstallClient::Opencode | InstallClient::Zed => false,
+        InstallClient::ClaudeCode
+        | InstallClient::Codex
+        | InstallClient::Cursor
+        | InstallClient::Vscode
+        | InstallClient::GeminiCli => true,
     }
 }
 

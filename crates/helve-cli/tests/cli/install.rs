@@ -17,6 +17,10 @@ fn install_shows_and_writes_the_entry_and_remove_restores_the_file() {
         ("codex", "home/.codex/config.toml", Some("# mine\nmodel = 'x'\n\n[tui]\na = 1")),
         ("codex", "home/.codex/config.toml", None),
         ("opencode", "home/.config/opencode/opencode.jsonc", Some("{\"theme\": \"x\", /* c */}")),
+        ("cursor", "home/.cursor/mcp.json", Some("{\"mcpServers\": {\"a\": {\"url\": \"x\"}}}")),
+        ("vscode", "home/.config/Code/User/mcp.json", None),
+        ("zed", "home/.config/zed/settings.json", Some("// mine\n{\n  \"theme\": \"One\"\n}\n")),
+        ("gemini-cli", "home/.gemini/settings.json", Some("{\n  \"ui\": {}\n}\n")),
     ] {
         let stage = Stage::new();
         if let Some(before) = before {
@@ -43,6 +47,36 @@ fn install_shows_and_writes_the_entry_and_remove_restores_the_file() {
             "{}",
             missing.transcript()
         );
+    }
+}
+
+#[test]
+fn each_program_gets_its_own_format() {
+    let stage = Stage::new();
+    for (client, expected) in [
+        ("cursor", r#"{"mcpServers":{"helve":{"command":"PROGRAM","args":["mcp"]}}}"#),
+        ("gemini-cli", r#"{"mcpServers":{"helve":{"command":"PROGRAM","args":["mcp"]}}}"#),
+        ("zed", r#"{"context_servers":{"helve":{"command":"PROGRAM","args":["mcp"]}}}"#),
+        ("vscode", r#"{"servers":{"helve":{"type":"stdio","command":"PROGRAM","args":["mcp"]}}}"#),
+    ] {
+        let output = stage.run(&["install", client, "--print"]);
+        let mut printed: serde_json::Value = serde_json::from_str(&output.out).unwrap();
+        let (_, servers) = printed.as_object_mut().unwrap().iter_mut().next().unwrap();
+        servers["helve"]["command"] = "PROGRAM".into();
+        assert_eq!(printed.to_string(), expected, "{client}");
+    }
+}
+
+#[test]
+fn what_will_be_refused_is_said_and_useless_options_are_errors() {
+    let stage = Stage::new();
+    for (client, warns) in [("opencode", true), ("zed", true), ("codex", false)] {
+        let output = stage.run(&["install", client]);
+        assert_eq!(output.out.contains("is refused unless"), warns, "{}", output.transcript());
+    }
+    for option in ["--allow", "--agent", "--dir"] {
+        let output = stage.run(&[option, "edit", "install", "codex"]);
+        assert!(output.code != 0 && output.err.contains(option), "{}", output.transcript());
     }
 }
 
