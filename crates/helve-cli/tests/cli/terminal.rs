@@ -80,8 +80,7 @@ fn a_single_key_answers() {
             Allow this?
               read .env (built-in rule read "*.env": ask)
             [y] once  [s] this session  [p] this project  [e] everywhere  [n] no  [w] no, with a note: no
-            error: The user rejected this call.
-            Do not retry it in another form; ask the user what they want instead.
+            error: You rejected this call.
             exit 3
         "#]],
     );

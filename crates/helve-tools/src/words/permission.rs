@@ -12,7 +12,7 @@ pub(super) fn forbidden(part: &Part, verdict: &Verdict) -> ToolError {
     let message = format!("A rule forbids this: {what}. It cannot be approved.");
     ToolError::new(ErrorKind::Denied, message)
         .hint("Continue without it, or tell the user which rule blocks it.")
-        .for_person(format!("Forbidden: {what}.\nThis holds until the rule is changed."))
+        .for_person(format!("A rule forbids this: {what}."))
 }
 
 pub(super) fn unanswered(pending: &PendingApproval) -> ToolError {
@@ -42,9 +42,9 @@ pub(super) fn rejected(note: Option<&str>) -> ToolError {
         None => ToolError::new(ErrorKind::Rejected, "The user rejected this call.")
             .hint("Do not retry it in another form; ask the user what they want instead.")
             .for_person("You rejected this call."),
+        // The person wrote the note for the model, so the text is the same.
         Some(note) => {
             ToolError::new(ErrorKind::Denied, format!("The user rejected this call: {note}"))
-                .for_person("You rejected this call.")
         }
     }
 }
