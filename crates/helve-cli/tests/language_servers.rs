@@ -280,3 +280,74 @@ async fn configuration_switches_diagnostics_off() {
         toolbox.close().await;
     }
 }
+
+/// Calls the tool `lsp` for a line of a.fake.
+async fn ask(toolbox: &Toolbox, operation: &str, line: u64, symbol: &str) -> String {
+    let arguments = json!({"operation": operation, "filePath": "a.fake", "line": line, "symbol": symbol, "newName": "bü"});
+    call(toolbox, "lsp", arguments).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_are_answered_with_positions_and_lines() {
+    let files = [("a.fake", "🦀 foo foo\nERR foo\n"), ("other.fake", "o\n")];
+    let project = Project::with_server("plain", LONG, &files);
+    let toolbox = project.open_trusted().await;
+    let check = async |operation: &str, expected: &str| {
+        assert_eq!(ask(&toolbox, operation, 2, "foo").await, expected, "{operation}");
+    };
+    check("goToDefinition", "a.fake:1:3: 🦀 foo foo").await;
+    check("findReferences", "a.fake:1:3: 🦀 foo foo\na.fake:1:7: 🦀 foo foo\na.fake:2:5: ERR foo")
+        .await;
+    check("hover", "the word **foo**").await;
+    check(
+        "documentSymbol",
+        "a.fake:1:1 class outer: 🦀 foo foo\n  a.fake:1:1 method inner: 🦀 foo foo",
+    )
+    .await;
+    check("diagnostics", "a.fake:2:1: found ERR (fake E1)").await;
+    check("codeAction", "- Remove it").await;
+    check("goToImplementation", "! fake does not offer this operation.").await;
+    let missing = ask(&toolbox, "hover", 1, "bar").await;
+    assert_eq!(missing, "! The symbol is not on this line of a.fake: 🦀 foo foo");
+    let incomplete = json!({"operation": "hover", "filePath": "a.fake"});
+    let answer = call(&toolbox, "lsp", incomplete).await;
+    assert_eq!(answer, "! This operation needs line, and character or symbol.");
+    toolbox.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rename_changes_all_files_or_none_and_can_be_undone() {
+    let files = [("a.fake", "\u{feff}foo x\r\nfoo\r\n"), ("other.fake", "o\n")];
+    for (mode, expected) in [
+        ("plain", "Changed 2 files: 3 lines added, 3 removed."),
+        ("overlapping-rename", "! a.fake: the server's edits overlap"),
+        ("rename-outside", "! /etc/hostname: it is outside the workspace"),
+        ("rename-deletes", "! the change would create, rename or delete files"),
+    ] {
+        let project = Project::with_server(mode, LONG, &files);
+        let content = |name: &str| fs::read_to_string(project.root.path().join(name)).unwrap();
+        let toolbox = project.open_trusted().await;
+        let answer = ask(&toolbox, "rename", 1, "foo").await;
+        assert_eq!(answer.lines().next(), Some(expected), "{mode}");
+        if mode == "plain" {
+            assert_eq!(content("a.fake"), "\u{feff}bü x\r\nbü\r\n");
+            assert_eq!(content("other.fake"), "bü\n");
+            toolbox.undo(None).await.outcome.unwrap();
+        }
+        for (name, text) in files {
+            assert_eq!(content(name), text, "{mode}");
+        }
+        toolbox.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_formatted_by_its_server() {
+    let project = Project::with_server("plain", LONG, &[("a.fake", "foo\n")]);
+    let toolbox = project.open_trusted().await;
+    let answer = ask(&toolbox, "formatting", 1, "foo").await;
+    assert!(answer.starts_with("Changed 1 file"), "{answer}");
+    assert_eq!(fs::read_to_string(project.root.path().join("a.fake")).unwrap(), "FOO\n");
+    assert_eq!(ask(&toolbox, "formatting", 1, "FOO").await, "a.fake is formatted already.");
+    toolbox.close().await;
+}

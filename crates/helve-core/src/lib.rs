@@ -21,6 +21,7 @@ pub mod hook;
 pub mod host;
 pub mod input;
 pub mod journal;
+pub mod language;
 pub mod machine;
 pub mod media;
 pub mod output;

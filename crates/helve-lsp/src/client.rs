@@ -62,7 +62,8 @@ struct Documents {
 /// A document as the server knows it.
 struct OpenDocument {
     text: Arc<str>,
-    version: i64,
+    /// The version of `text`, and how much the server had said before it was sent.
+    sent: SentVersion,
     language: &'static str,
     /// The diagnostics of `text`, once known.
     diagnostics: Option<Vec<ServerDiagnostic>>,
@@ -158,6 +159,40 @@ impl Client {
         *self.last_used.lock() = Instant::now();
         let answer = self.connection.request(method, params).await?;
         serde_json::from_str(answer.get()).map_err(|_| RequestError::Invalid)
+    }
+
+    /// Whether the server offers a method, by the name of its capability.
+    pub(crate) fn offers(&self, capability: &str, method: &str) -> bool {
+        let value = &self.capabilities[capability];
+        value.is_object() || value == true || self.connection.state.registered(method).is_some()
+    }
+
+    /// Makes the server know the present text of a file.
+    pub(crate) async fn sync(&self, path: &Path, language: &'static str, text: &Arc<str>) {
+        let documents = &mut *self.documents.lock().await;
+        self.set_text(documents, path, language, text).await;
+    }
+
+    /// Checks the document that the server has open now.
+    pub(crate) async fn current_diagnostics(
+        &self,
+        path: &Path,
+        language: &'static str,
+        text: &Arc<str>,
+    ) -> Option<Vec<ServerDiagnostic>> {
+        if !self.is_warm() {
+            self.wait_until_idle().await;
+        }
+        let documents = &mut *self.documents.lock().await;
+        let known = documents.open.get(path).filter(|document| document.text == *text);
+        if let Some(known) = known.and_then(|document| document.diagnostics.clone()) {
+            return Some(known);
+        }
+        let sent = self.set_text(documents, path, language, text).await;
+        let found = self.diagnostics(path, sent).await?;
+        documents.set_diagnostics(path, found.clone());
+        self.is_warm.store(true, Ordering::Relaxed);
+        Some(found)
     }
 
     /// Shuts the server down.
@@ -318,7 +353,7 @@ impl Client {
         }
     }
 
-    /// Opens or changes a document. Returns the version of the document, and how much the server had said before.
+    /// Opens or changes a document. Returns the version of the document, and how much the server had said before it was sent.
     async fn set_text(
         &self,
         documents: &mut Documents,
@@ -332,20 +367,20 @@ impl Client {
         if let Some(document) = documents.open.get_mut(path) {
             document.last_use = last_use;
             if document.text != *text {
-                document.version += 1;
+                document.sent = SentVersion { version: document.sent.version + 1, sequence };
                 document.diagnostics = None;
                 let params = self.change_params(path, document, text);
                 document.text = text.clone();
                 self.connection.notify("textDocument/didChange", params).await;
             }
-            return SentVersion { version: document.version, sequence };
+            return document.sent;
         }
         if documents.open.len() >= MAX_DOCUMENTS {
             self.close_oldest(documents).await;
         }
         let document = OpenDocument {
             text: text.clone(),
-            version: 1,
+            sent: SentVersion { version: 1, sequence },
             language,
             diagnostics: None,
             unreported: None,
@@ -354,7 +389,7 @@ impl Client {
         let item = json!({
             "uri": uri::from_path(path),
             "languageId": document.language,
-            "version": document.version,
+            "version": document.sent.version,
             "text": &**text,
         });
         documents.open.insert(path.to_path_buf(), document);
@@ -381,7 +416,7 @@ impl Client {
             None => json!({"text": text}),
         };
         json!({
-            "textDocument": {"uri": uri::from_path(path), "version": document.version},
+            "textDocument": {"uri": uri::from_path(path), "version": document.sent.version},
             "contentChanges": [change],
         })
     }

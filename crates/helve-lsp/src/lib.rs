@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! LanguageServers     one per workspace; implements `AfterWrite`
+//!  query              questions about code, for the tool `lsp`
 //!  table              known servers as data, with the user's overrides
 //!  Projects           which folder a server is started for, and where its program is
 //!  Client             one server process in one folder, started when first needed, stopped when idle
@@ -18,6 +19,7 @@ mod compare;
 mod connection;
 mod frame;
 mod projects;
+mod query;
 mod servers;
 mod table;
 mod uri;
@@ -28,6 +30,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helve_core::{AfterWrite, BoxFuture, DiagnosticReport, Resolved, WrittenFile};
 
+pub use query::LanguageQueries;
 pub use servers::{LanguageLimits, LanguageServers, LanguagesSetup, ServerSurvey, TrustCheck};
 pub use table::{RootRule, ServerDefinition, ServerOverride, server_definitions};
 

@@ -12,7 +12,8 @@ use crate::wall::{Policy, Wall};
 /// Returns the default rules, which a person's rules override.
 pub fn rules() -> Vec<Rule> {
     let mut rules = vec![rule("*", "*", Action::Ask)];
-    for tool in ["read", "glob", "grep", "list", "todowrite", "todoread", "skill", "invalid"] {
+    for tool in ["read", "glob", "grep", "list", "todowrite", "todoread", "skill", "lsp", "invalid"]
+    {
         rules.push(rule(tool, "*", Action::Allow));
     }
     // What a sub-agent does is judged call by call; questions go to the person in any case.

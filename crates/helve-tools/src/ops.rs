@@ -6,6 +6,7 @@
 
 pub(crate) mod change;
 pub(crate) mod edit;
+pub(crate) mod language;
 pub(crate) mod list;
 pub(crate) mod missing;
 pub(crate) mod patch;

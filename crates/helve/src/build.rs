@@ -299,6 +299,7 @@ impl Builder {
         let web_tools = has_web.then(|| opencode::web_tools(&media, &searches));
         register_opencode_tools(&registry, web_tools.unwrap_or_default());
         register_skills(&registry, &config, &policy);
+        register_opencode_tools(&registry, languages::tools(&languages, &config, trust, settings));
         let servers = servers(&workspace, &registry, &config, media);
         register_own_tools(&registry, self.tools);
         let caller = Caller { agent: agent.name.clone(), ..self.caller };

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use helve_core::shell::Leftovers;
 use helve_core::store::Store;
-use helve_core::{AfterWrite, confine};
+use helve_core::{AfterWrite, AnyTool, confine};
 use helve_ext::config::{Config, DiagnosticsMode, ToolchainEntry};
 use helve_lsp::{
-    LanguageChecks, LanguageLimits, LanguagesSetup, ServerDefinition, ServerOverride, TrustCheck,
-    server_definitions,
+    LanguageChecks, LanguageLimits, LanguageQueries, LanguagesSetup, ServerDefinition,
+    ServerOverride, TrustCheck, server_definitions,
 };
 pub use helve_lsp::{LanguageServers, ServerSurvey};
+
+use helve_tools::{EditSettings, opencode};
 
 use crate::program_context::ProgramContext;
 use crate::trust::TrustState;
@@ -50,6 +52,21 @@ pub(crate) fn after_write(
         (Some(DiagnosticsMode::Errors | DiagnosticsMode::Warnings), _)
         | (None, Leftovers::Keep) => vec![Arc::new(LanguageChecks(languages.clone()))],
     }
+}
+
+/// Returns the tool that asks language servers, in folders where they run or where the configuration mentions them.
+pub(crate) fn tools(
+    languages: &Arc<LanguageServers>,
+    config: &Config,
+    trust: TrustState,
+    settings: EditSettings,
+) -> Vec<Arc<dyn AnyTool>> {
+    let switch = config.languages.lsp.switch.as_ref().map(|switch| switch.value);
+    if switch.unwrap_or(trust == TrustState::Trusted) {
+        let queries = Arc::new(LanguageQueries(languages.clone()));
+        return vec![opencode::language_tool(queries, settings)];
+    }
+    Vec::new()
 }
 
 /// Programs of the user run in a project only if a person trusts it, because they run its code: build scripts, plugins of

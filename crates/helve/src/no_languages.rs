@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use helve_core::AfterWrite;
 use helve_core::shell::Leftovers;
 use helve_core::store::Store;
+use helve_core::{AfterWrite, AnyTool};
 use helve_ext::config::Config;
 
+use helve_tools::EditSettings;
+
 use crate::program_context::ProgramContext;
+use crate::trust::TrustState;
 
 pub(crate) struct LanguageServers;
 
@@ -23,6 +26,15 @@ pub(crate) fn after_write(
     _config: &Config,
     _leftovers: Leftovers,
 ) -> Vec<Arc<dyn AfterWrite>> {
+    Vec::new()
+}
+
+pub(crate) fn tools(
+    _languages: &Arc<LanguageServers>,
+    _config: &Config,
+    _trust: TrustState,
+    _settings: EditSettings,
+) -> Vec<Arc<dyn AnyTool>> {
     Vec::new()
 }
 

@@ -227,6 +227,8 @@ def initialize(message):
         send({"method": "$/progress", "params": {"token": "load", "value": {"kind": "begin", "title": "loading"}}})
     sync = {"openClose": True, "change": 1 if MODE == "full-sync" else 2, "save": {"includeText": True}}
     capabilities = {"textDocumentSync": sync, "positionEncoding": ENCODING}
+    for name in ("definition", "references", "hover", "documentSymbol", "rename", "documentFormatting", "codeAction"):
+        capabilities[f"{name}Provider"] = True
     if MODE == "old-sync":
         capabilities["textDocumentSync"] = 1
     if PULLS and MODE != "pull-registered":
@@ -251,6 +253,58 @@ def pull(message):
     if MODE == "pull-dies":
         sys.exit(4)
     send({"id": message["id"], "result": {"kind": "full", "items": items}})
+
+
+def word_at(uri, at):
+    line = documents[uri][1].split("\n")[at["line"]]
+    before = next((n for n in range(len(line) + 1) if units(line[:n]) >= at["character"]), len(line))
+    start = len(line[:before]) - len(line[:before].split(" ")[-1])
+    return line[start:].split(" ")[0]
+
+
+def occurrences(uri, word):
+    found = []
+    for number, line in enumerate(documents[uri][1].split("\n")):
+        at = line.find(word)
+        while at >= 0:
+            found.append({"start": position(number, line[:at]), "end": position(number, line[: at + len(word)])})
+            at = line.find(word, at + 1)
+    return found
+
+
+def answer(method, params):
+    uri = params["textDocument"]["uri"]
+    if method == "textDocument/formatting":
+        whole = {"start": position(0, ""), "end": {"line": 10_000, "character": 0}}
+        return [{"range": whole, "newText": documents[uri][1].upper()}]
+    if method == "textDocument/documentSymbol":
+        span = {"start": position(0, ""), "end": position(0, "")}
+        child = {"name": "inner", "kind": 6, "range": span, "selectionRange": span}
+        return [{"name": "outer", "kind": 5, "range": span, "selectionRange": span, "children": [child]}]
+    if method == "textDocument/codeAction":
+        return [{"title": "Remove it", "kind": "quickfix"}]
+    word = word_at(uri, params["position"])
+    places = [{"uri": uri, "range": span} for span in occurrences(uri, word)]
+    if method == "textDocument/definition":
+        return places[:1]
+    if method == "textDocument/references":
+        return places
+    if method == "textDocument/hover":
+        return {"contents": {"kind": "markdown", "value": f"the word **{word}**"}}
+    edits = [{"range": span, "newText": params["newName"]} for span in occurrences(uri, word)]
+    other = uri.rsplit("/", 1)[0] + "/other.fake"
+    start = {"start": position(0, ""), "end": position(0, "o")}
+    if MODE == "overlapping-rename":
+        edits = edits + edits
+    if MODE == "rename-outside":
+        other = "file:///etc/hostname"
+    changes = {uri: edits, other: [{"range": start, "newText": params["newName"]}]}
+    if MODE == "rename-deletes":
+        return {"documentChanges": [{"kind": "delete", "uri": uri}]}
+    return {"changes": changes}
+
+
+QUESTIONS = {f"textDocument/{name}" for name in ("definition", "references", "hover", "documentSymbol", "rename", "formatting", "codeAction")}
 
 
 def main():
@@ -289,6 +343,8 @@ def main():
                 sys.exit(5)
         elif method == "textDocument/diagnostic":
             pull(message)
+        elif method in QUESTIONS:
+            send({"id": message["id"], "result": answer(method, params)})
         elif method is None and MODE == "asks-for-settings":
             counts["settings"] = message.get("result") == ["high", None]
             if counts["settings"]:

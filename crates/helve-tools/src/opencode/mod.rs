@@ -12,6 +12,7 @@ mod invalid;
 mod list;
 mod list_mcp_resource_templates;
 mod list_mcp_resources;
+mod lsp;
 mod multiedit;
 mod plan_enter;
 mod plan_exit;
@@ -29,6 +30,7 @@ mod write;
 
 use std::sync::Arc;
 
+use helve_core::language::CodeIntelligence;
 use helve_core::web::SearchKind;
 use helve_core::{Agents, AnyTool, Dialect, Media, Resources};
 use helve_text::cut::Limits;
@@ -95,6 +97,14 @@ pub fn tools_with(media: Arc<dyn Media>, settings: EditSettings) -> Vec<Arc<dyn 
 /// Returns the tool that loads skills, for workspaces that have some.
 pub fn skill_tool(skills: Vec<SkillInfo>) -> Arc<dyn AnyTool> {
     Arc::new(skill::SkillTool { skills })
+}
+
+/// Returns the tool that asks language servers.
+pub fn language_tool(
+    languages: Arc<dyn CodeIntelligence>,
+    settings: EditSettings,
+) -> Arc<dyn AnyTool> {
+    Arc::new(lsp::Lsp { languages, settings })
 }
 
 /// Returns the tool that starts sub-agents.

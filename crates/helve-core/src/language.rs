@@ -1,0 +1,118 @@
+//! Questions about code, which language servers answer.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use crate::BoxFuture;
+use crate::after::Diagnostic;
+
+/// Answers questions about code. Bounded in time and size.
+pub trait CodeIntelligence: Send + Sync {
+    fn ask(&self, query: CodeQuery) -> BoxFuture<'_, Result<CodeAnswer, CodeError>>;
+}
+
+/// A question about a file of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeQuery {
+    pub operation: CodeOperation,
+    /// The file, with every link followed.
+    pub path: PathBuf,
+    /// Where in the file; ignored by operations on whole files.
+    pub position: CodePosition,
+    /// What to search for, or the new name of a renamed symbol.
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeOperation {
+    Definition,
+    Implementation,
+    References,
+    Hover,
+    DocumentSymbols,
+    WorkspaceSymbols,
+    CallHierarchy,
+    IncomingCalls,
+    OutgoingCalls,
+    Diagnostics,
+    CodeActions,
+    Rename,
+    Format,
+}
+
+/// A position in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodePosition {
+    /// Counted from 1.
+    pub line: u64,
+    /// Counted from 1, in characters.
+    pub column: u64,
+    /// A name on the line, which is used instead of the column.
+    pub symbol: Option<String>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CodeAnswer {
+    Places {
+        places: Vec<CodePlace>,
+        left_out: usize,
+    },
+    Text(String),
+    Diagnostics(Vec<Diagnostic>),
+    /// Titles of possible changes.
+    Actions(Vec<String>),
+    /// Files with new content, to be changed all or none.
+    Rewrites(Vec<FileRewrite>),
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodePlace {
+    pub path: PathBuf,
+    /// The path as displayed: relative to the root if inside it.
+    pub display_path: String,
+    /// Counted from 1.
+    pub line: u64,
+    /// Counted from 1, in characters.
+    pub column: u64,
+    /// Kind and name of the symbol; empty if not known.
+    pub label: String,
+    /// Nesting depth of a symbol.
+    pub depth: usize,
+    /// The line of the file; `None` outside the workspace.
+    pub source_line: Option<String>,
+}
+
+/// New content for a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRewrite {
+    pub path: PathBuf,
+    pub old: Bytes,
+    pub new: Bytes,
+}
+
+/// Why a question was not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CodeError {
+    /// A person must trust the folder first.
+    Untrusted,
+    /// No language server is known, or none of these is installed. Each with how to install it.
+    NoServer {
+        candidates: Vec<(String, String)>,
+    },
+    /// The file cannot be read, is too large, or is not UTF-8.
+    NotText,
+    /// The symbol is not on the line. The line is quoted.
+    NoSymbol {
+        line: String,
+    },
+    /// The server does not offer the operation.
+    NotOffered {
+        server: String,
+    },
+    Failed {
+        why: String,
+    },
+}
