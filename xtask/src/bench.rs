@@ -3,6 +3,7 @@
 
 mod agent;
 mod calls;
+mod children;
 mod edit;
 mod fixture;
 mod measure;
@@ -184,6 +185,18 @@ const BENCHES: &[Bench] = &[
         description: "peak memory of 1,000 steps",
         bar: Bar::Mebibytes(64.0),
         run: agent::memory,
+    },
+    Bench {
+        name: "children",
+        description: "`helve run`: 16 sub-agents, 4 at a time",
+        bar: Bar::TimesBaseline(1.25),
+        run: children::time,
+    },
+    Bench {
+        name: "children-memory",
+        description: "memory that each of 16 sub-agents adds",
+        bar: Bar::Mebibytes(10.0),
+        run: children::memory,
     },
     Bench {
         name: "memory",

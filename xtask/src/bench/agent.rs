@@ -249,7 +249,7 @@ fn ends_with_result(body: &[u8]) -> bool {
     tail.contains("line 50 of the small file")
 }
 
-fn respond(mut connection: &TcpStream, kind: &str, body: &str) -> std::io::Result<()> {
+pub(super) fn respond(mut connection: &TcpStream, kind: &str, body: &str) -> std::io::Result<()> {
     let length = body.len();
     let head =
         format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n");
@@ -258,7 +258,7 @@ fn respond(mut connection: &TcpStream, kind: &str, body: &str) -> std::io::Resul
 }
 
 /// Reads a request: its path, when its head arrived, and its body. Returns `None` if the client closed the connection.
-fn read_request(
+pub(super) fn read_request(
     reader: &mut BufReader<&TcpStream>,
 ) -> std::io::Result<Option<(String, Instant, Vec<u8>)>> {
     let mut first = String::new();
