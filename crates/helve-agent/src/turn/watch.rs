@@ -27,7 +27,7 @@ const TODOS: &str = "todos";
 /// How the calls of a reply ended.
 #[derive(Default)]
 pub(super) struct CallsOutcome {
-    /// The errors of the calls that failed.
+    /// The errors of the calls that failed, and of calls nested in them.
     pub(super) errors: Vec<ErrorKind>,
     /// The agent that takes over.
     pub(super) handover: Option<Handover>,
@@ -41,6 +41,8 @@ struct Watched<'a> {
     calls: HashMap<&'a str, &'a CallBlock>,
     started: HashMap<&'a str, Instant>,
     ended: HashSet<&'a str>,
+    /// The errors of nested calls, such as those of a batch. The batch itself does not fail.
+    nested_errors: Vec<ErrorKind>,
 }
 
 impl Turn<'_> {
@@ -53,6 +55,7 @@ impl Turn<'_> {
             calls: calls.iter().map(|call| (call.id.as_str(), call)).collect(),
             started: HashMap::new(),
             ended: HashSet::new(),
+            nested_errors: Vec::new(),
         };
         for call in calls {
             (self.emit)(AgentEvent::Call {
@@ -81,7 +84,10 @@ impl Turn<'_> {
                 }
                 result = results.recv() => match result {
                     Some(result) => result,
-                    None => return Ok(outcome),
+                    None => {
+                        outcome.errors.append(&mut watched.nested_errors);
+                        return Ok(outcome);
+                    }
                 },
                 () = &mut running, if is_running => {
                     is_running = false;
@@ -144,6 +150,9 @@ impl Turn<'_> {
                     CallOutcome::Failed { kind, error } => Err((*kind, error.clone())),
                 };
                 self.report_result(call, watched.took(id), outcome);
+            }
+            EventKind::Finished(CallOutcome::Failed { kind, .. }) => {
+                watched.nested_errors.push(*kind);
             }
             EventKind::Started { .. }
             | EventKind::Running { .. }

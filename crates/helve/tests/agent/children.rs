@@ -541,6 +541,24 @@ async fn asks_of_a_sub_agent_reach_the_person() {
 }
 
 #[tokio::test]
+async fn a_no_to_a_call_in_a_batch_ends_the_turn() {
+    let world = World::new(Protocol::Chat, json!({}), |request: &Request| {
+        let write = json!({"tool": "write", "parameters": {"filePath": "b.txt", "content": "x"}});
+        let read = json!({"tool": "read", "parameters": {"filePath": "a.txt"}});
+        match request.results {
+            0 => vec![call("b", "batch", json!({"tool_calls": [read, write]}))],
+            _ => vec![text("went on")],
+        }
+    });
+    *world.person.refuses.lock() = true;
+    let report = world.turn(&world.toolbox().await, "ROOT").await;
+    assert_eq!(report.end, TurnEnd::NotAllowed);
+    *world.person.refuses.lock() = false;
+    let report = world.turn(&world.toolbox().await, "ROOT again").await;
+    assert_eq!((&report.end, report.text.as_str()), (&TurnEnd::Answered, "went on"));
+}
+
+#[tokio::test]
 async fn a_sub_agent_cannot_do_more_than_its_parent() {
     let agent = json!({"mode": "subagent", "permission": {"edit": "allow", "bash": "allow"}});
     let config = json!({
