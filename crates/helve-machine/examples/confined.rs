@@ -25,7 +25,10 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let entered = confine::enter_namespaces(&plan, PidNamespace::Own).and_then(|entered| {
+    // As on systems that allow no `/proc` for a PID namespace.
+    let is_shared = std::env::var_os("SHARED_PIDS").is_some();
+    let pids = if is_shared { PidNamespace::Shared } else { PidNamespace::Own };
+    let entered = confine::enter_namespaces(&plan, pids).and_then(|entered| {
         entered.enter_pid_namespace()?;
         entered.restrict(&plan, DenialReports::Off)
     });

@@ -130,7 +130,20 @@ fn repositories_below_the_folder_are_protected_too() {
         let git = Command::new("git").args(["init", "-q"]).arg(stage.path(folder)).status();
         assert!(git.unwrap().success());
     }
+    stage.write("app/tools/hooks/pre-push", "");
+    stage.write("app/shared.config", "");
+    for arguments in [
+        ["init", "-q", "."],
+        ["config", "core.hooksPath", "tools/hooks"],
+        ["config", "include.path", "../shared.config"],
+    ] {
+        let git = Command::new("git").args(arguments).current_dir(stage.path("app")).status();
+        assert!(git.unwrap().success());
+    }
     for denied in [
+        "echo x > tools/hooks/pre-commit",
+        "echo x >> shared.config",
+        "mv tools t",
         "echo x > part/.git/hooks/pre-commit",
         "git -C libs/deep config core.fsmonitor ./x",
         "echo ../evil > libs/deep/.git/commondir",

@@ -17,6 +17,7 @@ use helve_text::shell::{AccessKind, FileTarget, ProgramRun, Script, WordRole};
 use crate::confine::LinkedWorktree;
 use crate::files;
 use crate::machine::FileKind;
+use crate::resolved::normalize;
 use crate::session::Session;
 
 mod modules;
@@ -96,6 +97,35 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
         }
     }
     Some(LinkedWorktree { git_dir, shared })
+}
+
+/// Returns the files and folders in the workspace that the settings of its repository name: hooks, and files with further
+/// settings.
+pub(super) async fn configured_paths(session: &Session) -> Vec<PathBuf> {
+    let scan = RepositoryScan { session, kind: GitCommandKind::ReadOnly };
+    let root = session.workspace.root();
+    let git_dir = root.join(".git");
+    let mut paths = Vec::new();
+    for file in ["config", "config.worktree"] {
+        let text = scan.read_text(&git_dir.join(file)).await.unwrap_or_default();
+        for setting in git_config::parse(&text).unwrap_or_default() {
+            let key = setting.key.as_str();
+            let is_include =
+                key == "include.path" || key.starts_with("includeif.") && key.ends_with(".path");
+            let path = match key {
+                "core.hookspath" | "core.attributesfile" => root.join(&setting.value),
+                _ if is_include => git_dir.join(&setting.value),
+                _ => continue,
+            };
+            let path = normalize(&path);
+            let is_inside = path.starts_with(root) && path != root && !path.starts_with(&git_dir);
+            // A path through a link or under a missing folder cannot be protected this way.
+            if is_inside && scan.real_path(&path).await.as_ref() == Some(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    paths
 }
 
 /// How many folders below the root are searched for repositories, and how deep.

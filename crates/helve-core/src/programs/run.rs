@@ -139,8 +139,11 @@ impl Programs {
                 let changes = scratch.join(number.to_string());
                 CopiedFolder { folder: folder.clone(), changes }
             }));
+            // Only the view of a cache shows its changes.
+            plan.hidden.push(scratch);
             if shell.sandbox == Sandbox::WorkspaceWrite {
                 plan.writable.extend(shell.writable.iter().cloned());
+                plan.protected.extend(repository::configured_paths(&self.session).await);
                 for (dot_git, kind) in repository::nested_repositories(&self.session).await {
                     confine::protect_nested_repository(plan, &dot_git, kind);
                 }
