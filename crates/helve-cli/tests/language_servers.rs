@@ -351,3 +351,62 @@ async fn a_file_is_formatted_by_its_server() {
     assert_eq!(ask(&toolbox, "formatting", 1, "FOO").await, "a.fake is formatted already.");
     toolbox.close().await;
 }
+
+/// Edits a file while a shell script is its formatter; `$1` is the path. Returns the answer, the file, and all names.
+async fn format_with(script: &str) -> (String, String, Vec<String>) {
+    let command = json!(["sh", "-c", script, "sh", "$FILE"]);
+    let formatter = json!({"mine": {"command": command, "extensions": [".txt"]}});
+    let files = [("a.txt", "one two three\n"), ("other.txt", "other\n")];
+    let project = Project::new(&json!({"formatter": formatter}), &files);
+    let toolbox = project.open_trusted().await;
+    let arguments = json!({"filePath": "a.txt", "oldString": "two", "newString": "2"});
+    let answer = call(&toolbox, "edit", arguments).await;
+    toolbox.close().await;
+    let read = |name: &str| {
+        let bytes = fs::read(project.root.path().join(name)).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let entries = fs::read_dir(project.root.path()).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(read("other.txt"), "other\n", "{script}");
+    (answer, read("a.txt"), names)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_formatter_changes_the_file_and_the_answer_shows_what() {
+    let (answer, content, _) = format_with("sed -i 's/one/ONE/' \"$1\"").await;
+    assert_eq!(content, "ONE 2 three\n");
+    assert!(answer.contains("A formatter then changed a.txt:\n--- a.txt\n"), "{answer}");
+    assert!(answer.contains("-one 2 three\n+ONE 2 three\n"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_formatter_that_fails_never_harms_the_file() {
+    let scripts = [
+        "echo broken > \"$1\"; exit 1",
+        ": > \"$1\"",
+        "printf '\\n\\n' > \"$1\"",
+        "rm \"$1\"",
+        "printf 'one\\0two' > \"$1\"",
+        "printf 'one 2 thr\\351e' > \"$1\"",
+        "printf '\\377\\376o\\0n\\0' > \"$1\"",
+        "kill -9 $$",
+        "echo x > \"$1\"",
+        "head -c 5000000 /dev/zero | tr '\\0' x > \"$1\"",
+        "yes; exit 1",
+        "rm \"$1\"; ln -s other.txt \"$1\"",
+        "sleep 1000 & exit 3",
+        "exec sleep 1000",
+        "no-such-formatter \"$1\"",
+        "cd /nowhere && cat \"$1\"",
+    ];
+    let all = join_all(scripts.iter().map(|script| format_with(script))).await;
+    for (script, (answer, content, names)) in scripts.iter().zip(all) {
+        assert!(answer.starts_with("Edited a.txt"), "{script}: {answer}");
+        assert!(!answer.contains("formatter"), "{script}: {answer}");
+        assert_eq!(content, "one 2 three\n", "{script}");
+        assert_eq!(names, ["a.txt", "opencode.json", "other.txt"], "{script}");
+    }
+}

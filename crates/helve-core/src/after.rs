@@ -67,5 +67,6 @@ pub struct WrittenFile {
     pub hard_links: u64,
     /// What happened to the other hard links.
     pub link_mode: HardLinks,
-    pub formatted: bool,
+    /// The content that was written before a formatter changed it; `None` if none did.
+    pub before_formatting: Option<Bytes>,
 }

@@ -346,12 +346,12 @@ impl CommitJob {
         is_rebased: bool,
     ) -> (WrittenFile, Option<FileImage>) {
         let target = change.target();
-        let (mut final_image, mut is_formatted) = (image, false);
+        let (mut final_image, mut before_formatting) = (image, None);
         if let Some(image) = &mut final_image
             && !image.is_link()
             && let Some(formatted) = self.format(target, image, change.links()).await
         {
-            (*image, is_formatted) = (formatted, true);
+            before_formatting = Some(std::mem::replace(image, formatted).bytes);
         }
         let written = WrittenFile {
             path: target.real(),
@@ -365,7 +365,7 @@ impl CommitJob {
             rebased: is_rebased,
             hard_links: committed.links,
             link_mode: change.links(),
-            formatted: is_formatted,
+            before_formatting,
         };
         if let ChangeKind::Move { .. } = change.kind {
             self.session.forget(&change.path.real());

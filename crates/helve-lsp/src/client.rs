@@ -343,7 +343,7 @@ impl Client {
     }
 
     /// Waits until the server says that it works on nothing, if it says anything about that.
-    async fn wait_until_idle(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         let state = &self.connection.state;
         let mut changes = state.changes();
         while state.is_busy() && state.end_reason().is_none() {

@@ -1,8 +1,9 @@
-//! Language servers: diagnostics after an edit, and questions about code.
+//! Language servers and formatters: diagnostics after an edit, and questions about code.
 //!
 //! ```text
 //! LanguageServers     one per workspace; implements `AfterWrite`
 //!  query              questions about code, for the tool `lsp`
+//!  Formatters         run after a write on a copy of the file; implements `AfterWrite` too
 //!  table              known servers as data, with the user's overrides
 //!  Projects           which folder a server is started for, and where its program is
 //!  Client             one server process in one folder, started when first needed, stopped when idle
@@ -17,6 +18,7 @@ mod after_write;
 mod client;
 mod compare;
 mod connection;
+mod formatters;
 mod frame;
 mod projects;
 mod query;
@@ -30,6 +32,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helve_core::{AfterWrite, BoxFuture, DiagnosticReport, Resolved, WrittenFile};
 
+pub use formatters::{
+    FormatterDefinition, FormatterInput, FormatterOverride, Formatters, formatter_definitions,
+};
 pub use query::LanguageQueries;
 pub use servers::{LanguageLimits, LanguageServers, LanguagesSetup, ServerSurvey, TrustCheck};
 pub use table::{RootRule, ServerDefinition, ServerOverride, server_definitions};

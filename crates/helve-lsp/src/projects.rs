@@ -73,6 +73,19 @@ impl Projects {
         }
     }
 
+    /// Returns the folders around a file that contain a file of this name, the nearest first.
+    pub(crate) async fn folders_with(&self, path: &Path, name: &str) -> Vec<PathBuf> {
+        let inside = path.parent().and_then(|folder| folder.strip_prefix(&self.root).ok());
+        let mut found = Vec::new();
+        for folder in inside.into_iter().flat_map(Path::ancestors) {
+            let folder = self.root.join(folder);
+            if self.names(&folder).await.iter().any(|known| known == name) {
+                found.push(folder);
+            }
+        }
+        found
+    }
+
     /// Returns the names in a folder.
     async fn names(&self, folder: &Path) -> Arc<[String]> {
         let known = self.folders.lock().get(folder).cloned();

@@ -113,6 +113,9 @@ impl LanguageServers {
             return Err(CodeError::NotOffered { server: client.server.clone() });
         }
         client.sync(path, language, text).await;
+        if !client.is_warm() {
+            client.wait_until_idle().await;
+        }
         let at = find_position(text, &query.position, query.operation, client.unit)?;
         let subject = Subject { client, path, text: text.clone(), at };
         match query.operation {

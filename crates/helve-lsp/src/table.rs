@@ -202,7 +202,12 @@ impl ServerRow {
 fn options(id: &str) -> (Value, Value) {
     match id {
         // Type acquisition would download packages.
-        "typescript" => (json!({"disableAutomaticTypingAcquisition": true}), Value::Null),
+        "typescript" => {
+            // A second process for syntax would answer questions before the project is loaded.
+            let tsserver = json!({"useSyntaxServer": "never"});
+            let options = json!({"disableAutomaticTypingAcquisition": true, "tsserver": tsserver});
+            (options, Value::Null)
+        }
         "pyright" => {
             let analysis = json!({"diagnosticMode": "openFilesOnly", "autoSearchPaths": true});
             (Value::Null, json!({"python": {"analysis": analysis}}))

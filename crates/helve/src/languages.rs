@@ -1,5 +1,6 @@
 //! Language servers: which are configured, and what they are started with.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,9 @@ use helve_core::store::Store;
 use helve_core::{AfterWrite, AnyTool, confine};
 use helve_ext::config::{Config, DiagnosticsMode, ToolchainEntry};
 use helve_lsp::{
-    LanguageChecks, LanguageLimits, LanguageQueries, LanguagesSetup, ServerDefinition,
-    ServerOverride, TrustCheck, server_definitions,
+    FormatterDefinition, FormatterOverride, Formatters, LanguageChecks, LanguageLimits,
+    LanguageQueries, LanguagesSetup, ServerDefinition, ServerOverride, TrustCheck,
+    formatter_definitions, server_definitions,
 };
 pub use helve_lsp::{LanguageServers, ServerSurvey};
 
@@ -46,12 +48,39 @@ pub(crate) fn after_write(
     config: &Config,
     leftovers: Leftovers,
 ) -> Vec<Arc<dyn AfterWrite>> {
+    let mut all: Vec<Arc<dyn AfterWrite>> = Vec::new();
+    let formatters = formatters(config);
+    if !formatters.is_empty() {
+        all.push(Arc::new(Formatters { servers: languages.clone(), formatters }));
+    }
     let mode = config.edit.diagnostics.as_ref().map(|mode| mode.value);
     match (mode, leftovers) {
-        (Some(DiagnosticsMode::Off), _) | (None, Leftovers::End) => Vec::new(),
+        (Some(DiagnosticsMode::Off), _) | (None, Leftovers::End) => {}
         (Some(DiagnosticsMode::Errors | DiagnosticsMode::Warnings), _)
-        | (None, Leftovers::Keep) => vec![Arc::new(LanguageChecks(languages.clone()))],
+        | (None, Leftovers::Keep) => all.push(Arc::new(LanguageChecks(languages.clone()))),
     }
+    all
+}
+
+/// Returns the formatters, if the configuration switches them on: they change more than an edit asked for.
+fn formatters(config: &Config) -> Vec<FormatterDefinition> {
+    let section = &config.languages.formatter;
+    if !section.switch.as_ref().is_some_and(|switch| switch.value) {
+        return Vec::new();
+    }
+    let overrides = section.entries.iter().map(|entry| FormatterOverride {
+        name: entry.name.clone(),
+        is_disabled: entry.disabled.as_ref().is_some_and(|disabled| disabled.value),
+        command: entry.command.iter().map(|word| word.value.clone()).collect(),
+        extensions: entry.extensions.iter().map(|word| word.value.clone()).collect(),
+        environment: environment(entry),
+    });
+    formatter_definitions(&overrides.collect::<Vec<_>>())
+}
+
+fn environment(entry: &ToolchainEntry) -> BTreeMap<String, String> {
+    let variables = entry.environment.iter();
+    variables.map(|(name, value)| (name.clone(), value.value.clone())).collect()
 }
 
 /// Returns the tool that asks language servers, in folders where they run or where the configuration mentions them.
@@ -99,11 +128,7 @@ fn servers(config: &Config) -> Vec<ServerDefinition> {
         is_disabled: entry.disabled.as_ref().is_some_and(|disabled| disabled.value),
         command: entry.command.iter().map(|word| word.value.clone()).collect(),
         extensions: entry.extensions.iter().map(|word| word.value.clone()).collect(),
-        environment: entry
-            .environment
-            .iter()
-            .map(|(name, value)| (name.clone(), value.value.clone()))
-            .collect(),
+        environment: environment(entry),
         initialization: entry.initialization.as_ref().map(|given| given.value.clone()),
     });
     server_definitions(&overrides.collect::<Vec<_>>())

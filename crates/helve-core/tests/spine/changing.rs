@@ -114,7 +114,7 @@ async fn formatted_content_counts_as_written_by_the_session() {
     let output = edit(&stage, "a\n", "c\n").await;
     assert_eq!(content(&stage), "C\nB\n");
     assert!(
-        output.contains("reformatted afterwards")
+        output.contains("A formatter then changed a.txt:")
             && output.contains("a.txt:1:1: too loud (upper E1)"),
         "{output}"
     );

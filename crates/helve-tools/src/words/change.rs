@@ -14,7 +14,11 @@ use helve_text::{lines, visible};
 
 use super::{clip, missing_file};
 use crate::ops::change::ChangeError;
+use crate::ops::change::diff::difference;
 use crate::ops::change::syntax::IntroducedError;
+
+/// Maximum number of lines in the diff of what a formatter changed.
+const MAX_FORMATTED_LINES: usize = 20;
 
 /// What a dialect calls the two texts of an edit.
 pub(crate) struct EditTerms {
@@ -233,10 +237,14 @@ fn file_notes(written: &WrittenFile) -> String {
             "{display_path} has {count} hard links; all of them have the new content.\n"
         )),
     }
-    if written.formatted {
-        text.push_str(&format!(
-            "{display_path} was reformatted afterwards: read it before the next edit.\n"
-        ));
+    if let (Some(before), Some(now)) = (&written.before_formatting, &written.bytes) {
+        let diff = difference(display_path, Some(before), Some(now));
+        let lines = diff.additions + diff.deletions;
+        text.push_str(&if lines <= MAX_FORMATTED_LINES && !diff.cut {
+            format!("A formatter then changed {display_path}:\n{}", diff.text)
+        } else {
+            format!("A formatter then changed {lines} lines of {display_path}: read it before the next edit.\n")
+        });
     }
     text
 }

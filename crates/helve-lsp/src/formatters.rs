@@ -1,0 +1,413 @@
+//! Formatters: run after a write on a copy of the file, so that they can never harm the file itself.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use helve_core::commit::{AwaitRecorded, CommitChange, ExpectedContent, FileMode, HardLinks};
+use helve_core::process::{
+    ConnectedProcess, Excerpt, Lifetime, OutputPolicy, ProcessInfo, ProcessState, Processes, Spawn,
+    Stdin, WaitCondition, WatchRequest,
+};
+use helve_core::{AfterWrite, BoxFuture, DiagnosticReport, Place, Resolved, WrittenFile};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::after_write::MAX_DOCUMENT;
+use crate::servers::{LanguageServers, extension};
+
+/// How long a formatter may take.
+const FORMAT_TIME: Duration = Duration::from_secs(8);
+/// What stands for the file in a formatter's command.
+const FILE: &str = "$FILE";
+
+/// A formatter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormatterDefinition {
+    pub name: String,
+    /// The program and its arguments. `$FILE` stands for the path of the file.
+    pub command: Vec<String>,
+    pub extensions: Vec<String>,
+    pub environment: BTreeMap<String, String>,
+    pub input: FormatterInput,
+    /// Files above the formatted one, with a text that they must contain. One of them must exist, unless the list is empty.
+    pub markers: Vec<(String, String)>,
+}
+
+/// How a formatter gets the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormatterInput {
+    /// Reads standard input and writes standard output. `$FILE` is only a name.
+    Stream,
+    /// Changes a file. It is given a copy, in the same folder.
+    Copy,
+}
+
+/// An entry of `formatter` in the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormatterOverride {
+    pub name: String,
+    pub is_disabled: bool,
+    pub command: Vec<String>,
+    pub extensions: Vec<String>,
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Returns the formatters of the table with the overrides of the configuration.
+pub fn formatter_definitions(overrides: &[FormatterOverride]) -> Vec<FormatterDefinition> {
+    let words = |text: &str| text.split(' ').filter(|it| !it.is_empty()).map(Into::into).collect();
+    let mut all: Vec<FormatterDefinition> = FORMATTERS
+        .iter()
+        .map(|(name, command, extensions, markers)| FormatterDefinition {
+            name: (*name).into(),
+            command: words(command),
+            extensions: words(extensions),
+            environment: BTreeMap::new(),
+            input: FormatterInput::Stream,
+            markers: markers.iter().map(|(file, text)| ((*file).into(), (*text).into())).collect(),
+        })
+        .collect();
+    for given in overrides {
+        if given.is_disabled {
+            all.retain(|formatter| formatter.name != given.name);
+            continue;
+        }
+        let plain = |it: &String| it.trim_start_matches('.').to_owned();
+        let extensions: Vec<String> = given.extensions.iter().map(plain).collect();
+        match all.iter_mut().find(|formatter| formatter.name == given.name) {
+            Some(formatter) => {
+                if !given.command.is_empty() {
+                    formatter.command = given.command.clone();
+                    formatter.input = FormatterInput::Copy;
+                    formatter.markers = Vec::new();
+                }
+                if !extensions.is_empty() {
+                    formatter.extensions = extensions;
+                }
+                formatter.environment.extend(given.environment.clone());
+            }
+            None if given.command.is_empty() || extensions.is_empty() => {}
+            None => all.push(FormatterDefinition {
+                name: given.name.clone(),
+                command: given.command.clone(),
+                extensions,
+                environment: given.environment.clone(),
+                input: FormatterInput::Copy,
+                markers: Vec::new(),
+            }),
+        }
+    }
+    all
+}
+
+type FormatterRow =
+    (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const PRETTIER: &str = "js jsx mjs cjs ts tsx mts cts html htm css scss sass less vue svelte json jsonc yaml yml md mdx graphql gql";
+const BIOME: &str = "js jsx mjs cjs ts tsx mts cts html css vue svelte json jsonc graphql gql";
+const RUFF: &[(&str, &str)] =
+    &[("ruff.toml", ""), (".ruff.toml", ""), ("pyproject.toml", "[tool.ruff")];
+
+/// Name, command, extensions, and what enables the formatter besides being installed.
+const FORMATTERS: &[FormatterRow] = &[
+    ("prettier", "prettier --stdin-filepath $FILE", PRETTIER, &[("package.json", "\"prettier\"")]),
+    (
+        "biome",
+        "biome format --stdin-file-path=$FILE",
+        BIOME,
+        &[("biome.json", ""), ("biome.jsonc", "")],
+    ),
+    ("gofmt", "gofmt", "go", &[]),
+    ("rustfmt", "rustfmt --edition 2024 --emit stdout", "rs", &[]),
+    ("ruff", "ruff format --stdin-filename $FILE -", "py pyi", RUFF),
+    (
+        "clang-format",
+        "clang-format --assume-filename=$FILE",
+        "c cc cpp cxx h hh hpp hxx m",
+        &[(".clang-format", "")],
+    ),
+    ("shfmt", "shfmt --filename $FILE", "sh bash", &[]),
+    ("zig", "zig fmt --stdin", "zig", &[]),
+    ("terraform", "terraform fmt -", "tf tfvars", &[]),
+    ("mix", "mix format --stdin-filename $FILE -", "ex exs", &[("mix.exs", "")]),
+    ("gleam", "gleam format --stdin", "gleam", &[]),
+    ("nixfmt", "nixfmt --filename=$FILE", "nix", &[]),
+    ("ormolu", "ormolu --stdin-input-file $FILE", "hs", &[]),
+    ("ocamlformat", "ocamlformat --name=$FILE -", "ml mli", &[(".ocamlformat", "")]),
+    ("cljfmt", "cljfmt fix -", "clj cljs cljc edn", &[]),
+    (
+        "standardrb",
+        "standardrb --fix --stdin $FILE --stderr",
+        "rb rake gemspec ru",
+        &[(".standard.yml", "")],
+    ),
+    (
+        "rubocop",
+        "rubocop --autocorrect --stdin $FILE --stderr",
+        "rb rake gemspec ru",
+        &[(".rubocop.yml", "")],
+    ),
+];
+
+/// Formats files after a write.
+pub struct Formatters {
+    pub servers: Arc<LanguageServers>,
+    pub formatters: Vec<FormatterDefinition>,
+}
+
+impl AfterWrite for Formatters {
+    fn format<'a>(&'a self, path: &'a Resolved, bytes: &'a Bytes) -> BoxFuture<'a, Option<Bytes>> {
+        Box::pin(self.format_file(path.real(), bytes))
+    }
+
+    fn diagnose<'a>(&'a self, _written: &'a [WrittenFile]) -> BoxFuture<'a, DiagnosticReport> {
+        Box::pin(async { DiagnosticReport::default() })
+    }
+}
+
+impl Formatters {
+    async fn format_file(&self, path: PathBuf, bytes: &Bytes) -> Option<Bytes> {
+        let extension = extension(&path);
+        let fits = |it: &FormatterDefinition| it.extensions.contains(&extension);
+        if !self.formatters.iter().any(fits) {
+            return None;
+        }
+        let is_inside = path.starts_with(&self.servers.setup.root);
+        if !is_inside || bytes.len() > MAX_DOCUMENT || !self.servers.is_trusted().await {
+            return None;
+        }
+        let mut current = bytes.clone();
+        for formatter in &self.formatters {
+            if !fits(formatter) {
+                continue;
+            }
+            let Some(program) = self.program(formatter, &path).await else { continue };
+            let formatting = self.run(formatter, &program, &path, &current);
+            let Ok(Some(formatted)) = timeout(FORMAT_TIME, formatting).await else { continue };
+            if let Some(formatted) = plausible(&current, formatted) {
+                current = formatted;
+            }
+        }
+        (current != *bytes).then_some(current)
+    }
+
+    /// Returns the program of a formatter, if it is installed and meant for this file.
+    async fn program(&self, formatter: &FormatterDefinition, path: &Path) -> Option<PathBuf> {
+        let program = self.servers.projects.find_program(formatter.command.first()?).await?;
+        if formatter.markers.is_empty() {
+            return Some(program);
+        }
+        for (file, text) in &formatter.markers {
+            for folder in self.servers.projects.folders_with(path, file).await {
+                if text.is_empty() {
+                    return Some(program);
+                }
+                let content = self.servers.read_text(&folder.join(file)).await;
+                if content.is_some_and(|content| content.contains(text)) {
+                    return Some(program);
+                }
+            }
+        }
+        None
+    }
+
+    async fn run(
+        &self,
+        formatter: &FormatterDefinition,
+        program: &Path,
+        path: &Path,
+        bytes: &Bytes,
+    ) -> Option<Bytes> {
+        let processes = self.servers.setup.host.processes()?;
+        match formatter.input {
+            FormatterInput::Stream => {
+                let request = self.spawn_request(formatter, program, path);
+                run_on(&*processes, request, bytes).await
+            }
+            FormatterInput::Copy => {
+                let copy = FileCopy::create(&self.servers, path, bytes).await?;
+                let request = self.spawn_request(formatter, program, &copy.place.path());
+                let ran = run_on(&*processes, request, &Bytes::new()).await;
+                let formatted = copy.read().await.filter(|_| ran.is_some());
+                copy.remove().await;
+                formatted
+            }
+        }
+    }
+
+    fn spawn_request(&self, formatter: &FormatterDefinition, program: &Path, file: &Path) -> Spawn {
+        let setup = &self.servers.setup;
+        let mut command: Vec<OsString> = vec![program.into()];
+        let name = file.to_string_lossy();
+        command.extend(formatter.command.iter().skip(1).map(|it| it.replace(FILE, &name).into()));
+        let mut environment = setup.environment.clone();
+        environment.retain(|(name, _)| {
+            name.to_str().is_none_or(|name| !formatter.environment.contains_key(name))
+        });
+        let added = formatter.environment.iter();
+        environment.extend(added.map(|(name, value)| (name.into(), value.into())));
+        Spawn {
+            program: command,
+            folder: file.parent().unwrap_or(&setup.root).to_path_buf(),
+            environment,
+            stdin: Stdin::Pipe,
+            sandbox: setup.sandbox.clone(),
+            output: OutputPolicy {
+                head: 1 << 10,
+                tail: 4 << 10,
+                spool: None,
+                secrets: setup.secrets.clone(),
+            },
+            lifetime: Lifetime::Helve,
+            about: ProcessInfo {
+                command: formatter.command.join(" "),
+                description: format!("formatter {}", formatter.name),
+                call: String::new(),
+                session: String::new(),
+                root: setup.root.clone(),
+            },
+        }
+    }
+}
+
+/// Runs a program with this input. Returns its output; `None` if it fails.
+async fn run_on(processes: &dyn Processes, request: Spawn, input: &Bytes) -> Option<Bytes> {
+    let ConnectedProcess { id, mut stdin, mut stdout } = processes.connect(request).await.ok()?;
+    let max = input.len() as u64 * 4 + (1 << 20);
+    let mut output = Vec::new();
+    let writing = async {
+        // A formatter may end before it has read everything. Its exit code says whether that is an error.
+        stdin.write_all(input).await.ok();
+        stdin.shutdown().await.ok();
+        drop(stdin);
+    };
+    let mut limited = (&mut stdout).take(max + 1);
+    let exchange = async { tokio::join!(writing, limited.read_to_end(&mut output)).1 };
+    let is_read = timeout(FORMAT_TIME - Duration::from_secs(1), exchange).await;
+    let request = WatchRequest {
+        from: 0,
+        max_bytes: 0,
+        excerpt: Excerpt::Newest,
+        until: WaitCondition::Ended,
+        deadline: Duration::from_millis(500),
+    };
+    let state = match is_read {
+        Ok(Ok(_)) if output.len() as u64 <= max => {
+            processes.watch(&id, request).await.ok().map(|watched| watched.process.state)
+        }
+        Ok(_) | Err(_) => None,
+    };
+    // Ends what the formatter left behind as well.
+    processes.end(&id).await.ok();
+    (state == Some(ProcessState::Exited(0))).then(|| output.into())
+}
+
+/// A copy of a file in the same folder, so that a formatter finds its settings.
+struct FileCopy {
+    servers: Arc<LanguageServers>,
+    place: Place,
+}
+
+impl FileCopy {
+    async fn create(servers: &Arc<LanguageServers>, path: &Path, bytes: &Bytes) -> Option<Self> {
+        let number = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+        let name = format!(".helve-{}.{}", number.as_nanos(), extension(path));
+        let root = &servers.setup.root;
+        let beneath = path.parent()?.strip_prefix(root).ok()?.join(name);
+        let place = Place { anchor: root.clone(), beneath };
+        let change = CommitChange::Write {
+            at: place.clone(),
+            expect: ExpectedContent::Absent,
+            bytes: bytes.clone(),
+            mode: FileMode::Keep,
+            links: HardLinks::Replace,
+        };
+        let committing =
+            servers.setup.host.machine().commit(vec![change], AwaitRecorded::nothing());
+        committing.await.ok()?;
+        Some(Self { servers: servers.clone(), place })
+    }
+
+    async fn read(&self) -> Option<Bytes> {
+        let machine = self.servers.setup.host.machine();
+        machine.read(&self.place, MAX_DOCUMENT as u64).await.ok().map(|content| content.bytes)
+    }
+
+    async fn remove(&self) {
+        let machine = self.servers.setup.host.machine();
+        let expect = match machine.read(&self.place, u64::MAX).await {
+            Ok(content) => ExpectedContent::File(content.bytes),
+            Err(_) => match machine.read_link(&self.place).await {
+                Ok(Some(target)) => ExpectedContent::Link(target),
+                Ok(None) | Err(_) => return,
+            },
+        };
+        let change = CommitChange::Remove { at: self.place.clone(), expect };
+        machine.commit(vec![change], AwaitRecorded::nothing()).await.ok();
+    }
+}
+
+/// Returns what a formatter wrote, with the byte order mark of the file; `None` if it cannot be the formatted text.
+fn plausible(before: &[u8], after: Bytes) -> Option<Bytes> {
+    const BOM: &[u8] = "\u{feff}".as_bytes();
+    let had_text = !before.trim_ascii().is_empty();
+    let is_empty = after.trim_ascii().is_empty();
+    let was_utf8 = std::str::from_utf8(before).is_ok();
+    let is_utf8 = std::str::from_utf8(&after).is_ok();
+    let is_binary = after.contains(&0) && !before.contains(&0);
+    if (had_text && is_empty) || (was_utf8 && !is_utf8) || is_binary {
+        return None;
+    }
+    // A formatter changes white space and punctuation. If most characters are gone, it is not the same text.
+    let letters = |text: &[u8]| text.iter().filter(|byte| byte.is_ascii_alphanumeric()).count();
+    if letters(&after) * 2 < letters(before) {
+        return None;
+    }
+    match (before.starts_with(BOM), after.strip_prefix(BOM)) {
+        (true, None) => Some([BOM, &after].concat().into()),
+        (false, Some(plain)) => Some(Bytes::copy_from_slice(plain)),
+        (true, Some(_)) | (false, None) => Some(after),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_refused_and_the_byte_order_mark_kept() {
+        let check = |before: &[u8], after: &[u8], expected: Option<&[u8]>| {
+            let after = plausible(before, Bytes::copy_from_slice(after));
+            assert_eq!(after.as_deref(), expected);
+        };
+        check(b"a =1", b"a = 1", Some(b"a = 1"));
+        check(b"", b"", Some(b""));
+        check(b"x", b"", None);
+        check(b"x", b" \n", None);
+        check(b"x", b"\xff\xfex", None);
+        check(b"x", b"x\0", None);
+        check(b"abcdef ghi", b"ab", None);
+        check("\u{feff}x".as_bytes(), b"x\n", Some("\u{feff}x\n".as_bytes()));
+        check(b"x", "\u{feff}x\n".as_bytes(), Some(b"x\n"));
+    }
+
+    #[test]
+    fn configuration_overrides_the_table() {
+        let given = |name: &str| FormatterOverride { name: name.into(), ..Default::default() };
+        let disabled = FormatterOverride { is_disabled: true, ..given("gofmt") };
+        let own = FormatterOverride {
+            command: vec!["mine".into(), "$FILE".into()],
+            extensions: vec![".xyz".into()],
+            ..given("mine")
+        };
+        let all = formatter_definitions(&[disabled, own, given("nothing")]);
+        let find = |name: &str| all.iter().find(|it| it.name == name);
+        assert_eq!(find("gofmt"), None);
+        assert_eq!(find("nothing"), None);
+        let mine = find("mine").unwrap();
+        assert_eq!((mine.input, &mine.extensions[..]), (FormatterInput::Copy, &["xyz".into()][..]));
+    }
+}
