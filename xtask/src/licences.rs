@@ -2,6 +2,8 @@
 
 mod policy;
 
+use std::path::Path;
+
 use spdx::{Expression, ParseMode};
 
 use crate::options::Options;
@@ -15,7 +17,8 @@ pub(crate) fn run(_: &Options) -> Outcome {
         .map_err(|error| format!("deny.toml: {error}"))?;
     let policy = Policy::read(&text)?;
     let workspace = workspace::load(&root)?;
-    let violations = check(&policy, &workspace);
+    let mut violations = check(&policy, &workspace);
+    violations.extend(check_vendored(&root.join("vendor"))?);
     for violation in &violations {
         println!("{violation}");
     }
@@ -24,6 +27,38 @@ pub(crate) fn run(_: &Options) -> Outcome {
         return Ok(Verdict::Good);
     }
     Ok(Verdict::Bad)
+}
+
+/// Checks that each vendored package has the text of a permissive licence and is listed in `vendor/README.md`.
+fn check_vendored(vendor: &Path) -> Result<Vec<String>, String> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let readme = read(&vendor.join("README.md"))?;
+    let entries =
+        std::fs::read_dir(vendor).map_err(|error| format!("{}: {error}", vendor.display()))?;
+    let mut violations = Vec::new();
+    for folder in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        if !folder.is_dir() {
+            continue;
+        }
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let licence = read(&folder.join("LICENSE")).unwrap_or_default();
+        violations.extend(vendored_problem(&name, &readme, &licence));
+    }
+    Ok(violations)
+}
+
+fn vendored_problem(name: &str, readme: &str, licence: &str) -> Option<String> {
+    let is_permissive = licence.contains("Permission is hereby granted, free of charge")
+        || licence.contains("Apache License");
+    if !is_permissive {
+        return Some(format!(
+            "vendor/{name}: LICENSE is not the text of the MIT or Apache licence; add it"
+        ));
+    }
+    let is_listed = readme.contains(&format!("`{name}/`"));
+    (!is_listed).then(|| format!("vendor/{name}: is not in vendor/README.md; add its version"))
 }
 
 fn check(policy: &Policy, workspace: &Workspace) -> Vec<String> {
@@ -144,5 +179,13 @@ allow-registry = ["https://github.com/rust-lang/crates.io-index"]
                 "a 1.0.0: comes from git+https://example.com/a; depend on a version on crates.io (helve → a)",
             ],
         );
+    }
+
+    #[test]
+    fn vendored_packages_need_a_licence_and_an_entry() {
+        let mit = "Permission is hereby granted, free of charge, to any person";
+        assert_eq!(vendored_problem("zod", "| `zod/` |", mit), None);
+        assert!(vendored_problem("zod", "| `zod/` |", "GPL").is_some());
+        assert!(vendored_problem("zod", "", mit).is_some());
     }
 }

@@ -12,6 +12,7 @@ use crate::output;
 pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox_to_inspect().await?;
     let root = visible::escape_line(&toolbox.root().display().to_string()).into_owned();
+    let changes = toolbox.changes_since_trust().await;
     let message = if remove {
         toolbox.withdraw_trust().await?;
         format!("{root} is no longer trusted.")
@@ -32,8 +33,16 @@ pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exi
         let lines: String = paths
             .map(|path| format!("  {}\n", visible::escape_line(&path.display().to_string())))
             .collect();
+        let changed: String = changes
+            .iter()
+            .map(|change| format!("  {}\n", visible::escape_line(&change.to_string())))
+            .collect();
+        let changed = match changed.is_empty() {
+            true => changed,
+            false => format!("Since it was trusted before:\n{changed}"),
+        };
         format!(
-            "{root} is now trusted: its configuration may now allow actions that you would otherwise be asked about, `helve run` follows its instruction files, and its custom tools and plugins are loaded.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
+            "{changed}{root} is now trusted: its configuration may now allow actions that you would otherwise be asked about, `helve run` follows its instruction files, and its custom tools and plugins are loaded.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
         )
     };
     // If the store could not save the trust, the command must not report success.

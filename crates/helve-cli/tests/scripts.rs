@@ -61,7 +61,18 @@ impl Project {
 
 async fn call(toolbox: &Toolbox, id: &str, arguments: &str) -> String {
     let arguments: Value = serde_json::from_str(arguments).unwrap();
-    match toolbox.call(id, arguments).await.outcome {
+    // A call that never answers fails the test instead of blocking it.
+    let cancel = CancellationToken::new();
+    let calling = toolbox.call_with_cancellation(id, arguments, cancel.clone());
+    tokio::pin!(calling);
+    let result = tokio::select! {
+        result = &mut calling => result,
+        () = tokio::time::sleep(std::time::Duration::from_secs(30)) => {
+            cancel.cancel();
+            calling.await
+        }
+    };
+    match result.outcome {
         Ok(output) => output.joined_text(),
         Err(error) => format!("! {}", error.message),
     }
@@ -237,7 +248,142 @@ const FAULTS: &[(&str, &str)] = &[
         "flood",
     ),
     ("return { output: 'x', metadata: { big: 'x'.repeat(20 << 20) } }", "the answer has"),
+    ("process.exit(0)", "process.exit(0) was called"),
+    ("process.abort()", "the helper process ended: signal 6"),
+    (
+        "queueMicrotask(() => { throw new TypeError('micro') }); await new Promise(() => {})",
+        "an uncaught error",
+    ),
+    (
+        "process.nextTick(() => { throw 'a string' }); await new Promise(() => {})",
+        "an uncaught error",
+    ),
+    ("const f = () => f(); return f()", "stack"),
+    ("return await import('./no-such-file.js')", "no-such-file"),
+    ("throw new Error('x'.repeat(1 << 20))", "xxx"),
+    ("throw Object.assign(new Error('own'), { stack: { not: 'text' } })", "own"),
+    (
+        "throw new Proxy({}, { get() { throw new Error('trap') }, has() { throw new Error('trap') } })",
+        "",
+    ),
+    ("throw Symbol('s')", "Symbol(s)"),
+    ("throw undefined", "undefined"),
+    ("throw new AggregateError([new Error('a')], 'several')", "several"),
+    (
+        "delete globalThis.fetch; delete globalThis.Bun; globalThis.process.emit = null; throw new Error('globals')",
+        "globals",
+    ),
+    (
+        "require('child_process').execSync('kill -9 ' + process.pid)",
+        "the helper process ended: signal 9",
+    ),
+    ("process.chdir('/'); throw new Error('moved')", "moved"),
+    ("process.env.PATH = ''; throw new Error('no path')", "no path"),
 ];
+
+/// A file that does harm when it is loaded, and a part of the problem that is reported.
+const FAULTY_FILES: &[(&str, &str)] = &[
+    ("throw new Error('at load')", "at load"),
+    ("export default {", "broken.js"),
+    ("import x from 'no-such-package'; export default x", "no-such-package"),
+    ("import x from './gone'; export default x", "./gone"),
+    (
+        "export default { description: 'd', args: { x: { get _zod() { throw new Error('trap') } } }, execute() {} }",
+        "trap",
+    ),
+    ("process.reallyExit(1)", "exit code 1"),
+    ("export default 3", "exports no tool"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_loaded_does_not_keep_others_from_loading() {
+    let mut failures = Vec::new();
+    for (source, expected) in FAULTY_FILES {
+        let project = Project::new(&[
+            ("tool/broken.js".into(), (*source).into()),
+            ("tool/good.js".into(), tool("'good'")),
+        ]);
+        let toolbox = project.open_trusted().await;
+        toolbox.load_scripts().await;
+        let problems = toolbox.scripts().problems();
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let good = call(&toolbox, "good", "{}").await;
+        toolbox.close().await;
+        if good != "good" || !problems.iter().any(|problem| problem.contains(expected)) {
+            failures.push(format!("{source}\n  {good:?}\n  {problems:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// A plugin whose hooks do harm, and a part of what a call then answers.
+const FAULTY_PLUGINS: &[(&str, &str)] = &[
+    ("'tool.execute.before': async (_i, o) => { o.args.text = 'x'.repeat(20 << 20) }", "! "),
+    ("'tool.execute.before': async (_i, o) => { o.args.text = 7 }", "! "),
+    ("'tool.execute.before': async (_i, o) => { o.args.loop = o.args }", "! "),
+    ("'tool.execute.before': async () => { process.reallyExit(2) }", "! "),
+    ("'tool.execute.after': async () => { process.reallyExit(2) }", "a"),
+    ("'tool.execute.after': async (_i, o) => { o.output = undefined; o.metadata = 3 }", "a"),
+    ("'shell.env': async () => { throw new Error('x') }", "a"),
+    ("event: async () => { setTimeout(() => { throw new Error('later') }) }", "a"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_faulty_hook_fails_alone() {
+    let echo = "import { tool } from '@opencode-ai/plugin'\nexport default tool({ description: 'd', args: { text: tool.schema.string() }, execute: async ({ text }) => text })";
+    let mut failures = Vec::new();
+    for (hook, expected) in FAULTY_PLUGINS {
+        let project = Project::new(&[
+            ("tool/echo.ts".into(), echo.into()),
+            ("plugin/it.js".into(), format!("export const P = async () => ({{ {hook} }})")),
+        ]);
+        let toolbox = project.open_trusted().await;
+        for _ in 0..2 {
+            let found = call(&toolbox, "echo", r#"{"text": "a"}"#).await;
+            if !found.starts_with(expected) {
+                let found: String = found.chars().take(300).collect();
+                failures.push(format!("{hook}\n  expected {expected:?}\n  found    {found:?}"));
+            }
+        }
+        toolbox.close().await;
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The helper process and what it started end with Helve, even if Helve is killed.
+#[test]
+fn no_process_is_left_after_kill_9() {
+    use std::io::BufRead as _;
+    let marker = "export default { description: 'd', args: {}, execute: async (_a, ctx) => { const child = Bun.spawn(['sleep', '1000']); require('fs').writeFileSync(ctx.directory + '/pids', process.pid + ' ' + child.pid + ' '); await new Promise(() => {}) } }";
+    let project = one("tool/hang.ts", marker.into());
+    let helve = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_helve"));
+        command.arg("--dir").arg(project.root.path()).args(args).arg("--yes");
+        command.env("XDG_DATA_HOME", project.data.path()).env("HOME", project.data.path());
+        command.env("XDG_CONFIG_HOME", project.data.path().join("config"));
+        command
+    };
+    assert!(helve(&["trust"]).status().unwrap().success());
+    let mut child = helve(&["call", "hang"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let pids = project.root.path().join("pids");
+    let read = || fs::read_to_string(&pids).unwrap_or_default();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while read().split(' ').count() < 3 {
+        assert!(std::time::Instant::now() < deadline, "the tool did not start");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The pipe closes when the last process that holds it has ended.
+    let mut lines = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    while lines.next().is_some() {}
+    for pid in read().split_whitespace() {
+        while Path::new("/proc").join(pid).join("cwd").exists() {
+            assert!(std::time::Instant::now() < deadline, "process {pid} was left");
+            std::thread::yield_now();
+        }
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_faulty_tool_fails_alone() {
@@ -347,6 +493,128 @@ const PLUGINS: &[(&str, &str, &str, &str)] = &[
         "{}",
         "client.tui.openHelp is not available in Helve shell",
     ),
+    // A function, a class, an object and a constant beside the plugin.
+    (
+        "export default async function plugin() { return { tool: { d: { description: 'd', args: {}, execute: async () => 'default' } } } }",
+        "d",
+        "{}",
+        "default",
+    ),
+    (
+        "module.exports = { P: async () => ({ tool: { c: { description: 'd', args: {}, execute: async () => 'commonjs' } } }) }",
+        "c",
+        "{}",
+        "commonjs",
+    ),
+    (
+        "module.exports = async () => ({ tool: { c: { description: 'd', args: {}, execute: async () => 'one function' } } })",
+        "c",
+        "{}",
+        "one function",
+    ),
+    (
+        "export const P = async () => {}\nexport const Q = async () => ({ tool: { q: { description: 'd', args: {}, execute: async () => 'second' } } })",
+        "q",
+        "{}",
+        "second",
+    ),
+    (
+        "export const P = async () => { throw new Error('at start') }\nexport const Q = async () => ({ tool: { q: { description: 'd', args: {}, execute: async () => 'second' } } })",
+        "q",
+        "{}",
+        "second",
+    ),
+    (
+        "import type { Plugin } from '@opencode-ai/plugin'\nexport const P: Plugin = async ({ $ }) => ({ 'tool.execute.before': async (input, output) => { if (input.tool === 'echo') output.args.text = (await $`echo ${output.args.text}`.quiet().text()).trim() + '$' } })",
+        "echo",
+        r#"{"text": "a b"}"#,
+        "a b$",
+    ),
+    (
+        "import path from 'path'\nexport const P = async ({ directory, worktree, project }) => ({ tool: { p: { description: 'd', args: {}, execute: async () => [path.isAbsolute(directory), directory === worktree, typeof project.id].join() } } })",
+        "p",
+        "{}",
+        "true,true,string",
+    ),
+    (
+        "class Counter { constructor(private n = 0) {} next() { return ++this.n } }\nconst c = new Counter()\nexport const P = async () => ({ 'tool.execute.after': async (_i: unknown, output: any) => { output.output += c.next() } })",
+        "echo",
+        r#"{"text": "n"}"#,
+        "n1",
+    ),
+    (
+        "export const P = async () => ({ 'tool.execute.before': async (input, output) => { if (input.tool === 'bash' && output.args.command.includes('rm')) throw new Error('no rm') } })",
+        "bash",
+        r#"{"command": "rm x", "description": "d"}"#,
+        "! no rm",
+    ),
+    (
+        "export const P = async () => ({ 'tool.execute.before': async (input, output) => { if (input.tool === 'bash') output.args.command = 'echo other' } })",
+        "bash",
+        r#"{"command": "echo this", "description": "d"}"#,
+        "other",
+    ),
+    (
+        "export const P = async () => ({ 'tool.execute.after': async (_i, output) => { output.title = 't'; output.metadata.x = 1; output.output = output.output.toUpperCase() } })",
+        "echo",
+        r#"{"text": "a"}"#,
+        "A",
+    ),
+    (
+        "export const P = async () => ({ 'shell.env': async ({ cwd }, output) => { output.env.A = '1'; output.env.B = cwd ? 'cwd' : 'none' } })",
+        "bash",
+        r#"{"command": "echo $A$B", "description": "d"}"#,
+        "1cwd",
+    ),
+    (
+        "export const P = async (_input, options) => ({ tool: { o: { description: 'd', args: {}, execute: async () => String(options?.x) } } })",
+        "o",
+        "{}",
+        "undefined",
+    ),
+    (
+        "const state = new Map()\nexport const P = async () => ({ 'tool.execute.before': async (i, o) => { state.set(i.callID, o.args.text) }, 'tool.execute.after': async (i, o) => { o.output += '/' + state.get(i.callID) } })",
+        "echo",
+        r#"{"text": "a"}"#,
+        "a/a",
+    ),
+    (
+        "import { z } from 'zod'\nexport const P = async () => ({ tool: { z: { description: 'd', args: { n: z.coerce.number().max(5) }, execute: async ({ n }) => String(n + 1) } } })",
+        "z",
+        r#"{"n": 3}"#,
+        "4",
+    ),
+    (
+        "import { tool } from '@opencode-ai/plugin'\nexport const P = async ({ client }) => ({ tool: { w: tool({ description: 'd', args: {}, execute: async (_a, ctx) => { const s = await client.session.get({ path: { id: ctx.sessionID } }); return String(s.data.id === ctx.sessionID) } }) } })",
+        "w",
+        "{}",
+        "true",
+    ),
+    (
+        "export const P = async ({ client }) => { const project = await client.project.current(); const path = await client.path.get(); return { tool: { c: { description: 'd', args: {}, execute: async () => String(project.data.worktree === path.data.worktree) } } } }",
+        "c",
+        "{}",
+        "true",
+    ),
+    (
+        "export const P = async ({ client }) => ({ event: async () => { await client.app.log({ body: {} }) }, tool: { t: { description: 'd', args: {}, execute: async () => { const r = await client.tui.showToast({ body: { message: 'm', variant: 'info' } }); return String(r.data) } } } })",
+        "t",
+        "{}",
+        "true",
+    ),
+    (
+        "const later = await Promise.resolve('awaited')\nexport const P = async () => ({ tool: { l: { description: 'd', args: {}, execute: async () => later } } })",
+        "l",
+        "{}",
+        "awaited",
+    ),
+    ("export * from './lib/real'", "real", "{}", "re-exported"),
+    (
+        "export const P = async () => ({ auth: { provider: 'x', methods: [] }, config: async (c) => { c.agent = {} }, tool: { a: { description: 'd', args: {}, execute: async () => 'others are ignored' } } })",
+        "a",
+        "{}",
+        "others are ignored",
+    ),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -357,6 +625,10 @@ async fn hooks_and_tools_of_plugins_work() {
         let project = Project::new(&[
             ("tool/echo.ts".into(), echo.into()),
             ("plugin/it.ts".into(), (*source).into()),
+            (
+                "plugin/lib/real.ts".into(),
+                "export const P = async () => ({ tool: { real: { description: 'd', args: {}, execute: async () => 're-exported' } } })".into(),
+            ),
         ]);
         let toolbox = project.open_trusted().await;
         let found = call(&toolbox, tool, arguments).await;

@@ -123,6 +123,8 @@ pub struct Config {
     root: PathBuf,
     /// The user's folders that were read, in order. They may contain tools and plugins.
     pub user_folders: Vec<PathBuf>,
+    /// The files that `digest` covers, each with a hash of its content.
+    pub trusted_files: Vec<(PathBuf, String)>,
     /// Known keys that have no effect in Helve, in the order of the files.
     pub unused_keys: Vec<WithSource<String>>,
 }

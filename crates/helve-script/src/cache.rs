@@ -73,6 +73,11 @@ impl ScriptCache {
         self.folder.join("provided").join(&self.version)
     }
 
+    /// The folder for modules that node compiled.
+    pub(crate) fn compiled(&self) -> PathBuf {
+        self.folder.join("compiled")
+    }
+
     /// Writes the modules that Helve provides, unless they exist. Returns the path of
     /// `host.mjs`, which the helper process runs.
     pub(crate) fn unpack(&self) -> io::Result<PathBuf> {

@@ -1,6 +1,6 @@
 //! Finds tool and plugin files. They are read, but neither parsed nor run, because they may not be trusted yet.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -223,6 +223,13 @@ impl FoundScripts {
 
     fn project_scripts(&self) -> impl Iterator<Item = &FoundScript> {
         self.scripts.iter().filter(|script| script.owner == ScriptOwner::Project)
+    }
+
+    /// The files of the project that must be trusted, each with a hash of its content.
+    pub fn trusted_files(&self) -> BTreeMap<PathBuf, String> {
+        let scripts = self.project_scripts().filter_map(|script| script.sources.as_ref().ok());
+        let hooks = self.project_hooks().filter_map(|hook| hook.sources.as_ref().ok());
+        scripts.chain(hooks).flat_map(ScriptSources::file_hashes).collect()
     }
 
     fn project_hooks(&self) -> impl Iterator<Item = &FoundHook> {

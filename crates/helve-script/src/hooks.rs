@@ -89,7 +89,7 @@ impl Hook for PluginHooks {
         Box::pin(async move {
             for script in self.0.plugins_with_hook("shell.env").await {
                 let input = json!({
-                    "cwd": planned.folder,
+                    "cwd": self.0.host.runtime.settings.root.join(&planned.folder),
                     "sessionID": &*call_ref.session,
                     "callID": &*call_ref.id,
                 });

@@ -244,7 +244,7 @@ impl ScriptRuntime {
         Spawn {
             program: command,
             folder: self.settings.root.clone(),
-            environment: self.settings.environment(),
+            environment: self.host_environment(),
             stdin: Stdin::Pipe,
             sandbox: self.settings.sandbox.clone(),
             output: OutputPolicy {
@@ -262,6 +262,16 @@ impl ScriptRuntime {
                 root: self.settings.root.clone(),
             },
         }
+    }
+
+    /// Newer versions of node store compiled modules in this folder, which makes starting faster.
+    fn host_environment(&self) -> Vec<(OsString, OsString)> {
+        let mut environment = self.settings.environment();
+        if self.settings.sandbox.is_none() {
+            environment.retain(|(name, _)| name != "NODE_COMPILE_CACHE");
+            environment.push(("NODE_COMPILE_CACHE".into(), self.cache.compiled().into()));
+        }
+        environment
     }
 
     /// Returns an unused id for a request.

@@ -127,6 +127,14 @@ impl ScriptSources {
         &self.hash
     }
 
+    /// All files, each with a hash of its content.
+    pub(crate) fn file_hashes(&self) -> impl Iterator<Item = (PathBuf, String)> + '_ {
+        self.files
+            .iter()
+            .chain(&self.settings)
+            .map(|(path, bytes)| (path.clone(), blake3::hash(bytes).to_hex()[..16].to_owned()))
+    }
+
     /// The tool or plugin file.
     pub fn entry(&self) -> &Path {
         &self.entry

@@ -370,12 +370,13 @@ async fn read_config(
     let gathered = gather(&Disk, paths);
     let mut untrusted = gathered.interpret(&Disk, Trust::Untrusted);
     let script_files = scripts::find(&untrusted, paths);
-    let has_scripts = script_files.add_to_digest(&mut untrusted.digest);
+    let has_scripts = script_files.add_to_digest(&mut untrusted);
     let trust = trust_state(store, root, &untrusted, has_scripts).await;
     let config = match trust {
         TrustState::Trusted => {
             let mut config = gathered.interpret(&Disk, Trust::Trusted);
             config.digest = untrusted.digest;
+            config.trusted_files = untrusted.trusted_files;
             config
         }
         TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,

@@ -73,7 +73,7 @@ pub use stored::{
     SessionError, SessionStatistics, StoredSession, ToolTotals, TurnRedone, TurnUndone,
 };
 pub use toolbox::{Explanation, Toolbox};
-pub use trust::TrustState;
+pub use trust::{TrustChange, TrustState};
 
 pub use helve_agent as agent_loop;
 pub use helve_core::confine::Sandbox;

@@ -18,7 +18,7 @@ pub(crate) fn find(_config: &Config, _paths: &ConfigPaths) -> ScriptFiles {
 }
 
 impl ScriptFiles {
-    pub(crate) fn add_to_digest(&self, _digest: &mut String) -> bool {
+    pub(crate) fn add_to_digest(&self, _config: &mut Config) -> bool {
         false
     }
 }

@@ -85,9 +85,11 @@ fn owner(layer: ConfigLayer) -> ScriptOwner {
 
 impl ScriptFiles {
     /// Adds the project's tool and plugin files to the digest that trust is bound to. Returns whether there are any.
-    pub(crate) fn add_to_digest(&self, digest: &mut String) -> bool {
+    pub(crate) fn add_to_digest(&self, config: &mut Config) -> bool {
         let Some(scripts) = self.0.project_digest() else { return false };
-        *digest = blake3::hash(format!("{digest}\n{scripts}").as_bytes()).to_hex().to_string();
+        let text = format!("{}\n{scripts}", config.digest);
+        config.digest = blake3::hash(text.as_bytes()).to_hex().to_string();
+        config.trusted_files.extend(self.0.trusted_files());
         true
     }
 }

@@ -35,7 +35,7 @@ use crate::no_servers::Servers;
 use crate::scripts::{self, Scripts};
 use crate::tracker::NoteTracker;
 use crate::tree::{AgentTree, AgentTrees};
-use crate::trust::TrustState;
+use crate::trust::{TrustChange, TrustState};
 
 /// The slot with the digest of a configuration that a person declined to trust. It is stored under the folder's path
 /// instead of a session id.
@@ -81,6 +81,11 @@ pub(crate) struct WeakToolbox {
     trees: Weak<AgentTrees>,
     rest: ToolboxParts,
 }
+
+/// The slot of the files that were trusted, with hashes of their contents.
+const TRUSTED_FILES: &str = "trusted_files";
+/// Maximum number of files of which changes are shown.
+const MAX_TRUSTED_FILES: usize = 2_000;
 
 /// What toolboxes of the same folder have in common, besides the registry and the servers.
 #[derive(Clone)]
@@ -445,7 +450,43 @@ impl Toolbox {
 
     /// Trusts the current configuration of the folder. This takes effect in toolboxes that are built later.
     pub async fn give_trust(&self) -> std::io::Result<()> {
+        let files = self.config.trusted_files.iter().take(MAX_TRUSTED_FILES);
+        let files: serde_json::Map<String, serde_json::Value> =
+            files.map(|(path, hash)| (self.relative(path), hash.as_str().into())).collect();
+        self.store.set(&self.root().to_string_lossy(), TRUSTED_FILES, files.into());
         self.store.set_trusted_digest(self.root(), Some(&self.config.digest)).await
+    }
+
+    /// Returns how the files of the folder differ from those that were trusted, if they differ.
+    pub async fn changes_since_trust(&self) -> Vec<TrustChange> {
+        if self.trust != TrustState::Changed {
+            return Vec::new();
+        }
+        let slot = self.store.get(&self.root().to_string_lossy(), TRUSTED_FILES).await;
+        let Ok(Some((_, serde_json::Value::Object(before)))) = slot else { return Vec::new() };
+        let now: Vec<(String, &str)> = self
+            .config
+            .trusted_files
+            .iter()
+            .take(MAX_TRUSTED_FILES)
+            .map(|(path, hash)| (self.relative(path), hash.as_str()))
+            .collect();
+        let mut changes = Vec::new();
+        for (path, hash) in &now {
+            match before.get(path).and_then(serde_json::Value::as_str) {
+                None => changes.push(TrustChange::Added(path.clone())),
+                Some(known) if known != *hash => changes.push(TrustChange::Changed(path.clone())),
+                Some(_) => {}
+            }
+        }
+        let is_gone = |path: &&String| !now.iter().any(|(known, _)| known == *path);
+        changes.extend(before.keys().filter(is_gone).cloned().map(TrustChange::Removed));
+        changes
+    }
+
+    /// Returns a path relative to the root, if it is below it.
+    fn relative(&self, path: &Path) -> String {
+        path.strip_prefix(self.root()).unwrap_or(path).display().to_string()
     }
 
     /// Remembers that a person does not trust the current configuration of the folder, so that they are not asked again

@@ -1,5 +1,6 @@
 //! Finds out whether the configuration of a folder is trusted.
 
+use std::fmt;
 use std::path::Path;
 
 use helve_core::store::Store;
@@ -15,6 +16,25 @@ pub enum TrustState {
     /// The configuration has changed since it was trusted.
     Changed,
     Trusted,
+}
+
+/// How a file differs from what was trusted. Paths are relative to the folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrustChange {
+    Added(String),
+    Changed(String),
+    Removed(String),
+}
+
+impl fmt::Display for TrustChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, path) = match self {
+            TrustChange::Added(path) => ("added", path),
+            TrustChange::Changed(path) => ("changed", path),
+            TrustChange::Removed(path) => ("removed", path),
+        };
+        write!(f, "{what} {path}")
+    }
 }
 
 /// Returns whether a person trusted the current configuration of the folder. Does not read the store if there is

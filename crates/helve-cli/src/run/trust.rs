@@ -38,6 +38,9 @@ pub(super) async fn ask(common: &GlobalArgs, toolbox: &Toolbox) -> anyhow::Resul
             "is not trusted yet"
         }
     };
+    for change in toolbox.changes_since_trust().await.iter().take(MAX_LINES) {
+        output::note(&format!("  {}", visible::escape_line(&change.to_string())));
+    }
     output::note(&format!("{YELLOW}{root} {why}.{PLAIN} Trusting it would enable:"));
     for line in effects.iter().take(MAX_LINES) {
         output::note(&format!("  {line}"));

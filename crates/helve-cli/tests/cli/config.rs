@@ -341,3 +341,21 @@ fn writing_a_new_file_needs_no_permission_to_read() {
         assert_eq!(output.code, code, "{rules} {args:?}: {}", output.transcript());
     }
 }
+
+#[test]
+fn trusting_again_shows_what_changed() {
+    let stage = Stage::new();
+    stage.write("app/opencode.json", "{}");
+    stage.write("app/AGENTS.md", "one");
+    stage.write("app/.opencode/tool/mine.ts", "import './lib'\nexport default 1");
+    stage.write("app/.opencode/tool/lib.ts", "export {}");
+    let first = stage.run(&["trust"]);
+    assert!(!first.out.contains("Since it was trusted"), "{}", first.transcript());
+    stage.write("app/opencode.json", "{ }");
+    stage.write("app/.opencode/tool/lib.ts", "export const x = 1");
+    stage.write("app/.opencode/tool/new.ts", "export default 1");
+    std::fs::remove_file(stage.path("app/AGENTS.md")).unwrap();
+    let second = stage.run(&["trust"]);
+    let expected = "Since it was trusted before:\n  changed opencode.json\n  changed .opencode/tool/lib.ts\n  added .opencode/tool/new.ts\n  removed AGENTS.md\n";
+    assert!(second.out.contains(expected), "{}", second.transcript());
+}

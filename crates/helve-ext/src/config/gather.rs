@@ -63,6 +63,8 @@ pub struct ConfigFiles {
     /// Names of files with custom tools, without their endings.
     pub(super) tool_files: Vec<String>,
     digest: String,
+    /// The files that the digest covers, each with a hash of its content.
+    pub(super) trusted_files: Vec<(PathBuf, String)>,
 }
 
 impl ConfigFiles {
@@ -182,7 +184,8 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     let (skills, skill_problems) = read_skills(host, &items, paths, &user_folders);
     let tool_files = tool_files(host, root, &user_folders);
     problems.extend(skill_problems);
-    let digest = digest(root, items.iter().chain(&skills), &included, &instructions);
+    let (digest, trusted_files) =
+        digest(root, items.iter().chain(&skills), &included, &instructions);
     let (home, root) = (paths.home.clone(), root.clone());
     ConfigFiles {
         items,
@@ -195,6 +198,7 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
         user_folders,
         tool_files,
         digest,
+        trusted_files,
     }
 }
 
@@ -383,7 +387,8 @@ fn digest<'a>(
     items: impl Iterator<Item = &'a GatheredFile>,
     included: &IncludedFiles,
     instructions: &[InstructionFile],
-) -> String {
+) -> (String, Vec<(PathBuf, String)>) {
+    let mut trusted_files = Vec::new();
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -396,6 +401,12 @@ fn digest<'a>(
     let instructions = instructions.map(|file| (file.path.as_path(), &file.content));
     for (path, content) in files.chain(included).chain(instructions) {
         part(path.strip_prefix(root).unwrap_or(path).as_os_str().as_encoded_bytes());
+        let bytes = match content {
+            Ok(content) => content.bytes.as_slice(),
+            Err(why) => error_name(why),
+        };
+        let hash = blake3::hash(bytes).to_hex()[..16].to_owned();
+        trusted_files.push((path.to_path_buf(), hash));
         match content {
             Ok(content) => {
                 part(b"content");
@@ -404,7 +415,7 @@ fn digest<'a>(
             Err(why) => part(error_name(why)),
         }
     }
-    hasher.finalize().to_hex().to_string()
+    (hasher.finalize().to_hex().to_string(), trusted_files)
 }
 
 /// Returns a stable name for an error, independent of its message.

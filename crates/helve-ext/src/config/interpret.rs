@@ -421,6 +421,7 @@ impl ConfigDraft {
             root: files.root.clone(),
             user_folders: files.user_folders.clone(),
             unused_keys: self.unused_keys,
+            trusted_files: files.trusted_files.clone(),
         }
     }
 }

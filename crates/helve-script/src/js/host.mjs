@@ -38,6 +38,15 @@ function send(message) {
 
 /** Returns the message and stack of a thrown value of any type. */
 function describe(thrown) {
+  try {
+    return describeThrown(thrown);
+  } catch {
+    // A proxy or a getter that throws itself.
+    return { message: "a value was thrown that cannot be shown" };
+  }
+}
+
+function describeThrown(thrown) {
   if (thrown instanceof Error || (thrown && typeof thrown === "object" && "message" in thrown)) {
     const name = typeof thrown.name === "string" && thrown.name !== "Error" ? `${thrown.name}: ` : "";
     return { message: `${name}${String(thrown.message)}`.slice(0, 20_000), stack: String(thrown.stack ?? "").slice(0, 20_000) };
