@@ -5,6 +5,7 @@ mod agents;
 mod conformance;
 mod inspector;
 mod interactive;
+mod languages;
 mod model;
 mod npm;
 mod python;
@@ -86,6 +87,11 @@ const TESTS: &[E2eTest] = &[
         name: "scripts",
         description: "custom tools and plugins on bun and on node 20, 22 and 24",
         run: scripts::run,
+    },
+    E2eTest {
+        name: "languages",
+        description: "language servers and formatters: diagnostics, questions, a rename, added time",
+        run: languages::run,
     },
     E2eTest {
         name: "web-pages",

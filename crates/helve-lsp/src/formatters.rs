@@ -251,7 +251,8 @@ impl Formatters {
         environment.extend(added.map(|(name, value)| (name.into(), value.into())));
         Spawn {
             program: command,
-            folder: file.parent().unwrap_or(&setup.root).to_path_buf(),
+            // Files that say what to ignore are looked for in the working folder.
+            folder: setup.root.clone(),
             environment,
             stdin: Stdin::Pipe,
             sandbox: setup.sandbox.clone(),
