@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -113,6 +113,8 @@ struct PendingRequests {
     requests: Mutex<HashMap<u64, mpsc::Sender<Incoming>>>,
     /// Receives the requests that plugins send outside of any call.
     unattached: Mutex<Option<mpsc::Sender<Incoming>>>,
+    /// Whether the process has answered a request. Then the next one is started without delay.
+    has_answered: AtomicBool,
     /// Why the process ended; `None` while it runs.
     ended: Mutex<Option<String>>,
     /// Receives name and version of the runtime once the process has started.
@@ -137,7 +139,9 @@ impl ScriptRuntime {
             if !live.has_ended() {
                 return Ok(live.clone());
             }
-            let was_healthy = state.last_start.is_some_and(|start| start.elapsed() > HEALTHY_TIME);
+            let has_answered = live.pending.has_answered.load(Ordering::Relaxed);
+            let was_healthy = has_answered
+                || state.last_start.is_some_and(|start| start.elapsed() > HEALTHY_TIME);
             state.failures = if was_healthy { 0 } else { state.failures + 1 };
             state.live = None;
         }
@@ -480,6 +484,9 @@ impl PendingRequests {
                 hello.send((name, version)).ok();
             }
             return;
+        }
+        if message.ok.is_some() {
+            self.has_answered.store(true, Ordering::Relaxed);
         }
         let sender = match message.id {
             Some(id) => self.requests.lock().get(&id).cloned(),
