@@ -7,7 +7,7 @@ mod keyboard;
 mod options;
 mod person;
 mod screen;
-mod trust;
+pub(crate) mod trust;
 
 use std::io::IsTerminal;
 use std::sync::Arc;

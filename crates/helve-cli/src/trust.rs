@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::Exit;
 use crate::args::GlobalArgs;
 use crate::output;
+use crate::run::trust::confirm;
 
 pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox_to_inspect().await?;
@@ -21,6 +22,10 @@ pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exi
         format!(
             "{root} has no configuration, so there is nothing to trust in it. `helve run` now uses the instruction files (AGENTS.md) of its subfolders."
         )
+    } else if !confirm(common, &toolbox).await {
+        toolbox.close().await;
+        output::print("Nothing changed.\n")?;
+        return Ok(Exit::Refused);
     } else {
         toolbox.give_trust().await?;
         let config = toolbox.config();

@@ -31,6 +31,39 @@ pub(super) async fn ask(common: &GlobalArgs, toolbox: &Toolbox) -> anyhow::Resul
         note_unused_instructions(toolbox);
         return Ok(TrustDecision::Unchanged);
     }
+    show_effects(toolbox, &effects);
+    let question = format!(
+        "{BOLD}[y] trust{PLAIN}  [n] not now (you are asked again if it changes; `helve trust` trusts it later): "
+    );
+    match prompt::choose(&question, &['y', 'n']).await {
+        Some('y') => {
+            toolbox.give_trust().await?;
+            Ok(TrustDecision::Given)
+        }
+        Some(_) => {
+            toolbox.decline_trust();
+            Ok(TrustDecision::Unchanged)
+        }
+        None => Ok(TrustDecision::Unchanged),
+    }
+}
+
+/// Shows what trusting the folder would enable, and asks whether to trust it. For `helve trust`.
+pub(crate) async fn confirm(common: &GlobalArgs, toolbox: &Toolbox) -> bool {
+    let effects = effects(toolbox);
+    if common.json || effects.is_empty() {
+        return true;
+    }
+    show_effects(toolbox, &effects);
+    let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if !can_ask || common.yes {
+        return true;
+    }
+    let question = format!("{BOLD}[y] trust{PLAIN}  [n] no: ");
+    prompt::choose(&question, &['y', 'n']).await == Some('y')
+}
+
+fn show_effects(toolbox: &Toolbox, effects: &[String]) {
     let root = visible::escape_line(&toolbox.root().display().to_string()).into_owned();
     let why = match toolbox.trust() {
         TrustState::Changed => "changed since you trusted it",
@@ -50,20 +83,6 @@ pub(super) async fn ask(common: &GlobalArgs, toolbox: &Toolbox) -> anyhow::Resul
             "  {DIM}… {} more, see `helve config`{PLAIN}",
             effects.len() - MAX_LINES
         ));
-    }
-    let question = format!(
-        "{BOLD}[y] trust{PLAIN}  [n] not now (you are asked again if it changes; `helve trust` trusts it later): "
-    );
-    match prompt::choose(&question, &['y', 'n']).await {
-        Some('y') => {
-            toolbox.give_trust().await?;
-            Ok(TrustDecision::Given)
-        }
-        Some(_) => {
-            toolbox.decline_trust();
-            Ok(TrustDecision::Unchanged)
-        }
-        None => Ok(TrustDecision::Unchanged),
     }
 }
 

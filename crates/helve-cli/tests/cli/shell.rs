@@ -36,6 +36,16 @@ pub(crate) fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     }
 }
 
+#[test]
+fn a_small_limit_shows_that_many_lines() {
+    let stage = Stage::new();
+    stage.write("home/.config/helve/helve.json", r#"{"tool_output": {"max_lines": 6}}"#);
+    let output = bash(&stage, "seq 100", &[]).out;
+    let numbers: Vec<&str> = output.lines().filter(|line| line.parse::<u8>().is_ok()).collect();
+    assert_eq!(numbers, ["1", "2", "3", "98", "99", "100"], "{output}");
+    assert!(output.contains("94 lines") && output.contains("[exit code 0"), "{output}");
+}
+
 /// Returns the number after `pid ` in an answer.
 fn pid_in(text: &str) -> String {
     let after = text.split("pid ").nth(1).unwrap_or_else(|| panic!("no pid in {text}"));

@@ -26,7 +26,7 @@ while True:
     if not data:
         break
     shown += data
-    if typed == 0 and b"with a note: " in shown:
+    if typed == 0 and (b"with a note: " in shown or b"[n] no: " in shown):
         os.write(fd, keys[:1].encode())
         typed = 1
     if typed == 1 and len(keys) > 1 and b"for the model: " in shown:
@@ -38,16 +38,13 @@ print("exit", os.waitstatus_to_exitcode(status))
 "#;
 
 fn answer_question(stage: &Stage, keys: &str) -> String {
+    answer(stage, keys, &["call", "read", "filePath=.env"])
+}
+
+/// Runs Helve at a terminal, types the keys, and returns what was shown.
+fn answer(stage: &Stage, keys: &str, args: &[&str]) -> String {
     let mut command = Command::new("python3");
-    command.args([
-        "-c",
-        TYPE_KEYS,
-        keys,
-        env!("CARGO_BIN_EXE_helve"),
-        "call",
-        "read",
-        "filePath=.env",
-    ]);
+    command.args(["-c", TYPE_KEYS, keys, env!("CARGO_BIN_EXE_helve")]).args(args);
     let mut command = stage.isolated(command);
     stage.finish(command.env("TERM", "dumb").env("NO_COLOR", "1")).out
 }
@@ -84,6 +81,20 @@ fn a_single_key_answers() {
             exit 3
         "#]],
     );
+}
+
+#[test]
+fn trust_shows_what_it_enables_and_asks() {
+    let stage = Stage::new();
+    stage.write("app/opencode.json", r#"{"permission": {"edit": "allow"}}"#);
+    let declined = answer(&stage, "n", &["trust"]);
+    assert!(declined.contains("Trusting it would enable:"), "{declined}");
+    assert!(
+        declined.contains("permission.edit") && declined.contains("Nothing changed."),
+        "{declined}"
+    );
+    let accepted = answer(&stage, "y", &["trust"]);
+    assert!(accepted.contains("is now trusted"), "{accepted}");
 }
 
 #[test]

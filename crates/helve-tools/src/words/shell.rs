@@ -15,8 +15,6 @@ use super::{clip, count};
 use crate::ops::shell::input::MissingInput;
 use crate::ops::shell::{RunEnding, RunError, RunResult};
 
-/// Part of the limits that is reserved for the sentences after an output.
-const RESERVED: Limits = Limits { lines: 40, bytes: 4 << 10 };
 /// Maximum number of bytes of an aborted command's output that are quoted.
 const ABORTED_BYTES: usize = 2_000;
 /// Maximum number of processes that are named.
@@ -43,13 +41,9 @@ pub(crate) struct ShellTerms {
 
 /// Returns the answer to a command that ended or stays in the background.
 pub(crate) fn finished(run: &RunResult, ctx: &ToolContext, terms: &ShellTerms) -> ToolOutput {
-    let limits = ctx.limits();
-    let output_limits = Limits {
-        lines: limits.lines.saturating_sub(RESERVED.lines),
-        bytes: limits.bytes.saturating_sub(RESERVED.bytes),
-    };
     let saved = saved(&run.output);
-    let (text, is_cut) = output_text(&run.output, saved.as_ref(), output_limits, ctx.words());
+    // The sentences after the output are short and come on top.
+    let (text, is_cut) = output_text(&run.output, saved.as_ref(), ctx.limits(), ctx.words());
     let mut answer = match text.trim_end_matches('\n') {
         "" => "(no output)".to_string(),
         text => text.to_string(),
