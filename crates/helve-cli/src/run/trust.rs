@@ -31,7 +31,7 @@ pub(super) async fn ask(common: &GlobalArgs, toolbox: &Toolbox) -> anyhow::Resul
         note_unused_instructions(toolbox);
         return Ok(TrustDecision::Unchanged);
     }
-    show_effects(toolbox, &effects);
+    show_effects(toolbox, &effects).await;
     let question = format!(
         "{BOLD}[y] trust{PLAIN}  [n] not now (you are asked again if it changes; `helve trust` trusts it later): "
     );
@@ -54,7 +54,7 @@ pub(crate) async fn confirm(common: &GlobalArgs, toolbox: &Toolbox) -> bool {
     if common.json || effects.is_empty() {
         return true;
     }
-    show_effects(toolbox, &effects);
+    show_effects(toolbox, &effects).await;
     let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if !can_ask || common.yes {
         return true;
@@ -63,7 +63,7 @@ pub(crate) async fn confirm(common: &GlobalArgs, toolbox: &Toolbox) -> bool {
     prompt::choose(&question, &['y', 'n']).await == Some('y')
 }
 
-fn show_effects(toolbox: &Toolbox, effects: &[String]) {
+async fn show_effects(toolbox: &Toolbox, effects: &[String]) {
     let root = visible::escape_line(&toolbox.root().display().to_string()).into_owned();
     let why = match toolbox.trust() {
         TrustState::Changed => "changed since you trusted it",
