@@ -47,9 +47,11 @@ pub(crate) struct Connection {
     pub(crate) state: Arc<ConnectionState>,
 }
 
+type AnswerSender = oneshot::Sender<Result<Box<RawValue>, ResponseError>>;
+
 /// What the server has said so far.
 pub(crate) struct ConnectionState {
-    pending: Mutex<HashMap<u64, oneshot::Sender<Result<Box<RawValue>, ResponseError>>>>,
+    pending: Mutex<HashMap<u64, AnswerSender>>,
     /// Why the server ended; `None` while it runs.
     ended: Mutex<Option<String>>,
     said: Mutex<ServerSaid>,

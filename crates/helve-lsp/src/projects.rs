@@ -22,13 +22,16 @@ const MAX_ENTRIES: usize = 10_000;
 /// Folders of a project that contain programs, besides `PATH`.
 const PROGRAM_FOLDERS: [&str; 3] = ["node_modules/.bin", ".venv/bin", "venv/bin"];
 
+/// The names in a folder, and when they were looked up.
+type KnownNames = (Instant, Arc<[String]>);
+
 /// Looks up project roots and programs.
 pub(crate) struct Projects {
     machine: Arc<dyn Machine>,
     /// The root of the workspace. Nothing outside is a project.
     root: PathBuf,
     path: Vec<PathBuf>,
-    folders: Mutex<HashMap<PathBuf, (Instant, Arc<[String]>)>>,
+    folders: Mutex<HashMap<PathBuf, KnownNames>>,
     programs: Mutex<HashMap<String, (Instant, Option<PathBuf>)>>,
 }
 
@@ -150,7 +153,7 @@ mod tests {
     fn check(files: &[&str], server: &str, file: &str, expected: Option<&str>) {
         let machine = MemoryMachine::default();
         for file in files {
-            machine.write(&Path::new("/w").join(file), "");
+            machine.write(Path::new("/w").join(file), "");
         }
         let projects = Projects::new(Arc::new(machine), "/w".into(), &[]);
         let servers = server_definitions(&[]);

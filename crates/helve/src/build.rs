@@ -290,7 +290,7 @@ impl Builder {
         let scripts = scripts::scripts(script_files, &context, &registry, media.clone());
         let hooks = self.hooks.into_iter().chain(scripts.hooks()).collect();
         let languages = languages::languages(&context, &store);
-        let extensions = extensions(&languages, &config, (hooks, web), self.leftovers);
+        let extensions = extensions(&languages, &config, hooks, web, self.leftovers);
         let chat_hooks = self.chat_hooks.into_iter().chain(scripts::chat_hook(&scripts)).collect();
         let workspace = Workspace::new(root, host, journal, extensions, shell);
         let settings = edit_settings(&config.edit);
@@ -339,7 +339,8 @@ impl Builder {
 fn extensions(
     languages: &Arc<languages::LanguageServers>,
     config: &Config,
-    (hooks, web): (Vec<Arc<dyn Hook>>, Option<Arc<dyn Web>>),
+    hooks: Vec<Arc<dyn Hook>>,
+    web: Option<Arc<dyn Web>>,
     leftovers: Leftovers,
 ) -> Extensions {
     Extensions { hooks, after_write: languages::after_write(languages, config, leftovers), web }
