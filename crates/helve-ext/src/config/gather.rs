@@ -211,7 +211,7 @@ fn is_on(items: &[GatheredFile], key: &str) -> bool {
         Some(entry.value.data != ConfigValue::Bool(false))
     };
     let json = items.iter().filter(|item| item.kind == ConfigFileKind::Json);
-    json.filter_map(switch).last().unwrap_or(true)
+    json.filter_map(switch).next_back().unwrap_or(true)
 }
 
 /// Returns the names of the files with custom tools. They are not opened.

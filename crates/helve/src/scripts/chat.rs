@@ -168,7 +168,7 @@ pub(crate) fn messages(session: &str, entries: &[Entry]) -> Vec<Value> {
                 ("assistant", message.blocks.iter().filter_map(block_part).collect())
             }
             Item::Result(result) => {
-                let is_call = |part: &&mut Value| part["callID"] == Value::from(&*result.call);
+                let is_call = |part: &&mut Value| part["callID"] == *result.call;
                 let parts = messages.iter_mut().rev().filter_map(|it| it["parts"].as_array_mut());
                 if let Some(part) = parts.flatten().find(is_call) {
                     let status = if result.is_error { "error" } else { "completed" };
