@@ -28,7 +28,7 @@ fn run(request: &RestrictedRequest, stop: &StopSignal) -> Result<RestrictedFiles
         OpenedRoot::Folder(folder) => folder,
         OpenedRoot::NotAFolder => return Err(MachineError::NotAFolder),
     };
-    let tree = PreparedTree::new(&request.tree, folder).map_err(|error| match error {
+    let tree = PreparedTree::for_programs(&request.tree, folder).map_err(|error| match error {
         SearchError::Machine(error) => error,
         SearchError::Pattern(_) | SearchError::Glob { .. } | SearchError::NotGranted => {
             MachineError::Other(error.to_string())
@@ -45,7 +45,7 @@ fn run(request: &RestrictedRequest, stop: &StopSignal) -> Result<RestrictedFiles
         entries_left: entries_left.clone(),
         result: result.clone(),
     });
-    let tree = Arc::new(tree.with_git_folders());
+    let tree = Arc::new(tree);
     let outcome = walk::walk(&tree, options, stop, visitors.collect())?;
     let mut all = Collected::default();
     for result in &results {
@@ -228,7 +228,13 @@ mod tests {
             request.tree.ignored = IgnoredMode::Skip { hint_timeout: Duration::ZERO };
         });
         let expected = [".env", ".git/config", "src/deep/key.pem", "src/key.pem", "src/link.pem"];
-        // Ignore rules apply only inside a repository, which the folder is if it has a `.git`.
         assert_eq!(ignored.paths, paths(&expected));
+        // Programs apply `.gitignore` only inside a repository, which the folder is if it has a `.git`.
+        let without_git = restricted(&rules, |request| {
+            let git = request.tree.at.path().join(".git");
+            fs::rename(&git, git.with_file_name("git")).expect("a folder");
+            request.tree.ignored = IgnoredMode::Skip { hint_timeout: Duration::ZERO };
+        });
+        assert!(without_git.paths.contains(&PathBuf::from("out/x.pem")));
     }
 }

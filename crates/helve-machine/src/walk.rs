@@ -10,6 +10,7 @@ mod walker;
 use std::ffi::CStr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use helve_core::machine::{
@@ -130,23 +131,31 @@ impl IgnoreFilter {
 
 impl PreparedTree {
     pub(crate) fn new(tree: &FileTree, folder: OwnedFd) -> Result<Self, SearchError> {
+        Self::with_ignore_root(tree, folder, Some(&tree.at.anchor))
+    }
+
+    /// Prepares a tree as programs such as `rg` walk it: `.gitignore` applies in repositories only. Enters `.git` folders.
+    pub(crate) fn for_programs(tree: &FileTree, folder: OwnedFd) -> Result<Self, SearchError> {
+        Ok(Self { enters_git: true, ..Self::with_ignore_root(tree, folder, None)? })
+    }
+
+    fn with_ignore_root(
+        tree: &FileTree,
+        folder: OwnedFd,
+        ignore_root: Option<&Path>,
+    ) -> Result<Self, SearchError> {
         let path = tree.at.path();
         let base = path.as_os_str().as_bytes();
         let base = base.strip_suffix(b"/").unwrap_or(base);
         let globs = Globs::new(&String::from_utf8_lossy(base), &tree.globs)?;
         Ok(Self {
             enters_git: globs.names_git_folder() || path.iter().any(|name| name == ".git"),
-            rules: IgnoreRules::from_ancestors(&path),
+            rules: IgnoreRules::from_ancestors(&path, ignore_root),
             base: base.to_vec(),
             hidden: tree.hidden,
             folder,
             globs,
         })
-    }
-
-    /// Enters `.git` folders too.
-    pub(crate) fn with_git_folders(self) -> Self {
-        Self { enters_git: true, ..self }
     }
 }
 

@@ -389,18 +389,60 @@ fn a_named_path_is_searched_even_if_ignored() {
 }
 
 #[test]
-fn gitignore_applies_in_repositories_only() {
-    let content: &[(&str, &[u8])] =
-        &[(".gitignore", b"a\n"), ("a", b"x\n"), (".ignore", b"b\n"), ("b", b"x\n")];
+fn gitignore_applies_without_a_repository_too() {
+    let content: &[(&str, &[u8])] = &[
+        (".gitignore", b"a\n"),
+        ("a", b"x\n"),
+        (".ignore", b"b\n"),
+        ("b", b"x\n"),
+        ("sub/a", b"x\n"),
+        ("sub/c", b"x\n"),
+        ("sub/repository/.git/HEAD", b""),
+        ("sub/repository/a", b"x\n"),
+    ];
     check(
         content,
         |_| {},
-        expect![[r"
-        a 1
-          1: x
-        1 in 1 of 3, ignored 1+0
-    "]],
+        expect![[r#"
+            sub/c 1
+              1: x
+            sub/repository/a 1
+              1: x
+            2 in 2 of 4, ignored 3+0
+        "#]],
     );
+    // The rules of the folder that is worked in apply below it; those above it do not.
+    let folder = files(content);
+    check_at(
+        folder.path(),
+        "sub",
+        |_| {},
+        expect![[r#"
+            c 1
+              1: x
+            repository/a 1
+              1: x
+            2 in 2 of 2, ignored 1+0
+        "#]],
+    );
+    check_at(
+        &folder.path().join("sub"),
+        "",
+        |_| {},
+        expect![[r#"
+            a 1
+              1: x
+            c 1
+              1: x
+            repository/a 1
+              1: x
+            3 in 3 of 3
+        "#]],
+    );
+}
+
+#[test]
+fn the_exclude_file_of_the_main_repository_applies_in_worktrees() {
     let worktree: &[(&str, &[u8])] = &[
         ("main/.git/info/exclude", b"a\n"),
         ("main/.git/worktrees/w/commondir", b"../..\n"),

@@ -24,6 +24,8 @@ const IGNORE_FILES: [&str; 3] = [".rgignore", ".ignore", ".gitignore"];
 pub(super) struct IgnoreRules {
     level: Option<Arc<RuleLevel>>,
     global: Arc<Gitignore>,
+    /// In and below this folder `.gitignore` applies without a repository too.
+    root: Option<Arc<Path>>,
 }
 
 /// The rules added by one folder.
@@ -32,8 +34,10 @@ struct RuleLevel {
     /// The rules of `.rgignore`, `.ignore`, `.gitignore` and `.git/info/exclude`, in this order.
     sets: [Option<Gitignore>; 4],
     is_repository: bool,
-    /// Whether this folder or an ancestor is a repository. Git's ignore files apply only then.
+    /// Whether this folder or an ancestor is a repository.
     is_in_repository: bool,
+    /// Whether `.gitignore` applies although there is no repository.
+    applies_without_repository: bool,
 }
 
 impl RuleLevel {
@@ -44,6 +48,7 @@ impl RuleLevel {
             sets: [const { None }; 4],
             is_repository: true,
             is_in_repository: true,
+            applies_without_repository: false,
         };
         self.is_in_repository.then(|| Arc::new(level()))
     }
@@ -81,10 +86,11 @@ impl IgnoreMarkers {
 
 impl IgnoreRules {
     /// Returns the rules that the ancestors of a folder impose on it. Rules that exclude the folder itself are dropped,
-    /// because it was named explicitly.
-    pub(super) fn from_ancestors(base: &Path) -> Self {
+    /// because it was named explicitly. Outside repositories, `.gitignore` applies in and below `root`, or nowhere.
+    pub(super) fn from_ancestors(base: &Path, root: Option<&Path>) -> Self {
         let (global, _) = GitignoreBuilder::new(base).build_global();
-        let mut rules = Self { level: None, global: Arc::new(global) };
+        let root = root.map(Arc::from);
+        let mut rules = Self { level: None, global: Arc::new(global), root };
         let mut ancestors: Vec<&Path> = base.ancestors().skip(1).collect();
         ancestors.reverse();
         for (at, folder) in ancestors.iter().enumerate() {
@@ -122,8 +128,11 @@ impl IgnoreRules {
         let parent = self.level.clone();
         let is_in_repository =
             is_repository || parent.as_ref().is_some_and(|level| level.is_in_repository);
-        let level = RuleLevel { parent, sets, is_repository, is_in_repository };
-        Self { level: Some(Arc::new(level)), global: self.global.clone() }
+        let applies_without_repository =
+            self.root.as_deref().is_some_and(|root| path.starts_with(root));
+        let level =
+            RuleLevel { parent, sets, is_repository, is_in_repository, applies_without_repository };
+        Self { level: Some(Arc::new(level)), ..self.clone() }
     }
 
     /// Whether an entry of the folder is ignored; `path` is absolute.
@@ -135,8 +144,9 @@ impl IgnoreRules {
         let (mut level, mut is_above_repository) = (Some(innermost), false);
         while let Some(current) = level {
             for (at, (set, decision)) in current.sets.iter().zip(&mut decisions).enumerate() {
-                // `.rgignore` and `.ignore` apply everywhere, git's files only in a repository.
-                let applies = at < 2 || (is_in_repository && !is_above_repository);
+                // `.rgignore` and `.ignore` apply everywhere, git's files only up to the repository's root.
+                let is_gits = is_in_repository || current.applies_without_repository;
+                let applies = at < 2 || (is_gits && !is_above_repository);
                 if let (Some(set), true, true) = (set, applies, decision.is_none()) {
                     *decision = set.matched(path, is_folder);
                 }
