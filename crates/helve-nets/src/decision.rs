@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use helve_policy::shell::{analyze, parts};
 use helve_policy::{Action, MatchBy, Part, Policy};
-use helve_text::shell::{Doubt, ProgramRun};
+use helve_text::shell::{Doubt, ProgramRun, RiskKind};
 
 use crate::sample_files::{self, SampleFiles, WORKSPACE};
 use crate::trace::{Operation, Trace, TraceEvent};
@@ -15,6 +15,8 @@ pub(crate) struct ScriptDecision {
     parts: Vec<Part>,
     runs: Vec<ProgramRun>,
     pub doubts: Vec<Doubt>,
+    /// Whether a rule allows every command.
+    is_blanket: bool,
 }
 
 pub(crate) fn judge(script: &str, policy: &Policy, samples: &SampleFiles) -> ScriptDecision {
@@ -25,7 +27,15 @@ pub(crate) fn judge(script: &str, policy: &Policy, samples: &SampleFiles) -> Scr
         parts,
         runs: analysis.runs,
         doubts: analysis.doubts,
+        is_blanket: allows_every_command(policy),
     }
+}
+
+fn allows_every_command(policy: &Policy) -> bool {
+    let mut rules = policy.walls.iter().flat_map(|wall| wall.rules.iter());
+    rules.any(|rule| {
+        rule.permission == "bash" && rule.pattern.as_str() == "*" && rule.action == Action::Allow
+    })
 }
 
 /// Programs whose actions are not compared with the decision: they do whatever their files say, so a rule that allows
@@ -100,8 +110,8 @@ const CHANGES_WORKING_TREE: &[&str] = &[
     "format-patch",
 ];
 
-/// Subcommands of git that configure which branch tracks which.
-const CONFIGURES_TRACKING: &[&str] = &["branch", "push", "fetch"];
+/// Subcommands of git that change the configuration: which branch tracks which, or a harmless setting.
+const CHANGES_CONFIG: &[&str] = &["branch", "push", "fetch", "config"];
 
 /// Programs that use the network.
 const NETWORK: &[&str] =
@@ -114,7 +124,14 @@ impl ScriptDecision {
     /// Whether the script is allowed because it is understood. A blanket allow also covers scripts that are not
     /// understood; nothing is claimed about what those do.
     pub(crate) fn is_understood_and_allowed(&self) -> bool {
-        self.action == Action::Allow && self.parts.iter().all(|part| part.unclear().is_none())
+        let is_plain = |run: &ProgramRun| {
+            let is_unclear =
+                |kind| matches!(kind, RiskKind::Unlisted | RiskKind::Runs | RiskKind::Code);
+            !run.risks.iter().any(|risk| is_unclear(risk.kind))
+        };
+        self.action == Action::Allow
+            && self.parts.iter().all(|part| part.unclear().is_none())
+            && (!self.is_blanket || self.runs.iter().all(is_plain))
     }
 
     /// Returns the names of the programs that the decision predicts.
@@ -319,7 +336,7 @@ impl ScriptDecision {
             return sample && self.runs_git(&["init", "clone"]);
         }
         if path.contains("/.git/config") {
-            return self.runs_git(CONFIGURES_TRACKING) || self.runs_git(CHANGES_WORKING_TREE);
+            return self.runs_git(CHANGES_CONFIG) || self.runs_git(CHANGES_WORKING_TREE);
         }
         let is_in_root = path == WORKSPACE || path.starts_with("/w/app/");
         is_git_dir || is_in_root && self.runs_git(CHANGES_WORKING_TREE)
@@ -345,6 +362,9 @@ impl ScriptDecision {
     ) -> bool {
         let parts = self.parts.iter().filter(|part| permissions.contains(&&*part.permission));
         let covers = |part: &Part, subject: &String| {
+            if subject == "/*" {
+                return part.matched_by == MatchBy::Subjects;
+            }
             let subject = subject.strip_suffix("/*").unwrap_or(subject);
             let path = absolute(subject);
             let path = samples.real(&path).unwrap_or(path);

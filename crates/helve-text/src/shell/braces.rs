@@ -14,7 +14,7 @@ pub(super) enum Item<'a> {
     Piece(&'a Piece),
 }
 
-/// Returns the words that a word expands to, or `None` if there are too many.
+/// Returns the words that a word expands to, or `None` if there are too many or if they are not known.
 pub(super) fn expand(pieces: &[Piece]) -> Option<Vec<Vec<Item<'_>>>> {
     let mut items = Vec::new();
     for piece in pieces {
@@ -56,7 +56,7 @@ fn alternatives<'a>(items: &[Item<'a>]) -> Option<Vec<Vec<Item<'a>>>> {
 }
 
 /// Returns the index of the closing brace and the alternatives of the brace at `open`, if it expands. The alternatives
-/// are `None` if there are too many.
+/// are `None` if there are too many or if they are not known.
 fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec<Item<'a>>>>)> {
     let mut depth = 0_usize;
     let mut separators = vec![open];
@@ -66,6 +66,12 @@ fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec
             Item::Char('}') if depth == 1 => {
                 let inside = &items[open + 1..at];
                 if separators.len() == 1 {
+                    let is_dot = |item: &Item<'_>| *item == Item::Char('.');
+                    let has_dots = inside.windows(2).any(|pair| pair.iter().all(is_dot));
+                    if has_dots && inside.contains(&Item::Char('{')) {
+                        // The shell drops the outer braces of `{{a,b}..c}`. What else it does there is not known.
+                        return Some((at, None));
+                    }
                     return range(inside).map(|words| (at, words));
                 }
                 separators.push(at);
