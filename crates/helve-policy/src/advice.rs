@@ -87,7 +87,9 @@ fn candidates(part: &Part, place: RulePlace) -> Vec<Vec<AdvisedRule>> {
     };
     let mut lists = Vec::new();
     if let Some(patterns) = patterns() {
-        lists.extend(patterns.first().map(|first| rules(&part.permission, &[first.clone()])));
+        lists.extend(
+            patterns.first().map(|first| rules(&part.permission, std::slice::from_ref(first))),
+        );
         lists.push(rules(&part.permission, &patterns));
         if let Some(tool) = &part.tool {
             let both = [rules(&part.permission, &patterns), rules(tool, &patterns)];
