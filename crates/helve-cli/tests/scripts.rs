@@ -242,7 +242,23 @@ const FAULTS: &[(&str, &str)] = &[
     ("Array.prototype.push = () => 0; throw new Error('push')", "push"),
     ("globalThis.Promise = undefined; throw new Error('no promise')", "no promise"),
     ("require('fs').writeSync(3, 'no json\\n{\"id\":1}\\n'); throw new Error('forged')", "forged"),
-    ("require('fs').closeSync(3)", ""),
+    ("require('fs').closeSync(3)", "the helper process ended"),
+    ("require('fs').closeSync(4); throw new Error('deaf')", "deaf"),
+    (
+        "require('fs').closeSync(3); require('fs').openSync('/dev/null', 'w')",
+        "the helper process ended",
+    ),
+    ("Object.freeze(Object.prototype); throw new Error('frozen')", "frozen"),
+    ("Function.prototype.call = null; throw new Error('no call')", "no call"),
+    (
+        "Function.prototype.apply = null; Function.prototype.bind = null; throw new Error('no apply')",
+        "no apply",
+    ),
+    ("String.prototype.toString = () => { throw 0 }; throw new Error('no text')", "no text"),
+    (
+        "String.prototype.slice = null; Array.prototype.map = null; Map.prototype.get = null; throw new Error('no methods')",
+        "no methods",
+    ),
     (
         "for (let i = 0; i < 3e4; i++) console.log('x'.repeat(1000)); throw new Error('flood')",
         "flood",
@@ -324,6 +340,10 @@ const FAULTY_PLUGINS: &[(&str, &str)] = &[
     ("'tool.execute.before': async () => { process.reallyExit(2) }", "! "),
     ("'tool.execute.after': async () => { process.reallyExit(2) }", "a"),
     ("'tool.execute.after': async (_i, o) => { o.output = undefined; o.metadata = 3 }", "a"),
+    ("x: Object.freeze(Object.prototype)", "a"),
+    ("x: (Function.prototype.call = null)", "a"),
+    ("x: (String.prototype.toString = () => { throw 0 })", "a"),
+    ("x: require('fs').closeSync(3)", "a"),
     ("'shell.env': async () => { throw new Error('x') }", "a"),
     ("event: async () => { setTimeout(() => { throw new Error('later') }) }", "a"),
 ];

@@ -234,7 +234,6 @@ impl ScriptsInner {
                 format!("the hook {name} of {} failed: {other}", file.display())
             }
         };
-        let (live, _) = self.host.prepare_trusted(script).await.map_err(failed)?;
         let mut request = Map::new();
         request.insert("op".into(), "hook".into());
         request.insert("plugin".into(), script.key().into());
@@ -243,7 +242,17 @@ impl ScriptsInner {
         if !output.is_null() {
             request.insert("output".into(), output);
         }
-        let answer = self.host.runtime.ask(&live, Value::Object(request), HOOK_TIME).await;
+        let request = Value::Object(request);
+        let mut answer = self.send_hook(script, request.clone()).await;
+        if matches!(answer, Err(RequestError::NotBegun(_))) {
+            // An earlier call damaged the process.
+            answer = self.send_hook(script, request).await;
+        }
         answer.map_err(failed)
+    }
+
+    async fn send_hook(&self, script: &Arc<Script>, request: Value) -> Result<Value, RequestError> {
+        let (live, _) = self.host.prepare_trusted(script).await?;
+        self.host.runtime.ask(&live, request, HOOK_TIME).await
     }
 }

@@ -27,6 +27,12 @@ use crate::wire::{Incoming, MAX_MESSAGE, RequestError, ThrownError};
 const START_TIME: Duration = Duration::from_secs(20);
 /// How long the process may take to answer a ping before it counts as stuck.
 const PING_TIME: Duration = Duration::from_secs(1);
+/// If nothing arrives for this long while a request waits, the process gets a ping.
+const PING_AFTER: Duration = Duration::from_secs(2);
+/// A process that has not read a request and sends nothing for this long is ended.
+const UNREAD_TIME: Duration = Duration::from_secs(4);
+/// How long a tool may block the process, for example while it waits for a program without `await`.
+const BLOCKED_TIME: Duration = Duration::from_secs(600);
 /// Delay before the next start if processes ended soon after their start. Doubled each time.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const MAX_DELAY: Duration = Duration::from_secs(10);
@@ -108,9 +114,17 @@ pub(crate) struct LiveProcess {
     pending: Arc<PendingRequests>,
 }
 
+/// A request that has no answer yet.
+struct PendingRequest {
+    sender: mpsc::Sender<Incoming>,
+    has_begun: bool,
+}
+
 #[derive(Default)]
 struct PendingRequests {
-    requests: Mutex<HashMap<u64, mpsc::Sender<Incoming>>>,
+    requests: Mutex<HashMap<u64, PendingRequest>>,
+    /// When the last message arrived.
+    last_message: Mutex<Option<Instant>>,
     /// Receives the requests that plugins send outside of any call.
     unattached: Mutex<Option<mpsc::Sender<Incoming>>>,
     /// Whether the process has answered a request. Then the next one is started without delay.
@@ -318,14 +332,23 @@ pub(crate) struct Exchange<'a> {
     pub(crate) id: u64,
     live: &'a LiveProcess,
     messages: mpsc::Receiver<Incoming>,
+    start: Instant,
+    has_begun: bool,
 }
 
 impl Exchange<'_> {
-    /// Returns the next message about this request.
+    /// Returns the next message about this request. Ends the process if it does not react any more.
     pub(crate) async fn next(&mut self) -> Result<Incoming, RequestError> {
-        match self.messages.recv().await {
-            Some(message) => Ok(message),
-            None => Err(RequestError::Process(self.live.end_reason())),
+        loop {
+            match timeout(PING_AFTER, self.messages.recv()).await {
+                Ok(Some(message)) if message.begun => self.has_begun = true,
+                Ok(Some(message)) => return Ok(message),
+                Ok(None) if self.has_begun => {
+                    return Err(RequestError::Process(self.live.end_reason()));
+                }
+                Ok(None) => return Err(RequestError::NotBegun(self.live.end_reason())),
+                Err(_) => self.live.check_reaction(self.start).await,
+            }
         }
     }
 
@@ -358,10 +381,12 @@ impl LiveProcess {
     ) -> Result<Exchange<'_>, RequestError> {
         request["id"] = id.into();
         let (sender, messages) = mpsc::channel(REQUEST_MESSAGES);
-        self.pending.requests.lock().insert(id, sender);
-        let exchange = Exchange { id, live: self, messages };
+        let pending = PendingRequest { sender, has_begun: false };
+        self.pending.requests.lock().insert(id, pending);
+        let start = Instant::now();
+        let exchange = Exchange { id, live: self, messages, start, has_begun: false };
         if self.has_ended() {
-            return Err(RequestError::Process(self.end_reason()));
+            return Err(RequestError::NotBegun(self.end_reason()));
         }
         self.send(&request).await;
         Ok(exchange)
@@ -402,6 +427,25 @@ impl LiveProcess {
         if timeout(PING_TIME, ping).await.ok().flatten().is_none() {
             self.pending.set_ended("the helper process was ended because it no longer answered");
             self.end().await;
+        }
+    }
+
+    /// Sends a ping if no message arrived since `start` and for some time. Ends the process if nothing arrives for too long.
+    async fn check_reaction(&self, start: Instant) {
+        let last = self.pending.last_message.lock().map_or(start, |last| last.max(start));
+        let silence = last.elapsed();
+        let is_running = self.pending.requests.lock().values().any(|it| it.has_begun);
+        let limit = if is_running { BLOCKED_TIME } else { UNREAD_TIME };
+        if silence >= limit {
+            self.pending.set_ended(&format!(
+                "the helper process was ended because it did not react for {} s; a tool or plugin blocks or damages it",
+                silence.as_secs()
+            ));
+            self.end().await;
+        } else if silence >= PING_AFTER {
+            // Any message shows that the process works, so nobody waits for this answer. If the queue is full, the process
+            // reads nothing.
+            self.input.try_send("{\"op\":\"ping\"}\n".to_owned()).ok();
         }
     }
 
@@ -477,6 +521,7 @@ async fn read_lines(
 
 impl PendingRequests {
     fn dispatch(&self, message: Incoming) {
+        *self.last_message.lock() = Some(Instant::now());
         if message.hello.is_some() {
             let (name, version) =
                 (message.runtime.unwrap_or_default(), message.version.unwrap_or_default());
@@ -489,7 +534,10 @@ impl PendingRequests {
             self.has_answered.store(true, Ordering::Relaxed);
         }
         let sender = match message.id {
-            Some(id) => self.requests.lock().get(&id).cloned(),
+            Some(id) => self.requests.lock().get_mut(&id).map(|request| {
+                request.has_begun |= message.begun;
+                request.sender.clone()
+            }),
             None => self.unattached.lock().clone(),
         };
         // If a tool reports faster than we read, reports are dropped. One slot is kept free for the answer.

@@ -281,7 +281,10 @@ impl ScriptHost {
                 return listing;
             }
         };
-        let listed = self.load(script, &bundle).await;
+        let mut listed = self.load(script, &bundle).await;
+        if matches!(listed, Err(RequestError::NotBegun(_))) {
+            listed = self.load(script, &bundle).await;
+        }
         match listed {
             Ok(listing) => {
                 self.cache.store_listing(&script.cache_kind(), &hash, &listing);

@@ -33,6 +33,8 @@ const MAX_ATTACHMENT: usize = 10 << 20;
 const MAX_ATTACHMENTS: usize = 20;
 /// Maximum number of questions of one call.
 const MAX_ASKS: usize = 20;
+/// How often a call is repeated in a new process if the old one could not read it.
+const MAX_RETRIES: usize = 2;
 /// Maximum length of an error message in characters.
 const MAX_ERROR: usize = 8_000;
 
@@ -103,19 +105,51 @@ impl ScriptTool {
                 () = ctx.cancel.cancelled() => Err(ctx.words().aborted()),
             };
         }
-        let (live, bundle) = tokio::select! {
-            ready = self.host.prepare(&self.script) => ready.map_err(|error| self.to_error(&error, None))?,
-            () = ctx.cancel.cancelled() => return Err(ctx.words().aborted()),
-        };
-        let request = self.request(&bundle, arguments, ctx);
-        let id = self.host.runtime.new_id();
-        let exchange = live.begin(id, request).await;
-        let exchange = exchange.map_err(|error| self.to_error(&error, None))?;
-        match self.converse(exchange, &live, ctx).await {
-            Ok(answer) => self.to_output(answer).await,
-            Err(RequestError::Aborted) => Err(ctx.words().aborted()),
-            Err(error) => Err(self.to_error(&error, Some(&bundle))),
+        let mut retries = 0;
+        loop {
+            let (bundle, answer) = self.attempt(&arguments, ctx).await;
+            return match answer {
+                Ok(answer) => self.to_output(answer).await,
+                Err(RequestError::Aborted) => Err(ctx.words().aborted()),
+                // An earlier call damaged the process.
+                Err(RequestError::NotBegun(_)) if retries < MAX_RETRIES => {
+                    retries += 1;
+                    continue;
+                }
+                Err(error) => Err(self.to_error(&error, bundle.as_deref())),
+            };
         }
+    }
+
+    /// Makes the script ready and calls it.
+    async fn attempt(
+        &self,
+        arguments: &Map<String, Value>,
+        ctx: &ToolContext,
+    ) -> (Option<Arc<StoredBundle>>, Result<CallAnswer, RequestError>) {
+        let ready = tokio::select! {
+            ready = self.host.prepare(&self.script) => ready,
+            () = ctx.cancel.cancelled() => Err(RequestError::Aborted),
+        };
+        match ready {
+            Ok((live, bundle)) => {
+                let request = self.request(&bundle, arguments, ctx);
+                let answer = self.exchange(request, &live, ctx).await;
+                (Some(bundle), answer)
+            }
+            Err(error) => (None, Err(error)),
+        }
+    }
+
+    /// Sends a request and handles its messages.
+    async fn exchange(
+        &self,
+        request: Value,
+        live: &LiveProcess,
+        ctx: &ToolContext,
+    ) -> Result<CallAnswer, RequestError> {
+        let exchange = live.begin(self.host.runtime.new_id(), request).await?;
+        self.converse(exchange, live, ctx).await
     }
 
     /// Runs a program with the arguments as JSON on its standard input. What it prints is the answer: a text, or an object
@@ -161,7 +195,7 @@ impl ScriptTool {
     fn request(
         &self,
         bundle: &StoredBundle,
-        arguments: Map<String, Value>,
+        arguments: &Map<String, Value>,
         ctx: &ToolContext,
     ) -> Value {
         let root = self.host.runtime.settings.root.to_string_lossy();
@@ -309,12 +343,14 @@ impl ScriptTool {
             RequestError::TimedOut(_) => ErrorKind::TimedOut,
             RequestError::Thrown(_)
             | RequestError::Process(_)
+            | RequestError::NotBegun(_)
             | RequestError::Script(_)
             | RequestError::Aborted => ErrorKind::Failed,
         };
         let message = match error {
             RequestError::Thrown(thrown) => self.host.message_with_location(thrown, bundle),
             RequestError::Process(_)
+            | RequestError::NotBegun(_)
             | RequestError::TimedOut(_)
             | RequestError::Script(_)
             | RequestError::Aborted => format!("The tool {} failed: {error}", self.id),

@@ -17,6 +17,8 @@ pub(crate) struct Incoming {
     #[serde(deserialize_with = "some_even_if_null")]
     pub(crate) ok: Option<Value>,
     pub(crate) error: Option<ThrownError>,
+    /// The process has read the request, and code of a tool or plugin may run.
+    pub(crate) begun: bool,
     pub(crate) metadata: Option<ReportedMetadata>,
     /// Number of the tool's own request to Helve, which the answer repeats.
     pub(crate) request: Option<u64>,
@@ -106,6 +108,9 @@ pub(crate) enum RequestError {
     /// The helper process ended or could not be started.
     #[error("{0}")]
     Process(String),
+    /// The helper process ended before it read the request. The request may be repeated in another process.
+    #[error("{0}")]
+    NotBegun(String),
     #[error("it did not answer within {} s", .0.as_secs())]
     TimedOut(std::time::Duration),
     #[error("{0}")]

@@ -3,24 +3,65 @@
 // that the output of a tool is not mistaken for an answer.
 import fs from "node:fs";
 import net from "node:net";
+import { Readable } from "node:stream";
 import { z } from "./zod.mjs";
 import { jsonSchema, validate } from "./schema.mjs";
 import { installBun } from "./shim.mjs";
 import { loadPlugin, runHook, findPluginTool, disposeAll } from "./plugin.mjs";
 
-// Saved before a tool can replace them.
+// Saved before a tool can replace them. `method(f)` returns a function that takes `this` as its first argument.
 const { stringify, parse } = JSON;
-const writeSync = fs.writeSync;
+const { writeSync, fstatSync } = fs;
 const Buffer_ = Buffer;
-const exit = process.exit.bind(process);
+const Promise_ = Promise;
+const Error_ = Error;
+const String_ = String;
+const { isArray } = Array;
+const { keys } = Object;
+const { bind, call: callFunction } = Function.prototype;
+const method = bind.bind(callFunction);
+const sliceText = method(String.prototype.slice);
+const getEntry = method(Map.prototype.get);
+const setEntry = method(Map.prototype.set);
+const deleteEntry = method(Map.prototype.delete);
+const findByte = method(Buffer.prototype.indexOf);
+const subarray = method(Buffer.prototype.subarray);
+const decode = method(Buffer.prototype.toString);
+const abortCall = method(AbortController.prototype.abort);
 const isBun = Boolean(process.versions.bun);
+// Unlike `process.exit`, this runs no code of tools.
+const exit = (process.reallyExit ?? process.exit).bind(process);
 
 /** Longer texts are cut before they are sent. */
 const MAX_TEXT = 8 << 20;
 /** Longer messages are not sent. */
 const MAX_MESSAGE = 15 << 20;
 
+/** Identifies the pipe of the answers. A tool may close it, and open another file with the same number. */
+const answers = fstatSync(3);
+
+/** Ends the process because it cannot send answers any more. Helve shows the last output. */
+function endWithout(what) {
+  try {
+    writeSync(2, `${what}\n`);
+  } catch {
+    // Then the exit code must be enough.
+  }
+  exit(70);
+}
+
+function checkPipe() {
+  try {
+    const { dev, ino } = fstatSync(3);
+    if (dev === answers.dev && ino === answers.ino) return;
+  } catch {
+    // It is closed.
+  }
+  endWithout("a tool closed descriptor 3, which carries the answers");
+}
+
 function send(message) {
+  checkPipe();
   let line = stringify(message);
   if (line.length > MAX_MESSAGE) {
     line = stringify({ id: message.id, error: { message: `the answer has ${line.length} characters; the limit is ${MAX_MESSAGE}` } });
@@ -28,7 +69,7 @@ function send(message) {
   let bytes = Buffer_.from(line + "\n");
   while (bytes.length > 0) {
     try {
-      bytes = bytes.subarray(writeSync(3, bytes));
+      bytes = subarray(bytes, writeSync(3, bytes));
     } catch (error) {
       if (error?.code === "EPIPE") exit(0);
       if (error?.code !== "EAGAIN") throw error;
@@ -47,17 +88,21 @@ function describe(thrown) {
 }
 
 function describeThrown(thrown) {
-  if (thrown instanceof Error || (thrown && typeof thrown === "object" && "message" in thrown)) {
+  if (thrown instanceof Error_ || (thrown && typeof thrown === "object" && "message" in thrown)) {
     const name = typeof thrown.name === "string" && thrown.name !== "Error" ? `${thrown.name}: ` : "";
-    return { message: `${name}${String(thrown.message)}`.slice(0, 20_000), stack: String(thrown.stack ?? "").slice(0, 20_000) };
+    return { message: short(`${name}${String_(thrown.message)}`), stack: short(String_(thrown.stack ?? "")) };
   }
   let message;
   try {
     message = typeof thrown === "string" ? thrown : stringify(thrown);
   } catch {
-    message = String(thrown);
+    message = String_(thrown);
   }
-  return { message: String(message ?? thrown).slice(0, 20_000) };
+  return { message: short(String_(message ?? thrown)) };
+}
+
+function short(text) {
+  return sliceText(text, 0, 20_000);
 }
 
 // Requests that tools and plugins sent to Helve and that are not answered yet.
@@ -65,9 +110,9 @@ const waiting = new Map();
 let nextRequest = 1;
 
 function request(call, method, params) {
-  return new Promise((resolve, reject) => {
+  return new Promise_((resolve, reject) => {
     const number = nextRequest++;
-    waiting.set(number, { resolve, reject });
+    setEntry(waiting, number, { resolve, reject });
     send({ id: call, request: number, method, params });
   });
 }
@@ -77,19 +122,21 @@ const aborts = new Map();
 /** Creates the `ToolContext` that `@opencode-ai/plugin` declares. */
 function toolContext(id, context) {
   const abort = new AbortController();
-  aborts.set(id, abort);
+  setEntry(aborts, id, abort);
   return {
     ...context,
     abort: abort.signal,
     metadata: (value) => {
       send({ id, metadata: { title: value?.title, metadata: value?.metadata } });
     },
-    ask: (ask) => request(id, "ask", ask ?? {}).then(() => undefined),
+    ask: async (ask) => {
+      await request(id, "ask", ask ?? {});
+    },
   };
 }
 
 function cut(text) {
-  return text.length > MAX_TEXT ? text.slice(0, MAX_TEXT) + `\n[${text.length - MAX_TEXT} further characters were dropped]` : text;
+  return text.length > MAX_TEXT ? sliceText(text, 0, MAX_TEXT) + `\n[${text.length - MAX_TEXT} further characters were dropped]` : text;
 }
 
 /** Converts the return value of a tool, which may be a string or an object. */
@@ -102,15 +149,23 @@ function toResult(value) {
       title: typeof title === "string" ? title : undefined,
       output: cut(typeof output === "string" ? output : text(output)),
       metadata: metadata && typeof metadata === "object" ? metadata : undefined,
-      attachments: Array.isArray(attachments) ? attachments.slice(0, 21).map(({ mime, url }) => ({ mime, url })) : undefined,
+      attachments: isArray(attachments) ? toAttachments(attachments) : undefined,
     };
   }
   return { output: cut(text(value)) };
 }
 
+function toAttachments(values) {
+  const attachments = [];
+  for (let index = 0; index < values.length && index < 21; index++) {
+    attachments[index] = { mime: values[index].mime, url: values[index].url };
+  }
+  return attachments;
+}
+
 function text(value) {
   if (typeof value === "object" && value !== null) return stringify(value, null, 2) ?? "";
-  return value === undefined || value === null ? "" : String(value);
+  return value === undefined || value === null ? "" : String_(value);
 }
 
 /** Returns the exports of a module by name. For CommonJS, these are the fields of `module.exports`. */
@@ -133,20 +188,18 @@ const operations = {
     const module = await exportsOf(url);
     const tools = [];
     const skipped = [];
-    for (const name of Object.keys(module)) {
-      const value = module[name];
-      if (!isTool(value)) {
-        skipped.push(name);
-        continue;
-      }
-      tools.push(listed(name, value));
+    const names = keys(module);
+    for (let index = 0; index < names.length; index++) {
+      const value = module[names[index]];
+      if (isTool(value)) tools[tools.length] = listed(names[index], value);
+      else skipped[skipped.length] = names[index];
     }
     return { tools, skipped };
   },
 
   async call({ id, url, name, args, context }) {
     const tool = (await exportsOf(url))[name];
-    if (!isTool(tool)) throw new Error(`the file does not export the tool "${name}" any more`);
+    if (!isTool(tool)) throw new Error_(`the file does not export the tool "${name}" any more`);
     return run(id, tool, args, context);
   },
 
@@ -158,7 +211,7 @@ const operations = {
 };
 
 function listed(name, tool) {
-  const entry = { export: name, description: typeof tool.description === "string" ? tool.description : String(tool.description ?? "") };
+  const entry = { export: name, description: typeof tool.description === "string" ? tool.description : String_(tool.description ?? "") };
   try {
     entry.schema = jsonSchema(tool.args ?? {});
   } catch (error) {
@@ -173,29 +226,36 @@ async function run(id, tool, args, context) {
   try {
     return toResult(await tool.execute(checked.args, toolContext(id, context)));
   } finally {
-    aborts.delete(id);
+    deleteEntry(aborts, id);
   }
 }
 
 async function handle(message) {
   if (message.op === "abort") {
-    aborts.get(message.id)?.abort();
+    const abort = getEntry(aborts, message.id);
+    if (abort) abortCall(abort);
     return;
   }
   if (message.op === "answer") {
-    const entry = waiting.get(message.request);
-    waiting.delete(message.request);
-    if ("error" in message) entry?.reject(new Error(message.error));
+    const entry = getEntry(waiting, message.request);
+    deleteEntry(waiting, message.request);
+    if ("error" in message) entry?.reject(new Error_(message.error));
     else entry?.resolve(message.ok);
     return;
   }
   const { id } = message;
+  // Until this is sent, no code of a tool has run for the request, so Helve may repeat it in another process.
+  send({ id, begun: true });
   try {
     const operation = operations[message.op];
-    if (!operation) throw new Error(`unknown operation ${message.op}`);
+    if (!operation) throw new Error_(`unknown operation ${message.op}`);
     send({ id, ok: (await operation(message)) ?? null });
   } catch (error) {
-    send({ id, error: describe(error) });
+    try {
+      send({ id, error: describe(error) });
+    } catch {
+      endWithout("an answer could not be sent");
+    }
   }
 }
 
@@ -204,25 +264,28 @@ let pieces = [];
 const concat = Buffer_.concat;
 function receive(chunk) {
   let start = 0;
-  for (let end; (end = chunk.indexOf(10, start)) !== -1; start = end + 1) {
-    pieces[pieces.length] = chunk.subarray(start, end);
-    const line = concat(pieces).toString();
+  for (let end; (end = findByte(chunk, 10, start)) !== -1; start = end + 1) {
+    pieces[pieces.length] = subarray(chunk, start, end);
+    const line = decode(concat(pieces));
     pieces = [];
     if (line) void handle(parse(line));
   }
-  if (start < chunk.length) pieces[pieces.length] = chunk.subarray(start);
+  if (start < chunk.length) pieces[pieces.length] = subarray(chunk, start);
 }
 
 process.exit = (code) => {
-  throw new Error(`process.exit(${code ?? ""}) was called; a tool must return or throw instead`);
+  throw new Error_(`process.exit(${code ?? ""}) was called; a tool must return or throw instead`);
 };
 process.on("unhandledRejection", (error) => {
   console.error("unhandled rejection:", describe(error).stack || describe(error).message);
 });
 process.on("uncaughtException", (error) => {
   // The error may have left the process in an inconsistent state, so it ends. Helve starts another one.
-  send({ fatal: describe(error) });
-  exit(70);
+  try {
+    send({ fatal: describe(error) });
+  } finally {
+    exit(70);
+  }
 });
 
 if (!isBun) installBun();
@@ -235,6 +298,8 @@ if (isBun) {
   })();
 } else {
   const input = new net.Socket({ fd: 4, readable: true, writable: false });
+  // The method of sockets uses `Function.prototype.call`, which a tool may replace.
+  input.read = Readable.prototype.read;
   input.on("data", receive);
   input.on("close", () => exit(0));
   input.on("error", () => exit(0));

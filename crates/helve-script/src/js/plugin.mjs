@@ -1,6 +1,10 @@
 // Loads plugins, runs their hooks, and creates the client that is passed to them.
 import { $ as ourShell } from "./shim.mjs";
 
+// Saved before a plugin can replace them.
+const getEntry = Function.prototype.call.bind(Map.prototype.get);
+const Error_ = Error;
+
 const plugins = new Map();
 
 /** Methods of the client that Helve supports. */
@@ -67,15 +71,20 @@ export async function loadPlugin({ key, url, options, input }, host) {
 
 /** Finds a tool of a plugin by name. If several exports define it, the last one is used. */
 export function findPluginTool(key, name) {
-  const found = (plugins.get(key) ?? []).map((hooks) => hooks.tool?.[name]).filter(Boolean).at(-1);
-  if (!found) throw new Error(`the plugin has no tool "${name}" any more`);
-  return found;
+  const loaded = getEntry(plugins, key) ?? [];
+  for (let index = loaded.length - 1; index >= 0; index--) {
+    const found = loaded[index].tool?.[name];
+    if (found) return found;
+  }
+  throw new Error_(`the plugin has no tool "${name}" any more`);
 }
 
 /** Runs a hook in all exports of a plugin, in order. Returns `output` as the hooks changed it. */
 export async function runHook({ plugin, name, input, output }) {
   const args = output?.args;
-  for (const hooks of plugins.get(plugin) ?? []) {
+  const loaded = getEntry(plugins, plugin) ?? [];
+  for (let index = 0; index < loaded.length; index++) {
+    const hooks = loaded[index];
     if (typeof hooks[name] !== "function") continue;
     if (output === undefined) await hooks[name](input);
     else await hooks[name](input, output);
