@@ -1,5 +1,7 @@
 //! Recognizes paths that are written as nobody would name a file: quoted, as a link, with a prefix or escaped.
 
+use unicode_normalization::UnicodeNormalization;
+
 use crate::visible::is_invisible;
 
 /// A path without the characters around it that do not belong to it.
@@ -207,6 +209,24 @@ pub fn folded_name(name: &str) -> String {
         .collect()
 }
 
+/// Returns the plain spelling of a name: composed accents, ordinary spaces, straight quotes. Names with the same plain
+/// spelling look the same.
+pub fn plain_spelling(name: &str) -> String {
+    name.nfc()
+        .map(|character| match character {
+            '\u{2018}' | '\u{2019}' => '\'',
+            '\u{201c}' | '\u{201d}' => '"',
+            '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
+            character => character,
+        })
+        .collect()
+}
+
+/// Whether another name can have the same plain spelling.
+pub fn has_other_spellings(name: &str) -> bool {
+    !name.is_ascii() || name.contains([' ', '\'', '"'])
+}
+
 /// Returns the letter below the accent of a common Latin character.
 fn base_letter(character: char) -> char {
     const LETTERS: [(&str, char); 14] = [
@@ -238,7 +258,7 @@ fn base_letter(character: char) -> char {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{folded_name, plain_path};
+    use super::{folded_name, has_other_spellings, plain_path, plain_spelling};
 
     #[test]
     fn odd_paths_have_a_plain_form() {
@@ -328,7 +348,35 @@ mod tests {
         assert_ne!(folded_name("日本"), folded_name("日木"));
     }
 
+    #[test]
+    fn only_names_that_look_the_same_have_the_same_plain_spelling() {
+        for (one, other) in [
+            ("caf\u{e9}.txt", "cafe\u{301}.txt"),
+            ("\u{ac00}", "\u{1100}\u{1161}"),
+            ("10.30\u{202f}AM.png", "10.30 AM.png"),
+            ("a\u{a0}b", "a b"),
+            ("it\u{2019}s", "it's"),
+            ("\u{201c}a\u{201d}", "\"a\""),
+        ] {
+            assert_eq!(plain_spelling(one), plain_spelling(other));
+            assert!(has_other_spellings(one) && has_other_spellings(other));
+        }
+        for (one, other) in
+            [("café", "cafe"), ("a–b", "a-b"), ("A", "a"), ("ﬁ", "fi"), ("a  b", "a b")]
+        {
+            assert_ne!(plain_spelling(one), plain_spelling(other));
+        }
+    }
+
     proptest! {
+        #[test]
+        fn a_name_with_one_spelling_has_it_alone(name in "[a-c'\" ]{0,3}", other in "\\PC{0,3}") {
+            prop_assert_eq!(plain_spelling(&name), name.clone());
+            if plain_spelling(&other) == name && other != name {
+                prop_assert!(has_other_spellings(&name) && has_other_spellings(&other));
+            }
+        }
+
         #[test]
         fn a_plain_path_is_not_empty(given in "[\\PC\n\t]{1,20}") {
             if let Some(plain) = plain_path(&given) {

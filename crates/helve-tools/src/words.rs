@@ -16,7 +16,7 @@ pub(crate) mod web;
 use helve_core::{ErrorKind, ToolError};
 use helve_text::{lines, visible};
 
-use crate::ops::missing::MissingFile;
+use crate::ops::missing::{MissingFile, OtherSpelling};
 
 /// Returns a number with its noun: `1 file`, `2 files`.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
@@ -28,6 +28,14 @@ pub(crate) fn clip(text: &str) -> String {
     let (short, cut) = lines::clip(text, 80);
     let dots = if cut { "…" } else { "" };
     format!("{}{dots}", visible::escape_line(short))
+}
+
+/// Says that a file was found under another spelling of its name.
+pub(crate) fn other_spelling_text(other: &OtherSpelling, display_path: &str) -> String {
+    format!(
+        "There is no {}. The only name that looks the same is {display_path}; it differs in kinds of spaces or quotes, or in how accents are encoded.",
+        clip(&other.given)
+    )
 }
 
 /// Returns the error for a file that does not exist.

@@ -13,6 +13,7 @@ use crate::ops::edit::{EditError, EditOrder, EditRequest, Edited, Replacement, e
 use crate::words::change::{
     change_error, change_summary, introduced_errors_text, line_counts, refused, tolerances_text,
 };
+use crate::words::other_spelling_text;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -54,7 +55,16 @@ impl Tool for EditTool {
 
 /// Formats the result of `edit` and `multiedit`.
 pub(super) fn answer(edited: Edited) -> ToolOutput {
-    let Edited { display_path, created, had_changed, changes, diff, applied, errors } = edited;
+    let Edited {
+        display_path,
+        other_spelling,
+        created,
+        had_changed,
+        changes,
+        diff,
+        applied,
+        errors,
+    } = edited;
     let verb = match (created, applied.is_some()) {
         (true, true) => "Created",
         (false, true) => "Edited",
@@ -63,6 +73,9 @@ pub(super) fn answer(edited: Edited) -> ToolOutput {
     };
     let diffs = [diff];
     let mut first = format!("{verb} {display_path}: {}.", line_counts(&diffs));
+    if let Some(other) = &other_spelling {
+        first.push_str(&format!("\n{}", other_spelling_text(other, &display_path)));
+    }
     if had_changed {
         first.push_str(&format!(
             "\n{display_path} had changed since you read it; oldString was still there."

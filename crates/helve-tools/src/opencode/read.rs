@@ -18,7 +18,7 @@ use crate::ops::read::{
     FolderPage, ReadContent, ReadError, ReadLimits, ReadRequest, ReadResult, WindowStart, read,
 };
 use crate::words::read::{binary, format_name, mislabelled, page_note, undecodable};
-use crate::words::{count, missing_file};
+use crate::words::{count, missing_file, other_spelling_text};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -60,12 +60,17 @@ impl Tool for Read {
 }
 
 fn answer(result: ReadResult) -> ToolOutput {
-    let ReadResult { display_path, content } = result;
-    match content {
+    let ReadResult { display_path, content, other_spelling } = result;
+    let mut output = match content {
         ReadContent::Folder(page) => folder(&display_path, &page),
         ReadContent::Lines(page) => lines(&display_path, page),
         ReadContent::Picture { format, picture } => self::picture(&display_path, format, picture),
+    };
+    if let (Some(other), Some(Content::Text(text))) = (&other_spelling, output.content.first_mut())
+    {
+        text.push_str(&format!("\n({})", other_spelling_text(other, &display_path)));
     }
+    output
 }
 
 fn folder(display_path: &str, page: &FolderPage) -> ToolOutput {

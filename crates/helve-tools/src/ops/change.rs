@@ -66,16 +66,24 @@ pub(crate) enum ChangeError {
         plain: String,
         oddity: PathOddity,
     },
-    /// The name of a new file looks the same as that of an existing file, but consists of other characters.
+    /// A new name looks the same as an existing one, but consists of other characters.
     LookAlike {
         given: String,
         existing: String,
+        new: NewName,
     },
     /// The text of a new file should not be written as it was sent.
     Faulty {
         display_path: String,
         fault: TextFault,
     },
+}
+
+/// What would get a new name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NewName {
+    File,
+    Folder,
 }
 
 /// Gets permission to load the files that a call changes, or that its preview compares. The permit

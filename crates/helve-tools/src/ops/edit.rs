@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
+use helve_core::journal::FileImage;
 use helve_core::{
-    Ask, BoxFuture, CallMode, FileKind, FileToChange, Grant, Resolved, SeenState, ToolContext,
-    ToolError,
+    Ask, BoxFuture, CallMode, FileKind, FileToChange, Grant, LoadPermit, Resolved, SeenState,
+    ToolContext, ToolError,
 };
 use helve_text::diff::{UnifiedDiff, hunks};
 use helve_text::edit::{
@@ -18,7 +19,7 @@ use helve_text::edit::{
 use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::syntax::{self, Draft, IntroducedError};
 use super::change::{ChangeError, EditSettings, new_path, permit_loading, refuse_faulty_text};
-use super::missing::describe_missing;
+use super::missing::{OtherSpelling, describe_missing, resolve_in_any_spelling};
 
 /// Replacements in one file.
 pub(crate) struct EditRequest<'a> {
@@ -51,6 +52,7 @@ pub(crate) enum EditOrder {
 /// A file that was edited or created.
 pub(crate) struct Edited {
     pub(crate) display_path: String,
+    pub(crate) other_spelling: Option<OtherSpelling>,
     pub(crate) created: bool,
     /// Whether the file had changed after the session read it. The quoted text was still there.
     pub(crate) had_changed: bool,
@@ -108,28 +110,34 @@ pub(crate) async fn edit(
     settings: EditSettings,
     request: EditRequest<'_>,
 ) -> Result<Edited, EditError> {
+    let may_be_new = created_content(&request.replacements, request.order).is_some();
+    let (path, other_spelling) = match may_be_new {
+        true => (ctx.files.resolve(request.path).await?, None),
+        false => resolve_in_any_spelling(ctx, request.path).await?,
+    };
+    let edited = edit_resolved(ctx, settings, request, path).await?;
+    Ok(Edited { other_spelling, ..edited })
+}
+
+/// Makes the replacements in the file at `path`, which is what the path of the request stands for.
+async fn edit_resolved(
+    ctx: &ToolContext,
+    settings: EditSettings,
+    request: EditRequest<'_>,
+    path: Resolved,
+) -> Result<Edited, EditError> {
     let EditRequest { key, path: given, replacements, order } = request;
-    let path = ctx.files.resolve(given).await?;
-    require_same_file(ctx, &path, &replacements).await?;
+    require_same_file(ctx, given, &path, &replacements).await?;
     let may_be_new = created_content(&replacements, order).is_some();
     let files = [FileToChange { path: &path, may_be_new }];
     let load_permit =
         permit_loading(ctx, key, &files, || requested_change(path.display(), &replacements))
             .await?;
-    if path.kind() == Some(FileKind::Folder) {
-        return Err(ChangeError::Folder { display_path: path.display().into() }.into());
-    }
-    let base = ctx.files.load(&load_permit, &path).await?;
+    let base = load(ctx, &load_permit, given, &files[0]).await?;
     let had_changed = match &base {
         Some(base) => matches!(ctx.files.seen_state(&path, base).await, SeenState::Changed { .. }),
         None => false,
     };
-    if base.is_none() && !may_be_new {
-        return Err(ChangeError::Missing(describe_missing(ctx, given, &path).await).into());
-    }
-    if base.is_none() {
-        new_path::refuse_suspicious_path(ctx, given, &path).await?;
-    }
     let display_path = path.display().to_string();
     let old = base.as_ref().map(|base| base.bytes.clone());
     let plan = Arc::new(EditPlan {
@@ -156,6 +164,7 @@ pub(crate) async fn edit(
         let (changes, errors, diff) = (edits.changes, Vec::new(), diffing.await?);
         return Ok(Edited {
             display_path,
+            other_spelling: None,
             created,
             had_changed,
             changes,
@@ -178,7 +187,39 @@ pub(crate) async fn edit(
         None => diffing.await?,
     };
     let (changes, errors) = (edits.changes, errors.await);
-    Ok(Edited { display_path, created, had_changed, changes, diff, applied, errors })
+    let other_spelling = None;
+    Ok(Edited {
+        display_path,
+        other_spelling,
+        created,
+        had_changed,
+        changes,
+        diff,
+        applied,
+        errors,
+    })
+}
+
+/// Loads the file to edit; `None` if it is to be created.
+async fn load(
+    ctx: &ToolContext,
+    permit: &LoadPermit<'_>,
+    given: &str,
+    file: &FileToChange<'_>,
+) -> Result<Option<FileImage>, ChangeError> {
+    let path = file.path;
+    if path.kind() == Some(FileKind::Folder) {
+        return Err(ChangeError::Folder { display_path: path.display().into() });
+    }
+    let base = ctx.files.load(permit, path).await?;
+    match (&base, file.may_be_new) {
+        (Some(_), _) => {}
+        (None, true) => new_path::refuse_suspicious_path(ctx, given).await?,
+        (None, false) => {
+            return Err(ChangeError::Missing(describe_missing(ctx, given, path).await));
+        }
+    }
+    Ok(base)
 }
 
 type Diffing = BoxFuture<'static, Result<UnifiedDiff, ToolError>>;
@@ -294,12 +335,13 @@ fn created_content(replacements: &[Replacement], order: EditOrder) -> Option<&st
 /// Returns an error if a replacement names another file than the request.
 async fn require_same_file(
     ctx: &ToolContext,
+    given: &str,
     path: &Resolved,
     replacements: &[Replacement],
 ) -> Result<(), EditError> {
     for (index, replacement) in replacements.iter().enumerate() {
         let Some(named) = &replacement.path else { continue };
-        if ctx.files.resolve(named).await?.real() != path.real() {
+        if named != given && ctx.files.resolve(named).await?.real() != path.real() {
             let (named, display_path) = (named.clone(), path.display().into());
             return Err(EditError::OtherFile { index, named, display_path });
         }

@@ -1,10 +1,11 @@
 //! Files that do not exist, with paths to suggest.
 
-use helve_core::{Resolved, ToolContext, paths};
+use helve_core::{Resolved, ToolContext, ToolError, paths};
+use helve_text::names;
 use helve_text::near;
-use helve_text::path_text::plain_path;
+use helve_text::path_text::{has_other_spellings, plain_path, plain_spelling};
 
-use super::change::new_path::fold_look_alikes;
+use super::change::new_path::{fold_look_alikes, split_existing};
 
 /// Maximum number of names in the directory that are compared.
 const MAX_NAMES: usize = 100_000;
@@ -16,6 +17,56 @@ pub(crate) struct MissingFile {
     pub(crate) display_path: String,
     /// Paths of existing files that may be meant; empty if listing the directory is not allowed.
     pub(crate) similar: Vec<String>,
+}
+
+/// A file that was found under a name that looks the same as the given one.
+#[derive(Debug)]
+pub(crate) struct OtherSpelling {
+    /// The path that was asked for.
+    pub(crate) given: String,
+}
+
+/// Resolves a path. If nothing is there, and exactly one existing path differs only in kinds of spaces and quotes and in
+/// how accents are encoded, resolves that one.
+pub(crate) async fn resolve_in_any_spelling(
+    ctx: &ToolContext,
+    given: &str,
+) -> Result<(Resolved, Option<OtherSpelling>), ToolError> {
+    let path = ctx.files.resolve(given).await?;
+    if path.kind().is_none()
+        && has_other_spellings(given)
+        && let Some(found) = existing_spelling(ctx, given).await
+    {
+        let found = ctx.files.resolve(&found).await?;
+        if found.kind().is_some() {
+            return Ok((found, Some(OtherSpelling { given: given.to_owned() })));
+        }
+    }
+    Ok((path, None))
+}
+
+/// Returns the only existing path with the same plain spelling.
+async fn existing_spelling(ctx: &ToolContext, given: &str) -> Option<String> {
+    let (mut found, missing) = split_existing(ctx, given).await;
+    let mut missing = missing.split('/').peekable();
+    while let Some(name) = missing.next() {
+        let path = ctx.files.resolve(&format!("{found}{name}")).await.ok()?;
+        if path.kind().is_some() {
+            found.push_str(name);
+        } else {
+            let spelling = plain_spelling(name);
+            let siblings = ctx.files.sibling_names(&path, MAX_NAMES).await;
+            let names = siblings.iter().filter_map(|sibling| {
+                String::from_utf8(names::parse_path(sibling).into_owned()).ok()
+            });
+            let mut same = names.filter(|sibling| plain_spelling(sibling) == spelling);
+            found.push_str(&same.next().filter(|_| same.next().is_none())?);
+        }
+        if missing.peek().is_some() {
+            found.push('/');
+        }
+    }
+    Some(found)
 }
 
 /// Describes a missing file, with the existing files that may be meant by the text `given`.

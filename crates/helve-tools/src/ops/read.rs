@@ -11,7 +11,7 @@ use helve_core::machine::{DirListing, WindowLines, WindowRequest};
 use helve_core::media::{MediaContent, MediaError, MediaFormat, Picture};
 use helve_core::{Ask, FileKind, Grant, Media, Resolved, ToolContext, ToolError, paths};
 
-use super::missing::{MissingFile, describe_missing};
+use super::missing::{MissingFile, OtherSpelling, describe_missing, resolve_in_any_spelling};
 use lines::{LinePage, PageNote};
 pub(crate) use media::document_page;
 
@@ -62,6 +62,7 @@ pub(crate) struct ReadLimits {
 pub(crate) struct ReadResult {
     pub(crate) display_path: String,
     pub(crate) content: ReadContent,
+    pub(crate) other_spelling: Option<OtherSpelling>,
 }
 
 pub(crate) enum ReadContent {
@@ -152,7 +153,7 @@ pub(crate) async fn read(
 ) -> Result<ReadResult, ReadError> {
     let ReadRequest { path, start, count, limits } = request;
     let given = path;
-    let path = ctx.files.resolve(given).await?;
+    let (path, other_spelling) = resolve_in_any_spelling(ctx, given).await?;
     let grant = ctx.ask(Ask::for_request(path.read_request())).await?;
     let content = match path.kind() {
         None => return Err(ReadError::Missing(describe_missing(ctx, given, &path).await)),
@@ -197,7 +198,7 @@ pub(crate) async fn read(
         let (display_path, line, total) = (path.display().into(), page.first, page.total.seen());
         return Err(ReadError::NoSuchLine { display_path, line, total });
     }
-    Ok(ReadResult { display_path: path.display().into(), content })
+    Ok(ReadResult { display_path: path.display().into(), content, other_spelling })
 }
 
 /// Renders a notebook as text; `None` if the bytes are not a notebook.

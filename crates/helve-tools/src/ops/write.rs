@@ -76,7 +76,7 @@ pub(crate) async fn write(
     }
     let base = ctx.files.load(&load_permit, &path).await?;
     if base.is_none() {
-        new_path::refuse_suspicious_path(ctx, given, &path).await?;
+        new_path::refuse_suspicious_path(ctx, given).await?;
     }
     let old = base.as_ref().map(|base| base.bytes.clone());
     let display_path = path.display().to_string();

@@ -13,9 +13,9 @@ use helve_text::syntax::SyntaxErrorKind;
 use helve_text::{lines, visible};
 
 use super::{clip, missing_file};
-use crate::ops::change::ChangeError;
 use crate::ops::change::diff::difference;
 use crate::ops::change::syntax::IntroducedError;
+use crate::ops::change::{ChangeError, NewName};
 
 /// Maximum number of lines in the diff of what a formatter changed.
 const MAX_FORMATTED_LINES: usize = 20;
@@ -61,14 +61,22 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
                 .hint("Fix these lines (numbers refer to the new file) and call again.")
         }
         ChangeError::OddPath { given, plain, oddity } => odd_path(&given, &plain, oddity),
-        ChangeError::LookAlike { given, existing } => {
-            let message = format!(
-                "{} looks like the existing {} but has other characters. Nothing was written.",
-                clip(&given),
-                clip(&existing)
-            );
-            ToolError::new(ErrorKind::InvalidArgs, message)
-                .hint(format!("Use the path {}, or another name for a new file.", clip(&existing)))
+        ChangeError::LookAlike { given, existing, new } => {
+            let (given, existing) = (clip(&given), clip(&existing));
+            let (message, kind) = match new {
+                NewName::File => (
+                    format!("{given} looks like the existing {existing} but has other characters."),
+                    "file",
+                ),
+                NewName::Folder => (
+                    format!(
+                        "{given} would create a folder that looks like an existing one but has other characters."
+                    ),
+                    "folder",
+                ),
+            };
+            ToolError::new(ErrorKind::InvalidArgs, format!("{message} Nothing was written."))
+                .hint(format!("Use the path {existing}, or another name for a new {kind}."))
         }
         ChangeError::Faulty { display_path, fault } => {
             faulty("", &fault, &format!("The text for {display_path}"))

@@ -7,6 +7,94 @@ use expect_test::expect;
 use crate::opencode::check;
 
 #[test]
+fn a_file_is_found_in_another_spelling_of_its_name() {
+    check(
+        "
+--- rule edit * allow
+--- file caf\u{e9}/a\u{a0}b.txt
+one
+--- file x\u{a0}y
+--- file x\u{2009}y
+--- call read {\"filePath\": \"cafe\u{301}/a b.txt\"}
+--- call edit {\"filePath\": \"cafe\u{301}/a b.txt\", \"oldString\": \"one\", \"newString\": \"two\"}
+--- call multiedit {\"filePath\": \"caf\u{e9}/a b.txt\", \"edits\": [{\"filePath\": \"caf\u{e9}/a b.txt\", \"oldString\": \"two\", \"newString\": \"three\"}]}
+--- call read {\"filePath\": \"cafe/a b.txt\"}
+--- call read {\"filePath\": \"x y\"}
+--- call edit {\"filePath\": \"cafe\u{301}/a b.txt\", \"oldString\": \"\", \"newString\": \"two\"}
+--- call write {\"filePath\": \"cafe\u{301}/new.txt\", \"content\": \"two\"}
+--- call apply_patch {\"patchText\": \"*** Begin Patch\\n*** Add File: cafe\u{301}/deep/new.txt\\n+two\\n*** End Patch\"}
+",
+        expect![[r#"
+            == café/"a\u{a0}b.txt"
+            <file>
+            00001| one
+
+            (End of file, 1 line)
+            </file>
+            (There is no café/a b.txt. The only name that looks the same is café/"a\u{a0}b.txt"; it differs in kinds of spaces or quotes, or in how accents are encoded.)
+            == café/"a\u{a0}b.txt"
+            Edited café/"a\u{a0}b.txt": 1 line added, 1 removed.
+            There is no café/a b.txt. The only name that looks the same is café/"a\u{a0}b.txt"; it differs in kinds of spaces or quotes, or in how accents are encoded.
+
+            --- café/"a\u{a0}b.txt"
+            +++ café/"a\u{a0}b.txt"
+            @@ -1 +1 @@
+            -one
+            +two
+            >> café/a b.txt
+            two
+            == café/"a\u{a0}b.txt"
+            Edited café/"a\u{a0}b.txt": 1 line added, 1 removed.
+            There is no café/a b.txt. The only name that looks the same is café/"a\u{a0}b.txt"; it differs in kinds of spaces or quotes, or in how accents are encoded.
+
+            --- café/"a\u{a0}b.txt"
+            +++ café/"a\u{a0}b.txt"
+            @@ -1 +1 @@
+            -two
+            +three
+            >> café/a b.txt
+            three
+            !! NotFound
+            cafe/a b.txt does not exist.
+            !! NotFound
+            x y does not exist.
+            Did you mean "x\u{a0}y"?
+            !! InvalidArgs
+            café/a b.txt would create a folder that looks like an existing one but has other characters. Nothing was written.
+            Use the path café/a b.txt, or another name for a new folder.
+            !! InvalidArgs
+            café/new.txt would create a folder that looks like an existing one but has other characters. Nothing was written.
+            Use the path café/new.txt, or another name for a new folder.
+            !! InvalidArgs
+            café/deep/new.txt would create a folder that looks like an existing one but has other characters. Nothing was written.
+            Use the path café/deep/new.txt, or another name for a new folder.
+        "#]],
+    );
+}
+
+#[test]
+fn rules_hold_for_other_spellings() {
+    check(
+        "
+--- rule read a\u{a0}b.txt deny
+--- rule read c?d deny
+--- file a\u{a0}b.txt
+--- file c\u{a0}d
+--- call read {\"filePath\": \"a b.txt\"}
+--- call read {\"filePath\": \"c d\"}
+",
+        expect![[r#"
+            !! Denied
+            A rule forbids this: read a\u{a0}b.txt (rule read "a\u{a0}b.txt": deny, set by the program). It cannot be approved.
+            Continue without it, or tell the user which rule blocks it.
+            !! Denied
+            A rule forbids this: read c d (rule read "c?d": deny, set by the program). It cannot be approved.
+            Continue without it, or tell the user which rule blocks it.
+        "#]],
+    );
+}
+
+#[test]
 fn a_negative_offset_counts_from_the_end() {
     check(
         r#"

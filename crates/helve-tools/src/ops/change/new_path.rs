@@ -1,19 +1,18 @@
 //! Checks the path of a file that is about to be created.
 
-use helve_core::{Resolved, ToolContext};
+use helve_core::ToolContext;
 use helve_text::names;
 use helve_text::path_text::{PathOddity, PlainPath, folded_name, plain_path};
 
-use super::ChangeError;
+use super::{ChangeError, NewName};
 
 /// Maximum number of names in the directory that are compared.
 const MAX_NAMES: usize = 10_000;
 
-/// Refuses to create a file whose path no person would type, or whose name looks like that of another file.
+/// Refuses to create a file whose path no person would type, or whose name or folder looks like an existing one.
 pub(crate) async fn refuse_suspicious_path(
     ctx: &ToolContext,
     given: &str,
-    path: &Resolved,
 ) -> Result<(), ChangeError> {
     let (known, new) = split_existing(ctx, given).await;
     if let Some(PlainPath { path: plain, oddity }) = plain_path(&new) {
@@ -28,16 +27,22 @@ pub(crate) async fn refuse_suspicious_path(
         return Err(odd_path(given, mentioned.to_owned(), PathOddity::Quotes));
     }
     let is_ordinary = |byte: u8| byte.is_ascii_alphanumeric() || b"._/".contains(&byte);
-    if new.bytes().all(is_ordinary) || new.trim_matches('/').contains('/') {
+    // Only the first name that does not exist can have a twin. It is a folder if others follow.
+    let (name, rest) = match new.trim_matches('/').split_once('/') {
+        Some((folder, rest)) => (folder, format!("/{rest}")),
+        None => (new.trim_matches('/'), String::new()),
+    };
+    if name.bytes().all(is_ordinary) {
         return Ok(());
     }
-    let names = ctx.files.sibling_names(path, MAX_NAMES).await;
-    let name = new.trim_matches('/');
+    let path = ctx.files.resolve(&format!("{known}{name}")).await?;
+    let names = ctx.files.sibling_names(&path, MAX_NAMES).await;
     let folded = folded_name(name);
     match names.iter().find(|other| *other != name && fold_look_alikes(other) == folded) {
         Some(twin) => Err(ChangeError::LookAlike {
             given: given.to_owned(),
-            existing: format!("{known}{twin}"),
+            existing: format!("{known}{twin}{rest}"),
+            new: if rest.is_empty() { NewName::File } else { NewName::Folder },
         }),
         None => Ok(()),
     }
@@ -53,7 +58,7 @@ fn odd_path(given: &str, plain: String, oddity: PathOddity) -> ChangeError {
 }
 
 /// Splits a path into the folders that exist and the names that do not.
-async fn split_existing(ctx: &ToolContext, given: &str) -> (String, String) {
+pub(crate) async fn split_existing(ctx: &ToolContext, given: &str) -> (String, String) {
     let mut end = given.len();
     while let Some(slash) = given[..end].rfind('/') {
         let folder = if slash == 0 { "/" } else { &given[..slash] };

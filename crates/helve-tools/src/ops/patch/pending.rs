@@ -75,7 +75,7 @@ impl<'c> PatchSet<'c> {
         match (&file.content, &file.base) {
             (Some(content), _) if **content == *text.as_bytes() => return Ok(()),
             (Some(_), Some(base)) => require_read(ctx, &file.path, base).await?,
-            (_, None) => new_path::refuse_suspicious_path(ctx, given, &file.path).await?,
+            (_, None) => new_path::refuse_suspicious_path(ctx, given).await?,
             (None, Some(_)) => {}
         }
         refuse_faulty_text(file.path.display(), &text)?;
@@ -93,7 +93,7 @@ impl<'c> PatchSet<'c> {
         };
         let target = self.file(ctx, &to).await?;
         if self.files[target].base.is_none() {
-            new_path::refuse_suspicious_path(ctx, &to, &self.files[target].path).await?;
+            new_path::refuse_suspicious_path(ctx, &to).await?;
         }
         let source = match ctx.files.resolve_link(&path).await? {
             // The link is moved. What it leads to stays where it is.
