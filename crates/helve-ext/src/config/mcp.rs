@@ -45,8 +45,9 @@ const MAX_SERVERS: usize = 200;
 /// Maximum timeout in milliseconds: a day.
 const MAX_TIMEOUT: u64 = 24 * 60 * 60 * 1_000;
 
-/// Reads an `mcp` section. A server of a later file replaces one of the same name entirely, so that it does not inherit
-/// headers or variables. `{"enabled": …}` alone switches an existing server on or off.
+/// Reads an `mcp` section. A server of a later file replaces one of the same name, so that another program or host does not
+/// inherit variables or headers. A server that is restated with the same address keeps its headers and time limit.
+/// `{"enabled": …}` alone switches an existing server on or off.
 pub(super) fn read_section(
     file: &mut ConfigFile<'_>,
     node: &ConfigNode,
@@ -69,11 +70,33 @@ pub(super) fn read_section(
             (ServerEntry::SetEnabled(_), None) => {
                 file.warn(entry.at, || messages::no_such_server(&entry.key))
             }
-            (ServerEntry::Definition(new), Some(server)) => *server = *new,
+            (ServerEntry::Definition(mut new), Some(server)) => {
+                keep_settings(server, &mut new, &entry.value);
+                *server = *new;
+            }
             (ServerEntry::Definition(_), None) if is_full => {
                 file.error(entry.at, || messages::too_many_servers(MAX_SERVERS))
             }
             (ServerEntry::Definition(new), None) => servers.push(*new),
+        }
+    }
+}
+
+/// Keeps the headers and the time limit of an earlier definition with the same address, if the new one leaves them out.
+fn keep_settings(old: &mut ServerConfig, new: &mut ServerConfig, written: &ConfigNode) {
+    let is_written = |key: &str| match &written.data {
+        ConfigValue::Map(fields) => fields.iter().any(|field| field.key == key),
+        _ => false,
+    };
+    if let ServerTransport::Remote { url: old_url, headers: old_headers } = &mut old.transport
+        && let ServerTransport::Remote { url, headers } = &mut new.transport
+        && old_url.value == url.value
+    {
+        if !is_written("headers") {
+            *headers = std::mem::take(old_headers);
+        }
+        if !is_written("timeout") {
+            new.timeout = old.timeout.take();
         }
     }
 }

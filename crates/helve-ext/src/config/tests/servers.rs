@@ -121,6 +121,36 @@ $TOKEN=secret
 }
 
 #[test]
+fn a_server_restated_with_the_same_address_keeps_its_headers_and_timeout() {
+    check_trusted(
+        r#"
+$TOKEN=secret
+-- user/helve.json
+{"mcp": {
+  "a": {"type": "remote", "url": "https://a.example", "headers": {"X": "{env:TOKEN}"}, "timeout": 700},
+  "b": {"type": "remote", "url": "https://b.example", "headers": {"X": "{env:TOKEN}"}, "timeout": 700},
+  "c": {"type": "local", "command": ["c"], "environment": {"X": "{env:TOKEN}"}}
+}}
+-- project/opencode.json
+{"mcp": {
+  "a": {"type": "remote", "url": "https://a.example"},
+  "b": {"type": "remote", "url": "https://b.example", "headers": {}, "timeout": 800},
+  "c": {"type": "local", "command": ["c"], "cwd": "sub"}
+}}
+"#,
+        expect![[r#"
+            project/opencode.json:2:34 mcp.a.url = https://a.example
+            user/helve.json:2:72 mcp.a.headers.X = {env:TOKEN}
+            user/helve.json:2:99 mcp.a.timeout = 700
+            project/opencode.json:3:34 mcp.b.url = https://b.example
+            project/opencode.json:3:81 mcp.b.timeout = 800
+            project/opencode.json:4:38 mcp.c.command = c
+            project/opencode.json:4:51 mcp.c.cwd = sub
+        "#]],
+    );
+}
+
+#[test]
 fn servers_are_read_from_mcp_json() {
     const FIXTURE: &str = r#"
 $TOKEN=secret
