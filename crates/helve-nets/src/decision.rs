@@ -84,7 +84,17 @@ const HELPERS: &[(&str, &[&str])] = &[
 /// Programs that git starts to talk to another repository.
 const TRANSPORT_PROGRAMS: &[&str] = &["sh", "git-upload-pack", "git-receive-pack", "ssh"];
 /// Subcommands of git that talk to another repository.
-const TRANSPORT_SUBCOMMANDS: &[&str] = &["fetch", "push", "pull", "ls-remote", "remote", "clone"];
+const TRANSPORT_SUBCOMMANDS: &[&str] = &[
+    "fetch",
+    "push",
+    "pull",
+    "ls-remote",
+    "remote",
+    "clone",
+    "send-pack",
+    "fetch-pack",
+    "archive",
+];
 
 /// Subcommands of git that change the working tree.
 const CHANGES_WORKING_TREE: &[&str] = &[
