@@ -3,6 +3,8 @@
 
 mod agents;
 mod conformance;
+mod debian;
+mod formatters;
 mod inspector;
 mod interactive;
 mod languages;

@@ -185,7 +185,7 @@ impl Formatters {
                 continue;
             }
             let Some(program) = self.program(formatter, &path).await else { continue };
-            let formatting = self.run(formatter, &program, &path, &current);
+            let formatting = self.run(formatter, program, &path, &current);
             let Ok(Some(formatted)) = timeout(FORMAT_TIME, formatting).await else { continue };
             if let Some(formatted) = plausible(&current, formatted) {
                 current = formatted;
@@ -194,42 +194,52 @@ impl Formatters {
         (current != *bytes).then_some(current)
     }
 
-    /// Returns the program of a formatter, if it is installed and meant for this file.
-    async fn program(&self, formatter: &FormatterDefinition, path: &Path) -> Option<PathBuf> {
+    /// Returns the program of a formatter and the folder to run it in, if it is installed and meant for this file. The folder
+    /// is the outermost one with a marker: files that say what to ignore are looked for there, and biome refuses to run above
+    /// its settings.
+    async fn program(
+        &self,
+        formatter: &FormatterDefinition,
+        path: &Path,
+    ) -> Option<(PathBuf, PathBuf)> {
         let program = self.servers.projects.find_program(formatter.command.first()?).await?;
         if formatter.markers.is_empty() {
-            return Some(program);
+            return Some((program, self.servers.setup.root.clone()));
         }
+        let mut outermost: Option<PathBuf> = None;
         for (file, text) in &formatter.markers {
             for folder in self.servers.projects.folders_with(path, file).await {
-                if text.is_empty() {
-                    return Some(program);
-                }
-                let content = self.servers.read_text(&folder.join(file)).await;
-                if content.is_some_and(|content| content.contains(text)) {
-                    return Some(program);
+                let is_marker = text.is_empty()
+                    || self
+                        .servers
+                        .read_text(&folder.join(file))
+                        .await
+                        .is_some_and(|content| content.contains(text));
+                if is_marker && outermost.as_ref().is_none_or(|known| known.starts_with(&folder)) {
+                    outermost = Some(folder);
                 }
             }
         }
-        None
+        Some((program, outermost?))
     }
 
     async fn run(
         &self,
         formatter: &FormatterDefinition,
-        program: &Path,
+        (program, folder): (PathBuf, PathBuf),
         path: &Path,
         bytes: &Bytes,
     ) -> Option<Bytes> {
         let processes = self.servers.setup.host.processes()?;
         match formatter.input {
             FormatterInput::Stream => {
-                let request = self.spawn_request(formatter, program, path);
+                let request = Spawn { folder, ..self.spawn_request(formatter, &program, path) };
                 run_on(&*processes, request, bytes).await
             }
             FormatterInput::Copy => {
                 let copy = FileCopy::create(&self.servers, path, bytes).await?;
-                let request = self.spawn_request(formatter, program, &copy.place.path());
+                let request = self.spawn_request(formatter, &program, &copy.place.path());
+                let request = Spawn { folder, ..request };
                 let ran = run_on(&*processes, request, &Bytes::new()).await;
                 let formatted = copy.read().await.filter(|_| ran.is_some());
                 copy.remove().await;
@@ -251,7 +261,6 @@ impl Formatters {
         environment.extend(added.map(|(name, value)| (name.into(), value.into())));
         Spawn {
             program: command,
-            // Files that say what to ignore are looked for in the working folder.
             folder: setup.root.clone(),
             environment,
             stdin: Stdin::Pipe,

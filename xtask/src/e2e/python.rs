@@ -62,10 +62,12 @@ fn create_environment(
     python: &Path,
     packages: &[(&str, &str)],
 ) -> Result<(), String> {
-    let names: Vec<&str> = packages.iter().map(|(name, _)| *name).collect();
-    let import = format!("import {}", names.join(", "));
-    let imported = process::run(Command::new(python).args(["-c", &import]), RUN_LIMIT);
-    if imported.is_ok_and(|finished| finished.status.success()) {
+    const IS_INSTALLED: &str =
+        "import sys, importlib.metadata as m; [m.version(name) for name in sys.argv[1:]]";
+    let names = packages.iter().map(|(name, _)| *name);
+    let mut check = Command::new(python);
+    let found = process::run(check.args(["-c", IS_INSTALLED]).args(names), RUN_LIMIT);
+    if found.is_ok_and(|finished| finished.status.success()) {
         return Ok(());
     }
     let mut venv = Command::new("python3");
