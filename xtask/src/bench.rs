@@ -7,6 +7,7 @@ mod children;
 mod edit;
 mod fixture;
 mod measure;
+mod scripts;
 mod search;
 mod shell;
 mod tree;
@@ -199,6 +200,30 @@ const BENCHES: &[Bench] = &[
         run: children::memory,
     },
     Bench {
+        name: "scripts-list",
+        description: "list tools, beyond listing without 10 custom tools",
+        bar: Bar::Milliseconds(2.0),
+        run: scripts::listing,
+    },
+    Bench {
+        name: "scripts-first-bun",
+        description: "first call of a TypeScript tool on bun",
+        bar: Bar::Milliseconds(120.0),
+        run: scripts::first_call_on_bun,
+    },
+    Bench {
+        name: "scripts-first-node",
+        description: "first call of a TypeScript tool on node",
+        bar: Bar::Milliseconds(300.0),
+        run: scripts::first_call_on_node,
+    },
+    Bench {
+        name: "scripts-next",
+        description: "next call of a TypeScript tool, beyond a call of read",
+        bar: Bar::Milliseconds(1.0),
+        run: scripts::next_call,
+    },
+    Bench {
         name: "memory",
         description: "peak memory of all calls",
         bar: Bar::Mebibytes(64.0),
@@ -210,6 +235,7 @@ const BENCHES: &[Bench] = &[
 struct Measurement {
     ours: f64,
     baseline: Option<Baseline>,
+    /// 0 if the benchmark was skipped. Then it has no row.
     rounds: usize,
 }
 
@@ -222,7 +248,7 @@ struct Baseline {
 pub(crate) fn run(options: &Options) -> Outcome {
     let chosen = options.choose(BENCHES, |bench| bench.name)?;
     if options.list {
-        chosen.iter().for_each(|bench| println!("{:<17} {}", bench.name, bench.description));
+        chosen.iter().for_each(|bench| println!("{:<18} {}", bench.name, bench.description));
         return Ok(Verdict::Good);
     }
     let mut fixture = Fixture::new(options)?;
@@ -230,6 +256,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let mut verdict = Verdict::Good;
     for bench in chosen {
         match (bench.run)(&mut fixture) {
+            Ok(Measurement { rounds: 0, .. }) => {}
             Ok(measurement) => rows.push((bench, measurement)),
             Err(why) => {
                 eprintln!("{}: {why}", bench.name);
