@@ -24,10 +24,14 @@ pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
                 escape_path(&file.path.display().to_string())
             ))?;
         }
+        let covered = config.covered_rules();
         for line in config.explain() {
             let suffix = match line.state {
-                SettingState::Active => "",
                 SettingState::NeedsTrust => " (needs `helve trust`)",
+                SettingState::Active if covered.contains(&line.source) => {
+                    " (never decides: a later rule covers it)"
+                }
+                SettingState::Active => "",
             };
             output::print(&format!(
                 "{} = {}{suffix}  {DIM}{}{PLAIN}\n",
@@ -47,6 +51,7 @@ fn escape_path(path: &str) -> String {
 }
 
 fn as_json(config: &helve::config::Config, problems: &[&ConfigProblem]) -> Value {
+    let covered = config.covered_rules();
     let values: Vec<Value> = config
         .explain()
         .map(|line| {
@@ -54,7 +59,7 @@ fn as_json(config: &helve::config::Config, problems: &[&ConfigProblem]) -> Value
                 "key": line.key,
                 "value": line.value,
                 "source": output::describe_source(&line.source),
-                "active": line.state == SettingState::Active,
+                "active": line.state == SettingState::Active && !covered.contains(&line.source),
             })
         })
         .collect();

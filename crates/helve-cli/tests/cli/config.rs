@@ -35,6 +35,7 @@ fn rules_without_effect_are_reported_by_config() {
     let warnings: Vec<&str> = output.err.lines().filter(|line| line.contains("warning")).collect();
     assert_eq!(warnings.len(), 1, "{}", output.err);
     assert!(warnings[0].contains("helve.json:2:1: warning: "), "{}", output.err);
+    assert_eq!(output.out.matches("(never decides").count(), 60, "{}", output.out);
     assert_eq!(stage.run(&["tools"]).err, "");
     stage.write("home/.config/helve/helve.json", "{\"permision\": {}, \"tols\": {}, \"x\": 1}");
     for command in [&["tools"][..], &["call", "read", "filePath=README.md"], &["why", "list"]] {

@@ -22,22 +22,34 @@ impl Config {
     /// time and changes nothing.
     pub fn warnings_about_rules(&self) -> Vec<ConfigProblem> {
         let root = self.root.to_string_lossy().into_owned();
-        let agents = self.agents.iter().flat_map(|agent| {
-            [(&agent.rules, &agent.switches), (&agent.project_rules, &agent.project_switches)]
-        });
-        let lists = [(&self.user, &self.switches), (&self.project, &self.project_switches)];
         let mut warnings = Vec::new();
-        for (list, switches) in lists.into_iter().chain(agents) {
-            for rules in self.rules_by_file(list, switches) {
-                warnings.extend(rules.iter().filter_map(|rule| never_matches(rule)));
-                warnings.extend(shadowed(&rules, &root));
-            }
+        for rules in self.lists_of_rules() {
+            warnings.extend(rules.iter().filter_map(|rule| never_matches(rule)));
+            warnings.extend(warn_about_covered(&rules, &root));
         }
         for agent in &self.agents {
             warnings.extend(self.overruled_allows(agent, &root));
         }
         warnings.sort_by(|a, b| (&a.file, a.at).cmp(&(&b.file, b.at)));
         warnings
+    }
+
+    /// Returns where rules are written that never decide, because a later rule of the same file covers them.
+    pub fn covered_rules(&self) -> Vec<Source> {
+        let root = self.root.to_string_lossy().into_owned();
+        let lists = self.lists_of_rules();
+        let covered = lists.iter().flat_map(|rules| covered_rules(rules, &root));
+        covered.flat_map(|(_, rules)| rules).map(|rule| rule.source.clone()).collect()
+    }
+
+    /// Returns every list of rules, file by file.
+    fn lists_of_rules(&self) -> Vec<Vec<&Rule>> {
+        let agents = self.agents.iter().flat_map(|agent| {
+            [(&agent.rules, &agent.switches), (&agent.project_rules, &agent.project_switches)]
+        });
+        let lists = [(&self.user, &self.switches), (&self.project, &self.project_switches)];
+        let lists = lists.into_iter().chain(agents);
+        lists.flat_map(|(list, switches)| self.rules_by_file(list, switches)).collect()
     }
 
     /// Returns the rules of each file, in order, without those that stand for a switched-off tool. A file with errors is
@@ -152,7 +164,16 @@ fn literal_end(pattern: &str) -> &str {
 }
 
 /// Warns about rules that a later one with another action covers, once for each such later rule.
-fn shadowed(rules: &[&Rule], root: &str) -> Vec<ConfigProblem> {
+fn warn_about_covered(rules: &[&Rule], root: &str) -> Vec<ConfigProblem> {
+    let warning = |(covering, covered): (usize, Vec<&Rule>)| {
+        let covering = rules[covering];
+        warning(covered[0], |_| messages::never_decide(&covered, covering, position(covering)?))
+    };
+    covered_rules(rules, root).into_iter().filter_map(warning).collect()
+}
+
+/// Returns the rules that a later one with another action covers, by the index of the later rule.
+fn covered_rules<'r>(rules: &[&'r Rule], root: &str) -> BTreeMap<usize, Vec<&'r Rule>> {
     let mut budget = BUDGET;
     let mut index = CoverIndex::default();
     let mut by_covering: BTreeMap<usize, Vec<&Rule>> = BTreeMap::new();
@@ -172,11 +193,7 @@ fn shadowed(rules: &[&Rule], root: &str) -> Vec<ConfigProblem> {
         }
         index.insert(at, rule);
     }
-    let warning = |(covering, shadowed): (usize, Vec<&Rule>)| {
-        let covering = rules[covering];
-        warning(shadowed[0], |_| messages::never_decide(&shadowed, covering, position(covering)?))
-    };
-    by_covering.into_iter().filter_map(warning).collect()
+    by_covering
 }
 
 /// Finds the rules that may cover another: those whose literal start begins the other's, or whose literal end ends it.
