@@ -98,6 +98,12 @@ const BENCHES: &[Bench] = &[
         run: shell::empty_command,
     },
     Bench {
+        name: "bash-confined",
+        description: "bash `true` in the sandbox, beyond one outside",
+        bar: Bar::Milliseconds(8.0),
+        run: shell::confinement,
+    },
+    Bench {
         name: "bash-much",
         description: "bash with 10 MB of output",
         bar: Bar::TimesBaseline(3.0),

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Measurement;
 use super::calls::{compare, timed_call_expecting};
 use super::fixture::Fixture;
-use super::measure::timed;
+use super::measure::{interleaved, timed};
 use crate::mcp::McpProcess;
 use crate::process::peak_memory;
 
@@ -22,6 +22,23 @@ pub(super) fn empty_command(fixture: &mut Fixture) -> Result<Measurement, String
         || timed_shell("true"),
         || timed_call_expecting(server, "bash", &arguments, "exit code 0"),
     )
+}
+
+/// Measures what the sandbox `workspace-write` adds to a command.
+pub(super) fn confinement(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let config = fixture.helve.data().with_file_name("sandbox.json");
+    std::fs::write(&config, r#"{"sandbox": "workspace-write"}"#)
+        .map_err(|error| format!("{}: {error}", config.display()))?;
+    let rounds = 100;
+    let arguments = json!({"command": "true"});
+    let mut unconfined = start_server(fixture)?;
+    let mut confined = start_server_with(fixture, &["--config", &config.to_string_lossy()])?;
+    let medians = interleaved(
+        rounds,
+        || timed_call_expecting(&mut unconfined, "bash", &arguments, "exit code 0"),
+        || timed_call_expecting(&mut confined, "bash", &arguments, "exit code 0"),
+    )?;
+    Ok(Measurement { ours: medians.ours - medians.baseline, baseline: None, rounds })
 }
 
 pub(super) fn ten_megabytes(fixture: &mut Fixture) -> Result<Measurement, String> {
@@ -48,7 +65,12 @@ pub(super) fn memory_for_a_gigabyte(fixture: &mut Fixture) -> Result<Measurement
 
 /// Starts a server that allows everything.
 fn start_server(fixture: &Fixture) -> Result<McpProcess, String> {
-    let mut server = fixture.helve.start_mcp_with(&["--yes"])?;
+    start_server_with(fixture, &[])
+}
+
+/// Starts a server that allows everything, with further options.
+fn start_server_with(fixture: &Fixture, options: &[&str]) -> Result<McpProcess, String> {
+    let mut server = fixture.helve.start_mcp_with(&[&["--yes"], options].concat())?;
     server.client()?.initialize()?;
     Ok(server)
 }
