@@ -257,14 +257,20 @@ fn calls_that_wait_at_the_same_time_are_asked_about_together() {
         json!({"tool": "read", "parameters": {"filePath": path}})
     };
     let batch = || calls("c1", "batch", json!({"tool_calls": [read("a.txt"), read("b.txt")]}));
-    for (keys, seen) in [
-        (&[("2 calls wait for permission:", ""), ("[n] none: ", "y")][..], 2),
-        (&[("[n] none: ", "o"), ("with a note: ", "y"), ("with a note: ", "n")][..], 1),
-        (&[("[n] none: ", "n")][..], 0),
+    for (keys, title, count) in [
+        (&[("2 calls wait for permission:", ""), ("[n] none: ", "y")][..], "2 calls ", 2),
+        // A no ends the turn.
+        (
+            &[("[n] none: ", "o"), ("with a note: ", "y"), ("with a note: ", "n")][..],
+            "2 calls, 1 failed",
+            1,
+        ),
+        (&[("[n] none: ", "n")][..], "2 calls, 2 failed", 1),
     ] {
         let (shown, requests) = talk(&stage, vec![batch(), says("Done.")], &["go"], keys);
-        let last = requests.last().unwrap().to_string();
-        let read = usize::from(last.contains("AAA")) + usize::from(last.contains("BBB"));
-        assert_eq!(read, seen, "{shown}");
+        assert!(shown.contains(&format!("• batch {title}")), "{shown}");
+        assert_eq!(requests.len(), count, "{shown}");
+        let last = requests[count - 1].to_string();
+        assert_eq!(last.contains("AAA") && last.contains("BBB"), count == 2, "{shown}");
     }
 }
