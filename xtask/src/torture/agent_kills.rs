@@ -62,7 +62,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<String, String> {
     }
     let state = server.state.lock();
     Ok(format!(
-        "{killed} killed in {sessions} sessions, {} requests valid, {} calls reported as interrupted, {} with the files they had changed",
+        "{killed} killed in {sessions} sessions, {} requests valid, {} calls reported as interrupted, {} with the files they changed",
         state.requests,
         state.interrupted.len(),
         state.with_files.len()
@@ -119,7 +119,7 @@ struct ModelServer {
 struct ServerState {
     log: String,
     requests: usize,
-    /// Ids of the calls that were reported as interrupted, and of those with the files that they had changed.
+    /// Ids of the calls that were reported as interrupted, and of those with the files that they had changed or were changing.
     interrupted: BTreeSet<String>,
     with_files: BTreeSet<String>,
     problem: Option<String>,
@@ -194,7 +194,7 @@ impl ServerState {
                 let text = message["content"].as_str().unwrap_or_default();
                 if text.starts_with("interrupted:") {
                     let key = format!("{}/{id}", self.log);
-                    if text.contains("had already changed") {
+                    if text.contains("; it ") {
                         self.with_files.insert(key.clone());
                     }
                     self.interrupted.insert(key);
