@@ -319,7 +319,7 @@ fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditR
 
 fn apply_match(
     view: &View<'_>,
-    keys: &find::LineKeys,
+    keys: &find::LineKeys<'_>,
     interpretation: &Interpretation<'_>,
     found: &find::MatchSet,
     edit: &Edit<'_>,

@@ -1,6 +1,7 @@
 //! A file decoded as text: its lines, each with its bytes and its line ending.
 
 pub(crate) mod encoding;
+mod lines;
 
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use memchr::{memchr, memchr_iter, memchr2_iter};
 
 pub use self::encoding::Encoding;
 use self::encoding::Guess;
+use self::lines::{LineIndex, LineStart, PlainLines, end_of_line};
 
 /// Bytes decoded as text.
 ///
@@ -20,17 +22,9 @@ use self::encoding::Guess;
 pub struct View<'a> {
     bytes: &'a [u8],
     text: Cow<'a, str>,
-    lines: Vec<LineStart>,
+    lines: LineIndex,
     encoding: Encoding,
     damaged: bool,
-}
-
-/// The start of a line, in the text and in the bytes, and its ending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LineStart {
-    text: usize,
-    byte: usize,
-    ending: LineEnding,
 }
 
 /// The line ending after a line.
@@ -127,12 +121,18 @@ impl<'a> View<'a> {
 
     /// Returns the length of the byte-order mark.
     pub fn bom_len(&self) -> usize {
-        self.lines.first().map_or(0, |line| line.byte)
+        match &self.lines {
+            LineIndex::Plain(lines) => lines.bom_len,
+            LineIndex::Listed(lines) => lines.first().map_or(0, |line| line.byte),
+        }
     }
 
     /// Returns the number of lines, which is at least one. The text after the last ending counts as a line.
     pub fn line_count(&self) -> usize {
-        self.lines.len()
+        match &self.lines {
+            LineIndex::Plain(lines) => lines.count(&self.text),
+            LineIndex::Listed(lines) => lines.len(),
+        }
     }
 
     /// Whether the file ends with a line ending.
@@ -146,13 +146,25 @@ impl<'a> View<'a> {
     }
 
     pub fn ending(&self, index: usize) -> LineEnding {
-        self.lines[index].ending
+        match &self.lines {
+            LineIndex::Plain(_) if self.text_range(index).end < self.text.len() => LineEnding::Lf,
+            LineIndex::Plain(_) => LineEnding::None,
+            LineIndex::Listed(lines) => lines[index].ending,
+        }
     }
 
     /// Returns the range of a line in the text, without its ending.
     pub fn text_range(&self, index: usize) -> Range<usize> {
-        let end = self.lines.get(index + 1).map_or(self.text.len(), |next| next.text - 1);
-        self.lines[index].text..end
+        match &self.lines {
+            LineIndex::Plain(lines) => {
+                let start = lines.start(&self.text, index).unwrap_or(self.text.len());
+                start..end_of_line(&self.text, start)
+            }
+            LineIndex::Listed(lines) => {
+                let end = lines.get(index + 1).map_or(self.text.len(), |next| next.text - 1);
+                lines[index].text..end
+            }
+        }
     }
 
     /// Returns the range of a line in the bytes, without its ending.
@@ -164,13 +176,27 @@ impl<'a> View<'a> {
 
     /// Returns the range of a line in the bytes, with its ending.
     pub fn whole_range(&self, index: usize) -> Range<usize> {
-        let end = self.lines.get(index + 1).map_or(self.bytes.len(), |next| next.byte);
-        self.lines[index].byte..end
+        match &self.lines {
+            LineIndex::Plain(lines) => {
+                let Range { start, end } = self.text_range(index);
+                let end = if end < self.text.len() { end + 1 } else { end };
+                lines.bom_len + start..lines.bom_len + end
+            }
+            LineIndex::Listed(lines) => {
+                let end = lines.get(index + 1).map_or(self.bytes.len(), |next| next.byte);
+                lines[index].byte..end
+            }
+        }
     }
 
     /// Returns the line that contains an offset of the text.
     pub fn line_at(&self, offset: usize) -> usize {
-        self.lines.partition_point(|line| line.text <= offset).saturating_sub(1)
+        match &self.lines {
+            LineIndex::Plain(lines) => lines.line_at(&self.text, offset),
+            LineIndex::Listed(lines) => {
+                lines.partition_point(|line| line.text <= offset).saturating_sub(1)
+            }
+        }
     }
 
     /// Returns the byte offset of a column of a line. The column is a byte offset in the line's text, at a character
@@ -183,7 +209,8 @@ impl<'a> View<'a> {
 
     /// Returns the most common ending, or `\n` if no line has an ending.
     pub fn dominant_ending(&self) -> LineEnding {
-        let count = |ending| self.lines.iter().filter(|line| line.ending == ending).count();
+        let LineIndex::Listed(lines) = &self.lines else { return LineEnding::Lf };
+        let count = |ending| lines.iter().filter(|line| line.ending == ending).count();
         let dominant = [LineEnding::Lf, LineEnding::CrLf, LineEnding::Cr]
             .into_iter()
             .rev()
@@ -208,22 +235,9 @@ impl<'a> View<'a> {
 
     /// Borrows valid UTF-8 without carriage returns.
     fn borrowed_view(bytes: &'a [u8], text: &'a str, guess: &Guess) -> View<'a> {
-        let bom_len = guess.bom_len;
-        let newlines = memchr_iter(b'\n', text.as_bytes());
-        let mut lines = Vec::with_capacity(newlines.clone().count() + 1);
-        let mut start = 0;
-        for at in newlines {
-            lines.push(LineStart { text: start, byte: bom_len + start, ending: LineEnding::Lf });
-            start = at + 1;
-        }
-        lines.push(LineStart { text: start, byte: bom_len + start, ending: LineEnding::None });
-        View {
-            bytes,
-            text: Cow::Borrowed(text),
-            lines,
-            encoding: guess.encoding,
-            damaged: guess.damaged,
-        }
+        let lines = LineIndex::Plain(PlainLines::new(guess.bom_len));
+        let (encoding, damaged) = (guess.encoding, guess.damaged);
+        View { bytes, text: Cow::Borrowed(text), lines, encoding, damaged }
     }
 
     /// Decodes text in an encoding in which the line feed byte is never part of another character.
@@ -251,6 +265,7 @@ impl<'a> View<'a> {
             lines.push(LineStart { text: text.len(), byte: start, ending: LineEnding::None });
         }
         damaged |= encoding::decode(guess.encoding, &bytes[start..], &mut text);
+        let lines = LineIndex::Listed(lines);
         View { bytes, text: Cow::Owned(text), lines, encoding: guess.encoding, damaged }
     }
 
@@ -276,6 +291,7 @@ impl<'a> View<'a> {
             rest = after;
         }
         joined.push_str(rest);
+        let lines = LineIndex::Listed(lines);
         Ok(View { bytes, text: Cow::Owned(joined), lines, encoding: guess.encoding, damaged })
     }
 }

@@ -1,6 +1,8 @@
 //! Finds the quoted text in a file line by line, and the tolerances that each match needs. The quoted text is the old
 //! text of an edit, which the caller copied from the file, perhaps inexactly.
 
+mod literal;
+
 use std::{borrow::Cow, cell::OnceCell, cmp::Reverse, collections::BTreeMap, ops::Range};
 
 use super::{
@@ -11,23 +13,26 @@ use super::{
 };
 use crate::view::View;
 
-/// The hashes of the lines of a file. Lines that differ only in white space and typography have the same hash.
-pub(super) struct LineKeys {
-    pub(super) hashes: Vec<u64>,
-    /// The indentation step of the file, computed on first use.
+/// What is known about the lines of a file. Everything is computed on first use.
+pub(super) struct LineKeys<'v> {
+    view: &'v View<'v>,
+    hashes: OnceCell<Vec<u64>>,
     indent_step: OnceCell<Option<usize>>,
 }
 
-impl LineKeys {
-    pub(super) fn new(view: &View<'_>) -> LineKeys {
-        let hashes =
-            (0..view.line_count()).map(|index| normalize::line_key(view.line(index))).collect();
-        LineKeys { hashes, indent_step: OnceCell::new() }
+impl<'v> LineKeys<'v> {
+    pub(super) fn new(view: &'v View<'v>) -> LineKeys<'v> {
+        LineKeys { view, hashes: OnceCell::new(), indent_step: OnceCell::new() }
+    }
+
+    /// Returns the hash of each line. Lines that differ only in white space and typography have the same hash.
+    pub(super) fn hashes(&self) -> &[u64] {
+        self.hashes.get_or_init(|| self.view.text().split('\n').map(normalize::line_key).collect())
     }
 
     /// Returns the most common increase of indentation between lines, in spaces.
-    fn indent_step(&self, view: &View<'_>) -> Option<usize> {
-        *self.indent_step.get_or_init(|| indent_step(view))
+    fn indent_step(&self) -> Option<usize> {
+        *self.indent_step.get_or_init(|| indent_step(self.view))
     }
 }
 
@@ -71,7 +76,7 @@ const MAX_CHARACTERS: usize = 16 << 20;
 /// Finds all matches of an interpretation that need the smallest set of tolerances.
 pub(super) fn best_matches(
     view: &View<'_>,
-    keys: &LineKeys,
+    keys: &LineKeys<'_>,
     interpretation: &Interpretation<'_>,
 ) -> Result<Option<MatchSet>, EditRefusal> {
     let quoted = split_lines(&interpretation.old);
@@ -110,13 +115,17 @@ pub(super) fn find_with_one_changed_line(
         return None;
     }
     let is_not_a_match = |start: &usize| found.starts.binary_search(&(start + head)).is_err();
-    (0..=last_start).filter(is_not_a_match).find(|start| {
+    let has_one_changed_line = |start: &usize| {
         let mut differing =
             quoted.iter().zip(*start..).filter(|(line, at)| **line != view.line(*at));
         differing.next().is_some()
             && differing.next().is_none()
             && has_equal_words(view, &quoted, *start)
-    })
+    };
+    match literal::starts_with_one_of_two(view, &quoted) {
+        Some(starts) => starts.into_iter().filter(is_not_a_match).find(has_one_changed_line),
+        None => (0..=last_start).filter(is_not_a_match).find(has_one_changed_line),
+    }
 }
 
 /// Whether a quoted line with letters or digits is equal at this position. Closing brackets are equal everywhere.
@@ -132,9 +141,18 @@ const MAX_COMPARED: usize = 4_000_000;
 
 /// Returns the indices of the file's lines at which a match starts: the keys of the lines from there on equal the keys
 /// of the quoted lines.
-pub(super) fn match_starts(keys: &LineKeys, quoted: &[&str]) -> Vec<usize> {
+pub(super) fn match_starts(keys: &LineKeys<'_>, quoted: &[&str]) -> Vec<usize> {
     let quoted_keys: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
-    let keys = &keys.hashes;
+    if keys.hashes.get().is_none()
+        && let Some(mut starts) = literal::possible_starts(keys.view, quoted)
+    {
+        let key = |line: usize| normalize::line_key(keys.view.line(line));
+        starts.retain(|start| {
+            (*start..).zip(&quoted_keys).all(|(line, quoted)| key(line) == *quoted)
+        });
+        return starts;
+    }
+    let keys = keys.hashes();
     let mut starts = Vec::new();
     if quoted_keys.is_empty() || quoted_keys.len() > keys.len() {
         return starts;
@@ -167,7 +185,7 @@ fn advance(quoted_keys: &[u64], borders: &[usize], mut matched: usize, next: u64
 /// Matches the quoted lines against the file's lines from `start` on.
 pub(super) fn candidate_at(
     view: &View<'_>,
-    keys: &LineKeys,
+    keys: &LineKeys<'_>,
     quoted: &[&str],
     start: usize,
 ) -> Option<Candidate> {
@@ -189,7 +207,7 @@ pub(super) fn candidate_at(
         leads.iter().map(|(old, actual)| (plain_spaces(old), plain_spaces(actual))).collect();
     let pairs: Vec<(&str, &str)> =
         plain.iter().map(|(old, actual)| (old.as_ref(), actual.as_ref())).collect();
-    let indent = indent::infer(&pairs, || keys.indent_step(view))?;
+    let indent = indent::infer(&pairs, || keys.indent_step())?;
     if !indent.is_same() {
         needed = needed.with(Tolerance::Indentation);
     }
@@ -217,11 +235,8 @@ pub(super) fn candidate_at(
 
 fn indent_step(view: &View<'_>) -> Option<usize> {
     let (mut last_indent, mut steps) = (0, BTreeMap::new());
-    for index in 0..view.line_count().min(MAX_INDENT_SAMPLE) {
-        let LineParts { lead, body, .. } = split_line(view.line(index));
-        if body.is_empty() {
-            continue;
-        }
+    for line in view.text().split('\n').take(MAX_INDENT_SAMPLE) {
+        let Some(lead) = normalize::lead(line) else { continue };
         if lead.len() > last_indent && lead.bytes().all(|byte| byte == b' ') {
             *steps.entry(lead.len() - last_indent).or_insert(0_usize) += 1;
         }

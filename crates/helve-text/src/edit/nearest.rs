@@ -80,7 +80,7 @@ pub enum Mismatch {
 /// Builds the refusal of an edit whose lines, which start at `start`, have probably changed since they were read.
 pub(super) fn changed_refusal(
     view: &View<'_>,
-    keys: &LineKeys,
+    keys: &LineKeys<'_>,
     old: &str,
     start: usize,
 ) -> EditRefusal {
@@ -122,7 +122,11 @@ pub(super) fn exact_refusal(view: &View<'_>, edit: &Edit<'_>) -> EditRefusal {
 }
 
 /// Builds the refusal of an edit whose quoted text is not in the file.
-pub(super) fn not_found_refusal(view: &View<'_>, edit: &Edit<'_>, keys: &LineKeys) -> EditRefusal {
+pub(super) fn not_found_refusal(
+    view: &View<'_>,
+    edit: &Edit<'_>,
+    keys: &LineKeys<'_>,
+) -> EditRefusal {
     let all = find::split_lines(edit.old);
     let (head, tail) = find::blank_margins(&all);
     let quoted = &all[head..all.len() - tail];
@@ -151,13 +155,14 @@ pub(super) fn not_found_refusal(view: &View<'_>, edit: &Edit<'_>, keys: &LineKey
 
 /// Returns the start of the first range that begins with the first quoted line, ends with the last quoted line, and has
 /// about the length of the quoted text.
-fn range_between_anchors(keys: &LineKeys, quoted: &[&str]) -> Option<usize> {
+fn range_between_anchors(keys: &LineKeys<'_>, quoted: &[&str]) -> Option<usize> {
     let ([first, .., last], true) = (quoted, quoted.len() > 2) else { return None };
     let (first, last) = (normalize::line_key(first), normalize::line_key(last));
     let slack = (quoted.len() / 4).max(1);
-    let is_last = |start: usize, length: usize| keys.hashes.get(start + length - 1) == Some(&last);
+    let is_last =
+        |start: usize, length: usize| keys.hashes().get(start + length - 1) == Some(&last);
     let starts = keys
-        .hashes
+        .hashes()
         .iter()
         .enumerate()
         .filter(|(_, key)| **key == first)

@@ -75,6 +75,16 @@ pub(super) fn split_line(line: &str) -> LineParts<'_> {
     LineParts { lead, body, trail }
 }
 
+/// Returns the indentation of a line, or `None` if the line is blank.
+pub(super) fn lead(line: &str) -> Option<&str> {
+    let length = line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+    if line.as_bytes().get(length)?.is_ascii() {
+        return Some(&line[..length]);
+    }
+    let LineParts { lead, body, .. } = split_line(line);
+    (!body.is_empty()).then_some(lead)
+}
+
 pub(super) fn is_blank_line(line: &str) -> bool {
     line.chars().all(is_blank)
 }

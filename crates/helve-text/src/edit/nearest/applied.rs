@@ -12,7 +12,7 @@ use crate::{
 const MIN_PART: usize = 8;
 
 /// Returns the line, from 0, at which the new text is in the file.
-pub(super) fn find(view: &View<'_>, keys: &LineKeys, edit: &Edit<'_>) -> Option<usize> {
+pub(super) fn find(view: &View<'_>, keys: &LineKeys<'_>, edit: &Edit<'_>) -> Option<usize> {
     let new = edit.new.trim();
     let has_letters = new.chars().filter(|character| character.is_alphanumeric()).count() >= 2;
     // A new text that is part of the old text says nothing: it was in the file before.

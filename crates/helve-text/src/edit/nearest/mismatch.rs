@@ -54,25 +54,25 @@ pub(super) fn indentation_mismatch(view: &View<'_>, quoted: &[&str], start: usiz
 /// Diagnoses the quoted text against the lines that share most with it.
 pub(super) fn diagnose(
     view: &View<'_>,
-    keys: &LineKeys,
+    keys: &LineKeys<'_>,
     quoted: &[&str],
     start: usize,
 ) -> NearestMatch {
     let quoted_keys: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
     let end = start + quoted.len();
-    if keys.hashes.get(start..end).is_some_and(|found| sorted(found) == sorted(&quoted_keys)) {
+    if keys.hashes().get(start..end).is_some_and(|found| sorted(found) == sorted(&quoted_keys)) {
         return with_mismatch(view, quoted, start..end, Mismatch::Reordered);
     }
     let window = start.saturating_sub(CONTEXT)..(end + CONTEXT).min(content_line_count(view));
-    let found = &keys.hashes[window.clone()];
+    let found = &keys.hashes()[window.clone()];
     let equal = equal_lines(&quoted_keys, found);
     let Some(lines) = matching_range(&equal, quoted.len(), window.clone()) else {
         let lines = start..end.min(window.end).max(start + 1);
         return compare_lines(view, quoted, &lines);
     };
     let actual: Vec<&str> = lines.clone().map(|index| view.line(index)).collect();
-    let mismatch = block_mismatch(quoted, &actual, &quoted_keys, &keys.hashes[lines.clone()]);
-    let hunks = diff::hunks(&quoted_keys, &keys.hashes[lines.clone()]);
+    let mismatch = block_mismatch(quoted, &actual, &quoted_keys, &keys.hashes()[lines.clone()]);
+    let hunks = diff::hunks(&quoted_keys, &keys.hashes()[lines.clone()]);
     let difference = hunks.first().and_then(|hunk| {
         let (old, new) = (quoted.get(hunk.old.start), actual.get(hunk.new.start));
         body_difference(

@@ -1,0 +1,79 @@
+//! Finds the few places of a file where quoted lines can match, by searching for a text that must be there literally.
+//! That is much faster than comparing all lines.
+
+use memchr::memmem;
+
+use super::normalize;
+use crate::view::View;
+
+/// Maximum number of places. If there are more, comparing all lines is faster.
+const MAX_PLACES: usize = 200;
+/// Minimum length of a text to search for, in bytes.
+const MIN_LENGTH: usize = 4;
+
+/// Returns the lines of the file, in order, at which a match of the quoted lines can start, whatever the tolerances.
+/// Returns `None` if there is no suitable text to search for, or if it is too common.
+pub(super) fn possible_starts(view: &View<'_>, quoted: &[&str]) -> Option<Vec<usize>> {
+    let all = quoted.iter().enumerate();
+    let all = all.flat_map(|(at, line)| fragments(line).map(move |fragment| (at, fragment)));
+    let (at, fragment) = all.max_by_key(|(_, fragment)| fragment.len())?;
+    let last_start = view.line_count().checked_sub(quoted.len());
+    let starts = starts_of(view, fragment, at, |_| true)?;
+    Some(starts.into_iter().filter(|start| Some(*start) <= last_start).collect())
+}
+
+/// Returns the lines of the file, in order, at which the quoted lines can start if all but one of them are equal to the
+/// file's lines: one of the two longest is equal then. Returns `None` if these lines are too common.
+pub(super) fn starts_with_one_of_two(view: &View<'_>, quoted: &[&str]) -> Option<Vec<usize>> {
+    let mut by_length: Vec<(usize, &str)> = quoted.iter().copied().enumerate().collect();
+    by_length.sort_by_key(|(_, line)| std::cmp::Reverse(line.len()));
+    let last_start = view.line_count().checked_sub(quoted.len());
+    let text = view.text().as_bytes();
+    let mut starts = Vec::new();
+    for (at, line) in by_length.into_iter().take(2) {
+        let is_line = |found: usize| {
+            (found == 0 || text[found - 1] == b'\n')
+                && text.get(found + line.len()).is_none_or(|next| *next == b'\n')
+        };
+        starts.extend(starts_of(view, line, at, is_line)?);
+    }
+    starts.retain(|start| Some(*start) <= last_start);
+    starts.sort_unstable();
+    starts.dedup();
+    Some(starts)
+}
+
+/// Returns the line that is `at` lines before each line with the searched text, in order.
+fn starts_of(
+    view: &View<'_>,
+    searched: &str,
+    at: usize,
+    is_suitable: impl Fn(usize) -> bool,
+) -> Option<Vec<usize>> {
+    if searched.len() < MIN_LENGTH {
+        return None;
+    }
+    let mut starts = Vec::new();
+    for found in memmem::find_iter(view.text().as_bytes(), searched) {
+        if !is_suitable(found) {
+            continue;
+        }
+        let Some(start) = view.line_at(found).checked_sub(at) else { continue };
+        if starts.last() != Some(&start) {
+            starts.push(start);
+        }
+        if starts.len() > MAX_PLACES {
+            return None;
+        }
+    }
+    Some(starts)
+}
+
+/// Returns the parts of a line that every line with the same key contains as they are: white space and characters that
+/// have typographic forms may differ, nothing else.
+fn fragments(line: &str) -> impl Iterator<Item = &str> {
+    let may_differ = |character: char| {
+        normalize::is_blank(character) || normalize::glyph_kind(character).is_some()
+    };
+    line.split(may_differ).filter(|fragment| !fragment.is_empty())
+}
