@@ -8,8 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use helve_policy::Act;
 use helve_text::merge;
-use tokio::task::JoinHandle;
+use tokio::task::JoinError;
 
+use crate::BoxFuture;
 use crate::after::{DiagnosticReport, WrittenFile};
 use crate::call::CallRef;
 use crate::dialect::CommitFailure;
@@ -290,7 +291,7 @@ impl CommitJob {
     async fn begin_entry(
         &self,
         changes: &[FileChange],
-        hashing: JoinHandle<NewHashes>,
+        hashing: BoxFuture<'static, Result<NewHashes, JoinError>>,
         recorded: Recorded,
     ) -> Result<BegunEntry, CommitFailure> {
         let journal_failure = |why: String| CommitFailure::Journal { why };
@@ -439,17 +440,24 @@ impl CommitJob {
     }
 }
 
-/// Starts hashing the new and the old content of each file, off the runtime's threads.
-fn start_hashing(changes: &[FileChange]) -> JoinHandle<NewHashes> {
+/// Starts hashing the new and the old content of each file. Large content is hashed off the runtime's threads; for the
+/// rest, waking another thread would take longer than the hashes.
+fn start_hashing(changes: &[FileChange]) -> BoxFuture<'static, Result<NewHashes, JoinError>> {
     let contents: Vec<_> = changes.iter().map(FileChange::content).collect();
     let old: Vec<_> = changes.iter().flat_map(FileChange::old_images).cloned().collect();
-    tokio::task::spawn_blocking(move || {
+    let sizes = old.iter().map(|image| image.bytes.len());
+    let total: usize = sizes.chain(contents.iter().flatten().map(Bytes::len)).sum();
+    let hash_all = move || {
         for image in old {
             image.hash();
         }
         let hash = |bytes: Option<Bytes>| bytes.map(|bytes| ContentHash::of(&bytes));
         contents.into_iter().map(hash).collect()
-    })
+    };
+    if total <= journal::MAX_INLINE_HASH {
+        return Box::pin(std::future::ready(Ok(hash_all())));
+    }
+    Box::pin(tokio::task::spawn_blocking(hash_all))
 }
 
 /// Returns an image that is not a symbolic link.

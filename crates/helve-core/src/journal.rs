@@ -138,7 +138,7 @@ pub(crate) async fn hash_in_background(image: &FileImage) -> ContentHash {
 }
 
 /// The largest content that is hashed on a thread of the runtime.
-const MAX_INLINE_HASH: usize = 64 << 10;
+pub(crate) const MAX_INLINE_HASH: usize = 64 << 10;
 
 impl PartialEq for FileImage {
     fn eq(&self, other: &Self) -> bool {

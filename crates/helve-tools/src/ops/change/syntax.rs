@@ -46,9 +46,12 @@ pub(crate) fn find_errors(
     policy: SyntaxPolicy,
     drafts: Vec<Draft>,
 ) -> impl Future<Output = Vec<IntroducedError>> + Send + use<> {
+    let is_checked = |draft: &Draft| syntax::language(&draft.display_path).is_some();
     let checking = match policy {
-        SyntaxPolicy::Report => Some(ctx.compute(move || check_drafts(&drafts))),
-        SyntaxPolicy::Off | SyntaxPolicy::Refuse => None,
+        SyntaxPolicy::Report if drafts.iter().any(is_checked) => {
+            Some(ctx.compute(move || check_drafts(&drafts)))
+        }
+        SyntaxPolicy::Report | SyntaxPolicy::Off | SyntaxPolicy::Refuse => None,
     };
     async move {
         match checking {
