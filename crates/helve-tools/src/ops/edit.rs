@@ -134,10 +134,6 @@ async fn edit_resolved(
         permit_loading(ctx, key, &files, || requested_change(path.display(), &replacements))
             .await?;
     let base = load(ctx, &load_permit, given, &files[0]).await?;
-    let had_changed = match &base {
-        Some(base) => matches!(ctx.files.seen_state(&path, base).await, SeenState::Changed { .. }),
-        None => false,
-    };
     let display_path = path.display().to_string();
     let old = base.as_ref().map(|base| base.bytes.clone());
     let plan = Arc::new(EditPlan {
@@ -149,6 +145,11 @@ async fn edit_resolved(
     let computing = {
         let (plan, old) = (plan.clone(), old.clone());
         ctx.compute(move || plan.apply(old.as_deref()))
+    };
+    // Compared with what the session knows while the edit is computed.
+    let had_changed = match &base {
+        Some(base) => matches!(ctx.files.seen_state(&path, base).await, SeenState::Changed { .. }),
+        None => false,
     };
     let edits = computing.await??;
     let bytes = Bytes::from(edits.bytes);
