@@ -445,19 +445,17 @@ impl CommitJob {
 fn start_hashing(changes: &[FileChange]) -> BoxFuture<'static, Result<NewHashes, JoinError>> {
     let contents: Vec<_> = changes.iter().map(FileChange::content).collect();
     let old: Vec<_> = changes.iter().flat_map(FileChange::old_images).cloned().collect();
-    let sizes = old.iter().map(|image| image.bytes.len());
-    let total: usize = sizes.chain(contents.iter().flatten().map(Bytes::len)).sum();
+    let all = old.iter().map(|image| &image.bytes).chain(contents.iter().flatten());
+    let total: usize = all.map(Bytes::len).sum();
     let hash_all = move || {
-        for image in old {
-            image.hash();
-        }
+        old.iter().map(FileImage::hash).for_each(drop);
         let hash = |bytes: Option<Bytes>| bytes.map(|bytes| ContentHash::of(&bytes));
         contents.into_iter().map(hash).collect()
     };
-    if total <= journal::MAX_INLINE_HASH {
-        return Box::pin(std::future::ready(Ok(hash_all())));
+    match total <= journal::MAX_INLINE_HASH {
+        true => Box::pin(std::future::ready(Ok(hash_all()))),
+        false => Box::pin(tokio::task::spawn_blocking(hash_all)),
     }
-    Box::pin(tokio::task::spawn_blocking(hash_all))
 }
 
 /// Returns an image that is not a symbolic link.
