@@ -449,8 +449,7 @@ fn start_hashing(changes: &[FileChange]) -> BoxFuture<'static, Result<NewHashes,
     let total: usize = all.map(Bytes::len).sum();
     let hash_all = move || {
         old.iter().map(FileImage::hash).for_each(drop);
-        let hash = |bytes: Option<Bytes>| bytes.map(|bytes| ContentHash::of(&bytes));
-        contents.into_iter().map(hash).collect()
+        contents.iter().map(|bytes| bytes.as_deref().map(ContentHash::of)).collect()
     };
     match total <= journal::MAX_INLINE_HASH {
         true => Box::pin(std::future::ready(Ok(hash_all()))),
