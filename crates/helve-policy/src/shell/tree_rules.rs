@@ -112,7 +112,9 @@ impl TreeRules {
 
     /// Like [`TreeRules::file_restriction`], for a subfolder.
     pub fn folder_restriction(&self, relative: &Path) -> Option<Action> {
-        if self.judges_folders { self.restriction(relative) } else { None }
+        let name = relative.file_name().unwrap_or_default().to_string_lossy();
+        let is_judged = self.judges_folders && self.names.passes(&name);
+        if is_judged { self.restriction(relative) } else { None }
     }
 
     /// Whether the command may open what a link points to, rather than skip the link. `find -name '*.rs' -exec cat {} +` opens links with such

@@ -207,7 +207,7 @@ impl Walker<'_> {
     pub(super) fn record_deletion(&mut self, call: &Invocation<'_>, state: &ShellState) {
         let FindSearch { roots, filter, .. } = FindSearch::new(call.words, call.args, state);
         for root in &roots {
-            let access = (AccessKind::MaybeWriteTree, &filter);
+            let access = (AccessKind::WriteTree, &filter);
             self.record_filtered(root, access, state, Some(call.run));
         }
     }

@@ -973,7 +973,7 @@ fn dangerous_arguments_are_risks() {
             run find . ?($x)  !unlisted: $x
             run find . ?("-na$x")  !unlisted: "-na$x"
             stat /w/app/.
-            maybe write tree /w/app/.
+            write tree /w/app/.
             stat /w/app/.
             passed /w/app/print
             passed /w/app/out
