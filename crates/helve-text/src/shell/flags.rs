@@ -116,8 +116,11 @@ impl ArgParser<'_> {
             }
             (Some(FlagValue::Exec), None) => self.parse_exec_command(name),
             (Some(FlagValue::Exec), Some(_)) => self.add_risk(at, Some(name), RiskKind::Runs),
-            (Some(FlagValue::Risk(kind)), _)
-            | (Some(FlagValue::RiskWithValue(kind) | FlagValue::RiskIfAttached(kind)), Some(_)) => {
+            (Some(FlagValue::RiskIfAttached(kind)), Some(value)) => {
+                self.add_risk(at, Some(name), kind);
+                self.push_value(ArgRole::Text, at, Word::Literal(value.to_string()), name);
+            }
+            (Some(FlagValue::Risk(kind)), _) | (Some(FlagValue::RiskWithValue(kind)), Some(_)) => {
                 self.add_risk(at, Some(name), kind);
             }
             (Some(FlagValue::RiskWithValue(kind)), None) => {
@@ -238,21 +241,14 @@ impl ArgParser<'_> {
                 Some(FlagValue::Optional | FlagValue::RiskIfAttached(_)) if rest.is_empty() => {
                     return;
                 }
-                Some(FlagValue::RiskIfAttached(_)) if is_backup_suffix(rest) => {
-                    return self.push_value(
-                        ArgRole::Text,
-                        at,
-                        Word::Literal(rest.to_string()),
-                        &flag,
-                    );
-                }
-                Some(FlagValue::Optional) => {
-                    return self.push_value(
-                        ArgRole::Text,
-                        at,
-                        Word::Literal(rest.to_string()),
-                        &flag,
-                    );
+                Some(FlagValue::Optional | FlagValue::RiskIfAttached(_)) => {
+                    if let Some(FlagValue::RiskIfAttached(kind)) = value
+                        && !is_backup_suffix(rest)
+                    {
+                        self.add_risk(at, Some(spelled), kind);
+                    }
+                    let attached = Word::Literal(rest.to_string());
+                    return self.push_value(ArgRole::Text, at, attached, &flag);
                 }
                 Some(FlagValue::Value(role)) if rest.is_empty() => {
                     return self.parse_next_value(role, &flag);
@@ -261,7 +257,7 @@ impl ArgParser<'_> {
                     self.push_value(role, at, self.attached_value(role, at, rest), &flag);
                     return self.enter_module(role, &flag, rest);
                 }
-                Some(FlagValue::Risk(kind) | FlagValue::RiskIfAttached(kind)) => {
+                Some(FlagValue::Risk(kind)) => {
                     return self.add_risk(at, Some(spelled), kind);
                 }
                 Some(FlagValue::RiskWithValue(kind)) => {

@@ -781,9 +781,11 @@ fn files_edited_in_place_are_written() {
             write /w/app/c.bak
             read /w/app/d
             write /w/app/d
+            write /etc/d
             maybe write tree /etc
             read /w/app/e
             write /w/app/e
+            write /w/app/ex
         "#]],
     );
 }

@@ -128,7 +128,8 @@ fn target_text(target: &FileTarget) -> &str {
     }
 }
 
-/// Returns the files to which the old content of a changed file is copied: `a.bak` for `sed -i.bak … a`.
+/// Returns the files to which the old content of a changed file is copied: `d/a.bak` for `sed -i.bak … d/a`. In a suffix
+/// with `*`, each `*` stands for the file's name: `d/old_a` for `sed -i'old_*' … d/a`.
 pub(super) fn backups(args: &ParsedArgs, file: &Word) -> Vec<Word> {
     let is_suffix = |it: &&Argument| {
         it.role == ArgRole::Text
@@ -136,11 +137,20 @@ pub(super) fn backups(args: &ParsedArgs, file: &Word) -> Vec<Word> {
     };
     let suffixes = args.arguments.iter().filter(is_suffix).map(|it| it.value.shown());
     let backup = |suffix: &str| match file {
-        Word::Literal(path) => Some(Word::Literal(format!("{path}{suffix}"))),
-        Word::Glob(pattern) => Some(Word::Glob(format!("{pattern}{suffix}"))),
+        Word::Literal(path) => Some(Word::Literal(backup_path(path, suffix))),
+        Word::Glob(pattern) => Some(Word::Glob(backup_path(pattern, suffix))),
         Word::Dynamic(_) => None,
     };
     suffixes.filter_map(backup).collect()
+}
+
+fn backup_path(path: &str, suffix: &str) -> String {
+    if !suffix.contains('*') {
+        return format!("{path}{suffix}");
+    }
+    let (folder, name) = path.split_at(path.rfind('/').map_or(0, |slash| slash + 1));
+    let backup = suffix.replace('*', name);
+    if backup.contains('/') { backup } else { format!("{folder}{backup}") }
 }
 
 #[cfg(test)]
