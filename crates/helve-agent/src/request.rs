@@ -77,6 +77,22 @@ pub struct Quirks {
 }
 
 impl Quirks {
+    /// Returns what is known of a server by its address, and of a model by its name. Models have the same demands behind
+    /// other servers.
+    pub fn known(base_url: &str, model: &str) -> Self {
+        let is_named = |names: &[&str]| {
+            let places = [base_url.to_ascii_lowercase(), model.to_ascii_lowercase()];
+            places.iter().any(|place| names.iter().any(|name| place.contains(name)))
+        };
+        let is_kimi = is_named(&["kimi", "moonshot"]);
+        Self {
+            is_openai: base_url.starts_with("https://api.openai.com"),
+            requires_reasoning: is_kimi || is_named(&["deepseek"]),
+            requires_content: is_kimi,
+            ..Self::default()
+        }
+    }
+
     pub fn allows(&self, field: &str) -> bool {
         !self.without_fields.iter().any(|without| without == field)
     }

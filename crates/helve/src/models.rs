@@ -28,7 +28,8 @@ pub fn model_at(
     name: &str,
     key: Option<ApiKey>,
 ) -> ActiveModel {
-    let quirks = Quirks { takes_images: true, takes_documents: true, ..Quirks::default() };
+    let known = Quirks::known(base_url, name);
+    let quirks = Quirks { takes_images: true, takes_documents: true, ..known };
     ActiveModel {
         model: ModelRef { provider: base_url.into(), model: name.into(), protocol },
         endpoint: Endpoint {
@@ -227,12 +228,8 @@ fn active_model(
         // A model that is not described is assumed to see images, as most do today.
         (false, None) => (true, false),
     };
-    let quirks = Quirks {
-        is_openai: endpoint.base_url.starts_with("https://api.openai.com"),
-        takes_images,
-        takes_documents,
-        ..Quirks::default()
-    };
+    let known_quirks = Quirks::known(&endpoint.base_url, wire_id);
+    let quirks = Quirks { takes_images, takes_documents, ..known_quirks };
     ActiveModel {
         model: ModelRef {
             provider: provider.into(),

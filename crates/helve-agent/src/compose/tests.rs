@@ -158,6 +158,114 @@ fn undone_items_and_summarized_items_are_left_out() {
     );
 }
 
+const PROTOCOLS: [Protocol; 3] = [Protocol::Chat, Protocol::Responses, Protocol::Messages];
+
+#[test]
+fn strange_ids_become_the_same_in_call_and_result() {
+    for protocol in PROTOCOLS {
+        for id in ["a|b+c".to_string(), format!("call|{}", "x".repeat(450)), "é".into()] {
+            let mut items = vec![
+                user("go"),
+                assistant(vec![call(&id, "{}")], Protocol::Responses),
+                result(&id, "out"),
+            ];
+            let ids = |items: &[Item]| -> Vec<String> {
+                let body = body(&entries(items.to_vec()), protocol).to_string();
+                let fields = ["\"id\":\"", "\"call_id\":\"", "_call_id\":\"", "tool_use_id\":\""];
+                let found = fields.iter().flat_map(|field| body.split(field).skip(1));
+                found.map(|rest| rest.split('"').next().unwrap_or_default().to_string()).collect()
+            };
+            let first = ids(&items);
+            assert!(first.len() >= 2, "{protocol:?} {first:?}");
+            assert!(first.iter().all(|id| *id == first[0]), "{protocol:?} {first:?}");
+            assert!(first[0].len() <= 64 && first[0].bytes().all(is_plain), "{first:?}");
+            items.push(user("next"));
+            assert_eq!(ids(&items), first, "later requests have the same id");
+        }
+    }
+}
+
+#[test]
+fn reasoning_is_sent_to_the_same_model_only() {
+    let raw = |protocol: Protocol| {
+        let raw = match protocol {
+            Protocol::Chat => r#"{"reasoning_content":"SIGNED"}"#,
+            Protocol::Responses => {
+                r#"{"type":"reasoning","summary":[],"encrypted_content":"SIGNED"}"#
+            }
+            Protocol::Messages => r#"{"type":"thinking","thinking":"","signature":"SIGNED"}"#,
+        };
+        serde_json::value::RawValue::from_string(raw.into()).unwrap()
+    };
+    let thought = |raw| Block::Reasoning { text: "HIDDEN".into(), raw };
+    for from in PROTOCOLS {
+        for to in PROTOCOLS {
+            let blocks = vec![thought(Some(raw(from))), call("a", "{}"), thought(None)];
+            let items = vec![user("go"), assistant(blocks, from), result("a", "out")];
+            let body = body(&entries(items), to);
+            assert_paired(&body, to);
+            let text = body.to_string();
+            assert_eq!(text.contains("SIGNED"), from == to, "{text}");
+            assert!(!text.contains("HIDDEN") && text.contains("out"), "{text}");
+        }
+        // Nothing follows the reasoning, or a person stopped the reply.
+        let alone = assistant(vec![thought(Some(raw(from)))], from);
+        let blocks = vec![thought(Some(raw(from))), Block::Text("so".into()), call("a", "{}")];
+        let Item::Assistant(message) = assistant(blocks, from) else { panic!("not a message") };
+        let stopped = Item::Assistant(AssistantMessage { is_partial: true, ..message });
+        for (item, has_text) in [(alone, false), (stopped, true)] {
+            let body = body(&entries(vec![user("go"), item, user("next")]), from);
+            assert_paired(&body, from);
+            let text = body.to_string();
+            assert!(!text.contains("SIGNED"), "{text}");
+            assert_eq!(text.contains("\"so\""), has_text, "{text}");
+        }
+    }
+}
+
+#[test]
+fn some_models_want_reasoning_and_content_with_every_call() {
+    for (url, name, expected) in [
+        ("https://api.deepseek.com", "deepseek-reasoner", r#""reasoning_content":"""#),
+        ("https://proxy.example", "Kimi-K2", r#""content":"""#),
+        ("https://api.openai.com/v1", "gpt-5", r#""content":null"#),
+    ] {
+        let quirks = Quirks::known(url, name);
+        let (model, settings) =
+            (model(Protocol::Chat), ModelSettings { quirks, ..ModelSettings::default() });
+        let target = Target { model: &model, quirks: &settings.quirks, tools: &[] };
+        let entries = entries(vec![user("go"), assistant(vec![call("a", "{}")], Protocol::Chat)]);
+        let request = ModelRequest {
+            model: &model,
+            system: &[],
+            tools: &[],
+            messages: messages(&entries, &target),
+            tool_choice: ToolChoice::Auto,
+            settings: &settings,
+            output_schema: None,
+            cache_key: "s",
+        };
+        let body = String::from_utf8(wire::body(&request)).unwrap();
+        assert!(body.contains(expected), "{name}: {body}");
+    }
+}
+
+#[test]
+fn images_are_limited_and_described_to_models_without_eyes() {
+    let image = |data: String| MessagePart::Media { mime: "image/png".into(), data, name: None };
+    let images = (0..21).map(|number| image(format!("IMAGE{number:02}"))).collect();
+    let entries = entries(vec![Item::User { content: images }]);
+    for protocol in PROTOCOLS {
+        for (takes_images, shown) in [(true, 20), (false, 0)] {
+            let (model, quirks) = (model(protocol), Quirks { takes_images, ..Quirks::default() });
+            let target = Target { model: &model, quirks: &quirks, tools: &[] };
+            let messages = format!("{:?}", messages(&entries, &target));
+            assert_eq!(messages.matches("IMAGE").count(), shown, "{messages}");
+            assert!(!messages.contains("IMAGE00"), "the oldest one is left out: {messages}");
+        }
+    }
+}
+
 /// Checks what each protocol requires of calls and results, as a provider would.
 fn assert_paired(body: &Value, protocol: Protocol) {
     let mut open: Vec<String> = Vec::new();
@@ -283,7 +391,7 @@ proptest! {
     #[test]
     fn every_request_is_accepted(items in prop::collection::vec(any_item(), 0..12)) {
         let entries = entries(items);
-        for protocol in [Protocol::Chat, Protocol::Responses, Protocol::Messages] {
+        for protocol in PROTOCOLS {
             assert_paired(&body(&entries, protocol), protocol);
         }
     }
