@@ -191,4 +191,6 @@ pub enum NoteKind {
     Correction,
     /// Instructions of a folder in which files were read.
     Instructions,
+    /// Skills appeared, changed or disappeared.
+    Skills,
 }

@@ -41,6 +41,7 @@ mod problem;
 mod programs;
 mod rules;
 mod scripts;
+mod skill_folders;
 mod skills;
 mod tree;
 mod web;
@@ -62,14 +63,15 @@ pub use gather::{ConfigFiles, ConfigPaths, gather};
 pub use instructions::{INSTRUCTION_NAMES, InstructionFile};
 pub use languages::{LanguageSection, ToolchainEntry, ToolchainSection};
 pub use load::{
-    ConfigHost, ConfigReadError, Disk, FileContents, LinkPolicy, MAX_DEPTH, MAX_FILE_BYTES,
-    MAX_MARKDOWN_FILES, MarkdownFiles,
+    ConfigHost, ConfigReadError, Disk, FileContents, FileStamp, LinkPolicy, MAX_DEPTH,
+    MAX_FILE_BYTES, MAX_MARKDOWN_FILES, MarkdownFiles,
 };
 pub use mcp::{ServerConfig, ServerTransport};
 pub use models::{CompactionConfig, CostConfig, ModelConfig, ModelSection, ProviderConfig};
 pub use problem::{ConfigProblem, ProblemExcerpt, Severity};
 pub use programs::{BashSection, EnvironmentSection, SandboxSection};
 pub use scripts::{HookConfig, PluginConfig, ProgramConfig, ScriptSection};
+pub use skill_folders::{CurrentSkills, SkillFolders};
 pub use skills::{SKILL_FILE, Skill};
 pub use tree::Position;
 pub use web::{CertificateFile, SearchConfig, WebSection};
@@ -110,6 +112,8 @@ pub struct Config {
     pub commands: Vec<CommandTemplate>,
     /// Skills, each name once. Those of an untrusted project are not read.
     pub skills: Vec<Skill>,
+    /// Where `skills` were found, to read them again.
+    pub skill_folders: SkillFolders,
     pub problems: Vec<ConfigProblem>,
     /// Every file that was read, in order.
     pub sources: Vec<SourceFile>,

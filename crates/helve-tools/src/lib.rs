@@ -13,10 +13,11 @@ use std::sync::Arc;
 use helve_core::{AnyTool, Dialect, Media, Session};
 
 pub use ops::change::{EditSettings, SyntaxPolicy};
-pub use ops::skill::SkillInfo;
+pub use ops::skill::{LoadableSkills, SkillInfo, SkillSource};
 pub use words::plan::{PLAN_MODE, plan_prompt};
 pub use words::reason::reason;
 pub use words::shell::process_ended;
+pub use words::skill::{SkillAccess, SkillChange, skills_changed};
 pub use words::task::{reported_tasks, task_ended, tasks_running};
 
 /// Makes the tools of a dialect.

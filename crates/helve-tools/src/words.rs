@@ -10,6 +10,7 @@ pub(crate) mod reason;
 pub(crate) mod search;
 pub(crate) mod server;
 pub(crate) mod shell;
+pub(crate) mod skill;
 pub(crate) mod task;
 pub(crate) mod web;
 

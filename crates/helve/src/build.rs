@@ -9,14 +9,14 @@ use helve_core::shell::Leftovers;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, AlwaysYes, AnyTool, Caller, Dialect, Engine, Extensions, FileKind, Hook, Host, Journal,
-    Layer, Machine, Media, Part, Person, Policy, Registry, Rule, Source, Web, Workspace,
+    Layer, Machine, Media, Person, Registry, Rule, Source, Web, Workspace,
 };
-use helve_ext::config::{self, Agent, Config, ConfigPaths, Disk, Skill, Trust, gather};
+use helve_ext::config::{self, Agent, Config, ConfigPaths, Disk, Trust, gather};
 use helve_machine::LocalMachine;
 use helve_store::{OutputFiles, SqliteStore};
 use helve_text::cut::Limits;
 use helve_text::edit::MatchPolicy;
-use helve_tools::{DIALECTS, EditSettings, SkillInfo, SyntaxPolicy, opencode, undo};
+use helve_tools::{DIALECTS, EditSettings, SyntaxPolicy, opencode, undo};
 
 #[cfg(feature = "servers")]
 use helve_ext::servers::{Servers, ServersSetup};
@@ -36,6 +36,7 @@ use crate::program_context::ProgramContext;
 #[cfg(feature = "scripts")]
 use crate::scripts;
 use crate::shell;
+use crate::skills::Skills;
 use crate::subagents::SubAgents;
 use crate::toolbox::{Toolbox, new_session_id};
 use crate::trust::{TrustState, trust_state};
@@ -298,7 +299,8 @@ impl Builder {
         register_tools(&registry, &self.caller, &media, settings, can_run);
         let web_tools = has_web.then(|| opencode::web_tools(&media, &searches));
         register_opencode_tools(&registry, web_tools.unwrap_or_default());
-        register_skills(&registry, &config, &policy);
+        let skills = Arc::new(Skills::new(&config, trust, &policy));
+        register_skills(&registry, &skills);
         register_opencode_tools(&registry, languages::tools(&languages, &config, trust, settings));
         let servers = servers(&workspace, &registry, &config, media);
         register_own_tools(&registry, self.tools);
@@ -327,6 +329,7 @@ impl Builder {
             servers: Arc::new(servers),
             scripts: scripts.clone(),
             languages,
+            skills,
             trees: Arc::default(),
             id,
         };
@@ -417,22 +420,12 @@ fn register_opencode_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>
     }
 }
 
-/// Registers the tool that loads skills, if a model may load any: neither those for people only, nor those that a rule
-/// denies.
-fn register_skills(registry: &Arc<Registry>, config: &Config, policy: &Policy) {
-    let is_offered = |skill: &&Skill| {
-        let part = Part::new("skill", skill.name.clone());
-        !skill.is_for_people_only && policy.judge(&[], &part).action != Action::Deny
-    };
-    let info = |skill: &Skill| SkillInfo {
-        name: skill.name.clone(),
-        description: skill.description.clone(),
-        body: skill.body.clone(),
-        folder: skill.folder.clone(),
-    };
-    let skills: Vec<SkillInfo> = config.skills.iter().filter(is_offered).map(info).collect();
-    if !skills.is_empty() {
-        registry.register(Layer::Builtin, opencode::skill_tool(skills)).permanent();
+/// Registers the tool that loads skills, if a model may load any.
+fn register_skills(registry: &Arc<Registry>, skills: &Arc<Skills>) {
+    let listed = skills.listed();
+    if !listed.is_empty() {
+        let tool = opencode::skill_tool(listed, skills.clone());
+        registry.register(Layer::Builtin, tool).permanent();
     }
 }
 

@@ -52,6 +52,7 @@ mod run;
 pub mod scripts;
 mod serve;
 mod shell;
+mod skills;
 mod stored;
 mod subagents;
 mod title;

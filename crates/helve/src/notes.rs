@@ -17,8 +17,9 @@ impl SessionState for Toolbox {
     /// still run.
     fn describe(&self) -> BoxFuture<'_, String> {
         Box::pin(async {
-            // A summary may leave out the instruction files of subfolders, so they are shown again.
+            // A summary may leave out the instruction files of subfolders and notes on skills, so they are shown again.
             *self.notes.instructions.lock().await = NestedInstructions::default();
+            *self.notes.skills.lock() = None;
             let changes = self.history(MAX_LISTED_CHANGES).await.unwrap_or_default();
             let mut files: Vec<String> = changes
                 .iter()
@@ -50,7 +51,9 @@ impl SessionState for Toolbox {
             let tasks = self.tree().take_ended(self.session_id());
             let tasks = tasks.iter().map(|task| helve_tools::task_ended(&task.report()));
             let ended = ended.into_iter().chain(tasks).map(|text| (NoteKind::Finished, text));
-            files.chain(ended).collect()
+            let skills = self.note_on_skills(&mut self.notes.skills.lock());
+            let skills = skills.map(|text| (NoteKind::Skills, text));
+            files.chain(skills).chain(ended).collect()
         })
     }
 }

@@ -33,6 +33,7 @@ use crate::no_scripts::{self as scripts, Scripts};
 use crate::no_servers::Servers;
 #[cfg(feature = "scripts")]
 use crate::scripts::{self, Scripts};
+use crate::skills::Skills;
 use crate::tracker::NoteTracker;
 use crate::tree::{AgentTree, AgentTrees};
 use crate::trust::{TrustChange, TrustState};
@@ -70,6 +71,7 @@ pub struct Toolbox {
     pub(crate) servers: Arc<Servers>,
     pub(crate) scripts: Arc<Scripts>,
     pub(crate) languages: Arc<LanguageServers>,
+    pub(crate) skills: Arc<Skills>,
     pub(crate) trees: Arc<AgentTrees>,
 }
 
@@ -107,6 +109,7 @@ struct ToolboxParts {
     trust: TrustState,
     policy_inputs: PolicyInputs,
     languages: Arc<LanguageServers>,
+    skills: Arc<Skills>,
     id: String,
 }
 
@@ -152,6 +155,7 @@ impl ToolboxParts {
             servers,
             scripts,
             languages: self.languages,
+            skills: self.skills,
             trees,
         }
     }
@@ -387,6 +391,7 @@ impl Toolbox {
             trust: self.trust,
             policy_inputs: self.policy_inputs.clone(),
             languages: self.languages.clone(),
+            skills: self.skills.clone(),
             id: self.id.clone(),
         }
     }

@@ -6,10 +6,14 @@ use std::path::PathBuf;
 use helve_agent::event::AgentEvent;
 use tokio::sync::Mutex;
 
+use crate::skills::FoundSkills;
+
 /// What a session has already been told.
 #[derive(Default)]
 pub(crate) struct NoteTracker {
     pub(crate) instructions: Mutex<NestedInstructions>,
+    /// The skills that the model knows, if they differ from those in the description of the tool.
+    pub(crate) skills: parking_lot::Mutex<Option<FoundSkills>>,
     /// Processes that ran in the background when last looked at.
     pub(crate) running: parking_lot::Mutex<BTreeSet<String>>,
 }

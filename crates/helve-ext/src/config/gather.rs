@@ -14,7 +14,8 @@ use super::load::{
 use super::messages::{self, ProblemText};
 use super::problem::{ConfigProblem, Severity};
 use super::scripts::HOOK_EVENTS;
-use super::skills::read_skills;
+use super::skill_folders::SkillFolders;
+use super::skills;
 use super::tree::ConfigValue;
 use super::{Config, ConfigLayer, Trust};
 
@@ -58,6 +59,7 @@ pub struct ConfigFiles {
     pub(super) included: IncludedFiles,
     pub(super) instructions: Vec<InstructionFile>,
     pub(super) skills: Vec<GatheredFile>,
+    pub(super) skill_folders: SkillFolders,
     /// The user's folders that were read, in order.
     pub(super) user_folders: Vec<PathBuf>,
     /// Names of files with custom tools, without their endings.
@@ -181,7 +183,9 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     let Gatherer { items, mut problems, .. } = gatherer;
     let included = read_includes(host, &items, paths.home.as_deref());
     let instructions = read_instructions(host, &items, paths, &user_folders);
-    let (skills, skill_problems) = read_skills(host, &items, paths, &user_folders);
+    let folders = skills::folders(&items, paths, &user_folders);
+    let (skills, skill_problems) = skills::read_folders(host, &folders, root);
+    let skill_folders = SkillFolders::new(folders, root, &skills);
     let tool_files = tool_files(host, root, &user_folders);
     problems.extend(skill_problems);
     let (digest, trusted_files) =
@@ -195,6 +199,7 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
         included,
         instructions,
         skills,
+        skill_folders,
         user_folders,
         tool_files,
         digest,

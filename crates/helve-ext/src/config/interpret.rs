@@ -413,6 +413,7 @@ impl ConfigDraft {
             instructions: files.instructions.clone(),
             commands: self.commands,
             skills,
+            skill_folders: files.skill_folders.clone(),
             problems,
             sources: self.sources,
             digest: files.digest().to_owned(),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -43,6 +43,9 @@ pub trait ConfigHost {
         links: LinkPolicy<'_>,
     ) -> Result<MarkdownFiles, ConfigReadError>;
 
+    /// Returns what changes when a file is written, without reading it.
+    fn stamp(&self, path: &Path) -> Option<FileStamp>;
+
     /// Returns an environment variable if it is set and valid UTF-8.
     fn variable(&self, name: &str) -> Option<String>;
 }
@@ -54,6 +57,15 @@ pub enum LinkPolicy<'a> {
     Anywhere,
     /// Only within this folder.
     Beneath(&'a Path),
+}
+
+/// What changes when a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    pub bytes: u64,
+    pub inode: u64,
+    /// When the inode last changed, in seconds and nanoseconds.
+    pub changed: (i64, i64),
 }
 
 /// The contents of a file.
@@ -142,6 +154,12 @@ impl ConfigHost for Disk {
         links: LinkPolicy<'_>,
     ) -> Result<MarkdownFiles, ConfigReadError> {
         walk(folder, links, FileChoice::Skills)
+    }
+
+    fn stamp(&self, path: &Path) -> Option<FileStamp> {
+        let file = fs::metadata(path).ok()?;
+        let changed = (file.ctime(), file.ctime_nsec());
+        Some(FileStamp { bytes: file.len(), inode: file.ino(), changed })
     }
 
     fn variable(&self, name: &str) -> Option<String> {

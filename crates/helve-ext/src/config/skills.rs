@@ -54,29 +54,49 @@ const SHARED: &[&str] = &[".claude/skills", ".agents/skills"];
 const OF_PROJECT: &[&str] =
     &[".opencode/skill", ".opencode/skills", ".helve/skill", ".helve/skills"];
 
-/// Reads every `SKILL.md`: the user's, then the project's.
-pub(super) fn read_skills(
-    host: &dyn ConfigHost,
+/// Returns the folders in which skills are looked for: the user's, then the project's.
+pub(super) fn folders(
     items: &[GatheredFile],
     paths: &ConfigPaths,
     user_folders: &[PathBuf],
-) -> (Vec<GatheredFile>, Vec<ConfigProblem>) {
+) -> Vec<(ConfigLayer, PathBuf)> {
     let shared = |base: &Path| SHARED.iter().map(|name| base.join(name)).collect::<Vec<_>>();
     let mut user = paths.home.as_deref().map(shared).unwrap_or_default();
     user.extend(user_folders.iter().flat_map(|it| [it.join("skill"), it.join("skills")]));
     let mut project = shared(&paths.root);
     project.extend(OF_PROJECT.iter().map(|name| paths.root.join(name)));
-    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
     for (layer, mut folders) in [(ConfigLayer::User, user), (ConfigLayer::Project, project)] {
         let named = items.iter().filter(|item| item.layer == layer);
         folders.extend(named.flat_map(|item| configured_folders(item, paths)));
-        let mut reader = Reader { host, layer, root: &paths.root, items: Vec::new() };
-        for folder in folders {
-            problems.extend(reader.add_folder(&folder));
+        all.extend(folders.into_iter().map(|folder| (layer, folder)));
+    }
+    all
+}
+
+/// Reads every `SKILL.md` in the folders.
+pub(super) fn read_folders(
+    host: &dyn ConfigHost,
+    folders: &[(ConfigLayer, PathBuf)],
+    root: &Path,
+) -> (Vec<GatheredFile>, Vec<ConfigProblem>) {
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    for layer in [ConfigLayer::User, ConfigLayer::Project] {
+        let mut reader = Reader { host, layer, root, items: Vec::new() };
+        for (_, folder) in folders.iter().filter(|(of, _)| *of == layer) {
+            problems.extend(reader.add_folder(folder));
         }
         found.extend(reader.items);
     }
     (found, problems)
+}
+
+/// Links of a project may not lead out of it.
+pub(super) fn link_policy(layer: ConfigLayer, root: &Path) -> LinkPolicy<'_> {
+    match layer {
+        ConfigLayer::User => LinkPolicy::Anywhere,
+        ConfigLayer::Project => LinkPolicy::Beneath(root),
+    }
 }
 
 /// Returns the folders in `skills.paths` of a configuration file. Those of a project are relative to its root, those of
@@ -117,10 +137,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn add_folder(&mut self, folder: &Path) -> Vec<ConfigProblem> {
-        let links = match self.layer {
-            ConfigLayer::User => LinkPolicy::Anywhere,
-            ConfigLayer::Project => LinkPolicy::Beneath(self.root),
-        };
+        let links = link_policy(self.layer, self.root);
         // A folder that cannot be read has no skills; it cannot restrict anything.
         let Ok(found) = self.host.skill_files(folder, links) else { return Vec::new() };
         let MarkdownFiles { files, skipped_links, truncated } = found;

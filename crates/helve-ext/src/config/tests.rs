@@ -18,8 +18,8 @@ use expect_test::Expect;
 use helve_core::{Rule, Source};
 
 use super::{
-    Config, ConfigHost, ConfigPaths, ConfigReadError, FileContents, LinkPolicy, MarkdownFiles,
-    SettingLine, SettingState, Trust, gather,
+    Config, ConfigHost, ConfigPaths, ConfigReadError, FileContents, FileStamp, LinkPolicy,
+    MarkdownFiles, SettingLine, SettingState, Trust, gather,
 };
 
 const USER: &str = "/home/user/.config/helve";
@@ -119,6 +119,11 @@ impl ConfigHost for MemoryHost {
         let mut found = self.markdown_files(folder, links)?;
         found.files.retain(|file| file.ends_with("SKILL.md"));
         Ok(found)
+    }
+
+    fn stamp(&self, path: &Path) -> Option<FileStamp> {
+        let bytes = self.files.get(path)?.len() as u64;
+        Some(FileStamp { bytes, inode: 0, changed: (0, 0) })
     }
 
     fn variable(&self, name: &str) -> Option<String> {

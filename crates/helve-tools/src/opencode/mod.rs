@@ -36,7 +36,7 @@ use helve_core::{Agents, AnyTool, Dialect, Media, Resources};
 use helve_text::cut::Limits;
 
 use crate::EditSettings;
-use crate::ops::skill::SkillInfo;
+use crate::ops::skill::{SkillInfo, SkillSource};
 use crate::words::change::EditTerms;
 use crate::words::engine::EngineWords;
 use crate::words::search::SearchTerms;
@@ -94,9 +94,9 @@ pub fn tools_with(media: Arc<dyn Media>, settings: EditSettings) -> Vec<Arc<dyn 
     ]
 }
 
-/// Returns the tool that loads skills, for workspaces that have some.
-pub fn skill_tool(skills: Vec<SkillInfo>) -> Arc<dyn AnyTool> {
-    Arc::new(skill::SkillTool { skills })
+/// Returns the tool that loads skills, for workspaces that have some. Its description lists those in `listed`.
+pub fn skill_tool(listed: Vec<SkillInfo>, source: Arc<dyn SkillSource>) -> Arc<dyn AnyTool> {
+    Arc::new(skill::SkillTool { listed, source })
 }
 
 /// Returns the tool that asks language servers.

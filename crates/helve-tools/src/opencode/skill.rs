@@ -1,13 +1,14 @@
 //! `skill`: loads instructions for a particular kind of work.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use helve_core::paths;
 use helve_core::{Caller, ErrorKind, Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::ops::skill::{self, SkillFiles, SkillInfo};
+use crate::ops::skill::{self, LoadableSkills, SkillFiles, SkillInfo, SkillSource};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -24,7 +25,9 @@ const NOTE_CHARS: usize = 100;
 const MAX_FILES: usize = 10;
 
 pub(super) struct SkillTool {
-    pub(super) skills: Vec<SkillInfo>,
+    /// The skills in the description, which stays the same so that the provider's cache does.
+    pub(super) listed: Vec<SkillInfo>,
+    pub(super) source: Arc<dyn SkillSource>,
 }
 
 impl Tool for SkillTool {
@@ -33,20 +36,33 @@ impl Tool for SkillTool {
     const ABOUT: &'static str = include_str!("skill.txt");
 
     fn about(&self, _caller: &Caller) -> Cow<'static, str> {
-        Cow::Owned(format!("{}\n{}", Self::ABOUT.trim_end(), list(&self.skills)))
+        Cow::Owned(format!("{}\n{}", Self::ABOUT.trim_end(), list(&self.listed)))
     }
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let name = args.name.trim();
-        let Some(found) = self.skills.iter().find(|skill| skill.name == name) else {
-            let names: Vec<&str> = self.skills.iter().map(|skill| skill.name.as_str()).collect();
-            let message =
-                format!("There is no skill {name:?}. Available skills: {}", names.join(", "));
-            return Err(ToolError::new(ErrorKind::NotFound, message));
+        let current = self.source.current();
+        let Some(found) = current.skills.iter().find(|skill| skill.name == name) else {
+            return Err(missing(name, &current));
         };
         let files = skill::load(ctx, Self::NAME, found, MAX_FILES).await?;
         Ok(answer(found, &files))
     }
+}
+
+fn missing(name: &str, current: &LoadableSkills) -> ToolError {
+    if current.suspended.iter().any(|suspended| suspended == name) {
+        let message = format!(
+            "The skill {name:?} has changed since a person trusted this folder. It can be loaded in a new session, once they trust the folder again with: helve trust"
+        );
+        return ToolError::new(ErrorKind::Denied, message);
+    }
+    let names: Vec<&str> = current.skills.iter().map(|skill| skill.name.as_str()).collect();
+    let message = match names.is_empty() {
+        true => format!("There is no skill {name:?}. No skills are available now."),
+        false => format!("There is no skill {name:?}. Available skills: {}", names.join(", ")),
+    };
+    ToolError::new(ErrorKind::NotFound, message)
 }
 
 fn answer(skill: &SkillInfo, files: &SkillFiles) -> ToolOutput {
@@ -111,8 +127,6 @@ fn max_description_length(mut lengths: Vec<usize>, mut left: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use expect_test::expect;
     use helve_core::AnyTool;
 
@@ -128,9 +142,19 @@ mod tests {
         }
     }
 
+    struct Source(LoadableSkills);
+
+    impl SkillSource for Source {
+        fn current(&self) -> LoadableSkills {
+            self.0.clone()
+        }
+    }
+
     fn check(fixture: &str, expected: expect_test::Expect) {
-        let tool: Arc<dyn AnyTool> =
-            Arc::new(SkillTool { skills: vec![skill("tables", "Reads tables"), skill("b", "B")] });
+        let skills = vec![skill("tables", "Reads tables"), skill("b", "B")];
+        let current = LoadableSkills { skills: skills.clone(), suspended: vec!["c".into()] };
+        let source = Arc::new(Source(current));
+        let tool: Arc<dyn AnyTool> = Arc::new(SkillTool { listed: skills, source });
         helve_testkit::check(&DIALECT, vec![tool], fixture, expected);
     }
 
@@ -146,6 +170,7 @@ x
 x
 --- call skill {"name": "tables"}
 --- call skill {"name": "nope"}
+--- call skill {"name": "c"}
 "#,
             expect![[r#"
                 == Loaded skill: tables
@@ -164,6 +189,8 @@ x
                 </skill_content>
                 !! NotFound
                 There is no skill "nope". Available skills: tables, b
+                !! Denied
+                The skill "c" has changed since a person trusted this folder. It can be loaded in a new session, once they trust the folder again with: helve trust
             "#]],
         );
     }

@@ -16,6 +16,19 @@ pub struct SkillInfo {
     pub folder: PathBuf,
 }
 
+/// The skills that can be loaded now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadableSkills {
+    pub skills: Vec<SkillInfo>,
+    /// Names of skills whose files have changed, so that a person must trust them again.
+    pub suspended: Vec<String>,
+}
+
+/// Where skills come from. They can change while a model works.
+pub trait SkillSource: Send + Sync {
+    fn current(&self) -> LoadableSkills;
+}
+
 /// The other files of a loaded skill.
 pub(crate) struct SkillFiles {
     /// Absolute paths, at most as many as were asked for.

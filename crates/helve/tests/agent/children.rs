@@ -37,7 +37,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    fn of(body: &Value) -> Self {
+    pub(crate) fn of(body: &Value) -> Self {
         let text = body.to_string();
         let marks = ["\"role\":\"tool\"", "\"type\":\"function_call_output\"", "\"tool_result\""];
         let results = marks.iter().map(|mark| text.matches(mark).count()).max().unwrap_or(0);

@@ -34,7 +34,7 @@ fn is_summary(item: &Item) -> bool {
 }
 
 /// The fields of a request before its conversation.
-fn fixed_part(request: &Value) -> (String, String, String) {
+pub(crate) fn fixed_part(request: &Value) -> (String, String, String) {
     let first = &request["messages"][0];
     let system = if first["role"] == "system" { first } else { &request["system"] };
     let (tools, instructions) = (&request["tools"], &request["instructions"]);

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![expect(clippy::disallowed_methods, reason = "these tests need real folders and files")]
 
+mod calls;
 mod child_turns;
 mod children;
 mod compaction;
@@ -11,6 +12,7 @@ mod providers;
 mod replies;
 mod script;
 mod settings;
+mod skills;
 
 use helve::agent_loop::event::{BudgetKind, TurnEnd};
 use helve::agent_loop::item::Protocol;

@@ -282,3 +282,30 @@ fn a_changed_skill_changes_the_digest() {
     assert_eq!(digest("a"), digest("a"));
     assert_ne!(digest("a"), digest("b"));
 }
+
+#[test]
+fn skills_are_read_again() {
+    let user = |text: &str| format!("-- user/skills/mine/SKILL.md\n{text}\n");
+    let project = |text: &str| format!("-- project/.helve/skills/ours/SKILL.md\n{text}\n");
+    let before = MemoryHost::new(&(user("One.") + &project("Two.")));
+    let folders = gather(&before, &paths()).interpret(&before, Trust::Trusted).skill_folders;
+    let check = |fixture: String, trust, expected: &str| {
+        let now = folders.read(&MemoryHost::new(&fixture), trust);
+        let skills = now.skills.iter().map(|skill| format!("{}: {}", skill.name, skill.body));
+        let untrusted = now.untrusted.iter().map(|path| format!("! {}", short(path)));
+        assert_eq!(skills.chain(untrusted).collect::<Vec<_>>().join(", "), expected);
+    };
+    check(user("One.") + &project("Two."), Trust::Trusted, "mine: One., ours: Two.");
+    check(user("One.") + &project("Two."), Trust::Untrusted, "mine: One.");
+    check(user("New."), Trust::Trusted, "mine: New.");
+    check(
+        user("One.") + &project("Evil."),
+        Trust::Trusted,
+        "mine: One., ! project/.helve/skills/ours/SKILL.md",
+    );
+    check(String::new(), Trust::Trusted, "");
+    let stamps = |fixture: String| folders.stamps(&MemoryHost::new(&fixture));
+    assert_eq!(stamps(user("One.")), stamps(user("One.")));
+    assert_ne!(stamps(user("One.")), stamps(user("Three.")));
+    assert_ne!(stamps(user("One.")), stamps(user("One.") + &project("Two.")));
+}
