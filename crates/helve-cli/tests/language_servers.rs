@@ -149,9 +149,11 @@ async fn the_introduced_error_is_reported_whatever_else_the_server_does() {
         "asks-for-an-edit",
         "asks-for-settings",
         "loads-first",
+        "loads-at-open",
         "pull",
         "pull-registered",
         "pull-retried",
+        "pull-loads-first",
         "pull-fails",
         "pull-null",
         "ignores-term",
@@ -189,6 +191,25 @@ async fn an_edit_succeeds_while_the_server_fails() {
         "pull-dies",
     ];
     check_all(&modes, SHORT, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_names_a_server_that_has_not_checked_the_change() {
+    for (mode, why) in [
+        ("never-answers", "is still starting"),
+        ("never-idle", "is still loading the project"),
+        ("never-publishes", "did not answer in time"),
+    ] {
+        let project = Project::with_server(mode, SHORT, FILES);
+        let toolbox = project.open_trusted().await;
+        let arguments = json!({"filePath": "a.fake", "oldString": "fine", "newString": "ERR"});
+        let answer = call(&toolbox, "edit", arguments).await;
+        let note = format!(
+            "\n\nNot checked yet: fake {why}. The errors that it finds are listed after a later change.\n"
+        );
+        assert!(answer.ends_with(&note), "{answer}");
+        toolbox.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,8 +21,30 @@ pub trait AfterWrite: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiagnosticReport {
     pub diagnostics: Vec<Diagnostic>,
+    /// Problems that earlier changes introduced, which were not checked in time.
+    pub earlier: Vec<Diagnostic>,
     /// Number of problems that are not listed.
     pub left_out: usize,
+    /// Programs that have not checked the change yet.
+    pub unchecked: Vec<UncheckedBy>,
+}
+
+/// A program that did not check a change in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UncheckedBy {
+    pub program: String,
+    pub reason: UncheckedReason,
+}
+
+/// Why a change was not checked in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UncheckedReason {
+    /// The program is starting.
+    Starting,
+    /// The program is loading the project.
+    Loading,
+    /// The program did not answer.
+    NoAnswer,
 }
 
 /// A problem in a file.

@@ -416,8 +416,11 @@ impl CommitJob {
         for checker in self.session.workspace.after_write() {
             let diagnosing = checker.diagnose(written);
             let report = tokio::time::timeout(FORMAT_TIMEOUT, diagnosing).await.unwrap_or_default();
-            all.diagnostics.extend(report.diagnostics);
-            all.left_out += report.left_out;
+            let DiagnosticReport { diagnostics, earlier, left_out, unchecked } = report;
+            all.diagnostics.extend(diagnostics);
+            all.earlier.extend(earlier);
+            all.left_out += left_out;
+            all.unchecked.extend(unchecked);
         }
         all
     }

@@ -55,7 +55,10 @@ pub use helve_policy::{
     TreeRules, TreeScope, Unclear, Verdict, Wall, decide,
 };
 
-pub use after::{AfterWrite, Diagnostic, DiagnosticReport, DiagnosticSeverity, WrittenFile};
+pub use after::{
+    AfterWrite, Diagnostic, DiagnosticReport, DiagnosticSeverity, UncheckedBy, UncheckedReason,
+    WrittenFile,
+};
 pub use agents::{AgentInfo, Agents, ChildError, ChildReport, ChildSpec, ChildState};
 pub use call::{CallMode, CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
 pub use change::{AppliedChanges, ChangeKind, FileChange, FileToChange, LoadPermit, Rebase};

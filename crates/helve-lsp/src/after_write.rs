@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::future::join_all;
-use helve_core::{Diagnostic, DiagnosticReport, DiagnosticSeverity, Place, WrittenFile, paths};
+use helve_core::{
+    Diagnostic, DiagnosticReport, DiagnosticSeverity, Place, UncheckedBy, UncheckedReason,
+    WrittenFile, paths,
+};
 use helve_text::position::{ColumnUnit, LineIndex, TextPosition};
 use helve_text::visible;
 use tokio::time::Instant;
 
-use crate::client::{Checked, Client, FileEvent, FileToCheck};
+use crate::client::{Checked, CheckedFile, CheckedText, Client, FileEvent, FileToCheck};
 use crate::compare::{LineMap, introduced};
-use crate::servers::{FileServer, LanguageServers, extension};
+use crate::servers::{FileServer, LanguageServers, Unavailable, extension};
 use crate::table::language_id;
 use crate::wire::ServerDiagnostic;
 
@@ -25,11 +28,19 @@ pub(crate) const MAX_DOCUMENT: usize = 4 << 20;
 /// Maximum length of a diagnostic's message in a report, in bytes.
 const MAX_MESSAGE: usize = 500;
 
-/// A diagnostic, whether it is in a changed file, and what it is sorted by.
-struct RankedDiagnostic {
-    is_other_file: bool,
-    diagnostic: Diagnostic,
+/// Where a diagnostic comes from, in the order of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum DiagnosticOrigin {
+    ChangedFile,
+    OtherFile,
+    /// An earlier change, which was not checked in time.
+    EarlierChange,
 }
+
+type RankedDiagnostic = (DiagnosticOrigin, Diagnostic);
+
+/// What a server found in a check, or why it did not check.
+type CheckResult = Result<(Arc<Client>, Checked), UncheckedBy>;
 
 impl LanguageServers {
     /// Returns the problems that a change introduced, as far as servers report them in time.
@@ -53,13 +64,38 @@ impl LanguageServers {
                 Some(client) if client.is_warm() => started + limits.warm,
                 Some(_) | None => started + limits.first,
             };
-            let client = self.client(&server, deadline).await.ok()?;
-            let checked = client.check(files, deadline(Some(&client))).await;
-            Some((client, checked))
+            self.check_with(&server, files, deadline).await
         });
-        let checked: Vec<(Arc<Client>, Checked)> =
-            join_all(checks).await.into_iter().flatten().collect();
-        self.report(written, checked).await
+        let results: Vec<CheckResult> = join_all(checks).await.into_iter().flatten().collect();
+        self.report(written, results).await
+    }
+
+    /// Checks files with a server. Returns `None` if the server cannot be used.
+    async fn check_with(
+        self: &Arc<Self>,
+        server: &FileServer,
+        files: Vec<FileToCheck>,
+        deadline: impl Fn(Option<&Client>) -> Instant,
+    ) -> Option<CheckResult> {
+        let program = server.definition.id.clone();
+        let client = match self.client(server, &deadline).await {
+            Ok(client) => client,
+            Err(Unavailable::Starting { .. }) => {
+                self.add_missed(server, files);
+                return Some(Err(UncheckedBy { program, reason: UncheckedReason::Starting }));
+            }
+            Err(Unavailable::Failed { .. }) => return None,
+        };
+        let missed = self.take_missed(server);
+        let checked = client.check(files, missed, deadline(Some(&client))).await;
+        if !checked.files.is_empty() {
+            return Some(Ok((client, checked)));
+        }
+        let reason = match client.is_busy() {
+            true => UncheckedReason::Loading,
+            false => UncheckedReason::NoAnswer,
+        };
+        (!client.has_ended()).then_some(Err(UncheckedBy { program, reason }))
     }
 
     /// Returns the files that servers are to check, by server.
@@ -89,43 +125,87 @@ impl LanguageServers {
     }
 
     /// Turns the answers of all servers into one report: errors first, other files last.
-    async fn report(
-        &self,
-        written: &[WrittenFile],
-        checked: Vec<(Arc<Client>, Checked)>,
-    ) -> DiagnosticReport {
+    async fn report(&self, written: &[WrittenFile], results: Vec<CheckResult>) -> DiagnosticReport {
         let mut all: Vec<RankedDiagnostic> = Vec::new();
-        for (client, checked) in checked {
-            for file in &checked.files {
-                let lines = LineMap::new(&file.before_text, &file.after_text);
-                let found = introduced(&file.before, &file.after, &lines);
-                let found = found.iter().filter(|it| self.is_reported(it));
-                let index = LineIndex::new(&file.after_text);
-                let display_path = written.iter().find(|it| it.path == file.path);
-                let display_path = display_path.map_or("", |it| &it.display_path);
-                all.extend(found.map(|it| RankedDiagnostic {
-                    is_other_file: false,
-                    diagnostic: to_diagnostic(it, display_path, &client, &index),
-                }));
-            }
-            let mut left = MAX_OTHER_FILES;
-            for (path, before, published) in &checked.others {
-                let found = introduced(before, &published.diagnostics, &LineMap::new("", ""));
-                let found: Vec<_> = found.iter().filter(|it| self.is_reported(it)).collect();
-                if found.is_empty() || left == 0 {
-                    continue;
+        let mut unchecked = Vec::new();
+        for result in results {
+            match result {
+                Ok((client, checked)) => {
+                    for file in &checked.files {
+                        all.extend(self.introduced_in_file(written, &client, file).await);
+                    }
+                    all.extend(self.introduced_elsewhere(&client, &checked).await);
                 }
-                let Some(text) = self.read_text(path).await else { continue };
-                let index = LineIndex::new(&text);
-                let display_path = self.display_path(path);
-                for it in found.into_iter().take(left) {
-                    left -= 1;
-                    let diagnostic = to_diagnostic(it, &display_path, &client, &index);
-                    all.push(RankedDiagnostic { is_other_file: true, diagnostic });
-                }
+                Err(program) => unchecked.push(program),
             }
         }
-        bounded(all)
+        unchecked.sort_by(|a, b| a.program.cmp(&b.program));
+        DiagnosticReport { unchecked, ..bounded(all) }
+    }
+
+    /// Returns what this change and earlier ones introduced in a file.
+    async fn introduced_in_file(
+        &self,
+        written: &[WrittenFile],
+        client: &Client,
+        file: &CheckedFile,
+    ) -> Vec<RankedDiagnostic> {
+        let CheckedFile { path, first, before, after } = file;
+        let display_path = match written.iter().find(|it| it.path == *path) {
+            Some(written) => written.display_path.clone(),
+            None => {
+                // Somebody else may have changed the file meanwhile.
+                if self.read_text(path).await.as_ref() != Some(&after.text) {
+                    return Vec::new();
+                }
+                self.display_path(path)
+            }
+        };
+        let since = |old: &CheckedText| {
+            let lines = LineMap::new(&old.text, &after.text);
+            let mut found = introduced(&old.diagnostics, &after.diagnostics, &lines);
+            found.retain(|it| self.is_reported(it));
+            found
+        };
+        let by_this = since(before);
+        let mut by_earlier = first.as_ref().map(since).unwrap_or_default();
+        for known in &by_this {
+            if let Some(at) = by_earlier.iter().position(|it| it == known) {
+                by_earlier.remove(at);
+            }
+        }
+        let index = LineIndex::new(&after.text);
+        let ranked = |origin: DiagnosticOrigin, found: &[ServerDiagnostic]| {
+            let convert = |it| (origin, to_diagnostic(it, &display_path, client, &index));
+            found.iter().map(convert).collect::<Vec<_>>()
+        };
+        let mut all = ranked(DiagnosticOrigin::ChangedFile, &by_this);
+        all.extend(ranked(DiagnosticOrigin::EarlierChange, &by_earlier));
+        all
+    }
+
+    /// Returns what a change introduced in files that were not changed.
+    async fn introduced_elsewhere(
+        &self,
+        client: &Client,
+        checked: &Checked,
+    ) -> Vec<RankedDiagnostic> {
+        let mut all = Vec::new();
+        for (path, before, published) in &checked.others {
+            let found = introduced(before, &published.diagnostics, &LineMap::new("", ""));
+            let found: Vec<_> = found.iter().filter(|it| self.is_reported(it)).collect();
+            let left = MAX_OTHER_FILES - all.len();
+            if found.is_empty() || left == 0 {
+                continue;
+            }
+            let Some(text) = self.read_text(path).await else { continue };
+            let index = LineIndex::new(&text);
+            let display_path = self.display_path(path);
+            all.extend(found.into_iter().take(left).map(|it| {
+                (DiagnosticOrigin::OtherFile, to_diagnostic(it, &display_path, client, &index))
+            }));
+        }
+        all
     }
 
     fn is_reported(&self, diagnostic: &ServerDiagnostic) -> bool {
@@ -179,19 +259,27 @@ pub(crate) fn document_text(bytes: &[u8]) -> Option<Arc<str>> {
 /// Sorts diagnostics, removes duplicates, and leaves out what is too much.
 fn bounded(mut all: Vec<RankedDiagnostic>) -> DiagnosticReport {
     all.sort_by(|a, b| {
-        let rank = |it: &RankedDiagnostic| {
-            let Diagnostic { display_path, line, column, severity, .. } = &it.diagnostic;
-            (it.is_other_file, *severity, display_path.clone(), *line, *column)
+        let rank = |(origin, it): &RankedDiagnostic| {
+            (*origin, it.severity, it.display_path.clone(), it.line, it.column)
         };
         rank(a).cmp(&rank(b))
     });
-    all.dedup_by(|a, b| {
-        let (a, b) = (&a.diagnostic, &b.diagnostic);
+    all.dedup_by(|(_, a), (_, b)| {
         (&a.display_path, a.line, &a.message) == (&b.display_path, b.line, &b.message)
     });
-    let left_out = all.len().saturating_sub(MAX_REPORTED);
-    let diagnostics = all.into_iter().take(MAX_REPORTED).map(|it| it.diagnostic).collect();
-    DiagnosticReport { diagnostics, left_out }
+    let mut report = DiagnosticReport {
+        left_out: all.len().saturating_sub(MAX_REPORTED),
+        ..DiagnosticReport::default()
+    };
+    for (origin, diagnostic) in all.into_iter().take(MAX_REPORTED) {
+        match origin {
+            DiagnosticOrigin::EarlierChange => report.earlier.push(diagnostic),
+            DiagnosticOrigin::ChangedFile | DiagnosticOrigin::OtherFile => {
+                report.diagnostics.push(diagnostic);
+            }
+        }
+    }
+    report
 }
 
 /// Converts a diagnostic of a server.

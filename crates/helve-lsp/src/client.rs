@@ -1,5 +1,6 @@
 //! One language server: its start, the documents that it has open, and their diagnostics.
 
+mod check;
 mod diagnostics;
 mod initialize;
 
@@ -9,15 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures::future::join_all;
 use helve_text::position::{ColumnUnit, LineIndex, single_edit};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use crate::connection::{Connection, Published, RequestError};
+use crate::connection::{Connection, RequestError};
 use crate::uri;
 use crate::wire::ServerDiagnostic;
+pub(crate) use check::{Checked, CheckedFile, CheckedText, FileToCheck};
 use diagnostics::SentVersion;
 use initialize::initialize;
 
@@ -29,12 +30,15 @@ const START_TIME: Duration = Duration::from_secs(60);
 const SHUTDOWN_TIME: Duration = Duration::from_millis(500);
 /// After this many unanswered checks in a row without any message, a server counts as stuck and is ended.
 const MAX_UNANSWERED: u32 = 3;
+
 /// What a server is started with.
 pub(crate) struct ClientSetup {
     pub(crate) server: String,
     pub(crate) root: PathBuf,
     pub(crate) initialization: Value,
     pub(crate) settings: Value,
+    /// Whether the server says by `experimental/serverStatus` when it has loaded the project.
+    pub(crate) sends_status: bool,
 }
 
 /// A server that was started and initialized.
@@ -67,36 +71,9 @@ struct OpenDocument {
     language: &'static str,
     /// The diagnostics of `text`, once known.
     diagnostics: Option<Vec<ServerDiagnostic>>,
-    /// The text before the first change whose diagnostics were not reported.
+    /// The text before the first change that was not checked in time; `Some(None)` if there was no file then.
     unreported: Option<Option<Arc<str>>>,
     last_use: u64,
-}
-
-/// A changed file to check.
-pub(crate) struct FileToCheck {
-    pub(crate) path: PathBuf,
-    pub(crate) language: &'static str,
-    /// The text before the change; `None` for a new file.
-    pub(crate) before: Option<Arc<str>>,
-    pub(crate) after: Arc<str>,
-}
-
-/// The diagnostics of a file before and after a change.
-pub(crate) struct CheckedFile {
-    pub(crate) path: PathBuf,
-    pub(crate) before_text: Arc<str>,
-    pub(crate) after_text: Arc<str>,
-    pub(crate) before: Vec<ServerDiagnostic>,
-    pub(crate) after: Vec<ServerDiagnostic>,
-}
-
-/// The result of a check.
-#[derive(Default)]
-pub(crate) struct Checked {
-    /// Without those that the server did not answer in time.
-    pub(crate) files: Vec<CheckedFile>,
-    /// Diagnostics of other files that were published meanwhile: before and after.
-    pub(crate) others: Vec<(PathBuf, Vec<ServerDiagnostic>, Arc<Published>)>,
 }
 
 impl Client {
@@ -105,7 +82,7 @@ impl Client {
         connection: Arc<Connection>,
         setup: ClientSetup,
     ) -> Result<Self, RequestError> {
-        let ClientSetup { server, root, initialization, settings } = setup;
+        let ClientSetup { server, root, initialization, settings, sends_status } = setup;
         let has_settings = settings.as_object().is_some_and(|settings| !settings.is_empty());
         let initialize = connection.request("initialize", initialize(&root, initialization));
         let deadline = Instant::now() + START_TIME;
@@ -118,6 +95,9 @@ impl Client {
             return Err(RequestError::Invalid);
         }
         connection.notify("initialized", json!({})).await;
+        if sends_status {
+            connection.state.expect_status();
+        }
         if has_settings {
             let params = json!({"settings": settings});
             connection.notify("workspace/didChangeConfiguration", params).await;
@@ -181,7 +161,7 @@ impl Client {
         text: &Arc<str>,
     ) -> Option<Vec<ServerDiagnostic>> {
         if !self.is_warm() {
-            self.wait_until_idle().await;
+            self.wait_until_ready().await;
         }
         let documents = &mut *self.documents.lock().await;
         let known = documents.open.get(path).filter(|document| document.text == *text);
@@ -209,145 +189,20 @@ impl Client {
         self.connection.end("it was stopped").await;
     }
 
-    /// Sends changed files to the server and waits until the deadline for their diagnostics. In any case the server has the new
-    /// texts afterwards.
-    pub(crate) async fn check(&self, files: Vec<FileToCheck>, deadline: Instant) -> Checked {
-        *self.last_used.lock() = Instant::now();
-        let Ok(mut documents) = timeout_at(deadline, self.documents.lock()).await else {
-            return Checked::default();
-        };
-        let documents = &mut *documents;
-        let mut checked = Checked::default();
-        let checking = self.check_files(documents, &files, &mut checked);
-        if timeout_at(deadline, checking).await.ok().flatten().is_some() {
-            self.is_warm.store(true, Ordering::Relaxed);
-            self.unanswered.store(0, Ordering::Relaxed);
-        } else {
-            checked = Checked::default();
-            self.count_unanswered().await;
-        }
-        let is_answered = !checked.files.is_empty();
-        for file in files {
-            self.finish_check(documents, file, is_answered, deadline).await;
-        }
-        checked
+    /// Whether the server says that it is still loading or working.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.connection.state.busy_until().is_some()
     }
 
-    /// Ends a server that neither answers checks nor sends anything else.
-    async fn count_unanswered(&self) {
-        let received = self.connection.state.received();
-        let is_silent = self.last_received.swap(received, Ordering::Relaxed) == received;
-        if is_silent && self.unanswered.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_UNANSWERED {
-            self.connection.end("it no longer answered").await;
-        }
-    }
-
-    /// Gives the server the new text, if the check did not get so far, and remembers what is still to be reported.
-    async fn finish_check(
-        &self,
-        documents: &mut Documents,
-        file: FileToCheck,
-        is_answered: bool,
-        deadline: Instant,
-    ) {
-        let FileToCheck { path, language, before, after } = file;
-        let unreported = documents.open.get(&path).and_then(|document| document.unreported.clone());
-        // The deadline has passed, but without a short grace the server would keep the old text.
-        let grace = deadline.max(Instant::now()) + Duration::from_millis(20);
-        let setting = self.set_text(documents, &path, language, &after);
-        timeout_at(grace, setting).await.ok();
-        if let Some(document) = documents.open.get_mut(&path) {
-            document.unreported =
-                if is_answered { None } else { Some(unreported.unwrap_or(before)) };
-        }
-    }
-
-    /// Fills in `checked`; returns `None` if the server ended.
-    async fn check_files(
-        &self,
-        documents: &mut Documents,
-        files: &[FileToCheck],
-        checked: &mut Checked,
-    ) -> Option<()> {
-        if !self.is_warm() {
-            self.wait_until_idle().await;
-        }
-        // The diagnostics before the change, of those files that had any text then.
-        let mut unknown = Vec::new();
-        for file in files {
-            let before = documents.before(file);
-            let Some(before) = before else { continue };
-            let is_known = documents
-                .open
-                .get(&file.path)
-                .is_some_and(|document| document.text == before && document.diagnostics.is_some());
-            if !is_known {
-                let sent = self.set_text(documents, &file.path, file.language, &before).await;
-                unknown.push((file.path.clone(), sent));
-            }
-        }
-        let found =
-            join_all(unknown.iter().map(|(path, sent)| self.diagnostics(path, *sent))).await;
-        for ((path, _), diagnostics) in unknown.iter().zip(found) {
-            documents.set_diagnostics(path, diagnostics?);
-        }
-        let mut before = Vec::new();
-        for file in files {
-            let text = documents.before(file);
-            let known = documents.open.get(&file.path).filter(|_| text.is_some());
-            let diagnostics = known.and_then(|document| document.diagnostics.clone());
-            before.push((text.unwrap_or_else(|| "".into()), diagnostics.unwrap_or_default()));
-        }
-        let others_before = self.connection.state.all_published();
-        let mut sent = Vec::new();
-        for file in files {
-            sent.push(self.set_text(documents, &file.path, file.language, &file.after).await);
-            self.notify_saved(&file.path, &file.after).await;
-        }
-        let waiting =
-            files.iter().zip(&sent).map(|(file, sent)| self.diagnostics(&file.path, *sent));
-        let after = join_all(waiting).await;
-        for ((file, after), (before_text, before)) in files.iter().zip(after).zip(before) {
-            let after = after?;
-            documents.set_diagnostics(&file.path, after.clone());
-            let (path, after_text) = (file.path.clone(), file.after.clone());
-            checked.files.push(CheckedFile { path, before_text, after_text, before, after });
-        }
-        checked.others = self.other_files(files, &others_before);
-        Some(())
-    }
-
-    /// Returns the other files whose diagnostics have changed.
-    fn other_files(
-        &self,
-        files: &[FileToCheck],
-        before: &HashMap<PathBuf, Arc<Published>>,
-    ) -> Vec<(PathBuf, Vec<ServerDiagnostic>, Arc<Published>)> {
-        // While a server loads a project, it publishes what was there before.
-        if !self.is_warm() {
-            return Vec::new();
-        }
-        let after = self.connection.state.all_published().into_iter();
-        let mut others: Vec<_> = after
-            .filter(|(path, _)| !files.iter().any(|file| file.path == *path))
-            .filter(|(path, published)| {
-                before.get(path).is_none_or(|before| before.sequence != published.sequence)
-            })
-            .map(|(path, published)| {
-                let old = before.get(&path).map(|before| before.diagnostics.clone());
-                (path, old.unwrap_or_default(), published)
-            })
-            .collect();
-        others.sort_by(|a, b| a.0.cmp(&b.0));
-        others
-    }
-
-    /// Waits until the server says that it works on nothing, if it says anything about that.
-    pub(crate) async fn wait_until_idle(&self) {
+    /// Waits until the server no longer says that it is loading or working.
+    pub(crate) async fn wait_until_ready(&self) {
         let state = &self.connection.state;
         let mut changes = state.changes();
-        while state.is_busy() && state.end_reason().is_none() {
-            if changes.changed().await.is_err() {
+        while let Some(until) = state.busy_until() {
+            if state.end_reason().is_some() {
+                return;
+            }
+            if let Ok(Err(_)) = timeout_at(until, changes.changed()).await {
                 return;
             }
         }
@@ -471,12 +326,6 @@ pub(crate) enum FileEvent {
 }
 
 impl Documents {
-    /// Returns the text of a file before the change, or before earlier changes that were not reported.
-    fn before(&self, file: &FileToCheck) -> Option<Arc<str>> {
-        let unreported = self.open.get(&file.path).and_then(|it| it.unreported.clone());
-        unreported.unwrap_or_else(|| file.before.clone())
-    }
-
     fn set_diagnostics(&mut self, path: &Path, diagnostics: Vec<ServerDiagnostic>) {
         if let Some(document) = self.open.get_mut(path) {
             document.diagnostics = Some(diagnostics);

@@ -1,6 +1,6 @@
 //! The connection to one server process: requests and their answers, notifications, and what the server asks of us.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +13,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 use tokio_util::codec::FramedRead;
 
 use crate::frame::{self, FrameDecoder};
+use crate::readiness::Readiness;
 use crate::uri;
 use crate::wire::{PublishParams, ResponseError, ServerDiagnostic, ServerMessage};
 
@@ -23,7 +25,7 @@ use crate::wire::{PublishParams, ResponseError, ServerDiagnostic, ServerMessage}
 const OUTGOING: usize = 64;
 /// Maximum number of files whose diagnostics are kept.
 const MAX_FILES: usize = 5_000;
-/// Maximum number of progress reports and registrations that are remembered.
+/// Maximum number of registrations that are remembered, and of settings that are sent at once.
 const MAX_REMEMBERED: usize = 1_000;
 
 /// Why a request has no answer.
@@ -69,10 +71,7 @@ struct ServerSaid {
     published: HashMap<PathBuf, Arc<Published>>,
     /// Methods that were registered after the start, by registration id.
     registered: HashMap<String, (String, Value)>,
-    /// Work in progress.
-    busy: HashSet<String>,
-    /// Whether the server said that it is still loading.
-    is_loading: bool,
+    readiness: Readiness,
 }
 
 /// Diagnostics that a server published for a file.
@@ -213,10 +212,19 @@ impl ConnectionState {
         found.map(|(_, options)| options.clone())
     }
 
-    /// Whether the server has said that it is still working on something.
-    pub(crate) fn is_busy(&self) -> bool {
-        let said = self.said.lock();
-        said.is_loading || !said.busy.is_empty()
+    /// Notes that the server will send `experimental/serverStatus`.
+    pub(crate) fn expect_status(&self) {
+        self.said.lock().readiness.expect_status();
+    }
+
+    /// Returns how often the server finished what it was busy with.
+    pub(crate) fn times_finished(&self) -> u64 {
+        self.said.lock().readiness.times_finished()
+    }
+
+    /// Returns until when the server counts as busy if it says nothing else; `None` if it is ready.
+    pub(crate) fn busy_until(&self) -> Option<Instant> {
+        self.said.lock().readiness.busy_until()
     }
 
     fn handle_notification(&self, method: &str, params: Option<Box<RawValue>>) {
@@ -231,20 +239,14 @@ impl ConnectionState {
             "$/progress" => {
                 let Ok(params) = serde_json::from_str::<Value>(params.get()) else { return };
                 let token = params["token"].to_string();
-                let busy = &mut self.said.lock().busy;
-                match params["value"]["kind"].as_str() {
-                    Some("begin") if busy.len() < MAX_REMEMBERED => {
-                        busy.insert(token);
-                    }
-                    Some("end") => {
-                        busy.remove(&token);
-                    }
-                    _ => {}
-                }
+                let kind = params["value"]["kind"].as_str().unwrap_or_default();
+                self.said.lock().readiness.set_progress(token, kind);
             }
             "experimental/serverStatus" => {
                 let Ok(params) = serde_json::from_str::<Value>(params.get()) else { return };
-                self.said.lock().is_loading = params["quiescent"] == json!(false);
+                if let Some(is_quiescent) = params["quiescent"].as_bool() {
+                    self.said.lock().readiness.set_status(is_quiescent);
+                }
             }
             _ => return,
         }

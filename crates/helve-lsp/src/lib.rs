@@ -22,8 +22,11 @@ mod formatters;
 mod frame;
 mod projects;
 mod query;
+mod readiness;
 mod servers;
 mod table;
+#[cfg(test)]
+mod tests;
 mod uri;
 mod wire;
 

@@ -114,7 +114,7 @@ impl LanguageServers {
         }
         client.sync(path, language, text).await;
         if !client.is_warm() {
-            client.wait_until_idle().await;
+            client.wait_until_ready().await;
         }
         let at = find_position(text, &query.position, query.operation, client.unit)?;
         let subject = Subject { client, path, text: text.clone(), at };

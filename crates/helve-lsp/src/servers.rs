@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Client, ClientSetup};
+use crate::client::{Client, ClientSetup, FileToCheck};
 use crate::connection::Connection;
 use crate::projects::Projects;
 use crate::table::ServerDefinition;
@@ -30,6 +30,8 @@ const MAX_DELAY: Duration = Duration::from_secs(300);
 const HEALTHY_TIME: Duration = Duration::from_secs(60);
 /// Maximum number of servers that run at the same time.
 const MAX_RUNNING: usize = 12;
+/// Maximum number of changed files that are remembered while a server starts.
+const MAX_MISSED: usize = 20;
 
 /// How long, and among how many files, a survey looks for languages.
 const SURVEY_TIME: Duration = Duration::from_secs(2);
@@ -81,6 +83,8 @@ pub struct LanguageServers {
     pub(crate) setup: LanguagesSetup,
     pub(crate) projects: Projects,
     slots: Mutex<HashMap<SlotKey, Slot>>,
+    /// Changes that were made while their server was starting. Each file once.
+    missed: Mutex<HashMap<SlotKey, Vec<FileToCheck>>>,
     is_trusted: std::sync::atomic::AtomicBool,
     /// Cancelled when the servers are to stop.
     closing: CancellationToken,
@@ -144,6 +148,7 @@ impl LanguageServers {
             setup,
             projects,
             slots: Mutex::default(),
+            missed: Mutex::default(),
             is_trusted,
             closing: CancellationToken::new(),
         })
@@ -250,7 +255,7 @@ impl LanguageServers {
         self: &Arc<Self>,
         server: &FileServer,
     ) -> Result<watch::Receiver<SlotState>, Unavailable> {
-        let key = SlotKey { server: server.definition.id.clone(), root: server.root.clone() };
+        let key = server.key();
         let failed =
             |why: String| Unavailable::Failed { server: server.definition.id.clone(), why };
         let mut slots = self.slots.lock();
@@ -293,6 +298,24 @@ impl LanguageServers {
         });
         slots.insert(key, Slot { state: state.clone(), started: Instant::now(), failures });
         Ok(state)
+    }
+
+    /// Remembers changes that were made while their server was starting.
+    pub(crate) fn add_missed(&self, server: &FileServer, files: Vec<FileToCheck>) {
+        let missed = &mut *self.missed.lock();
+        let missed = missed.entry(server.key()).or_default();
+        for file in files {
+            match missed.iter().position(|known| known.path == file.path) {
+                Some(known) => missed[known].after = file.after,
+                None if missed.len() < MAX_MISSED => missed.push(file),
+                None => {}
+            }
+        }
+    }
+
+    /// Returns the changes that were made while a server was starting, once.
+    pub(crate) fn take_missed(&self, server: &FileServer) -> Vec<FileToCheck> {
+        self.missed.lock().remove(&server.key()).unwrap_or_default()
     }
 
     fn spawn_request(&self, server: &FileServer) -> Spawn {
@@ -343,6 +366,7 @@ impl LanguageServers {
                 given => given.clone(),
             },
             settings,
+            sends_status: definition.sends_status,
         }
     }
 
@@ -372,6 +396,12 @@ impl LanguageServers {
             }
         });
         futures::future::join_all(stopping).await;
+    }
+}
+
+impl FileServer {
+    fn key(&self) -> SlotKey {
+        SlotKey { server: self.definition.id.clone(), root: self.root.clone() }
     }
 }
 

@@ -25,6 +25,8 @@ pub struct ServerDefinition {
     pub initialization: Value,
     /// Answers to `workspace/configuration`.
     pub settings: Value,
+    /// Whether the server says by `experimental/serverStatus` when it has loaded the project.
+    pub sends_status: bool,
     /// How to install the server.
     pub install: String,
 }
@@ -75,6 +77,7 @@ pub fn server_definitions(overrides: &[ServerOverride]) -> Vec<ServerDefinition>
                     environment: BTreeMap::new(),
                     initialization: Value::Null,
                     settings: Value::Null,
+                    sends_status: false,
                     install: String::new(),
                 };
                 given.apply(&mut server);
@@ -193,6 +196,7 @@ impl ServerRow {
             environment: BTreeMap::new(),
             initialization,
             settings,
+            sends_status: self.id == "rust",
             install: self.install.into(),
         }
     }

@@ -16,14 +16,18 @@ use helve_core::machine::{
     ListedEntry, LocatedPath, Machine, MachineError, Place, RestrictedFiles, RestrictedRequest,
     SearchFlow, SearchRequest, WindowLines, WindowRequest,
 };
+use helve_core::process::Processes;
 use helve_text::view::{Encoding, View};
 use parking_lot::Mutex;
 
 use crate::tree::{self, MemoryNode};
 
-/// Files in memory, by absolute path.
+/// Files in memory, by absolute path, and processes if a test provides them.
 #[derive(Default)]
-pub struct MemoryMachine(pub Arc<Mutex<BTreeMap<PathBuf, MemoryNode>>>);
+pub struct MemoryMachine(
+    pub Arc<Mutex<BTreeMap<PathBuf, MemoryNode>>>,
+    pub Option<Arc<dyn Processes>>,
+);
 
 /// The permission bits of every file.
 pub(crate) const MODE: u32 = 0o644;
@@ -105,6 +109,10 @@ fn reversed_components(path: &Path) -> Vec<OsString> {
 }
 
 impl Machine for MemoryMachine {
+    fn processes(&self) -> Option<Arc<dyn Processes>> {
+        self.1.clone()
+    }
+
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>> {
         Box::pin(async move { self.resolve(path) })
     }

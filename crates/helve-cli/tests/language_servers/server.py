@@ -82,6 +82,10 @@ def publish(uri, version, items):
     send({"method": "textDocument/publishDiagnostics", "params": params})
 
 
+def progress(kind):
+    send({"method": "$/progress", "params": {"token": "load", "value": {"kind": kind}}})
+
+
 def silent_forever():
     while True:
         time.sleep(3600)
@@ -202,6 +206,11 @@ def changed(uri):
     if MODE == "asks-for-an-edit":
         edit = {"range": {"start": position(0, ""), "end": position(0, "")}, "newText": "harm"}
         request("workspace/applyEdit", {"edit": {"changes": {uri: [edit]}}})
+    if MODE == "loads-at-open" and is_first:
+        progress("begin")
+        publish(uri, version, [])
+        progress("report")
+        progress("end")
     if MODE == "deep-json":
         body = b"[" * 100_000
         write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
@@ -224,7 +233,7 @@ def initialize(message):
         send({"id": message["id"], "result": {"capabilities": {}}})
         sys.exit(9)
     if MODE == "never-idle":
-        send({"method": "$/progress", "params": {"token": "load", "value": {"kind": "begin", "title": "loading"}}})
+        progress("begin")
     sync = {"openClose": True, "change": 1 if MODE == "full-sync" else 2, "save": {"includeText": True}}
     capabilities = {"textDocumentSync": sync, "positionEncoding": ENCODING}
     for name in ("definition", "references", "hover", "documentSymbol", "rename", "documentFormatting", "codeAction"):
@@ -240,6 +249,10 @@ def pull(message):
     uri = message["params"]["textDocument"]["uri"]
     counts["pulls"] = counts.get("pulls", 0) + 1
     items = diagnostics(documents[uri][1])
+    if MODE == "pull-loads-first" and counts["pulls"] == 1:
+        progress("begin")
+        send({"id": message["id"], "result": {"kind": "full", "items": []}})
+        return progress("end")
     if MODE == "pull-retried" and counts["pulls"] % 2 == 1:
         return send({"id": message["id"], "error": {"code": -32802, "message": "busy"}})
     if MODE == "pull-fails":
@@ -324,8 +337,8 @@ def main():
             if MODE == "asks-for-settings":
                 request("workspace/configuration", {"items": [{"section": "fake.level"}, {"section": "nothing.there"}]})
             if MODE == "loads-first":
-                send({"method": "$/progress", "params": {"token": "load", "value": {"kind": "begin", "title": "loading"}}})
-                send({"method": "$/progress", "params": {"token": "load", "value": {"kind": "end"}}})
+                progress("begin")
+                progress("end")
         elif method == "textDocument/didOpen":
             document = params["textDocument"]
             documents[document["uri"]] = (document["version"], document["text"])

@@ -95,7 +95,8 @@ impl AfterWrite for UppercaseFormatter {
             code: Some("E1".into()),
             source: Some("upper".into()),
         });
-        let report = DiagnosticReport { diagnostics: diagnostics.collect(), left_out: 0 };
+        let report =
+            DiagnosticReport { diagnostics: diagnostics.collect(), ..DiagnosticReport::default() };
         Box::pin(async { report })
     }
 }

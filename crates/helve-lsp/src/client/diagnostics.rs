@@ -15,6 +15,8 @@ use crate::wire::{DiagnosticList, MAX_DIAGNOSTICS, PullResult, ResponseError, Se
 /// publish syntax errors first and the others later.
 const SETTLE_VERSIONED: Duration = Duration::from_millis(30);
 const SETTLE_UNVERSIONED: Duration = Duration::from_millis(150);
+/// The same for a server that was still loading when it published that there are none.
+const SETTLE_LOADED: Duration = Duration::from_millis(500);
 /// The command of typescript-language-server that passes a request to tsserver. The diagnostics that it publishes come late,
 /// have no version, and are not published again if there are still none.
 const TSSERVER_REQUEST: &str = "typescript.tsserverRequest";
@@ -42,10 +44,36 @@ impl SentVersion {
 
 impl Client {
     /// Waits for the diagnostics of a document in the version that was sent. Returns `None` if the server ended.
+    ///
+    /// A server that is still loading may say that there are none. That counts only once it is ready.
     pub(super) async fn diagnostics(
         &self,
         path: &Path,
         sent: SentVersion,
+    ) -> Option<Vec<ServerDiagnostic>> {
+        let mut min_settle = Duration::ZERO;
+        loop {
+            let finished = self.connection.state.times_finished();
+            let found = self.reported_diagnostics(path, sent, min_settle).await?;
+            let was_busy = finished != self.connection.state.times_finished();
+            if !found.is_empty() || !(was_busy || self.is_busy()) {
+                return Some(found);
+            }
+            self.wait_until_ready().await;
+            if self.has_ended() {
+                return None;
+            }
+            min_settle = SETTLE_LOADED;
+        }
+    }
+
+    /// Returns what the server reports about a version of a document, whether it is ready or not. Published diagnostics must
+    /// stay the same for at least `min_settle`.
+    async fn reported_diagnostics(
+        &self,
+        path: &Path,
+        sent: SentVersion,
+        min_settle: Duration,
     ) -> Option<Vec<ServerDiagnostic>> {
         if self.has_tsserver_request() {
             return self.tsserver_diagnostics(path).await;
@@ -62,7 +90,7 @@ impl Client {
                 Some(pulled)
             }
             None => tokio::select! {
-                pushed = self.pushed(path, sent) => pushed,
+                pushed = self.pushed(path, sent, min_settle) => pushed,
                 // Some servers offer to be asked only after they have started.
                 () = self.pull_registered(), if !self.can_pull() => self.pull(path).await,
             },
@@ -131,7 +159,12 @@ impl Client {
     }
 
     /// Waits until the server has published diagnostics of a version and does not publish others soon after.
-    async fn pushed(&self, path: &Path, sent: SentVersion) -> Option<Vec<ServerDiagnostic>> {
+    async fn pushed(
+        &self,
+        path: &Path,
+        sent: SentVersion,
+        min_settle: Duration,
+    ) -> Option<Vec<ServerDiagnostic>> {
         let state = &self.connection.state;
         let mut changes = state.changes();
         loop {
@@ -158,7 +191,7 @@ impl Client {
                     }
                 }
             };
-            if tokio::time::timeout(settle, is_replaced).await.is_err() {
+            if tokio::time::timeout(settle.max(min_settle), is_replaced).await.is_err() {
                 return Some(published.diagnostics.clone());
             }
         }

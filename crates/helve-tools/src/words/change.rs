@@ -3,7 +3,10 @@
 use helve_core::after::WrittenFile;
 use helve_core::change::AppliedChanges;
 use helve_core::commit::HardLinks;
-use helve_core::{Diagnostic, DiagnosticReport, DiagnosticSeverity, ErrorKind, ToolError};
+use helve_core::{
+    Diagnostic, DiagnosticReport, DiagnosticSeverity, ErrorKind, ToolError, UncheckedBy,
+    UncheckedReason,
+};
 use helve_text::diff::UnifiedDiff;
 use helve_text::edit::{
     EditRefusal, FirstDifference, Mismatch, NearestMatch, TextFault, Tolerance,
@@ -161,18 +164,31 @@ pub(crate) fn change_summary(
     text
 }
 
-/// Returns the problems that language servers found after a change.
+/// Returns the problems that language servers found after a change, and which servers have not checked it yet.
 fn report_text(report: &DiagnosticReport) -> String {
-    let DiagnosticReport { diagnostics, left_out } = report;
-    if diagnostics.is_empty() {
-        return String::new();
+    let DiagnosticReport { diagnostics, earlier, left_out, unchecked } = report;
+    let mut text = String::new();
+    for (origin, list) in [("This change", diagnostics), ("An earlier change", earlier)] {
+        if list.is_empty() {
+            continue;
+        }
+        let has_only_errors = list.iter().all(|it| it.severity == DiagnosticSeverity::Error);
+        let what = if has_only_errors { "errors" } else { "problems" };
+        text.push_str(&format!("\n{origin} introduced {what}:\n"));
+        text.extend(list.iter().map(|it| format!("- {}\n", diagnostic_line(it))));
     }
-    let has_only_errors = diagnostics.iter().all(|it| it.severity == DiagnosticSeverity::Error);
-    let what = if has_only_errors { "errors" } else { "problems" };
-    let mut text = format!("\nThis change introduced {what}:\n");
-    text.extend(diagnostics.iter().map(|it| format!("- {}\n", diagnostic_line(it))));
     if *left_out > 0 {
         text.push_str(&format!("- and {left_out} more\n"));
+    }
+    for UncheckedBy { program, reason } in unchecked {
+        let why = match reason {
+            UncheckedReason::Starting => "is still starting",
+            UncheckedReason::Loading => "is still loading the project",
+            UncheckedReason::NoAnswer => "did not answer in time",
+        };
+        text.push_str(&format!(
+            "\nNot checked yet: {program} {why}. The errors that it finds are listed after a later change.\n"
+        ));
     }
     text
 }

@@ -1,0 +1,267 @@
+//! Checks changed files: the diagnostics of their texts before and after the change, until a deadline.
+//!
+//! A change that a server did not check in time is checked together with the next one. Three texts are compared then: before
+//! the first unchecked change, before the latest change, and after it. So each problem is attributed to the right change.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Client, Documents, MAX_UNANSWERED};
+use crate::connection::Published;
+use crate::wire::ServerDiagnostic;
+
+/// Maximum number of unchanged files with unchecked earlier changes that are checked at once.
+const MAX_EARLIER: usize = 5;
+
+/// A changed file to check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileToCheck {
+    pub(crate) path: PathBuf,
+    pub(crate) language: &'static str,
+    /// The text before the change; `None` for a new file.
+    pub(crate) before: Option<Arc<str>>,
+    pub(crate) after: Arc<str>,
+}
+
+/// A text of a file and its diagnostics.
+#[derive(Clone, Default)]
+pub(crate) struct CheckedText {
+    pub(crate) text: Arc<str>,
+    pub(crate) diagnostics: Vec<ServerDiagnostic>,
+}
+
+/// The diagnostics of a file before and after a change.
+pub(crate) struct CheckedFile {
+    pub(crate) path: PathBuf,
+    /// Before earlier changes that were not checked in time; `None` if there were none.
+    pub(crate) first: Option<CheckedText>,
+    pub(crate) before: CheckedText,
+    pub(crate) after: CheckedText,
+}
+
+/// The result of a check.
+#[derive(Default)]
+pub(crate) struct Checked {
+    /// Empty if the server did not answer in time.
+    pub(crate) files: Vec<CheckedFile>,
+    /// Diagnostics of other files that were published meanwhile: before and after.
+    pub(crate) others: Vec<(PathBuf, Vec<ServerDiagnostic>, Arc<Published>)>,
+}
+
+/// A text that a document had or has.
+struct DocumentText {
+    path: PathBuf,
+    language: &'static str,
+    text: Arc<str>,
+}
+
+impl Client {
+    /// Sends changed files to the server and waits until the deadline for their diagnostics. In any case the server has the new
+    /// texts afterwards. `missed` are earlier changes that were made while the server was starting.
+    pub(crate) async fn check(
+        &self,
+        files: Vec<FileToCheck>,
+        missed: Vec<FileToCheck>,
+        deadline: Instant,
+    ) -> Checked {
+        *self.last_used.lock() = Instant::now();
+        let Ok(mut documents) = timeout_at(deadline, self.documents.lock()).await else {
+            return Checked::default();
+        };
+        let documents = &mut *documents;
+        for file in missed {
+            self.set_unreported(documents, file, deadline).await;
+        }
+        let unchanged = documents.unreported_files(&files);
+        let mut checked = Checked::default();
+        let checking = self.check_files(documents, &files, &unchanged, &mut checked);
+        let is_answered = timeout_at(deadline, checking).await.ok().flatten().is_some();
+        if is_answered {
+            self.is_warm.store(true, Ordering::Relaxed);
+            self.unanswered.store(0, Ordering::Relaxed);
+        } else {
+            checked = Checked::default();
+            self.count_unanswered().await;
+        }
+        for file in files.into_iter().chain(unchanged) {
+            match is_answered {
+                true => documents.clear_unreported(&file.path),
+                false => self.set_unreported(documents, file, deadline).await,
+            }
+        }
+        checked
+    }
+
+    /// Ends a server that neither answers checks nor says anything else.
+    async fn count_unanswered(&self) {
+        let received = self.connection.state.received();
+        let is_silent = self.last_received.swap(received, Ordering::Relaxed) == received;
+        if !is_silent || self.is_busy() {
+            return;
+        }
+        if self.unanswered.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_UNANSWERED {
+            self.connection.end("it no longer answered").await;
+        }
+    }
+
+    /// Gives the server the new text of a file, and remembers that the change was not checked.
+    async fn set_unreported(
+        &self,
+        documents: &mut Documents,
+        file: FileToCheck,
+        deadline: Instant,
+    ) {
+        let FileToCheck { path, language, before, after } = file;
+        // The deadline may have passed, but without a short grace the server would keep the old text.
+        let grace = deadline.max(Instant::now()) + Duration::from_millis(20);
+        let setting = self.set_text(documents, &path, language, &after);
+        timeout_at(grace, setting).await.ok();
+        if let Some(document) = documents.open.get_mut(&path) {
+            document.unreported.get_or_insert(before);
+        }
+    }
+
+    /// Fills in `checked`; returns `None` if the server ended.
+    async fn check_files(
+        &self,
+        documents: &mut Documents,
+        files: &[FileToCheck],
+        unchanged: &[FileToCheck],
+        checked: &mut Checked,
+    ) -> Option<()> {
+        if !self.is_warm() {
+            self.wait_until_ready().await;
+        }
+        // The server has the texts before the change open, unless it was started just now. So they are checked first.
+        let before = files.iter().map(|file| file.text(file.before.as_ref()));
+        let present = unchanged.iter().map(|file| file.text(Some(&file.after)));
+        let mut before = self.check_texts(documents, before.chain(present).collect()).await?;
+        let present = before.split_off(files.len());
+
+        let all: Vec<&FileToCheck> = files.iter().chain(unchanged).collect();
+        let firsts: Vec<_> = all.iter().map(|file| documents.unreported(&file.path)).collect();
+        let texts =
+            firsts.iter().zip(&all).map(|(first, file)| file.text(first.as_ref()?.as_ref()));
+        let found = self.check_texts(documents, texts.collect()).await?;
+        let firsts = firsts.into_iter().zip(found);
+        let mut firsts = firsts.map(|(first, found)| first.map(|_| found.unwrap_or_default()));
+
+        let others_before = self.connection.state.all_published();
+        for file in files {
+            self.set_text(documents, &file.path, file.language, &file.after).await;
+            self.notify_saved(&file.path, &file.after).await;
+        }
+        let after = files.iter().map(|file| file.text(Some(&file.after)));
+        let after = self.check_texts(documents, after.collect()).await?;
+        for (file, (before, after)) in files.iter().zip(before.into_iter().zip(after)) {
+            let (path, first) = (file.path.clone(), firsts.next().flatten());
+            let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+            checked.files.push(CheckedFile { path, first, before, after });
+        }
+        for (file, present) in unchanged.iter().zip(present.into_iter().flatten()) {
+            self.set_text(documents, &file.path, file.language, &file.after).await;
+            documents.set_diagnostics(&file.path, present.diagnostics.clone());
+            let (path, first) = (file.path.clone(), firsts.next().flatten());
+            checked.files.push(CheckedFile {
+                path,
+                first,
+                before: present.clone(),
+                after: present,
+            });
+        }
+        checked.others = self.other_files(&all, &others_before);
+        Some(())
+    }
+
+    /// Returns the diagnostics of documents with these texts, which the server is given if it has others; `None` if it ended.
+    async fn check_texts(
+        &self,
+        documents: &mut Documents,
+        texts: Vec<Option<DocumentText>>,
+    ) -> Option<Vec<Option<CheckedText>>> {
+        let mut unknown = Vec::new();
+        for DocumentText { path, language, text } in texts.iter().flatten() {
+            let known = documents.open.get(path).filter(|document| document.text == *text);
+            if known.is_none_or(|document| document.diagnostics.is_none()) {
+                let sent = self.set_text(documents, path, language, text).await;
+                unknown.push((path.clone(), sent));
+            }
+        }
+        let found =
+            join_all(unknown.iter().map(|(path, sent)| self.diagnostics(path, *sent))).await;
+        for ((path, _), diagnostics) in unknown.iter().zip(found) {
+            documents.set_diagnostics(path, diagnostics?);
+        }
+        let checked = texts.into_iter().map(|text| {
+            let DocumentText { path, text, .. } = text?;
+            let document = documents.open.get(&path);
+            let diagnostics = document.and_then(|document| document.diagnostics.clone());
+            Some(CheckedText { text, diagnostics: diagnostics.unwrap_or_default() })
+        });
+        Some(checked.collect())
+    }
+
+    /// Returns the other files whose diagnostics have changed.
+    fn other_files(
+        &self,
+        files: &[&FileToCheck],
+        before: &HashMap<PathBuf, Arc<Published>>,
+    ) -> Vec<(PathBuf, Vec<ServerDiagnostic>, Arc<Published>)> {
+        // While a server loads a project, it publishes what was there before.
+        if !self.is_warm() {
+            return Vec::new();
+        }
+        let after = self.connection.state.all_published().into_iter();
+        let mut others: Vec<_> = after
+            .filter(|(path, _)| !files.iter().any(|file| file.path == *path))
+            .filter(|(path, published)| {
+                before.get(path).is_none_or(|before| before.sequence != published.sequence)
+            })
+            .map(|(path, published)| {
+                let old = before.get(&path).map(|before| before.diagnostics.clone());
+                (path, old.unwrap_or_default(), published)
+            })
+            .collect();
+        others.sort_by(|a, b| a.0.cmp(&b.0));
+        others
+    }
+}
+
+impl FileToCheck {
+    fn text(&self, text: Option<&Arc<str>>) -> Option<DocumentText> {
+        let (path, language) = (self.path.clone(), self.language);
+        text.map(|text| DocumentText { path, language, text: text.clone() })
+    }
+}
+
+impl Documents {
+    /// Returns the text before the first change that was not checked in time.
+    fn unreported(&self, path: &Path) -> Option<Option<Arc<str>>> {
+        self.open.get(path).and_then(|document| document.unreported.clone())
+    }
+
+    /// Returns the files with unchecked changes besides `files`, the most recently changed first.
+    fn unreported_files(&self, files: &[FileToCheck]) -> Vec<FileToCheck> {
+        let open = self.open.iter().filter(|(path, _)| !files.iter().any(|it| it.path == **path));
+        let mut open: Vec<_> =
+            open.filter_map(|(path, it)| Some((path, it, it.unreported.clone()?))).collect();
+        open.sort_by_key(|(_, document, _)| std::cmp::Reverse(document.last_use));
+        let found = open.into_iter().take(MAX_EARLIER).map(|(path, document, before)| {
+            let (language, after) = (document.language, document.text.clone());
+            FileToCheck { path: path.clone(), language, before, after }
+        });
+        found.collect()
+    }
+
+    fn clear_unreported(&mut self, path: &Path) {
+        if let Some(document) = self.open.get_mut(path) {
+            document.unreported = None;
+        }
+    }
+}

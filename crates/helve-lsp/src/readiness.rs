@@ -1,0 +1,149 @@
+//! Whether a server is ready, by what it says about its status and its work in progress.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long to wait for the first status of a server that is known to send one.
+const FIRST_STATUS: Duration = Duration::from_secs(10);
+/// A server that has been loading for this long counts as ready.
+const MAX_LOADING: Duration = Duration::from_secs(300);
+/// Progress that was not reported for this long no longer counts. Some servers show a lasting problem as progress that never
+/// ends.
+const MAX_PROGRESS_SILENCE: Duration = Duration::from_secs(15);
+/// Maximum number of progress tokens that are remembered.
+const MAX_TOKENS: usize = 1_000;
+
+/// What a server has said about its status and its work in progress.
+#[derive(Debug, Default)]
+pub(crate) struct Readiness {
+    status: ServerStatus,
+    /// Work in progress: its token, and when the server last reported it.
+    progress: HashMap<String, Instant>,
+    /// How often the server finished what it was busy with.
+    times_finished: u64,
+}
+
+/// The last `experimental/serverStatus` of a server.
+#[derive(Clone, Copy, Debug, Default)]
+enum ServerStatus {
+    /// The server does not send its status. Only its progress is known.
+    #[default]
+    Unknown,
+    /// The server has not sent its first status yet.
+    Expected {
+        since: Instant,
+    },
+    Loading {
+        since: Instant,
+    },
+    Ready,
+}
+
+impl Readiness {
+    /// Notes that the server will send its status.
+    pub(crate) fn expect_status(&mut self) {
+        if let ServerStatus::Unknown = self.status {
+            self.status = ServerStatus::Expected { since: Instant::now() };
+        }
+    }
+
+    /// Takes over `quiescent` of a status: whether the server has loaded everything.
+    pub(crate) fn set_status(&mut self, is_quiescent: bool) {
+        let was_busy = self.busy_until().is_some();
+        self.status = match (is_quiescent, self.status) {
+            (true, _) => ServerStatus::Ready,
+            (false, loading @ ServerStatus::Loading { .. }) => loading,
+            (false, _) => ServerStatus::Loading { since: Instant::now() },
+        };
+        self.count_finished(was_busy);
+    }
+
+    /// Takes over a `$/progress` of this kind: `begin`, `report` or `end`.
+    pub(crate) fn set_progress(&mut self, token: String, kind: &str) {
+        let was_busy = self.busy_until().is_some();
+        let has_room = self.progress.len() < MAX_TOKENS || self.progress.contains_key(&token);
+        match kind {
+            "begin" | "report" if has_room => {
+                self.progress.insert(token, Instant::now());
+            }
+            "end" => {
+                self.progress.remove(&token);
+            }
+            _ => {}
+        }
+        self.count_finished(was_busy);
+    }
+
+    fn count_finished(&mut self, was_busy: bool) {
+        if was_busy && self.busy_until().is_none() {
+            self.times_finished += 1;
+        }
+    }
+
+    /// Returns how often the server finished what it was busy with.
+    pub(crate) fn times_finished(&self) -> u64 {
+        self.times_finished
+    }
+
+    /// Returns until when the server counts as busy if it says nothing else; `None` if it is ready.
+    ///
+    /// The status says more than progress, which a server also reports for work that its answers do not depend on.
+    pub(crate) fn busy_until(&self) -> Option<Instant> {
+        let until = match self.status {
+            ServerStatus::Ready => None,
+            ServerStatus::Loading { since } => Some(since + MAX_LOADING),
+            ServerStatus::Expected { since } => Some(since + FIRST_STATUS),
+            ServerStatus::Unknown => {
+                self.progress.values().max().map(|last| *last + MAX_PROGRESS_SILENCE)
+            }
+        };
+        until.filter(|until| *until > Instant::now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a server says, for how many seconds it then counts as busy, and how often it finished something.
+    #[tokio::test(start_paused = true)]
+    async fn status_decides_and_progress_if_there_is_no_status() {
+        for (said, expected, times_finished) in [
+            ("", None, 0),
+            ("begin", Some(15), 0),
+            ("report", Some(15), 0),
+            ("begin wait report", Some(15), 0),
+            ("begin wait", Some(5), 0),
+            ("begin wait wait", None, 0),
+            ("begin end", None, 1),
+            ("begin other end", Some(15), 0),
+            ("begin other end end", Some(15), 0),
+            ("expect", Some(10), 0),
+            ("expect wait", None, 0),
+            ("expect loading", Some(300), 0),
+            ("loading wait loading", Some(290), 0),
+            ("loading ready", None, 1),
+            ("begin ready", None, 1),
+            ("ready begin", None, 0),
+            ("ready loading", Some(300), 0),
+            ("ready expect", None, 0),
+        ] {
+            let mut readiness = Readiness::default();
+            for word in said.split(' ') {
+                match word {
+                    "expect" => readiness.expect_status(),
+                    "loading" => readiness.set_status(false),
+                    "ready" => readiness.set_status(true),
+                    "other" => readiness.set_progress("other".into(), "begin"),
+                    "wait" => tokio::time::advance(Duration::from_secs(10)).await,
+                    kind => readiness.set_progress("token".into(), kind),
+                }
+            }
+            let left = readiness.busy_until().map(|until| (until - Instant::now()).as_secs());
+            let found = (left, readiness.times_finished());
+            assert_eq!(found, (expected, times_finished), "{said}");
+        }
+    }
+}
