@@ -1,15 +1,16 @@
 //! Sandbox modes, and the plan of what a sandboxed command may write.
 
 mod denials;
+mod guard;
 
 use std::path::{Path, PathBuf};
 
 use helve_policy::builtin;
 
-use crate::machine::FileKind;
 use crate::process::{Network, SandboxPlan};
 
 pub use denials::{MAX_DENIALS, SandboxDenial, find_denials};
+pub use guard::{PathChange, leaves_git_folder, refuses_change};
 
 /// Sandbox modes, from loosest to strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,15 +44,16 @@ pub fn plan(
     root: &Path,
     scratch: &Path,
 ) -> Option<SandboxPlan> {
-    let (writable, protected): (Vec<PathBuf>, _) = match sandbox {
+    let (writable, guarded, protected): (Vec<PathBuf>, _, _) = match sandbox {
         Sandbox::Off => return None,
         Sandbox::WorkspaceWrite => {
-            (vec![root.into(), scratch.into()], builtin::protected_paths(root))
+            (vec![root.into(), scratch.into()], vec![root.into()], builtin::protected_paths(root))
         }
-        Sandbox::ReadOnly => (vec![scratch.into()], Vec::new()),
+        Sandbox::ReadOnly => (vec![scratch.into()], Vec::new(), Vec::new()),
     };
     Some(SandboxPlan {
         writable,
+        guarded,
         protected,
         hidden: Vec::new(),
         visible: Vec::new(),
@@ -87,16 +89,6 @@ pub fn allow_linked_worktree(plan: &mut SandboxPlan, root: &Path, linked: Linked
 const PROTECTED_IN_WORKTREE_DIR: [&str; 6] =
     ["commondir", "config.worktree", "gitdir", "rebase-apply", "rebase-merge", "sequencer"];
 
-/// Extends a plan so that a repository below the root is protected like the root's own. `dot_git` is its `.git`.
-pub fn protect_nested_repository(plan: &mut SandboxPlan, dot_git: &Path, kind: FileKind) {
-    if kind == FileKind::Folder {
-        plan.protected.extend(builtin::protected_git_paths(dot_git));
-    } else {
-        // It says where the repository is.
-        plan.protected.push(dot_git.into());
-    }
-}
-
 /// Whether a plan hides a path. Of a hidden folder and a shown one inside it, the inner one decides.
 pub fn is_hidden(plan: &SandboxPlan, path: &Path) -> bool {
     let depth = |folders: &[PathBuf]| {
@@ -111,7 +103,10 @@ pub fn is_hidden(plan: &SandboxPlan, path: &Path) -> bool {
 pub fn denies_write(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
     let is_copied = plan.copied.iter().any(|copied| path.starts_with(&copied.folder));
-    !is_below(&plan.writable) && !is_copied || is_below(&plan.protected)
+    // Whether a `HEAD` exists is not looked up. Without one, the path is in no git folder, and a program that could not
+    // write to it says something else.
+    let is_guarded = || refuses_change(plan, path, PathChange::Write, |_| true);
+    !is_below(&plan.writable) && !is_copied || is_below(&plan.protected) || is_guarded()
 }
 
 #[cfg(test)]

@@ -104,6 +104,8 @@ pub struct ConnectedProcess {
 pub struct SandboxPlan {
     /// The only folders that are writable.
     pub writable: Vec<PathBuf>,
+    /// Writable folders in which no git repository can be created or led to other settings, at any depth.
+    pub guarded: Vec<PathBuf>,
     /// Paths that are read-only even inside writable folders.
     pub protected: Vec<PathBuf>,
     /// Files and folders that cannot be seen, even inside writable folders. A missing path stays as it is.
@@ -259,13 +261,17 @@ pub struct Process {
     pub denied_calls: Vec<DeniedCall>,
 }
 
-/// A kind of system call that the sandbox denied. Denied writes are not among them: they are found in the error messages of
-/// the output.
+/// A kind of system call that the sandbox denied. Most denied writes are not among them: they are found in the error
+/// messages of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedCall {
     Network,
     /// Tracing another process or reading its memory.
     Tracing,
+    /// Creating or writing a protected file, such as the settings of a new git repository.
+    Protected,
+    /// Writing to git folders at all, because the system does not let Helve check what is written there.
+    GitFolders,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use helve_core::process::SandboxPlan;
-use helve_machine::confine::{self, DenialReports, PidNamespace};
+use helve_machine::confine::{self, CallWatch, PidNamespace, Restricted};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -28,11 +28,18 @@ fn main() -> ExitCode {
     // As on systems that allow no `/proc` for a PID namespace.
     let is_shared = std::env::var_os("SHARED_PIDS").is_some();
     let pids = if is_shared { PidNamespace::Shared } else { PidNamespace::Own };
-    let entered = confine::enter_namespaces(&plan, pids).and_then(|entered| {
-        entered.enter_pid_namespace()?;
-        entered.restrict(&plan, DenialReports::Off)
-    });
-    if let Err(err) = entered {
+    // As on systems that cannot watch calls.
+    let is_unwatched = std::env::var_os("UNWATCHED").is_some();
+    let watch = if is_unwatched { CallWatch::Off } else { CallWatch::for_plan(&plan) };
+    let restricted = confine::enter_namespaces(&plan, pids)
+        .and_then(|entered| entered.start_helpers(&plan)?.restrict(&plan, watch));
+    let restricted = match restricted {
+        Ok(Restricted::Unwatched) if watch == CallWatch::Files => {
+            Err("calls cannot be watched".to_owned())
+        }
+        result => result.map_err(|err| err.to_string()),
+    };
+    if let Err(err) = restricted {
         eprintln!("not confined: {err}");
         return ExitCode::from(3);
     }

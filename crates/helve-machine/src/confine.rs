@@ -7,7 +7,8 @@
 //!   processes share by System V IPC and, where possible, process ids are private too.
 //! - Landlock prevents writing to devices, tracing or signalling processes outside the sandbox, and connecting to
 //!   abstract sockets.
-//! - seccomp prevents network sockets, and the system calls that could undo the other two mechanisms.
+//! - seccomp prevents network sockets, and the system calls that could undo the other two mechanisms. Calls that create or
+//!   write files are made by a broker, which refuses some names at any depth.
 //!
 //! An unprivileged user gets the mount namespace through a user namespace. If any of the three is unavailable, nothing
 //! is confined and the reason is reported.
@@ -18,15 +19,17 @@
 )]
 
 #[cfg(target_os = "linux")]
+mod broker;
+#[cfg(target_os = "linux")]
 mod devices;
 #[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
+mod helpers;
+#[cfg(target_os = "linux")]
 mod listener;
 #[cfg(target_os = "linux")]
 mod mounts;
-#[cfg(target_os = "linux")]
-mod pids;
 #[cfg(target_os = "linux")]
 mod placeholders;
 #[cfg(target_os = "linux")]
@@ -37,11 +40,11 @@ mod rights;
 mod syscalls;
 
 #[cfg(target_os = "linux")]
+pub use helpers::SANDBOX_HELPER;
+#[cfg(target_os = "linux")]
 pub use listener::DenialListener;
 #[cfg(target_os = "linux")]
-pub use pids::SANDBOX_HELPER;
-#[cfg(target_os = "linux")]
-pub use placeholders::{Placeholders, create_placeholders};
+pub use placeholders::{Placeholders, create_placeholders, without_watch};
 #[cfg(target_os = "linux")]
 pub use probe::probe;
 
@@ -49,13 +52,25 @@ use std::io;
 
 use helve_core::process::SandboxPlan;
 
-/// Whether denied system calls of a confined process are reported.
+/// Which system calls of a confined process are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DenialReports {
+pub enum CallWatch {
+    /// Those that are denied, and those that change files: a broker makes them and refuses protected names.
+    Files,
+    /// Those that are denied, if the system can report them.
+    Denials,
+    /// None. The plan must be one of [`without_watch`], because missing names are not protected.
     Off,
-    /// Through the listener that [`EnteredNamespaces::restrict`] returns. Each reported call blocks until the listener answers it; once the
-    /// listener is dropped, such calls fail.
-    Listener,
+}
+
+impl CallWatch {
+    /// What a plan needs.
+    pub fn for_plan(plan: &SandboxPlan) -> CallWatch {
+        match plan.guarded.is_empty() && plan.protected.is_empty() {
+            true => CallWatch::Denials,
+            false => CallWatch::Files,
+        }
+    }
 }
 
 /// Which processes a confined process can name.
@@ -77,8 +92,8 @@ pub struct EnteredNamespaces {
 
 /// Moves this process into private namespaces with the mounts of a plan.
 ///
-/// Call it in a single-threaded process, after setting the current folder. Missing `protected` paths need placeholders
-/// ([`create_placeholders`]). After an error the process may be partially confined and must exit.
+/// Call it in a single-threaded process, after setting the current folder. After an error the process may be partially
+/// confined and must exit.
 #[cfg(target_os = "linux")]
 pub fn enter_namespaces(plan: &SandboxPlan, pids: PidNamespace) -> io::Result<EnteredNamespaces> {
     let folder =
@@ -90,29 +105,46 @@ pub fn enter_namespaces(plan: &SandboxPlan, pids: PidNamespace) -> io::Result<En
 
 #[cfg(target_os = "linux")]
 impl EnteredNamespaces {
-    /// With an own PID namespace, continues in a new process, whose end this process only waits for. Fails if the system
-    /// does not allow a `/proc` for the namespace; then [`PidNamespace::Shared`] may work.
-    pub fn enter_pid_namespace(&self) -> io::Result<()> {
-        match self.pids {
-            PidNamespace::Own => pids::continue_inside(),
-            PidNamespace::Shared => Ok(()),
-        }
+    /// Continues in a new process, whose end this process only waits for. Between the two is a third one, the broker. Fails
+    /// if the system does not allow a `/proc` for a PID namespace; then [`PidNamespace::Shared`] may work.
+    pub fn start_helpers(self, plan: &SandboxPlan) -> io::Result<HelpedProcess> {
+        let link = helpers::continue_inside(self.pids, self.owner, plan)?;
+        Ok(HelpedProcess { entered: self, link })
     }
+}
 
-    /// Restricts this process and its future children permanently. Returns the listener for denied calls, if requested;
-    /// `None` if another listener exists already. Execute the program after this.
-    pub fn restrict(
-        self,
-        plan: &SandboxPlan,
-        reports: DenialReports,
-    ) -> io::Result<Option<DenialListener>> {
-        let folder = &self.folder;
+/// A process with a broker.
+#[cfg(target_os = "linux")]
+pub struct HelpedProcess {
+    entered: EnteredNamespaces,
+    link: helpers::BrokerLink,
+}
+
+/// What [`HelpedProcess::restrict`] achieved.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub enum Restricted {
+    /// Calls are watched, and denials reported.
+    Watched(DenialListener),
+    /// The process is restricted, but calls are not watched.
+    Unwatched,
+}
+
+#[cfg(target_os = "linux")]
+impl HelpedProcess {
+    /// Restricts this process and its future children permanently. Execute the program after this. If the calls that
+    /// [`CallWatch::Files`] needs cannot be watched, the program must not be executed.
+    pub fn restrict(self, plan: &SandboxPlan, watch: CallWatch) -> io::Result<Restricted> {
+        let EnteredNamespaces { owner, pids, folder } = &self.entered;
         // The process is still in the folder of the old mount. Enter the folder again to reach the new mount.
         std::env::set_current_dir(folder)
             .map_err(|err| with_context(&format!("returning to {}", folder.display()), err))?;
-        rights::drop_capabilities(self.owner)?;
-        rights::restrict(plan)?;
-        filter::install(plan.network, self.pids, reports)
+        rights::drop_capabilities(*owner, rights::KeptCapabilities::OfProgram)?;
+        rights::separate_from_broker()?;
+        match filter::install(plan.network, *pids, watch)? {
+            Some(listener) => Ok(Restricted::Watched(self.link.hand_over(&listener)?)),
+            None => Ok(Restricted::Unwatched),
+        }
     }
 }
 
@@ -127,6 +159,6 @@ fn with_context(what: &str, err: impl Into<io::Error>) -> io::Error {
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    DenialListener, EnteredNamespaces, Placeholders, SANDBOX_HELPER, create_placeholders,
-    enter_namespaces, probe,
+    DenialListener, EnteredNamespaces, HelpedProcess, Placeholders, Restricted, SANDBOX_HELPER,
+    create_placeholders, enter_namespaces, probe, without_watch,
 };

@@ -15,7 +15,7 @@ use std::process::Command;
 use expect_test::{Expect, expect};
 use helve_core::confine::{Sandbox, SandboxDenial, find_denials, plan};
 use helve_core::process::{CopiedFolder, Network, SandboxPlan, Support};
-use helve_machine::confine::{create_placeholders, probe};
+use helve_machine::confine::{create_placeholders, probe, without_watch};
 
 /// The user that the program runs as.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,9 @@ impl Fixture {
 
     /// Runs a script confined, with further variables in the environment of the helper.
     fn run_with(&self, plan: &SandboxPlan, script: &str, variables: &[(&str, &str)]) -> String {
-        let placeholders = create_placeholders(plan).unwrap();
+        let is_unwatched = variables.contains(&UNWATCHED);
+        let plan = &if is_unwatched { without_watch(plan) } else { plan.clone() };
+        let placeholders = is_unwatched.then(|| create_placeholders(plan).unwrap());
         let mut command = match self.user {
             RunAs::Own => Command::new(helper()),
             RunAs::Nobody => {
@@ -107,6 +109,9 @@ impl Fixture {
         expect.assert_eq(&self.run(&self.plan(Sandbox::WorkspaceWrite, Network::Off), script));
     }
 }
+
+/// Runs without watching system calls, as on systems that cannot.
+const UNWATCHED: (&str, &str) = ("UNWATCHED", "1");
 
 /// A shell function that renames and, unlike `mv`, does not fall back to copying.
 const RENAME: &str = r#"() { python3 -c '
@@ -222,14 +227,14 @@ fn files_that_run_programs_are_protected() {
         fixture.check(
             "rename .git g; rename .git/hooks h; rm -rf .git/hooks; rename a.txt .git/config",
             expect![[r#"
-            .git: Device or resource busy
-            .git/hooks: Invalid cross-device link
+            .git: Read-only file system
+            .git/hooks: Read-only file system
             rm: cannot remove '.git/hooks/sample': Read-only file system
-            a.txt: Invalid cross-device link
+            a.txt: Read-only file system
         "#]],
         );
         fixture.check("ln .git/hooks/sample s; ln -s .git/hooks l; echo x > l/sample; exec 7< .git/hooks; echo x > /proc/self/fd/7/y; echo x > /proc/self/root$PWD/.git/hooks/y; echo x > /proc/self/cwd/.git/hooks/y", expect![[r#"
-            ln: failed to create hard link 's' => '.git/hooks/sample': Invalid cross-device link
+            ln: failed to create hard link 's': Read-only file system
             bash: line 1: l/sample: Read-only file system
             bash: line 1: /proc/self/fd/7/y: Read-only file system
             bash: line 1: /proc/self/rootBASE/w/.git/hooks/y: Read-only file system
@@ -243,29 +248,204 @@ fn files_that_run_programs_are_protected() {
 fn missing_paths_are_protected_too() {
     for_each_user(|fixture| {
         fixture.check(
-            "mkdir .helve/x; echo x > .mcp.json; rmdir .vscode; mv .opencode o",
+            "mkdir .helve; echo x > .mcp.json; ln -s a.txt .envrc; rename a.txt .opencode; ln a.txt helve.json; mkfifo .vscode; ls -A",
             expect![[r#"
-            mkdir: cannot create directory '.helve/x': Read-only file system
-            bash: line 1: .mcp.json: Is a directory
-            rmdir: failed to remove '.vscode': Device or resource busy
-            mv: cannot move '.opencode' to 'o': Device or resource busy
-        "#]],
-        );
-        let mut left: Vec<_> =
-            fs::read_dir(fixture.root()).unwrap().map(|it| it.unwrap().file_name()).collect();
-        left.sort();
-        assert_eq!(left, [".git", "a.txt"]);
-        assert!(!fixture.root().join(".git/commondir").exists());
-        fs::remove_dir_all(fixture.root().join(".git")).unwrap();
-        fixture.check(
-            "git init -q --template= . ; mkdir .git/hooks",
-            expect![[r#"
-                error: could not lock config file BASE/w/.git/config: Read-only file system
-                fatal: could not set 'core.repositoryformatversion' to '0'
-                mkdir: cannot create directory '.git/hooks': Read-only file system
+                mkdir: cannot create directory '.helve': Read-only file system
+                bash: line 1: .mcp.json: Read-only file system
+                ln: failed to create symbolic link '.envrc': Read-only file system
+                a.txt: Read-only file system
+                ln: failed to create hard link 'helve.json': Read-only file system
+                mkfifo: cannot create fifo '.vscode': Read-only file system
+                .git
+                a.txt
             "#]],
         );
-        assert!(!fixture.root().join(".git").exists());
+        fs::remove_dir_all(fixture.root().join(".git")).unwrap();
+        fixture.check(
+            "git init -q --template= . ; mkdir .git; ls -A",
+            expect![[r#"
+                BASE/w/.git: Read-only file system
+                mkdir: cannot create directory '.git': Read-only file system
+                a.txt
+            "#]],
+        );
+    });
+}
+
+/// A repository three levels deep, a bare one, and a folder that could become one.
+const REPOSITORIES: &str = "mkdir -p x/y; git init -q --template= x/y/deep; mkdir -p x/y/deep/.git/hooks; git init -q --bare --template= bare; mkdir evil; git init -q --bare --template= $PWD/../outside/e && cp -r ../outside/e/config ../outside/e/objects ../outside/e/refs evil; echo 'gitdir: evil' > file; chown -R --reference=. .";
+
+#[test]
+fn repositories_are_neither_created_nor_led_to_other_settings() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined(REPOSITORIES);
+        let attempts = [
+            // A new repository, or the name of one.
+            "git init -q new",
+            "git clone -q x/y/deep new",
+            "mkdir new/.git || mkdir evil/.git",
+            "mkdir evil/.GIT",
+            "cp file evil/.git",
+            "ln file evil/.git",
+            "ln -s ../evil evil/.git",
+            "mkfifo evil/.git",
+            "rename evil x/.git; test -d x/.git",
+            "mkdir g; cd g; exec 7< .; mkdir /proc/self/fd/7/.git",
+            "mkdir g; rename x/y/deep/.git g/.git; test -d g/.git",
+            // A bare one.
+            "git init -q --bare new",
+            "echo 'ref: refs/heads/main' > evil/HEAD",
+            "ln -s refs/heads/main evil/HEAD",
+            "cp bare/HEAD x/a; rename x/a evil/HEAD; test -e evil/HEAD",
+            "ln bare/HEAD evil/HEAD",
+            "mkdir .git/m; echo x > .git/m/HEAD; rename .git/m m; test -d m",
+            "rename x/y/deep/.git x/y/deep/bare; test -d x/y/deep/bare",
+            // Settings of existing ones.
+            "git -C x/y/deep config core.fsmonitor ./x",
+            "echo x >> x/y/deep/.git/config",
+            "echo x > x/y/deep/.git/hooks/pre-commit",
+            "echo x > x/y/deep/.git/commondir",
+            "mkdir x/y/deep/.git/rebase-merge",
+            "rename evil/config x/y/deep/.git/config; ! test -e evil/config",
+            "rename x/y/deep/.git/hooks h; test -d h",
+            "ln x/y/deep/.git/config c",
+            "truncate -s 1 x/y/deep/.git/config",
+            "git --git-dir=bare config core.fsmonitor ./x",
+            "echo x >> bare/config",
+            "mkdir bare/hooks",
+            "echo x > bare/commondir",
+            "rm bare/HEAD; echo x >> bare/config; mv evil/config x; echo x > bare/HEAD",
+            "exec 7< x/y/deep/.git/config; echo x > /proc/self/fd/7",
+            "exec 7< x/y/deep/.git/config; echo x > /dev/fd/7",
+            "ln -s x/y/deep/.git/config l; echo x > l",
+            "cd x/y/deep/.git; echo x > config",
+            "cd x/y/deep/.git/hooks; echo x > pre-push",
+            "exec 7< x/y/deep/.git; echo x > /proc/self/fd/7/config",
+            "python3 -c 'import os; os.open(\"x/y/deep/.git/config\", os.O_RDWR)'",
+            "python3 -c 'import os; os.open(\"x/y/deep/.git/config\", os.O_TRUNC)'",
+            "python3 -c 'import os; t = os.open(\".\", os.O_TMPFILE | os.O_RDWR); os.link(f\"/proc/self/fd/{t}\", \"evil/HEAD\", follow_symlinks=True)'",
+        ];
+        assert_eq!(succeeding(fixture, &attempts), Vec::<String>::new());
+        // Git outside runs nothing, neither here nor in the repository below.
+        fixture.run_unconfined("git -c safe.directory='*' status > /dev/null && ! test -e evil/HEAD && ! find . -name .GIT | grep .");
+    });
+}
+
+/// Changes a path in memory while another thread creates a folder with this path.
+const RACE: &str = r#"mkdir race && cd race && python3 -c '
+import ctypes, os, threading
+libc, path, stop = ctypes.CDLL(None), ctypes.create_string_buffer(b"safe"), threading.Event()
+def change():
+    while not stop.is_set():
+        ctypes.memmove(path, b".git", 4); ctypes.memmove(path, b"safe", 4)
+thread = threading.Thread(target=change); thread.start()
+refused = created = 0
+for attempt in range(2000):
+    if libc.mkdir(path, 0o755) == 0: created += 1; os.rmdir("safe")
+    else: refused += 1
+stop.set(); thread.join()
+print(created > 0, os.listdir("."))'"#;
+
+#[test]
+fn changing_a_path_during_a_call_creates_no_repository() {
+    for_each_user(|fixture| {
+        fixture.check(
+            RACE,
+            expect![[r#"
+                True []
+            "#]],
+        );
+    });
+}
+
+#[test]
+fn repositories_can_be_created_in_the_temporary_folder() {
+    for_each_user(|fixture| {
+        fixture.check(
+            "cd $TMPDIR && git init -q a && cd a && git -c user.name=n -c user.email=e@x commit -q --allow-empty -m one && git clone -q . ../b && git -C ../b log --format=%s",
+            expect![[r#"
+                one
+            "#]],
+        );
+    });
+}
+
+#[test]
+fn without_watched_calls_git_folders_are_read_only() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined(REPOSITORIES);
+        let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+        let script = "echo b > b && mkdir d && mv b d/b && cat d/b; git add -A; echo x >> x/y/deep/.git/config; mkdir .helve/x; echo x > .mcp.json; mv .git g";
+        expect![[r#"
+            b
+            fatal: Unable to create 'BASE/w/.git/index.lock': Read-only file system
+            bash: line 1: x/y/deep/.git/config: Read-only file system
+            mkdir: cannot create directory '.helve/x': Read-only file system
+            bash: line 1: .mcp.json: Is a directory
+            mv: cannot move '.git' to 'g': Device or resource busy
+        "#]]
+        .assert_eq(&fixture.run_with(&plan, script, &[UNWATCHED]));
+    });
+}
+
+/// What programs do with files: each line prints a result that must be the same inside and outside a sandbox.
+const FILE_CALLS: &str = r#"exec 2>&1; umask 027; mkdir t; cd t
+echo a > f; echo b >> f; cat f; stat -c '%a %F %s' f; mkdir -m 2775 m; mkdir -p p/q; stat -c %a m p/q
+ln f hard; ln -s f soft; echo c > soft; cat hard; stat -c '%h' f; ln -s missing dangling; echo d > dangling; cat missing
+set -C; echo e > f; set +C; : > d/x; echo x > f/y; mkdir f; mkdir p/; mkdir new/; echo x > new/; echo x > slash/
+ln -s loop loop; echo x > loop; mv f p/q/f; mv p/q r; cat r/f; mv r/f r/g r/h; mv -T r m; ls m; rmdir m
+mkfifo pipe; cat pipe & echo through > pipe; wait; stat -c %F pipe; echo null > /dev/null; echo zero > /dev/full
+printf %300s x | tr ' ' n > name; echo x > $(cat name); cd p; echo up > ../up; cat ../up; cd ..; truncate -s 3 up; cat up; echo
+echo out > /dev/stdout; echo fd > /proc/self/fd/1; (umask 0; echo x > open; stat -c %a open); chmod 400 open; ls | sort | tr '
+' ' '
+python3 -c '
+import os, stat
+def attempt(name, act):
+    try: print(name, act())
+    except OSError as e: print(name, e.strerror)
+folder = os.open("p", os.O_RDONLY)
+def at(): os.close(os.open("at", os.O_CREAT | os.O_WRONLY, 0o666, dir_fd=folder)); os.mkdir("dir", dir_fd=folder); os.rename("at", "dir/at", src_dir_fd=folder, dst_dir_fd=folder); return sorted(os.listdir("p/dir"))
+attempt("at", at)
+attempt("exclusive", lambda: os.open("up", os.O_CREAT | os.O_EXCL))
+attempt("exclusive link", lambda: os.open("soft", os.O_CREAT | os.O_EXCL))
+attempt("no follow", lambda: os.open("dangling", os.O_WRONLY | os.O_NOFOLLOW))
+attempt("folder", lambda: os.open("p", os.O_RDWR))
+attempt("created folder", lambda: os.open("p", os.O_CREAT))
+attempt("not a folder", lambda: os.open("up", os.O_RDWR | os.O_DIRECTORY))
+attempt("bad handle", lambda: os.open("x", os.O_CREAT, dir_fd=99))
+attempt("empty", lambda: os.open("", os.O_CREAT))
+def unnamed():
+    t = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o640); os.write(t, b"t"); os.link(f"/proc/self/fd/{t}", "unnamed", follow_symlinks=True)
+    return open("unnamed").read(), oct(os.stat("unnamed").st_mode)
+attempt("unnamed", unnamed)
+attempt("inherited", lambda: (os.get_inheritable(os.open("i", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC)), stat.filemode(os.stat("i").st_mode)))
+attempt("append", lambda: (os.write(os.open("up", os.O_WRONLY | os.O_APPEND), b"!"), open("up").read()))
+attempt("busy pipe", lambda: os.open("pipe", os.O_WRONLY | os.O_NONBLOCK))
+attempt("terminal", lambda: os.open("/dev/tty", os.O_RDWR))
+attempt("exchange", lambda: os.rename("p", "up"))
+attempt("into itself", lambda: os.rename("p", "p/q"))
+'"#;
+
+#[test]
+fn file_calls_have_the_same_results_as_without_a_sandbox() {
+    for_each_user(|fixture| {
+        let outside = fixture.base.join("outside");
+        let mut command = Command::new("setpriv");
+        if fixture.user == RunAs::Nobody {
+            let id = NOBODY.to_string();
+            command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]);
+        }
+        let script = format!("({FILE_CALLS}) | cat");
+        let expected = command
+            .args(["setsid", "bash", "-c", &script])
+            .current_dir(&outside)
+            .env("LC_ALL", "C")
+            .output()
+            .unwrap();
+        let expected = String::from_utf8(expected.stdout).unwrap();
+        assert!(expected.contains("into itself Invalid argument"), "{expected}");
+        let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+        assert_eq!(fixture.run(&plan, &script), expected);
     });
 }
 
@@ -306,11 +486,8 @@ fn git_is_not_led_to_other_settings_or_programs() {
             "rename .git g; test -d g",
         ];
         assert_eq!(succeeding(fixture, &attempts), Vec::<String>::new());
-        // Meanwhile, git outside sees the same repository as before.
-        let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
-        let held = create_placeholders(&plan).unwrap();
+        // Git outside sees the same repository as before.
         fixture.run_unconfined("test -z \"$(git -c safe.directory='*' rev-parse --verify -q HEAD)\" && git -c safe.directory='*' status | grep -q 'No commits yet' && ! test -e ran");
-        drop(held);
         let mut left: Vec<_> = fs::read_dir(fixture.root().join(".git"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -370,7 +547,7 @@ fn placeholders_stay_while_they_are_in_use() {
         return;
     }
     let fixture = Fixture::new(RunAs::Own);
-    let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+    let plan = without_watch(&fixture.plan(Sandbox::WorkspaceWrite, Network::Off));
     let placeholder = fixture.root().join(".helve");
     let first = create_placeholders(&plan).unwrap();
     let second = create_placeholders(&plan).unwrap();

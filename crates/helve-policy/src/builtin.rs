@@ -1,6 +1,7 @@
 //! Built-in rules. Some are the first rules of the user's wall, where later rules override them. The others form two walls
 //! that no rule overrides.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -84,6 +85,13 @@ pub fn protected_paths(root: &Path) -> Vec<PathBuf> {
 /// Returns the paths in a git folder that a sandboxed command must not write to.
 pub fn protected_git_paths(git_dir: &Path) -> Vec<PathBuf> {
     PROTECTED_IN_GIT.iter().chain(&[WORKTREES]).map(|name| git_dir.join(name)).collect()
+}
+
+/// Whether an entry of a git folder must not be written by a sandboxed command. Upper and lower case are the same here, as
+/// they are on some file systems.
+pub fn is_protected_in_git(name: &OsStr) -> bool {
+    let mut names = PROTECTED_IN_GIT.iter().chain(&[WORKTREES]);
+    names.any(|protected| name.eq_ignore_ascii_case(protected))
 }
 
 /// The files in protected folders that configure nothing: the plans of the plan agent.

@@ -3,7 +3,6 @@
 use std::fs;
 use std::process::Command;
 
-use crate::shell::wait_until;
 use crate::stage::Stage;
 
 const BASH: [&str; 3] = ["--yes", "call", "bash"];
@@ -125,7 +124,7 @@ fn further_folders_and_caches_are_writable() {
 fn repositories_below_the_folder_are_protected_too() {
     let Some(stage) = sandboxed_stage() else { return };
     stage.write("app/.gitignore", "part\n");
-    for folder in ["app/part", "app/libs/deep"] {
+    for folder in ["app/part", "app/libs/deep", "app/a/b/c/d"] {
         stage.write(&format!("{folder}/file"), "");
         let git = Command::new("git").args(["init", "-q"]).arg(stage.path(folder)).status();
         assert!(git.unwrap().success());
@@ -149,9 +148,14 @@ fn repositories_below_the_folder_are_protected_too() {
         "echo ../evil > libs/deep/.git/commondir",
         "mkdir part/.git/rebase-merge",
         "mv part/.git part/g",
+        "echo x >> a/b/c/d/.git/config",
+        "git init -q new",
+        "git clone -q part clone",
     ] {
         let output = stage.run(&[&BASH[..], &[&format!("command={denied}")]].concat());
         assert!(!output.out.contains("[exit code 0"), "{denied}: {}", output.transcript());
+        let notice = "[the sandbox denied writing";
+        assert!(output.out.contains(notice), "{denied}: {}", output.transcript());
     }
     let commit = "command=git -C part -c user.name=n -c user.email=e@x commit -q --allow-empty -m one && git -C part log --format=%s";
     let output = stage.run(&[&BASH[..], &[commit]].concat());
@@ -178,26 +182,6 @@ fn helves_own_folders_are_hidden() {
     let saved = saved.replace("{base}", stage.path("").to_str().unwrap().trim_end_matches('/'));
     let output = stage.run(&[&BASH[..], &[&format!("command=grep -c 777 {saved}")]].concat());
     assert!(output.out.starts_with("280\n"), "{saved} {}", output.transcript());
-}
-
-#[test]
-fn placeholders_of_protected_files_are_removed_however_helve_ends() {
-    let Some(stage) = sandboxed_stage() else { return };
-    for signal in ["-TERM", "-HUP", "-KILL"] {
-        let mut command = stage.command();
-        let mut helve =
-            command.args(BASH).arg("command=echo > started; sleep 300").spawn().unwrap();
-        let (started, placeholder) = (stage.path("app/started"), stage.path("app/.vscode"));
-        wait_until("the command", || started.exists());
-        assert!(placeholder.exists());
-        let pid = helve.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-        helve.wait().unwrap();
-        wait_until("the removal of the placeholders", || {
-            !placeholder.exists() && !stage.path("app/helve.json").exists()
-        });
-        fs::remove_file(started).unwrap();
-    }
 }
 
 #[test]

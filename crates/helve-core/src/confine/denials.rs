@@ -18,6 +18,10 @@ pub enum SandboxDenial {
     Network(Option<String>),
     /// Tracing another process or reading its memory.
     Tracing,
+    /// Writing protected files that the output does not mention.
+    Protected,
+    /// Writing to git folders at all.
+    GitFolders,
 }
 
 /// Maximum number of denials reported.
@@ -35,11 +39,15 @@ pub fn find_denials(
 ) -> Vec<SandboxDenial> {
     let mut all = denials_in_output(plan, folder, output);
     let is_network = |denial: &SandboxDenial| matches!(denial, SandboxDenial::Network(_));
+    let is_write = |denial: &SandboxDenial| matches!(denial, SandboxDenial::Write(_));
     for call in denied_calls {
         match call {
             DeniedCall::Network if all.iter().any(is_network) => {}
             DeniedCall::Network => all.push(SandboxDenial::Network(None)),
             DeniedCall::Tracing => all.push(SandboxDenial::Tracing),
+            DeniedCall::Protected if all.iter().any(is_write) => {}
+            DeniedCall::Protected => all.push(SandboxDenial::Protected),
+            DeniedCall::GitFolders => all.push(SandboxDenial::GitFolders),
         }
     }
     all

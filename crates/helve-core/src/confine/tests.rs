@@ -6,7 +6,8 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::{
-    LinkedWorktree, Sandbox, SandboxDenial, allow_linked_worktree, denies_write, find_denials, plan,
+    LinkedWorktree, PathChange, Sandbox, SandboxDenial, allow_linked_worktree, denies_write,
+    find_denials, leaves_git_folder, plan, refuses_change,
 };
 use crate::process::{DeniedCall, Network, SandboxPlan};
 
@@ -71,6 +72,55 @@ fn denied_paths_of_a_plan() {
     }
 }
 
+#[test]
+fn git_folders_are_recognized_by_name() {
+    use PathChange::{CreateFolder, Move, Write};
+    let mut plan = plan_for(Sandbox::WorkspaceWrite);
+    plan.writable.push("/w/inner".into());
+    for (change, path, expected) in [
+        (Write, "/w/a/file", false),
+        (Write, "/w/a/.git", true),
+        (CreateFolder, "/w/a/.Git", true),
+        (Move, "/w/a/.git", true),
+        (Write, "/w/a/.git/index", false),
+        (Write, "/w/a/.git/config", true),
+        (CreateFolder, "/w/a/.git/hooks", true),
+        (Write, "/w/a/.git/hooks/pre-commit", true),
+        (Write, "/w/a/.git/refs/remotes/origin/HEAD", false),
+        (Write, "/w/a/.git/refs/heads/config", false),
+        (Write, "/w/a/.gitignore", false),
+        (Write, "/w/a/HEAD", true),
+        (Move, "/w/a/HEAD", false),
+        (Write, "/w/a/head/x", false),
+        (Write, "/w/a/config", false),
+        (Write, "/w/bare/config", true),
+        (Write, "/w/bare/hooks/x", true),
+        (Write, "/w/bare/objects/x", false),
+        (Write, "/w/.claude/x", true),
+        (CreateFolder, "/w/.claude", true),
+        (CreateFolder, "/w/.git", true),
+        (Write, "/scratch/.git", false),
+        (Write, "/w/inner/.git", false),
+        (Write, "/elsewhere/.git", false),
+    ] {
+        let folder = |levels| Path::new(path).ancestors().nth(levels).unwrap();
+        let refused = refuses_change(&plan, Path::new(path), change, |levels| {
+            folder(levels) == Path::new("/w/bare")
+        });
+        assert_eq!(refused, expected, "{change:?} {path}");
+    }
+    for (from, to, expected) in [
+        ("/w/.git/a", "/w/b", true),
+        ("/w/.git/a", "/w/.git/b", false),
+        ("/w/a/.git/a", "/w/.git/b", false),
+        ("/w/a", "/w/b", false),
+        ("/w/a", "/w/.git/b", false),
+        ("/scratch/.git/a", "/scratch/b", false),
+    ] {
+        assert_eq!(leaves_git_folder(&plan, Path::new(from), Path::new(to)), expected, "{from}");
+    }
+}
+
 /// Finds the denials in an output and compares them.
 #[track_caller]
 fn check(output: &str, expect: Expect) {
@@ -81,6 +131,8 @@ fn check(output: &str, expect: Expect) {
         SandboxDenial::Network(Some(host)) => format!("network {host}"),
         SandboxDenial::Network(None) => "network".into(),
         SandboxDenial::Tracing => "tracing".into(),
+        SandboxDenial::Protected => "protected".into(),
+        SandboxDenial::GitFolders => "git folders".into(),
     };
     expect.assert_eq(&all.iter().map(to_text).collect::<Vec<_>>().join(", "));
 }
@@ -152,6 +204,11 @@ fn denied_network_access_is_found() {
 #[test]
 fn denied_calls_are_reported_once() {
     let plan = plan_for(Sandbox::WorkspaceWrite);
+    let protected = find_denials(&plan, Path::new("/w"), "", &[DeniedCall::Protected]);
+    assert_eq!(protected, [SandboxDenial::Protected]);
+    let output = "fatal: cannot mkdir sub/.git: Read-only file system";
+    let protected = find_denials(&plan, Path::new("/w"), output, &[DeniedCall::Protected]);
+    assert_eq!(protected, [SandboxDenial::Write("/w/sub/.git".into())]);
     let denied_calls = [DeniedCall::Network, DeniedCall::Tracing];
     let without_output = find_denials(&plan, Path::new("/w"), "", &denied_calls);
     assert_eq!(without_output, [SandboxDenial::Network(None), SandboxDenial::Tracing]);

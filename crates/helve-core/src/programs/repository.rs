@@ -128,42 +128,6 @@ pub(super) async fn configured_paths(session: &Session) -> Vec<PathBuf> {
     paths
 }
 
-/// How many folders below the root are searched for repositories, and how deep.
-const MAX_SEARCHED: usize = 300;
-const MAX_SEARCH_DEPTH: usize = 2;
-/// Folders with many entries, none of which is a repository that people work in.
-const NOT_SEARCHED: [&str; 4] = [".git", "node_modules", "target", "vendor"];
-
-/// Returns the `.git` of repositories in the folders below the root, as far as they are searched.
-pub(super) async fn nested_repositories(session: &Session) -> Vec<(PathBuf, FileKind)> {
-    let mut found = Vec::new();
-    let mut folders = vec![(session.workspace.root().to_path_buf(), 0)];
-    let mut searched = 0;
-    while let Some((folder, depth)) = folders.pop() {
-        searched += 1;
-        let Ok(place) = files::look_up(session, &folder).await else { continue };
-        let Ok(listing) = place.machine.list(&place.place, MAX_LISTED).await else { continue };
-        for entry in listing.entries.into_iter().filter(|entry| !entry.is_link) {
-            let path = folder.join(&entry.name);
-            if entry.name == ".git" && depth > 0 {
-                found.push((path, entry.kind));
-                continue;
-            }
-            let is_searched = entry.kind == FileKind::Folder
-                && depth < MAX_SEARCH_DEPTH
-                && searched + folders.len() < MAX_SEARCHED
-                && !NOT_SEARCHED.iter().any(|name| entry.name == *name);
-            if is_searched {
-                folders.push((path, depth + 1));
-            }
-        }
-    }
-    found
-}
-
-/// Maximum number of entries of a folder that is searched for repositories.
-const MAX_LISTED: usize = 2_000;
-
 /// Returns the tracked files of the repository that git uses in a folder, or `None` if they are unknown.
 pub(super) async fn tracked_files(session: &Session, folder: &Path) -> Option<TrackedFiles> {
     let scan = RepositoryScan { session, kind: GitCommandKind::ReadOnly };

@@ -143,10 +143,8 @@ impl Programs {
             plan.hidden.push(scratch);
             if shell.sandbox == Sandbox::WorkspaceWrite {
                 plan.writable.extend(shell.writable.iter().cloned());
+                plan.guarded.extend(shell.writable.iter().cloned());
                 plan.protected.extend(repository::configured_paths(&self.session).await);
-                for (dot_git, kind) in repository::nested_repositories(&self.session).await {
-                    confine::protect_nested_repository(plan, &dot_git, kind);
-                }
             }
             plan.hidden.extend(shell.own_folders.iter().cloned());
             let unreadable = self.unreadable_paths().await;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::OwnedFd;
 
 use helve_core::process::Network;
 use seccompiler::SeccompCmpArgLen::{Dword, Qword};
@@ -11,35 +12,70 @@ use seccompiler::{
     apply_filter, sock_filter,
 };
 
-use super::{DenialListener, DenialReports, PidNamespace, syscalls, with_context};
+use super::{CallWatch, PidNamespace, syscalls, with_context};
 
 /// The BPF instruction that returns a filter's decision.
 const RETURN: u16 = 0x06;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
+/// Installs the filters. Returns the handle on which the kernel reports suspended calls, if calls are watched. Only one such
+/// handle can exist, and a container runtime around us may have it already. Then the result is `None`, and calls that change
+/// files are not filtered.
 pub(super) fn install(
     network: Network,
     pids: PidNamespace,
-    reports: DenialReports,
-) -> io::Result<Option<DenialListener>> {
-    let install = || -> Result<Option<DenialListener>, BoxError> {
-        apply_filter(&clone3_filter()?)?;
+    watch: CallWatch,
+) -> io::Result<Option<OwnedFd>> {
+    let install = || -> Result<Option<OwnedFd>, BoxError> {
+        apply_filter(&unavailable_filter(watch)?)?;
         #[cfg(target_arch = "x86_64")]
         apply_filter(&x32_filter())?;
         apply_filter(&denied_filter(network, pids)?)?;
-        let reported = reported_filter(network)?;
-        if reports == DenialReports::Listener
-            && let Ok(listener) = syscalls::install_listener(&with_notifications(&reported))
-        {
-            return Ok(Some(listener.into()));
+        if watch != CallWatch::Off {
+            let suspended = with_notifications(&reported_filter(network, watch)?);
+            if let Ok(listener) = syscalls::install_listener(&suspended) {
+                return Ok(Some(listener));
+            }
         }
-        // Only one listener can exist, and a container runtime around us may have it already.
-        apply_filter(&reported)?;
+        apply_filter(&reported_filter(network, CallWatch::Off)?)?;
         Ok(None)
     };
     install().map_err(|err| with_context("filtering system calls", io::Error::other(err)))
 }
+
+/// Calls that create or rename files, which the broker makes.
+const CHANGING_FILES: [libc::c_long; 6] = [
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_symlinkat,
+    libc::SYS_linkat,
+    libc::SYS_renameat2,
+    libc::SYS_truncate,
+];
+
+/// Older forms of these calls.
+#[cfg(target_arch = "x86_64")]
+const CHANGING_FILES_OLD: [libc::c_long; 7] = [
+    libc::SYS_creat,
+    libc::SYS_mkdir,
+    libc::SYS_mknod,
+    libc::SYS_symlink,
+    libc::SYS_link,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+];
+#[cfg(target_arch = "aarch64")]
+const CHANGING_FILES_OLD: [libc::c_long; 1] = [libc::SYS_renameat];
+
+/// Calls that open files, with the position of their flags.
+#[cfg(target_arch = "x86_64")]
+const OPENING: [(libc::c_long, u8); 2] = [(libc::SYS_open, 1), (libc::SYS_openat, 2)];
+#[cfg(target_arch = "aarch64")]
+const OPENING: [(libc::c_long, u8); 1] = [(libc::SYS_openat, 2)];
+
+/// Each of these flags lets a call change a file.
+const WRITING: [libc::c_int; 4] = [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT, libc::O_TRUNC];
 
 /// Always denied and reported: calls that access other processes.
 const TRACING: [libc::c_long; 3] =
@@ -178,8 +214,8 @@ const FOREIGN_PROCESS: [(libc::c_long, u8); 7] = [
     (libc::SYS_ioprio_set, 1),
 ];
 
-/// The filter for calls whose denial is reported.
-fn reported_filter(network: Network) -> Result<BpfProgram, BoxError> {
+/// The filter for calls whose denial is reported, and for those that the broker makes.
+fn reported_filter(network: Network, watch: CallWatch) -> Result<BpfProgram, BoxError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         TRACING.into_iter().map(|call| (call, Vec::new())).collect();
     match network {
@@ -189,6 +225,16 @@ fn reported_filter(network: Network) -> Result<BpfProgram, BoxError> {
                 .iter()
                 .map(|family| Ok(SeccompRule::new(vec![family_condition(*family, Eq)?])?));
             rules.insert(libc::SYS_socket, each.collect::<Result<_, BoxError>>()?);
+        }
+    }
+    if watch == CallWatch::Files {
+        rules.extend(CHANGING_FILES.into_iter().chain(CHANGING_FILES_OLD).map(|it| (it, vec![])));
+        for (call, flags_at) in OPENING {
+            let writes = |flag: libc::c_int| {
+                let flag = u64::from(flag.unsigned_abs());
+                rule_on_argument(flags_at, Dword, MaskedEq(flag), flag)
+            };
+            rules.insert(call, WRITING.into_iter().map(writes).collect::<Result<_, BoxError>>()?);
         }
     }
     compile(rules, libc::EPERM)
@@ -214,9 +260,14 @@ fn family_condition(
     Ok(SeccompCondition::new(0, Dword, operator, u64::try_from(family)?)?)
 }
 
-/// Makes `clone3` unavailable: its flags are in memory, which a filter cannot read. Programs fall back to `clone`.
-fn clone3_filter() -> Result<BpfProgram, BoxError> {
-    compile(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)
+/// Makes `clone3` and `openat2` unavailable: their flags are in memory, which a filter cannot read. Programs fall back to
+/// `clone` and `openat`.
+fn unavailable_filter(watch: CallWatch) -> Result<BpfProgram, BoxError> {
+    let mut rules = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    if watch == CallWatch::Files {
+        rules.insert(libc::SYS_openat2, Vec::new());
+    }
+    compile(rules, libc::ENOSYS)
 }
 
 fn compile(
@@ -256,13 +307,13 @@ fn x32_filter() -> BpfProgram {
 mod tests {
     use std::io;
 
-    use super::{DenialReports, Network, PidNamespace, install, syscalls};
+    use super::{CallWatch, Network, PidNamespace, install, syscalls};
 
     #[test]
     fn calls_are_denied_even_if_another_listener_exists() {
         let result = syscalls::try_in_child(|| {
-            let first = install(Network::Off, PidNamespace::Shared, DenialReports::Listener)?;
-            let second = install(Network::Off, PidNamespace::Shared, DenialReports::Listener)?;
+            let first = install(Network::Off, PidNamespace::Shared, CallWatch::Denials)?;
+            let second = install(Network::Off, PidNamespace::Shared, CallWatch::Denials)?;
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(|err| err.raw_os_error());
             match socket {
                 Err(Some(libc::EPERM)) if first.is_some() && second.is_none() => Ok(()),

@@ -224,6 +224,10 @@ fn protect(plan: &SandboxPlan) -> io::Result<()> {
     protected.sort();
     for path in protected {
         let Some(target) = placeholders::mount_target(plan, path)? else { continue };
+        // Without a placeholder, the broker refuses to create it.
+        if !fs::exists(&target.path).unwrap_or(true) {
+            continue;
+        }
         let ancestors = target.ancestors.iter().map(|folder| (folder, MountAccess::Unchanged));
         for (path, access) in ancestors.chain([(&target.path, MountAccess::ReadOnly)]) {
             if mounted.contains(path) {

@@ -1,14 +1,12 @@
-//! Placeholders for protected paths that do not exist. They stay while a program runs.
+//! Protects names where system calls cannot be watched: git folders are read-only, and placeholders stand for protected
+//! paths that do not exist while a program runs.
 //!
 //! A missing path cannot be a mount point, so a confined program could create it. An empty folder is harmless to
 //! everybody else (git ignores it, and nothing is lost when it is removed), and several Helve processes can share it.
-//!
-//! In a git folder, some names have a meaning even as an empty folder. There the placeholder is a link that leads nowhere,
-//! which git takes for missing, or a file with a harmless content.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,72 +14,47 @@ use helve_core::process::SandboxPlan;
 use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::process::geteuid;
 
-use super::devices::NOWHERE;
 use super::with_context;
 
 /// Holds the placeholders of one plan. Dropping it removes the placeholders that no other process holds.
 #[derive(Debug, Default)]
 pub struct Placeholders {
     folders: Vec<(PathBuf, File)>,
-    /// Files and links, each list with the folder that contains them. Links cannot be locked, so the folder is.
-    entries: Vec<(File, Vec<PathBuf>)>,
 }
 
-/// A placeholder that is not a folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EntryKind {
-    /// A link that leads nowhere.
-    Link,
-    /// A file that says that the repository is where it is.
-    SameFolder,
+/// How many folders below a guarded one are searched for git folders.
+const MAX_SEARCHED: usize = 2_000;
+
+/// Returns a plan that protects git folders without watching calls: as a whole.
+pub fn without_watch(plan: &SandboxPlan) -> SandboxPlan {
+    let mut plan = plan.clone();
+    for guarded in std::mem::take(&mut plan.guarded) {
+        let git_folders = git_folders(&guarded);
+        plan.protected.retain(|path| !git_folders.iter().any(|folder| path.starts_with(folder)));
+        plan.protected.extend(git_folders);
+    }
+    plan
 }
 
-/// The names whose placeholders are not folders. A `commondir` leads git to another repository; the others are the state
-/// of a rebase and similar commands, which exist as soon as their folder exists.
-const ENTRIES: [(&str, EntryKind); 4] = [
-    ("commondir", EntryKind::SameFolder),
-    ("rebase-apply", EntryKind::Link),
-    ("rebase-merge", EntryKind::Link),
-    ("sequencer", EntryKind::Link),
-];
-
-/// The content of [`EntryKind::SameFolder`].
-const SAME_FOLDER: &str = ".\n";
-
-impl EntryKind {
-    fn of(path: &Path) -> Option<EntryKind> {
-        let name = path.file_name()?;
-        ENTRIES.iter().find(|(entry, _)| name == *entry).map(|(_, kind)| *kind)
-    }
-
-    fn create(self, path: &Path) -> io::Result<()> {
-        let created = match self {
-            EntryKind::Link => symlink(NOWHERE, path),
-            EntryKind::SameFolder => {
-                // Written beside and renamed, so that git never reads an empty file.
-                let new = path.with_extension(format!("{}.new", std::process::id()));
-                fs::write(&new, SAME_FOLDER)?;
-                let created = fs::hard_link(&new, path);
-                fs::remove_file(&new)?;
-                created
-            }
-        };
-        match created {
-            Err(err) if err.kind() != io::ErrorKind::AlreadyExists => Err(err),
-            Ok(()) | Err(_) => Ok(()),
-        }
-    }
-
-    /// Whether this placeholder is at a path, rather than something that belongs to the user.
-    fn is_at(self, path: &Path) -> bool {
-        match self {
-            EntryKind::Link => fs::read_link(path).is_ok_and(|target| target == Path::new(NOWHERE)),
-            EntryKind::SameFolder => {
-                let is_file = fs::symlink_metadata(path).is_ok_and(|entry| entry.is_file());
-                is_file && fs::read_to_string(path).is_ok_and(|content| content == SAME_FOLDER)
+/// Returns the `.git` of a folder, which may be missing, and those below it, as far as they are searched.
+fn git_folders(top: &Path) -> Vec<PathBuf> {
+    let mut found = vec![top.join(".git")];
+    let mut folders = vec![top.to_path_buf()];
+    let mut next = 0;
+    while let Some(folder) = folders.get(next).cloned() {
+        next += 1;
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if entry.file_name() == ".git" {
+                if folder != top {
+                    found.push(entry.path());
+                }
+            } else if is_folder && folders.len() < MAX_SEARCHED {
+                folders.push(entry.path());
             }
         }
     }
+    found
 }
 
 /// Creates placeholders for missing protected paths. Keep the result until all processes of the program have ended.
@@ -89,12 +62,6 @@ pub fn create_placeholders(plan: &SandboxPlan) -> io::Result<Placeholders> {
     let mut placeholders = Placeholders::default();
     for path in &plan.protected {
         let Some(target) = mount_target(plan, path)? else { continue };
-        if target.state == PathState::NeedsPlaceholder && EntryKind::of(&target.path).is_some() {
-            placeholders.hold_entry(&target.path).map_err(|err| {
-                with_context(&format!("creating a placeholder for {}", target.path.display()), err)
-            })?;
-            continue;
-        }
         if target.state == PathState::Exists
             || placeholders.folders.iter().any(|(entry, _)| *entry == target.path)
         {
@@ -116,41 +83,14 @@ impl Placeholders {
     pub fn remove_within(mut self, timeout: Duration) {
         let began = Instant::now();
         self.remove();
-        while !(self.folders.is_empty() && self.entries.is_empty()) && began.elapsed() < timeout {
+        while !self.folders.is_empty() && began.elapsed() < timeout {
             std::thread::sleep(POLL_INTERVAL);
             self.remove();
         }
     }
 
-    /// Creates a file or link and locks the folder around it.
-    fn hold_entry(&mut self, path: &Path) -> io::Result<()> {
-        let (Some(kind), Some(folder)) = (EntryKind::of(path), path.parent()) else {
-            return Ok(());
-        };
-        let is_same = |entries: &Vec<PathBuf>| entries.iter().any(|it| it.parent() == Some(folder));
-        match self.entries.iter_mut().find(|(_, entries)| is_same(entries)) {
-            Some((_, entries)) => entries.push(path.into()),
-            None => {
-                let opened = File::open(folder)?;
-                flock(&opened, FlockOperation::LockShared)?;
-                self.entries.push((opened, vec![path.into()]));
-            }
-        }
-        // Under the lock nobody removes it.
-        kind.create(path)
-    }
-
     /// Removes placeholders that no other process holds. A folder that is no longer empty stays.
     fn remove(&mut self) {
-        self.entries.retain(|(folder, entries)| {
-            let is_unused = flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok();
-            for path in entries.iter().filter(|_| is_unused) {
-                if EntryKind::of(path).is_some_and(|kind| kind.is_at(path)) {
-                    fs::remove_file(path).unwrap_or_default();
-                }
-            }
-            !is_unused
-        });
         self.folders.retain(|(path, folder)| {
             let is_unused = flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok();
             if is_unused && is_placeholder(folder) {
@@ -200,10 +140,6 @@ pub(super) fn mount_target(
             target.ancestors.push(target.path.clone());
         }
         target.path.push(name);
-        if EntryKind::of(&target.path).is_some_and(|kind| kind.is_at(&target.path)) {
-            target.state = PathState::NeedsPlaceholder;
-            return Ok(Some(target));
-        }
         match fs::symlink_metadata(&target.path) {
             Ok(metadata) if metadata.is_symlink() => {
                 let why = format!(

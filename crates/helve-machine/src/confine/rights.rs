@@ -24,14 +24,26 @@ const KEPT_BY_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::KILL);
 
+/// Whose capabilities are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeptCapabilities {
+    OfProgram,
+    /// The broker also reads paths from the memory of processes, even of those that do not allow it.
+    OfBroker,
+}
+
 /// Drops capabilities permanently: setuid programs and file capabilities no longer grant any.
-pub(super) fn drop_capabilities(owner: NamespaceOwner) -> io::Result<()> {
+pub(super) fn drop_capabilities(owner: NamespaceOwner, kept: KeptCapabilities) -> io::Result<()> {
     use rustix::thread::{
         capabilities, clear_ambient_capability_set, set_capabilities, set_no_new_privs,
     };
     let allowed = match owner {
         NamespaceOwner::Root => KEPT_BY_ROOT,
         NamespaceOwner::UserNamespace => CapabilitySet::empty(),
+    };
+    let allowed = match kept {
+        KeptCapabilities::OfProgram => allowed,
+        KeptCapabilities::OfBroker => allowed | CapabilitySet::SYS_PTRACE,
     };
     let drop_all = || -> Result<(), rustix::io::Errno> {
         set_no_new_privs(true)?;
@@ -53,6 +65,17 @@ pub(super) fn restrict(plan: &SandboxPlan) -> io::Result<()> {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
         RulesetStatus::NotEnforced => Err(io::Error::other("the kernel does not support Landlock")),
     }
+}
+
+/// Keeps this process and its children from signalling and tracing the broker, which stays in the domain around theirs.
+pub(super) fn separate_from_broker() -> io::Result<()> {
+    let separate = || -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        // It handles no access to files: what it did not allow explicitly would be denied.
+        let rules = Ruleset::default().scope(Scope::from_all(LANDLOCK_ABI))?;
+        rules.create()?.restrict_self()?;
+        Ok(())
+    };
+    separate().map_err(|err| with_context("setting up Landlock", io::Error::other(err)))
 }
 
 fn landlock(plan: &SandboxPlan) -> Result<RulesetStatus, Box<dyn std::error::Error + Send + Sync>> {

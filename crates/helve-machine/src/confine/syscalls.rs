@@ -9,6 +9,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 use seccompiler::sock_filter;
@@ -65,7 +66,8 @@ pub(super) fn has_seccomp() -> bool {
     result == 0
 }
 
-/// Installs a filter that suspends calls, and returns the handle on which the kernel reports them.
+/// Installs a filter that suspends calls, and returns the handle on which the kernel reports them. Once a call was received
+/// from the handle, only a deadly signal interrupts it, so that it is never made twice.
 pub(super) fn install_listener(filter: &[sock_filter]) -> io::Result<OwnedFd> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).map_err(io::Error::other)?,
@@ -76,7 +78,7 @@ pub(super) fn install_listener(filter: &[sock_filter]) -> io::Result<OwnedFd> {
         let result = libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
-            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
             &raw const program,
         );
         match libc::c_int::try_from(result) {
@@ -96,14 +98,93 @@ pub(super) fn receive_call(listener: BorrowedFd<'_>) -> io::Result<libc::seccomp
     if result == 0 { Ok(call) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Makes a suspended call fail with an error.
-pub(super) fn deny_call(listener: BorrowedFd<'_>, id: u64, error: libc::c_int) -> io::Result<()> {
-    let mut result = libc::seccomp_notif_resp { id, val: 0, error: -error, flags: 0 };
+/// Answers a suspended call: it returns 0, or fails with an error.
+pub(super) fn answer_call(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    result: Result<(), Errno>,
+) -> io::Result<()> {
+    let error = result.map_or_else(|error| -error.raw_os_error(), |()| 0);
+    let mut response = libc::seccomp_notif_resp { id, val: 0, error, flags: 0 };
     // SAFETY: the kernel reads the structure, which outlives the call.
     let sent = unsafe {
-        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut result)
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut response)
     };
     if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Answers a suspended call with a new handle in the calling process.
+pub(super) fn answer_with_handle(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    handle: BorrowedFd<'_>,
+    close_on_exec: bool,
+) -> io::Result<()> {
+    let request = libc::seccomp_notif_addfd {
+        id,
+        flags: u32::try_from(libc::SECCOMP_ADDFD_FLAG_SEND).map_err(io::Error::other)?,
+        srcfd: u32::try_from(handle.as_raw_fd()).map_err(io::Error::other)?,
+        newfd: 0,
+        newfd_flags: if close_on_exec { libc::O_CLOEXEC.unsigned_abs() } else { 0 },
+    };
+    // SAFETY: the kernel reads the structure, which outlives the call.
+    let added = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const request)
+    };
+    if added >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets the kernel run the listening process at once, on the processor of the calling one. Linux before 6.6 does not know
+/// this and is only slower.
+pub(super) fn wake_at_once(listener: BorrowedFd<'_>) {
+    const SYNC_WAKE_UP: libc::c_ulong = 1;
+    // SAFETY: the argument is a number.
+    unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP);
+    }
+}
+
+/// Whether a call is still suspended. If so, its thread id was not reused in the meantime.
+pub(super) fn is_suspended(listener: BorrowedFd<'_>, id: u64) -> bool {
+    // SAFETY: the kernel reads the number, which outlives the call.
+    let result = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id)
+    };
+    result == 0
+}
+
+/// Reads memory of another process, up to the first page that is not mapped. Returns the number of bytes.
+pub(super) fn read_memory(thread: i32, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    const PAGE: usize = 4096;
+    let start = usize::try_from(address).map_err(io::Error::other)?;
+    let in_first_page = (PAGE - start % PAGE).min(buffer.len());
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let part = |offset: usize, length: usize| libc::iovec {
+        iov_base: std::ptr::without_provenance_mut(start.wrapping_add(offset)),
+        iov_len: length,
+    };
+    // A part is read as a whole or not at all.
+    let remote = [part(0, in_first_page), part(in_first_page, buffer.len() - in_first_page)];
+    // SAFETY: the kernel writes into the buffer only; the addresses of the other process are not used here.
+    let count =
+        unsafe { libc::process_vm_readv(thread, &raw const local, 1, remote.as_ptr(), 2, 0) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sets the user and group that this thread accesses files as.
+pub(super) fn set_file_ids(user: u32, group: u32, groups: &[u32]) {
+    // SAFETY: the calls change only this process, and the kernel reads the list during the call.
+    unsafe {
+        // The user comes last if it is another one, because it may lose the right to change groups.
+        if user == 0 {
+            libc::setfsuid(user);
+        }
+        libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr());
+        libc::setfsgid(group);
+        if user != 0 {
+            libc::setfsuid(user);
+        }
+    }
 }
 
 /// Forks this process. Returns `None` in the child. Only for a single-threaded process.
@@ -151,16 +232,41 @@ pub(super) fn block_signals() {
     }
 }
 
-/// Closes all handles except the three standard ones and `kept`.
-pub(super) fn close_others(kept: BorrowedFd<'_>) {
-    let kept = libc::c_uint::try_from(kept.as_raw_fd()).unwrap_or(3).max(3);
-    // SAFETY: callers never use the closed handles again; they only wait and exit.
+/// Returns a handle that is readable when a child has ended. All signals must be blocked.
+pub(super) fn child_signals() -> io::Result<OwnedFd> {
+    // SAFETY: `sigemptyset` initializes the set, which is then only read. The handle is new.
     unsafe {
-        if kept > 3 {
-            libc::close_range(3, kept - 1, 0);
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            handle @ 0.. => Ok(OwnedFd::from_raw_fd(handle)),
+            _ => Err(io::Error::last_os_error()),
         }
-        libc::close_range(kept + 1, libc::c_uint::MAX, 0);
     }
+}
+
+/// Reads and drops what a handle that does not block has.
+pub(super) fn drain(handle: BorrowedFd<'_>) {
+    let mut buffer = [0_u8; 1024];
+    while rustix::io::read(handle, &mut buffer).is_ok_and(|count| count > 0) {}
+}
+
+/// Closes all handles except the three standard ones and `kept`.
+pub(super) fn close_others(kept: &[BorrowedFd<'_>]) {
+    let numbers = kept.iter().filter_map(|handle| libc::c_uint::try_from(handle.as_raw_fd()).ok());
+    let mut kept: Vec<_> = numbers.filter(|number| *number >= 3).collect();
+    kept.sort_unstable();
+    let mut first = 3;
+    for number in kept {
+        if number > first {
+            // SAFETY: callers never use the closed handles again; they only wait and exit.
+            unsafe { libc::close_range(first, number - 1, 0) };
+        }
+        first = number + 1;
+    }
+    // SAFETY: as above.
+    unsafe { libc::close_range(first, libc::c_uint::MAX, 0) };
 }
 
 /// Leaves the parent's namespaces. Only for a single-threaded process.

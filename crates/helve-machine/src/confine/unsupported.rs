@@ -22,6 +22,10 @@ pub fn create_placeholders(_: &SandboxPlan) -> io::Result<Placeholders> {
     Err(io::Error::new(io::ErrorKind::Unsupported, REASON))
 }
 
+pub fn without_watch(plan: &SandboxPlan) -> SandboxPlan {
+    plan.clone()
+}
+
 /// Never constructed: nothing is reported.
 #[derive(Debug)]
 pub enum DenialListener {}
@@ -29,20 +33,28 @@ pub enum DenialListener {}
 /// Never constructed: nothing can be confined.
 pub enum EnteredNamespaces {}
 
+/// Never constructed either.
+pub enum HelpedProcess {}
+
+/// Never constructed either.
+#[derive(Debug)]
+pub enum Restricted {
+    Watched(DenialListener),
+    Unwatched,
+}
+
 pub fn enter_namespaces(_: &SandboxPlan, _: super::PidNamespace) -> io::Result<EnteredNamespaces> {
     Err(io::Error::new(io::ErrorKind::Unsupported, REASON))
 }
 
 impl EnteredNamespaces {
-    pub fn enter_pid_namespace(&self) -> io::Result<()> {
-        match *self {}
+    pub fn start_helpers(self, _: &SandboxPlan) -> io::Result<HelpedProcess> {
+        match self {}
     }
+}
 
-    pub fn restrict(
-        self,
-        _: &SandboxPlan,
-        _: super::DenialReports,
-    ) -> io::Result<Option<DenialListener>> {
+impl HelpedProcess {
+    pub fn restrict(self, _: &SandboxPlan, _: super::CallWatch) -> io::Result<Restricted> {
         match self {}
     }
 }

@@ -23,7 +23,6 @@ pub(super) use monitor::{RecordLifetime, RecordSettings};
 use super::keeper_client::WardenLink;
 use super::output_buffer::OutputBuffer;
 use super::tree;
-use crate::confine::Placeholders;
 
 /// How long an incomplete line is held back. Until then a line that overwrites it, such as a progress bar,
 /// replaces it. The time is shorter at a terminal, where the line may be a question.
@@ -72,8 +71,6 @@ struct LiveHandles {
     link: Arc<UnixStream>,
     warden: WardenUse,
     source: Arc<AsyncFd<OwnedFd>>,
-    /// The placeholders of a confined program, needed until all its processes have ended.
-    placeholders: Placeholders,
 }
 
 /// Whether a warden can be used for another program.
@@ -133,7 +130,6 @@ impl Program {
         (warden, pid): (WardenLink, Option<Pid>),
         spawn: &Spawn,
         source: Arc<AsyncFd<OwnedFd>>,
-        placeholders: Placeholders,
     ) -> Arc<Program> {
         let now = Instant::now();
         let status = ProgramStatus {
@@ -170,7 +166,6 @@ impl Program {
                 link: Arc::new(warden.link),
                 warden: WardenUse::Busy,
                 source,
-                placeholders,
             })),
         })
     }

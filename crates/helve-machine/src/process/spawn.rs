@@ -19,7 +19,6 @@ use super::program::{Program, RecordLifetime, RecordSettings};
 use super::pump::{self, Pump};
 use super::records::ProgramRecord;
 use super::{SharedProcesses, TableEntry, blocking, detached, sys};
-use crate::confine::{self, Placeholders};
 
 /// How long a start waits for another program to end when the maximum number is running.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
@@ -97,9 +96,8 @@ impl SharedProcesses {
         let permit = StartPermit::wait(self).await?;
         let (source, output) = connect(request.stdin).map_err(SpawnError::from_io_error)?;
         let source = Arc::new(sys::register_async(source).map_err(SpawnError::from_io_error)?);
-        let placeholders = hold_placeholders(request).await?;
         let warden = self.client.start(request, ProgramHandles { output, pipes }).await?;
-        let program = Program::new(id, warden, request, source.clone(), placeholders);
+        let program = Program::new(id, warden, request, source.clone());
         let pump = Pump::new(source, &request.output, program.clone());
         let record = RecordSettings { folder: self.settings.records.clone(), lifetime };
         let (monitor, client) = (program.clone().monitor(pump, record), self.client.clone());
@@ -113,13 +111,6 @@ impl SharedProcesses {
         self.table.lock().add(entry, self.settings.max_remembered);
         Ok(())
     }
-}
-
-async fn hold_placeholders(request: &Spawn) -> Result<Placeholders, SpawnError> {
-    let Some(plan) = request.sandbox.clone() else { return Ok(Placeholders::default()) };
-    let placeholders = blocking(move || confine::create_placeholders(&plan)).await;
-    let placeholders = placeholders.map_err(|error| SpawnError::Other(error.to_string()))?;
-    placeholders.map_err(|error| SpawnError::NotConfined(error.to_string()))
 }
 
 /// A reservation that counts as a running program while it is being started.

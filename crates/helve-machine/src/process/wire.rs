@@ -63,8 +63,8 @@ impl StartRequest {
         encoder.flag(matches!(spawn.stdin, Stdin::Terminal { .. }));
         encoder.flag(spawn.sandbox.is_some());
         if let Some(confine) = &spawn.sandbox {
-            for paths in [&confine.writable, &confine.protected, &confine.hidden, &confine.visible]
-            {
+            let SandboxPlan { writable, guarded, protected, hidden, visible, .. } = confine;
+            for paths in [writable, guarded, protected, hidden, visible] {
                 encoder.list(paths, |encoder, path| encoder.bytes(path.as_os_str().as_bytes()));
             }
             encoder.list(&confine.copied, |encoder, copied| {
@@ -92,6 +92,7 @@ impl StartRequest {
                 false => None,
                 true => Some(SandboxPlan {
                     writable: paths(&mut decoder)?,
+                    guarded: paths(&mut decoder)?,
                     protected: paths(&mut decoder)?,
                     hidden: paths(&mut decoder)?,
                     visible: paths(&mut decoder)?,
@@ -114,15 +115,18 @@ pub(super) enum StartStep {
     Folder,
     /// Creating a PID namespace, without which a program can be confined too.
     PidNamespace,
+    /// Watching system calls, without which git folders must be read-only.
+    WatchCalls,
     Confine,
     Execute,
 }
 
-const STEPS: [StartStep; 6] = [
+const STEPS: [StartStep; 7] = [
     StartStep::Request,
     StartStep::Prepare,
     StartStep::Folder,
     StartStep::PidNamespace,
+    StartStep::WatchCalls,
     StartStep::Confine,
     StartStep::Execute,
 ];
@@ -179,7 +183,7 @@ impl StartFailure {
             (StartStep::Folder, error) => {
                 SpawnError::Other(format!("{}: {error}", folder.display()))
             }
-            (StartStep::PidNamespace | StartStep::Confine, error) => {
+            (StartStep::PidNamespace | StartStep::WatchCalls | StartStep::Confine, error) => {
                 SpawnError::NotConfined(match &*self.message {
                     "" => error.to_string(),
                     message => message.into(),
@@ -253,6 +257,8 @@ impl WardenEvent {
             WardenEvent::AllEnded(count) => (b'a', count.to_le_bytes()),
             WardenEvent::CallDenied(DeniedCall::Network) => (b'n', [0; 4]),
             WardenEvent::CallDenied(DeniedCall::Tracing) => (b't', [0; 4]),
+            WardenEvent::CallDenied(DeniedCall::Protected) => (b'p', [0; 4]),
+            WardenEvent::CallDenied(DeniedCall::GitFolders) => (b'g', [0; 4]),
         };
         let [a, b, c, d] = number;
         [kind, a, b, c, d]
@@ -266,6 +272,8 @@ impl WardenEvent {
             b'a' => WardenEvent::AllEnded(u32::from_le_bytes(number)),
             b'n' => WardenEvent::CallDenied(DeniedCall::Network),
             b't' => WardenEvent::CallDenied(DeniedCall::Tracing),
+            b'p' => WardenEvent::CallDenied(DeniedCall::Protected),
+            b'g' => WardenEvent::CallDenied(DeniedCall::GitFolders),
             _ => return None,
         })
     }

@@ -74,6 +74,7 @@ os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
         let mut confined = fixture.bash(&format!("{change}; {affect_warden}"));
         confined.sandbox = Some(SandboxPlan {
             writable: Vec::new(),
+            guarded: Vec::new(),
             protected: Vec::new(),
             hidden: Vec::new(),
             visible: Vec::new(),

@@ -181,6 +181,8 @@ fn denials(denied: &[SandboxDenial]) -> Option<String> {
         SandboxDenial::Network(Some(host)) => format!("reaching {} over the network", clip(host)),
         SandboxDenial::Network(None) => denied_call_name(DeniedCall::Network).into(),
         SandboxDenial::Tracing => denied_call_name(DeniedCall::Tracing).into(),
+        SandboxDenial::Protected => denied_call_name(DeniedCall::Protected).into(),
+        SandboxDenial::GitFolders => denied_call_name(DeniedCall::GitFolders).into(),
     }))
 }
 
@@ -193,6 +195,12 @@ fn denied_call_name(call: DeniedCall) -> &'static str {
     match call {
         DeniedCall::Network => "using the network",
         DeniedCall::Tracing => "tracing other processes",
+        DeniedCall::Protected => {
+            "writing a protected file, such as the `.git` of a new repository or the settings of a program"
+        }
+        DeniedCall::GitFolders => {
+            "writing to git folders, because this system does not let Helve check what is written there"
+        }
     }
 }
 

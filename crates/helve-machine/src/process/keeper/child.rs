@@ -1,7 +1,6 @@
 //! Starts a child process that executes a program. The parent is a warden, the process that watches over the program.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
@@ -11,7 +10,9 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use crate::confine::{self, DenialListener, DenialReports, EnteredNamespaces, PidNamespace};
+use crate::confine::{
+    self, CallWatch, DenialListener, HelpedProcess, PidNamespace, Placeholders, Restricted,
+};
 use crate::process::keeper_client::ProgramHandles;
 use crate::process::sys::{self, CStringArray, ChildMemory};
 use crate::process::wire::{
@@ -26,6 +27,8 @@ pub(super) struct StartedProgram {
     pub(super) pid: Pid,
     /// Reports denied calls, if the program is confined.
     pub(super) listener: Option<DenialListener>,
+    /// Stand for protected paths that do not exist, if the system cannot watch calls. `None` if it can.
+    pub(super) placeholders: Option<Placeholders>,
 }
 
 /// Starts a program and returns when it is running. A child that dies without reporting a failure counts as started; the
@@ -36,13 +39,22 @@ pub(super) fn start(
 ) -> Result<StartedProgram, StartFailure> {
     let mut prepared = PreparedExec::new(request, handles)
         .map_err(|error| StartFailure::of(StartStep::Execute, error))?;
-    match start_prepared(&prepared) {
-        Err(failure) if failure.step == StartStep::PidNamespace => {
-            prepared.pids = PidNamespace::Shared;
-            start_prepared(&prepared)
-        }
-        result => result,
+    let mut result = start_prepared(&prepared);
+    if matches!(&result, Err(failure) if failure.step == StartStep::PidNamespace) {
+        prepared.pids = PidNamespace::Shared;
+        result = start_prepared(&prepared);
     }
+    if let (Err(failure), Some(plan)) = (&result, &request.confine)
+        && failure.step == StartStep::WatchCalls
+    {
+        let plan = confine::without_watch(plan);
+        let placeholders = confine::create_placeholders(&plan)
+            .map_err(|error| StartFailure::not_confined(StartStep::Confine, &error))?;
+        prepared.confine = Some((&plan, CallWatch::Off));
+        let started = start_prepared(&prepared)?;
+        return Ok(StartedProgram { placeholders: Some(placeholders), ..started });
+    }
+    result
 }
 
 fn start_prepared(prepared: &PreparedExec<'_>) -> Result<StartedProgram, StartFailure> {
@@ -61,7 +73,7 @@ fn start_prepared(prepared: &PreparedExec<'_>) -> Result<StartedProgram, StartFa
     drop(sender);
     let (failure, listener) = read_failure(&receiver);
     if failure.is_empty() {
-        return Ok(StartedProgram { pid, listener });
+        return Ok(StartedProgram { pid, listener, placeholders: None });
     }
     rustix::process::waitpid(Some(pid), WaitOptions::empty()).ok();
     Err(StartFailure::decode(&failure))
@@ -98,7 +110,7 @@ struct PreparedExec<'a> {
     folder: CString,
     handles: &'a ProgramHandles,
     is_terminal: bool,
-    confine: Option<&'a SandboxPlan>,
+    confine: Option<(&'a SandboxPlan, CallWatch)>,
     pids: PidNamespace,
 }
 
@@ -121,7 +133,7 @@ impl<'a> PreparedExec<'a> {
             folder: c_string(request.folder.as_os_str().as_bytes())?,
             handles,
             is_terminal: request.is_terminal,
-            confine: request.confine.as_ref(),
+            confine: request.confine.as_ref().map(|plan| (plan, CallWatch::for_plan(plan))),
             pids: PidNamespace::Own,
         })
     }
@@ -131,17 +143,17 @@ impl<'a> PreparedExec<'a> {
         if let Err(error) = rustix::process::chdir(&self.folder) {
             return StartFailure::of(StartStep::Folder, error);
         }
-        let entered = match self.confine.map(|plan| self.enter(plan)).transpose() {
-            Ok(entered) => entered,
+        let helped = match self.confine.map(|(plan, _)| self.enter(plan)).transpose() {
+            Ok(helped) => helped,
             Err(failure) => return failure,
         };
         if let Err(error) = self.set_up_session_and_stdio() {
             return StartFailure::of(StartStep::Prepare, error);
         }
-        if let (Some(plan), Some(entered)) = (self.confine, entered)
-            && let Err(error) = restrict(plan, entered, to_warden)
+        if let (Some((plan, watch)), Some(helped)) = (self.confine, helped)
+            && let Err(failure) = restrict(plan, watch, helped, to_warden)
         {
-            return StartFailure::not_confined(StartStep::Confine, &error);
+            return failure;
         }
         // A last resort in case the warden and its keeper are both killed. Changing the user or group clears it, so it is
         // set last.
@@ -149,14 +161,13 @@ impl<'a> PreparedExec<'a> {
         StartFailure::of(StartStep::Execute, self.execute())
     }
 
-    /// Enters the namespaces of a plan. Returns in another process if it has an own PID namespace.
-    fn enter(&self, plan: &SandboxPlan) -> Result<EnteredNamespaces, StartFailure> {
+    /// Enters the namespaces of a plan. Returns in another process.
+    fn enter(&self, plan: &SandboxPlan) -> Result<HelpedProcess, StartFailure> {
         let entered = confine::enter_namespaces(plan, self.pids)
             .map_err(|error| StartFailure::not_confined(StartStep::Confine, &error))?;
-        match entered.enter_pid_namespace() {
-            Ok(()) => Ok(entered),
-            Err(error) => Err(StartFailure::not_confined(StartStep::PidNamespace, &error)),
-        }
+        entered
+            .start_helpers(plan)
+            .map_err(|error| StartFailure::not_confined(StartStep::PidNamespace, &error))
     }
 
     fn set_up_session_and_stdio(&self) -> Result<(), Errno> {
@@ -197,11 +208,24 @@ impl<'a> PreparedExec<'a> {
     }
 }
 
-fn restrict(plan: &SandboxPlan, entered: EnteredNamespaces, to_warden: &OwnedFd) -> io::Result<()> {
-    if let Some(listener) = entered.restrict(plan, DenialReports::Listener)? {
-        wire::send(to_warden, &[LISTENER], &[listener.as_fd()])?;
+fn restrict(
+    plan: &SandboxPlan,
+    watch: CallWatch,
+    helped: HelpedProcess,
+    to_warden: &OwnedFd,
+) -> Result<(), StartFailure> {
+    let failure = |error| StartFailure::not_confined(StartStep::Confine, &error);
+    match helped.restrict(plan, watch).map_err(failure)? {
+        Restricted::Watched(listener) => {
+            wire::send(to_warden, &[LISTENER], &[listener.as_fd()])
+                .map_err(|error| StartFailure::of(StartStep::Confine, error))?;
+            Ok(())
+        }
+        Restricted::Unwatched if watch == CallWatch::Files => {
+            Err(StartFailure::of(StartStep::WatchCalls, Errno::BUSY))
+        }
+        Restricted::Unwatched => Ok(()),
     }
-    Ok(())
 }
 
 /// Converts bytes to a C string, which cannot contain a NUL.

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid};
 
 use super::child::{self, StartedProgram};
 use super::{wait, wait_for_signal};
-use crate::confine::{self, DenialListener, Placeholders};
+use crate::confine::{DenialListener, Placeholders};
 use crate::process::keeper_client::ProgramHandles;
 use crate::process::sys;
 use crate::process::tree::{self, RemainingProcesses};
@@ -47,12 +47,12 @@ impl Warden {
     /// Runs programs until Helve closes the connection.
     pub(super) fn serve(&self) -> Result<(), Errno> {
         while let Some((request, handles)) = self.next_request()? {
-            let started = start(&request, &handles);
+            let started = child::start(&request, &handles);
             // Only the program may hold the pipes it reads from and writes to.
             drop((request, handles));
-            self.send(&StartReply::encode(started.as_ref().map(|(started, _)| started.pid)));
-            if let Ok((started, placeholders)) = started
-                && Supervision::new(self, started, placeholders).watch()? == AfterProgram::Exit
+            self.send(&StartReply::encode(started.as_ref().map(|started| started.pid)));
+            if let Ok(started) = started
+                && Supervision::new(self, started).watch()? == AfterProgram::Exit
             {
                 break;
             }
@@ -101,17 +101,6 @@ impl Warden {
     }
 }
 
-/// Starts a program and holds the placeholders of its confinement. Helve holds them too, but may be killed.
-fn start(
-    request: &StartRequest,
-    handles: &ProgramHandles,
-) -> Result<(StartedProgram, Placeholders), StartFailure> {
-    let placeholders = request.confine.as_ref().map(confine::create_placeholders).transpose();
-    let placeholders =
-        placeholders.map_err(|error| StartFailure::not_confined(StartStep::Confine, &error))?;
-    Ok((child::start(request, handles)?, placeholders.unwrap_or_default()))
-}
-
 fn receive(helve: &OwnedFd) -> Result<Option<(StartRequest, ProgramHandles)>, Errno> {
     let mut handles = Vec::new();
     let mut bytes = vec![0; 4];
@@ -139,6 +128,7 @@ fn receive(helve: &OwnedFd) -> Result<Option<(StartRequest, ProgramHandles)>, Er
 struct Supervision<'a> {
     warden: &'a Warden,
     program: Pid,
+    /// Removed before the end is reported.
     placeholders: Placeholders,
     /// Dropped when no process can use it any more.
     listener: Option<DenialListener>,
@@ -149,15 +139,16 @@ struct Supervision<'a> {
 }
 
 impl<'a> Supervision<'a> {
-    fn new(warden: &'a Warden, started: StartedProgram, placeholders: Placeholders) -> Self {
-        let StartedProgram { pid: program, listener } = started;
+    fn new(warden: &'a Warden, started: StartedProgram) -> Self {
+        let StartedProgram { pid: program, listener, placeholders } = started;
+        let unwatched = WardenEvent::CallDenied(DeniedCall::GitFolders).encode();
         Supervision {
             warden,
             program,
-            placeholders,
             listener,
+            pending: if placeholders.is_some() { unwatched.to_vec() } else { Vec::new() },
+            placeholders: placeholders.unwrap_or_default(),
             denied_calls: Vec::new(),
-            pending: Vec::new(),
         }
     }
 
@@ -165,7 +156,7 @@ impl<'a> Supervision<'a> {
         let Warden { helve, signals, .. } = self.warden;
         loop {
             let events = wait(helve, signals, self.listener.as_ref())?;
-            self.answer_denied_call(events.listener);
+            self.read_denied_call(events.listener);
             let received_signals = if events.signalled {
                 sys::drain_signals(signals)
             } else {
@@ -191,18 +182,15 @@ impl<'a> Supervision<'a> {
         }
     }
 
-    /// Answers a denied call, which is suspended until then, and records it.
-    fn answer_denied_call(&mut self, listener_events: PollFlags) {
+    /// Records a denied call.
+    fn read_denied_call(&mut self, listener_events: PollFlags) {
         let Some(listener) = self.listener.take_if(|_| !listener_events.is_empty()) else { return };
-        if !listener_events.contains(PollFlags::IN) {
-            return;
-        }
-        // If this fails, the listener is dropped and further calls fail unreported.
-        let Ok(denied) = listener.deny_next() else { return };
+        // If this fails, or all processes have ended, nothing more is reported.
+        let Ok(Some(denied)) = listener.next_denied() else { return };
         self.listener = Some(listener);
-        if let Some(denial) = denied.filter(|denial| !self.denied_calls.contains(denial)) {
-            self.denied_calls.push(denial);
-            self.pending.extend(WardenEvent::CallDenied(denial).encode());
+        if !self.denied_calls.contains(&denied) {
+            self.denied_calls.push(denied);
+            self.pending.extend(WardenEvent::CallDenied(denied).encode());
         }
     }
 
@@ -231,8 +219,7 @@ impl<'a> Supervision<'a> {
     }
 
     fn report_all_ended(&mut self, ended: usize) {
-        // The placeholders are removed before the end is reported, because the report makes Helve remove its own ones. If
-        // Helve was killed, the system may release its locks a moment later.
+        // If Helve was killed, the system may release the locks of other programs a moment later.
         let timeout =
             if self.warden.is_helve_gone() { LOCK_RELEASE_TIMEOUT } else { Duration::ZERO };
         std::mem::take(&mut self.placeholders).remove_within(timeout);

@@ -225,10 +225,6 @@ impl Program {
     }
 
     fn set_all_ended(&self, count: u32) {
-        // The placeholders are removed before the end is reported, because this process may exit right afterwards.
-        let placeholders =
-            self.live.lock().as_mut().map(|live| std::mem::take(&mut live.placeholders));
-        drop(placeholders);
         self.status.send_modify(|status| {
             status.killed_at_end = Some(count);
             if status.state == ProcessState::Running {

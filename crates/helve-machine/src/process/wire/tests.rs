@@ -23,6 +23,7 @@ fn paths() -> impl Strategy<Value = Vec<PathBuf>> {
 prop_compose! {
     fn confine()(
         writable in paths(),
+        guarded in paths(),
         protected in paths(),
         hidden in paths(),
         visible in paths(),
@@ -32,7 +33,7 @@ prop_compose! {
         let copied = changes.iter().map(|path| CopiedFolder { folder: path.clone(), changes: path.clone() });
         let copied = copied.collect();
         let network = if on { Network::On } else { Network::Off };
-        SandboxPlan { writable, protected, hidden, visible, copied, network }
+        SandboxPlan { writable, guarded, protected, hidden, visible, copied, network }
     }
 }
 

@@ -1,0 +1,394 @@
+//! The calls that the broker makes: opening, creating, linking and renaming files.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use helve_core::confine::{PathChange, leaves_git_folder, refuses_change};
+use rustix::fs::{
+    AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, fcntl_setfl, fstat, ftruncate, linkat,
+    mkdirat, mknodat, open, openat, readlinkat, renameat_with, statat, symlinkat,
+};
+use rustix::io::Errno;
+
+use super::caller::Caller;
+use super::places::{Place, is_in_proc, own_link, own_process_link, real_path};
+use super::{Arguments, Broker, CallError, CallResult};
+
+/// How many links a path may end with, and how often a file is tried that others create and remove.
+const MAX_ATTEMPTS: usize = 40;
+
+/// The handle number that stands for the current folder.
+#[expect(clippy::cast_sign_loss, reason = "arguments of calls are unsigned registers")]
+const CURRENT_FOLDER: u64 = libc::AT_FDCWD as u64;
+
+/// `/dev/tty`, the controlling terminal of whoever opens it.
+const OWN_TERMINAL: (u32, u32) = (5, 0);
+
+/// A path as an argument: the handle of the folder it starts from, and its address in the caller's memory.
+type PathArgument = (u64, u64);
+
+/// A call of one thread.
+struct Call<'a> {
+    broker: &'a Broker<'a>,
+    caller: &'a Caller,
+}
+
+/// What a path leads to.
+enum Found {
+    Existing(ExistingFile),
+    Missing(Place),
+}
+
+struct ExistingFile {
+    /// `None` for what has no name, such as a pipe or a deleted file.
+    place: Option<Place>,
+    /// A handle that refers to it without opening it.
+    file: OwnedFd,
+    kind: FileType,
+}
+
+/// Whether a link at the end of a path is followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LastLink {
+    Follow,
+    Keep,
+}
+
+impl Broker<'_> {
+    pub(super) fn make_call(
+        &self,
+        caller: &Caller,
+        number: libc::c_long,
+        arguments: &Arguments,
+    ) -> Result<CallResult, CallError> {
+        let call = Call { broker: self, caller };
+        let [a, b, c, d, e, _] = *arguments;
+        #[cfg(target_arch = "x86_64")]
+        {
+            let here = CURRENT_FOLDER;
+            let create = (OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC).bits().into();
+            match number {
+                libc::SYS_open => return call.open((here, a), b, c),
+                libc::SYS_creat => return call.open((here, a), create, b),
+                libc::SYS_mkdir => return call.create_folder((here, a), b),
+                libc::SYS_mknod => return call.create_node((here, a), b, c),
+                libc::SYS_symlink => return call.create_link(a, (here, b)),
+                libc::SYS_link => return call.link((here, a), (here, b), 0),
+                libc::SYS_rename => return call.rename((here, a), (here, b), 0),
+                _ => {}
+            }
+        }
+        match number {
+            libc::SYS_openat => call.open((a, b), c, d),
+            libc::SYS_mkdirat => call.create_folder((a, b), c),
+            libc::SYS_mknodat => call.create_node((a, b), c, d),
+            libc::SYS_symlinkat => call.create_link(a, (b, c)),
+            libc::SYS_linkat => call.link((a, b), (c, d), e),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            libc::SYS_renameat => call.rename((a, b), (c, d), 0),
+            libc::SYS_renameat2 => call.rename((a, b), (c, d), e),
+            libc::SYS_truncate => call.truncate((CURRENT_FOLDER, a), b),
+            _ => Err(Errno::NOSYS.into()),
+        }
+    }
+}
+
+impl Call<'_> {
+    fn open(&self, path: PathArgument, flags: u64, mode: u64) -> Result<CallResult, CallError> {
+        let flags = OFlags::from_bits_retain(low_bits(flags));
+        let mut place = self.place(path)?;
+        for _ in 0..MAX_ATTEMPTS {
+            let is_new = flags.contains(OFlags::CREATE | OFlags::EXCL);
+            let keeps_link = flags.contains(OFlags::NOFOLLOW) || is_new;
+            let last_link = if keeps_link { LastLink::Keep } else { LastLink::Follow };
+            let missing = match self.look_up(place, last_link)? {
+                Found::Existing(_) if is_new => return Err(Errno::EXIST.into()),
+                Found::Existing(existing) => return self.open_existing(&existing, flags, mode),
+                Found::Missing(missing) => missing,
+            };
+            if !flags.contains(OFlags::CREATE) {
+                return Err(Errno::NOENT.into());
+            }
+            match self.create_file(&missing, flags, mode) {
+                // Somebody else has created it since.
+                Err(CallError::System(Errno::EXIST)) if !is_new => place = missing,
+                Ok(handle) => return Ok(handle_result(handle, flags)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Errno::LOOP.into())
+    }
+
+    fn create_file(&self, place: &Place, flags: OFlags, mode: u64) -> Result<OwnedFd, CallError> {
+        if place.ends_with_slash {
+            return Err(Errno::ISDIR.into());
+        }
+        self.check(place, PathChange::Write)?;
+        let flags = own_flags(flags) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        Ok(openat(&place.folder, &place.name, flags, self.new_mode(mode)?)?)
+    }
+
+    fn open_existing(
+        &self,
+        existing: &ExistingFile,
+        flags: OFlags,
+        mode: u64,
+    ) -> Result<CallResult, CallError> {
+        let ExistingFile { place, file, kind } = existing;
+        let must_be_folder = place.as_ref().is_some_and(|place| place.ends_with_slash);
+        let own_flags = own_flags(flags) - OFlags::CREATE - OFlags::EXCL - OFlags::NOFOLLOW;
+        match kind {
+            FileType::Symlink => return Err(Errno::LOOP.into()),
+            FileType::Directory if flags.contains(OFlags::CREATE) => {
+                return Err(Errno::ISDIR.into());
+            }
+            FileType::Directory => {}
+            _ if must_be_folder => return Err(Errno::NOTDIR.into()),
+            FileType::RegularFile => {
+                if let Some(place) = place {
+                    self.check(place, PathChange::Write)?;
+                }
+            }
+            FileType::Fifo if is_blocking_write(flags) => {
+                return match open_pipe(file, flags) {
+                    Ok(handle) => Ok(handle_result(handle, flags)),
+                    Err(Errno::NXIO) => {
+                        let pipe = rustix::io::fcntl_dupfd_cloexec(file, 3)?;
+                        Ok(CallResult::Wait { pipe, flags })
+                    }
+                    Err(error) => Err(error.into()),
+                };
+            }
+            FileType::CharacterDevice if device(fstat(file)?.st_rdev) == OWN_TERMINAL => {
+                return Ok(handle_result(self.caller.terminal()?, flags));
+            }
+            _ => {}
+        }
+        // Only a temporary file without a name needs permissions.
+        let is_unnamed = flags.contains(OFlags::TMPFILE);
+        let mode = if is_unnamed { self.new_mode(mode)? } else { Mode::empty() };
+        Ok(handle_result(open(own_link(file.as_fd()), own_flags, mode)?, flags))
+    }
+
+    fn create_folder(&self, path: PathArgument, mode: u64) -> Result<CallResult, CallError> {
+        let place = self.place(path)?;
+        if let Err(error) = self.check(&place, PathChange::CreateFolder) {
+            let exists = statat(&place.folder, &place.name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+            return Err(if exists { Errno::EXIST.into() } else { error });
+        }
+        mkdirat(&place.folder, place.call_name(), self.new_mode(mode)?)?;
+        Ok(CallResult::Done)
+    }
+
+    fn create_node(
+        &self,
+        path: PathArgument,
+        mode: u64,
+        device: u64,
+    ) -> Result<CallResult, CallError> {
+        let place = self.place(path)?;
+        self.check(&place, PathChange::Write)?;
+        let kind = match low_bits(mode) & libc::S_IFMT {
+            // No kind means a regular file.
+            0 => FileType::RegularFile,
+            kind => FileType::from_raw_mode(kind),
+        };
+        let mode = self.new_mode(mode)?;
+        mknodat(&place.folder, place.call_name(), kind, mode, device)?;
+        Ok(CallResult::Done)
+    }
+
+    fn create_link(&self, target: u64, path: PathArgument) -> Result<CallResult, CallError> {
+        let target = self.caller.path(target)?;
+        let place = self.place(path)?;
+        self.check(&place, PathChange::Write)?;
+        symlinkat(target, &place.folder, place.call_name())?;
+        Ok(CallResult::Done)
+    }
+
+    fn link(
+        &self,
+        from: PathArgument,
+        to: PathArgument,
+        flags: u64,
+    ) -> Result<CallResult, CallError> {
+        let flags = AtFlags::from_bits_retain(low_bits(flags));
+        let follows = flags.contains(AtFlags::SYMLINK_FOLLOW);
+        let last_link = if follows { LastLink::Follow } else { LastLink::Keep };
+        let is_handle = flags.contains(AtFlags::EMPTY_PATH) && self.caller.path(from.1)?.is_empty();
+        let source = if is_handle {
+            self.opened_file(self.caller.base(handle_number(from.0))?)?
+        } else {
+            match self.look_up(self.place(from)?, last_link)? {
+                Found::Existing(source) => source,
+                Found::Missing(_) => return Err(Errno::NOENT.into()),
+            }
+        };
+        if let Some(place) = &source.place {
+            self.check(place, PathChange::Write)?;
+        }
+        let to = self.place(to)?;
+        self.check(&to, PathChange::Write)?;
+        let source = own_link(source.file.as_fd());
+        linkat(CWD, source, &to.folder, to.call_name(), AtFlags::SYMLINK_FOLLOW)?;
+        Ok(CallResult::Done)
+    }
+
+    fn rename(
+        &self,
+        from: PathArgument,
+        to: PathArgument,
+        flags: u64,
+    ) -> Result<CallResult, CallError> {
+        let flags = RenameFlags::from_bits_retain(low_bits(flags));
+        let (from, to) = (self.place(from)?, self.place(to)?);
+        let is_exchange = flags.contains(RenameFlags::EXCHANGE);
+        self.check(&from, PathChange::Move)?;
+        self.check(&to, PathChange::Write)?;
+        if is_exchange {
+            self.check(&from, PathChange::Write)?;
+            self.check(&to, PathChange::Move)?;
+        }
+        let (from_path, to_path) = (from.path()?, to.path()?);
+        let plan = self.broker.plan;
+        if leaves_git_folder(plan, &from_path, &to_path)
+            || is_exchange && leaves_git_folder(plan, &to_path, &from_path)
+        {
+            return Err(CallError::Refused);
+        }
+        renameat_with(&from.folder, from.call_name(), &to.folder, to.call_name(), flags)?;
+        Ok(CallResult::Done)
+    }
+
+    fn truncate(&self, path: PathArgument, length: u64) -> Result<CallResult, CallError> {
+        let existing = match self.look_up(self.place(path)?, LastLink::Follow)? {
+            Found::Existing(existing) => existing,
+            Found::Missing(_) => return Err(Errno::NOENT.into()),
+        };
+        match existing.kind {
+            FileType::RegularFile => {}
+            FileType::Directory => return Err(Errno::ISDIR.into()),
+            _ => return Err(Errno::INVAL.into()),
+        }
+        if let Some(place) = &existing.place {
+            self.check(place, PathChange::Write)?;
+        }
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = open(own_link(existing.file.as_fd()), flags, Mode::empty())?;
+        ftruncate(file, length)?;
+        Ok(CallResult::Done)
+    }
+
+    /// Finds the place that a path argument names.
+    fn place(&self, (base, address): PathArgument) -> Result<Place, CallError> {
+        let path = self.caller.path(address)?;
+        if path.starts_with(b"/") {
+            return Ok(Place::find(self.caller, CWD, &path)?);
+        }
+        let base = self.caller.base(handle_number(base))?;
+        Ok(Place::find(self.caller, base.as_fd(), &path)?)
+    }
+
+    /// Follows the links that a path ends with.
+    fn look_up(&self, mut place: Place, last_link: LastLink) -> Result<Found, CallError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = match openat(&place.folder, &place.name, flags, Mode::empty()) {
+                Err(Errno::NOENT) => return Ok(Found::Missing(place)),
+                result => result?,
+            };
+            let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
+            if kind != FileType::Symlink || last_link == LastLink::Keep && !place.ends_with_slash {
+                return Ok(Found::Existing(ExistingFile { place: Some(place), file, kind }));
+            }
+            let folder = place.folder.as_fd();
+            let target = match is_in_proc(folder)? {
+                false => readlinkat(folder, &place.name, Vec::new())?.into_bytes(),
+                true => match own_process_link(self.caller, &place.name)? {
+                    Some(target) => target,
+                    None => {
+                        let flags = OFlags::PATH | OFlags::CLOEXEC;
+                        let file = openat(folder, &place.name, flags, Mode::empty())?;
+                        return Ok(Found::Existing(self.opened_file(file)?));
+                    }
+                },
+            };
+            let ends_with_slash = place.ends_with_slash;
+            place = Place::find(self.caller, folder, &target)?;
+            place.ends_with_slash |= ends_with_slash;
+        }
+        Err(Errno::LOOP.into())
+    }
+
+    /// Finds the name of a file that the caller has open.
+    fn opened_file(&self, file: OwnedFd) -> Result<ExistingFile, CallError> {
+        let found = fstat(&file)?;
+        let kind = FileType::from_raw_mode(found.st_mode);
+        if kind != FileType::RegularFile || found.st_nlink == 0 {
+            return Ok(ExistingFile { place: None, file, kind });
+        }
+        let path = real_path(file.as_fd())?;
+        let place = Place::find(self.caller, CWD, path.as_os_str().as_bytes())?;
+        let named = statat(&place.folder, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if (named.st_dev, named.st_ino) != (found.st_dev, found.st_ino) {
+            // It was renamed since.
+            return Err(Errno::ACCESS.into());
+        }
+        Ok(ExistingFile { place: Some(place), file, kind })
+    }
+
+    /// Refuses a change that the plan refuses.
+    fn check(&self, place: &Place, change: PathChange) -> Result<(), CallError> {
+        let path = place.path()?;
+        let has_head = |levels_above| place.has_head(levels_above);
+        match refuses_change(self.broker.plan, &path, change, has_head) {
+            true => Err(CallError::Refused),
+            false => Ok(()),
+        }
+    }
+
+    /// The permissions of a new file.
+    fn new_mode(&self, mode: u64) -> Result<Mode, CallError> {
+        let umask = self.caller.status()?.umask();
+        Ok(Mode::from_raw_mode(low_bits(mode) & 0o7777 & !umask))
+    }
+}
+
+/// Opens a named pipe for writing if somebody reads from it; else fails with `NXIO`.
+pub(super) fn open_pipe(pipe: &OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let own = own_flags(flags) - OFlags::CREATE - OFlags::EXCL - OFlags::NOFOLLOW;
+    let handle = open(own_link(pipe.as_fd()), own | OFlags::NONBLOCK, Mode::empty())?;
+    fcntl_setfl(&handle, flags & (OFlags::APPEND | OFlags::NONBLOCK))?;
+    Ok(handle)
+}
+
+/// The flags with which this process opens a file for the caller.
+fn own_flags(flags: OFlags) -> OFlags {
+    flags | OFlags::CLOEXEC | OFlags::NOCTTY
+}
+
+fn is_blocking_write(flags: OFlags) -> bool {
+    flags & OFlags::RWMODE == OFlags::WRONLY && !flags.contains(OFlags::NONBLOCK)
+}
+
+fn handle_result(handle: OwnedFd, flags: OFlags) -> CallResult {
+    CallResult::Handle { handle, close_on_exec: flags.contains(OFlags::CLOEXEC) }
+}
+
+fn device(number: Dev) -> (u32, u32) {
+    (rustix::fs::major(number), rustix::fs::minor(number))
+}
+
+/// Flags and modes are 32 bits wide; the kernel ignores the rest.
+#[expect(clippy::cast_possible_truncation, reason = "the kernel ignores the upper half too")]
+fn low_bits(argument: u64) -> u32 {
+    argument as u32
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the kernel takes the lower half as a signed number too"
+)]
+fn handle_number(argument: u64) -> i32 {
+    argument as i32
+}

@@ -1,0 +1,152 @@
+//! Finds the folder of a path as the calling process would, and opens it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat, openat2, statat};
+use rustix::io::Errno;
+
+use super::caller::Caller;
+
+/// Maximum number of symbolic links in a path, as in the kernel.
+const MAX_LINKS: usize = 40;
+
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// An entry of an open folder. The entry may be missing.
+pub(super) struct Place {
+    pub(super) folder: OwnedFd,
+    /// The name of the entry; `.` if the path ends with `.`, `..` or is `/`.
+    pub(super) name: OsString,
+    /// Whether the path ends with a slash, so that the entry must be a folder.
+    pub(super) ends_with_slash: bool,
+}
+
+impl Place {
+    /// Finds the place that a path names. `base` is the folder that a relative path starts from.
+    pub(super) fn find(caller: &Caller, base: BorrowedFd<'_>, path: &[u8]) -> Result<Place, Errno> {
+        if path.is_empty() {
+            return Err(Errno::NOENT);
+        }
+        let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+        let ends_with_slash = end < path.len();
+        let start = path[..end].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        let name = &path[start..end];
+        if matches!(name, b"" | b"." | b"..") {
+            let folder = open_folder(caller, base, path)?;
+            return Ok(Place { folder, name: ".".into(), ends_with_slash: false });
+        }
+        let folder = open_folder(caller, base, if start == 0 { b"." } else { &path[..start] })?;
+        Ok(Place { folder, name: OsString::from_vec(name.into()), ends_with_slash })
+    }
+
+    /// The path of the entry, with every link followed.
+    pub(super) fn path(&self) -> Result<PathBuf, Errno> {
+        Ok(real_path(self.folder.as_fd())?.join(&self.name))
+    }
+
+    /// Whether the folder this many levels above the entry has an entry named `HEAD`. What cannot be looked up counts as
+    /// one.
+    pub(super) fn has_head(&self, levels_above: usize) -> bool {
+        let path = format!("{}HEAD", "../".repeat(levels_above.saturating_sub(1)));
+        !matches!(
+            statat(&self.folder, path, AtFlags::SYMLINK_NOFOLLOW),
+            Err(Errno::NOENT | Errno::NOTDIR)
+        )
+    }
+
+    /// The name for a call that creates or renames the entry.
+    pub(super) fn call_name(&self) -> OsString {
+        let mut name = self.name.clone();
+        if self.ends_with_slash {
+            name.push("/");
+        }
+        name
+    }
+}
+
+/// Returns the path of an open file or folder.
+pub(super) fn real_path(handle: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
+    let path = rustix::fs::readlink(own_link(handle), Vec::new())?;
+    Ok(OsString::from_vec(path.into_bytes()).into())
+}
+
+/// The path under which this process can open a handle again.
+pub(super) fn own_link(handle: BorrowedFd<'_>) -> String {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", handle.as_raw_fd())
+}
+
+/// Whether a folder is in `/proc`, where links may lead to what no path names.
+pub(super) fn is_in_proc(folder: BorrowedFd<'_>) -> Result<bool, Errno> {
+    Ok(rustix::fs::fstatfs(folder)?.f_type == libc::PROC_SUPER_MAGIC)
+}
+
+fn open_folder(caller: &Caller, base: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let opened = openat2(base, path, FOLDER, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
+    match opened {
+        // `/proc/self` is this process here.
+        Ok(folder) if !is_in_proc(folder.as_fd())? => Ok(folder),
+        Ok(_) | Err(Errno::LOOP) => walk(caller, base, path),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens a folder name by name, so that links in `/proc` lead where they lead for the caller.
+fn walk(caller: &Caller, base: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let mut folder = start_of(base, path)?;
+    let mut names = names_of(path);
+    let mut links = 0;
+    while let Some(name) = names.pop() {
+        let kind = statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
+        if FileType::from_raw_mode(kind) != FileType::Symlink {
+            folder = openat(&folder, &name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
+            continue;
+        }
+        links += 1;
+        if links > MAX_LINKS {
+            return Err(Errno::LOOP);
+        }
+        let target = if is_in_proc(folder.as_fd())? {
+            match own_process_link(caller, &name)? {
+                Some(target) => target,
+                None => {
+                    folder = openat(&folder, &name, FOLDER, Mode::empty())?;
+                    continue;
+                }
+            }
+        } else {
+            rustix::fs::readlinkat(&folder, &name, Vec::new())?.into_bytes()
+        };
+        folder = start_of(folder.as_fd(), &target)?;
+        names.extend(names_of(&target));
+    }
+    Ok(folder)
+}
+
+/// Opens the folder that a path starts from.
+fn start_of(base: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+    match path.first() {
+        None => Err(Errno::NOENT),
+        Some(b'/') => openat(CWD, "/", FOLDER, Mode::empty()),
+        Some(_) => openat(base, ".", FOLDER, Mode::empty()),
+    }
+}
+
+/// Returns the names in a path, the last one first.
+fn names_of(path: &[u8]) -> Vec<OsString> {
+    let names = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+    names.map(|name| OsStr::from_bytes(name).to_owned()).rev().collect()
+}
+
+/// Returns where a link in `/proc` that depends on the process leads for the caller.
+pub(super) fn own_process_link(caller: &Caller, name: &OsStr) -> Result<Option<Vec<u8>>, Errno> {
+    let process = || caller.status()?.process();
+    Ok(match name.as_bytes() {
+        b"self" => Some(process()?.to_string().into()),
+        b"thread-self" => Some(format!("{}/task/{}", process()?, caller.thread()).into()),
+        _ => None,
+    })
+}

@@ -1,0 +1,223 @@
+//! Starts the two helper processes of a confined program.
+//!
+//! ```text
+//! relay     outside; ends as soon as the program ends, and in the same way
+//!  init     inside; makes file system calls for the program (the broker), reaps orphans, and ends when none is left
+//!   program
+//! ```
+//!
+//! In an own PID namespace, init is the first process. The first process has unusual rules about signals, so the program
+//! cannot be the first.
+
+use std::ffi::CStr;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use helve_core::process::SandboxPlan;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, socketpair,
+};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal};
+
+use super::broker::Broker;
+use super::mounts::NamespaceOwner;
+use super::rights::{self, KeptCapabilities};
+use super::{DenialListener, PidNamespace, syscalls, with_context};
+
+/// Process name of the relay and of init.
+pub const SANDBOX_HELPER: &CStr = c"helve-sandbox";
+
+/// How long the broker waits before it tries again to open a named pipe that nobody reads from.
+const PIPE_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+
+/// The program's connection to init.
+pub(super) struct BrokerLink {
+    to_init: OwnedFd,
+    reports: OwnedFd,
+}
+
+/// Continues in a new process: the program. This process only waits for it. All processes but this one are restricted by
+/// Landlock.
+pub(super) fn continue_inside(
+    pids: PidNamespace,
+    owner: NamespaceOwner,
+    plan: &SandboxPlan,
+) -> io::Result<BrokerLink> {
+    let (status, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
+    if syscalls::fork().map_err(|err| with_context("starting a process", err))?.is_some() {
+        drop(reporter);
+        relay(&status)
+    }
+    drop(status);
+    // Init ends with the relay, until the program has ended.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    match pids {
+        PidNamespace::Own => {
+            let flags =
+                MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+            mount("proc", "/proc", "proc", flags, None)
+                .map_err(|err| with_context("mounting /proc", err))?;
+        }
+        // The first process of a PID namespace gets the orphans anyway.
+        PidNamespace::Shared => {
+            rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        }
+    }
+    rights::drop_capabilities(owner, KeptCapabilities::OfBroker)?;
+    rights::restrict(plan)?;
+    let (to_init, from_program) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let (reports, reports_sender) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    match syscalls::fork().map_err(|err| with_context("starting a process", err))? {
+        Some(program) => {
+            drop((to_init, reports));
+            init(InitHandles { program, reporter, from_program, reports_sender }, plan)
+        }
+        None => Ok(BrokerLink { to_init, reports }),
+    }
+}
+
+impl BrokerLink {
+    /// Gives the handle on which the kernel reports calls to the broker.
+    pub(super) fn hand_over(self, listener: &OwnedFd) -> io::Result<DenialListener> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let handles = [listener.as_fd()];
+        control.push(SendAncillaryMessage::ScmRights(&handles));
+        let bytes = [IoSlice::new(b"l")];
+        rustix::net::sendmsg(&self.to_init, &bytes, &mut control, SendFlags::NOSIGNAL)
+            .map_err(|err| with_context("starting the broker", err))?;
+        Ok(self.reports.into())
+    }
+}
+
+/// Waits for the end of the program and ends in the same way.
+fn relay(status: &OwnedFd) -> ! {
+    prepare_helper(&[status.as_fd()]);
+    // When the process that watches over the program is killed, so is the program.
+    set_parent_process_death_signal(Some(Signal::KILL)).unwrap_or_default();
+    let mut bytes = [0; 4];
+    loop {
+        match rustix::io::read(status, &mut bytes) {
+            Ok(4) => syscalls::exit_like(i32::from_ne_bytes(bytes)),
+            Err(Errno::INTR) => {}
+            // Init was killed, and every process of the namespace with it.
+            Ok(_) | Err(_) => syscalls::exit_like(Signal::KILL.as_raw()),
+        }
+    }
+}
+
+/// What init needs.
+struct InitHandles {
+    program: Pid,
+    /// For the program's exit status.
+    reporter: OwnedFd,
+    from_program: OwnedFd,
+    /// For the kinds of denied calls.
+    reports_sender: OwnedFd,
+}
+
+/// Makes calls for the processes inside and reaps them, until there are none.
+fn init(handles: InitHandles, plan: &SandboxPlan) -> ! {
+    let InitHandles { program, reporter, from_program, reports_sender } = handles;
+    prepare_helper(&[reporter.as_fd(), from_program.as_fd(), reports_sender.as_fd()]);
+    // The permissions of new files are computed from those of the caller.
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let Ok(signals) = syscalls::child_signals() else { syscalls::exit(1) };
+    let mut reporter = Some(reporter);
+    let listener = receive_listener(&from_program);
+    drop(from_program);
+    let mut broker = listener.map(|listener| Broker::new(listener, plan, reports_sender));
+    loop {
+        if reap(program, &mut reporter) == Children::None {
+            syscalls::exit(0);
+        }
+        let Some(active) = &mut broker else {
+            wait(&signals, None);
+            syscalls::drain(signals.as_fd());
+            continue;
+        };
+        let events = wait_for_call(&signals, active);
+        if events.contains(PollFlags::IN) && active.answer_next().is_err() {
+            // Without a broker, further calls fail.
+            broker = None;
+        } else if !events.is_empty() && !events.contains(PollFlags::IN) {
+            // No process uses the filter any more.
+            broker = None;
+        } else if active.has_waiting() {
+            active.retry_waiting();
+        }
+    }
+}
+
+/// Receives the handle on which the kernel reports calls. `None` if the program failed before, or needs no broker.
+fn receive_listener(from_program: &OwnedFd) -> Option<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut bytes = [IoSliceMut::new(&mut byte)];
+    rustix::io::retry_on_intr(|| {
+        rustix::net::recvmsg(from_program, &mut bytes, &mut control, RecvFlags::CMSG_CLOEXEC)
+    })
+    .ok()?;
+    control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut handles) => handles.next(),
+        _ => None,
+    })
+}
+
+/// Waits until a call is reported or a child ends. Returns the events of the listener.
+fn wait_for_call(signals: &OwnedFd, broker: &Broker<'_>) -> PollFlags {
+    let timeout = broker.has_waiting().then_some(&PIPE_INTERVAL);
+    let mut all = [
+        PollFd::from_borrowed_fd(broker.listener(), PollFlags::IN),
+        PollFd::new(signals, PollFlags::IN),
+    ];
+    poll(&mut all, timeout).unwrap_or_default();
+    if !all[1].revents().is_empty() {
+        syscalls::drain(signals.as_fd());
+    }
+    all[0].revents()
+}
+
+fn wait(signals: &OwnedFd, timeout: Option<&Timespec>) {
+    poll(&mut [PollFd::new(signals, PollFlags::IN)], timeout).unwrap_or_default();
+}
+
+/// Whether processes are left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Children {
+    None,
+    Some,
+}
+
+/// Reaps ended processes, and reports how the program ended.
+fn reap(program: Pid, reporter: &mut Option<OwnedFd>) -> Children {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == program => {
+                set_parent_process_death_signal(None).unwrap_or_default();
+                if let Some(reporter) = reporter.take() {
+                    rustix::io::write(&reporter, &status.as_raw().to_ne_bytes())
+                        .unwrap_or_default();
+                }
+            }
+            Ok(None) => return Children::Some,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return Children::None,
+        }
+    }
+}
+
+/// Gives up everything that only the program needs. In particular its output must end with its processes.
+fn prepare_helper(kept: &[BorrowedFd<'_>]) {
+    syscalls::block_signals();
+    syscalls::close_others(kept);
+    rustix::thread::set_name(SANDBOX_HELPER).unwrap_or_default();
+}
