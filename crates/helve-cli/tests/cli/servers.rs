@@ -77,3 +77,26 @@ fn killing_helve_ends_its_servers() {
     client.child.wait().unwrap();
     wait_until("the end of the server", || !is_alive(&pid));
 }
+
+#[test]
+fn killing_helve_ends_its_language_servers() {
+    for mode in ["plain", "starts-a-child", "ignores-term", "hangs-at-change", "never-answers"] {
+        let stage = Stage::new();
+        let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/language_servers/server.py");
+        let command = json!(["python3", server, mode, stage.path("pids")]);
+        let lsp = json!({"fake": {"command": command, "extensions": [".fake"]}});
+        let config = json!({"lsp": lsp, "edit": {"diagnostics_timeout": 100}});
+        stage.write("home/.config/helve/helve.json", &config.to_string());
+        stage.write("app/a.fake", "one\n");
+        assert_eq!(stage.run(&["trust"]).code, 0);
+        let mut client = McpClient::start(&stage, &["--yes"]);
+        let edit = json!({"filePath": "a.fake", "oldString": "one", "newString": "two"});
+        let (failed, text) = client.call("edit", edit);
+        assert!(!failed, "{text}");
+        let pids = std::fs::read_to_string(stage.path("pids")).unwrap();
+        assert!(pids.lines().all(is_alive) && !pids.is_empty(), "{mode}: {pids}");
+        client.child.kill().unwrap();
+        client.child.wait().unwrap();
+        wait_until("the end of the server", || !pids.lines().any(is_alive));
+    }
+}

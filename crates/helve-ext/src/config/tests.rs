@@ -3,6 +3,7 @@
 mod agents;
 mod disk;
 mod files;
+mod languages;
 mod property;
 mod references;
 mod rules;
