@@ -7,7 +7,7 @@ mod debian;
 mod formatters;
 mod inspector;
 mod interactive;
-mod languages;
+pub(crate) mod languages;
 mod model;
 mod npm;
 mod python;

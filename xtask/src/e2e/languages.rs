@@ -1,13 +1,17 @@
 //! Real language servers and formatters: each reports the error that an edit introduced, and nothing that was there before.
 
+mod project;
+mod questions;
+
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+pub(crate) use self::project::{PROJECT_FILES, write_project};
+use self::questions::{QUESTIONS, ask, check_questions};
 use super::{E2eResult, debian, formatters, npm, python};
 use crate::helve::Helve;
 use crate::mcp::McpProcess;
@@ -34,8 +38,8 @@ const PYTHON_PACKAGES: &[(&str, &str)] = &[
 const GO_PACKAGES: &[&str] = &["golang-1.19-go", "golang-1.19-src", "gopls"];
 /// Time limit for everything.
 const LIMIT: Duration = Duration::from_secs(600);
-/// Number of files of the projects in which the added time is measured.
-const PROJECT_FILES: usize = 300;
+/// How long an edit may wait for a server, in milliseconds: long enough for a busy machine.
+const EDIT_TIMEOUT: u64 = 9_000;
 
 /// An edit, and what the server says about it.
 struct LanguageCase {
@@ -116,6 +120,15 @@ const CASES: &[LanguageCase] = &[
         unexpected: "bad",
     },
     LanguageCase {
+        server: "rust",
+        file: "rust/src/a.rs",
+        before: "pub const BAD: i32 = \"x\";\npub const GOOD: i32 = 2;\n",
+        old: "i32 = 2",
+        new: "i32 = 'x'",
+        expected: "rust/src/a.rs:2:23: expected i32, found char (rust-analyzer E0308)",
+        unexpected: "found &",
+    },
+    LanguageCase {
         server: "gopls",
         file: "go/a.go",
         before: "package a\n\nvar Bad string = 1\nvar Good int = 2\n",
@@ -126,94 +139,77 @@ const CASES: &[LanguageCase] = &[
     },
 ];
 
+/// Where the servers are, and whether rust-analyzer is among them.
+pub(crate) struct InstalledServers {
+    /// A value for `PATH`.
+    pub(crate) path: OsString,
+    has_rust: bool,
+}
+
 pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
-    if !npm::is_installed() {
-        return Ok(E2eResult::Skipped("npm is not installed".into()));
-    }
-    let Some(path) = install()? else {
-        return Ok(E2eResult::Skipped("python3 is not installed".into()));
+    let Some(InstalledServers { path, has_rust }) = install()? else {
+        return Ok(E2eResult::Skipped("npm or python3 is not installed".into()));
     };
     let formatters = formatters::check_formatters(helve, &path)?;
     let helve = helve.with_workspace("languages")?;
-    write_project(&helve.workspace)?;
+    write_project(&helve.workspace, EDIT_TIMEOUT)?;
     helve.run(&["trust"])?.success("helve trust")?;
     let mut command = helve.mcp_command();
     command.arg("--yes").env("PATH", path).stderr(Stdio::null());
     let mut process = McpProcess::start(&mut command, LIMIT)?;
     process.client()?.initialize()?;
-    for case in CASES {
+    let is_installed = |server: &str| server != "rust" || has_rust;
+    let mut names = Vec::new();
+    for case in CASES.iter().filter(|case| is_installed(case.server)) {
         check_case(&mut process, case)?;
+        names.push(case.server);
     }
-    for (file, symbol) in [("src/use.ts", "compute"), ("src/use.py", "compute")] {
-        check_questions(&mut process, file, symbol)?;
+    let mut answered = 0;
+    for case in QUESTIONS.iter().filter(|case| is_installed(case.server)) {
+        check_questions(&mut process, &helve.workspace, case)?;
+        answered += 1;
     }
-    check_rename(&mut process, &helve.workspace)?;
     let mut times = Vec::new();
-    for (server, file, line) in [
-        ("typescript", "src/t.ts", "export const x: number = "),
-        ("pyright", "src/t.py", "x: int = "),
-    ] {
+    for (server, file, line) in TIMED.iter().filter(|(server, ..)| is_installed(server)) {
         let median = median_time(&mut process, file, line)?;
         times.push(format!("{server} {} ms", median.as_millis()));
     }
-    let names: Vec<&str> = CASES.iter().map(|case| case.server).collect();
     Ok(E2eResult::Passed(format!(
-        "{} report what an edit introduced; questions, a rename of 51 files with undo; formatted by {formatters}; median edit with an error in {PROJECT_FILES} files: {}",
+        "{} report what an edit introduced; {answered} answered questions, renames in 51 files were undone; formatted by {formatters}; median edit with an error in {PROJECT_FILES} files: {}",
         names.join(", "),
         times.join(", ")
     )))
 }
 
-/// Installs the programs and returns a `PATH` that has them, or `None` without Python.
-fn install() -> Result<Option<OsString>, String> {
+/// Servers whose time is measured, the file that is edited, and what its last line starts with.
+const TIMED: &[(&str, &str, &str)] = &[
+    ("typescript", "src/t.ts", "export const x: number = "),
+    ("pyright", "src/t.py", "x: int = "),
+    ("rust", "rust/src/a.rs", "pub const X: i32 = "),
+];
+
+/// Installs the servers and formatters, or returns `None` without npm or Python.
+pub(crate) fn install() -> Result<Option<InstalledServers>, String> {
+    if !npm::is_installed() {
+        return Ok(None);
+    }
     let mut folders = vec![npm::install(PACKAGES)?.join(".bin")];
     let Some(python) = python::install_packages(PYTHON_PACKAGES)? else { return Ok(None) };
     folders.extend(python.parent().map(Path::to_path_buf));
     if let Some(files) = debian::unpack(GO_PACKAGES)? {
         folders.extend([files.join("usr/bin"), files.join("usr/lib/go-1.19/bin")]);
     }
+    let rust = debian::unpack_newest("rust-analyzer", "rust-analyzer")?;
+    let has_rust = rust.is_some();
+    folders.extend(rust);
     // The programs themselves, because those of rustup look for its settings in the home folder.
     let mut rustc = Command::new("rustc");
     let sysroot = process::run(rustc.args(["--print", "sysroot"]), LIMIT)?.success("rustc")?;
     folders.push(Path::new(sysroot.trim()).join("bin"));
     let path = std::env::var_os("PATH").unwrap_or_default();
     folders.extend(std::env::split_paths(&path));
-    std::env::join_paths(folders).map(Some).map_err(|error| format!("PATH: {error}"))
-}
-
-fn write_project(root: &Path) -> Result<(), String> {
-    let write = |name: &str, text: &str| {
-        let path = root.join(name);
-        fs::create_dir_all(path.parent().unwrap_or(root))
-            .and_then(|()| fs::write(&path, text))
-            .map_err(|error| format!("{name}: {error}"))
-    };
-    let edit = json!({"diagnostics_timeout": 9_000});
-    let config = json!({"lsp": true, "edit": edit});
-    write("opencode.json", &config.to_string())?;
-    write("tsconfig.json", r#"{"compilerOptions": {"strict": true}, "include": ["src"]}"#)?;
-    write("pyproject.toml", "[project]\nname = \"sample\"\n")?;
-    write("lint/ruff.toml", "")?;
-    write("go/go.mod", "module sample\n\ngo 1.19\n")?;
-    write("src/lib.ts", "export function compute(x: number): number {\n  return x + 1;\n}\n")?;
-    write("src/lib.py", "def compute(x: int) -> int:\n    return x + 1\n")?;
-    write("src/use.ts", "import { compute } from \"./lib\";\nexport const v = compute(2);\n")?;
-    write("src/use.py", "from lib import compute\n\nv = compute(2)\n")?;
-    for case in CASES {
-        write(case.file, case.before)?;
-    }
-    for number in 0..PROJECT_FILES {
-        // With src/lib.ts and src/use.ts, 51 files mention the function that is renamed.
-        let ts = match number {
-            ..49 => format!(
-                "import {{ compute }} from \"./lib\";\nexport const v{number} = compute(1);\n"
-            ),
-            _ => format!("export const v{number} = 1;\n"),
-        };
-        write(&format!("src/m{number}.ts"), &ts)?;
-        write(&format!("src/m{number}.py"), &format!("v{number} = 1\n"))?;
-    }
-    Ok(())
+    let path = std::env::join_paths(folders).map_err(|error| format!("PATH: {error}"))?;
+    Ok(Some(InstalledServers { path, has_rust }))
 }
 
 fn edit(process: &mut McpProcess, file: &str, old: &str, new: &str) -> Result<String, String> {
@@ -232,55 +228,6 @@ fn check_case(process: &mut McpProcess, case: &LanguageCase) -> Result<(), Strin
         return Ok(());
     }
     Err(format!("{server} reported:\n{answer}"))
-}
-
-fn ask(process: &mut McpProcess, arguments: &Value) -> Result<String, String> {
-    let answer = process.client()?.call("lsp", arguments)?;
-    if answer.is_error { Err(format!("{arguments}: {}", answer.text)) } else { Ok(answer.text) }
-}
-
-fn check_questions(process: &mut McpProcess, file: &str, symbol: &str) -> Result<(), String> {
-    let line = if file.ends_with(".ts") { 2 } else { 3 };
-    let lib = file.replace("use", "lib");
-    for (operation, expected) in [
-        ("goToDefinition", format!("{lib}:1:")),
-        ("findReferences", format!("{file}:{line}:")),
-        ("hover", "compute".to_owned()),
-        ("documentSymbol", format!("{file}:{line}:")),
-        ("diagnostics", "no errors".to_owned()),
-    ] {
-        let arguments =
-            json!({"operation": operation, "filePath": file, "line": line, "symbol": symbol});
-        let answer = ask(process, &arguments)?;
-        if !answer.contains(&expected) {
-            return Err(format!("{operation} in {file}: {answer}"));
-        }
-    }
-    Ok(())
-}
-
-/// Renames a function that 51 files mention, and undoes that.
-fn check_rename(process: &mut McpProcess, root: &Path) -> Result<(), String> {
-    let read_all = || -> Result<Vec<String>, String> {
-        let names = (0..49).map(|number| format!("src/m{number}.ts"));
-        let names = names.chain(["src/lib.ts".into(), "src/use.ts".into()]);
-        let read =
-            |name: String| fs::read_to_string(root.join(&name)).map_err(|e| format!("{name}: {e}"));
-        names.map(read).collect()
-    };
-    let before = read_all()?;
-    let arguments = json!({"operation": "rename", "filePath": "src/lib.ts", "line": 1, "symbol": "compute", "newName": "calculate"});
-    let answer = ask(process, &arguments)?;
-    if !answer.starts_with("Changed 51 files")
-        || read_all()?.iter().any(|it| it.contains("compute"))
-    {
-        return Err(format!("rename: {}", answer.lines().next().unwrap_or_default()));
-    }
-    let undone = process.client()?.call("undo", &json!({}))?;
-    if read_all()? != before {
-        return Err(format!("undo did not restore the files: {}", undone.text));
-    }
-    Ok(())
 }
 
 /// Returns the median time of edits that introduce an error and remove it again.
