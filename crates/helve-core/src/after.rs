@@ -29,6 +29,17 @@ pub struct DiagnosticReport {
     pub unchecked: Vec<UncheckedBy>,
 }
 
+impl DiagnosticReport {
+    /// Adds the report of another program.
+    pub(crate) fn add(&mut self, other: DiagnosticReport) {
+        let DiagnosticReport { diagnostics, earlier, left_out, unchecked } = other;
+        self.diagnostics.extend(diagnostics);
+        self.earlier.extend(earlier);
+        self.left_out += left_out;
+        self.unchecked.extend(unchecked);
+    }
+}
+
 /// A program that did not check a change in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UncheckedBy {

@@ -415,12 +415,7 @@ impl CommitJob {
         let mut all = DiagnosticReport::default();
         for checker in self.session.workspace.after_write() {
             let diagnosing = checker.diagnose(written);
-            let report = tokio::time::timeout(FORMAT_TIMEOUT, diagnosing).await.unwrap_or_default();
-            let DiagnosticReport { diagnostics, earlier, left_out, unchecked } = report;
-            all.diagnostics.extend(diagnostics);
-            all.earlier.extend(earlier);
-            all.left_out += left_out;
-            all.unchecked.extend(unchecked);
+            all.add(tokio::time::timeout(FORMAT_TIMEOUT, diagnosing).await.unwrap_or_default());
         }
         all
     }
