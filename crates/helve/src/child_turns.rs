@@ -1,11 +1,11 @@
 //! Finds the turns of sub-agents that belong to a turn of another agent, so that undo and redo include them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use helve_agent::history::{self, MadeCall};
 use helve_agent::item::{CallBlock, Entry, Item};
 use helve_core::store::StoreError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::toolbox::Toolbox;
 
@@ -19,31 +19,50 @@ pub(crate) struct ChildTurns {
     turns: usize,
 }
 
-/// Finds the sub-agents that were started by calls in these entries of a session.
-pub(crate) fn started_children<'a>(
-    session: &str,
-    entries: impl Iterator<Item = &'a Entry>,
-) -> Vec<ChildTurns> {
-    let mut starting: Vec<&str> = Vec::new();
-    let mut children: BTreeMap<String, usize> = BTreeMap::new();
+/// A sub-agent's turn that was begun, as it is stored: its session, and the position of the last item that was in its
+/// transcript before.
+type BegunTurn = (String, u64);
+
+/// The calls that start sub-agents, in some entries of a session.
+#[derive(Debug, Default, PartialEq)]
+struct StartingCalls {
+    /// The sub-agents that the results name, with the number of their turns.
+    reported: BTreeMap<String, usize>,
+    /// The calls whose results name none, or that have none because the program ended.
+    unreported: BTreeSet<String>,
+}
+
+fn starting_calls<'a>(session: &str, entries: impl Iterator<Item = &'a Entry>) -> StartingCalls {
+    let mut found = StartingCalls::default();
     for entry in entries {
         match &entry.item {
             Item::Assistant(message) => {
-                starting
-                    .extend(message.calls().filter(|it| starts_tasks(it)).map(|it| it.id.as_str()));
+                let starting = message.calls().filter(|call| starts_tasks(call));
+                found.unreported.extend(starting.map(|call| call.id.clone()));
             }
-            Item::Result(result) if starting.contains(&result.call.as_str()) => {
+            Item::Result(result) if found.unreported.contains(&result.call) => {
                 for task in helve_tools::reported_tasks(&result.text()) {
                     if is_child_of(session, task) {
-                        *children.entry(task.into()).or_default() += 1;
+                        *found.reported.entry(task.into()).or_default() += 1;
+                        found.unreported.remove(&result.call);
                     }
                 }
             }
             _ => {}
         }
     }
-    let child = |(session, turns)| ChildTurns { session, turns };
-    children.into_iter().map(child).collect()
+    found
+}
+
+/// The slot of a session with the sub-agents that a call started.
+fn begun_turns_slot(call: &str) -> String {
+    format!("tasks of {call}")
+}
+
+/// Counts the prompts that a sub-agent got after a position in its transcript.
+fn prompts_after(entries: &[Entry], after: u64) -> usize {
+    let shown = history::shown(entries).into_iter().filter(|entry| entry.seq > after);
+    shown.filter(|entry| matches!(entry.item, Item::User { .. })).count()
 }
 
 /// Whether a call starts or continues sub-agents: directly, or as part of a batch.
@@ -75,6 +94,50 @@ pub(crate) struct ChildUndo {
 }
 
 impl Toolbox {
+    /// Records that this sub-agent begins a turn, so that an undo finds it even if the program ends before the result of the
+    /// call is stored. `after` is the last position in its transcript.
+    pub(crate) async fn record_child_turn(&self, after: u64) -> Result<(), StoreError> {
+        let Some(parent) = &self.session().parent else { return Ok(()) };
+        let (session, slot) = (&*parent.session.id, begun_turns_slot(&parent.call.root));
+        let turn: BegunTurn = (self.session_id().into(), after);
+        loop {
+            let (version, known) = match self.store.get(session, &slot).await? {
+                Some((version, value)) => (version, serde_json::from_value(value)),
+                None => (0, Ok(Vec::new())),
+            };
+            let mut turns: Vec<BegunTurn> = known.unwrap_or_default();
+            turns.push(turn.clone());
+            // Another sub-agent of the same call may have been recorded meanwhile.
+            if self.store.put(session, &slot, version, json!(turns)).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Finds the sub-agents that were started by calls in these entries of a session.
+    pub(crate) async fn started_children<'a>(
+        &self,
+        session: &str,
+        entries: impl Iterator<Item = &'a Entry>,
+    ) -> Result<Vec<ChildTurns>, StoreError> {
+        let StartingCalls { reported: mut turns, unreported } = starting_calls(session, entries);
+        for call in unreported {
+            let Some((_, slot)) = self.store.get(session, &begun_turns_slot(&call)).await? else {
+                continue;
+            };
+            let begun: Vec<BegunTurn> = serde_json::from_value(slot).unwrap_or_default();
+            for (child, after) in begun {
+                let prompts = prompts_after(&self.transcript(&child).await?, after);
+                if is_child_of(session, &child) {
+                    let known = turns.entry(child).or_default();
+                    *known = (*known).max(prompts);
+                }
+            }
+        }
+        let child = |(session, turns)| ChildTurns { session, turns };
+        Ok(turns.into_iter().map(child).collect())
+    }
+
     /// Plans to undo turns of sub-agents, and of those that they started.
     pub(crate) async fn plan_child_undos(
         &self,
@@ -87,7 +150,7 @@ impl Toolbox {
             let Some(plan) = history::plan_undo_of(&entries, turns) else { continue };
             let shown = history::shown(&entries);
             let undone = shown.into_iter().filter(|entry| entry.seq > plan.from);
-            pending.extend(started_children(&session, undone));
+            pending.extend(self.started_children(&session, undone).await?);
             undos.push(ChildUndo { session, from: plan.from, calls: plan.calls });
             if undos.len() == MAX_CHILDREN {
                 break;

@@ -17,7 +17,7 @@ use helve_core::{Input, Origin, ToolCall, paths};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::child_turns::{ChildTurns, ChildUndo, MAX_CHILDREN, started_children};
+use crate::child_turns::{ChildTurns, ChildUndo, MAX_CHILDREN};
 use crate::export::ExportedSession;
 use crate::toolbox::{Toolbox, new_session_id};
 
@@ -246,7 +246,7 @@ impl Toolbox {
             left -= 1;
             self.append_to_child(&session, Item::Redone { undone: plan.undone }).await?;
             let redone = history::redone_entries(&entries, plan.undone);
-            pending.extend(started_children(&session, redone.into_iter()));
+            pending.extend(self.started_children(&session, redone.into_iter()).await?);
         }
         Ok(())
     }
@@ -275,7 +275,7 @@ impl StoredSession<'_> {
         let plan = history::plan_undo(self.entries()).ok_or(SessionError::NothingToUndo)?;
         let undone = history::shown(self.entries());
         let undone = undone.into_iter().filter(|entry| entry.seq > plan.from);
-        let children = started_children(self.session_at(plan.from), undone);
+        let children = self.toolbox.started_children(self.session_at(plan.from), undone).await?;
         let children = self.toolbox.plan_child_undos(children).await?;
         let own = plan.calls.iter().map(|made| (self.session_at(made.seq), made.call.id.as_str()));
         let of_children = children.iter().flat_map(|child| {
@@ -296,7 +296,8 @@ impl StoredSession<'_> {
         let (_, files) = self.revert(calls.collect()).await?;
         let redone = history::redone_entries(self.entries(), plan.undone);
         let first = redone.first().map_or(plan.undone, |entry| entry.seq);
-        let children = started_children(self.session_at(first), redone.into_iter());
+        let session = self.session_at(first);
+        let children = self.toolbox.started_children(session, redone.into_iter()).await?;
         self.transcript.append(vec![Item::Redone { undone: plan.undone }]).await?;
         self.toolbox.mark_redone(children).await?;
         Ok(TurnRedone { files })

@@ -246,6 +246,8 @@ impl Child {
         let (model, budget) = (self.model.clone(), self.tree.budget());
         let mut session = self.toolbox.child_agent(model, self.title.clone(), budget).await?;
         self.task.inbox.get_or_init(|| session.inbox.clone());
+        let last = session.entries().last().map_or(0, |entry| entry.seq);
+        self.toolbox.record_child_turn(last).await?;
         let own_steps = self.toolbox.agent_config().and_then(|agent| agent.steps.as_ref());
         let limits = TurnLimits {
             steps: Some(

@@ -1,4 +1,4 @@
-//! Calls that run together, and calls of sub-agents that cannot succeed.
+//! Calls that run together, and sub-agents that fail.
 
 use std::sync::Arc;
 
@@ -6,7 +6,6 @@ use helve::agent_loop::event::TurnEnd;
 use helve::agent_loop::item::{MessagePart, Protocol};
 use helve::{Tool, ToolContext, ToolError, ToolOutput, Toolbox, Traits, TurnOptions};
 use helve_testkit::{ScriptedAnswer, ScriptedProvider};
-use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -14,7 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::PROTOCOLS;
-use super::children::{Request, World, task, task_id};
+use super::children::{Request, task};
 use super::script::{call, model, reply, text};
 
 #[derive(Deserialize, JsonSchema)]
@@ -70,27 +69,7 @@ async fn calls_that_only_read_run_together() {
 }
 
 #[tokio::test]
-async fn a_sub_agent_with_nobody_to_ask_is_refused_at_once() {
-    let world = World::new(Protocol::Chat, json!({}), |request: &Request| {
-        match (request.is_root, request.results) {
-            (true, 0) => vec![task("c1", "general", "x")],
-            (true, _) => vec![text("done")],
-            (false, 0) => vec![call("w", "write", json!({"filePath": "b.txt", "content": "x"}))],
-            (false, _) => vec![text("I could not write")],
-        }
-    });
-    let builder = Toolbox::builder().dir(world.folder.path()).data(world.data.path().join("data"));
-    let toolbox = builder.session("main").allow("task").build().await.unwrap();
-    let report = world.turn(&toolbox, "ROOT").await;
-    assert_eq!(report.end, TurnEnd::NotAllowed);
-    assert!(!world.folder.path().join("b.txt").exists());
-    let child = &world.requests(false)[1].body;
-    assert!(child.contains("--allow"), "the refusal names a rule: {child}");
-    assert!(world.last().contains("I could not write"), "{}", world.last());
-}
-
-#[tokio::test]
-async fn a_sub_agent_without_an_answer_is_reported() {
+async fn a_sub_agent_that_fails_is_reported() {
     for (answer, expected) in [
         (reply(Protocol::Chat, &[]), "the model answered with nothing"),
         (ScriptedAnswer::document(401, "application/json", "{\"error\": \"no\"}"), "status 401"),
@@ -120,47 +99,4 @@ async fn a_sub_agent_without_an_answer_is_reported() {
         let last = provider.requests().pop().unwrap().to_string();
         assert!(last.contains(expected) && last.contains("I looked."), "{last}");
     }
-}
-
-#[tokio::test]
-async fn a_message_for_a_running_task_is_queued() {
-    let (sender, receiver) = std::sync::mpsc::channel::<()>();
-    let receiver = Mutex::new(receiver);
-    let world = World::new(Protocol::Chat, json!({}), move |request: &Request| {
-        let background = json!({
-            "description": "look", "prompt": "FIRST", "subagent_type": "general",
-            "run_in_background": true,
-        });
-        let more = |id: &str| {
-            json!({
-                "description": "more", "prompt": "SECOND", "subagent_type": "general",
-                "task_id": id, "run_in_background": true,
-            })
-        };
-        let wait = |id: &str| json!({"action": "wait", "task_id": id, "timeout": 20_000});
-        match (request.is_root, request.results) {
-            (true, 0) => vec![call("b", "task", background.clone())],
-            (true, 1) => {
-                // The sub-agent waits for its first answer.
-                vec![call("m", "task", more(&task_id(&request.body)))]
-            }
-            (true, 2) => {
-                sender.send(()).unwrap();
-                vec![call("w", "task", wait(&task_id(&request.body)))]
-            }
-            (true, _) => vec![text("done")],
-            (false, _) if request.body.contains("SECOND") => vec![text("BOTH-DONE")],
-            (false, _) => {
-                receiver.lock().recv().unwrap();
-                vec![text("FIRST-DONE")]
-            }
-        }
-    });
-    let toolbox = world.toolbox().await;
-    let report = world.turn(&toolbox, "ROOT").await;
-    assert_eq!(report.end, TurnEnd::Answered);
-    let children = world.requests(false);
-    assert_eq!(children.len(), 2, "one sub-agent, two requests");
-    assert!(children[1].body.contains("FIRST-DONE") && children[1].body.contains("SECOND"));
-    assert!(world.last().contains("BOTH-DONE"), "{}", world.last());
 }

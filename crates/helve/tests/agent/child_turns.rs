@@ -1,13 +1,15 @@
 //! Sub-agents over time: undo, costs, refusals, and messages while they run.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use helve::agent_loop::event::{BudgetKind, TurnEnd};
+use helve::agent_loop::event::{AgentEvent, BudgetKind, TurnEnd};
 use helve::agent_loop::item::{Item, Protocol};
 use helve::agent_loop::model::Prices;
 use helve::{AgentSession, Toolbox};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::PROTOCOLS;
 use crate::children::{Request, World, task, task_id};
@@ -173,4 +175,86 @@ async fn a_running_sub_agent_gets_a_message() {
     assert_eq!(children.len(), 2, "one sub-agent, which went on");
     assert!(children[1].body.contains("ONE-SEEN") && children[1].body.contains("SECOND"));
     assert!(world.last().contains("BOTH-SEEN"), "{}", world.last());
+}
+
+/// Two sub-agents write a file each, and then wait for an answer until `is_killed`.
+fn write_and_hang(request: &Request, is_batch: bool, is_killed: &AtomicBool) -> Vec<Part> {
+    let in_batch = |prompt: &str| {
+        let task = json!({"description": "look", "prompt": prompt, "subagent_type": "general"});
+        json!({"tool": "task", "parameters": task})
+    };
+    match (request.is_root, request.results) {
+        (true, 0) if is_batch => {
+            let calls = json!([in_batch("CHILD-A"), in_batch("CHILD-B")]);
+            vec![call("c", "batch", json!({"tool_calls": calls}))]
+        }
+        (true, 0) => vec![task("c1", "general", "CHILD-A"), task("c2", "general", "CHILD-B")],
+        (true, _) => vec![text("went on")],
+        (false, 0) if request.body.contains("CHILD-A") => vec![write("w", "a-made.txt", "x\n")],
+        (false, 0) => vec![write("w", "b-made.txt", "x\n")],
+        (false, _) => {
+            while !is_killed.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Vec::new()
+        }
+    }
+}
+
+/// Whether the files of `write_and_hang` exist.
+fn made(world: &World) -> (bool, bool) {
+    let exists = |name: &str| world.folder.path().join(name).exists();
+    (exists("a-made.txt"), exists("b-made.txt"))
+}
+
+#[test]
+fn undo_finds_sub_agents_whose_results_were_never_stored() {
+    for (is_batch, goes_on) in [(false, false), (false, true), (true, false)] {
+        let is_killed = Arc::new(AtomicBool::new(false));
+        let killed = is_killed.clone();
+        let replies = move |request: &Request| write_and_hang(request, is_batch, &killed);
+        let world = World::new(Protocol::Chat, json!({"permission": "allow"}), replies);
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+        // The runtime is dropped with everything in it, as if the process had been killed.
+        runtime().unwrap().block_on(async {
+            let toolbox = world.toolbox().await;
+            let (sender, mut wrote) = tokio::sync::mpsc::unbounded_channel();
+            let watch = move |event: &AgentEvent| {
+                if let AgentEvent::Child { event, .. } = event
+                    && let AgentEvent::Result { .. } = **event
+                {
+                    sender.send(()).unwrap();
+                }
+            };
+            let turn = world.turn_with(&toolbox, "ROOT", CancellationToken::new(), watch);
+            let both = async {
+                wrote.recv().await;
+                wrote.recv().await;
+            };
+            tokio::select! {
+                report = turn => panic!("{report:?}"),
+                () = both => {}
+            }
+        });
+        is_killed.store(true, Ordering::SeqCst);
+        assert_eq!(made(&world), (true, true));
+        runtime().unwrap().block_on(async {
+            let toolbox = world.toolbox().await;
+            let mut agent = toolbox.agent(world.model()).await.unwrap();
+            if goes_on {
+                drop(agent);
+                world.turn(&toolbox, "ROOT GO-ON").await;
+                agent = toolbox.agent(world.model()).await.unwrap();
+                agent.undo().await.unwrap();
+                assert_eq!(made(&world), (true, true), "they belong to the turn before");
+            }
+            let undone = agent.undo().await.unwrap();
+            assert_eq!(undone.prompt, "ROOT");
+            assert_eq!(made(&world), (false, false));
+            agent.redo().await.unwrap();
+            assert_eq!(made(&world), (true, true));
+            agent.undo().await.unwrap();
+            assert_eq!(made(&world), (false, false));
+        });
+    }
 }
