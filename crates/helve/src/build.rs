@@ -277,8 +277,7 @@ impl Builder {
         let agent = found_agent.or_else(|e| self.is_inspection.then(Agent::powerless).ok_or(e))?;
         let helve_folders: Vec<_> = [data.clone()].into_iter().chain(paths.user.clone()).collect();
         let can_run = host.processes().is_some();
-        let (variables, secret) = (host.environment(), self.secret_variables);
-        let own = &helve_folders;
+        let (variables, secret, own) = (host.environment(), self.secret_variables, &helve_folders);
         let shell = can_run.then(|| shell::shell(&config, variables, self.leftovers, secret, own));
         let root_path = root.clone();
         let inputs = PolicyInputs { allow_rules, helve_folders, root: root_path, replaced_agent };
@@ -299,8 +298,7 @@ impl Builder {
         register_tools(&registry, &self.caller, &media, settings, can_run);
         let web_tools = has_web.then(|| opencode::web_tools(&media, &searches));
         register_opencode_tools(&registry, web_tools.unwrap_or_default());
-        let skills = Arc::new(Skills::new(&config, trust, &policy));
-        register_skills(&registry, &skills);
+        let skills = register_skills(&registry, Skills::new(&config, trust, &policy));
         register_opencode_tools(&registry, languages::tools(&languages, &config, trust, settings));
         let servers = servers(&workspace, &registry, &config, media);
         register_own_tools(&registry, self.tools);
@@ -421,12 +419,13 @@ fn register_opencode_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>
 }
 
 /// Registers the tool that loads skills, if a model may load any.
-fn register_skills(registry: &Arc<Registry>, skills: &Arc<Skills>) {
-    let listed = skills.listed();
+fn register_skills(registry: &Arc<Registry>, skills: Skills) -> Arc<Skills> {
+    let (listed, skills) = (skills.listed(), Arc::new(skills));
     if !listed.is_empty() {
         let tool = opencode::skill_tool(listed, skills.clone());
         registry.register(Layer::Builtin, tool).permanent();
     }
+    skills
 }
 
 fn find_dialect(name: &str) -> Result<&'static Dialect, BuildError> {

@@ -4,8 +4,10 @@ use helve_agent::item::NoteKind;
 use helve_agent::turn::SessionState;
 use helve_core::BoxFuture;
 use helve_core::process::ProcessState;
+use helve_tools::SkillAccess;
 
 use crate::environment;
+use crate::skills::{FoundSkills, SKILL};
 use crate::toolbox::Toolbox;
 use crate::tracker::NestedInstructions;
 
@@ -59,6 +61,25 @@ impl SessionState for Toolbox {
 }
 
 impl Toolbox {
+    /// Returns a note about the skills that changed since the model was last told. `known` is what it knows, or `None`
+    /// if it knows only the description of the tool.
+    fn note_on_skills(&self, known: &mut Option<FoundSkills>) -> Option<String> {
+        let now = self.skills.find();
+        if known.as_ref() == Some(&now) {
+            return None;
+        }
+        let listed = self.skills.listed();
+        let access = if listed.is_empty() { SkillAccess::Reading } else { SkillAccess::Tool };
+        let before = known.replace(now.clone()).unwrap_or_else(|| FoundSkills::listed(listed));
+        let changes = now.changes_since(&before, self.root());
+        // Without the tool, a rule keeps the model from skills.
+        let is_kept_away = || access == SkillAccess::Tool && self.tools().find(SKILL).is_none();
+        if changes.is_empty() || is_kept_away() {
+            return None;
+        }
+        Some(helve_tools::skills_changed(&changes, access))
+    }
+
     /// Describes the sub-agents that have not ended.
     fn open_tasks(&self) -> String {
         let tasks = self.tree().tasks_of(self.session_id());

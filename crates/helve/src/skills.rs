@@ -1,17 +1,16 @@
 //! The skills that a model may load. They can appear, change and disappear while it works.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use helve_core::{Action, Part, Policy};
 use helve_ext::config::{Config, Disk, FileStamp, Skill, SkillFolders, Trust};
-use helve_tools::{LoadableSkills, SkillAccess, SkillChange, SkillInfo, SkillSource};
+use helve_tools::{LoadableSkills, SkillChange, SkillInfo, SkillSource};
 use parking_lot::Mutex;
 
-use crate::toolbox::Toolbox;
 use crate::trust::TrustState;
 
 /// The permission key of skills, which is also the name of the tool.
-const SKILL: &str = "skill";
+pub(crate) const SKILL: &str = "skill";
 
 /// The skills of a folder.
 pub(crate) struct Skills {
@@ -69,7 +68,7 @@ impl Skills {
     }
 
     /// The skills as they are now. Reads them only if a file has changed since the last time.
-    fn find(&self) -> FoundSkills {
+    pub(crate) fn find(&self) -> FoundSkills {
         let mut last = self.last_read.lock();
         let stamps = self.folders.stamps(&Disk);
         if let Some(reading) = last.as_ref().filter(|reading| reading.stamps == stamps) {
@@ -106,45 +105,31 @@ fn info(skill: &Skill) -> SkillInfo {
     }
 }
 
-impl Toolbox {
-    /// Returns a note about the skills that changed since the model was last told. `known` is what it knows, or `None`
-    /// if it knows only the description of the tool.
-    pub(crate) fn note_on_skills(&self, known: &mut Option<FoundSkills>) -> Option<String> {
-        let now = self.skills.find();
-        if known.as_ref() == Some(&now) {
-            return None;
-        }
-        let listed = self.skills.listed();
-        let access = if listed.is_empty() { SkillAccess::Reading } else { SkillAccess::Tool };
-        let as_listed = || FoundSkills { skills: listed, ..FoundSkills::default() };
-        let before = known.replace(now.clone()).unwrap_or_else(as_listed);
-        let changes = self.changes(&before, &now);
-        // Without the tool, a rule keeps the model from skills.
-        let is_kept_away = || access == SkillAccess::Tool && self.tools().find(SKILL).is_none();
-        if changes.is_empty() || is_kept_away() {
-            return None;
-        }
-        Some(helve_tools::skills_changed(&changes, access))
+impl FoundSkills {
+    /// What a model knows that was told nothing but the description of the tool.
+    pub(crate) fn listed(skills: Vec<SkillInfo>) -> Self {
+        Self { skills, ..Self::default() }
     }
 
-    fn changes(&self, before: &FoundSkills, now: &FoundSkills) -> Vec<SkillChange> {
-        let known = |name: &str| before.skills.iter().find(|skill| skill.name == name);
-        let changed = now.skills.iter().filter_map(|skill| match known(&skill.name) {
+    /// Returns how the skills differ from those that a model knows. Paths are relative to the root.
+    pub(crate) fn changes_since(&self, known: &FoundSkills, root: &Path) -> Vec<SkillChange> {
+        let find = |name: &str| known.skills.iter().find(|skill| skill.name == name);
+        let changed = self.skills.iter().filter_map(|skill| match find(&skill.name) {
             None => Some(SkillChange::Added(skill.clone())),
-            Some(before) if before != skill => Some(SkillChange::Changed(skill.clone())),
+            Some(known) if known != skill => Some(SkillChange::Changed(skill.clone())),
             Some(_) => None,
         });
         // Suspended skills are reported with their files.
         let is_gone = |name: &&String| {
-            now.skills.iter().all(|skill| skill.name != **name) && !now.suspended.contains(name)
+            self.skills.iter().all(|skill| skill.name != **name) && !self.suspended.contains(name)
         };
-        let removed = before.skills.iter().map(|skill| &skill.name).filter(is_gone);
-        let is_new = |path: &&PathBuf| !before.untrusted.contains(path);
-        let untrusted = now.untrusted.iter().filter(is_new).map(|path| {
-            let shown = path.strip_prefix(self.root()).unwrap_or(path);
+        let removed = known.skills.iter().map(|skill| &skill.name).filter(is_gone);
+        let removed = removed.cloned().map(SkillChange::Removed);
+        let is_new = |path: &&PathBuf| !known.untrusted.contains(path);
+        let untrusted = self.untrusted.iter().filter(is_new).map(|path| {
+            let shown = path.strip_prefix(root).unwrap_or(path);
             SkillChange::NeedsTrust(shown.to_path_buf())
         });
-        let removed = removed.cloned().map(SkillChange::Removed);
         changed.chain(removed).chain(untrusted).collect()
     }
 }
