@@ -60,11 +60,10 @@ pub(super) fn read_markdown(
     commands: &mut Vec<CommandTemplate>,
     needs_trust: &mut Vec<SettingLine>,
 ) {
-    let content = yaml::after_comments(text);
-    let markdown = yaml::parse(content);
+    let markdown = yaml::parse(text);
     let empty = Vec::new();
     let (fields, body) = match &markdown.front_matter {
-        FrontMatter::None => (&empty, content),
+        FrontMatter::None => (&empty, markdown.body),
         FrontMatter::Fields(node) => match &node.data {
             ConfigValue::Map(fields) => (fields, markdown.body),
             other => return file.error(node.at, || messages::not_an_object(other)),

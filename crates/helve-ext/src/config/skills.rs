@@ -165,7 +165,7 @@ impl Reader<'_> {
 /// Reads one `SKILL.md`. Missing or broken front matter is replaced by what the file shows: the name of its folder and
 /// its first paragraph.
 pub(super) fn read_skill(file: &mut ConfigFile<'_>, text: &str) -> Option<Skill> {
-    let markdown = yaml::parse(yaml::after_comments(text));
+    let markdown = yaml::parse(text);
     let mut given = Given::default();
     let mut body = markdown.body;
     match &markdown.front_matter {
@@ -198,6 +198,8 @@ pub(super) fn read_skill(file: &mut ConfigFile<'_>, text: &str) -> Option<Skill>
         "" => first_paragraph(body),
         written => written.to_string(),
     };
+    let is_text = |c: &char| !c.is_control() || c.is_whitespace();
+    let description: String = description.chars().filter(is_text).collect();
     if description.is_empty() {
         file.error(Position::START, messages::skill_without_description);
         return None;

@@ -9,6 +9,7 @@ mod references;
 mod rules;
 mod servers;
 mod settings;
+mod shapes;
 mod skills;
 mod wild;
 

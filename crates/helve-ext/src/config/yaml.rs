@@ -25,25 +25,32 @@ const MAX_BYTES: usize = 32 << 10;
 const MAX_DEPTH: usize = 32;
 const MAX_VALUES: usize = 10_000;
 
+/// Parses a file. Comments before the front matter are skipped.
 pub(super) fn parse(text: &str) -> MarkdownFile<'_> {
-    let Some((yaml, body)) = split(text) else {
-        let front_matter = match text.lines().next() {
-            Some(first) if first.trim_end() == FENCE => FrontMatter::Broken {
-                at: Position::START,
-                why: messages::front_matter_is_unclosed(),
-            },
-            Some(_) | None => {
-                return MarkdownFile { front_matter: FrontMatter::None, body: text };
+    let content = after_comments(text);
+    let skipped = text.strip_suffix(content).unwrap_or_default();
+    let skipped = skipped.matches('\n').count();
+    let start = Position {
+        line: u32::try_from(skipped).unwrap_or(u32::MAX).saturating_add(Position::START.line),
+        ..Position::START
+    };
+    let broken =
+        |why, body| MarkdownFile { front_matter: FrontMatter::Broken { at: start, why }, body };
+    let Some((yaml, body)) = split(content) else {
+        return match content.lines().next() {
+            Some(first) if first.trim_end() == FENCE => {
+                broken(messages::front_matter_is_unclosed(), "")
             }
+            Some(_) | None => MarkdownFile { front_matter: FrontMatter::None, body: text },
         };
-        return MarkdownFile { front_matter, body: "" };
     };
     if yaml.len() > MAX_BYTES {
-        let why = messages::front_matter_too_long(MAX_BYTES);
-        let front_matter = FrontMatter::Broken { at: Position::START, why };
-        return MarkdownFile { front_matter, body };
+        return broken(messages::front_matter_too_long(MAX_BYTES), body);
     }
-    let parsed = parse_yaml(yaml).or_else(|first| parse_yaml(&quoted(yaml)).map_err(|_| first));
+    // Blank lines in place of the comments keep the line numbers right.
+    let placed = |yaml: &str| "\n".repeat(skipped) + yaml;
+    let parsed = parse_yaml(&placed(yaml))
+        .or_else(|first| parse_yaml(&placed(&quoted(yaml))).map_err(|_| first));
     let front_matter = match parsed {
         Ok(node) if node.data == ConfigValue::Null => FrontMatter::None,
         Ok(node) => FrontMatter::Fields(node),
@@ -54,14 +61,20 @@ pub(super) fn parse(text: &str) -> MarkdownFile<'_> {
 
 const FENCE: &str = "---";
 
+/// Maximum number of comments before front matter.
+const MAX_COMMENTS: usize = 100;
+
 /// Returns the text after blank lines and comments, if front matter follows them.
-pub(super) fn after_comments(text: &str) -> &str {
+fn after_comments(text: &str) -> &str {
+    let is_fence = |text: &str| text.lines().next().is_some_and(|line| line.trim_end() == FENCE);
+    if is_fence(text) {
+        return text;
+    }
     let mut rest = text;
-    loop {
+    for _ in 0..MAX_COMMENTS {
         rest = rest.trim_start();
-        let is_fence = |line: &str| line.trim_end() == FENCE;
-        if rest.lines().next().is_some_and(is_fence) {
-            return rest;
+        if is_fence(rest) {
+            return if starts_with_field(rest) { rest } else { text };
         }
         let after = match rest.strip_prefix("<!--") {
             Some(comment) => comment.split_once("-->").map(|(_, after)| after),
@@ -72,6 +85,15 @@ pub(super) fn after_comments(text: &str) -> &str {
             None => return text,
         }
     }
+    text
+}
+
+/// Whether a field follows the fence. Otherwise the fence is more likely a line across the page.
+fn starts_with_field(text: &str) -> bool {
+    let lines = split(text).map(|(yaml, _)| yaml.lines()).into_iter().flatten();
+    let mut lines = lines.filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let first = lines.next().and_then(|line| line.split_once(':'));
+    first.is_some_and(|(key, _)| is_plain_key(key))
 }
 
 /// Returns the lines between the first two fences, or an empty text.

@@ -12,6 +12,14 @@ fn config(path: &str, bytes: &[u8]) -> Config {
     gather(&host, &paths()).interpret(&host, Trust::Trusted)
 }
 
+const FILES: [&str; 5] = [
+    "user/helve.json",
+    "project/opencode.jsonc",
+    "user/agents/a.md",
+    "user/command/a.md",
+    "project/.claude/skills/a/SKILL.md",
+];
+
 fn allows(rules: &[Rule]) -> bool {
     rules.iter().any(|rule| rule.action == Action::Allow)
 }
@@ -76,17 +84,17 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        for path in ["user/helve.json", "project/opencode.jsonc", "user/agents/a.md"] {
+        for path in FILES {
             render(&config(path, &bytes));
         }
     }
 
     #[test]
     fn almost_valid_texts_do_not_panic(text in pieces()) {
-        for path in ["user/helve.json", "project/opencode.jsonc", "user/agents/a.md"] {
+        for path in FILES {
             render(&config(path, text.as_bytes()));
+            render(&config(path, format!("---\n{text}\n---\n").as_bytes()));
         }
-        render(&config("user/agents/a.md", format!("---\n{text}\n---\n").as_bytes()));
         render(&config("user/helve.json", format!("{{\"permission\":{text}}}").as_bytes()));
     }
 
