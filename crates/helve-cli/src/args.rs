@@ -1,9 +1,11 @@
 //! Command-line arguments, and the toolbox they describe.
 
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use helve::{Input, MetadataMode, SchemaFlavour, Toolbox};
 use serde_json::{Map, Value};
@@ -83,6 +85,7 @@ pub(crate) enum CliCommand {
         after_help = "Examples:\n  helve call read '{\"filePath\": \"README.md\"}'\n  helve call read filePath=README.md limit=20\n  echo '{\"filePath\": \"src\"}' | helve call read -\n\nExit codes: 0 done, 1 the tool failed, 2 bad usage, 3 refused by permission, 130 interrupted. A command that fails is not a failed tool; --exit-code passes its exit code on."
     )]
     Call {
+        #[arg(value_parser = ToolName, hide_possible_values = true)]
         tool: String,
         #[arg(value_name = "JSON | - | KEY=VALUE")]
         input: Vec<String>,
@@ -93,9 +96,12 @@ pub(crate) enum CliCommand {
         #[arg(long, conflicts_with = "dry_run")]
         exit_code: bool,
     },
-    /// List the available tools, or check a file with custom tools
+    /// List the available tools, describe one, or check a file with custom tools
     #[command(args_conflicts_with_subcommands = true)]
     Tools {
+        /// Describe this tool: what it does, and its parameters
+        #[arg(value_parser = ToolName, hide_possible_values = true)]
+        name: Option<String>,
         /// With --json: adapt the schemas to a provider
         #[arg(long = "for", value_name = "PROVIDER")]
         provider: Option<Provider>,
@@ -104,6 +110,7 @@ pub(crate) enum CliCommand {
     },
     /// Show whether a call would be allowed and which rule decides, without making the call
     Why {
+        #[arg(value_parser = ToolName, hide_possible_values = true)]
         tool: String,
         #[arg(value_name = "JSON | - | KEY=VALUE")]
         input: Vec<String>,
@@ -531,4 +538,47 @@ fn parse_pairs(raw_args: &[String]) -> anyhow::Result<Map<String, Value>> {
 pub(crate) enum ToolsCommand {
     /// Load a file with custom tools, which runs it, and show the tools and their problems
     Check { file: PathBuf },
+}
+
+/// Names of built-in tools that shells complete.
+const TOOL_NAMES: &[&str] = &[
+    "apply_patch",
+    "bash",
+    "batch",
+    "edit",
+    "glob",
+    "grep",
+    "list",
+    "lsp",
+    "multiedit",
+    "process",
+    "question",
+    "read",
+    "skill",
+    "task",
+    "todoread",
+    "todowrite",
+    "webfetch",
+    "write",
+];
+
+/// Accepts any name of a tool, and completes those of built-in ones.
+#[derive(Clone)]
+struct ToolName;
+
+impl TypedValueParser for ToolName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(TOOL_NAMES.iter().map(PossibleValue::new)))
+    }
 }

@@ -56,9 +56,16 @@ pub(crate) async fn show(common: &GlobalArgs, call: Option<&str>) -> anyhow::Res
             output::error(&message);
             Exit::Failed
         }
+        Some(change) if common.json => {
+            let mut shown = as_json(&toolbox, &change);
+            let diffs = change.files.iter().map(|file| diff_text(&toolbox, file));
+            shown["diffs"] = diffs.collect();
+            output::print_json(&shown)?;
+            Exit::Done
+        }
         Some(change) => {
             for file in &change.files {
-                print(&toolbox, file)?;
+                output::print(&output::colour_diff(&diff_text(&toolbox, file), ""))?;
             }
             Exit::Done
         }
@@ -82,10 +89,11 @@ pub(crate) async fn redo(common: &GlobalArgs, dry_run: bool) -> anyhow::Result<E
     call::call_and_print(common, "undo", input).await
 }
 
-fn print(toolbox: &Toolbox, file: &ChangedFile) -> anyhow::Result<()> {
+/// Returns what a call changed in a file, as a diff. A line before it says so if the new content is not known.
+fn diff_text(toolbox: &Toolbox, file: &ChangedFile) -> String {
     let name = display_path(toolbox, &file.path);
     let before = file.before.as_ref().map(|image| &image.bytes[..]);
-    let text = match &file.after {
+    match &file.after {
         AfterImage::Known(after) => {
             helve::difference(&name, before, after.as_ref().map(|image| &image.bytes[..]))
         }
@@ -97,8 +105,7 @@ fn print(toolbox: &Toolbox, file: &ChangedFile) -> anyhow::Result<()> {
             "{name}: the new content is no longer known; the old content was:\n{}",
             helve::difference(&name, None, before)
         ),
-    };
-    output::print(&output::colour_diff(&text, ""))
+    }
 }
 
 /// Returns the end of a call's id, which `undo` and `show` accept too.

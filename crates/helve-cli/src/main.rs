@@ -104,7 +104,8 @@ async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Ex
         CliCommand::Tools { command: Some(ToolsCommand::Check { file }), .. } => {
             tools::check(&common, &file).await
         }
-        CliCommand::Tools { provider, command: None } => tools::run(&common, provider).await,
+        CliCommand::Tools { name: Some(name), .. } => tools::describe(&common, &name).await,
+        CliCommand::Tools { provider, .. } => tools::run(&common, provider).await,
         CliCommand::Why { tool, input } => why::run(&common, &tool, &input).await,
         CliCommand::Approvals { command } => approvals::run(&common, command.as_ref()).await,
         CliCommand::History { limit } => history::list(&common, limit).await,

@@ -1,5 +1,7 @@
 //! `helve mcp`: serves MCP on standard input and output.
 
+use std::io::IsTerminal;
+
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{GlobalArgs, McpArgs};
@@ -14,6 +16,11 @@ pub(crate) async fn run(common: &GlobalArgs, mcp: &McpArgs) -> anyhow::Result<Ex
     };
     let toolbox = builder.build().await?;
     output::summarize_problems(&toolbox);
+    if std::io::stdin().is_terminal() {
+        output::note(
+            "Waiting for an MCP client on standard input. Clients start this command themselves; `helve install` configures them. Ctrl-C ends it.",
+        );
+    }
     let stop = CancellationToken::new();
     let ctrl_c_task = tokio::spawn(on_ctrl_c(stop.clone()));
     let served = toolbox.serve_stdio(mcp.metadata(), stop.clone()).await;

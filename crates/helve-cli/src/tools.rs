@@ -48,6 +48,53 @@ pub(crate) async fn run(common: &GlobalArgs, provider: Option<Provider>) -> anyh
     Ok(Exit::Done)
 }
 
+/// Shows the whole description of one tool, and its parameters.
+pub(crate) async fn describe(common: &GlobalArgs, name: &str) -> anyhow::Result<Exit> {
+    let toolbox = common.toolbox().await?;
+    toolbox.start_servers().await;
+    let tools = toolbox.tools();
+    let found = tools.specs().find(|spec| spec.name == name);
+    let exit = match found {
+        Some(spec) if common.json => {
+            let schema = adapt_schema(&spec.input, SchemaFlavour::Plain);
+            output::print_json(&json!({
+                "name": spec.name,
+                "description": spec.about,
+                "inputSchema": schema,
+            }))?;
+            Exit::Done
+        }
+        Some(spec) => {
+            let schema = adapt_schema(&spec.input, SchemaFlavour::Plain);
+            output::print(&format!("{BOLD}{}{PLAIN}\n", visible::escape_line(&spec.name)))?;
+            output::print_escaped(&format!("{}\n{}", spec.about.trim_end(), parameters(&schema)))?;
+            Exit::Done
+        }
+        None => {
+            let names = tools.names().join(", ");
+            output::error(&format!("There is no tool {name}. The tools here are: {names}."));
+            Exit::BadUsage
+        }
+    };
+    toolbox.close().await;
+    Ok(exit)
+}
+
+/// Lists the parameters of a schema, one per line: name, type, description.
+fn parameters(schema: &Value) -> String {
+    let Some(Value::Object(members)) = schema.get("properties") else { return String::new() };
+    let required = schema.get("required").and_then(Value::as_array);
+    let mut text = String::from("\nParameters:\n");
+    for (name, member) in members {
+        let is_required = required.is_some_and(|names| names.iter().any(|it| it == name));
+        let kind = member.get("type").and_then(Value::as_str).unwrap_or("any");
+        let kind = if is_required { kind.into() } else { format!("{kind}, optional") };
+        let about = member.get("description").and_then(Value::as_str).unwrap_or_default();
+        text.push_str(&format!("  {name} ({kind})  {about}\n"));
+    }
+    text
+}
+
 /// Loads one file and shows its tools and problems.
 pub(crate) async fn check(common: &GlobalArgs, file: &Path) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;

@@ -14,8 +14,8 @@ use crate::process::Network;
 pub struct Shell {
     /// The shell and the arguments before the script.
     pub program: Vec<OsString>,
-    /// The shell's language; an error says why its scripts cannot be judged, in which case none is run.
-    pub language: Result<ShellLanguage, String>,
+    /// The language in which scripts are judged.
+    pub language: ShellLanguage,
     /// The complete environment of every command.
     pub environment: Vec<(OsString, OsString)>,
     /// Values that are redacted from output.

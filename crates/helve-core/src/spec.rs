@@ -105,7 +105,28 @@ impl InputSpec {
             .into_root_schema_for::<A>();
         schema.remove("title");
         schema.remove("description");
-        InputSpec::Json(schema.to_value())
+        let mut schema = schema.to_value();
+        simplify_optional_members(&mut schema);
+        InputSpec::Json(schema)
+    }
+}
+
+/// Turns `["integer", "null"]` into `"integer"`. Null is accepted for every optional member anyway (see
+/// [`restore_arguments`](crate::schema::restore_arguments)), and some MCP clients do not support lists of types.
+fn simplify_optional_members(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::Array(types)) = members.get_mut("type") {
+                types.retain(|kind| kind != "null");
+                if let [only] = &mut types[..] {
+                    let only = only.take();
+                    members.insert("type".into(), only);
+                }
+            }
+            members.values_mut().for_each(simplify_optional_members);
+        }
+        Value::Array(items) => items.iter_mut().for_each(simplify_optional_members),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

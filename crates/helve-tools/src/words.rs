@@ -41,7 +41,10 @@ pub(crate) fn other_spelling_text(other: &OtherSpelling, display_path: &str) -> 
 
 /// Returns the error for a file that does not exist.
 pub(crate) fn missing_file(missing: &MissingFile) -> ToolError {
-    let message = format!("{} does not exist.", missing.display_path);
+    let message = match missing.is_broken_link {
+        true => format!("{} is a symbolic link whose target does not exist.", missing.display_path),
+        false => format!("{} does not exist.", missing.display_path),
+    };
     let error = ToolError::new(ErrorKind::NotFound, message);
     if missing.similar.is_empty() {
         return error;

@@ -24,22 +24,9 @@ pub(crate) fn shell(
     secret_variables: Vec<String>,
     own_folders: &[PathBuf],
 ) -> Shell {
-    let mut program: Vec<OsString> =
-        config.shell.iter().map(|word| OsString::from(&word.value)).collect();
-    if program.is_empty() {
-        program.push("bash".into());
-    }
-    let shell_path = PathBuf::from(&program[0]);
-    let language = shell_path.file_name().and_then(OsStr::to_str).and_then(ShellLanguage::of);
+    let (mut program, language) =
+        configured_shell(config).unwrap_or_else(|| (vec!["bash".into()], ShellLanguage::Bash));
     program.push("-c".into());
-    let unsupported = || {
-        let known: Vec<&str> = ShellLanguage::SHELLS.iter().map(|(name, _)| *name).collect();
-        format!(
-            "scripts for {} cannot be judged; use one of {}",
-            shell_path.display(),
-            known.join(", ")
-        )
-    };
     let policy = EnvironmentPolicy { secret: secret_variables, ..config.environment.policy() };
     let mut environment = environment::environment(&policy, host_environment.iter().cloned());
     // With the token of our own HTTP server, a command could call Helve as another agent and so evade its agent's
@@ -53,7 +40,7 @@ pub(crate) fn shell(
     let max_timeout = millis(&config.bash.max_timeout, MAX_TIMEOUT);
     Shell {
         program,
-        language: language.ok_or_else(unsupported),
+        language,
         environment: environment.variables,
         secrets: environment.secrets,
         sandbox: config.sandbox.mode(),
@@ -73,6 +60,16 @@ pub(crate) fn shell(
         },
         leftovers,
     }
+}
+
+/// Returns the command of the configured shell and its language. `None` if no shell is configured, or one whose scripts
+/// cannot be judged; the configuration has a warning about the latter.
+fn configured_shell(config: &Config) -> Option<(Vec<OsString>, ShellLanguage)> {
+    let command: Vec<OsString> =
+        config.shell.iter().map(|word| OsString::from(&word.value)).collect();
+    let name = Path::new(command.first()?).file_name().and_then(OsStr::to_str);
+    let language = ShellLanguage::of(name?)?;
+    Some((command, language))
 }
 
 /// Where package managers keep what they download and build: the variable that names the folder, and the default in the

@@ -102,6 +102,56 @@ fn a_missing_file_is_reported_with_similar_names() {
 }
 
 #[test]
+fn broken_links_are_called_so() {
+    let stage = Stage::new();
+    std::os::unix::fs::symlink("loop", stage.path("app/loop")).unwrap();
+    std::os::unix::fs::symlink("gone", stage.path("app/link")).unwrap();
+    expect![[r#"
+        1
+        error: loop is a symbolic link whose target does not exist.
+    "#]]
+    .assert_eq(&stage.run(&["call", "read", "filePath=loop"]).transcript());
+    expect![[r#"
+        1
+        error: gone does not exist.
+    "#]]
+    .assert_eq(&stage.run(&["call", "read", "filePath=link"]).transcript());
+}
+
+#[test]
+fn one_tool_is_described() {
+    check(
+        &["tools", "todoread"],
+        expect![[r#"
+        0
+        todoread
+        Returns the todo list of this conversation, as todowrite left it.
+    "#]],
+    );
+    check(
+        &["tools", "reed"],
+        expect![[r#"
+        2
+        error: There is no tool reed. The tools here are: apply_patch, bash, batch, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, webfetch, write.
+    "#]],
+    );
+}
+
+#[test]
+fn names_of_built_in_tools_are_completed() {
+    let stage = Stage::new();
+    let script = stage.run(&["completions", "bash"]).out;
+    let tools: serde_json::Value =
+        serde_json::from_str(&stage.run(&["tools", "--json"]).out).unwrap();
+    let tools = tools.as_array().unwrap();
+    assert!(tools.len() > 10);
+    for tool in tools {
+        let name = tool["name"].as_str().unwrap();
+        assert!(script.contains(&format!(" {name} ")), "{name} is not completed");
+    }
+}
+
+#[test]
 fn usage_errors_exit_with_code_2() {
     check(
         &["call", "read", r#"{"filePath": "#],

@@ -234,7 +234,7 @@ fn shell_context(shell: &Shell, planned: &PlannedCommand, folder: &Path) -> Shel
     ShellContext {
         cwd: folder.to_string_lossy().into_owned(),
         home,
-        language: shell.language.clone().unwrap_or_default(),
+        language: shell.language,
         exported: environment.iter().map(to_name).collect(),
         ..ShellContext::default()
     }

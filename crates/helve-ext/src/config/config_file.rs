@@ -128,6 +128,15 @@ impl<'a> ConfigFile<'a> {
         self.problems.push(problem);
     }
 
+    pub(super) fn problem_count(&self) -> usize {
+        self.problems.len()
+    }
+
+    /// Keeps only the first `count` problems.
+    pub(super) fn forget_problems_after(&mut self, count: usize) {
+        self.problems.truncate(count);
+    }
+
     /// Returns the problems in the order of the file.
     pub(super) fn into_problems(mut self) -> Vec<ConfigProblem> {
         self.problems.sort_by_key(|problem| problem.at);

@@ -56,7 +56,13 @@ pub(super) fn read_section(
 ) {
     let Some(entries) = file.map("mcp", node) else { return };
     for entry in entries {
-        let Some(read) = read_server(file, entry) else { continue };
+        let problems_before = file.problem_count();
+        let read = read_server(file, entry);
+        if is_disabled(entry) {
+            // A server that is not started needs no variables and may be unfinished.
+            file.forget_problems_after(problems_before);
+        }
+        let Some(read) = read else { continue };
         let is_full = servers.len() >= MAX_SERVERS;
         match (read, servers.iter_mut().find(|server| server.name == entry.key)) {
             // An untrusted project cannot change the user's servers.
@@ -80,6 +86,13 @@ pub(super) fn read_section(
             (ServerEntry::Definition(new), None) => servers.push(*new),
         }
     }
+}
+
+/// Whether an entry says `"enabled": false`.
+fn is_disabled(entry: &ConfigEntry) -> bool {
+    let ConfigValue::Map(fields) = &entry.value.data else { return false };
+    let enabled = fields.iter().rev().find(|field| field.key == "enabled");
+    enabled.is_some_and(|field| field.value.data == ConfigValue::Bool(false))
 }
 
 /// Keeps the headers and the time limit of an earlier definition with the same address, if the new one leaves them out.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use helve_core::{Rule, Source};
+use helve_text::shell::ShellLanguage;
 use helve_text::url::UrlError;
 use helve_text::visible;
 use jsonc_parser::ParseStringErrorKind;
@@ -493,6 +494,12 @@ pub(super) fn agent_is_not_primary(name: &str, names: &[&str]) -> ProblemText {
 
 pub(super) fn empty_shell() -> ProblemText {
     problem("the shell is empty").hint("write \"bash\", or a list of the program and its arguments")
+}
+
+pub(super) fn unsupported_shell(program: &str) -> ProblemText {
+    let known: Vec<&str> = ShellLanguage::SHELLS.iter().map(|(name, _)| *name).collect();
+    problem(format!("scripts for {} cannot be judged, so commands run in bash", quoted(program)))
+        .hint(format!("use one of {}", known.join(", ")))
 }
 
 pub(super) fn unknown_sandbox(value: &ConfigValue) -> ProblemText {

@@ -3,9 +3,13 @@
 //! A project never loosens the sandbox, even when it is trusted. An untrusted project adds nothing to the environment but
 //! may remove variables. An invalid sandbox setting counts as the strictest.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use helve_core::confine::Sandbox;
 use helve_core::environment::{EnvironmentPolicy, Inherit};
 use helve_core::process::Network;
+use helve_text::shell::ShellLanguage;
 
 use super::config_file::{Authority, ConfigFile, ExpandMode};
 use super::explain::SettingLine;
@@ -101,9 +105,20 @@ pub(super) fn read_shell(
         Some(command) if command.iter().any(|word| word.value.is_empty()) || command.is_empty() => {
             file.error(node.at, messages::empty_shell);
         }
-        Some(command) => *shell = command,
+        Some(command) => {
+            if !is_supported(&command[0].value) {
+                file.warn(node.at, || messages::unsupported_shell(command[0].as_written()));
+            }
+            *shell = command;
+        }
         None => {}
     }
+}
+
+/// Whether Helve can judge scripts of a shell.
+fn is_supported(program: &str) -> bool {
+    let name = Path::new(program).file_name().and_then(OsStr::to_str);
+    name.and_then(ShellLanguage::of).is_some()
 }
 
 pub(super) fn read_bash(file: &mut ConfigFile<'_>, node: &ConfigNode, bash: &mut BashSection) {

@@ -252,11 +252,14 @@ fn best_window(
     (sum >= min_weight).then(|| start.min(lines.saturating_sub(1)))
 }
 
-/// Calls `visit` with a hash of every word, in lower case.
+/// Calls `visit` with a hash of every word, in lower case. Scripts that do not separate words count by character.
 fn each_word(line: &str, mut visit: impl FnMut(u64)) {
     let mut word: Option<LineHasher> = None;
     for character in line.chars() {
-        if character.is_alphanumeric() || character == '_' {
+        if is_word_by_itself(character) {
+            word.take().into_iter().for_each(|hash| visit(hash.finish()));
+            visit(u64::from(character));
+        } else if character.is_alphanumeric() || character == '_' {
             let hash = word.get_or_insert_with(LineHasher::new);
             if character.is_ascii() {
                 hash.add(u64::from(character.to_ascii_lowercase()));
@@ -271,4 +274,19 @@ fn each_word(line: &str, mut visit: impl FnMut(u64)) {
         }
     }
     word.into_iter().for_each(|hash| visit(hash.finish()));
+}
+
+/// Whether a character belongs to a script without spaces between words: Chinese, Japanese, Thai and others.
+fn is_word_by_itself(character: char) -> bool {
+    matches!(character,
+        '\u{0E00}'..='\u{0EFF}'     // Thai, Lao
+        | '\u{1000}'..='\u{109F}'   // Burmese
+        | '\u{1780}'..='\u{17FF}'   // Khmer
+        | '\u{2E80}'..='\u{2FDF}'   // radicals
+        | '\u{3040}'..='\u{30FF}'   // Hiragana, Katakana
+        | '\u{3400}'..='\u{4DBF}'   // Chinese characters
+        | '\u{4E00}'..='\u{9FFF}'
+        | '\u{AC00}'..='\u{D7AF}'   // Hangul, which has spaces but joins particles to words
+        | '\u{F900}'..='\u{FAFF}'
+        | '\u{20000}'..='\u{3FFFF}')
 }

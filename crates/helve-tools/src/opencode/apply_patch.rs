@@ -53,7 +53,11 @@ fn answer(applied: PatchApplied) -> ToolOutput {
     let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
     let text = change_summary(&first, applied.as_ref(), &diffs)
         + &introduced_errors_text(&errors, applied.as_ref());
-    with_preview(ToolOutput::text(title, text).with_metadata("diff", all), applied.is_none())
+    let output = ToolOutput::text(title, text)
+        .with_metadata("additions", diffs.iter().map(|diff| diff.additions).sum::<usize>())
+        .with_metadata("deletions", diffs.iter().map(|diff| diff.deletions).sum::<usize>())
+        .with_metadata("diff", all);
+    with_preview(output, applied.is_none())
 }
 
 fn file_line(file: &PatchedFile) -> String {

@@ -90,6 +90,8 @@ pub(super) fn answer(edited: Edited) -> ToolOutput {
     let [diff] = diffs;
     let output = ToolOutput::text(display_path, text)
         .with_metadata("rebased", rebased)
+        .with_metadata("additions", diff.additions)
+        .with_metadata("deletions", diff.deletions)
         .with_metadata("diff", diff.text);
     with_preview(output, is_preview)
 }

@@ -64,7 +64,10 @@ fn answer(outcome: WriteOutcome) -> ToolOutput {
     let text = change_summary(&first, file.applied.as_ref(), shown)
         + &introduced_errors_text(&file.errors, file.applied.as_ref());
     let [diff] = diffs;
-    let output = ToolOutput::text(file.display_path, text).with_metadata("diff", diff.text);
+    let output = ToolOutput::text(file.display_path, text)
+        .with_metadata("additions", diff.additions)
+        .with_metadata("deletions", diff.deletions)
+        .with_metadata("diff", diff.text);
     with_preview(output, is_preview)
 }
 

@@ -15,6 +15,8 @@ const MAX_SUGGESTIONS: usize = 3;
 #[derive(Debug)]
 pub(crate) struct MissingFile {
     pub(crate) display_path: String,
+    /// Whether the path is a symbolic link whose target does not exist.
+    pub(crate) is_broken_link: bool,
     /// Paths of existing files that may be meant; empty if listing the directory is not allowed.
     pub(crate) similar: Vec<String>,
 }
@@ -78,7 +80,7 @@ pub(crate) async fn describe_missing(
     let display_path = path.display().to_string();
     for reading in other_readings(given) {
         if let Some(found) = existing_file(ctx, &reading).await {
-            return MissingFile { display_path, similar: vec![found] };
+            return MissingFile { display_path, is_broken_link: false, similar: vec![found] };
         }
     }
     let names = ctx.files.sibling_names(path, MAX_NAMES).await;
@@ -88,9 +90,13 @@ pub(crate) async fn describe_missing(
         Some((folder, _)) => format!("{folder}/{name}"),
         None => name.to_string(),
     };
+    if names.contains(&missing_name) {
+        return MissingFile { display_path, is_broken_link: true, similar: Vec::new() };
+    }
     let folded = fold_look_alikes(&missing_name);
     if let Some(twin) = names.iter().find(|name| fold_look_alikes(name) == folded) {
-        return MissingFile { display_path, similar: vec![with_folder(twin)] };
+        let similar = vec![with_folder(twin)];
+        return MissingFile { display_path, is_broken_link: false, similar };
     }
     let name = plain_name(given, &missing_name);
     let mut similar = ctx.files.files_named(&name, MAX_SUGGESTIONS).await;
@@ -99,7 +105,7 @@ pub(crate) async fn describe_missing(
         let nearest = near::nearest(&name, names.iter().map(String::as_str), MAX_SUGGESTIONS);
         similar = nearest.into_iter().map(with_folder).collect();
     }
-    MissingFile { display_path, similar }
+    MissingFile { display_path, is_broken_link: false, similar }
 }
 
 /// Returns the name of the file that is meant: the last name of the plain path.

@@ -74,8 +74,6 @@ pub(crate) enum RunError {
     /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
     BadScript(BadScript),
-    /// Contains the reason why scripts of the configured shell cannot be judged.
-    UnsupportedShell(String),
     Spawn(SpawnError),
     /// The command was started, and the machine lost track of it.
     OutputUnavailable(ProcessError),
@@ -118,7 +116,6 @@ pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<Ru
     let started = ctx.programs.start(&grant, &launch, run_options(&request, ctx)).await;
     let running = started.map_err(|error| match error {
         StartError::NoShell => RunError::BadScript(BadScript::NoShell),
-        StartError::UnsupportedShell(why) => RunError::UnsupportedShell(why),
         StartError::NotGranted => ctx.words().not_granted().into(),
         StartError::Spawn(error) => RunError::Spawn(error),
     })?;

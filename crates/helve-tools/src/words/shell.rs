@@ -307,7 +307,6 @@ pub(crate) fn run_error(error: &RunError, terms: &ShellTerms) -> ToolError {
     match error {
         RunError::Context(error) => error.clone(),
         RunError::BadScript(bad) => bad_script(bad),
-        RunError::UnsupportedShell(why) => programs_cannot_run(why),
         RunError::Spawn(error) => not_started(error, terms),
         RunError::OutputUnavailable(error) => output_unavailable(error, terms),
         RunError::Aborted { ended, output } => aborted(*ended, output),

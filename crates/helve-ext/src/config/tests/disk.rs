@@ -210,7 +210,11 @@ fn a_file_must_not_include_itself() {
                         ^
             BASE/project/opencode.json:1:11: error: BASE/project/fifo cannot be included: this is a FIFO, not a file
               {"shell": "{file:fifo}"}
-                        ^"#]],
+                        ^
+            BASE/project/helve.json:1:11: warning: scripts for "{file:a}" cannot be judged, so commands run in bash
+              {"shell": "{file:a}"}
+                        ^
+              use one of bash, zsh, sh, dash, ash, yash, ksh, mksh, oksh, rbash"#]],
     );
 }
 

@@ -27,14 +27,18 @@ Absolute
     check(
         fixture,
         expect![[r#"
-        user/helve.json:4:18 permission.bash."*" = deny
-        user/helve.json:4:49 permission.edit."world/*" = ask
-        user/helve.json:2:12 shell = a {env:NAME} b {file:sub/x.txt} c {env:} {other} {
-        user/helve.json:3:13 agent.a.mode = all
-        user/helve.json:3:29 agent.a.prompt = {file:~/prompt.md}
-        user/helve.json:3:52 agent.b.mode = all
-        user/helve.json:3:68 agent.b.prompt = {file:/abs.md}
-    "#]],
+            user/helve.json:4:18 permission.bash."*" = deny
+            user/helve.json:4:49 permission.edit."world/*" = ask
+            user/helve.json:2:12 shell = a {env:NAME} b {file:sub/x.txt} c {env:} {other} {
+            user/helve.json:3:13 agent.a.mode = all
+            user/helve.json:3:29 agent.a.prompt = {file:~/prompt.md}
+            user/helve.json:3:52 agent.b.mode = all
+            user/helve.json:3:68 agent.b.prompt = {file:/abs.md}
+            ! user/helve.json:2:12: warning: scripts for "a {env:NAME} b {file:sub/x.txt} c {env:} {other} {" cannot be judged, so commands run in bash
+              "shell": "a {env:NAME} b {file:sub/x.txt} c {env:} {other} {",
+                       ^
+              use one of bash, zsh, sh, dash, ash, yash, ksh, mksh, oksh, rbash
+        "#]],
     );
     let config = load(fixture, Trust::Untrusted);
     assert_eq!(config.shell[0].value, "a world b text with {env:NAME} c {env:} {other} {");

@@ -31,6 +31,31 @@ $TOKEN=secret
 }
 
 #[test]
+fn disabled_servers_cause_no_problems() {
+    check(
+        r#"
+-- user/helve.json
+{"mcp": {
+  "a": {"type": "remote", "url": "{env:NOT_SET}", "enabled": false},
+  "b": {"type": "local", "command": ["x", "{env:NOT_SET}"], "enabled": false},
+  "c": {"type": "locale", "enabled": false},
+  "d": {"type": "remote", "url": "{env:NOT_SET}", "enabled": true}
+}}
+"#,
+        expect![[r#"
+            user/helve.json:3:38 mcp.b.command = x {env:NOT_SET}
+            user/helve.json:3:72 mcp.b.enabled = false
+            ! user/helve.json:5:34: warning: the variable NOT_SET is not set; an empty string is used instead
+              "d": {"type": "remote", "url": "{env:NOT_SET}", "enabled": true}
+                                             ^
+            ! user/helve.json:5:34: error: "{env:NOT_SET}" does not begin with https:// or http://
+              "d": {"type": "remote", "url": "{env:NOT_SET}", "enabled": true}
+                                             ^
+        "#]],
+    );
+}
+
+#[test]
 fn incomplete_servers_are_dropped() {
     check(
         r#"

@@ -78,11 +78,15 @@ fn later_settings_replace_earlier_ones() {
     check_trusted(
         FIXTURE,
         expect![[r#"
-        project/opencode.json:1:38 default_agent = build
-        project/opencode.json:1:11 shell = ./evil
-        project/opencode.json:1:76 tool_output.max_lines = 9
-        user/helve.json:1:95 tool_output.max_bytes = 1000
-    "#]],
+            project/opencode.json:1:38 default_agent = build
+            project/opencode.json:1:11 shell = ./evil
+            project/opencode.json:1:76 tool_output.max_lines = 9
+            user/helve.json:1:95 tool_output.max_bytes = 1000
+            ! project/opencode.json:1:11: warning: scripts for "./evil" cannot be judged, so commands run in bash
+              {"shell": "./evil", "default_agent": "build", "tool_output": {"max_lines": 9}}
+                        ^
+              use one of bash, zsh, sh, dash, ash, yash, ksh, mksh, oksh, rbash
+        "#]],
     );
 }
 

@@ -29,6 +29,22 @@ fn check_with_policy(file: &str, old: &str, policy: MatchPolicy, expect: Expect)
 const FILE: &str = "use std::fs;\n\nfn load(path: &str) -> Option<String> {\n    let limit = 4096;\n    let text = fs::read(path).ok()?;\n    check(&text, limit)?;\n    Some(text)\n}\n";
 
 #[test]
+fn text_without_spaces_has_a_closest_match() {
+    check("你好世界\n再见\n", "你好世间", expect!["Changed 1-1, 1:4 Some('间') is Some('界')"]);
+    check(
+        "一行\nこんにちは世界\n",
+        "こんにちわ世界",
+        expect!["Changed 2-2, 2:5 Some('わ') is Some('は')"],
+    );
+    check(
+        "a\n안녕하세요 여러분\n",
+        "안녕하세여",
+        expect!["Changed 2-2, 2:5 Some('여') is Some('요')"],
+    );
+    check("# strsim\nfoo\n", "# strsimm", expect!["Changed 1-1, 1:9 Some('m') is None"]);
+}
+
+#[test]
 fn each_mismatch_is_diagnosed() {
     check(
         FILE,
