@@ -141,8 +141,7 @@ fn one_tool_is_described() {
 fn names_of_built_in_tools_are_completed() {
     let stage = Stage::new();
     let script = stage.run(&["completions", "bash"]).out;
-    let tools: serde_json::Value =
-        serde_json::from_str(&stage.run(&["tools", "--json"]).out).unwrap();
+    let tools: Value = serde_json::from_str(&stage.run(&["tools", "--json"]).out).unwrap();
     let tools = tools.as_array().unwrap();
     assert!(tools.len() > 10);
     for tool in tools {
