@@ -67,6 +67,10 @@ pub(crate) fn notes(
             terms.path
         ));
     }
+    if scope == SearchScope::Names && skipped.special > 0 {
+        let links = count(skipped.special, "link or special file is", "links or special files are");
+        notes.push(format!("{links} not listed."));
+    }
     if skipped.too_large > 0 {
         let files = count(skipped.too_large, "file was", "files were");
         notes.push(format!("{files} skipped as too large."));
