@@ -62,7 +62,7 @@ struct Generated {
 
 impl Generated {
     fn new(seed: u64, protocol: Protocol) -> Self {
-        let model = ModelRef { provider: "p".into(), model: "m".into(), protocol };
+        let model = ModelRef { provider: "p".into(), name: "m".into(), protocol };
         let mut generated =
             Self { rng: Rng::with_seed(seed), model, entries: Vec::new(), calls: 0 };
         generated.add(Item::Note { note: NoteKind::Environment, text: "Platform: any".into() });
@@ -119,7 +119,7 @@ impl Generated {
     /// Adds a reply of this model or another one, and results for most of its calls.
     fn add_reply(&mut self) {
         let origin = match self.rng.u8(0..4) {
-            0 => ModelRef { model: "another".into(), ..self.model.clone() },
+            0 => ModelRef { name: "another".into(), ..self.model.clone() },
             _ => self.model.clone(),
         };
         let is_partial = self.rng.u8(0..6) == 0;
@@ -192,8 +192,8 @@ impl Generated {
             top_p: self.rng.bool().then_some(0.9),
             quirks: Quirks {
                 is_openai: self.rng.bool(),
-                takes_images: self.rng.u8(0..4) > 0,
-                takes_documents: self.rng.u8(0..4) > 0,
+                reads_images: self.rng.u8(0..4) > 0,
+                reads_documents: self.rng.u8(0..4) > 0,
                 requires_reasoning: self.rng.bool(),
                 requires_content: self.rng.bool(),
                 ..Quirks::default()

@@ -38,8 +38,8 @@ pub(crate) struct RepeatDetector {
 }
 
 impl RepeatDetector {
-    /// Records a call. Returns true if it was repeated too often.
-    pub(crate) fn is_repeated(&mut self, call: &CallBlock) -> bool {
+    /// Records a call. Returns whether it was repeated too often.
+    pub(crate) fn record(&mut self, call: &CallBlock) -> bool {
         if POLLING_TOOLS.contains(&call.name.as_str()) {
             return false;
         }
@@ -81,7 +81,7 @@ mod tests {
     #[track_caller]
     fn check(calls: &[&str], expected: Option<usize>) {
         let mut detector = RepeatDetector::default();
-        let repeated = calls.iter().position(|text| detector.is_repeated(&call(text)));
+        let repeated = calls.iter().position(|text| detector.record(&call(text)));
         assert_eq!(repeated.map(|at| at + 1), expected);
     }
 

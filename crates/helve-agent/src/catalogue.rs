@@ -60,7 +60,7 @@ fn parse(line: &'static str) -> Option<CatalogueModel> {
     let prices = [words.next()?, words.next()?, words.next()?, words.next()?];
     let abilities = words.next().unwrap_or_default();
     let base = tier(&prices);
-    let long = words.next().and_then(|text| {
+    let long_context = words.next().and_then(|text| {
         let (above, prices) = text.split_once(':')?;
         Some((above.parse().ok()?, tier(&prices.split(':').collect::<Vec<_>>())?))
     });
@@ -70,7 +70,7 @@ fn parse(line: &'static str) -> Option<CatalogueModel> {
         context,
         input,
         output,
-        prices: base.map(|base| Prices { base, long }),
+        prices: base.map(|base| Prices { base, long_context }),
         reads_images: abilities.contains('i'),
         reads_documents: abilities.contains('p'),
         supports_reasoning: abilities.contains('r'),

@@ -75,7 +75,7 @@ pub struct SummaryPlan {
     /// Positions of the user's messages in the current turn, which are kept verbatim.
     pub kept: Vec<u64>,
     /// Position of the first item after the summarized part. It and all later items are kept verbatim.
-    pub tail: u64,
+    pub tail_start: u64,
 }
 
 /// Returns how many tokens are kept verbatim in a context window of this size.
@@ -88,7 +88,7 @@ pub fn max_tail(window: u64) -> u64 {
 pub fn plan_summary(entries: &[Entry], max_tail: u64) -> Option<SummaryPlan> {
     let visible = compose::sent_entries(entries);
     let end = entries.last().map_or(0, |entry| entry.seq + 1);
-    let mut tail = end;
+    let mut tail_start = end;
     let mut tokens = 0;
     for entry in visible.iter().rev() {
         tokens += item_tokens(&entry.item);
@@ -97,17 +97,17 @@ pub fn plan_summary(entries: &[Entry], max_tail: u64) -> Option<SummaryPlan> {
         }
         // Results stay with their calls.
         if matches!(entry.item, Item::Assistant(_)) {
-            tail = entry.seq;
+            tail_start = entry.seq;
         }
     }
     let is_user = |entry: &&&Entry| matches!(entry.item, Item::User { .. });
     let newest_prompt = visible.iter().rev().find(is_user).map_or(end, |entry| entry.seq);
-    let old: Vec<&&Entry> = visible.iter().filter(|entry| entry.seq < tail).collect();
+    let old: Vec<&&Entry> = visible.iter().filter(|entry| entry.seq < tail_start).collect();
     let text: String = old.iter().map(|entry| transcribed(&entry.item)).collect();
     let kept = old.iter().filter(|entry| is_user(entry) && entry.seq >= newest_prompt);
     let kept: Vec<u64> = kept.map(|entry| entry.seq).collect();
     let is_worth_it = old.iter().any(|entry| matches!(entry.item, Item::Assistant(_)));
-    is_worth_it.then_some(SummaryPlan { text, kept, tail })
+    is_worth_it.then_some(SummaryPlan { text, kept, tail_start })
 }
 
 /// Returns an item as text for the summarizing model.
@@ -171,7 +171,7 @@ mod tests {
                         blocks: vec![Block::Call(call)],
                         origin: ModelRef {
                             provider: "p".into(),
-                            model: "m".into(),
+                            name: "m".into(),
                             protocol: Protocol::Chat,
                         },
                         stop: StopReason::ToolUse,
@@ -206,10 +206,14 @@ mod tests {
     fn the_tail_begins_at_an_assistant_message() {
         let all = entries("uaaaa", 20_000);
         let plan = plan_summary(&all, 15_000).unwrap();
-        assert!(matches!(all[plan.tail as usize - 1].item, Item::Assistant(_)), "{}", plan.tail);
-        assert_eq!((plan.kept, plan.tail), (vec![1], 6));
+        assert!(
+            matches!(all[plan.tail_start as usize - 1].item, Item::Assistant(_)),
+            "{}",
+            plan.tail_start
+        );
+        assert_eq!((plan.kept, plan.tail_start), (vec![1], 6));
         let plan = plan_summary(&all, 0).unwrap();
-        assert_eq!((plan.kept, plan.tail), (vec![1], 10));
+        assert_eq!((plan.kept, plan.tail_start), (vec![1], 10));
         assert!(plan.text.starts_with("[User]: u0\n\n[Call]: read {}\n\n[Result]: xxx"));
         assert!(plan_summary(&entries("u", 1), 15_000).is_none());
     }

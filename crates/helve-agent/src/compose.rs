@@ -64,18 +64,17 @@ struct TranscriptView<'a> {
 
 impl<'a> TranscriptView<'a> {
     fn new(entries: &'a [Entry]) -> Self {
-        let hidden = hidden(entries);
-        let not_undone = || entries.iter().filter(|entry| !hidden.contains(&entry.seq));
+        let undone = undone_positions(entries);
+        let not_undone = || entries.iter().filter(|entry| !undone.contains(&entry.seq));
         let summary = not_undone().rev().find_map(|entry| match &entry.item {
-            Item::Summary { kept, tail, .. } => Some((entry, kept, *tail)),
+            Item::Summary { kept, tail: tail_start, .. } => Some((entry, kept, *tail_start)),
             _ => None,
         });
         let sent: Vec<&Entry> = match summary {
-            Some((summary, kept, tail)) => {
-                let kept =
-                    not_undone().filter(|entry| kept.contains(&entry.seq) && entry.seq < tail);
-                let after =
-                    not_undone().filter(|entry| entry.seq >= tail && entry.seq != summary.seq);
+            Some((summary, kept, tail_start)) => {
+                let is_kept = |entry: &&Entry| kept.contains(&entry.seq) && entry.seq < tail_start;
+                let is_after = |entry: &&Entry| entry.seq >= tail_start && entry.seq != summary.seq;
+                let (kept, after) = (not_undone().filter(is_kept), not_undone().filter(is_after));
                 std::iter::once(summary).chain(kept).chain(after).collect()
             }
             None => not_undone().collect(),
@@ -112,7 +111,7 @@ pub fn sent_entries(entries: &[Entry]) -> Vec<&Entry> {
 }
 
 /// Returns the positions of items that a person undid and did not redo.
-pub(crate) fn hidden(entries: &[Entry]) -> BTreeSet<u64> {
+pub(crate) fn undone_positions(entries: &[Entry]) -> BTreeSet<u64> {
     let mut undone: Vec<(u64, u64)> = Vec::new();
     for entry in entries {
         match &entry.item {
@@ -121,8 +120,8 @@ pub(crate) fn hidden(entries: &[Entry]) -> BTreeSet<u64> {
             _ => {}
         }
     }
-    let is_hidden = |seq: u64| undone.iter().any(|(from, to)| (*from..*to).contains(&seq));
-    entries.iter().map(|entry| entry.seq).filter(|seq| is_hidden(*seq)).collect()
+    let is_undone = |seq: u64| undone.iter().any(|(from, to)| (*from..*to).contains(&seq));
+    entries.iter().map(|entry| entry.seq).filter(|seq| is_undone(*seq)).collect()
 }
 
 struct Composer<'a, 'v> {
@@ -285,8 +284,9 @@ impl<'a> Composer<'a, '_> {
             MessagePart::Text(text) => InputPart::Text(Cow::Borrowed(text)),
             MessagePart::Media { mime, data, name } => {
                 let is_image = mime.starts_with("image/");
-                let is_taken = if is_image { quirks.takes_images } else { quirks.takes_documents };
-                match is_taken {
+                let is_supported =
+                    if is_image { quirks.reads_images } else { quirks.reads_documents };
+                match is_supported {
                     true => InputPart::Media { mime, data, name: name.as_deref() },
                     false => {
                         let text = words::unreadable_media(name.as_deref(), mime);

@@ -36,8 +36,8 @@ pub struct RedoPlan {
 
 /// The entries that were not taken back, including those that a summary replaces.
 pub fn shown(entries: &[Entry]) -> Vec<&Entry> {
-    let hidden = compose::hidden(entries);
-    entries.iter().filter(|entry| !hidden.contains(&entry.seq)).collect()
+    let undone_positions = compose::undone_positions(entries);
+    entries.iter().filter(|entry| !undone_positions.contains(&entry.seq)).collect()
 }
 
 /// Plans to undo the last message of the user. Returns `None` if there is none.
@@ -47,8 +47,8 @@ pub fn plan_undo(entries: &[Entry]) -> Option<UndoPlan> {
 
 /// Plans to undo this many messages of the user, from 1. Returns `None` if there are fewer.
 pub fn plan_undo_of(entries: &[Entry], messages: usize) -> Option<UndoPlan> {
-    let hidden = compose::hidden(entries);
-    let is_shown = |entry: &&Entry| !hidden.contains(&entry.seq);
+    let undone_positions = compose::undone_positions(entries);
+    let is_shown = |entry: &&Entry| !undone_positions.contains(&entry.seq);
     let mut user_messages =
         entries.iter().rev().filter(is_shown).filter_map(|entry| match &entry.item {
             Item::User { content } => Some((entry.seq, content)),
@@ -79,13 +79,13 @@ pub fn plan_redo(entries: &[Entry]) -> Option<RedoPlan> {
         }
         _ => None,
     })?;
-    let hidden = compose::hidden(entries);
+    let undone_positions = compose::undone_positions(entries);
     let went_on = entries.iter().any(|entry| {
         let is_said = matches!(
             entry.item,
             Item::User { .. } | Item::Assistant(_) | Item::Result(_) | Item::Summary { .. }
         );
-        is_said && entry.seq > plan.undone && !hidden.contains(&entry.seq)
+        is_said && entry.seq > plan.undone && !undone_positions.contains(&entry.seq)
     });
     (!went_on).then_some(plan)
 }
@@ -99,17 +99,18 @@ pub fn redone_entries(entries: &[Entry], undone: u64) -> Vec<&Entry> {
     let Some(from) = from else { return Vec::new() };
     // What was undone before that stays undone.
     let earlier: Vec<Entry> = entries.iter().filter(|entry| entry.seq < undone).cloned().collect();
-    let hidden = compose::hidden(&earlier);
-    let is_redone =
-        |entry: &&Entry| (from..undone).contains(&entry.seq) && !hidden.contains(&entry.seq);
+    let undone_positions = compose::undone_positions(&earlier);
+    let is_redone = |entry: &&Entry| {
+        (from..undone).contains(&entry.seq) && !undone_positions.contains(&entry.seq)
+    };
     entries.iter().filter(is_redone).collect()
 }
 
 /// Returns the calls without a result, oldest first.
 pub fn unanswered(entries: &[Entry]) -> Vec<MadeCall> {
-    let hidden = compose::hidden(entries);
+    let undone_positions = compose::undone_positions(entries);
     let mut open: Vec<MadeCall> = Vec::new();
-    for entry in entries.iter().filter(|entry| !hidden.contains(&entry.seq)) {
+    for entry in entries.iter().filter(|entry| !undone_positions.contains(&entry.seq)) {
         match &entry.item {
             Item::Assistant(_) => open.extend(made_calls(entry)),
             Item::Result(result) => open.retain(|made| made.call.id != result.call),

@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout};
 use crate::body::{BodyError, ResponseBody};
 use crate::failure::{Failure, FailureKind, HttpResponse, page_title};
 use crate::item::Protocol;
-use crate::masking::{DeltaMask, EndpointSecrets};
 use crate::probe::{self, ProbedServer};
+use crate::redaction::{DeltaRedactor, EndpointSecrets};
 use crate::reply::{Delta, ModelReply};
 use crate::wire::{self, ReplyDecoder};
 
@@ -191,15 +191,15 @@ impl ModelClient {
         mut show: impl FnMut(Delta),
     ) -> Result<ModelReply, Failure> {
         let secrets = endpoint.secrets();
-        let mut mask = DeltaMask::new(&secrets);
-        let mut show_masked = |delta: Delta| mask.push(delta).into_iter().for_each(&mut show);
+        let mut redactor = DeltaRedactor::new(&secrets);
+        let mut show_redacted = |delta: Delta| redactor.push(delta).into_iter().for_each(&mut show);
         let outcome = async {
             let response = self.request(endpoint, body).await?;
             let decoder = ReplyDecoder::new(endpoint.protocol, max_output);
-            read_reply(response, decoder, endpoint.timeouts, &mut show_masked).await
+            read_reply(response, decoder, endpoint.timeouts, &mut show_redacted).await
         };
         let reply = outcome.await.map_err(|failure| secrets.redact_failure(failure))?;
-        mask.finish().for_each(show);
+        redactor.finish().for_each(show);
         Ok(secrets.redact_reply(reply))
     }
 

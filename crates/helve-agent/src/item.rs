@@ -98,7 +98,8 @@ pub enum StopReason {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ModelRef {
     pub provider: String,
-    pub model: String,
+    #[serde(rename = "model")]
+    pub name: String,
     pub protocol: Protocol,
 }
 

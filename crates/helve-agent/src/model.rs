@@ -18,7 +18,7 @@ const OTHER_BYTES_PER_TOKEN: f64 = 2.5;
 /// A model with everything that is needed to send requests to it.
 #[derive(Clone, Debug)]
 pub struct ActiveModel {
-    pub model: ModelRef,
+    pub reference: ModelRef,
     pub endpoint: Endpoint,
     pub settings: ModelSettings,
     /// The size of the context window in tokens.
@@ -34,7 +34,7 @@ pub struct ActiveModel {
 pub struct Prices {
     pub base: PriceTier,
     /// Other prices for requests with more input tokens than this number.
-    pub long: Option<(u64, PriceTier)>,
+    pub long_context: Option<(u64, PriceTier)>,
 }
 
 /// The prices of one tier.
@@ -49,13 +49,13 @@ pub struct PriceTier {
 impl Prices {
     /// Returns prices that do not depend on the length of a request.
     pub fn flat(input: f64, output: f64, cache_read: f64, cache_write: f64) -> Self {
-        Self { base: PriceTier { input, output, cache_read, cache_write }, long: None }
+        Self { base: PriceTier { input, output, cache_read, cache_write }, long_context: None }
     }
 
     /// Returns the cost of a request in dollars. Reasoning costs as much as output.
     pub fn cost(&self, usage: &Usage) -> f64 {
         let input = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
-        let tier = match &self.long {
+        let tier = match &self.long_context {
             Some((above, tier)) if input > *above => tier,
             Some(_) | None => &self.base,
         };

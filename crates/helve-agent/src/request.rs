@@ -57,7 +57,7 @@ pub struct ModelSettings {
     pub quirks: Quirks,
 }
 
-/// Differences between a server and its protocol.
+/// What a server or a model does differently from its protocol, and what it can read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
     /// Whether this is OpenAI itself, which accepts fields that other servers reject.
@@ -69,9 +69,9 @@ pub struct Quirks {
     /// Whether an assistant message without text must have an empty string instead of `null`.
     pub requires_content: bool,
     /// Whether the model can see images.
-    pub takes_images: bool,
+    pub reads_images: bool,
     /// Whether the model can read PDF documents.
-    pub takes_documents: bool,
+    pub reads_documents: bool,
     /// Whether the server silently leaves out the beginning of a prompt that is too long, as Ollama does.
     pub cuts_prompts: bool,
 }
@@ -119,9 +119,9 @@ pub enum AssistantPart<'a> {
     /// Reasoning of the model that the request goes to, in the provider's own form.
     Reasoning(&'a RawValue),
     Call(CallPart<'a>),
-    /// The purpose of the text that follows, as that model named it. Only the Responses protocol has it.
+    /// The purpose of the text that follows, as the model that the request goes to named it. Only the Responses protocol has it.
     Phase(&'a str),
-    /// A block of that model that Helve does not know.
+    /// A block of the model that the request goes to, of a kind that Helve does not know.
     Other(&'a RawValue),
 }
 

@@ -73,8 +73,8 @@ pub struct Turn<'a> {
     pub reserved: u64,
     /// The model that writes summaries, if it is another one.
     pub summarizer: Option<&'a ActiveModel>,
-    /// Describes facts that must survive a summary: the to-do list, changed files, running programs.
-    pub state: &'a dyn SessionState,
+    /// The state of the session besides its transcript: the to-do list, changed files, running programs.
+    pub session_state: &'a dyn SessionState,
     /// JSON schema that the answer must match.
     pub output_schema: Option<&'a RawValue>,
     pub emit: &'a (dyn Fn(AgentEvent) + Send + Sync),
@@ -90,8 +90,8 @@ pub enum Compaction {
 
 /// The state of a session besides its transcript.
 pub trait SessionState: Send + Sync {
-    /// Returns a text for the model, which is appended to a summary.
-    fn describe(&self) -> BoxFuture<'_, String>;
+    /// Called after the transcript was summarized. Returns a text for the model, which is appended to the summary.
+    fn describe_after_summary(&self) -> BoxFuture<'_, String>;
 
     /// Facts about the environment, one `Name: value` per line. When one changes, the model gets a note.
     fn environment(&self) -> BoxFuture<'_, String>;
@@ -111,7 +111,7 @@ struct Progress {
     /// The ids of all calls of the session.
     call_ids: BTreeSet<String>,
     /// The step before which the transcript was last shortened.
-    compacted_before: Option<u32>,
+    last_compaction_step: Option<u32>,
     repeats: RepeatDetector,
     was_warned_of_loop: bool,
     cut_calls: u32,
@@ -149,7 +149,7 @@ impl Turn<'_> {
         if has_cost_limit && self.model.prices.is_none() {
             let message = format!(
                 "the price of {} is not known, so the cost limit cannot be enforced; set its \"cost\" in the configuration",
-                self.model.model.model
+                self.model.reference.name
             );
             return TurnOutcome {
                 end: TurnEnd::Failed(message),
@@ -205,7 +205,7 @@ impl Turn<'_> {
             waited: Duration::ZERO,
             cost: 0.0,
             call_ids: call_ids(self.transcript.entries()),
-            compacted_before: None,
+            last_compaction_step: None,
             repeats: RepeatDetector::default(),
             was_warned_of_loop: false,
             cut_calls: 0,
@@ -238,7 +238,7 @@ impl Turn<'_> {
                 return Ok(TurnEnd::OverBudget(kind));
             }
             self.note_environment().await?;
-            for (kind, text) in self.state.new_notes().await {
+            for (kind, text) in self.session_state.new_notes().await {
                 let first_line = text.lines().next().unwrap_or_default();
                 (self.emit)(AgentEvent::Notice(first_line.to_string()));
                 self.note(kind, &text).await?;
@@ -265,8 +265,8 @@ impl Turn<'_> {
     /// provider's cache does.
     async fn note_environment(&mut self) -> Result<(), StoreError> {
         let entries = self.transcript.entries();
-        let hidden = compose::hidden(entries);
-        let shown = || entries.iter().filter(|entry| !hidden.contains(&entry.seq));
+        let undone_positions = compose::undone_positions(entries);
+        let shown = || entries.iter().filter(|entry| !undone_positions.contains(&entry.seq));
         let tail = shown().rev().find_map(|entry| match entry.item {
             Item::Summary { tail, .. } => Some(tail),
             _ => None,
@@ -276,7 +276,7 @@ impl Turn<'_> {
             Item::Note { note: NoteKind::Environment, text } => Some(text.as_str()),
             _ => None,
         });
-        let changed = prompt::environment_changes(known, &self.state.environment().await);
+        let changed = prompt::environment_changes(known, &self.session_state.environment().await);
         match changed {
             Some(text) => self.note(NoteKind::Environment, &text).await,
             None => Ok(()),
@@ -318,7 +318,7 @@ impl Turn<'_> {
         ChatContext {
             session: &self.session.id,
             agent: &self.session.caller.agent,
-            model: &self.model.model,
+            model: &self.model.reference,
         }
     }
 
@@ -358,7 +358,7 @@ impl Turn<'_> {
     }
 
     fn assistant(&self, blocks: Vec<Block>, stop: StopReason, is_partial: bool) -> Item {
-        let origin = self.model.model.clone();
+        let origin = self.model.reference.clone();
         Item::Assistant(AssistantMessage { blocks, origin, stop, is_partial })
     }
 
@@ -481,7 +481,7 @@ impl Turn<'_> {
             return Ok(Next::End(TurnEnd::OverBudget(BudgetKind::Steps)));
         }
         let repeated: Vec<&CallBlock> =
-            calls.iter().filter(|call| progress.repeats.is_repeated(call)).collect();
+            calls.iter().filter(|call| progress.repeats.record(call)).collect();
         if let Some(repeated) = repeated.last() {
             if let Err(error) = self.confirm_repeats(repeated).await {
                 return self.handle_repeats(&calls, &error, progress).await;

@@ -39,9 +39,11 @@ pub(crate) fn cleared(title: &str, lines: usize, saved: Option<&str>) -> String 
     format!("[{title}: {lines} lines, left out{saved}]")
 }
 
-/// Returns the message that replaces the older part of a conversation.
-pub(crate) fn summary(summary: &str, state: &str) -> String {
-    format!("Summary of the conversation so far:\n{summary}\n\n{state}").trim_end().to_string()
+/// Returns the message that replaces the older part of a conversation. `session_state` is what the model must still know
+/// besides the summary, such as the to-do list.
+pub(crate) fn summary(summary: &str, session_state: &str) -> String {
+    let text = format!("Summary of the conversation so far:\n{summary}\n\n{session_state}");
+    text.trim_end().to_string()
 }
 
 /// Returns the result of an interrupted call, with the files that it had changed or was changing.

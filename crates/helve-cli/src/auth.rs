@@ -36,7 +36,7 @@ fn login(toolbox: &Toolbox, provider: &str) -> anyhow::Result<Exit> {
         );
     }
     let key = match std::io::stdin().is_terminal() {
-        true => match type_key(provider)? {
+        true => match prompt_for_key(provider)? {
             Some(key) => key,
             None => return Ok(Exit::Interrupted),
         },
@@ -55,7 +55,7 @@ fn login(toolbox: &Toolbox, provider: &str) -> anyhow::Result<Exit> {
 }
 
 /// Reads a key from the terminal without showing it. `None` if the person gave up.
-fn type_key(provider: &str) -> anyhow::Result<Option<String>> {
+fn prompt_for_key(provider: &str) -> anyhow::Result<Option<String>> {
     let mut err = std::io::stderr().lock();
     write!(err, "Key for {provider} (it is not shown): ").and_then(|()| err.flush())?;
     enable_raw_mode()?;

@@ -71,7 +71,8 @@ fn as_json(model: &KnownModel, default: Option<&str>) -> Value {
                 "cacheRead": tier.cache_read, "cacheWrite": tier.cache_write,
             })
         };
-        let long = prices.long.map(|(above, long)| json!({"above": above, "cost": tier(long)}));
+        let long =
+            prices.long_context.map(|(above, long)| json!({"above": above, "cost": tier(long)}));
         json!({"base": tier(prices.base), "long": long})
     });
     json!({

@@ -14,7 +14,7 @@ use crate::output::{self, BOLD, CYAN, DIM, PLAIN};
 /// The person at the terminal.
 pub(crate) struct Terminal;
 
-/// Notified when Ctrl-C is pressed at a question, where the terminal sends no signal.
+/// Notified when Ctrl-C is pressed at a question. In raw mode Ctrl-C is a key and sends no signal.
 pub(crate) static INTERRUPT: Notify = Notify::const_new();
 
 /// What [`read_key`] returns for Ctrl-C.
@@ -22,7 +22,7 @@ const CTRL_C: char = '\u{3}';
 
 impl Person for Terminal {
     fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
-        let question = question(ask);
+        let question = ask_text(ask);
         let lasting = ask.parts.iter().any(|part| part.remember_as.is_some());
         Box::pin(async move {
             let answered = tokio::task::spawn_blocking(move || answer(&question, lasting)).await;
@@ -52,8 +52,8 @@ impl Person for Terminal {
     }
 }
 
-/// Shows a question and waits for one of these keys. `None` if the terminal cannot be read, for Ctrl-C, and for `n` or
-/// Escape if `n` is not among the keys.
+/// Shows a question and waits for one of these keys. Returns `None` for Ctrl-C or a terminal that cannot be read. `n` and
+/// Escape also give `None`, unless `n` is one of `keys`.
 pub(crate) async fn choose(question: &str, keys: &'static [char]) -> Option<char> {
     let question = question.to_string();
     let chosen = tokio::task::spawn_blocking(move || -> std::io::Result<Option<char>> {
@@ -73,8 +73,8 @@ pub(crate) async fn choose(question: &str, keys: &'static [char]) -> Option<char
     chosen.await.ok()?.ok()?
 }
 
-/// Shows the asks of several calls. Returns `y` for all, `n` for none, `o` for one by one, and `None` if the terminal cannot
-/// be read.
+/// Shows the asks of several calls. Returns `y` for all, `n` for none, `o` for one by one, and `None` for Ctrl-C or a
+/// terminal that cannot be read.
 pub(crate) async fn approve_together(asks: &[Ask]) -> Option<char> {
     let listed: String = asks.iter().map(listed).collect();
     let calls = asks.len();
@@ -85,7 +85,7 @@ pub(crate) async fn approve_together(asks: &[Ask]) -> Option<char> {
 }
 
 /// Lists everything that would happen, with invisible characters escaped.
-fn question(ask: &Ask) -> String {
+fn ask_text(ask: &Ask) -> String {
     format!("\n{BOLD}Allow this?{PLAIN}\n{}", listed(ask))
 }
 

@@ -27,7 +27,7 @@ pub(crate) async fn run(
     let ran = run_command(common, &toolbox, command).await;
     toolbox.close().await;
     match ran {
-        // The session, not the command line, is at fault.
+        // Exits with the code for a failure, not with that for wrong usage.
         Err(error) if error.downcast_ref::<SessionError>().is_some() => {
             output::error(&format!("{error:#}"));
             Ok(Exit::Failed)

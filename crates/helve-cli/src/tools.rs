@@ -25,8 +25,8 @@ pub(crate) async fn run(common: &GlobalArgs, provider: Option<Provider>) -> anyh
                     "name": spec.name,
                     "description": spec.about,
                     "inputSchema": adapt_schema(&spec.input, flavour),
-                    "readOnly": spec.traits.read_only,
-                    "destructive": spec.traits.destructive,
+                    "readOnly": spec.properties.read_only,
+                    "destructive": spec.properties.destructive,
                     "file": origins.get(&spec.name),
                 })
             })

@@ -44,7 +44,7 @@ pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exi
             .collect();
         let changed = match changed.is_empty() {
             true => changed,
-            false => format!("Since it was trusted before:\n{changed}"),
+            false => format!("Changes since you last trusted it:\n{changed}"),
         };
         format!(
             "{changed}{root} is now trusted: its configuration may now allow actions that you would otherwise be asked about, `helve run` follows its instruction files, and its custom tools and plugins are loaded.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."

@@ -210,7 +210,7 @@ impl RunningCall {
         let Some((spec, tool)) = self.tools.find(&call.name) else {
             return self.call_invalid(call).await;
         };
-        if call.mode == CallMode::Preview && !spec.traits.previews {
+        if call.mode == CallMode::Preview && !spec.properties.previews {
             return Err(words.no_preview(&spec.name));
         }
         let unknown = self.decode(spec, tool, call)?;
@@ -479,7 +479,7 @@ async fn send_in_order(
 ) {
     let mut parallel_calls = Vec::new();
     for (position, call) in calls.into_iter().enumerate() {
-        let is_parallel = tools.traits(&call.name).is_none_or(|traits| traits.parallel);
+        let is_parallel = tools.properties(&call.name).is_none_or(|properties| properties.parallel);
         let running = run(call);
         let results = results.clone();
         let running = async move {

@@ -25,8 +25,8 @@ use crate::session::Session;
 /// The longest accepted path in bytes.
 const MAX_PATH: usize = 4096;
 
-/// Time limit for finding files with a similar name, to suggest them.
-const NAME_DEADLINE: Duration = Duration::from_millis(300);
+/// Time limit for finding files with the same name in other folders, to suggest them.
+const NAME_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// One call's view of the files.
 pub struct Files {
@@ -53,7 +53,7 @@ impl Files {
         let machine = self.session.workspace.host().machine();
         let folder = machine.locate(path.parent()?).await.ok()?;
         let real = folder.real.join(path.file_name()?);
-        // The kind of a link itself, whether its target exists or not.
+        // `DeadLink` stands for a link that is not followed, even if its target exists.
         let link = make_resolved(&self.session, path, real, Some(FileKind::DeadLink));
         let target = machine.read_link(&link.place).await.ok()??;
         Some(link.into_link(target))
@@ -140,8 +140,8 @@ impl Files {
         true
     }
 
-    /// Returns paths of files with this name anywhere below the root, as suggestions. Files whose reading needs an ask or
-    /// is denied are left out.
+    /// Returns paths of files with exactly this name anywhere below the root, as suggestions. Files whose reading needs an ask
+    /// or is denied are left out.
     pub async fn files_named(&self, name: &str, max_files: usize) -> Vec<String> {
         let root = resolve_path(&self.session, self.session.workspace.root()).await;
         for part in root.search_request("glob", name).parts {
@@ -150,7 +150,7 @@ impl Files {
             }
         }
         let tree =
-            FileTree { globs: vec![escape_glob(name)], deadline: NAME_DEADLINE, ..root.tree() };
+            FileTree { globs: vec![escape_glob(name)], timeout: NAME_TIMEOUT, ..root.tree() };
         let order = FindOrder::Near(name.into());
         let request = FindRequest { tree, order, max_results: max_files };
         let mut finding = root.machine.find(request);

@@ -7,14 +7,14 @@ use crate::validate::{UnknownParameter, coerce};
 /// How a tool takes arguments that are written for another agent's tool.
 #[derive(Clone, Copy)]
 pub struct ForeignParameters {
-    /// Other names of the tool's parameters, as (other, own). In `edits[].old` the name is that of a member of each edit.
-    /// Another spelling, such as `file_path` for `filePath`, needs no entry.
+    /// Other names of the tool's parameters, as (other, own). The other name `edits[].old` is the member `old` of each element
+    /// of `edits`; its own name has no such prefix. Another spelling, such as `file_path` for `filePath`, needs no entry.
     pub aliases: &'static [(&'static str, &'static str)],
     /// Parameters that do not change the result, so that they can be ignored.
     pub ignored: &'static [&'static str],
     /// Returns the schemas of parameters that are accepted but not advertised, by name.
     pub unlisted: fn() -> Value,
-    /// Converts values that are not only named differently. The error says what to send instead.
+    /// Converts arguments whose values differ too, not only their names. The error says what to send instead.
     pub convert: fn(&mut Map<String, Value>) -> Result<(), String>,
     pub unknown: UnknownPolicy,
 }
@@ -22,7 +22,7 @@ pub struct ForeignParameters {
 /// What happens to parameters that a tool does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownPolicy {
-    /// The call is refused, unless the parameter is a comment or has no value: without it the result could be another one.
+    /// The call is refused, because ignoring the parameter could change the result. Comments and empty values are ignored.
     Refuse,
     /// The parameter is removed, and the answer says so.
     Report,
@@ -38,7 +38,7 @@ impl ForeignParameters {
         unknown: UnknownPolicy::Refuse,
     };
     /// For tools of MCP servers and scripts, whose schemas are often incomplete.
-    pub const REPORTED: ForeignParameters =
+    pub const REPORT_UNKNOWN: ForeignParameters =
         ForeignParameters { unknown: UnknownPolicy::Report, ..ForeignParameters::NONE };
 
     /// Returns the schema with the parameters that are not advertised; `None` if there are none.

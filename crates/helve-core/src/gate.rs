@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use helve_policy::{
-    Act, Action, Ask, Part, PendingApproval, Policy, Reason, Refusal, Reply, Rule, Scope, Verdict,
+    Act, Action, Ask, MissingApproval, Part, Policy, Reason, Refusal, Reply, Rule, Scope, Verdict,
     Wall,
 };
 use parking_lot::Mutex;
@@ -282,10 +282,10 @@ impl Gate {
     }
 
     /// Adds the rules that would allow the parts of a refused call.
-    fn with_advice(&self, parts: Vec<(Part, Verdict)>) -> PendingApproval {
+    fn with_advice(&self, parts: Vec<(Part, Verdict)>) -> MissingApproval {
         let asked: Vec<&Part> = parts.iter().map(|(part, _)| part).collect();
         let advice = self.shared.policy.borrow().advice(&self.subagent_walls, &asked);
-        PendingApproval { parts, advice }
+        MissingApproval { parts, advice }
     }
 
     async fn ask_person(&self, ask: &Ask, call: &CallRef, emit: impl Fn(EventKind)) -> Reply {

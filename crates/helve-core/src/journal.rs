@@ -14,12 +14,12 @@ use crate::store::StoreError;
 
 /// Records the content of files before calls change them. Old entries expire.
 pub trait Journal: Send + Sync {
-    /// Records the present content on disk. Called before any file changes.
+    /// Records what the files contain now. Called before any of them changes.
     fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>>;
 
-    /// Marks a change as applied, with the new content of each file. The record is queued at once, before any later
-    /// operation, so only a caller that needs the result has to await the future. If the process dies before that, the
-    /// entry still has the old content and the hash of the intended one.
+    /// Marks a change as applied, with the new content of each file. The call itself queues the record, before any later
+    /// operation. The future only reports whether it was stored, and may be dropped. If the process dies before it is
+    /// stored, the entry still has the old content and the hash of the intended one.
     fn mark_applied(
         &self,
         id: EntryId,

@@ -50,8 +50,8 @@ pub mod workspace;
 
 pub use helve_policy::builtin;
 pub use helve_policy::{
-    Act, Action, AddressAccess, AddressKind, Advice, AdvisedRule, Ask, AskKey, Part, Pattern,
-    PendingApproval, Policy, Readable, Reason, Refusal, Reply, Request, Rule, Scope, Source,
+    Act, Action, AddressAccess, AddressKind, Advice, AdvisedRule, Ask, AskKey, MissingApproval,
+    Part, Pattern, Policy, Readable, Reason, Refusal, Reply, Request, Rule, Scope, Source,
     TreeRules, TreeScope, Unclear, Verdict, Wall, decide,
 };
 
@@ -86,7 +86,7 @@ pub use schema::{SchemaFlavour, adapt_schema, restore_arguments};
 pub use seen::SeenState;
 pub use server::{Resources, ServerError};
 pub use session::{ChildSession, ParentCall, Session, Slot};
-pub use spec::{Audience, Caller, InputSpec, ToolSpec, ToolSwitch, Traits};
+pub use spec::{Audience, Caller, InputSpec, ToolProperties, ToolSpec, ToolSwitch};
 pub use store::{Outputs, Store};
 pub use tool::{AnyTool, Tool};
 pub use web::Web;

@@ -113,7 +113,7 @@ pub struct LocatedPath {
 pub enum FileKind {
     File,
     Folder,
-    /// A link whose target does not exist. Only in listings, where other links have the kind of their target.
+    /// A link whose target does not exist, or a link that was looked up itself. Other links have the kind of their target.
     DeadLink,
     Fifo,
     Socket,
@@ -131,7 +131,7 @@ pub struct WindowRequest {
     pub line_bytes: usize,
     /// Maximum bytes kept in total. The window ends before the line that would exceed this, but has at least one line.
     pub max_bytes: usize,
-    pub deadline: Duration,
+    pub timeout: Duration,
 }
 
 /// Some lines of a file, as bytes.

@@ -69,7 +69,7 @@ pub const GRACE: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spawn {
     /// The program and its arguments. The program is looked up in the PATH of `environment`.
-    pub program: Vec<OsString>,
+    pub argv: Vec<OsString>,
     /// Absolute, with every link followed.
     pub folder: PathBuf,
     /// The complete environment.
@@ -179,7 +179,7 @@ pub struct WatchRequest {
     /// Which bytes to return if there are more than `max_bytes`.
     pub excerpt: Excerpt,
     pub until: WaitCondition,
-    pub deadline: Duration,
+    pub timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,7 +233,7 @@ pub enum WaitOutcome {
     Met,
     /// The condition can no longer be met, because all processes have ended.
     Impossible,
-    Deadline,
+    TimedOut,
 }
 
 /// A process that was started.

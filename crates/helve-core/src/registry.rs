@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::session::Session;
-use crate::spec::{Caller, ToolSpec, ToolSwitch, Traits};
+use crate::spec::{Caller, ToolProperties, ToolSpec, ToolSwitch};
 use crate::tool::AnyTool;
 
 /// Where a tool comes from. A higher layer shadows a lower one.
@@ -249,8 +249,8 @@ impl ToolSet {
         near::nearest(name, self.names(), 3)
     }
 
-    pub(crate) fn traits(&self, name: &str) -> Option<Traits> {
-        self.find(name).map(|(spec, _)| spec.traits)
+    pub(crate) fn properties(&self, name: &str) -> Option<ToolProperties> {
+        self.find(name).map(|(spec, _)| spec.properties)
     }
 }
 

@@ -10,10 +10,10 @@ use helve_policy::{Act, Part, Pattern, Request};
 use crate::machine::{FileKind, FileTree, HiddenFiles, IgnoredMode, Machine, Place};
 use crate::paths;
 
-/// How long a search may take unless the tool sets another deadline.
-const WALK_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a search may take unless the tool sets another timeout.
+const WALK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long ignored files are searched if nothing else was found.
-const IGNORED_DEADLINE: Duration = Duration::from_millis(200);
+const IGNORED_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A path as it was given and with every link followed, ready to be judged and opened.
 #[derive(Clone)]
@@ -23,8 +23,8 @@ pub struct Resolved {
     kind: Option<FileKind>,
     /// The texts that rules match: relative to the root if inside it, otherwise absolute.
     subjects: Vec<String>,
-    /// For a path outside the root: the folder that needs permission `external_directory`, with links followed, and as given
-    /// if that differs and is outside too.
+    /// For a path outside the root: the folder that needs permission `external_directory`. First with links followed; then as
+    /// given, if that is another folder outside the root.
     outside_folders: Vec<PathBuf>,
     /// The link through which a path outside the root was given.
     link: Option<PathBuf>,
@@ -130,9 +130,9 @@ impl Resolved {
         FileTree {
             at: self.place.clone(),
             globs: Vec::new(),
-            ignored: IgnoredMode::Skip { hint_timeout: IGNORED_DEADLINE },
+            ignored: IgnoredMode::Skip { hint_timeout: IGNORED_TIMEOUT },
             hidden: HiddenFiles::Include,
-            deadline: WALK_DEADLINE,
+            timeout: WALK_TIMEOUT,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::process::Network;
 /// The settings that every command of a workspace runs with.
 pub struct Shell {
     /// The shell and the arguments before the script.
-    pub program: Vec<OsString>,
+    pub argv: Vec<OsString>,
     /// The language in which scripts are judged.
     pub language: ShellLanguage,
     /// The complete environment of every command.

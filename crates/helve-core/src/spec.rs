@@ -71,7 +71,7 @@ pub struct ToolSpec {
     pub group: String,
     pub about: String,
     pub input: InputSpec,
-    pub traits: Traits,
+    pub properties: ToolProperties,
     pub audience: Audience,
 }
 
@@ -132,7 +132,7 @@ fn simplify_optional_members(schema: &mut Value) {
 
 /// Properties of a tool that the engine and MCP clients rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traits {
+pub struct ToolProperties {
     pub read_only: bool,
     /// Whether a call may run in parallel with other calls of the same message.
     pub parallel: bool,
@@ -143,8 +143,8 @@ pub struct Traits {
     pub previews: bool,
 }
 
-impl Traits {
-    pub const READ_ONLY: Traits = Traits {
+impl ToolProperties {
+    pub const READ_ONLY: ToolProperties = ToolProperties {
         read_only: true,
         parallel: true,
         destructive: false,
@@ -152,14 +152,14 @@ impl Traits {
         previews: false,
     };
     /// For tools that change only the session's memory.
-    pub const SESSION_STATE_ONLY: Traits = Traits {
+    pub const SESSION_STATE_ONLY: ToolProperties = ToolProperties {
         read_only: false,
         parallel: false,
         destructive: false,
         open_world: false,
         previews: false,
     };
-    pub const MUTATES: Traits = Traits {
+    pub const MUTATES: ToolProperties = ToolProperties {
         read_only: false,
         parallel: false,
         destructive: true,
@@ -167,7 +167,8 @@ impl Traits {
         previews: false,
     };
     /// For tools that change files and can show the change first.
-    pub const CHANGES_FILES: Traits = Traits { previews: true, ..Traits::MUTATES };
+    pub const CHANGES_FILES: ToolProperties =
+        ToolProperties { previews: true, ..ToolProperties::MUTATES };
 }
 
 /// An entry of the configuration's `tools` map, which switches tools on or off. The last entry that matches decides.

@@ -11,7 +11,7 @@ use crate::context::ToolContext;
 use crate::foreign::ForeignParameters;
 use crate::input::Input;
 use crate::output::{ErrorKind, ToolError, ToolOutput};
-use crate::spec::{Audience, Caller, InputSpec, ToolSpec, Traits};
+use crate::spec::{Audience, Caller, InputSpec, ToolProperties, ToolSpec};
 use crate::validate::{self, ArgumentProblem};
 
 /// A tool with typed arguments. By convention a tool is one file with its arguments, `run` and wording.
@@ -23,7 +23,7 @@ pub trait Tool: Send + Sync + 'static {
     const ABOUT: &'static str;
     /// A second permission key under which the tool is judged, besides its own name.
     const GROUP: &'static str = Self::NAME;
-    const TRAITS: Traits = Traits::READ_ONLY;
+    const PROPERTIES: ToolProperties = ToolProperties::READ_ONLY;
     const AUDIENCE: Audience = Audience::EVERYONE;
     /// Arguments as other agents' tools take them.
     const FOREIGN: ForeignParameters = ForeignParameters::NONE;
@@ -59,7 +59,7 @@ pub trait AnyTool: Send + Sync {
 
     /// See [`Tool::FOREIGN`].
     fn foreign(&self) -> ForeignParameters {
-        ForeignParameters::REPORTED
+        ForeignParameters::REPORT_UNKNOWN
     }
 
     /// Runs the tool. `input` satisfies the spec.
@@ -77,7 +77,7 @@ impl<T: Tool> AnyTool for T {
             group: T::GROUP.into(),
             about: self.about(caller).into_owned(),
             input: self.input(),
-            traits: T::TRAITS,
+            properties: T::PROPERTIES,
             audience: T::AUDIENCE,
         }
     }

@@ -16,17 +16,17 @@ use crate::web::{
 const MAX_REDIRECTS: usize = 10;
 
 impl ToolContext {
-    /// Fetches a page. `question` words what the person reads besides the URL.
+    /// Fetches a page. `preview` returns the text that is shown to the person with the URL.
     ///
     /// The call asks once, for the URL, before anything is sent. Only when the name then resolves to an address in the
     /// local network, or a redirect leads to a URL that another rule decides about, is there a second question.
     pub async fn fetch(
         &self,
         request: PageRequest,
-        question: impl Fn(&WebUrl, &Route) -> String + Send,
+        preview: impl Fn(&WebUrl, &Route) -> String + Send,
     ) -> Result<FetchedPage, FetchError> {
         let web = self.session.workspace.web().cloned().ok_or(FetchError::NoWeb)?;
-        let fetch = Fetch { ctx: self, web: &*web, request: &request, question: &question };
+        let fetch = Fetch { ctx: self, web: &*web, request: &request, preview: &preview };
         let (grant, verdict) = fetch.ask(&request.url).await?;
         let key = CacheKey {
             session: self.session.id.clone(),
@@ -61,21 +61,22 @@ struct Fetch<'a, Q> {
     ctx: &'a ToolContext,
     web: &'a dyn Web,
     request: &'a PageRequest,
-    question: &'a Q,
+    preview: &'a Q,
 }
 
-/// Where a URL leads to, as far as that is known before its name is resolved.
-enum KnownTarget {
-    Unknown,
+/// Whether a URL leads into the local network, as far as that is known before its name is resolved.
+enum LocalCheck {
+    /// The address is public, or the name has to be resolved first.
+    NotKnownToBeLocal,
     Local(String, LocalTarget),
 }
 
 impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
     /// Asks for permission to fetch a URL. Also returns the verdict, for comparison with those on redirects.
     async fn ask(&self, url: &WebUrl) -> Result<(Grant<'a>, Verdict), FetchError> {
-        let part = match known_target(url, &self.web.route(url))? {
-            KnownTarget::Unknown => Part::for_url(url),
-            KnownTarget::Local(address, _) => Part::for_local_url(url, address),
+        let part = match check_local(url, &self.web.route(url))? {
+            LocalCheck::NotKnownToBeLocal => Part::for_url(url),
+            LocalCheck::Local(address, _) => Part::for_local_url(url, address),
         };
         let verdict = self.ctx.session.gate.judge(&part).await;
         Ok((self.ask_for(url, part).await?, verdict))
@@ -84,7 +85,7 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
     async fn ask_for(&self, url: &WebUrl, part: Part) -> Result<Grant<'a>, FetchError> {
         let local = part.local_address().map(String::from);
         let act = Act::Fetch { origin: url.origin().into(), local };
-        let preview = (self.question)(url, &self.web.route(url));
+        let preview = (self.preview)(url, &self.web.route(url));
         Ok(self.ctx.ask(Ask::default().add(act, part).preview(preview)).await?)
     }
 
@@ -126,11 +127,11 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
         let covers = |local: Option<String>| {
             grant.covers(&Act::Fetch { origin: url.origin().into(), local })
         };
-        let is_local = match known_target(url, &self.web.route(url))? {
-            KnownTarget::Local(address, _) => Some(address),
-            KnownTarget::Unknown => None,
+        let local_address = match check_local(url, &self.web.route(url))? {
+            LocalCheck::Local(address, _) => Some(address),
+            LocalCheck::NotKnownToBeLocal => None,
         };
-        if (next.action == Action::Allow || is_same) && covers(is_local) {
+        if (next.action == Action::Allow || is_same) && covers(local_address) {
             return Ok(grant);
         }
         Ok(self.ask(url).await?.0)
@@ -143,12 +144,12 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
         url: &WebUrl,
         deadline: tokio::time::Instant,
     ) -> Result<WebResponse, FetchError> {
-        let local = match known_target(url, &self.web.route(url))? {
-            KnownTarget::Local(address, target) => {
+        let local = match check_local(url, &self.web.route(url))? {
+            LocalCheck::Local(address, target) => {
                 self.require(grant, url, Some(address))?;
                 Some(target)
             }
-            KnownTarget::Unknown => {
+            LocalCheck::NotKnownToBeLocal => {
                 self.require(grant, url, None)?;
                 None
             }
@@ -196,7 +197,7 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
 
     fn error(&self, url: &WebUrl, error: WebError) -> FetchError {
         let error = match error {
-            // What was left of it after redirects would be confusing.
+            // Reports the whole timeout, not what was left of it after redirects.
             WebError::TimedOut(_) => WebError::TimedOut(self.request.timeout),
             error => error,
         };
@@ -204,28 +205,29 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
     }
 }
 
-/// Returns what is known about the address of a URL without resolving its name. Forbidden addresses are an error.
-fn known_target(url: &WebUrl, route: &Route) -> Result<KnownTarget, FetchError> {
+/// Checks whether a URL leads into the local network, without resolving its name. Forbidden addresses are an error.
+fn check_local(url: &WebUrl, route: &Route) -> Result<LocalCheck, FetchError> {
     let (kind, target) = match (url.host(), route) {
         (WebHost::Address(address), _) => {
             (Some(AddressKind::of(*address)), LocalTarget::Address(*address))
         }
         (WebHost::Name(name), Route::Proxy(_)) => (AddressKind::of_name(name), LocalTarget::Named),
-        // Without a proxy, names are resolved and their addresses are checked; only those of this machine are known.
+        // Without a proxy, the addresses that a name resolves to are checked later; only names of this machine, such as
+        // `localhost`, are recognized here.
         (WebHost::Name(name), Route::Direct) => {
             let is_own = |kind: &AddressKind| *kind == AddressKind::Loopback;
             (AddressKind::of_name(name).filter(is_own), LocalTarget::Named)
         }
     };
-    let Some(kind) = kind else { return Ok(KnownTarget::Unknown) };
+    let Some(kind) = kind else { return Ok(LocalCheck::NotKnownToBeLocal) };
     match kind.access() {
-        AddressAccess::Allowed => Ok(KnownTarget::Unknown),
+        AddressAccess::Allowed => Ok(LocalCheck::NotKnownToBeLocal),
         AddressAccess::AskUnlessRuleNamesHost => {
             let address = match &target {
                 LocalTarget::Address(address) => address.to_string(),
                 LocalTarget::Named => url.host().to_string(),
             };
-            Ok(KnownTarget::Local(address, target))
+            Ok(LocalCheck::Local(address, target))
         }
         AddressAccess::Refused => {
             let (host, address) = (url.host().to_string(), url.host().to_string());

@@ -61,8 +61,8 @@ impl LanguageServers {
         let limits = self.setup.limits;
         let checks = groups.into_iter().map(async |(server, files)| {
             let deadline = |client: Option<&Client>| match client {
-                Some(client) if client.is_warm() => started + limits.warm,
-                Some(_) | None => started + limits.first,
+                Some(client) if client.is_warm() => started + limits.warm_timeout,
+                Some(_) | None => started + limits.first_timeout,
             };
             self.check_with(&server, files, deadline).await
         });
@@ -209,7 +209,7 @@ impl LanguageServers {
     }
 
     fn is_reported(&self, diagnostic: &ServerDiagnostic) -> bool {
-        diagnostic.severity == 1 || (diagnostic.severity == 2 && self.setup.limits.warnings)
+        diagnostic.severity == 1 || (diagnostic.severity == 2 && self.setup.limits.reports_warnings)
     }
 
     /// Reads a file of the workspace as text; `None` if it is outside, too large or not UTF-8.

@@ -397,7 +397,7 @@ async fn describe_exit(processes: &dyn Processes, id: &ProcessId) -> String {
         max_bytes: 2_000,
         excerpt: Excerpt::Newest,
         until: WaitCondition::Ended,
-        deadline: std::time::Duration::from_millis(500),
+        timeout: std::time::Duration::from_millis(500),
     };
     let Ok(watched) = processes.watch(id, request).await else {
         return "its exit code is unknown".into();

@@ -33,7 +33,8 @@ pub struct FormatterDefinition {
     pub extensions: Vec<String>,
     pub environment: BTreeMap<String, String>,
     pub input: FormatterInput,
-    /// Files above the formatted one, with a text that they must contain. One of them must exist, unless the list is empty.
+    /// Files in the folder of the formatted file or in a parent folder, each with a text that it must contain. One of them must
+    /// exist, unless the list is empty.
     pub markers: Vec<(String, String)>,
 }
 
@@ -187,7 +188,7 @@ impl Formatters {
             let Some(program) = self.program(formatter, &path).await else { continue };
             let formatting = self.run(formatter, program, &path, &current);
             let Ok(Some(formatted)) = timeout(FORMAT_TIME, formatting).await else { continue };
-            if let Some(formatted) = plausible(&current, formatted) {
+            if let Some(formatted) = checked_output(&current, formatted) {
                 current = formatted;
             }
         }
@@ -195,8 +196,8 @@ impl Formatters {
     }
 
     /// Returns the program of a formatter and the folder to run it in, if it is installed and meant for this file. The folder
-    /// is the outermost one with a marker: files that say what to ignore are looked for there, and biome refuses to run above
-    /// its settings.
+    /// is the outermost one with a marker, because formatters look for their ignore files in the current folder, and biome
+    /// refuses to run in a parent folder of its settings file.
     async fn program(
         &self,
         formatter: &FormatterDefinition,
@@ -234,13 +235,13 @@ impl Formatters {
         match formatter.input {
             FormatterInput::Stream => {
                 let request = Spawn { folder, ..self.spawn_request(formatter, &program, path) };
-                run_on(&*processes, request, bytes).await
+                run_with_input(&*processes, request, bytes).await
             }
             FormatterInput::Copy => {
                 let copy = FileCopy::create(&self.servers, path, bytes).await?;
                 let request = self.spawn_request(formatter, &program, &copy.place.path());
                 let request = Spawn { folder, ..request };
-                let ran = run_on(&*processes, request, &Bytes::new()).await;
+                let ran = run_with_input(&*processes, request, &Bytes::new()).await;
                 let formatted = copy.read().await.filter(|_| ran.is_some());
                 copy.remove().await;
                 formatted
@@ -260,7 +261,7 @@ impl Formatters {
         let added = formatter.environment.iter();
         environment.extend(added.map(|(name, value)| (name.into(), value.into())));
         Spawn {
-            program: command,
+            argv: command,
             folder: setup.root.clone(),
             environment,
             stdin: Stdin::Pipe,
@@ -284,7 +285,7 @@ impl Formatters {
 }
 
 /// Runs a program with this input. Returns its output; `None` if it fails.
-async fn run_on(processes: &dyn Processes, request: Spawn, input: &Bytes) -> Option<Bytes> {
+async fn run_with_input(processes: &dyn Processes, request: Spawn, input: &Bytes) -> Option<Bytes> {
     let ConnectedProcess { id, mut stdin, mut stdout } = processes.connect(request).await.ok()?;
     let max = input.len() as u64 * 4 + (1 << 20);
     let mut output = Vec::new();
@@ -296,15 +297,15 @@ async fn run_on(processes: &dyn Processes, request: Spawn, input: &Bytes) -> Opt
     };
     let mut limited = (&mut stdout).take(max + 1);
     let exchange = async { tokio::join!(writing, limited.read_to_end(&mut output)).1 };
-    let is_read = timeout(FORMAT_TIME - Duration::from_secs(1), exchange).await;
+    let read_result = timeout(FORMAT_TIME - Duration::from_secs(1), exchange).await;
     let request = WatchRequest {
         from: 0,
         max_bytes: 0,
         excerpt: Excerpt::Newest,
         until: WaitCondition::Ended,
-        deadline: Duration::from_millis(500),
+        timeout: Duration::from_millis(500),
     };
-    let state = match is_read {
+    let state = match read_result {
         Ok(Ok(_)) if output.len() as u64 <= max => {
             processes.watch(&id, request).await.ok().map(|watched| watched.process.state)
         }
@@ -361,7 +362,7 @@ impl FileCopy {
 }
 
 /// Returns what a formatter wrote, with the byte order mark of the file; `None` if it cannot be the formatted text.
-fn plausible(before: &[u8], after: Bytes) -> Option<Bytes> {
+fn checked_output(before: &[u8], after: Bytes) -> Option<Bytes> {
     const BOM: &[u8] = "\u{feff}".as_bytes();
     let had_text = !before.trim_ascii().is_empty();
     let is_empty = after.trim_ascii().is_empty();
@@ -390,7 +391,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused_and_the_byte_order_mark_kept() {
         let check = |before: &[u8], after: &[u8], expected: Option<&[u8]>| {
-            let after = plausible(before, Bytes::copy_from_slice(after));
+            let after = checked_output(before, Bytes::copy_from_slice(after));
             assert_eq!(after.as_deref(), expected);
         };
         check(b"a =1", b"a = 1", Some(b"a = 1"));

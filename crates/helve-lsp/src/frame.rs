@@ -15,16 +15,16 @@ pub(crate) fn encode(message: &Value) -> Bytes {
     format!("Content-Length: {}\r\n\r\n{body}", body.len()).into()
 }
 
-/// Splits the output of a server into messages. Lines that are no known header are skipped, because some servers print
+/// Splits the output of a server into messages. Lines that are not a known header are skipped, because some servers print
 /// to their standard output.
 #[derive(Debug, Default)]
 pub(crate) struct FrameDecoder {
     /// Size of the message whose header was read.
-    body: Option<usize>,
+    body_length: Option<usize>,
     /// Bytes of the current header that were consumed.
-    header: usize,
+    header_bytes: usize,
     /// `Content-Length` of the current header.
-    length: Option<usize>,
+    content_length: Option<usize>,
 }
 
 /// Why the output of a server cannot be read any further.
@@ -43,28 +43,28 @@ impl Decoder for FrameDecoder {
     type Error = FrameError;
 
     fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<Bytes>, FrameError> {
-        while self.body.is_none() {
+        while self.body_length.is_none() {
             let Some(end) = buffer.iter().position(|byte| *byte == b'\n') else {
-                let is_too_long = self.header + buffer.len() > MAX_HEADER;
+                let is_too_long = self.header_bytes + buffer.len() > MAX_HEADER;
                 return if is_too_long { Err(FrameError::NoHeader) } else { Ok(None) };
             };
-            self.header += end + 1;
-            if self.header > MAX_HEADER {
+            self.header_bytes += end + 1;
+            if self.header_bytes > MAX_HEADER {
                 return Err(FrameError::NoHeader);
             }
             let line = buffer.split_to(end + 1);
             let line = line.trim_ascii();
-            match (line.is_empty(), self.length.take()) {
+            match (line.is_empty(), self.content_length.take()) {
                 (true, Some(length)) => {
-                    self.body = Some(length);
-                    self.header = 0;
+                    self.body_length = Some(length);
+                    self.header_bytes = 0;
                 }
                 // A blank line that a server printed by mistake.
                 (true, None) => {}
-                (false, known) => self.length = content_length(line).or(known),
+                (false, known) => self.content_length = content_length(line).or(known),
             }
         }
-        let length = self.body.unwrap_or_default();
+        let length = self.body_length.unwrap_or_default();
         if length > MAX_BODY {
             return Err(FrameError::TooLong(length));
         }
@@ -72,7 +72,7 @@ impl Decoder for FrameDecoder {
             buffer.reserve((length - buffer.len()).min(1 << 20));
             return Ok(None);
         }
-        self.body = None;
+        self.body_length = None;
         let body = buffer.split_to(length).freeze();
         Ok(Some(body))
     }

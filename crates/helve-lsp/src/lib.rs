@@ -1,7 +1,8 @@
 //! Language servers and formatters: diagnostics after an edit, and questions about code.
 //!
 //! ```text
-//! LanguageServers     one per workspace; implements `AfterWrite`
+//! LanguageServers     one per workspace: finds or starts the servers for a file
+//!  LanguageChecks     diagnostics after a write; implements `AfterWrite`
 //!  query              questions about code, for the tool `lsp`
 //!  Formatters         run after a write on a copy of the file; implements `AfterWrite` too
 //!  table              known servers as data, with the user's overrides
@@ -39,7 +40,7 @@ pub use formatters::{
     FormatterDefinition, FormatterInput, FormatterOverride, Formatters, formatter_definitions,
 };
 pub use query::LanguageQueries;
-pub use servers::{LanguageLimits, LanguageServers, LanguagesSetup, ServerSurvey, TrustCheck};
+pub use servers::{LanguageLimits, LanguageServers, LanguagesSetup, SuggestedServer, TrustCheck};
 pub use table::{RootRule, ServerDefinition, ServerOverride, server_definitions};
 
 /// Reports diagnostics after a write.

@@ -58,22 +58,22 @@ pub struct LanguagesSetup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LanguageLimits {
     /// How long an edit waits for a server that has not answered before.
-    pub first: Duration,
+    pub first_timeout: Duration,
     /// How long an edit waits for a server that has answered before.
-    pub warm: Duration,
-    /// Servers that were not used for so long are stopped.
-    pub idle: Duration,
+    pub warm_timeout: Duration,
+    /// A server that was unused for this long is stopped.
+    pub idle_timeout: Duration,
     /// Whether warnings are reported after an edit too.
-    pub warnings: bool,
+    pub reports_warnings: bool,
 }
 
 impl Default for LanguageLimits {
     fn default() -> Self {
         Self {
-            first: Duration::from_secs(3),
-            warm: Duration::from_millis(800),
-            idle: Duration::from_secs(600),
-            warnings: false,
+            first_timeout: Duration::from_secs(3),
+            warm_timeout: Duration::from_millis(800),
+            idle_timeout: Duration::from_secs(600),
+            reports_warnings: false,
         }
     }
 }
@@ -130,7 +130,7 @@ pub(crate) enum Unavailable {
 
 /// A server that fits a workspace. See [`LanguageServers::survey`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerSurvey {
+pub struct SuggestedServer {
     pub id: String,
     /// The installed program; `None` if there is none.
     pub program: Option<PathBuf>,
@@ -177,7 +177,7 @@ impl LanguageServers {
         self.projects.find_program(server.command.first()?).await
     }
 
-    /// Whether servers may be started: in folders only that a person trusts.
+    /// Whether servers may be started. They are only started in folders that a person trusts.
     pub async fn is_trusted(&self) -> bool {
         use std::sync::atomic::Ordering;
         if self.is_trusted.load(Ordering::Relaxed) {
@@ -189,8 +189,8 @@ impl LanguageServers {
     }
 
     /// Returns which servers fit the files of the workspace, and which of them are installed. Starts none.
-    pub async fn survey(&self) -> Vec<ServerSurvey> {
-        let mut found: Vec<ServerSurvey> = Vec::new();
+    pub async fn survey(&self) -> Vec<SuggestedServer> {
+        let mut found: Vec<SuggestedServer> = Vec::new();
         for (extension, file) in self.example_files().await {
             for server in self.setup.servers.iter().filter(|it| has_extension(it, &extension)) {
                 let is_known = found.iter().any(|known| known.id == server.id);
@@ -198,7 +198,7 @@ impl LanguageServers {
                     continue;
                 }
                 let (id, install) = (server.id.clone(), server.install.clone());
-                found.push(ServerSurvey { id, program: self.program(server).await, install });
+                found.push(SuggestedServer { id, program: self.program(server).await, install });
             }
         }
         found
@@ -212,12 +212,13 @@ impl LanguageServers {
             globs: Vec::new(),
             ignored: IgnoredMode::Skip { hint_timeout: Duration::ZERO },
             hidden: HiddenFiles::Skip,
-            deadline: SURVEY_TIME,
+            timeout: SURVEY_TIME,
         };
         let (order, max_results) = (FindOrder::Newest, SURVEY_FILES);
-        let mut flow = self.setup.host.machine().find(FindRequest { tree, order, max_results });
+        let mut files_found =
+            self.setup.host.machine().find(FindRequest { tree, order, max_results });
         let mut examples = BTreeMap::new();
-        while let Some(files) = flow.next().await {
+        while let Some(files) = files_found.next().await {
             for file in files {
                 examples.entry(extension(&file.path)).or_insert_with(|| root.join(&file.path));
             }
@@ -282,7 +283,7 @@ impl LanguageServers {
         let (sender, state) = watch::channel(SlotState::Starting);
         let (request, setup) = (self.spawn_request(server), self.client_setup(server));
         let starting = start(processes, request, setup, self.closing.clone());
-        let idle = self.setup.limits.idle;
+        let idle = self.setup.limits.idle_timeout;
         tokio::spawn(async move {
             let started = tokio::select! {
                 started = starting => started,
@@ -329,7 +330,7 @@ impl LanguageServers {
         let added = definition.environment.iter();
         environment.extend(added.map(|(name, value)| (name.into(), value.into())));
         Spawn {
-            program: command,
+            argv: command,
             folder: root.clone(),
             environment,
             stdin: Stdin::Pipe,

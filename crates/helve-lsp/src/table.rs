@@ -18,7 +18,7 @@ pub struct ServerDefinition {
     pub root_rule: RootRule,
     /// The server is used only if a marker exists.
     pub needs_marker: bool,
-    /// Markers of projects that another server is for.
+    /// Names of files that mark a project as one for another server.
     pub excluded_by: Vec<String>,
     pub environment: BTreeMap<String, String>,
     /// `initializationOptions` of the protocol.
@@ -495,6 +495,7 @@ const SERVERS: &[ServerRow] = &[
     ),
     row(
         "julials",
+        // A tab, because the command is split at spaces.
         "julia --startup-file=no --history-file=no -e import\tLanguageServer;LanguageServer.runserver()",
         "jl",
         "Project.toml Manifest.toml",

@@ -113,7 +113,7 @@ async fn start(
         max_bytes: 0,
         excerpt: Excerpt::Newest,
         until,
-        deadline: Duration::from_secs(30),
+        timeout: Duration::from_secs(30),
     };
     programs.watch(&id, request).await?;
     let head = programs.output(&id).await?.head;
@@ -180,7 +180,7 @@ fn programs(folder: &Path) -> Outcome<LocalProcesses> {
 
 fn spawn(folder: &Path, script: &str) -> Spawn {
     Spawn {
-        program: ["bash", "-c", script].map(Into::into).to_vec(),
+        argv: ["bash", "-c", script].map(Into::into).to_vec(),
         folder: folder.into(),
         environment: std::env::vars_os().collect(),
         stdin: Stdin::Closed,

@@ -75,7 +75,7 @@ async fn run_through_helve(
 ) -> Outcome<Duration> {
     let spool = folder.join(format!("spool-{round}"));
     let spawn = Spawn {
-        program: ["bash", "-c", script].map(Into::into).to_vec(),
+        argv: ["bash", "-c", script].map(Into::into).to_vec(),
         folder: folder.into(),
         environment: std::env::vars_os().collect(),
         stdin: Stdin::Closed,
@@ -102,7 +102,7 @@ async fn run_through_helve(
         max_bytes: 0,
         excerpt: Excerpt::Newest,
         until: WaitCondition::Ended,
-        deadline: Duration::from_secs(60),
+        timeout: Duration::from_secs(60),
     };
     programs.watch(&id, request).await?;
     let took = began.elapsed();

@@ -6,51 +6,51 @@ use std::time::{Duration, Instant};
 
 use helve_core::{BoxFuture, MachineError};
 
-/// Tells blocking work to stop: it was cancelled or its deadline passed. The work checks it between bounded steps.
+/// Tells blocking work to stop: it was cancelled or it took too long. The work checks it between bounded steps.
 pub(crate) struct Cancellation {
     cancelled: Arc<AtomicBool>,
     began: Instant,
-    deadline: Duration,
+    timeout: Duration,
 }
 
-/// How long work may run past its deadline before it counts as hung, for example on a file system that does not answer.
+/// How long work may run past its timeout before it counts as hung, for example on a file system that does not answer.
 const GRACE: Duration = Duration::from_millis(500);
 
 impl Cancellation {
     #[cfg(test)]
     pub(crate) fn never() -> Self {
-        Self { cancelled: Arc::default(), began: Instant::now(), deadline: Duration::MAX }
+        Self { cancelled: Arc::default(), began: Instant::now(), timeout: Duration::MAX }
     }
 
     pub(crate) fn check(&self) -> Result<(), MachineError> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(MachineError::Other("the operation was cancelled".into()));
         }
-        if self.began.elapsed() >= self.deadline {
-            return Err(MachineError::TimedOut(self.deadline));
+        if self.began.elapsed() >= self.timeout {
+            return Err(MachineError::TimedOut(self.timeout));
         }
         Ok(())
     }
 }
 
-/// Runs `work` on a blocking thread. Dropping the future cancels it; work that hangs beyond its deadline is abandoned.
+/// Runs `work` on a blocking thread. Dropping the future cancels it; work that hangs beyond its timeout is abandoned.
 pub(crate) fn run_blocking<'a, T: Send + 'static>(
-    deadline: Duration,
+    timeout: Duration,
     work: impl FnOnce(&Cancellation) -> Result<T, MachineError> + Send + 'static,
 ) -> BoxFuture<'a, Result<T, MachineError>> {
     let cancelled = Arc::new(AtomicBool::new(false));
-    let stop = Cancellation { cancelled: cancelled.clone(), began: Instant::now(), deadline };
+    let stop = Cancellation { cancelled: cancelled.clone(), began: Instant::now(), timeout };
     Box::pin(async move {
         let _cancel_on_drop = CancelOnDrop(cancelled);
         let work = tokio::task::spawn_blocking(move || {
             stop.check()?;
             work(&stop)
         });
-        match tokio::time::timeout(deadline.saturating_add(GRACE), work).await {
+        match tokio::time::timeout(timeout.saturating_add(GRACE), work).await {
             Ok(joined) => {
                 joined.unwrap_or_else(|failed| Err(MachineError::Other(failed.to_string())))
             }
-            Err(_) => Err(MachineError::TimedOut(deadline)),
+            Err(_) => Err(MachineError::TimedOut(timeout)),
         }
     })
 }
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_deadline_is_reported_before_the_work_begins() {
+    fn an_expired_timeout_is_reported_before_the_work_begins() {
         let result = run(run_blocking(Duration::ZERO, |_| -> Result<(), MachineError> {
             panic!("the work began")
         }));
@@ -114,13 +114,13 @@ mod tests {
     fn a_hanging_system_call_is_abandoned_and_other_work_continues() {
         let (release, released) = mpsc::channel::<()>();
         run(async {
-            let deadline = Duration::from_millis(50);
-            let hung = run_blocking(deadline, move |_| {
+            let timeout = Duration::from_millis(50);
+            let hung = run_blocking(timeout, move |_| {
                 released.recv().map_err(|error| MachineError::Other(error.to_string()))
             });
             let other = run_blocking(LONG, |_| Ok("done"));
             let (hung, other) = tokio::join!(hung, other);
-            assert_eq!((hung, other), (Err(MachineError::TimedOut(deadline)), Ok("done")));
+            assert_eq!((hung, other), (Err(MachineError::TimedOut(timeout)), Ok("done")));
             release.send(()).unwrap();
         });
     }

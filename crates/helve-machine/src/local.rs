@@ -132,7 +132,7 @@ impl Machine for LocalMachine {
         request: WindowRequest,
     ) -> BoxFuture<'a, Result<WindowLines, MachineError>> {
         let at = at.clone();
-        run_blocking(request.deadline, move |stop| window::window(&at, request, stop))
+        run_blocking(request.timeout, move |stop| window::window(&at, request, stop))
     }
 
     fn list<'a>(

@@ -19,8 +19,8 @@ use crate::walk::{
 pub(crate) fn find(
     request: RestrictedRequest,
 ) -> BoxFuture<'static, Result<RestrictedFiles, MachineError>> {
-    let deadline = request.tree.deadline;
-    run_blocking(deadline, move |_| run(&request, &StopSignal::new(Arc::default(), deadline)))
+    let timeout = request.tree.timeout;
+    run_blocking(timeout, move |_| run(&request, &StopSignal::new(Arc::default(), timeout)))
 }
 
 fn run(request: &RestrictedRequest, stop: &StopSignal) -> Result<RestrictedFiles, MachineError> {
@@ -190,7 +190,7 @@ mod tests {
                 globs: Vec::new(),
                 ignored: IgnoredMode::Include,
                 hidden: HiddenFiles::Include,
-                deadline: Duration::from_secs(60),
+                timeout: Duration::from_secs(60),
             },
             rules: TreeRules::new(&policy, &[], scope),
             max_results: 10,

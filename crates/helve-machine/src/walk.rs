@@ -37,9 +37,9 @@ pub(crate) fn spawn_flow<T: Send + 'static>(
     work: impl FnOnce(&StopSignal) -> Result<(Vec<T>, SearchCounts), SearchError> + Send + 'static,
 ) -> Flow<Vec<T>, Result<SearchCounts, SearchError>> {
     let (source, flow) = Flow::channel(MAX_WAITING_BATCHES);
-    let deadline = tree.deadline;
+    let timeout = tree.timeout;
     let body = move || {
-        let stop = StopSignal::new(source.stop_flag(), deadline);
+        let stop = StopSignal::new(source.stop_flag(), timeout);
         let (items, end) = match work(&stop) {
             Ok((items, counts)) => (items, Ok(counts)),
             Err(err) => (Vec::new(), Err(err)),

@@ -19,11 +19,11 @@ const META: &str = "helve/metadata";
 
 /// Converts a tool for `tools/list`.
 pub(crate) fn tool(spec: &ToolSpec) -> Tool {
-    let traits = spec.traits;
+    let properties = spec.properties;
     let hints = ToolAnnotations::new()
-        .read_only(traits.read_only)
-        .destructive(traits.destructive)
-        .open_world(traits.open_world);
+        .read_only(properties.read_only)
+        .destructive(properties.destructive)
+        .open_world(properties.open_world);
     Tool::new(spec.name.clone(), spec.about.clone(), schema(spec))
         .with_title(title(&spec.name))
         .with_annotations(hints)

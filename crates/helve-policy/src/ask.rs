@@ -47,7 +47,7 @@ pub enum MatchBy {
     /// By the words of this shell command.
     Command(Box<Command>),
     /// By its subjects. The part is a file that this command accesses without naming it: `grep -r x src` reads the files
-    /// below `src`. Built-in rules that ask do not apply if a person allowed the command.
+    /// below `src`. Built-in rules that ask do not apply if another rule or an approval allows the command.
     UnnamedFile(Box<Command>),
     /// By its subjects. The part is not fully understood, so only a rule that allows every command can allow it.
     Unclear(Unclear),
@@ -133,8 +133,8 @@ impl Part {
         }
     }
 
-    /// Returns the paths that a command may change, as far as they are known. A rule that denies the change makes the
-    /// command ask.
+    /// Returns the paths that a command may change, as far as they are known. It is not certain that it changes them, so a
+    /// rule that denies a change leads to an ask, not to a denial.
     pub fn possible_changes(&self) -> &[String] {
         match &self.matched_by {
             MatchBy::Command(command) => command.possible_changes(),
@@ -315,7 +315,7 @@ pub enum Reply {
     Unanswered,
 }
 
-/// Rules that allow a call which is asked about.
+/// Rules that would allow a call without asking, as a suggestion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Advice {
     /// Rules for the end of the user's configuration; empty if rules there do not help.
@@ -340,7 +340,7 @@ impl AdvisedRule {
 
 /// What a refused call would have needed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PendingApproval {
+pub struct MissingApproval {
     /// The parts that need an approval.
     pub parts: Vec<(Part, Verdict)>,
     /// The rules that would allow all of them.
@@ -353,12 +353,11 @@ pub enum Refusal {
     /// A rule denies this part. No person can override it.
     Forbidden(Box<(Part, Verdict)>),
     /// These parts need an approval and nobody could be asked.
-    Unanswered(PendingApproval),
+    Unanswered(MissingApproval),
     /// The client declined, perhaps without showing the question to anybody.
-    Declined(PendingApproval),
-    Rejected {
-        note: Option<String>,
-    },
+    Declined(MissingApproval),
+    /// The person said no.
+    Rejected { note: Option<String> },
     /// The call was only judged, for `helve why`.
     ExplainOnly,
 }

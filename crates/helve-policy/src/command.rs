@@ -342,7 +342,7 @@ impl Command {
                         && !self.matches_without_assignments(pattern) =>
                 {
                     let path = forms.first().map_or_else(String::new, |form| form.text.clone());
-                    return Coverage::Blocked(Reason::Path(path));
+                    return Coverage::Blocked(Reason::LinkedProgram(path));
                 }
                 other @ (Coverage::Blocked(_) | Coverage::None) => return other,
             }

@@ -20,7 +20,7 @@ pub mod wall;
 
 pub use address::{AddressAccess, AddressKind};
 pub use ask::{
-    Act, Advice, AdvisedRule, Ask, AskKey, MatchBy, Part, PendingApproval, ProcessId, Refusal,
+    Act, Advice, AdvisedRule, Ask, AskKey, MatchBy, MissingApproval, Part, ProcessId, Refusal,
     Reply, Request, Unclear,
 };
 pub use command::{Command, Decision};

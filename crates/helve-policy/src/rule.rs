@@ -132,7 +132,7 @@ impl Rule {
     /// Whether the rule's pattern matches the subject of a part. Rules that ask or deny are matched loosely. `root` is the
     /// absolute path of the workspace.
     pub(crate) fn matches(&self, kind: SubjectKind, subject: &str, root: &str) -> bool {
-        let matches = |path: &str| match (&self.pattern, self.action) {
+        let matches_path = |path: &str| match (&self.pattern, self.action) {
             (Pattern::Exact(exact), _) => exact == path,
             // Built-in patterns need no conversion.
             (_, _) if self.source == Source::Builtin => self.pattern.matches(path),
@@ -148,13 +148,13 @@ impl Rule {
             (SubjectKind::Text, _) => self.pattern.matches(subject),
             (SubjectKind::Url, _) => self.matches_url(subject),
             (SubjectKind::Path, _) | (SubjectKind::OutsideFolder, Action::Allow) => {
-                matches(subject)
+                matches_path(subject)
             }
             // A rule that denies `/opt` also denies `/opt/x/*`.
             (SubjectKind::OutsideFolder, Action::Ask | Action::Deny) => {
                 let folder = subject.strip_suffix("/*").unwrap_or(subject);
-                matches(subject)
-                    || Path::new(folder).ancestors().any(|it| it.to_str().is_some_and(matches))
+                matches_path(subject)
+                    || Path::new(folder).ancestors().any(|it| it.to_str().is_some_and(matches_path))
             }
         }
     }
@@ -237,7 +237,7 @@ pub enum Reason {
     Operand(String),
     /// A rule that allows the command matches, but the program or script is a link to another file. Holds the command with
     /// the path of that file.
-    Path(String),
+    LinkedProgram(String),
     /// The command may start this program, which the rule denies.
     MayStart(String),
     /// The command may change this file, which the rule denies.

@@ -116,7 +116,7 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
         }
         collector.add_access(access);
         collector.add_possible_reads(access);
-        collector.add_old_paths(access, &relocations);
+        collector.add_relocated_origins(access, &relocations);
     }
     let commands = collector.commands(script);
     for access in &script.accesses {
@@ -190,7 +190,7 @@ struct PartCollector<'f, F> {
     extra_risks: Vec<(usize, Risk)>,
     /// Paths that commands may change, each with the index of its run.
     possible_changes: Vec<(usize, String)>,
-    /// Files that commands may print, each with the index of its run.
+    /// Files whose content commands may print, each with the index of its run.
     possible_reads: Vec<(usize, String)>,
     /// How many more paths may be compared with the destinations of copies, moves and links.
     comparisons_left: usize,
@@ -199,13 +199,14 @@ struct PartCollector<'f, F> {
 }
 
 impl<F: FileFacts> PartCollector<'_, F> {
-    /// Adds a part, unless it was added before.
+    /// Adds a part, unless it was added before. Not for commands, which are added last.
     fn push(&mut self, part: Part) {
         let key = |command| (part.permission.clone(), part.subjects.clone(), command);
         let is_new = match &part.matched_by {
             MatchBy::Subjects => self.seen.insert(key(None)),
             MatchBy::UnnamedFile(command) => self.seen.insert(key(Some(command.clone()))),
             MatchBy::Unclear(_) | MatchBy::LocalNetwork { .. } => !self.parts.contains(&part),
+            // Commands are collected separately.
             MatchBy::Command(_) => false,
         };
         if is_new {
@@ -325,7 +326,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         self.push(Part::new(permission, shown).matched_by(MatchBy::Unclear(why)));
     }
 
-    fn is_folder_at(&self, target: &FileTarget) -> bool {
+    fn is_nonempty_folder(&self, target: &FileTarget) -> bool {
         match target {
             FileTarget::Path(path) => self.facts.list(path).is_some_and(|it| !it.is_empty()),
             FileTarget::Glob(_) | FileTarget::Unknown(_) => false,
@@ -349,7 +350,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if self.runs.get(run).is_none_or(|run| run.writes_are_known) {
             return;
         }
-        let is_folder = self.is_folder_at(&access.target);
+        let is_folder = self.is_nonempty_folder(&access.target);
         for subject in &path.subjects {
             let below = format!("{}/", subject.trim_end_matches('/'));
             let below =
@@ -372,7 +373,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if matches!(access.kind, AccessKind::PassedToUnknown | AccessKind::MaybeChangeBelow) {
             self.add_possible_changes(access, path);
         }
-        // The repository around a folder may be outside.
+        // `git log -p` reads the repository around a folder. If that is outside the root, it is not asked about for this reason.
         let outside = path.outside.as_ref().filter(|_| access.kind != AccessKind::MaybeReadTree);
         if let Some(part) = outside {
             self.push(part.clone());
@@ -413,7 +414,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::Expand
             | AccessKind::ExpandAgain => return,
         };
-        if access.kind == AccessKind::PassedToUnknown && self.is_folder_at(&access.target) {
+        if access.kind == AccessKind::PassedToUnknown && self.is_nonempty_folder(&access.target) {
             // An unknown program may read everything in a folder that it is given.
             self.add_folder_content(access, path);
         }

@@ -112,18 +112,18 @@ impl Wall {
         let lists =
             (0..=self.overrides.len()).map(|count| RuleList { wall: self, overrides: count });
         for list in lists {
-            let is_complete = list.overrides == self.overrides.len();
+            let has_all_overrides = list.overrides == self.overrides.len();
             let mut last_to_first =
                 list.last_to_first().map(|(_, rule)| rule).filter(|rule| rule.covers_key("bash"));
             let decisive = last_to_first.find(|rule| {
                 rule.pattern.is_any()
                     || rule.action == Action::Deny
-                    || rule.action == Action::Ask && is_complete
+                    || rule.action == Action::Ask && has_all_overrides
             });
             match decisive.map_or(self.default_action, |rule| rule.action) {
                 Action::Deny => return Stance::Restricts,
-                Action::Ask if is_complete => return Stance::Restricts,
-                Action::Allow if is_complete => {
+                Action::Ask if has_all_overrides => return Stance::Restricts,
+                Action::Allow if has_all_overrides => {
                     let written = decisive.filter(|rule| rule.source != Source::Builtin);
                     return written.map_or(Stance::Neutral, Stance::Allows);
                 }
@@ -249,6 +249,7 @@ fn is_allowed_by_any_path(part: &Part, verdicts: &[Verdict]) -> bool {
             let rest = part.link.as_deref().and_then(|link| pattern.strip_prefix(link));
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
+        // Subject 0 is the resolved path.
         let is_named = at == 0 || verdict.rule.as_ref().is_some_and(names_link);
         verdict.action == Action::Allow && !verdict.is_builtin() && is_named
     })

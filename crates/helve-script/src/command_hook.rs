@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::found::{FoundHook, HookEvent, ScriptOwner};
-use crate::program::{ProgramEnd, ProgramRun};
+use crate::program::{ProgramOutput, ProgramRun};
 use crate::script::ScriptHost;
 use crate::sources::ScriptSources;
 
@@ -26,7 +26,7 @@ const DEFAULT_TIME: Duration = Duration::from_secs(60);
 const MAX_TIME: Duration = Duration::from_secs(600);
 /// Maximum length of a reason or feedback in characters.
 const MAX_TEXT: usize = 8_000;
-/// Maximum number of calls for which a command asked that a person is asked.
+/// Maximum number of remembered calls that a hook wants a person to approve.
 const MAX_CALLS: usize = 1_000;
 
 /// Names that Claude Code has for tools.
@@ -50,8 +50,8 @@ const CLAUDE_NAMES: &[(&str, &str)] = &[
 pub(crate) struct CommandHooks {
     hooks: Vec<FoundHook>,
     host: Arc<ScriptHost>,
-    /// Ids of calls about which a person has to be asked.
-    asked: Mutex<HashSet<String>>,
+    /// Ids of calls that a hook wants a person to approve.
+    must_be_asked: Mutex<HashSet<String>>,
 }
 
 /// What a command may print.
@@ -80,8 +80,8 @@ struct SpecificAnswer {
 impl CommandHooks {
     /// Returns `None` without hooks.
     pub(crate) fn new(hooks: Vec<FoundHook>, host: Arc<ScriptHost>) -> Option<Arc<Self>> {
-        let asked = Mutex::default();
-        (!hooks.is_empty()).then(|| Arc::new(Self { hooks, host, asked }))
+        let must_be_asked = Mutex::default();
+        (!hooks.is_empty()).then(|| Arc::new(Self { hooks, host, must_be_asked }))
     }
 
     fn matching(&self, event: HookEvent, tool: &str) -> impl Iterator<Item = &FoundHook> {
@@ -90,7 +90,7 @@ impl CommandHooks {
     }
 
     /// Runs a command. An error is the reason why it could not be run.
-    async fn run(&self, hook: &FoundHook, input: Value) -> Result<ProgramEnd, String> {
+    async fn run(&self, hook: &FoundHook, input: Value) -> Result<ProgramOutput, String> {
         let entry = &hook.entry;
         let name = || format!("the hook `{}`", entry.command);
         if entry.owner == ScriptOwner::Project {
@@ -118,8 +118,8 @@ impl CommandHooks {
             limit: time_limit(hook),
             about: entry.command.clone(),
         };
-        let end = settings.run_program(run).await;
-        end.map_err(|error| format!("{} failed: {error}", name()))
+        let output = settings.run_program(run).await;
+        output.map_err(|error| format!("{} failed: {error}", name()))
     }
 
     fn input(&self, event: &str, call_ref: &CallRef, call: &ToolCall) -> Value {
@@ -145,12 +145,12 @@ impl CommandHooks {
         })
     }
 
-    fn must_ask(&self, call: &str) {
-        let mut asked = self.asked.lock();
-        if asked.len() >= MAX_CALLS {
-            asked.clear();
+    fn require_ask(&self, call: &str) {
+        let mut calls = self.must_be_asked.lock();
+        if calls.len() >= MAX_CALLS {
+            calls.clear();
         }
-        asked.insert(call.to_owned());
+        calls.insert(call.to_owned());
     }
 }
 
@@ -172,13 +172,13 @@ impl Hook for CommandHooks {
         Box::pin(async move {
             for hook in self.matching(HookEvent::PreToolUse, &call.name.clone()) {
                 let input = self.input("PreToolUse", call_ref, call);
-                let end = self.run(hook, input).await.map_err(Arc::from)?;
-                match judge(&end) {
+                let printed = self.run(hook, input).await.map_err(Arc::from)?;
+                match judge(&printed) {
                     HookDecision::Refuse(why) => return Err(why.into()),
-                    HookDecision::Ask => self.must_ask(&call_ref.id),
+                    HookDecision::Ask => self.require_ask(&call_ref.id),
                     HookDecision::Nothing => {}
                 }
-                if let Some(updated) = answer(&end).hook_specific_output.updated_input {
+                if let Some(updated) = answer(&printed).hook_specific_output.updated_input {
                     rewrite(call, updated);
                 }
             }
@@ -191,7 +191,7 @@ impl Hook for CommandHooks {
         call_ref: &'a CallRef,
         _ask: &'a Ask,
     ) -> BoxFuture<'a, (Action, Option<Arc<str>>)> {
-        let must_ask = self.asked.lock().contains(&*call_ref.id);
+        let must_ask = self.must_be_asked.lock().contains(&*call_ref.id);
         let action = if must_ask { Action::Ask } else { Action::Allow };
         Box::pin(async move { (action, None) })
     }
@@ -203,14 +203,14 @@ impl Hook for CommandHooks {
         result: &'a mut ToolResult,
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            self.asked.lock().remove(&*call_ref.id);
+            self.must_be_asked.lock().remove(&*call_ref.id);
             let Ok(output) = &mut result.outcome else { return };
             for hook in self.matching(HookEvent::PostToolUse, &call.name) {
                 let mut input = self.input("PostToolUse", call_ref, call);
                 input["tool_response"] =
                     json!({"title": output.title, "output": output.joined_text()});
                 let text = match self.run(hook, input).await {
-                    Ok(end) => feedback(&end),
+                    Ok(printed) => feedback(&printed),
                     Err(why) => Some(why),
                 };
                 if let Some(text) = text {
@@ -232,15 +232,15 @@ enum HookDecision {
     Refuse(String),
 }
 
-fn judge(end: &ProgramEnd) -> HookDecision {
+fn judge(output: &ProgramOutput) -> HookDecision {
     let reason = |text: Option<String>| {
         let text = text.filter(|text| !text.trim().is_empty());
         cut(&text.unwrap_or_else(|| "it gave no reason".into()))
     };
-    if end.code == Some(2) {
-        return HookDecision::Refuse(reason(Some(end.errors.trim().to_owned())));
+    if output.code == Some(2) {
+        return HookDecision::Refuse(reason(Some(output.stderr.trim().to_owned())));
     }
-    let answer = answer(end);
+    let answer = answer(output);
     let specific = answer.hook_specific_output;
     match (specific.permission_decision.as_deref(), answer.decision.as_deref()) {
         (Some("deny"), _) => HookDecision::Refuse(reason(specific.permission_decision_reason)),
@@ -253,11 +253,11 @@ fn judge(end: &ProgramEnd) -> HookDecision {
 }
 
 /// Returns what a command that ran after a call tells the model.
-fn feedback(end: &ProgramEnd) -> Option<String> {
-    if end.code == Some(2) {
-        return Some(cut(end.errors.trim()));
+fn feedback(output: &ProgramOutput) -> Option<String> {
+    if output.code == Some(2) {
+        return Some(cut(output.stderr.trim()));
     }
-    let answer = answer(end);
+    let answer = answer(output);
     let reason = answer.reason.filter(|_| answer.decision.as_deref() == Some("block"));
     let texts = [reason, answer.hook_specific_output.additional_context];
     let texts: Vec<String> = texts.into_iter().flatten().collect();
@@ -265,9 +265,9 @@ fn feedback(end: &ProgramEnd) -> Option<String> {
 }
 
 /// Reads the JSON that a command printed. Other output means nothing.
-fn answer(end: &ProgramEnd) -> HookAnswer {
-    match end.code {
-        Some(0) => serde_json::from_str(end.output.trim()).unwrap_or_default(),
+fn answer(output: &ProgramOutput) -> HookAnswer {
+    match output.code {
+        Some(0) => serde_json::from_str(output.stdout.trim()).unwrap_or_default(),
         _ => HookAnswer::default(),
     }
 }

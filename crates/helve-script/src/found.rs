@@ -117,7 +117,7 @@ pub struct FoundScript {
     pub path: PathBuf,
     pub options: Value,
     /// The files to read, with what they import: `path`, except for a configured program.
-    pub(crate) entries: Vec<PathBuf>,
+    pub(crate) source_files: Vec<PathBuf>,
     /// The file and what it imports, or why it cannot be read.
     pub sources: Result<ScriptSources, String>,
 }
@@ -182,7 +182,7 @@ impl FoundScripts {
         let options = serde_json::json!({"name": entry.name, "command": entry.command});
         let (kind, owner) = (ScriptKind::Program, entry.owner);
         self.scripts.retain(|it| it.options.get("name") != options.get("name") || it.kind != kind);
-        self.scripts.push(FoundScript { kind, owner, path, options, entries: files, sources });
+        self.scripts.push(FoundScript { kind, owner, path, options, source_files: files, sources });
     }
 
     fn add(&mut self, kind: ScriptKind, owner: ScriptOwner, path: PathBuf, options: Value) {
@@ -194,8 +194,8 @@ impl FoundScripts {
         // If a plugin has two entries, the last one is used.
         self.scripts.retain(|it| it.path != path || it.kind != kind);
         let sources = ScriptSources::read(&path);
-        let entries = vec![path.clone()];
-        self.scripts.push(FoundScript { kind, owner, path, options, entries, sources });
+        let source_files = vec![path.clone()];
+        self.scripts.push(FoundScript { kind, owner, path, options, source_files, sources });
     }
 
     /// Hash of the project's scripts and everything that they import; `None` if it has none.

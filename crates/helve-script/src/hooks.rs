@@ -170,7 +170,7 @@ impl Scripts {
         Ok(output)
     }
 
-    /// Whether a plugin has a hook, as far as plugins are loaded.
+    /// Whether a loaded plugin has a hook. Plugins that are not loaded yet do not count.
     pub fn has_hook(&self, name: &str) -> bool {
         self.inner.entries.iter().any(|entry| {
             let state = entry.state.lock();
@@ -179,8 +179,13 @@ impl Scripts {
         })
     }
 
-    /// Lets the plugins change the description of a tool. Errors are ignored.
-    pub async fn define_tool(&self, id: &str, description: &str, schema: &Value) -> Option<String> {
+    /// Lets the plugins rewrite the description of a tool. Returns `None` if it stays. Errors are ignored.
+    pub async fn rewrite_description(
+        &self,
+        id: &str,
+        description: &str,
+        schema: &Value,
+    ) -> Option<String> {
         let output = json!({"description": description, "parameters": schema});
         let output =
             self.run_hooks("tool.definition", &json!({"toolID": id}), output).await.ok()?;
@@ -245,7 +250,7 @@ impl ScriptsInner {
         let request = Value::Object(request);
         let mut answer = self.send_hook(script, request.clone()).await;
         if matches!(answer, Err(RequestError::NotBegun(_))) {
-            // An earlier call damaged the process.
+            // The process had ended before it read the request, so a new one is tried.
             answer = self.send_hook(script, request).await;
         }
         answer.map_err(failed)

@@ -37,24 +37,24 @@ pub(crate) struct ProgramRun {
 
 /// How a program ended, and what it wrote.
 #[derive(Debug)]
-pub(crate) struct ProgramEnd {
+pub(crate) struct ProgramOutput {
     /// `None` if a signal ended it, or if it is not known.
     pub(crate) code: Option<i32>,
-    pub(crate) output: String,
-    pub(crate) errors: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
-impl ProgramEnd {
+impl ProgramOutput {
     /// What the program said about its failure: its standard error, else its output.
-    pub(crate) fn complaint(&self) -> &str {
-        let errors = self.errors.trim();
-        if errors.is_empty() { self.output.trim() } else { errors }
+    pub(crate) fn failure_text(&self) -> &str {
+        let stderr = self.stderr.trim();
+        if stderr.is_empty() { self.stdout.trim() } else { stderr }
     }
 }
 
 impl RuntimeSettings {
     /// Runs a program until it ends. Dropping the future ends it.
-    pub(crate) async fn run_program(&self, run: ProgramRun) -> Result<ProgramEnd, RequestError> {
+    pub(crate) async fn run_program(&self, run: ProgramRun) -> Result<ProgramOutput, RequestError> {
         let failed = |why: String| RequestError::Process(why);
         let processes =
             self.processes.clone().ok_or_else(|| failed("programs cannot be run here".into()))?;
@@ -78,7 +78,7 @@ impl RuntimeSettings {
         let mut limited = stdout.take(MAX_OUTPUT);
         let reading = async {
             limited.read_to_end(&mut output).await.ok();
-            // A program that cannot write blocks.
+            // The rest is read too, because the program would block otherwise.
             tokio::io::copy(limited.get_mut(), &mut tokio::io::sink()).await.ok();
         };
         if timeout(limit, async { tokio::join!(writing, reading) }).await.is_err() {
@@ -89,7 +89,7 @@ impl RuntimeSettings {
             max_bytes: MAX_ERRORS,
             excerpt: Excerpt::Newest,
             until: WaitCondition::Ended,
-            deadline: EXIT_TIME,
+            timeout: EXIT_TIME,
         };
         let watched = processes.watch(&id, request).await;
         let watched = watched.map_err(|error| failed(error.to_string()))?;
@@ -99,14 +99,14 @@ impl RuntimeSettings {
             ProcessState::Exited(code) => Some(code),
             ProcessState::Running | ProcessState::Killed(_) | ProcessState::Lost => None,
         };
-        Ok(ProgramEnd { code, output: text(&output), errors: text(&watched.text) })
+        Ok(ProgramOutput { code, stdout: text(&output), stderr: text(&watched.text) })
     }
 
     fn program_request(&self, run: ProgramRun) -> Spawn {
         let mut environment = self.environment();
         environment.extend(run.variables);
         Spawn {
-            program: run.command,
+            argv: run.command,
             folder: self.root.clone(),
             environment,
             stdin: Stdin::Pipe,

@@ -127,7 +127,7 @@ struct PendingRequests {
     last_message: Mutex<Option<Instant>>,
     /// Receives the requests that plugins send outside of any call.
     unattached: Mutex<Option<mpsc::Sender<Incoming>>>,
-    /// Whether the process has answered a request. Then the next one is started without delay.
+    /// Whether the process has answered a request. If so, the next process is started without delay.
     has_answered: AtomicBool,
     /// Why the process ended; `None` while it runs.
     ended: Mutex<Option<String>>,
@@ -211,13 +211,14 @@ impl ScriptRuntime {
         let processes =
             self.settings.processes.clone().ok_or("programs cannot be run here".to_owned())?;
         let program = self.find_program()?;
-        let host = self.cache.unpack();
-        let host = host.map_err(|error| format!("the cache folder cannot be written: {error}"))?;
+        let host_script = self.cache.unpack();
+        let host_script =
+            host_script.map_err(|error| format!("the cache folder cannot be written: {error}"))?;
         if self.settings.sandbox.is_some() {
             let created = disk::create_folder(&self.settings.scratch);
             created.map_err(|error| format!("there is no folder for temporary files: {error}"))?;
         }
-        let connected = processes.connect(self.spawn_request(&program, &host)).await;
+        let connected = processes.connect(self.spawn_request(&program, &host_script)).await;
         let connected = connected.map_err(|error| format!("{}: {error}", program.display()))?;
         let pending: Arc<PendingRequests> = Arc::default();
         let (hello_sender, hello) = oneshot::channel();
@@ -248,7 +249,7 @@ impl ScriptRuntime {
         Ok(Arc::new(LiveProcess { generation, info, id, processes, input, pending }))
     }
 
-    fn spawn_request(&self, program: &std::path::Path, host: &std::path::Path) -> Spawn {
+    fn spawn_request(&self, program: &std::path::Path, host_script: &std::path::Path) -> Spawn {
         // Messages use descriptors 3 and 4, because tools and the programs they start use 0 and 1.
         let script = "exec \"$@\" 3>&1 4<&0 1>&2 0</dev/null";
         let mut command: Vec<OsString> = ["/bin/sh", "-c", script, "sh"].map(Into::into).into();
@@ -258,9 +259,9 @@ impl ScriptRuntime {
             command.push("--max-old-space-size=2048".into());
             command.push("--no-warnings".into());
         }
-        command.push(host.into());
+        command.push(host_script.into());
         Spawn {
-            program: command,
+            argv: command,
             folder: self.settings.root.clone(),
             environment: self.host_environment(),
             stdin: Stdin::Pipe,
@@ -282,7 +283,8 @@ impl ScriptRuntime {
         }
     }
 
-    /// Newer versions of node store compiled modules in this folder, which makes starting faster.
+    /// Returns the variables of the helper process. Without a sandbox, they name a cache folder in which newer versions of node
+    /// store compiled modules, which makes starting faster.
     fn host_environment(&self) -> Vec<(OsString, OsString)> {
         let mut environment = self.settings.environment();
         if self.settings.sandbox.is_none() {
@@ -430,7 +432,8 @@ impl LiveProcess {
         }
     }
 
-    /// Sends a ping if no message arrived since `start` and for some time. Ends the process if nothing arrives for too long.
+    /// Sends a ping if the process has been silent for a while, counted from `start` at the earliest. Ends the process if it is
+    /// silent for too long.
     async fn check_reaction(&self, start: Instant) {
         let last = self.pending.last_message.lock().map_or(start, |last| last.max(start));
         let silence = last.elapsed();
@@ -438,7 +441,7 @@ impl LiveProcess {
         let limit = if is_running { BLOCKED_TIME } else { UNREAD_TIME };
         if silence >= limit {
             self.pending.set_ended(&format!(
-                "the helper process was ended because it did not react for {} s; a tool or plugin blocks or damages it",
+                "the helper process was ended because it did not react for {} s; a tool or plugin may block it or have broken it",
                 silence.as_secs()
             ));
             self.end().await;
@@ -557,7 +560,7 @@ async fn describe_exit(processes: &dyn Processes, id: &ProcessId) -> String {
         max_bytes: 2_000,
         excerpt: Excerpt::Newest,
         until: WaitCondition::Ended,
-        deadline: Duration::from_millis(500),
+        timeout: Duration::from_millis(500),
     };
     let Ok(watched) = processes.watch(id, request).await else {
         return "its output is lost".into();

@@ -41,7 +41,8 @@ pub(crate) struct Script {
     pub(crate) owner: ScriptOwner,
     pub(crate) path: PathBuf,
     options: Value,
-    entries: Vec<PathBuf>,
+    /// The files to read, with what they import. See [`FoundScript::source_files`].
+    source_files: Vec<PathBuf>,
     current: Mutex<CurrentSources>,
     /// Keeps a plugin from being loaded twice at the same time.
     loading: tokio::sync::Mutex<LoadedVersion>,
@@ -69,7 +70,7 @@ impl Script {
             owner: found.owner,
             path: found.path,
             options: found.options,
-            entries: found.entries,
+            source_files: found.source_files,
             current: Mutex::new(current),
             loading: tokio::sync::Mutex::default(),
         })
@@ -150,8 +151,8 @@ pub(crate) enum Freshness {
 impl ScriptHost {
     /// Reads the files of a script again. Changed files of a project are refused until they are trusted.
     pub(crate) async fn refresh(&self, script: &Arc<Script>) -> Result<Freshness, ScriptError> {
-        let (path, entries) = (script.path.clone(), script.entries.clone());
-        let reading = tokio::task::spawn_blocking(move || ScriptSources::read_all(&path, &entries));
+        let (path, files) = (script.path.clone(), script.source_files.clone());
+        let reading = tokio::task::spawn_blocking(move || ScriptSources::read_all(&path, &files));
         let read = reading.await.unwrap_or_else(|_| Err("cannot be read".into()));
         let read = read.map_err(|why| ScriptError::of_file(&script.path, why))?;
         if read.hash() == script.hash() {
@@ -338,8 +339,8 @@ impl ScriptHost {
             about: script.program_name(),
         };
         let listed = match self.runtime.settings.run_program(run).await {
-            Ok(end) if end.code == Some(0) => parse_schema(&end.output),
-            Ok(end) => Err(format!("`--schema` failed: {}", end.complaint())),
+            Ok(output) if output.code == Some(0) => parse_schema(&output.stdout),
+            Ok(output) => Err(format!("`--schema` failed: {}", output.failure_text())),
             Err(error) => Err(format!("`--schema` failed: {error}")),
         };
         match listed {

@@ -218,7 +218,7 @@ impl Scripts {
             owner: ScriptOwner::User,
             path: file.into(),
             options: Value::Null,
-            entries: vec![file.into()],
+            source_files: vec![file.into()],
             sources,
         };
         let script = match Script::new(found) {

@@ -30,12 +30,13 @@ pub struct ScriptSources {
 }
 
 impl ScriptSources {
-    /// Reads a file and the files that it imports. No code is parsed or run.
+    /// Reads a file and the files that it imports. Code is only scanned for imports, never run.
     pub fn read(entry: &Path) -> Result<Self, String> {
         Self::read_all(entry, &[entry.to_path_buf()])
     }
 
-    /// Reads several files and the files that they import. `entry` is what errors name.
+    /// Reads several files and the files that they import. `entry` is the file that errors are reported for; the hash
+    /// covers it too.
     pub(crate) fn read_all(entry: &Path, files: &[PathBuf]) -> Result<Self, String> {
         let mut sources = Self {
             entry: entry.into(),

@@ -49,7 +49,7 @@ pub(crate) struct StrippedModule {
     /// The source line of every line of `code`, from 1.
     pub(crate) lines: Vec<u32>,
     pub(crate) uses_meta: bool,
-    /// Which of [`FREE_NAMES`] it uses without declaring them.
+    /// Which of [`COMMON_JS_NAMES`] it uses without declaring them.
     pub(crate) free_names: Vec<String>,
     /// Whether it has `import` or `export` statements.
     pub(crate) is_module: bool,
@@ -61,7 +61,7 @@ pub(crate) struct StrippedModule {
 pub(crate) const META: &str = "__helveMeta";
 
 /// Names that CommonJS defines for every file.
-const FREE_NAMES: [&str; 5] = ["require", "module", "exports", "__dirname", "__filename"];
+const COMMON_JS_NAMES: [&str; 5] = ["require", "module", "exports", "__dirname", "__filename"];
 
 /// Strips types, removes unused imports, and rewrites specifiers.
 pub(crate) fn strip(
@@ -98,7 +98,7 @@ fn strip_on_this_thread(
     let scoping = semantic.build(&program).semantic.into_scoping();
     let unresolved = scoping.root_unresolved_references();
     let is_free = |name: &&str| unresolved.keys().any(|it| it.as_str() == *name);
-    let free_names = FREE_NAMES.iter().filter(|name| is_free(name)).map(|it| (*it).into());
+    let free_names = COMMON_JS_NAMES.iter().filter(|name| is_free(name)).map(|it| (*it).into());
     let mut module = StrippedModule { free_names: free_names.collect(), ..Default::default() };
     let options = TransformOptions::default();
     let transformer = Transformer::new(&allocator, path, &options);

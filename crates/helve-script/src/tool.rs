@@ -12,7 +12,7 @@ use helve_core::media::{MediaContent, MediaFormat};
 use helve_core::validate::ArgumentProblem;
 use helve_core::{
     Act, AnyTool, Ask, Audience, BoxFuture, Caller, Content, ErrorKind, Input, InputSpec, Media,
-    Part, ToolContext, ToolError, ToolOutput, ToolSpec, Traits,
+    Part, ToolContext, ToolError, ToolOutput, ToolProperties, ToolSpec,
 };
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,7 @@ use crate::wire::{CallAnswer, Incoming, ReportedAttachment, RequestError, Thrown
 
 /// Maximum duration of a call.
 const CALL_TIME: Duration = Duration::from_secs(60 * 60);
-/// How long an aborted tool may take to return before it is tested whether the process is stuck.
+/// How long an aborted tool may take to return before Helve checks whether the process is stuck.
 const ABORT_TIME: Duration = Duration::from_millis(500);
 /// Maximum size of an attachment in bytes.
 const MAX_ATTACHMENT: usize = 10 << 20;
@@ -53,7 +53,7 @@ impl AnyTool for ScriptTool {
             group: self.id.clone(),
             about: self.listed.description.clone(),
             input: InputSpec::Json(self.listed.schema.clone()),
-            traits: Traits { open_world: true, ..Traits::MUTATES },
+            properties: ToolProperties { open_world: true, ..ToolProperties::MUTATES },
             audience: Audience::EVERYONE,
         }
     }
@@ -111,7 +111,7 @@ impl ScriptTool {
             return match answer {
                 Ok(answer) => self.to_output(answer).await,
                 Err(RequestError::Aborted) => Err(ctx.words().aborted()),
-                // An earlier call damaged the process.
+                // The process had ended before it read the request, so a new one is tried.
                 Err(RequestError::NotBegun(_)) if retries < MAX_RETRIES => {
                     retries += 1;
                     continue;
@@ -174,21 +174,21 @@ impl ScriptTool {
             limit: CALL_TIME,
             about: self.id.clone(),
         };
-        let end = self.host.runtime.settings.run_program(run).await;
-        let end = end.map_err(|error| self.to_error(&error, None))?;
-        if end.code != Some(0) {
-            let how = match end.code {
+        let output = self.host.runtime.settings.run_program(run).await;
+        let output = output.map_err(|error| self.to_error(&error, None))?;
+        if output.code != Some(0) {
+            let how = match output.code {
                 Some(code) => format!("exit code {code}"),
                 None => "it was ended by a signal".into(),
             };
-            let message = format!("The tool {} failed: {how}\n{}", self.id, end.complaint());
+            let message = format!("The tool {} failed: {how}\n{}", self.id, output.failure_text());
             return Err(ToolError::new(ErrorKind::Failed, truncate(message)));
         }
-        let object = serde_json::from_str::<Value>(end.output.trim()).ok();
+        let object = serde_json::from_str::<Value>(output.stdout.trim()).ok();
         let object = object.filter(|it| it.get("output").is_some_and(Value::is_string));
         let answer = object.and_then(|object| serde_json::from_value(object).ok());
         let answer =
-            answer.unwrap_or_else(|| CallAnswer { output: end.output, ..CallAnswer::default() });
+            answer.unwrap_or_else(|| CallAnswer { output: output.stdout, ..CallAnswer::default() });
         self.to_output(answer).await
     }
 

@@ -43,7 +43,7 @@ pub struct Edit<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchPolicy {
     /// White space, typography, escapes and line numbers may differ where that is certain to be harmless.
-    Safe,
+    Tolerant,
     /// `old` must be a substring of the text, apart from line endings.
     Exact,
 }
@@ -175,8 +175,8 @@ pub enum EditRefusal {
     /// `old` is indented differently from the file, but `new` is indented like the file. It is unclear whether the
     /// indentation of `new` is relative to `old` or literal.
     UnclearIndentation { line: usize },
-    /// `old` starts after or inside a line's indentation. Later lines of `new` are indented less than that line, or the
-    /// edit would join that line with the next one.
+    /// `old` starts inside or right after the indentation of a line, and either later lines of `new` are indented less than
+    /// that line, or the edit would join that line with the next one.
     PartialIndentation { line: usize },
     /// It is unclear how a character of `new` is spelled in the file: plain or typographic, as a tab or as spaces.
     AmbiguousCharacter { line: usize, character: char },
@@ -186,7 +186,7 @@ pub enum EditRefusal {
     LineNumbers { line: usize },
     /// The file's encoding cannot represent a character of `new`.
     CannotEncode { line: usize, character: char, encoding: Encoding },
-    /// The file already has the text of `new`.
+    /// `old` was found, and replacing it would change no byte.
     NoEffect { line: usize },
     /// The result, or the comparison that it needs, is too large.
     TooLarge,
@@ -259,8 +259,8 @@ pub fn apply_to(
     if view.text().trim().is_empty() {
         return Err(EditRefusal::EmptyFile);
     }
-    let quoted = Edit { old: &old, new: &new, ..*edit };
-    if let Some(applied) = exact::apply(view, &quoted, policy)? {
+    let normalized = Edit { old: &old, new: &new, ..*edit };
+    if let Some(applied) = exact::apply(view, &normalized, policy)? {
         return Ok(applied);
     }
     if old.ends_with('\r') && new.ends_with('\r') {
@@ -270,8 +270,8 @@ pub fn apply_to(
         return apply_to(view, &Edit { old, new, ..*edit }, policy);
     }
     match policy {
-        MatchPolicy::Safe => apply_tolerant(view, &quoted),
-        MatchPolicy::Exact => Err(nearest::exact_refusal(view, &quoted)),
+        MatchPolicy::Tolerant => apply_tolerant(view, &normalized),
+        MatchPolicy::Exact => Err(nearest::exact_refusal(view, &normalized)),
     }
 }
 
@@ -307,10 +307,12 @@ fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditR
         }) {
             return Err(EditRefusal::Escapes { line: found.starts[0] + 1 });
         }
+        // Elsewhere `old` matches with its own indentation, except for one line. The model probably means that place, whose
+        // line has changed.
         if found.needed.contains(Tolerance::Indentation)
             && let Some(start) = find::find_with_one_changed_line(view, &interpretation.old, found)
         {
-            return Err(nearest::changed_refusal(view, &keys, &interpretation.old, start));
+            return Err(nearest::changed_line_refusal(view, &keys, &interpretation.old, start));
         }
         return apply_match(view, &keys, interpretation, found, edit);
     }

@@ -1,4 +1,4 @@
-//! Recognizes paths that are written as nobody would name a file: quoted, as a link, with a prefix or escaped.
+//! Recognizes paths with characters that do not belong to them: quotes, a link, a prefix or escapes.
 
 use unicode_normalization::UnicodeNormalization;
 

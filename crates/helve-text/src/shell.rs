@@ -389,7 +389,7 @@ pub enum AccessKind {
     /// Read together with everything below it that [`FileAccess::filter`] lets pass.
     ReadTree,
     /// Files below it may be read, but which ones is not known: `git log -p` prints those that commits change. A rule that
-    /// denies reading one of them makes the command ask.
+    /// denies reading one of them leads to an ask, because it is not certain that the file is read.
     MaybeReadTree,
     /// Created, changed or removed.
     Write,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use helve_core::journal::RecordedChange;
 use helve_core::{
-    AnyTool, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits, paths,
+    AnyTool, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, ToolProperties, paths,
 };
 use helve_text::diff::UnifiedDiff;
 use schemars::JsonSchema;
@@ -59,7 +59,7 @@ impl Tool for Undo {
     const NAME: &'static str = "undo";
     const ABOUT: &'static str = include_str!("undo.txt");
     const GROUP: &'static str = "edit";
-    const TRAITS: Traits = Traits::MUTATES;
+    const PROPERTIES: ToolProperties = ToolProperties::MUTATES;
     const AUDIENCE: Audience = Audience::HIDDEN;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -248,7 +248,8 @@ impl Builder {
         self
     }
 
-    /// Builds the toolbox even if its agent does not exist, for looking at the configuration. Then it may do nothing.
+    /// Builds the toolbox even if its agent does not exist, for looking at the configuration. Without an agent, every call is
+    /// denied.
     pub fn inspect(mut self) -> Self {
         self.is_inspection = true;
         self
@@ -272,22 +273,23 @@ impl Builder {
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
         let paths = ConfigPaths::standard(&Disk, root.clone(), self.configs);
         let (config, trust, script_files) = read_config(&*store, &root, &paths).await;
+        // The user's agent that the project replaces with its default agent, unless the caller names an agent.
         let replaced_agent = config.replaced_agent.clone().filter(|_| self.agent.is_none());
         let found_agent = find_agent(&config, self.agent);
         let agent = found_agent.or_else(|e| self.is_inspection.then(Agent::powerless).ok_or(e))?;
         let helve_folders: Vec<_> = [data.clone()].into_iter().chain(paths.user.clone()).collect();
         let can_run = host.processes().is_some();
-        let (variables, secret, own) = (host.environment(), self.secret_variables, &helve_folders);
-        let shell = can_run.then(|| shell::shell(&config, variables, self.leftovers, secret, own));
-        let root_path = root.clone();
-        let inputs = PolicyInputs { allow_rules, helve_folders, root: root_path, replaced_agent };
+        let (variables, secrets) = (host.environment(), self.secret_variables);
+        let shell = can_run
+            .then(|| shell::shell(&config, variables, self.leftovers, secrets, &helve_folders));
+        let inputs =
+            PolicyInputs { allow_rules, helve_folders, root: root.clone(), replaced_agent };
         let (policy, tool_switches) = policy_and_tool_switches(&config, trust, &inputs, &agent);
         let (web, searches) = web::client(&config.web, host.environment());
         let has_web = web.is_some();
-        let registry: Arc<Registry> = Arc::default();
-        let media = media();
+        let (registry, media) = (Arc::<Registry>::default(), media());
         let context = ProgramContext::new((&host, shell.as_ref()), (&root, &data), &config, trust);
-        let scripts = scripts::scripts(script_files, &context, &registry, media.clone());
+        let scripts = scripts::set_up_scripts(script_files, &context, &registry, media.clone());
         let hooks = self.hooks.into_iter().chain(scripts.hooks()).collect();
         let languages = languages::languages(&context, &store);
         let extensions = extensions(&languages, &config, hooks, web, self.leftovers);
@@ -418,7 +420,7 @@ fn register_opencode_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>
     }
 }
 
-/// Registers the tool that loads skills, if a model may load any.
+/// Registers the tool that loads skills, if there are skills that a model may load.
 fn register_skills(registry: &Arc<Registry>, skills: Skills) -> Arc<Skills> {
     let (listed, skills) = (skills.listed(), Arc::new(skills));
     if !listed.is_empty() {
@@ -555,7 +557,7 @@ fn edit_settings(config: &config::EditSection) -> EditSettings {
             config::SyntaxMode::Refuse => SyntaxPolicy::Refuse,
         }),
         matching: config.matching.as_ref().map_or(default.matching, |given| match given.value {
-            config::MatchMode::Safe => MatchPolicy::Safe,
+            config::MatchMode::Safe => MatchPolicy::Tolerant,
             config::MatchMode::Exact => MatchPolicy::Exact,
         }),
         links: config.hard_links.as_ref().map_or(default.links, |given| match given.value {

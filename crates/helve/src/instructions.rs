@@ -56,7 +56,7 @@ impl Toolbox {
         path.strip_prefix(self.root()).unwrap_or(path).display().to_string()
     }
 
-    /// Returns the instruction files of subfolders in which files were read or written since the last call.
+    /// Returns the instruction files of subfolders in which files were read or written since this function was last called.
     pub(crate) async fn new_nested_instructions(
         &self,
         known: &mut NestedInstructions,
@@ -92,8 +92,8 @@ impl Toolbox {
         });
         let (path, text) = found?;
         let shown_path = self.display_path(&path);
-        let reading = self.session().gate.judge(&Part::new("read", shown_path.clone())).await;
-        if !self.is_trusted_now().await || reading.action == Action::Deny || text.trim().is_empty()
+        let verdict = self.session().gate.judge(&Part::new("read", shown_path.clone())).await;
+        if !self.is_trusted_now().await || verdict.action == Action::Deny || text.trim().is_empty()
         {
             return None;
         }

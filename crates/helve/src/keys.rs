@@ -90,8 +90,8 @@ impl Toolbox {
         let section = &self.config().models;
         let keys = self.keys();
         let mut providers = all_providers(section);
-        let only_saved = keys.saved.keys().chain(keys.opencode.keys());
-        for id in only_saved {
+        let saved_ids = keys.saved.keys().chain(keys.opencode.keys());
+        for id in saved_ids {
             if !providers.iter().any(|(known, _)| known == id) {
                 providers.push((id.clone(), Vec::new()));
             }

@@ -13,7 +13,7 @@ use helve_lsp::{
     LanguageQueries, LanguagesSetup, ServerDefinition, ServerOverride, TrustCheck,
     formatter_definitions, server_definitions,
 };
-pub use helve_lsp::{LanguageServers, ServerSurvey};
+pub use helve_lsp::{LanguageServers, SuggestedServer};
 
 use helve_tools::{EditSettings, opencode};
 
@@ -137,10 +137,10 @@ fn servers(config: &Config) -> Vec<ServerDefinition> {
 fn limits(config: &Config) -> LanguageLimits {
     let mut limits = LanguageLimits::default();
     if let Some(timeout) = &config.edit.diagnostics_timeout {
-        limits.warm = Duration::from_millis(timeout.value);
-        limits.first = limits.first.max(limits.warm);
+        limits.warm_timeout = Duration::from_millis(timeout.value);
+        limits.first_timeout = limits.first_timeout.max(limits.warm_timeout);
     }
     let mode = config.edit.diagnostics.as_ref().map(|mode| mode.value);
-    limits.warnings = mode == Some(DiagnosticsMode::Warnings);
+    limits.reports_warnings = mode == Some(DiagnosticsMode::Warnings);
     limits
 }

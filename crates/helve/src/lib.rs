@@ -91,7 +91,7 @@ pub use helve_core::{
     CallState, CallStatus, ChildReport, ChildState, Content, ErrorKind, Event, Hook, Host, Input,
     Machine, Nobody, Part, Pattern, Person, Question, QuestionOption, Reason, Reply, Rule,
     SchemaFlavour, Scope, ServerError, Source, Subscription, Tool, ToolCall, ToolContext,
-    ToolError, ToolOutput, ToolResult, ToolSet, ToolSpec, Traits, Verdict, adapt_schema,
+    ToolError, ToolOutput, ToolProperties, ToolResult, ToolSet, ToolSpec, Verdict, adapt_schema,
 };
 pub use helve_ext::config;
 #[cfg(feature = "servers")]

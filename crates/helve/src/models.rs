@@ -29,9 +29,9 @@ pub fn model_at(
     key: Option<ApiKey>,
 ) -> ActiveModel {
     let known = Quirks::known(base_url, name);
-    let quirks = Quirks { takes_images: true, takes_documents: true, ..known };
+    let quirks = Quirks { reads_images: true, reads_documents: true, ..known };
     ActiveModel {
-        model: ModelRef { provider: base_url.into(), model: name.into(), protocol },
+        reference: ModelRef { provider: base_url.into(), name: name.into(), protocol },
         endpoint: Endpoint {
             timeouts: Timeouts::for_url(base_url),
             base_url: base_url.into(),
@@ -76,7 +76,8 @@ pub enum ModelError {
 }
 
 impl Toolbox {
-    /// Returns the model with this name, `PROVIDER/MODEL`, or the one configured for the agent or for all.
+    /// Returns the model called `name` (`PROVIDER/MODEL`). Without a name, returns the agent's model, or else the default
+    /// model.
     pub fn model(&self, name: Option<&str>) -> Result<ActiveModel, ModelError> {
         let agent = self.agent_config();
         let agent_model =
@@ -151,8 +152,8 @@ fn known_model(
         window: active.window,
         max_output: active.settings.max_output.unwrap_or(DEFAULT_OUTPUT_TOKENS),
         prices: active.prices,
-        reads_images: active.settings.quirks.takes_images,
-        reads_documents: active.settings.quirks.takes_documents,
+        reads_images: active.settings.quirks.reads_images,
+        reads_documents: active.settings.quirks.reads_documents,
         has_key,
     })
 }
@@ -197,7 +198,7 @@ fn find(
         protocol,
         timeouts,
     };
-    let config = provider.models.iter().find(|known| known.name == model);
+    let config = provider.models.iter().find(|config| config.name == model);
     Ok(active_model(id, model, config, endpoint))
 }
 
@@ -218,22 +219,22 @@ fn active_model(
         Some(input) => known.context.min(input.saturating_add(output)),
         None => known.context,
     });
-    let takes = |modality: &str| {
-        config.is_some_and(|config| config.modalities.iter().any(|known| known.value == modality))
+    let reads = |modality: &str| {
+        config.is_some_and(|config| config.modalities.iter().any(|input| input.value == modality))
     };
     let is_described = config.is_some_and(|config| !config.modalities.is_empty());
-    let (takes_images, takes_documents) = match (is_described, known) {
-        (true, _) => (takes("image"), takes("pdf")),
+    let (reads_images, reads_documents) = match (is_described, known) {
+        (true, _) => (reads("image"), reads("pdf")),
         (false, Some(known)) => (known.reads_images, known.reads_documents),
         // A model that is not described is assumed to see images, as most do today.
         (false, None) => (true, false),
     };
     let known_quirks = Quirks::known(&endpoint.base_url, wire_id);
-    let quirks = Quirks { takes_images, takes_documents, ..known_quirks };
+    let quirks = Quirks { reads_images, reads_documents, ..known_quirks };
     ActiveModel {
-        model: ModelRef {
+        reference: ModelRef {
             provider: provider.into(),
-            model: wire_id.into(),
+            name: wire_id.into(),
             protocol: endpoint.protocol,
         },
         endpoint,
@@ -349,12 +350,12 @@ mod tests {
         let found = match find(section, name, &keys) {
             Ok(active) => format!(
                 "{} {:?} {} key {} window {} images {} price {:?}",
-                active.model.model,
-                active.model.protocol,
+                active.reference.name,
+                active.reference.protocol,
                 active.endpoint.base_url,
                 active.endpoint.key.is_some(),
                 active.window,
-                active.settings.quirks.takes_images,
+                active.settings.quirks.reads_images,
                 active.prices.map(|prices| prices.base.input),
             ),
             Err(error) => error.to_string(),

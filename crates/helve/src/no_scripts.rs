@@ -36,7 +36,12 @@ pub(crate) fn chat_hook(_scripts: &Arc<Scripts>) -> Option<Arc<dyn ChatHook>> {
     None
 }
 
-pub(crate) async fn define_tools(_scripts: &Scripts, _registry: &Registry, _tools: ToolSet) {}
+pub(crate) async fn run_definition_hooks(
+    _scripts: &Scripts,
+    _registry: &Registry,
+    _tools: ToolSet,
+) {
+}
 
 pub(crate) async fn before_command(
     _scripts: &Scripts,

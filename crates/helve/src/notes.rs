@@ -16,10 +16,11 @@ const MAX_LISTED_CHANGES: usize = 200;
 
 impl SessionState for Toolbox {
     /// Describes what must survive a summary of the transcript: the to-do list, files changed in the session, and tasks that
-    /// still run.
-    fn describe(&self) -> BoxFuture<'_, String> {
+    /// still run. Also makes instruction files of subfolders and notes on skills be
+    /// shown again.
+    fn describe_after_summary(&self) -> BoxFuture<'_, String> {
         Box::pin(async {
-            // A summary may leave out the instruction files of subfolders and notes on skills, so they are shown again.
+            // The summary may leave out the instruction files of subfolders and notes on skills.
             *self.notes.instructions.lock().await = NestedInstructions::default();
             *self.notes.skills.lock() = None;
             let changes = self.history(MAX_LISTED_CHANGES).await.unwrap_or_default();
@@ -91,7 +92,7 @@ impl Toolbox {
         }
     }
 
-    /// Describes the background processes that ended since the last call.
+    /// Describes the background processes that ended since this function was last called.
     async fn ended_processes(&self) -> Vec<String> {
         let running = self.notes.running.lock().clone();
         let Some(processes) = self.workspace.host().processes() else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Answers what plugins ask of the client of opencode's server.
+//! Answers the requests that plugins send with opencode's SDK client, such as `client.session.prompt`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) fn set_client(scripts: &Scripts, toolbox: &Toolbox) {
     }));
 }
 
-/// Logs and toasts are accepted and not shown.
+/// Answers the requests of plugins from a toolbox. Logs and toasts are accepted but not shown.
 struct PluginClient {
     root: PathBuf,
     toolbox: WeakToolbox,
@@ -104,7 +104,7 @@ impl PluginClient {
         }
     }
 
-    /// Runs a turn in another session. The session that is running takes no prompts of plugins.
+    /// Runs a turn in another session. Fails for a session that is running a turn, because a transcript has one writer.
     async fn prompt(&self, toolbox: &Toolbox, id: String, params: &Value) -> Result<Value, String> {
         let parts = params.pointer("/body/parts").and_then(Value::as_array).into_iter().flatten();
         let texts = parts.filter_map(|part| part.get("text")?.as_str());

@@ -47,7 +47,7 @@ pub enum AgentError {
 /// A model at work in a session of a toolbox. It is the only writer of the session.
 pub struct AgentSession<'t> {
     stored: StoredSession<'t>,
-    /// The toolbox of another agent, if a person switched to one.
+    /// The toolbox of the agent that was switched to, by a person or by a handover.
     switched: Option<Toolbox>,
     model: ActiveModel,
     client: ModelClient,
@@ -144,7 +144,7 @@ impl Toolbox {
     /// Returns an agent that continues this toolbox's session, or begins it.
     pub async fn agent(&self, model: ActiveModel) -> Result<AgentSession<'_>, AgentError> {
         self.offer_tasks();
-        self.agent_as(model, AgentRole::Main { _children: ChildrenGuard(self.tree()) }).await
+        self.open_agent(model, AgentRole::Main { _children: ChildrenGuard(self.tree()) }).await
     }
 
     /// Returns a sub-agent, which shares the budget of its main agent.
@@ -154,10 +154,10 @@ impl Toolbox {
         title: String,
         budget: Arc<TreeBudget>,
     ) -> Result<AgentSession<'_>, AgentError> {
-        self.agent_as(model, AgentRole::Child { title, budget }).await
+        self.open_agent(model, AgentRole::Child { title, budget }).await
     }
 
-    async fn agent_as(
+    async fn open_agent(
         &self,
         model: ActiveModel,
         role: AgentRole,
@@ -299,8 +299,8 @@ impl AgentSession<'_> {
                 emit(event);
             };
             let cancel = cancel.clone();
-            let running = self.turn((tools, &definitions), options, budget, &watch, cancel);
-            let outcome = running.run(prompt).await;
+            let turn = self.turn((tools, &definitions), options, budget, &watch, cancel);
+            let outcome = turn.run(prompt).await;
             usage = usage.plus(&outcome.usage);
             cost = cost.zip(outcome.cost).map(|(sum, cost)| sum + cost);
             match outcome.handover.filter(|_| handovers_left > 0) {
@@ -457,7 +457,7 @@ impl AgentSession<'_> {
             compaction: compaction(toolbox, options.compaction),
             reserved: reserved(toolbox),
             summarizer: self.summarizer.as_ref(),
-            state: toolbox,
+            session_state: toolbox,
             output_schema: options.output_schema.as_deref(),
             emit,
             cancel,
@@ -498,7 +498,7 @@ impl AgentSession<'_> {
         if !std::mem::take(&mut self.model.is_window_assumed) {
             return;
         }
-        let server = self.client.probe(&self.model.endpoint, &self.model.model.model).await;
+        let server = self.client.probe(&self.model.endpoint, &self.model.reference.name).await;
         self.model.settings.quirks.cuts_prompts = server.cuts_prompts;
         if let Some(window) = server.window {
             self.model.window = window;

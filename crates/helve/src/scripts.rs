@@ -29,7 +29,7 @@ pub(crate) struct ScriptFiles(FoundScripts);
 /// Finds tool and plugin files.
 pub(crate) fn find(config: &Config, paths: &ConfigPaths) -> ScriptFiles {
     let folder = |folder: PathBuf, owner| {
-        // In opencode's folders, a program is no tool.
+        // Executables in opencode's folders are not tools.
         let is_ours = folder.file_name().is_some_and(|name| name == ".helve" || name == "helve");
         let contents = match is_ours {
             true => FolderContents::ScriptsAndPrograms,
@@ -94,8 +94,8 @@ impl ScriptFiles {
     }
 }
 
-/// Registers the tools that are known from earlier. Starts nothing.
-pub(crate) fn scripts(
+/// Registers the tools whose listings are cached. Starts no process.
+pub(crate) fn set_up_scripts(
     files: ScriptFiles,
     context: &ProgramContext<'_>,
     registry: &Arc<Registry>,
@@ -134,14 +134,14 @@ pub(crate) fn scripts(
 }
 
 /// Lets plugins change the descriptions of tools (`tool.definition`).
-pub(crate) async fn define_tools(scripts: &Scripts, registry: &Registry, tools: ToolSet) {
+pub(crate) async fn run_definition_hooks(scripts: &Scripts, registry: &Registry, tools: ToolSet) {
     if !scripts.has_hook("tool.definition") {
         return;
     }
     let mut descriptions = BTreeMap::new();
     for spec in tools.specs() {
         let schema = adapt_schema(&spec.input, SchemaFlavour::Plain);
-        let changed = scripts.define_tool(&spec.name, &spec.about, &schema).await;
+        let changed = scripts.rewrite_description(&spec.name, &spec.about, &schema).await;
         descriptions.extend(changed.map(|description| (spec.name.clone(), description)));
     }
     registry.set_descriptions(descriptions);
@@ -174,7 +174,7 @@ pub(crate) async fn before_command(
     Ok(())
 }
 
-/// Returns the hook of conversations that runs the hooks of plugins; `None` without plugins.
+/// Returns the [`ChatHook`] that runs the plugins' hooks; `None` without plugins.
 pub(crate) fn chat_hook(scripts: &Arc<Scripts>) -> Option<Arc<dyn ChatHook>> {
     scripts.has_plugins().then(|| Arc::new(chat::PluginChatHook(Arc::downgrade(scripts))) as _)
 }

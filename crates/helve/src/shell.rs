@@ -24,9 +24,9 @@ pub(crate) fn shell(
     secret_variables: Vec<String>,
     own_folders: &[PathBuf],
 ) -> Shell {
-    let (mut program, language) =
+    let (mut argv, language) =
         configured_shell(config).unwrap_or_else(|| (vec!["bash".into()], ShellLanguage::Bash));
-    program.push("-c".into());
+    argv.push("-c".into());
     let policy = EnvironmentPolicy { secret: secret_variables, ..config.environment.policy() };
     let mut environment = environment::environment(&policy, host_environment.iter().cloned());
     // With the token of our own HTTP server, a command could call Helve as another agent and so evade its agent's
@@ -39,7 +39,7 @@ pub(crate) fn shell(
     };
     let max_timeout = millis(&config.bash.max_timeout, MAX_TIMEOUT);
     Shell {
-        program,
+        argv,
         language,
         environment: environment.variables,
         secrets: environment.secrets,

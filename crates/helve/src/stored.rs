@@ -76,7 +76,7 @@ pub struct TurnRedone {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionStatistics {
     pub sessions: usize,
-    /// One for each model, without the name of a session.
+    /// One for each model. The field `session` is empty.
     pub models: Vec<ModelTotals>,
     /// One for each tool, sorted by name.
     pub tools: Vec<ToolTotals>,
@@ -347,9 +347,9 @@ impl StoredSession<'_> {
         let open = history::unanswered(self.entries());
         let (mut results, mut sentences) = (Vec::new(), Vec::new());
         for MadeCall { seq, call } in open {
-            let journal = &self.toolbox.workspace;
+            let workspace = &self.toolbox.workspace;
             // A record that cannot be read must not keep the session from being continued.
-            let change = journal.change_in_session(self.session_at(seq), &call.id).await;
+            let change = workspace.change_in_session(self.session_at(seq), &call.id).await;
             let files = change.ok().flatten().map(|change| change.files).unwrap_or_default();
             let (changed, uncertain) = split(self.toolbox.root(), &files);
             let text = words::interrupted(&changed, &uncertain);

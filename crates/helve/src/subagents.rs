@@ -335,7 +335,7 @@ async fn check_resumable(
     }
 }
 
-/// The rules of an agent as walls around its sub-agent. They can only forbid more than the parent's.
+/// Returns the rules of the agent that a sub-agent runs as, as walls around it. They can only forbid more than the parent's.
 fn child_rules(agent: &Agent) -> Vec<Vec<Rule>> {
     let deny = |tool: &str| Rule::new(tool, "*", Action::Deny, Source::Builtin);
     let is_named = |tool: &str| {

@@ -69,7 +69,7 @@ async fn write_title(
     model.settings.max_output = Some(TITLE_TOKENS);
     let text = words::title_request(&prompt);
     let body = wire::body(&ModelRequest {
-        model: &model.model,
+        model: &model.reference,
         system: &[],
         tools: &[],
         messages: vec![Message::User(vec![InputPart::Text(text.into())])],

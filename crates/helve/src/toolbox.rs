@@ -177,13 +177,13 @@ impl Toolbox {
     /// Without this, a server starts on the first call of a tool whose name begins with the server's name.
     pub async fn start_servers(&self) {
         tokio::join!(self.servers.start_all_and_wait(), self.scripts.load());
-        scripts::define_tools(&self.scripts, &self.registry, self.tools()).await;
+        scripts::run_definition_hooks(&self.scripts, &self.registry, self.tools()).await;
     }
 
     /// Loads the custom tools that are not known from earlier, which starts bun or node. Does nothing if all are known.
     pub async fn load_scripts(&self) {
         self.scripts.load().await;
-        scripts::define_tools(&self.scripts, &self.registry, self.tools()).await;
+        scripts::run_definition_hooks(&self.scripts, &self.registry, self.tools()).await;
     }
 
     /// Tells plugins about an event of this session.

@@ -158,7 +158,7 @@ impl AgentTree {
         self.state.lock().tasks.iter().find(|task| task.id == id).cloned()
     }
 
-    /// The tasks in the background that a session started and that ended since the last call.
+    /// Returns the background tasks of a session that ended since this function was last called.
     pub(crate) fn take_ended(&self, session: &str) -> Vec<Arc<Task>> {
         let ended = |task: &Arc<Task>| task.has_ended() && task.take_announcement();
         self.tasks_of(session).into_iter().filter(ended).collect()
@@ -188,7 +188,7 @@ pub(crate) struct Task {
     /// The session that started it.
     pub(crate) parent: String,
     pub(crate) cancel: CancellationToken,
-    pub(crate) slot: Slot,
+    pub(crate) slot: RunSlot,
     /// Messages for the sub-agent, once it runs.
     pub(crate) inbox: OnceLock<Arc<Inbox>>,
     report: watch::Sender<ChildReport>,
@@ -211,7 +211,7 @@ impl Task {
             id: report.task.clone(),
             parent: parent.into(),
             cancel,
-            slot: Slot::default(),
+            slot: RunSlot::default(),
             report: watch::Sender::new(report),
             started: Instant::now(),
             inbox: OnceLock::new(),
@@ -246,7 +246,7 @@ impl Task {
         report.wait_for(|report| report.state.has_ended()).await.ok();
     }
 
-    /// Whether the end of the task is still to be announced. Nobody announces it twice.
+    /// Returns whether the end of the task is still to be announced, and clears the flag, so that only one caller announces it.
     pub(crate) fn take_announcement(&self) -> bool {
         std::mem::take(&mut *self.must_announce_end.lock())
     }
@@ -284,18 +284,18 @@ impl Task {
 
 /// A sub-agent's place among those that run. While it waits for sub-agents of its own, it lets others run.
 #[derive(Default)]
-pub(crate) struct Slot {
+pub(crate) struct RunSlot {
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     /// Number of its calls that wait for sub-agents.
     waiting: AtomicUsize,
 }
 
-impl Slot {
+impl RunSlot {
     pub(crate) fn set(&self, permit: Option<OwnedSemaphorePermit>) {
         *self.permit.lock() = permit;
     }
 
-    /// Lets others run until [`Slot::resume`].
+    /// Lets others run until [`RunSlot::resume`].
     pub(crate) fn pause(&self) {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         self.set(None);

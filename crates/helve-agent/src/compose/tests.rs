@@ -9,7 +9,7 @@ use crate::request::{ModelRequest, ModelSettings, ToolChoice};
 use crate::wire;
 
 fn model(protocol: Protocol) -> ModelRef {
-    ModelRef { provider: "p".into(), model: "m".into(), protocol }
+    ModelRef { provider: "p".into(), name: "m".into(), protocol }
 }
 
 fn call(id: &str, arguments: &str) -> Block {

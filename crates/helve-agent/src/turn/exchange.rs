@@ -77,7 +77,7 @@ impl Turn<'_> {
     ) -> Result<Result<ModelReply, TurnEnd>, StoreError> {
         if self.compaction == Compaction::Automatic
             && self.context_tokens() >= context_limit(self.model, self.reserved)
-            && progress.compacted_before.is_none_or(|step| step < progress.step)
+            && progress.last_compaction_step.is_none_or(|step| step < progress.step)
             && let Err(end) = self.compact(progress, true).await?
         {
             return Ok(Err(end));
@@ -170,7 +170,7 @@ impl Turn<'_> {
 
     /// The message of a failure, with what a person can do about it.
     fn explain(&self, failure: Failure) -> String {
-        let ModelRef { provider, model, .. } = &self.model.model;
+        let ModelRef { provider, name: model, .. } = &self.model.reference;
         let advice = match failure.kind {
             FailureKind::Auth => words::check_key(provider),
             FailureKind::NotFound => {
@@ -194,7 +194,7 @@ impl Turn<'_> {
         true
     }
 
-    /// Explains that the server has read only a part of the first prompt, if it has.
+    /// Returns an error message if the server read only a part of the first prompt.
     fn truncation_error(&self, reply: &ModelReply, progress: &Progress) -> Option<String> {
         let usage = reply.usage.filter(|_| self.model.settings.quirks.cuts_prompts)?;
         let read = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
@@ -233,8 +233,8 @@ impl Turn<'_> {
         let is_estimated = reply.usage.is_none();
         let cost = model.prices.map(|prices| prices.cost(&usage));
         self.transcript.record_request(RequestRecord {
-            provider: model.model.provider.clone(),
-            model: model.model.model.clone(),
+            provider: model.reference.provider.clone(),
+            model: model.reference.name.clone(),
             at: now(),
             milliseconds: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             tokens: usage.counts(),
@@ -261,9 +261,9 @@ impl Turn<'_> {
             hook.headers(context, &mut endpoint.to_mut().headers).await?;
         }
         let target =
-            Target { model: &model.model, quirks: &settings.quirks, tools: self.definitions };
+            Target { model: &model.reference, quirks: &settings.quirks, tools: self.definitions };
         let body = wire::body(&ModelRequest {
-            model: &model.model,
+            model: &model.reference,
             system: &system,
             tools: self.definitions,
             messages: compose::messages(&entries, &target),
@@ -351,7 +351,7 @@ impl Turn<'_> {
         progress: &mut Progress,
         keep_recent: bool,
     ) -> Result<Result<(), TurnEnd>, StoreError> {
-        progress.compacted_before = Some(progress.step);
+        progress.last_compaction_step = Some(progress.step);
         if keep_recent
             && let Some((item, saved)) = compact::clear_outputs(self.transcript.entries())
         {
@@ -386,12 +386,12 @@ impl Turn<'_> {
             Some(Err(message)) => return Ok(Err(TurnEnd::Failed(message))),
             None => return Ok(Err(TurnEnd::Aborted)),
         };
-        let state = self.state.describe().await;
-        let text = words::summary(&summary, &state);
+        let session_state = self.session_state.describe_after_summary().await;
+        let text = words::summary(&summary, &session_state);
         self.transcript
-            .append(vec![Item::Summary { text, kept: plan.kept, tail: plan.tail }])
+            .append(vec![Item::Summary { text, kept: plan.kept, tail: plan.tail_start }])
             .await?;
-        // The summary may have replaced the note.
+        // The note about the environment may be among the summarized entries, so it is added again.
         self.note_environment().await?;
         Ok(Ok(()))
     }
@@ -407,7 +407,7 @@ impl Turn<'_> {
         let text = format!("{conversation}\n{prompt}");
         let model = self.summarizer.unwrap_or(self.model);
         let body = wire::body(&ModelRequest {
-            model: &model.model,
+            model: &model.reference,
             system: self.system,
             tools: &[],
             messages: vec![Message::User(vec![InputPart::Text(text.into())])],

@@ -160,7 +160,7 @@ pub(super) fn body<'a>(request: &'a ModelRequest<'a>) -> ChatBody<'a> {
     let (max_tokens, max_completion_tokens) =
         if quirks.is_openai { (None, settings.max_output) } else { (settings.max_output, None) };
     ChatBody {
-        model: &request.model.model,
+        model: &request.model.name,
         stream: true,
         stream_options: quirks
             .allows("stream_options")

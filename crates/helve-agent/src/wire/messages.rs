@@ -140,7 +140,7 @@ pub(super) fn body<'a>(request: &'a ModelRequest<'a>) -> MessagesBody<'a> {
     let mut messages = messages(request);
     mark_messages(&mut messages);
     MessagesBody {
-        model: &request.model.model,
+        model: &request.model.name,
         max_tokens: settings.max_output.unwrap_or(DEFAULT_MAX_OUTPUT),
         stream: true,
         thinking: effort

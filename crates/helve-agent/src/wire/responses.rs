@@ -137,7 +137,7 @@ pub(super) fn body<'a>(request: &'a ModelRequest<'a>) -> ResponsesBody<'a> {
     let has_tools = !request.tools.is_empty();
     let effort = settings.effort.as_deref().filter(|_| quirks.allows("reasoning"));
     ResponsesBody {
-        model: &request.model.model,
+        model: &request.model.name,
         stream: true,
         store: false,
         instructions: request.system.join("\n\n"),

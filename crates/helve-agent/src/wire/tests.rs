@@ -361,7 +361,7 @@ fn whole_documents_are_read() {
 
 /// A request with everything in it.
 fn sample_body(protocol: Protocol) -> String {
-    let model = ModelRef { provider: "p".into(), model: "m".into(), protocol };
+    let model = ModelRef { provider: "p".into(), name: "m".into(), protocol };
     let mut settings = ModelSettings { max_output: Some(100), ..ModelSettings::default() };
     settings.effort = Some("low".into());
     let schema = RawValue::from_string(r#"{"type":"object"}"#.into()).unwrap();

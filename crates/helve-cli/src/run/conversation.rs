@@ -32,7 +32,7 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
 ];
 /// How many sessions are listed.
 const MAX_SESSIONS: usize = 20;
-/// How many lines of an earlier message are shown when a session goes on.
+/// How many lines of an earlier message are shown when a session is resumed.
 const MAX_RECALLED_LINES: usize = 10;
 /// How many characters of a command's description are shown.
 const MAX_ABOUT: usize = 100;
@@ -102,7 +102,7 @@ fn offer_unsent(agent: &AgentSession<'_>, editor: &mut Editor) {
     }
 }
 
-/// Shows the end of a session that goes on: the last message and the last answer.
+/// Shows the last message and the last answer of a resumed session.
 fn recall(entries: &[Entry]) {
     let texts = compose::sent_entries(entries).into_iter().filter_map(|entry| match &entry.item {
         Item::User { content } => match content.first() {
@@ -137,7 +137,7 @@ struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    /// Talks in one session. Returns another session to go on with, or `None` at the end.
+    /// Talks in one session. Returns the session to continue with, or `None` at the end.
     async fn talk(
         &mut self,
         agent: &mut AgentSession<'_>,
@@ -171,7 +171,7 @@ impl Conversation<'_> {
     }
 
     fn prompt(&self, agent: &AgentSession<'_>) -> ConversationPrompt {
-        let model = &agent.model().model.model;
+        let model = &agent.model().reference.name;
         ConversationPrompt {
             accepts_edits: self.setup.terminal.mode.accepts_edits(),
             about: format!("{} · {model}", agent.toolbox().agent_name()),
@@ -251,7 +251,7 @@ impl Conversation<'_> {
             },
             ("compact", _) => self.compact(agent).await,
             ("context", _) => show_context(agent).await?,
-            ("model", "") => output::note(&agent.model().model.model),
+            ("model", "") => output::note(&agent.model().reference.name),
             ("model", model) => match options::named_model(self.setup.run, toolbox, model) {
                 Ok(model) => {
                     self.setup.model = model.clone();
@@ -310,7 +310,7 @@ impl Conversation<'_> {
                 Ok(())
             }
         };
-        // The command's model and agent count for its turn only, unless the agent was switched during the turn.
+        // The command's model and agent apply to its turn only, unless the agent was switched during the turn.
         if has_model {
             agent.set_model(model_before);
         }
@@ -439,7 +439,7 @@ async fn list_sessions(toolbox: &Toolbox) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The files that a message mentions as `@path`, as far as they exist.
+/// Returns the files that a message mentions as `@path`. Prints a note for each one that cannot be attached.
 async fn mentioned_files(toolbox: &Toolbox, text: &str) -> Vec<MessagePart> {
     let mut parts = Vec::new();
     for path in mentions(text) {

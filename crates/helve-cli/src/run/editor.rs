@@ -117,7 +117,7 @@ impl Editor {
     }
 }
 
-/// A line that ends in a backslash goes on in the next one.
+/// A line that ends in a backslash continues in the next one.
 struct Backslash;
 
 impl Validator for Backslash {

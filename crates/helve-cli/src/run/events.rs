@@ -32,7 +32,7 @@ impl JsonEvents {
 
     pub(super) fn begin(&self, toolbox: &Toolbox, model: &ActiveModel) {
         let root = toolbox.root().display().to_string();
-        self.print("session", json!({"root": root, "model": model.model.model}));
+        self.print("session", json!({"root": root, "model": model.reference.name}));
         self.print("turn_start", json!({}));
     }
 

@@ -36,8 +36,8 @@ const SUBJECTS: [&str; 10] = [
 /// Prints a run for a person. The answer goes to standard output, everything else to standard error.
 pub(super) struct Screen {
     /// Whether standard output shows the answer as it arrives.
-    streams: bool,
-    /// Whether standard error can show a line that is replaced later.
+    streams_answer: bool,
+    /// Whether standard error can show a status line, which later output replaces.
     has_status: bool,
     state: Mutex<ScreenState>,
 }
@@ -64,7 +64,7 @@ enum LineState {
     Empty,
     /// A line of the answer is not complete.
     Partial,
-    /// A line is shown that will be replaced.
+    /// The status line is shown.
     Status,
 }
 
@@ -79,7 +79,7 @@ enum Piece {
 impl Default for Screen {
     fn default() -> Self {
         Self {
-            streams: std::io::stdout().is_terminal(),
+            streams_answer: std::io::stdout().is_terminal(),
             has_status: std::io::stderr().is_terminal(),
             state: Mutex::default(),
         }
@@ -124,7 +124,7 @@ impl Screen {
                 self.status(&mut state, "waiting for the model");
             }
             AgentEvent::Reasoning(_) => self.status(&mut state, "thinking"),
-            AgentEvent::Text(text) if self.streams => {
+            AgentEvent::Text(text) if self.streams_answer => {
                 state.show(Piece::Answer(visible::escape(text).into_owned()));
             }
             AgentEvent::Text(_)
@@ -174,7 +174,7 @@ impl Screen {
         }
     }
 
-    /// Shows what a sub-agent does, in the line that is replaced.
+    /// Shows what a sub-agent does, in the status line.
     fn child_event(&self, state: &mut ScreenState, agent: &str, event: &AgentEvent) {
         let agent = tool_name(agent);
         match event {
@@ -213,17 +213,18 @@ impl Screen {
         }
     }
 
-    /// Shows what was held, and removes the line that would be replaced.
+    /// Shows what was held, and removes the status line.
     pub(super) fn finish(&self) {
         self.release();
         self.state.lock().end_line();
     }
 
-    /// Ends a turn: the answer for a pipe, or what the turn used; then why it did not succeed.
+    /// Ends a turn. Prints the answer unless it was streamed, what the turn used if there is a status line, and why the turn
+    /// failed, if it did.
     pub(super) fn end(&self, report: &TurnReport) -> anyhow::Result<()> {
         self.finish();
         let state = self.state.lock();
-        if !self.streams && !report.text.is_empty() {
+        if !self.streams_answer && !report.text.is_empty() {
             output::print_bytes(format!("{}\n", report.text.trim_end()).as_bytes())?;
         }
         if self.has_status {
@@ -270,7 +271,7 @@ impl ScreenState {
                 self.is_in_answer = false;
                 output::note(text.trim_end_matches('\n'));
             }
-            // The answer is not interrupted by a line that is replaced.
+            // The answer is not interrupted by a status line.
             Piece::Status(_) if self.line == LineState::Partial => {}
             Piece::Status(text) => {
                 self.line = LineState::Status;
@@ -346,7 +347,7 @@ fn call_line(
     format!("{RED}✗{PLAIN} {} {DIM}{time}{PLAIN}\n  {RED}{first}{PLAIN}", call.trim_end())
 }
 
-/// A coloured diff, without the lines that name the file, which the line above shows.
+/// Returns the first [`MAX_DIFF_LINES`] lines of a diff, coloured, and how many more there are.
 pub(super) fn bounded_diff(diff: &str) -> String {
     let lines: Vec<&str> = diff.lines().collect();
     let shown = lines.iter().take(MAX_DIFF_LINES).fold(String::new(), |mut all, line| {

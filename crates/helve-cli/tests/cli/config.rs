@@ -357,6 +357,6 @@ fn trusting_again_shows_what_changed() {
     stage.write("app/.opencode/tool/new.ts", "export default 1");
     std::fs::remove_file(stage.path("app/AGENTS.md")).unwrap();
     let second = stage.run(&["trust"]);
-    let expected = "Since it was trusted before:\n  changed opencode.json\n  changed .opencode/tool/lib.ts\n  added .opencode/tool/new.ts\n  removed AGENTS.md\n";
+    let expected = "Changes since you last trusted it:\n  changed opencode.json\n  changed .opencode/tool/lib.ts\n  added .opencode/tool/new.ts\n  removed AGENTS.md\n";
     assert!(second.out.contains(expected), "{}", second.transcript());
 }

@@ -20,7 +20,7 @@ pub struct FileTree {
     pub ignored: IgnoredMode,
     pub hidden: HiddenFiles,
     /// How long the operation may take. After that, it returns what was found so far.
-    pub deadline: Duration,
+    pub timeout: Duration,
 }
 
 /// What to do with files hidden by ignore rules: `.gitignore`, `.ignore`, `.rgignore`, git's own excludes.
@@ -189,7 +189,7 @@ pub enum LineRole {
 /// The totals of a find or search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchCounts {
-    /// Number of matching lines of a search, or of files found. Exact, unless the deadline passed.
+    /// Number of matching lines of a search, or of files found. Exact, unless the search timed out.
     pub matches: u64,
     /// Number of files with a match, or of files found.
     pub files: u64,
@@ -208,7 +208,7 @@ pub struct SearchCounts {
 pub enum WalkEnd {
     #[default]
     Complete,
-    /// The deadline passed first, or another limit was reached.
+    /// The search timed out, or another limit was reached.
     Incomplete,
 }
 

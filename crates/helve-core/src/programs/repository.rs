@@ -20,10 +20,10 @@ use crate::machine::FileKind;
 use crate::resolved::normalize;
 use crate::session::Session;
 
+mod git_programs;
 mod modules;
-mod names;
 
-use names::GitCommandKind;
+use git_programs::GitCommandKind;
 
 /// Maximum size of a git configuration file in bytes.
 const MAX_CONFIG: u64 = 1 << 20;
@@ -68,7 +68,7 @@ pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> 
 /// Anybody may have written the `.git` file of the workspace, so the repository must confirm it: its worktree entry must name
 /// the workspace and lie in the repository's own folder.
 pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree> {
-    let scan = RepositoryScan { session, kind: GitCommandKind::ReadOnly };
+    let scan = RepositoryScan { session, kind: GitCommandKind::Reading };
     let dot_git = session.workspace.root().join(".git");
     if scan.file_kind(&dot_git).await != Some(FileKind::File) {
         return None;
@@ -102,7 +102,7 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
 /// Returns the files and folders in the workspace that the settings of its repository name: hooks, and files with further
 /// settings.
 pub(super) async fn configured_paths(session: &Session) -> Vec<PathBuf> {
-    let scan = RepositoryScan { session, kind: GitCommandKind::ReadOnly };
+    let scan = RepositoryScan { session, kind: GitCommandKind::Reading };
     let root = session.workspace.root();
     let git_dir = root.join(".git");
     let mut paths = Vec::new();
@@ -130,7 +130,7 @@ pub(super) async fn configured_paths(session: &Session) -> Vec<PathBuf> {
 
 /// Returns the tracked files of the repository that git uses in a folder, or `None` if they are unknown.
 pub(super) async fn tracked_files(session: &Session, folder: &Path) -> Option<TrackedFiles> {
-    let scan = RepositoryScan { session, kind: GitCommandKind::ReadOnly };
+    let scan = RepositoryScan { session, kind: GitCommandKind::Reading };
     let Some(repository) = scan.repositories(folder).await.pop() else {
         return Some(TrackedFiles { tree: folder.into(), paths: Vec::new() });
     };
@@ -291,10 +291,10 @@ impl RepositoryScan<'_> {
         };
         let display_path = self.display_path(path).await;
         // In a partial clone even a read-only command fetches missing objects.
-        let fetches = settings.iter().any(names::is_partial_clone);
+        let fetches = settings.iter().any(git_programs::is_partial_clone);
         let kind = if fetches { GitCommandKind::Remote } else { self.kind };
         for setting in &settings {
-            if names::kind_for_setting(setting).is_some_and(|needed| needed <= kind) {
+            if git_programs::kind_for_setting(setting).is_some_and(|needed| needed <= kind) {
                 findings.push(format!("{display_path}: {}", show_setting(setting)));
             }
         }
@@ -305,7 +305,7 @@ impl RepositoryScan<'_> {
     async fn check_hooks(&self, folder: &Path, findings: &mut Vec<String>) {
         let FolderNames { names, is_partial } = self.list_names(folder).await;
         for name in names {
-            let needed = name.to_str().and_then(names::kind_for_hook);
+            let needed = name.to_str().and_then(git_programs::kind_for_hook);
             if needed.is_some_and(|needed| needed <= self.kind) {
                 findings.push(self.display_path(&folder.join(name)).await);
             }

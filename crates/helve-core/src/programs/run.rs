@@ -22,7 +22,7 @@ use crate::shell::Shell;
 /// Maximum bytes of one command's output that are kept on disk.
 const MAX_SPOOLED: u64 = 100 << 20;
 
-/// The folder, in that for temporary files, for the private copies of caches.
+/// Name of the folder for the private copies of caches, in the folder for temporary files.
 const CACHES: &str = ".caches";
 
 /// How a granted script is run.
@@ -45,8 +45,8 @@ impl Programs {
         if !grant.covers(&command.act()) {
             return Err(StartError::NotGranted);
         }
-        let mut program = shell.program.clone();
-        program.push(command.planned.command.clone().into());
+        let mut argv = shell.argv.clone();
+        argv.push(command.planned.command.clone().into());
         // Twice what an answer can hold, so that only the dialect cuts the output.
         let capacity = self.session.limits.bytes.saturating_mul(2);
         let mut environment = command_environment(shell, &command.planned).into_owned();
@@ -54,7 +54,7 @@ impl Programs {
         let path = self.session.outputs.reserve(&self.session.id).path;
         let spool = Some(Spool { path, max_bytes: MAX_SPOOLED });
         let request = Spawn {
-            program,
+            argv,
             folder: command.folder.real(),
             environment,
             stdin: options.stdin,
@@ -136,7 +136,7 @@ impl Programs {
                 let changes = scratch.join(number.to_string());
                 CopiedFolder { folder: folder.clone(), changes }
             }));
-            // Only the view of a cache shows its changes.
+            // Commands see the changes to a cache at the path of the cache only.
             plan.hidden.push(scratch);
             if shell.sandbox == Sandbox::WorkspaceWrite {
                 plan.writable.extend(shell.writable.iter().cloned());

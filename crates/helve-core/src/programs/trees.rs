@@ -216,7 +216,7 @@ async fn walk(
     budget.time = budget.time.saturating_sub(started.elapsed());
     let is_finished = found.as_ref().is_ok_and(|files| files.ended == WalkEnd::Complete);
     if !is_finished && budget.entries > 0 {
-        request.tree.deadline = MAX_TIME_FOR_MIN;
+        request.tree.timeout = MAX_TIME_FOR_MIN;
         request.max_entries = budget.entries;
         let again = folder.machine.find_restricted(request).await;
         let compared = again.as_ref().map_or(usize::MAX, |files| files.compared);
@@ -232,7 +232,7 @@ async fn walk(
     found.unwrap_or_else(|_| nothing())
 }
 
-fn file_tree(folder: &Resolved, filter: &TreeFilter, deadline: Duration) -> FileTree {
+fn file_tree(folder: &Resolved, filter: &TreeFilter, timeout: Duration) -> FileTree {
     let excluded = filter.excluded_dirs.iter().filter(|glob| is_simple_glob(glob));
     FileTree {
         at: folder.place.clone(),
@@ -242,6 +242,6 @@ fn file_tree(folder: &Resolved, filter: &TreeFilter, deadline: Duration) -> File
             false => IgnoredMode::Include,
         },
         hidden: if filter.skips_hidden { HiddenFiles::Skip } else { HiddenFiles::Include },
-        deadline,
+        timeout,
     }
 }

@@ -17,11 +17,12 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 const MAX_FILES: usize = 1_000;
 
 impl Programs {
-    /// Returns existing files and folders whose reading a written rule denies: all in the workspace, and outside of it those
-    /// that a rule names without wildcards. An error says why they could not be found.
+    /// Returns existing files and folders that a configured rule denies reading, that is, a rule that is not built in. In the
+    /// workspace these are all; outside of it only those that a rule names without wildcards. An error says why they could
+    /// not be found.
     pub(super) async fn unreadable_paths(&self) -> Result<Vec<PathBuf>, String> {
         let (policy, walls) = self.session.gate.policy_and_walls().await;
-        let denials = written_denials(&policy, &walls);
+        let denials = configured_denials(&policy, &walls);
         if denials.is_empty() {
             return Ok(Vec::new());
         }
@@ -29,7 +30,7 @@ impl Programs {
         for pattern in denials.iter().filter_map(|rule| plain_path(rule.pattern.as_str())) {
             let Ok(found) = files::look_up(&self.session, pattern).await else { continue };
             let is_outside = found.outside_part().is_some() && found.kind().is_some();
-            // The pattern may be about the files in the folder only.
+            // `/keys/*` does not match `/keys` itself, so a made-up file in the folder is judged too.
             let inside = files::look_up(&self.session, &pattern.join("x")).await;
             let subjects = [Some(&found), inside.as_ref().ok()];
             let is_denied = subjects
@@ -65,7 +66,7 @@ impl Programs {
             globs: Vec::new(),
             ignored: IgnoredMode::Include,
             hidden: HiddenFiles::Include,
-            deadline: MAX_TIME,
+            timeout: MAX_TIME,
         };
         let is_denied = |path: &Path| {
             let restrictions = [rules.file_restriction(path), rules.folder_restriction(path)];
@@ -82,7 +83,8 @@ impl Programs {
             return Err("the files that a rule denies reading cannot be hidden: the folder is too large to search"
                 .into());
         }
-        // Denied files come first. A folder that is denied stands for everything in it.
+        // `find_restricted` returns denied paths before those that are asked about, so its limit does not cut off denied ones.
+        // A folder that is denied stands for everything in it.
         let mut hidden: Vec<PathBuf> = Vec::new();
         for path in found.paths.iter().filter(|path| is_denied(path)) {
             if !hidden.iter().any(|folder| path.starts_with(folder)) {
@@ -98,8 +100,8 @@ impl Programs {
     }
 }
 
-/// Returns the rules by which a person denies reading.
-fn written_denials<'a>(policy: &'a Policy, walls: &'a [Wall]) -> Vec<&'a Rule> {
+/// Returns the rules that deny reading and are not built in.
+fn configured_denials<'a>(policy: &'a Policy, walls: &'a [Wall]) -> Vec<&'a Rule> {
     let lists = |wall: &'a Wall| [&wall.rules].into_iter().chain(&wall.overrides);
     let rules = policy.walls.iter().chain(walls).flat_map(lists).flat_map(|rules| rules.iter());
     let is_denial = |rule: &&Rule| {
@@ -110,7 +112,7 @@ fn written_denials<'a>(policy: &'a Policy, walls: &'a [Wall]) -> Vec<&'a Rule> {
     rules.filter(is_denial).collect()
 }
 
-/// Returns the path of an absolute pattern without wildcards: `/keys/*` is about `/keys`.
+/// Returns the path of an absolute pattern whose only wildcard is a final `/*` or `/**`, if any: `/keys` for `/keys/*`.
 fn plain_path(pattern: &str) -> Option<&Path> {
     let plain = pattern.strip_suffix("/**").or_else(|| pattern.strip_suffix("/*"));
     let plain = plain.unwrap_or(pattern);

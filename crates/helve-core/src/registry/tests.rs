@@ -24,7 +24,7 @@ impl AnyTool for FakeTool {
             group: self.name.into(),
             about: self.about.into(),
             input: InputSpec::Json(json!({})),
-            traits: Traits::READ_ONLY,
+            properties: ToolProperties::READ_ONLY,
             audience: self.audience,
         }
     }

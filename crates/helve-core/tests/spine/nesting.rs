@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use helve_core::{
     AnyTool, BoxFuture, Caller, Engine, Input, Layer, Registry, Slot, ToolCall, ToolContext,
-    ToolError, ToolOutput, ToolSpec, Traits,
+    ToolError, ToolOutput, ToolProperties, ToolSpec,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -94,7 +94,7 @@ impl AnyTool for ConcurrencyProbe {
     fn spec(&self, caller: &Caller) -> ToolSpec {
         let mut spec = AnyTool::spec(&crate::stage::PlainTool, caller);
         spec.name = if self.parallel { "parallel" } else { "sequential" }.into();
-        spec.traits = Traits { parallel: self.parallel, ..Traits::READ_ONLY };
+        spec.properties = ToolProperties { parallel: self.parallel, ..ToolProperties::READ_ONLY };
         spec
     }
 

@@ -9,7 +9,7 @@ use helve_core::engine::EngineTimeouts;
 use helve_core::{
     Action, AfterWrite, AnyTool, Ask, Caller, Engine, Event, Extensions, Gate, Hook, Host, Layer,
     Nobody, Person, Policy, Recorder, Registry, Rule, Session, Source, Tool, ToolCall, ToolContext,
-    ToolError, ToolOutput, ToolResult, Traits, Web, Workspace,
+    ToolError, ToolOutput, ToolProperties, ToolResult, Web, Workspace,
 };
 use helve_testkit::{MemoryJournal, MemoryMachine, MemoryOutputs, MemoryStore};
 use helve_tools::opencode::{DIALECT, tools};
@@ -187,7 +187,7 @@ impl Tool for PlainTool {
     type Args = NoArgs;
     const NAME: &'static str = "plain";
     const ABOUT: &'static str = "Does nothing.";
-    const TRAITS: Traits = Traits::READ_ONLY;
+    const PROPERTIES: ToolProperties = ToolProperties::READ_ONLY;
 
     async fn run(&self, _args: NoArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         ctx.ask(Ask::to_use(Self::NAME)).await?;

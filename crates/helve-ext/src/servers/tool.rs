@@ -6,7 +6,7 @@ use helve_core::Act;
 use helve_core::validate::ArgumentProblem;
 use helve_core::{
     AnyTool, Ask, Audience, BoxFuture, Caller, Input, InputSpec, Media, Part, ServerError,
-    ToolContext, ToolError, ToolOutput, ToolSpec, Traits,
+    ToolContext, ToolError, ToolOutput, ToolProperties, ToolSpec,
 };
 use serde_json::{Map, Value};
 
@@ -30,10 +30,10 @@ impl AnyTool for ServerTool {
             about: self.definition.about.clone(),
             input: InputSpec::Json(self.definition.schema.clone()),
             // The server's claim that the tool is read-only lets calls run in parallel. It grants no permission.
-            traits: Traits {
+            properties: ToolProperties {
                 parallel: self.definition.claims_read_only,
                 open_world: true,
-                ..Traits::MUTATES
+                ..ToolProperties::MUTATES
             },
             audience: Audience::EVERYONE,
         }

@@ -11,14 +11,15 @@ use crate::connection::{Published, RequestError};
 use crate::uri;
 use crate::wire::{DiagnosticList, MAX_DIAGNOSTICS, PullResult, ResponseError, ServerDiagnostic};
 
-/// How long published diagnostics must stay the same, if they name the version of the document and if they do not. Some servers
-/// publish syntax errors first and the others later.
+/// How long published diagnostics that name the document's version must stay the same. Some servers publish syntax errors
+/// first and the others later.
 const SETTLE_VERSIONED: Duration = Duration::from_millis(30);
+/// The same for published diagnostics that do not name the document's version.
 const SETTLE_UNVERSIONED: Duration = Duration::from_millis(150);
 /// The same for a server that was still loading when it published that there are none.
 const SETTLE_LOADED: Duration = Duration::from_millis(500);
-/// The command of typescript-language-server that passes a request to tsserver. The diagnostics that it publishes come late,
-/// have no version, and are not published again if there are still none.
+/// The command of typescript-language-server that passes a request to tsserver. The diagnostics that
+/// typescript-language-server publishes come late, have no version, and are not published again if there are still none.
 const TSSERVER_REQUEST: &str = "typescript.tsserverRequest";
 /// The method that asks for diagnostics.
 const PULL: &str = "textDocument/diagnostic";
@@ -26,7 +27,7 @@ const PULL: &str = "textDocument/diagnostic";
 const RETRY_CODES: [i64; 2] = [-32801, -32802];
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// A version of a document, and how much the server had said before it was sent.
+/// A version of a document, and the sequence number of the server's last publication before it was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentVersion {
     pub(super) version: i64,
@@ -91,7 +92,7 @@ impl Client {
             }
             None => tokio::select! {
                 pushed = self.pushed(path, sent, min_settle) => pushed,
-                // Some servers offer to be asked only after they have started.
+                // Some servers register the pull request only after initialization.
                 () = self.pull_registered(), if !self.can_pull() => self.pull(path).await,
             },
         }
@@ -102,7 +103,7 @@ impl Client {
             || self.connection.state.registered(PULL).is_some()
     }
 
-    /// Waits until the server offers to be asked for diagnostics.
+    /// Waits until the server registers the pull request.
     async fn pull_registered(&self) {
         let mut changes = self.connection.state.changes();
         while !self.can_pull() && changes.changed().await.is_ok() {}
@@ -180,7 +181,7 @@ impl Client {
                 Some(_) => SETTLE_VERSIONED,
                 None => SETTLE_UNVERSIONED,
             };
-            let is_replaced = async {
+            let replacement = async {
                 loop {
                     if changes.changed().await.is_err() {
                         return std::future::pending().await;

@@ -18,7 +18,7 @@ fn request(at: Place, order: FindOrder, max: usize) -> FindRequest {
         globs: Vec::new(),
         ignored: IgnoredMode::Skip { hint_timeout: Duration::from_secs(60) },
         hidden: HiddenFiles::Include,
-        deadline: Duration::from_secs(60),
+        timeout: Duration::from_secs(60),
     };
     FindRequest { tree, order, max_results: max }
 }

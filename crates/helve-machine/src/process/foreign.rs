@@ -143,7 +143,7 @@ pub(super) async fn watch(
     record: ProgramRecord,
     request: WatchRequest,
 ) -> Result<WatchResult, ProcessError> {
-    let deadline = Instant::now().checked_add(request.deadline);
+    let deadline = Instant::now().checked_add(request.timeout);
     let mut watching = ForeignWatch { folder, record, request, searched: 0, ended_at: None };
     loop {
         let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -195,7 +195,7 @@ impl ForeignWatch {
         let outcome = match self.is_met(&process, has_all_ended) {
             true => WaitOutcome::Met,
             false if has_all_ended => WaitOutcome::Impossible,
-            false if is_expired => WaitOutcome::Deadline,
+            false if is_expired => WaitOutcome::TimedOut,
             false => return None,
         };
         let (from, window) = (self.request.from, self.request.window(process.output_bytes));

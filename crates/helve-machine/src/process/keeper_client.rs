@@ -124,7 +124,7 @@ impl KeeperClient {
                     if failure.step != StartStep::Request {
                         self.return_warden(warden);
                     }
-                    let program = spawn.program.first().map(|word| &**word).unwrap_or_default();
+                    let program = spawn.argv.first().map(|word| &**word).unwrap_or_default();
                     return Err(failure.into_spawn_error(program, &spawn.folder));
                 }
                 // The warden exited before it read the request, so nothing was started.

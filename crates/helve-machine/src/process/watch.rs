@@ -46,7 +46,7 @@ async fn wait(program: &Arc<Program>, request: &WatchRequest) -> WaitOutcome {
             WaitCondition::Port(port) => super::port::wait_until_open(program.clone(), *port).await,
         }
     };
-    tokio::time::timeout(request.deadline, waiting).await.unwrap_or(WaitOutcome::Deadline)
+    tokio::time::timeout(request.timeout, waiting).await.unwrap_or(WaitOutcome::TimedOut)
 }
 
 async fn wait_for_status(

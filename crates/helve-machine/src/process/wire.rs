@@ -54,7 +54,7 @@ impl StartRequest {
     /// Encodes the request with its length in front.
     pub(super) fn encode(spawn: &Spawn) -> Result<Vec<u8>, SpawnError> {
         let mut encoder = WireEncoder::new();
-        encoder.list(&spawn.program, |encoder, word| encoder.bytes(word.as_bytes()));
+        encoder.list(&spawn.argv, |encoder, word| encoder.bytes(word.as_bytes()));
         encoder.bytes(spawn.folder.as_os_str().as_bytes());
         encoder.list(&spawn.environment, |encoder, (name, value)| {
             encoder.bytes(name.as_bytes());

@@ -33,7 +33,7 @@ fn request(at: Place, pattern: &str) -> SearchRequest {
         globs: Vec::new(),
         ignored: IgnoredMode::Skip { hint_timeout: Duration::from_secs(60) },
         hidden: HiddenFiles::Include,
-        deadline: Duration::from_secs(60),
+        timeout: Duration::from_secs(60),
     };
     SearchRequest {
         tree,
@@ -834,13 +834,13 @@ fn results_are_deterministic() {
 fn at_the_deadline_partial_results_are_returned() {
     let root = files(&[("f", b"x\n")]);
     let mut folder_request = request(place(root.path(), ""), "x");
-    folder_request.tree.deadline = Duration::ZERO;
+    folder_request.tree.timeout = Duration::ZERO;
     let (hits, counts) = collect(folder_request).unwrap();
     assert_eq!((hits.len(), counts.ended), (0, WalkEnd::Incomplete));
     // Searching a file that was named explicitly begins even after the deadline.
     let root = files(&[("f", &b"x\n".repeat(3000))]);
     let mut file_request = request(place(root.path(), "f"), "x");
-    file_request.tree.deadline = Duration::ZERO;
+    file_request.tree.timeout = Duration::ZERO;
     let (hits, counts) = collect(file_request).unwrap();
     let reported = (hits[0].lines.len(), hits[0].matches, counts.matches, counts.ended);
     assert_eq!(reported, (100, 1024, 1024, WalkEnd::Incomplete));

@@ -17,7 +17,7 @@ const ALL: WindowRequest = WindowRequest {
     lines: 2_000,
     line_bytes: 2_000,
     max_bytes: 100_000,
-    deadline: Duration::from_secs(60),
+    timeout: Duration::from_secs(60),
 };
 const GIGABYTE: u64 = 1 << 30;
 
@@ -163,12 +163,12 @@ fn a_large_utf16_file_needs_little_memory() {
 }
 
 #[test]
-fn an_expired_deadline_is_an_error() {
+fn an_expired_timeout_is_an_error() {
     let root = folder();
     fs::File::create(root.path().join("f")).unwrap().set_len(GIGABYTE * 64).unwrap();
-    let deadline = Duration::from_millis(20);
-    let result = read_window(root.path(), "f", WindowRequest { deadline, ..ALL });
-    assert_eq!(result, Err(MachineError::TimedOut(deadline)));
+    let timeout = Duration::from_millis(20);
+    let result = read_window(root.path(), "f", WindowRequest { timeout, ..ALL });
+    assert_eq!(result, Err(MachineError::TimedOut(timeout)));
 }
 
 #[test]

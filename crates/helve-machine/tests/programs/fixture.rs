@@ -46,7 +46,7 @@ impl Fixture {
             max_bytes: 1 << 20,
             excerpt: Excerpt::Newest,
             until: condition,
-            deadline: TEST_TIMEOUT,
+            timeout: TEST_TIMEOUT,
         };
         self.programs.watch(id, request).await.unwrap()
     }
@@ -75,7 +75,7 @@ pub(crate) fn settings(folder: &Path) -> ProcessSettings {
 pub(crate) fn bash(folder: &Path, script: &str) -> Spawn {
     let path = std::env::var_os("PATH").unwrap();
     Spawn {
-        program: ["bash", "-c", script].map(Into::into).to_vec(),
+        argv: ["bash", "-c", script].map(Into::into).to_vec(),
         folder: folder.canonicalize().unwrap(),
         environment: vec![("PATH".into(), path)],
         stdin: Stdin::Closed,

@@ -144,7 +144,7 @@ fn a_detached_program_reports_its_end_or_why_it_did_not_start() {
         let output = fixture.programs.output(&id).await.unwrap();
         assert_eq!((&*output.head, output.lines), (&b"printed\n"[..], 1));
         let mut missing = fixture.bash("");
-        missing.program[0] = "no-such-program".into();
+        missing.argv[0] = "no-such-program".into();
         missing.lifetime = Lifetime::Detached;
         let error = fixture.programs.spawn(missing).await.unwrap_err();
         assert_eq!(error.to_string(), "program not found: no-such-program");

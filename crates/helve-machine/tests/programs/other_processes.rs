@@ -108,10 +108,10 @@ fn a_record_with_invalid_times_is_harmless() {
                 max_bytes: 10,
                 excerpt: helve_core::process::Excerpt::Newest,
                 until: WaitCondition::AllEnded,
-                deadline: Duration::from_millis(20),
+                timeout: Duration::from_millis(20),
             };
             let watched = other.programs.watch(&id, request).await.unwrap();
-            assert_eq!(watched.outcome, helve_core::process::WaitOutcome::Deadline);
+            assert_eq!(watched.outcome, helve_core::process::WaitOutcome::TimedOut);
         }
         assert!(other.programs.end(&id).await.unwrap() >= 1);
     });

@@ -68,7 +68,7 @@ fn a_missing_program_is_reported() {
     run(async {
         let fixture = Fixture::new();
         let mut spawn = fixture.bash("");
-        spawn.program = vec!["no-such-program-here".into()];
+        spawn.argv = vec!["no-such-program-here".into()];
         spawn.stdin = Stdin::Pipe;
         let error = fixture.programs.connect(spawn).await.map(|_| ()).unwrap_err();
         assert_eq!(error.to_string(), "program not found: no-such-program-here");

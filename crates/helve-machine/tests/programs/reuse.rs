@@ -50,7 +50,7 @@ fn a_warden_does_not_grow_with_its_programs() {
         for _ in 0..200 {
             // A failed start must not leave memory or open files behind in the warden either.
             let mut missing = fixture.bash("");
-            missing.program[0] = "no-such-program".into();
+            missing.argv[0] = "no-such-program".into();
             fixture.programs.spawn(missing).await.unwrap_err();
             sizes.extend(size(warden_of_ended_program(&fixture).await));
         }

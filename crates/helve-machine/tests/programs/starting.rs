@@ -50,18 +50,18 @@ fn failed_starts_are_explained() {
     run(async {
         let fixture = Fixture::new();
         let mut missing = fixture.bash("");
-        missing.program[0] = "no-such-program".into();
+        missing.argv[0] = "no-such-program".into();
         let mut folder = fixture.bash("");
         folder.folder = fixture.root().join("gone");
         let mut file = fixture.bash("");
         file.folder = fixture.root().join("file");
         std::fs::write(&file.folder, "").unwrap();
         let mut long = fixture.bash("");
-        long.program[2] = "x".repeat(200_000).into();
+        long.argv[2] = "x".repeat(200_000).into();
         let mut longer = fixture.bash("");
-        longer.program[2] = "x".repeat(20_000_000).into();
+        longer.argv[2] = "x".repeat(20_000_000).into();
         let mut empty = fixture.bash("");
-        empty.program.clear();
+        empty.argv.clear();
         for (spawn, error) in [
             (missing, SpawnError::NoProgram("no-such-program".into())),
             (folder, SpawnError::NoFolder(fixture.root().join("gone"))),

@@ -35,7 +35,7 @@ fn an_interactive_shell_is_ended() {
         let fixture = Fixture::new();
         for _ in 0..5 {
             let mut spawn = fixture.bash("");
-            spawn.program = ["bash", "--norc", "-i"].map(Into::into).to_vec();
+            spawn.argv = ["bash", "--norc", "-i"].map(Into::into).to_vec();
             spawn.stdin = Stdin::Terminal { rows: 24, columns: 80 };
             let id = fixture.programs.spawn(spawn).await.unwrap();
             fixture.programs.type_in(&id, Bytes::from("echo re''ady\n")).await.unwrap();

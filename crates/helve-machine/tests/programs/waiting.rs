@@ -1,4 +1,4 @@
-//! Tests of waiting for text, a port, the end of a program, or a deadline.
+//! Tests of waiting for text, a port, the end of a program, or a timeout.
 
 use std::time::{Duration, Instant};
 
@@ -15,21 +15,21 @@ fn the_deadline_holds_whatever_the_program_does() {
         let fixture = Fixture::new();
         for script in ["sleep 1000", "kill -STOP $$", "yes", "trap '' TERM; sleep 1000 & wait"] {
             let id = fixture.start(script).await;
-            let deadline = Duration::from_millis(50);
+            let timeout = Duration::from_millis(50);
             let began = Instant::now();
             let request = WatchRequest {
                 from: 0,
                 max_bytes: 10,
                 excerpt: Excerpt::Newest,
                 until: WaitCondition::Ended,
-                deadline,
+                timeout,
             };
             let watched = fixture.programs.watch(&id, request).await.unwrap();
             assert_eq!(
                 (watched.outcome, watched.process.state),
-                (WaitOutcome::Deadline, ProcessState::Running)
+                (WaitOutcome::TimedOut, ProcessState::Running)
             );
-            assert!(began.elapsed() >= deadline && watched.text.len() <= 10);
+            assert!(began.elapsed() >= timeout && watched.text.len() <= 10);
             fixture.programs.end(&id).await.unwrap();
         }
     });
@@ -59,7 +59,7 @@ fn impossible_conditions_are_reported() {
             max_bytes: 1,
             excerpt: Excerpt::Newest,
             until: WaitCondition::Now,
-            deadline: TEST_TIMEOUT,
+            timeout: TEST_TIMEOUT,
         };
         assert_eq!(fixture.programs.watch(&unknown, request).await, Err(ProcessError::Unknown));
         assert_eq!(fixture.programs.signal(&id, Signal::Terminate).await, Err(ProcessError::Ended));
@@ -81,7 +81,7 @@ fn reading_continues_from_a_cursor_at_character_boundaries() {
                 max_bytes: 1 << 20,
                 excerpt: Excerpt::Newest,
                 until,
-                deadline: TEST_TIMEOUT,
+                timeout: TEST_TIMEOUT,
             };
             fixture.programs.watch(&id, request)
         };
@@ -99,7 +99,7 @@ fn reading_continues_from_a_cursor_at_character_boundaries() {
             max_bytes: 7,
             excerpt: Excerpt::Newest,
             until: WaitCondition::Now,
-            deadline: TEST_TIMEOUT,
+            timeout: TEST_TIMEOUT,
         };
         let newest = fixture.programs.watch(&id, request).await.unwrap();
         assert_eq!((&*newest.text, newest.left_out), (&b"100000\n"[..], 588_898));
@@ -120,17 +120,17 @@ fn only_a_port_of_the_program_itself_is_awaited() {
             WaitOutcome::Met
         );
         let other = fixture.start("sleep 1000").await;
-        let deadline = Duration::from_millis(100);
+        let timeout = Duration::from_millis(100);
         let request = WatchRequest {
             from: 0,
             max_bytes: 1,
             excerpt: Excerpt::Newest,
             until: WaitCondition::Port(port),
-            deadline,
+            timeout,
         };
         assert_eq!(
             fixture.programs.watch(&other, request).await.unwrap().outcome,
-            WaitOutcome::Deadline
+            WaitOutcome::TimedOut
         );
         fixture.programs.end(&id).await.unwrap();
         fixture.programs.end(&other).await.unwrap();

@@ -13,7 +13,7 @@ use helve_core::workspace::Extensions;
 use helve_core::{
     AnyTool, Ask, BadInput, BoxFuture, Caller, Content, Dialect, Engine, ErrorKind, Gate, Host,
     Layer, OutputCut, Part, Pattern, Policy, Refusal, Registry, Session, Tool, ToolContext,
-    ToolError, ToolOutput, ToolSet, Traits, Verdict, Words, Workspace,
+    ToolError, ToolOutput, ToolProperties, ToolSet, Verdict, Words, Workspace,
 };
 use helve_testkit::{MemoryJournal, MemoryMachine, MemoryOutputs, MemoryStore};
 use helve_text::cut::{Keep, Limits};
@@ -123,7 +123,8 @@ impl Tool for Show {
     type Args = ShowArgs;
     const NAME: &'static str = "show_all";
     const ABOUT: &'static str = "One of each kind";
-    const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
+    const PROPERTIES: ToolProperties =
+        ToolProperties { open_world: true, ..ToolProperties::READ_ONLY };
 
     async fn run(&self, _args: ShowArgs, _ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let media = |mime: &str| Content::Media {
@@ -151,7 +152,7 @@ impl Tool for Touch {
     type Args = TouchArgs;
     const NAME: &'static str = "touch";
     const ABOUT: &'static str = "Asks first";
-    const TRAITS: Traits = Traits::MUTATES;
+    const PROPERTIES: ToolProperties = ToolProperties::MUTATES;
 
     async fn run(&self, args: TouchArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         for time in 1..=args.times {
@@ -200,7 +201,7 @@ impl Tool for Work {
     type Args = WorkArgs;
     const NAME: &'static str = "work";
     const ABOUT: &'static str = "Takes a second a step";
-    const TRAITS: Traits = Traits::MUTATES;
+    const PROPERTIES: ToolProperties = ToolProperties::MUTATES;
 
     async fn run(&self, args: WorkArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         for step in 1..=args.steps {

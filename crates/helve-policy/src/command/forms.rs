@@ -61,15 +61,15 @@ pub(super) fn resolved_forms(run: &ProgramRun, words: &[(String, WordRole)]) -> 
 }
 
 pub(super) fn forms(run: &ProgramRun) -> Forms {
-    let quoted = |special: &str| -> Vec<(String, WordRole)> {
-        let quoted = run.words.iter().map(|word| quote(word, special));
-        quoted.zip(run.roles.iter().copied()).collect()
+    let quote_words = |special: &str| -> Vec<(String, WordRole)> {
+        let words = run.words.iter().map(|word| quote(word, special));
+        words.zip(run.roles.iter().copied()).collect()
     };
     let with_assignments = |assignments: &[String], words: &[(String, WordRole)]| {
         let assignments = assignments.iter().map(|it| (it.clone(), WordRole::Value));
         Form::new(assignments.chain(words.iter().cloned()).collect())
     };
-    let plain = quoted(WORD_BREAKING);
+    let plain = quote_words(WORD_BREAKING);
     let mut others = Vec::new();
     if run.assignments.is_empty() {
         let kept = without_global_flags(run).into_iter();
@@ -89,7 +89,7 @@ pub(super) fn forms(run: &ProgramRun) -> Forms {
         }
     }
     Forms {
-        quoted: with_assignments(&run.assignments, &quoted(SHELL_SPECIAL)),
+        quoted: with_assignments(&run.assignments, &quote_words(SHELL_SPECIAL)),
         plain: with_assignments(&run.assignments, &plain),
         others,
     }

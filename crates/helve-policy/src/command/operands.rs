@@ -62,10 +62,13 @@ fn first_unmatched_by_last_path(
             }
         };
         let rest = &words[at + 1..];
-        let other = rest.iter().find(|word| !is_covered(word)).filter(|_| !has_own_arguments);
-        match other.filter(|_| token.ends_with('*')) {
+        let uncovered = rest.iter().find(|word| !is_covered(word)).filter(|_| !has_own_arguments);
+        match uncovered.filter(|_| token.ends_with('*')) {
+            // `src/*` also covers further operands, but this one is elsewhere.
             Some((word, _)) => unmatched = Some(word),
+            // Every further word is covered, or there is none.
             None if token.ends_with('*') || rest.is_empty() => return None,
+            // A token without `*` at its end covers one word only.
             None => unmatched = rest.first().map(|(word, _)| word),
         }
     }

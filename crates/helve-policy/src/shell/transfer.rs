@@ -73,8 +73,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
             to: normalize(to),
             is_link: false,
         };
-        let folders = paths.iter().filter(|path| !self.is_plain_file(path));
-        relocations.extend(folders.map(|folder| relocate(folder, to)));
+        let possible_folders = paths.iter().filter(|path| !self.is_plain_file(path));
+        relocations.extend(possible_folders.map(|folder| relocate(folder, to)));
         for from in paths.into_iter().chain(entries) {
             let name = file_name(&from);
             if transfer.is_recursive && !into_folder {
@@ -132,7 +132,11 @@ impl<F: FileFacts> PartCollector<'_, F> {
     }
 
     /// If the script copied, moved or linked a file to the accessed path, adds parts for its old paths.
-    pub(super) fn add_old_paths(&mut self, access: &FileAccess, relocations: &[Relocation]) {
+    pub(super) fn add_relocated_origins(
+        &mut self,
+        access: &FileAccess,
+        relocations: &[Relocation],
+    ) {
         let (FileTarget::Path(path) | FileTarget::Glob(path)) = &access.target else { return };
         let Some(origins) = self.origins(path, relocations, Relocation::origin) else {
             return self.add_unclear(access.kind, path, Unclear::Target);
@@ -147,16 +151,16 @@ impl<F: FileFacts> PartCollector<'_, F> {
     }
 
     /// Returns the old paths of the content at a path, following chains like `cp a b; mv b c`. Returns `None` if there are
-    /// too many. `find` goes back one relocation.
+    /// too many. `origin_of` returns the path before one relocation.
     pub(super) fn origins(
         &mut self,
         path: &str,
         relocations: &[Relocation],
-        find: fn(&Relocation, &str) -> Option<String>,
+        origin_of: fn(&Relocation, &str) -> Option<String>,
     ) -> Option<Vec<String>> {
         let mut paths = vec![normalize(path)];
-        // Parallel to `paths`: the destination of the copy or move that led to the path, if any. Other relocations to
-        // that destination come from the same command, which does not copy its own result, and are skipped.
+        // Parallel to `paths`: the destination of the copy or move that led to the path, if any. Other relocations to that
+        // destination are skipped: they belong to the same command, and a command does not copy what it has just written.
         let mut copied_to: Vec<Option<&str>> = vec![None];
         let mut known: HashSet<String> = paths.iter().cloned().collect();
         let mut next = 0;
@@ -173,7 +177,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                     if destination.is_some() && destination == copied_to[at] {
                         continue;
                     }
-                    let origin = find(relocation, &paths[at]);
+                    let origin = origin_of(relocation, &paths[at]);
                     if let Some(origin) = origin.filter(|it| known.insert(it.clone())) {
                         paths.push(origin);
                         copied_to.push(destination);
@@ -194,7 +198,7 @@ impl Relocation {
     /// Returns the old path of the content at `path`: if `from` is `a` and `to` is `b`, the old path of `b/x` is `a/x`. The
     /// path `b` itself has an old path only if it is a link, because copying a file already counts as reading it.
     fn origin(&self, path: &str) -> Option<String> {
-        // A folder copied into itself has no other origin.
+        // A path inside `from` has no older path, even after `cp -r a a/b`.
         if !self.is_link && is_within(path, &normalize(&self.from)) {
             return None;
         }

@@ -53,7 +53,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if self.is_skipped(access) {
             return;
         }
-        // A command that certainly changes protected files is asked about, even if a person allowed it.
+        // A command that certainly changes protected files is asked about, even if a rule or an approval allows it.
         let command = command.filter(|_| access.kind != AccessKind::WriteTree);
         let (FileTarget::Path(shown) | FileTarget::Glob(shown) | FileTarget::Unknown(shown)) =
             &access.target;

@@ -22,7 +22,7 @@ pub struct TreeScope<'a> {
     /// workspace.
     pub bases: Vec<String>,
     pub filter: &'a TreeFilter,
-    /// Whether built-in rules that ask apply. They do not if a person allowed the command.
+    /// Whether built-in rules that ask apply. They do not if another rule or an approval allows the command.
     pub builtin_asks_apply: bool,
 }
 
@@ -106,8 +106,8 @@ impl TreeRules {
         if !self.names.passes(&name) {
             return None;
         }
-        let is_split = self.splits_names && changes_when_split(&relative.to_string_lossy());
-        self.restriction(relative).max(is_split.then_some(Action::Ask))
+        let would_change = self.splits_names && changes_when_split(&relative.to_string_lossy());
+        self.restriction(relative).max(would_change.then_some(Action::Ask))
     }
 
     /// Like [`TreeRules::file_restriction`], for a subfolder.

@@ -20,8 +20,8 @@ pub(super) fn apply(
     let text = view.text().as_bytes();
     let finder = Finder::new(edit.old);
     let Some(first) = finder.find(text) else { return Ok(None) };
-    let kept_ending = with_line_ending(edit);
-    let edit = &Edit { new: &kept_ending, ..*edit };
+    let new_text = with_line_ending(edit);
+    let edit = &Edit { new: &new_text, ..*edit };
     if !edit.all {
         // The second search starts one byte later, so that an overlapping occurrence is found too.
         if finder.find(&text[first + 1..]).is_some() {
@@ -31,7 +31,7 @@ pub(super) fn apply(
         if let Some(refusal) = cut_word(view, first, edit).or_else(|| repeated(view, first, edit)) {
             return Err(refusal);
         }
-        if policy == MatchPolicy::Safe && splits_indentation(view, first, edit) {
+        if policy == MatchPolicy::Tolerant && splits_indentation(view, first, edit) {
             return Err(EditRefusal::PartialIndentation { line: view.line_at(first) + 1 });
         }
         return write::write(view, [Ok(build_block(view, &[first], edit))], Tolerances::NONE)
@@ -52,8 +52,8 @@ pub(super) fn apply(
     write::write(view, blocks, Tolerances::NONE).map(Some)
 }
 
-/// Whether `old` starts after or inside a line's indentation, and the intended indentation is unclear: the edit would
-/// join the next line, or later lines of `new` are indented less than that line.
+/// Whether `old` starts inside or right after the indentation of a line, and the intended indentation is unclear: the edit
+/// would append the following line to `new`, or later lines of `new` are indented less than that first line.
 fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
     let line = view.line_at(first);
     let lead = split_line(view.line(line)).lead;
@@ -67,7 +67,8 @@ fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
     let mut later_lines =
         edit.new.split('\n').skip(1).filter(|line| !is_blank_line(line)).peekable();
     let is_one_line = !edit.old.trim_end().contains('\n');
-    // A quoted part of the indentation may be a whole indentation with another step.
+    // `old` may start with two of four spaces because the model believes that the file indents by two. Then it is unclear
+    // how the later lines are to be indented.
     let quotes_part = edit.old.starts_with([' ', '\t']) && later_lines.peek().is_some();
     joins_next || is_one_line && (quotes_part || later_lines.any(|line| !line.starts_with(lead)))
 }
@@ -95,23 +96,23 @@ fn check_new_text(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Result<(), 
     text.fault().map_or(Ok(()), |fault| Err(EditRefusal::Faulty(fault)))
 }
 
-/// Refuses an old text that ends or starts inside a word if the new text has the whole word or goes on with its letters,
-/// because the rest of the word would be in the file twice: `get` → `getUserById` in `getUser()`.
+/// Refuses an edit like `get` → `getUserById` in `getUser()`, which would give `getUserByIdUser()`: `old` cuts a word of the
+/// file in two and `new` has the whole word, so that the rest of the word would be in the file twice.
 fn cut_word(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
     let (before, after) = (&view.text()[..first], &view.text()[first + edit.old.len()..]);
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
-    let start_of = |text: &str| text.len() - text.trim_end_matches(is_word).len();
+    let trailing_word_len = |text: &str| text.len() - text.trim_end_matches(is_word).len();
     let refusal = |word: String| Some(EditRefusal::CutWord { line: view.line_at(first) + 1, word });
     let rest = &after[..after.len() - after.trim_start_matches(is_word).len()];
-    let cut = &edit.old[edit.old.len() - start_of(edit.old)..];
+    let cut = &edit.old[edit.old.len() - trailing_word_len(edit.old)..];
     if !rest.is_empty() && !cut.is_empty() && !ends_with_word(edit.new, cut) {
         let word = format!("{cut}{rest}");
-        let goes_on = edit.new.strip_prefix(edit.old).is_some_and(|more| more.starts_with(rest));
-        if goes_on || contains_word(edit.new, &word) && !contains_word(edit.old, &word) {
+        let continues = edit.new.strip_prefix(edit.old).is_some_and(|more| more.starts_with(rest));
+        if continues || contains_word(edit.new, &word) && !contains_word(edit.old, &word) {
             return refusal(word);
         }
     }
-    let lead = &before[before.len() - start_of(before)..];
+    let lead = &before[before.len() - trailing_word_len(before)..];
     let cut = &edit.old[..edit.old.len() - edit.old.trim_start_matches(is_word).len()];
     if !lead.is_empty() && !cut.is_empty() && cut.len() < edit.old.len() {
         let word = format!("{lead}{cut}");
@@ -142,14 +143,17 @@ fn repeated(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusa
     let (text, end) = (view.text(), first + edit.old.len());
     let new = edit.new.trim_end_matches('\n');
     let old = edit.old.trim_end_matches('\n');
-    // Few letters may well be meant twice: closing words, separators, numbers.
-    let is_worth = |added: &str| added.chars().filter(|c| c.is_alphabetic()).count() >= MIN_LETTERS;
+    // A short insertion, such as `end`, a separator or a number, may be intended although the file already has it.
+    let is_long_enough =
+        |added: &str| added.chars().filter(|c| c.is_alphabetic()).count() >= MIN_LETTERS;
     let ends_line = |at: usize| at == text.len() || text[at..].starts_with('\n');
-    let after = new.strip_prefix(old).filter(|added| added.starts_with('\n') && is_worth(added));
+    let after =
+        new.strip_prefix(old).filter(|added| added.starts_with('\n') && is_long_enough(added));
     if after.is_some() && text[first..].starts_with(new) && ends_line(first + new.len()) {
         return Some(EditRefusal::AlreadyApplied { line: view.line_at(first) + 1 });
     }
-    let before = new.strip_suffix(old).filter(|added| added.ends_with('\n') && is_worth(added))?;
+    let before =
+        new.strip_suffix(old).filter(|added| added.ends_with('\n') && is_long_enough(added))?;
     let start = (end - (edit.old.len() - old.len())).checked_sub(new.len())?;
     let starts_line = start == 0 || text.as_bytes()[start - 1] == b'\n';
     let is_there = starts_line
@@ -219,15 +223,15 @@ fn block_lines(first: usize, old: &[&str], new: &[&str]) -> Vec<BlockLine> {
         lines.extend((at..hunk.old.start).map(|index| BlockLine::Keep(first + index)));
         at = hunk.old.end;
         for (step, index) in hunk.new.clone().enumerate() {
-            let actual = hunk.old.clone().nth(step).map(|actual| first + actual);
-            let tail = if index + 1 == hunk.new.end {
-                hunk.old.clone().last().map(|actual| first + actual)
+            let old_line = hunk.old.clone().nth(step).map(|line| first + line);
+            let last_old_line = if index + 1 == hunk.new.end {
+                hunk.old.clone().last().map(|line| first + line)
             } else {
-                actual
+                old_line
             };
             lines.push(BlockLine::New {
                 text: new[index].to_owned(),
-                source: SourceLines { head: actual, tail: tail.or(actual) },
+                source: SourceLines { head: old_line, tail: last_old_line.or(old_line) },
             });
         }
     }

@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn combined(text: &str, edits: &[Edit<'_>]) -> Result<String, IndependentError> {
-        let applied = apply_independent(text.as_bytes(), edits, MatchPolicy::Safe)?;
+        let applied = apply_independent(text.as_bytes(), edits, MatchPolicy::Tolerant)?;
         Ok(String::from_utf8_lossy(&applied.bytes).into_owned())
     }
 

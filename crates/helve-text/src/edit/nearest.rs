@@ -78,7 +78,7 @@ pub enum Mismatch {
 }
 
 /// Builds the refusal of an edit whose lines, which start at `start`, have probably changed since they were read.
-pub(super) fn changed_refusal(
+pub(super) fn changed_line_refusal(
     view: &View<'_>,
     keys: &LineKeys<'_>,
     old: &str,

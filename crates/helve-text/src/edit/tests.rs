@@ -15,7 +15,7 @@ fn check(file: &str, old: &str, new: &str, expect: Expect) {
     expect.assert_eq(&render(
         file,
         &Edit { old, new, all: false, kind: TextKind::Unknown },
-        MatchPolicy::Safe,
+        MatchPolicy::Tolerant,
     ));
 }
 
@@ -23,7 +23,7 @@ fn check_all(file: &str, old: &str, new: &str, expect: Expect) {
     expect.assert_eq(&render(
         file,
         &Edit { old, new, all: true, kind: TextKind::Unknown },
-        MatchPolicy::Safe,
+        MatchPolicy::Tolerant,
     ));
 }
 
@@ -873,7 +873,7 @@ fn edits_are_applied_in_sequence() {
     let result = apply_all(
         b"a\nb\n",
         &[edit("a", "x\na"), edit("x\n", "y\n"), edit("b", "c")],
-        MatchPolicy::Safe,
+        MatchPolicy::Tolerant,
     );
     expect![[r#"
         Ok(
@@ -881,7 +881,7 @@ fn edits_are_applied_in_sequence() {
         )
     "#]]
     .assert_debug_eq(&result.map(|result| String::from_utf8_lossy(&result.bytes).into_owned()));
-    let result = apply_all(b"a\nb\n", &[edit("a", "x"), edit("a", "y")], MatchPolicy::Safe);
+    let result = apply_all(b"a\nb\n", &[edit("a", "x"), edit("a", "y")], MatchPolicy::Tolerant);
     expect![[r#"
         Err(
             RefusedEdit {

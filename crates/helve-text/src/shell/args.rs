@@ -300,7 +300,7 @@ impl ArgParser<'_> {
     }
 
     /// Handles the value of a flag that may expand to several words. Those after the first become operands.
-    pub(super) fn add_spilled_operands(&mut self, at: usize) {
+    pub(super) fn add_split_operands(&mut self, at: usize) {
         let (_, may_be_more) = word_count(&self.words[at]);
         if may_be_more && self.parsed.spec.traits.subcommands {
             self.add_risk(at, None, RiskKind::Unlisted);

@@ -33,7 +33,7 @@ pub(super) fn record_default_output(
 /// Records the files that `wget` or `curl -O` writes. Their names are derived from the URLs.
 pub(super) fn record_downloads(
     walker: &mut Walker<'_>,
-    base: &str,
+    program: &str,
     call: &Invocation<'_>,
     state: &ShellState,
 ) {
@@ -49,7 +49,7 @@ pub(super) fn record_downloads(
     }
     for address in addresses {
         let shown = address.value.shown();
-        let names = address.value.literal().and_then(|address| match base {
+        let names = address.value.literal().and_then(|address| match program {
             "wget" => Some(names_by_wget(address)),
             _ => names_by_curl(address),
         });

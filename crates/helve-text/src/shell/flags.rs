@@ -84,9 +84,10 @@ impl ArgParser<'_> {
             Some((name, value)) => (name, Some(value)),
             None => (text, None),
         };
-        let single_dash =
+        // Programs with single-dash flags also accept `--flag` for `-flag`.
+        let without_second_dash =
             name.strip_prefix('-').filter(|it| spec.traits.single_dash && it.starts_with('-'));
-        let name = match single_dash {
+        let name = match without_second_dash {
             Some(shorter) if spec.flag(name).is_none() => shorter,
             _ => name,
         };
@@ -136,8 +137,8 @@ impl ArgParser<'_> {
         }
     }
 
-    /// Parses a flag that is not listed. The program may take it for a longer one. The word must be spelled out in any
-    /// case.
+    /// Parses a flag that is not listed. The program may read it as an abbreviation of a longer flag. Either way, a rule that
+    /// allows the command must spell out this word.
     fn parse_abbreviated_flag(&mut self, at: usize, name: &str, has_value: bool) {
         let spec = self.parsed.spec;
         let longer: Vec<&str> = spec.abbreviated(name).collect();
@@ -198,7 +199,7 @@ impl ArgParser<'_> {
             self.add_risk(at, None, RiskKind::Unlisted);
         }
         self.push_value(role, at, word.clone(), flag);
-        self.add_spilled_operands(at);
+        self.add_split_operands(at);
         if let Word::Literal(value) = word {
             self.enter_module(role, flag, value);
         }

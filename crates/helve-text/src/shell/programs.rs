@@ -86,6 +86,7 @@ pub(super) struct ProgramSpec {
     pub(super) no_list: Vec<&'static str>,
     pub(super) other_dir: Vec<&'static str>,
     pub(super) clears_env: Vec<&'static str>,
+    /// Flags that make the program act on more than its operands, such as `--tags` of `git push`.
     pub(super) widens: Vec<&'static str>,
     /// Flags with which the program only reads.
     pub(super) only_reads_with: Vec<&'static str>,

@@ -1,7 +1,7 @@
 //! `apply_patch`: changes several files with one patch. Changes all files or none.
 
 use helve_core::ForeignParameters;
-use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -30,7 +30,7 @@ impl Tool for ApplyPatch {
     const ABOUT: &'static str = include_str!("apply_patch.txt");
     const FOREIGN: ForeignParameters = foreign::APPLY_PATCH;
     const GROUP: &'static str = "edit";
-    const TRAITS: Traits = Traits::CHANGES_FILES;
+    const PROPERTIES: ToolProperties = ToolProperties::CHANGES_FILES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let request = PatchRequest { key: Self::NAME, text: &args.patch_text };

@@ -3,7 +3,7 @@
 use helve_core::ForeignParameters;
 use std::time::Duration;
 
-use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -42,7 +42,8 @@ impl Tool for BashTool {
     const NAME: &'static str = "bash";
     const ABOUT: &'static str = include_str!("bash.txt");
     const FOREIGN: ForeignParameters = foreign::BASH;
-    const TRAITS: Traits = Traits { open_world: true, ..Traits::MUTATES };
+    const PROPERTIES: ToolProperties =
+        ToolProperties { open_world: true, ..ToolProperties::MUTATES };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let wait = if args.run_in_background || args.terminal {

@@ -1,7 +1,7 @@
 //! `batch`: makes several calls at once.
 
 use helve_core::{
-    Content, ErrorKind, Input, Tool, ToolContext, ToolError, ToolOutput, ToolResult, Traits,
+    Content, ErrorKind, Input, Tool, ToolContext, ToolError, ToolOutput, ToolProperties, ToolResult,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -32,7 +32,8 @@ impl Tool for Batch {
     type Args = Args;
     const NAME: &'static str = "batch";
     const ABOUT: &'static str = include_str!("batch.txt");
-    const TRAITS: Traits = Traits { open_world: true, ..Traits::MUTATES };
+    const PROPERTIES: ToolProperties =
+        ToolProperties { open_world: true, ..ToolProperties::MUTATES };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let is_batch = |call: &CallArgs| call.tool.eq_ignore_ascii_case(Self::NAME);

@@ -2,7 +2,7 @@
 
 use helve_core::ForeignParameters;
 use helve_core::web::{SearchDepth, SearchKind, SearchQuery};
-use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -34,7 +34,8 @@ impl Tool for CodeSearch {
     const NAME: &'static str = "codesearch";
     const ABOUT: &'static str = include_str!("codesearch.txt");
     const FOREIGN: ForeignParameters = foreign::WEBSEARCH;
-    const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
+    const PROPERTIES: ToolProperties =
+        ToolProperties { open_world: true, ..ToolProperties::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let tokens = args.tokens_num.unwrap_or(DEFAULT_TOKENS).clamp(MIN_TOKENS, MAX_TOKENS);

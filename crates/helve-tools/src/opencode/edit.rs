@@ -1,7 +1,7 @@
 //! `edit`: replaces text in a file.
 
 use helve_core::ForeignParameters;
-use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use helve_text::edit::EditChange;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ impl Tool for EditTool {
     const NAME: &'static str = "edit";
     const ABOUT: &'static str = include_str!("edit.txt");
     const FOREIGN: ForeignParameters = foreign::EDIT;
-    const TRAITS: Traits = Traits::CHANGES_FILES;
+    const PROPERTIES: ToolProperties = ToolProperties::CHANGES_FILES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let Args { file_path, old_string: old, new_string: new, replace_all: all } = args;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helve_core::server::ResourceKind;
-use helve_core::{Resources, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Resources, Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -25,7 +25,8 @@ impl Tool for ListMcpResources {
     const NAME: &'static str = "list_mcp_resources";
     const ABOUT: &'static str = include_str!("list_mcp_resources.txt");
     const GROUP: &'static str = "read";
-    const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
+    const PROPERTIES: ToolProperties =
+        ToolProperties { open_world: true, ..ToolProperties::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let (servers, what) = (&*self.servers, ResourceKind::Resources);

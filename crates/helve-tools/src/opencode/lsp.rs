@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helve_core::language::{
     CodeAnswer, CodeError, CodeIntelligence, CodeOperation, CodePlace, CodePosition,
 };
-use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -82,7 +82,7 @@ impl Tool for Lsp {
     type Args = Args;
     const NAME: &'static str = "lsp";
     const ABOUT: &'static str = include_str!("lsp.txt");
-    const TRAITS: Traits = Traits::CHANGES_FILES;
+    const PROPERTIES: ToolProperties = ToolProperties::CHANGES_FILES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let Args { operation, file_path, line, character, symbol, query, new_name } = args;

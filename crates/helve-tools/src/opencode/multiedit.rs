@@ -1,7 +1,7 @@
 //! `multiedit`: makes several replacements in one file. Makes all replacements or none.
 
 use helve_core::ForeignParameters;
-use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -45,7 +45,7 @@ impl Tool for MultiEdit {
     const ABOUT: &'static str = include_str!("multiedit.txt");
     const FOREIGN: ForeignParameters = foreign::MULTIEDIT;
     const GROUP: &'static str = "edit";
-    const TRAITS: Traits = Traits::CHANGES_FILES;
+    const PROPERTIES: ToolProperties = ToolProperties::CHANGES_FILES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let replacement = |edit: EditArgs| {

@@ -2,7 +2,7 @@
 
 use helve_core::question::{Question, QuestionOption};
 use helve_core::{
-    Ask, Audience, ErrorKind, Handover, Tool, ToolContext, ToolError, ToolOutput, Traits,
+    Ask, Audience, ErrorKind, Handover, Tool, ToolContext, ToolError, ToolOutput, ToolProperties,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,7 +22,7 @@ impl Tool for PlanEnter {
     type Args = Args;
     const NAME: &'static str = "plan_enter";
     const ABOUT: &'static str = include_str!("plan_enter.txt");
-    const TRAITS: Traits = Traits::SESSION_STATE_ONLY;
+    const PROPERTIES: ToolProperties = ToolProperties::SESSION_STATE_ONLY;
     const AUDIENCE: Audience =
         Audience { needs_person: true, flag: Some(PLAN_MODE), ..Audience::EVERYONE };
 

@@ -1,6 +1,8 @@
 //! `plan_exit`: shows the plan to the person, and asks whether the build agent should carry it out.
 
-use helve_core::{Audience, ErrorKind, Handover, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{
+    Audience, ErrorKind, Handover, Tool, ToolContext, ToolError, ToolOutput, ToolProperties,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -18,7 +20,7 @@ impl Tool for PlanExit {
     type Args = Args;
     const NAME: &'static str = "plan_exit";
     const ABOUT: &'static str = include_str!("plan_exit.txt");
-    const TRAITS: Traits = Traits::SESSION_STATE_ONLY;
+    const PROPERTIES: ToolProperties = ToolProperties::SESSION_STATE_ONLY;
     const AUDIENCE: Audience =
         Audience { needs_person: true, flag: Some(PLAN_MODE), ..Audience::EVERYONE };
 

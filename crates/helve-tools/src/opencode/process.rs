@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use helve_core::process::{Process, ProcessState, Signal, WaitCondition, WaitOutcome, WatchResult};
-use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use helve_text::cut::{Keep, Limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -73,7 +73,8 @@ impl Tool for ProcessTool {
     type Args = Args;
     const NAME: &'static str = "process";
     const ABOUT: &'static str = include_str!("process.txt");
-    const TRAITS: Traits = Traits { open_world: true, ..Traits::MUTATES };
+    const PROPERTIES: ToolProperties =
+        ToolProperties { open_world: true, ..ToolProperties::MUTATES };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let Some(request) = request(&args)? else {
@@ -218,7 +219,7 @@ fn wait_text(outcome: WaitOutcome, until: &WaitCondition, timeout: Duration) -> 
         WaitOutcome::Impossible => {
             format!("{subject} cannot {verb} any more: the program has ended")
         }
-        WaitOutcome::Deadline => format!(
+        WaitOutcome::TimedOut => format!(
             "{subject} did not {verb} within {} ms; wait again, or end the program with kill",
             timeout.as_millis()
         ),

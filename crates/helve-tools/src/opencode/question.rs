@@ -2,7 +2,9 @@
 
 use helve_core::ForeignParameters;
 use helve_core::question::{Answer, Question, QuestionOption};
-use helve_core::{Ask, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{
+    Ask, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, ToolProperties,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -51,7 +53,8 @@ impl Tool for QuestionTool {
     const NAME: &'static str = "question";
     const ABOUT: &'static str = include_str!("question.txt");
     const FOREIGN: ForeignParameters = foreign::QUESTION;
-    const TRAITS: Traits = Traits { read_only: true, ..Traits::SESSION_STATE_ONLY };
+    const PROPERTIES: ToolProperties =
+        ToolProperties { read_only: true, ..ToolProperties::SESSION_STATE_ONLY };
     const AUDIENCE: Audience = Audience { needs_person: true, ..Audience::EVERYONE };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {

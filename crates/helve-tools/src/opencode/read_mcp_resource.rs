@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use helve_core::{Content, Media, Resources, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{
+    Content, Media, Resources, Tool, ToolContext, ToolError, ToolOutput, ToolProperties,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -26,7 +28,8 @@ impl Tool for ReadMcpResource {
     const NAME: &'static str = "read_mcp_resource";
     const ABOUT: &'static str = include_str!("read_mcp_resource.txt");
     const GROUP: &'static str = "read";
-    const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
+    const PROPERTIES: ToolProperties =
+        ToolProperties { open_world: true, ..ToolProperties::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let (servers, media, from) = (&*self.servers, &*self.media, (&*args.server, &*args.uri));

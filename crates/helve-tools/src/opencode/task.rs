@@ -8,7 +8,7 @@ use std::time::Duration;
 use helve_core::agents::{AgentInfo, Agents, ChildReport, ChildSpec, ChildState};
 use helve_core::{
     Act, Ask, Caller, ErrorKind, Part, Pattern, Progress, Tool, ToolContext, ToolError, ToolOutput,
-    Traits,
+    ToolProperties,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -67,7 +67,8 @@ impl Tool for TaskTool {
     const NAME: &'static str = "task";
     const ABOUT: &'static str = include_str!("task.txt");
     const FOREIGN: ForeignParameters = foreign::TASK;
-    const TRAITS: Traits = Traits { parallel: true, open_world: true, ..Traits::MUTATES };
+    const PROPERTIES: ToolProperties =
+        ToolProperties { parallel: true, open_world: true, ..ToolProperties::MUTATES };
 
     fn about(&self, caller: &Caller) -> Cow<'static, str> {
         let line = |agent: &AgentInfo| match agent.description.trim() {

@@ -1,6 +1,6 @@
 //! `todowrite`: replaces the session's todo list.
 
-use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ impl Tool for TodoWrite {
     type Args = Args;
     const NAME: &'static str = "todowrite";
     const ABOUT: &'static str = include_str!("todowrite.txt");
-    const TRAITS: Traits = Traits::SESSION_STATE_ONLY;
+    const PROPERTIES: ToolProperties = ToolProperties::SESSION_STATE_ONLY;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let item = |todo: TodoArgs| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::web::{PageFormat, PageStyle};
-use helve_core::{Content, Media, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Content, Media, Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use helve_text::cut::Keep;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -53,7 +53,8 @@ impl Tool for WebFetch {
     const NAME: &'static str = "webfetch";
     const ABOUT: &'static str = include_str!("webfetch.txt");
     const FOREIGN: ForeignParameters = foreign::WEBFETCH;
-    const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
+    const PROPERTIES: ToolProperties =
+        ToolProperties { open_world: true, ..ToolProperties::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let style = match args.format {

@@ -4,7 +4,7 @@ use helve_core::ForeignParameters;
 use std::time::Duration;
 
 use helve_core::web::{SearchAnswer, SearchDepth, SearchKind, SearchProvider, SearchQuery};
-use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -56,7 +56,8 @@ impl Tool for WebSearch {
     const NAME: &'static str = "websearch";
     const ABOUT: &'static str = include_str!("websearch.txt");
     const FOREIGN: ForeignParameters = foreign::WEBSEARCH;
-    const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
+    const PROPERTIES: ToolProperties =
+        ToolProperties { open_world: true, ..ToolProperties::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let characters = args.context_max_characters.unwrap_or(DEFAULT_CHARACTERS);

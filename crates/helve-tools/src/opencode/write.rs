@@ -1,7 +1,7 @@
 //! `write`: writes a whole file.
 
 use helve_core::ForeignParameters;
-use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ impl Tool for Write {
     const ABOUT: &'static str = include_str!("write.txt");
     const FOREIGN: ForeignParameters = foreign::WRITE;
     const GROUP: &'static str = "edit";
-    const TRAITS: Traits = Traits::CHANGES_FILES;
+    const PROPERTIES: ToolProperties = ToolProperties::CHANGES_FILES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let Args { file_path, content } = args;

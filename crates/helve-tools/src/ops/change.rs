@@ -36,7 +36,7 @@ pub enum SyntaxPolicy {
 impl EditSettings {
     pub const DEFAULT: Self = Self {
         syntax: SyntaxPolicy::Report,
-        matching: MatchPolicy::Safe,
+        matching: MatchPolicy::Tolerant,
         links: HardLinks::Replace,
     };
 }

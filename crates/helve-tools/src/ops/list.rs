@@ -86,7 +86,7 @@ pub(crate) async fn list(
     let ignore = IGNORED.into_iter().chain(request.ignore.iter().map(String::as_str));
     let globs = ignore.map(|glob| format!("!{}", glob.trim_start_matches('!'))).collect();
     let tree = FileTree { globs, ..path.tree() };
-    let deadline = tree.deadline;
+    let timeout = tree.timeout;
     let find = FindRequest { tree, order: FindOrder::BreadthFirst, max_results: request.max };
     let finding = ctx.files.find(&grant, &path, find);
     let Some(answer) = ctx.cancel.run_until_cancelled(finding).await else {
@@ -98,7 +98,7 @@ pub(crate) async fn list(
         count: entries.len(),
         is_partial: entries.iter().any(|entry| !is_empty(entry.not_listed))
             || !is_empty(counts.not_listed),
-        searched: SearchSummary { path, counts, deadline },
+        searched: SearchSummary { path, counts, timeout },
     })
 }
 

@@ -163,7 +163,7 @@ async fn watch(
     limits: Limits,
 ) -> Result<NewOutput, ProcessFailure> {
     let WatchPlan { from, excerpt, until, timeout } = plan;
-    let request = WatchRequest { from, max_bytes: limits.bytes, excerpt, until, deadline: timeout };
+    let request = WatchRequest { from, max_bytes: limits.bytes, excerpt, until, timeout };
     let mut watched = match ctx.cancel.run_until_cancelled(running.watch(request)).await {
         Some(watched) => watched.map_err(ProcessFailure::OutputUnavailable)?,
         None => return Err(ctx.words().aborted().into()),

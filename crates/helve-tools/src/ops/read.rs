@@ -135,7 +135,7 @@ impl From<ToolError> for ReadError {
     }
 }
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of directory entries that are looked at.
 const MAX_ENTRIES: usize = 100_000;
 /// The largest picture or document that is loaded.
@@ -168,7 +168,7 @@ pub(crate) async fn read(
                 lines: count,
                 line_bytes: limits.line_chars * CHAR_BYTES,
                 max_bytes: limits.bytes,
-                deadline: DEADLINE,
+                timeout: TIMEOUT,
             };
             let first = match start {
                 WindowStart::At(first) => first,

@@ -56,7 +56,7 @@ pub(crate) struct FoundFiles {
 pub(crate) struct SearchSummary {
     pub(crate) path: Resolved,
     pub(crate) counts: SearchCounts,
-    pub(crate) deadline: Duration,
+    pub(crate) timeout: Duration,
 }
 
 impl SearchSummary {
@@ -101,7 +101,7 @@ pub(crate) async fn grep(
     let path = resolve(ctx, request.path).await?;
     let grant = ctx.ask(Ask::for_request(path.search_request("grep", pattern))).await?;
     let tree = tree(&path, include, ignored);
-    let deadline = tree.deadline;
+    let timeout = tree.timeout;
     let search = SearchRequest {
         tree,
         pattern: pattern.into(),
@@ -116,7 +116,7 @@ pub(crate) async fn grep(
         return Err(ctx.words().aborted().into());
     };
     let (hits, counts) = answer.map_err(|error| failure(ctx, &path, pattern, error))?;
-    Ok(Matches { hits, searched: SearchSummary { path, counts, deadline } })
+    Ok(Matches { hits, searched: SearchSummary { path, counts, timeout } })
 }
 
 /// Finds files by name.
@@ -131,7 +131,7 @@ pub(crate) async fn glob(
         return Err(SearchFailure::NotAFolder { display_path: path.display().into() });
     }
     let tree = tree(&path, vec![pattern.into()], ignored);
-    let deadline = tree.deadline;
+    let timeout = tree.timeout;
     let finding = ctx.files.find(
         &grant,
         &path,
@@ -141,7 +141,7 @@ pub(crate) async fn glob(
         return Err(ctx.words().aborted().into());
     };
     let (files, counts) = answer.map_err(|error| failure(ctx, &path, pattern, error))?;
-    Ok(FoundFiles { files, searched: SearchSummary { path, counts, deadline } })
+    Ok(FoundFiles { files, searched: SearchSummary { path, counts, timeout } })
 }
 
 /// Resolves the path of a search, by default the workspace root.

@@ -186,13 +186,13 @@ async fn background(
         max_bytes: PREVIEW_BYTES,
         excerpt: Excerpt::Newest,
         until: WaitCondition::AllEnded,
-        deadline: initial_wait,
+        timeout: initial_wait,
     };
     let watched = running.watch(request).await?;
     let ending = match watched.outcome {
         // Both outcomes mean that everything has ended.
         WaitOutcome::Met | WaitOutcome::Impossible => RunEnding::Ended,
-        WaitOutcome::Deadline => RunEnding::Background,
+        WaitOutcome::TimedOut => RunEnding::Background,
     };
     Ok((ending, watched.process))
 }
@@ -248,13 +248,13 @@ async fn follow(
     let mut idle = IdleProcess::default();
     loop {
         let remaining = timeout_at.saturating_duration_since(Instant::now());
-        let deadline = interval.min(remaining);
+        let timeout = interval.min(remaining);
         let watching = running.watch(WatchRequest {
             from,
             max_bytes: PREVIEW_BYTES,
             excerpt: Excerpt::Newest,
             until: WaitCondition::Ended,
-            deadline,
+            timeout,
         });
         let Some(watched) = ctx.cancel.run_until_cancelled(watching).await else {
             return Ok(Followed::Aborted);
@@ -264,13 +264,13 @@ async fn follow(
             WaitOutcome::Met | WaitOutcome::Impossible => {
                 return Ok(Followed::Ended(watched.process));
             }
-            WaitOutcome::Deadline if remaining <= deadline => {
+            WaitOutcome::TimedOut if remaining <= timeout => {
                 return Ok(Followed::TimedOut(watched.process));
             }
-            WaitOutcome::Deadline if idle.waits_too_long(&watched.process, Instant::now()) => {
+            WaitOutcome::TimedOut if idle.waits_too_long(&watched.process, Instant::now()) => {
                 return Ok(Followed::WaitsForInput(watched.process));
             }
-            WaitOutcome::Deadline => {}
+            WaitOutcome::TimedOut => {}
         }
         if watched.next > from {
             from = watched.next;

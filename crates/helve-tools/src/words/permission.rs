@@ -1,6 +1,6 @@
 //! The messages of calls that were refused. People read other texts than models.
 
-use helve_core::{AdvisedRule, ErrorKind, Part, PendingApproval, ToolError, Verdict};
+use helve_core::{AdvisedRule, ErrorKind, MissingApproval, Part, ToolError, Verdict};
 use helve_text::quote::{json_string, shell_word};
 use helve_text::visible;
 use serde_json::Value;
@@ -15,26 +15,26 @@ pub(super) fn forbidden(part: &Part, verdict: &Verdict) -> ToolError {
         .for_person(format!("A rule forbids this: {what}."))
 }
 
-pub(super) fn unanswered(pending: &PendingApproval) -> ToolError {
-    let what = parts_text(pending);
+pub(super) fn unanswered(missing: &MissingApproval) -> ToolError {
+    let what = parts_text(missing);
     let message = format!("This needs permission, and nobody can be asked here: {what}.");
-    let for_person = format!("This needs permission: {what}.\n{}", advice_for_person(pending));
+    let for_person = format!("This needs permission: {what}.\n{}", advice_for_person(missing));
     let error = ToolError::new(ErrorKind::Unanswered, message)
-        .hint(advice_for_model(pending))
+        .hint(advice_for_model(missing))
         .for_person(for_person);
-    with_metadata(error, pending)
+    with_metadata(error, missing)
 }
 
-pub(super) fn declined(pending: &PendingApproval) -> ToolError {
-    let what = parts_text(pending);
+pub(super) fn declined(missing: &MissingApproval) -> ToolError {
+    let what = parts_text(missing);
     let message = format!("The user declined this call: {what}.");
     let hint = format!(
         "Do not retry it in another form; ask the user what they want instead. If nobody was there to ask: {}",
-        advice_for_model(pending)
+        advice_for_model(missing)
     );
-    let for_person = format!("Declined: {what}.\n{}", advice_for_person(pending));
+    let for_person = format!("Declined: {what}.\n{}", advice_for_person(missing));
     let error = ToolError::new(ErrorKind::Rejected, message).hint(hint).for_person(for_person);
-    with_metadata(error, pending)
+    with_metadata(error, missing)
 }
 
 pub(super) fn rejected(note: Option<&str>) -> ToolError {
@@ -49,9 +49,9 @@ pub(super) fn rejected(note: Option<&str>) -> ToolError {
     }
 }
 
-fn advice_for_model(pending: &PendingApproval) -> String {
-    let config = config_snippet(&pending.advice.config);
-    let flags = flags(&pending.advice.flags);
+fn advice_for_model(missing: &MissingApproval) -> String {
+    let config = config_snippet(&missing.advice.config);
+    let flags = flags(&missing.advice.flags);
     let ways = match (config, flags) {
         (None, None) => {
             return "No rule can allow it in advance: a person must approve it, or use --yes."
@@ -61,13 +61,13 @@ fn advice_for_model(pending: &PendingApproval) -> String {
         (None, Some(flags)) => flags,
         (Some(config), Some(flags)) => format!("{flags}, or {config} in their helve.json"),
     };
-    let blanket = blanket_note(pending).unwrap_or_default();
+    let blanket = blanket_note(missing).unwrap_or_default();
     format!("The user can allow it with {ways}.{blanket} --yes approves every such request.")
 }
 
-fn advice_for_person(pending: &PendingApproval) -> String {
-    let config = config_snippet(&pending.advice.config);
-    let flags = flags(&pending.advice.flags);
+fn advice_for_person(missing: &MissingApproval) -> String {
+    let config = config_snippet(&missing.advice.config);
+    let flags = flags(&missing.advice.flags);
     if config.is_none() && flags.is_none() {
         return "No rule can allow it. Run it at a terminal and answer the question, or use --yes, which answers every question."
             .into();
@@ -79,14 +79,14 @@ fn advice_for_person(pending: &PendingApproval) -> String {
     if let Some(config) = config {
         text.push_str(&format!("To allow it always, add to your helve.json: {config}\n"));
     }
-    text.push_str(blanket_note(pending).map_or("", str::trim_start));
+    text.push_str(blanket_note(missing).map_or("", str::trim_start));
     text.push_str("With --yes, every question is answered with yes.");
     text
 }
 
 /// Says that a suggested rule allows much more than the call.
-fn blanket_note(pending: &PendingApproval) -> Option<&'static str> {
-    let mut rules = pending.advice.config.iter().chain(&pending.advice.flags);
+fn blanket_note(missing: &MissingApproval) -> Option<&'static str> {
+    let mut rules = missing.advice.config.iter().chain(&missing.advice.flags);
     rules
         .any(|rule| rule.permission == "bash" && rule.allows_all())
         .then_some(" This allows every command, because no narrower rule covers this one. ")
@@ -133,10 +133,10 @@ fn distinct(rules: &[AdvisedRule]) -> Vec<&AdvisedRule> {
 }
 
 /// Adds the advice for programs: `config` as JSON text, `flags` as one line for a shell.
-fn with_metadata(mut error: ToolError, pending: &PendingApproval) -> ToolError {
+fn with_metadata(mut error: ToolError, missing: &MissingApproval) -> ToolError {
     let advice = [
-        ("allowConfig", config_snippet(&pending.advice.config)),
-        ("allowFlags", flags(&pending.advice.flags)),
+        ("allowConfig", config_snippet(&missing.advice.config)),
+        ("allowFlags", flags(&missing.advice.flags)),
     ];
     let advice =
         advice.into_iter().filter_map(|(key, text)| Some((key.into(), Value::from(text?))));
@@ -144,8 +144,8 @@ fn with_metadata(mut error: ToolError, pending: &PendingApproval) -> ToolError {
     error
 }
 
-fn parts_text(pending: &PendingApproval) -> String {
-    let parts = pending.parts.iter().map(|(part, verdict)| part_text(part, verdict));
+fn parts_text(missing: &MissingApproval) -> String {
+    let parts = missing.parts.iter().map(|(part, verdict)| part_text(part, verdict));
     parts.collect::<Vec<_>>().join("; ")
 }
 

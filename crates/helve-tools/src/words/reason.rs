@@ -16,7 +16,7 @@ pub fn reason(part: &Part, verdict: &Verdict) -> String {
         (Reason::Operand(word), _) => {
             format!("the rule for this command does not cover {}", code(word))
         }
-        (Reason::Path(path), _) => format!("the path leads to {}", code(path)),
+        (Reason::LinkedProgram(path), _) => format!("the path leads to {}", code(path)),
         (Reason::MayStart(program), _) => {
             format!("it may start {}, which a rule denies", code(program))
         }

@@ -53,7 +53,7 @@ pub(crate) fn notes(
     if counts.ended == WalkEnd::Incomplete {
         notes.push(format!(
             "The result is incomplete: the search stopped after {} seconds. Search a subfolder, or fewer files.",
-            searched.deadline.as_secs()
+            searched.timeout.as_secs()
         ));
     }
     if counts.matches == 0 {

@@ -10,7 +10,7 @@ use helve_core::BoxFuture;
 use helve_script::Scripts;
 use serde_json::{Map, Value, json};
 
-/// Does not keep the scripts alive, because a toolbox holds its hooks.
+/// Runs the chat hooks of plugins. The reference is weak: the toolbox alone keeps the scripts alive.
 pub(super) struct PluginChatHook(pub(super) Weak<Scripts>);
 
 impl PluginChatHook {
@@ -29,7 +29,7 @@ impl PluginChatHook {
 
 fn input(context: ChatContext<'_>) -> Value {
     let ChatContext { session, agent, model } = context;
-    let model = json!({"providerID": model.provider, "modelID": model.model});
+    let model = json!({"providerID": model.provider, "modelID": model.name});
     json!({"sessionID": session, "agent": agent, "model": model})
 }
 
@@ -158,7 +158,7 @@ impl ChatHook for PluginChatHook {
     }
 }
 
-/// Returns the messages of a conversation as plugins know them. Results are parts of the message with their call.
+/// Returns the messages of a conversation as plugins know them. A result is put into the message that contains its call.
 pub(crate) fn messages(session: &str, entries: &[Entry]) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
     for Entry { seq, item } in entries {

@@ -270,7 +270,7 @@ fn remove_marks(value: &mut Value) {
 
 pub(crate) fn model(protocol: Protocol, url: &str) -> ActiveModel {
     ActiveModel {
-        model: ModelRef { provider: "test".into(), model: "scripted".into(), protocol },
+        reference: ModelRef { provider: "test".into(), name: "scripted".into(), protocol },
         endpoint: Endpoint {
             base_url: url.into(),
             protocol,

@@ -168,7 +168,7 @@ async fn a_rejected_image_is_left_out_from_then_on() {
         let (stage, provider) = (Stage::new(), ScriptedProvider::start(script).unwrap());
         let toolbox = stage.builder().build().await.unwrap();
         let mut model = model(protocol, &provider.url);
-        model.settings.quirks.takes_images = true;
+        model.settings.quirks.reads_images = true;
         let mut agent = toolbox.agent(model).await.unwrap();
         let prompt = [say("look"), vec![image("QUFB"), image("QkJC")]].concat();
         for prompt in [prompt, say("again")] {

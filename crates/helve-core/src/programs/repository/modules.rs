@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use helve_text::git_config::GitSetting;
 use helve_text::git_index::{self, GitIndex};
 
-use super::{FolderNames, Repository, RepositoryScan, names};
+use super::{FolderNames, Repository, RepositoryScan, git_programs};
 
 /// Maximum number of nested repositories that are checked.
 const MAX_MODULES: usize = 64;
@@ -113,7 +113,7 @@ impl RepositoryScan<'_> {
         index: &Path,
         settings: &[GitSetting],
     ) -> Option<GitIndex> {
-        let algorithm = names::object_hash_algorithm(settings);
+        let algorithm = git_programs::object_hash_algorithm(settings);
         let mut all = git_index::read(&self.read_bytes(index, MAX_INDEX).await?, algorithm)?;
         if let Some(shared) = all.shared_index.take() {
             let bytes = self.read_bytes(&repository.git_dir.join(shared), MAX_INDEX).await?;

@@ -92,7 +92,7 @@ impl Job {
         };
         let lifetime = Lifetime::Helve;
         let spawn = Spawn {
-            program,
+            argv: program,
             folder,
             environment,
             stdin,

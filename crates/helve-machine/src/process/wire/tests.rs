@@ -50,7 +50,7 @@ prop_compose! {
         text in "\\PC{0,20}",
     ) -> Spawn {
         Spawn {
-            program,
+            argv: program,
             folder: folder.into(),
             environment,
             stdin: match terminal {
@@ -89,7 +89,7 @@ proptest! {
         // A truncated job is not accepted.
         prop_assert_eq!(Job::decode(&bytes[4..][..cut.index(bytes.len() - 4)]), None);
         let request = StartRequest::decode(&StartRequest::encode(&spawn).unwrap()[4..]).unwrap();
-        prop_assert_eq!((request.program, request.confine), (spawn.program, spawn.sandbox));
+        prop_assert_eq!((request.program, request.confine), (spawn.argv, spawn.sandbox));
     }
 
     #[test]

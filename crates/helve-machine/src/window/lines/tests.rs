@@ -12,7 +12,7 @@ const ALL: WindowRequest = WindowRequest {
     lines: 100,
     line_bytes: 100,
     max_bytes: 1000,
-    deadline: Duration::MAX,
+    timeout: Duration::MAX,
 };
 
 fn read_window(text: &[u8], request: WindowRequest, block: usize) -> WindowLines {
@@ -333,7 +333,7 @@ proptest! {
         text in proptest::collection::vec(proptest::sample::select(b"aa\xc3\xa9\r\n\n".to_vec()), 0..60),
         first in 0u64..12, lines in 0u64..8, line_bytes in 0usize..9, max_bytes in 0usize..20, block in 1usize..20,
     ) {
-        let request = WindowRequest { first, lines, line_bytes, max_bytes, deadline: Duration::MAX };
+        let request = WindowRequest { first, lines, line_bytes, max_bytes, timeout: Duration::MAX };
         prop_assert_eq!(read_window(&text, request, block), reference(&text, request));
     }
 

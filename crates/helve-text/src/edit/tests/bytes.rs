@@ -8,7 +8,7 @@ fn check(file: &[u8], old: &str, new: &str, expect: Expect) {
     let shown = match apply(
         file,
         &Edit { old, new, all: false, kind: TextKind::Unknown },
-        MatchPolicy::Safe,
+        MatchPolicy::Tolerant,
     ) {
         Ok(applied) => format!("{}", applied.bytes.escape_ascii()),
         Err(refusal) => format!("{refusal:?}"),

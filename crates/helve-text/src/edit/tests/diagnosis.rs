@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use crate::edit::*;
 
 fn check(file: &str, old: &str, expect: Expect) {
-    check_with_policy(file, old, MatchPolicy::Safe, expect);
+    check_with_policy(file, old, MatchPolicy::Tolerant, expect);
 }
 
 fn check_with_policy(file: &str, old: &str, policy: MatchPolicy, expect: Expect) {

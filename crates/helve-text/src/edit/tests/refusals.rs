@@ -393,7 +393,7 @@ fn changes_to_tab_separated_columns_are_refused_if_written_with_spaces() {
     let file = "a\tb\tc\n1\t2\t3\n4\t5\t6\n";
     for new in ["1 2 3\n7 8 9\n4 5 6", "1 2 3 4\n4 5 6", "4 5 6\n1 2 3"] {
         let edit = Edit { old: "1 2 3\n4 5 6", new, all: false, kind: TextKind::Unknown };
-        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
+        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Tolerant).unwrap_err();
         assert!(
             matches!(refusal, EditRefusal::AmbiguousCharacter { character: '\t', .. }),
             "{new}: {refusal:?}"
@@ -408,13 +408,13 @@ fn placeholders_are_not_written() {
     {
         let new = format!("a();\n{placeholder}\nz();");
         let edit = Edit { old: "a();\nb();\nc();", new: &new, all: false, kind: TextKind::Unknown };
-        let refusal = apply(b"a();\nb();\nc();\n", &edit, MatchPolicy::Safe).unwrap_err();
+        let refusal = apply(b"a();\nb();\nc();\n", &edit, MatchPolicy::Tolerant).unwrap_err();
         let is_placeholder = matches!(refusal, EditRefusal::Faulty(TextFault::Placeholder { .. }));
         assert!(is_placeholder, "{refusal:?}");
     }
     for new in ["a();\n...\nz();", "a();\n// wait ... then go on\nz();", "say(\"the rest...\");"] {
         let edit = Edit { old: "a();\nb();\nc();", new, all: false, kind: TextKind::Unknown };
-        apply(b"a();\nb();\nc();\n", &edit, MatchPolicy::Safe).unwrap();
+        apply(b"a();\nb();\nc();\n", &edit, MatchPolicy::Tolerant).unwrap();
     }
     // A placeholder that the file already has may be quoted and kept.
     let edit = Edit {
@@ -423,7 +423,7 @@ fn placeholders_are_not_written() {
         all: false,
         kind: TextKind::Unknown,
     };
-    apply(b"// ... existing code ...\nb\n", &edit, MatchPolicy::Safe).unwrap();
+    apply(b"// ... existing code ...\nb\n", &edit, MatchPolicy::Tolerant).unwrap();
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn a_copy_at_another_depth_is_not_edited() {
         all: false,
         kind: TextKind::Unknown,
     };
-    let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
+    let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Tolerant).unwrap_err();
     let EditRefusal::NotFound(Some(nearest)) = refusal else { panic!("{refusal:?}") };
     assert_eq!(nearest.first_line, 2);
 }
@@ -468,11 +468,11 @@ fn numbers_are_data_only_if_an_unchanged_line_shows_it() {
         all: false,
         kind: TextKind::Unknown,
     };
-    let applied = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap();
+    let applied = apply(file.as_bytes(), &edit, MatchPolicy::Tolerant).unwrap();
     assert_eq!(applied.bytes, b"1\tzero\n2\tuno\n3\ttwo\n");
     // No line of the new text is in the file, so its numbers may be data or line numbers.
     let edit = Edit { new: "2\tuno\n3\tdos", ..edit };
-    let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
+    let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Tolerant).unwrap_err();
     assert!(matches!(refusal, EditRefusal::LineNumbers { .. }), "{refusal:?}");
 }
 
@@ -485,7 +485,7 @@ fn replacing_typographic_text_with_an_unrelated_line_is_refused() {
         ("// a\u{a0}b\nx();\n", "// a b\nx();", "f = a b;\nx();"),
     ] {
         let edit = Edit { old, new, all: false, kind: TextKind::Unknown };
-        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
+        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Tolerant).unwrap_err();
         assert!(
             matches!(refusal, EditRefusal::AmbiguousCharacter { line: 1, .. }),
             "{file}: {refusal:?}"
@@ -500,7 +500,7 @@ fn added_lines_are_refused_if_the_quote_starts_without_indentation() {
         ("\tfoo(1,  2)\n", "foo(1, 2)", "foo(1, 2)\n\tbar()"),
     ] {
         let edit = Edit { old, new, all: false, kind: TextKind::Unknown };
-        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
+        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Tolerant).unwrap_err();
         assert!(matches!(refusal, EditRefusal::UnclearIndentation { .. }), "{file}: {refusal:?}");
     }
 }
@@ -513,7 +513,7 @@ fn edits_that_would_misplace_partly_quoted_indentation_are_refused() {
         ("if a:\n        x = 1\n", "    x = 1\n", "    x = 2\n    y = 3\n"),
     ] {
         let edit = Edit { old, new, all: false, kind: TextKind::Unknown };
-        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
+        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Tolerant).unwrap_err();
         assert!(matches!(refusal, EditRefusal::PartialIndentation { .. }), "{file}: {refusal:?}");
         // Exact mode applies the edit literally.
         apply(file.as_bytes(), &edit, MatchPolicy::Exact).unwrap();
@@ -528,7 +528,7 @@ fn edits_that_would_misplace_partly_quoted_indentation_are_refused() {
         apply(
             file.as_bytes(),
             &Edit { old, new, all: false, kind: TextKind::Unknown },
-            MatchPolicy::Safe,
+            MatchPolicy::Tolerant,
         )
         .unwrap();
     }

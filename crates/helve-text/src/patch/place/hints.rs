@@ -97,6 +97,7 @@ impl SearchRegion {
         }
     }
 
+    /// Whether a line is in the region, not counting the anchor lines themselves.
     fn contains_below_anchor(&self, line: usize) -> bool {
         match self {
             SearchRegion::Everywhere => true,

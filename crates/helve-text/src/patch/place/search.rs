@@ -277,7 +277,7 @@ fn try_with_tolerance(
     let applied = match edit::apply(
         actual.as_bytes(),
         &Edit { old: &old, new: &new, all: false, kind: TextKind::Unknown },
-        MatchPolicy::Safe,
+        MatchPolicy::Tolerant,
     ) {
         Ok(applied) => applied,
         Err(

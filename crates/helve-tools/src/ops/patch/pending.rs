@@ -255,7 +255,7 @@ fn patched(
         MatchPolicy::Exact if !tolerances.is_empty() => {
             Err(PatchError::Inexact { display_path: display_path.into() })
         }
-        MatchPolicy::Safe | MatchPolicy::Exact => Ok((patched.bytes.into(), tolerances)),
+        MatchPolicy::Tolerant | MatchPolicy::Exact => Ok((patched.bytes.into(), tolerances)),
     }
 }
 

@@ -7,8 +7,9 @@ use helve_text::git_index::HashAlgorithm;
 /// kind and of every smaller one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GitCommandKind {
-    /// Commands that read, such as `git status` and `git diff`. Some of them update the index or branches.
-    ReadOnly,
+    /// Commands that read, such as `git status` and `git diff`. A few of them, such as `git branch`, can also write to the
+    /// repository, but run no other configured programs than those that only read.
+    Reading,
     /// Commands that change something, but contact no other repository.
     Writing,
     /// Commands that contact other repositories, and unknown commands.
@@ -18,8 +19,8 @@ pub(super) enum GitCommandKind {
 impl GitCommandKind {
     /// Classifies a subcommand.
     pub(super) fn of_subcommand(subcommand: &str) -> GitCommandKind {
-        if READ_ONLY.contains(&subcommand) {
-            GitCommandKind::ReadOnly
+        if READING.contains(&subcommand) {
+            GitCommandKind::Reading
         } else if WRITING.contains(&subcommand) {
             GitCommandKind::Writing
         } else {
@@ -56,8 +57,8 @@ const WRITING: [&str; 24] = [
     "update-ref",
 ];
 
-/// Subcommands of kind [`GitCommandKind::ReadOnly`].
-const READ_ONLY: [&str; 31] = [
+/// Subcommands of kind [`GitCommandKind::Reading`].
+const READING: [&str; 31] = [
     "status",
     "diff",
     "diff-files",
@@ -104,21 +105,21 @@ pub(super) fn kind_for_setting(setting: &GitSetting) -> Option<GitCommandKind> {
     let value = setting.value.as_str();
     let kind = match (section, name) {
         ("filter", "clean" | "smudge" | "process") if LFS_FILTERS.contains(&value) => return None,
-        ("filter", "clean" | "smudge" | "process") => GitCommandKind::ReadOnly,
-        ("diff", "external" | "command" | "textconv") => GitCommandKind::ReadOnly,
-        ("include" | "includeif", "path") => GitCommandKind::ReadOnly,
-        ("core", "hookspath") => GitCommandKind::ReadOnly,
+        ("filter", "clean" | "smudge" | "process") => GitCommandKind::Reading,
+        ("diff", "external" | "command" | "textconv") => GitCommandKind::Reading,
+        ("include" | "includeif", "path") => GitCommandKind::Reading,
+        ("core", "hookspath") => GitCommandKind::Reading,
         // With this setting git reads submodules that only the history contains.
-        ("diff", "submodule") if value != "short" => GitCommandKind::ReadOnly,
-        ("status", "submodulesummary") => GitCommandKind::ReadOnly,
+        ("diff", "submodule") if value != "short" => GitCommandKind::Reading,
+        ("status", "submodulesummary") => GitCommandKind::Reading,
         // `git log` runs this program if its format shows signatures. The format can be set outside the repository too.
-        ("gpg", "program") => GitCommandKind::ReadOnly,
+        ("gpg", "program") => GitCommandKind::Reading,
         ("core", "worktree") => GitCommandKind::Writing,
         ("gpg", "defaultkeycommand") => GitCommandKind::Writing,
         ("core", "gitproxy" | "alternaterefscommand" | "sshcommand") => GitCommandKind::Remote,
         ("credential", "helper") => GitCommandKind::Remote,
         ("remote", "uploadpack" | "receivepack" | "vcs") => GitCommandKind::Remote,
-        // A remote address under another name.
+        // These settings replace the address of a remote.
         ("url", "insteadof" | "pushinsteadof") => GitCommandKind::Remote,
         ("remote" | "branch" | "submodule" | "url", _)
             if starts_helper(rest) || starts_helper(value) =>
@@ -183,9 +184,9 @@ pub(super) fn object_hash_algorithm(settings: &[GitSetting]) -> HashAlgorithm {
 pub(super) fn kind_for_hook(name: &str) -> Option<GitCommandKind> {
     match name {
         // Runs whenever git writes the index.
-        "post-index-change" => Some(GitCommandKind::ReadOnly),
+        "post-index-change" => Some(GitCommandKind::Reading),
         // Runs whenever a branch is created or deleted.
-        "reference-transaction" => Some(GitCommandKind::ReadOnly),
+        "reference-transaction" => Some(GitCommandKind::Reading),
         _ => HOOKS.contains(&name).then_some(GitCommandKind::Writing),
     }
 }
@@ -244,7 +245,7 @@ mod tests {
             ("status.submodulesummary", "true"),
             ("gpg.ssh.program", "./x"),
         ] {
-            assert_eq!(kind(key, value), Some(GitCommandKind::ReadOnly), "{key}");
+            assert_eq!(kind(key, value), Some(GitCommandKind::Reading), "{key}");
         }
         for (key, value) in [
             ("core.worktree", "/home/user"),

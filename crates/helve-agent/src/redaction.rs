@@ -35,7 +35,7 @@ impl EndpointSecrets {
     }
 
     /// Removes the secrets from texts and calls. Blocks in the provider's own form cannot be changed, because they may be
-    /// signed; with a secret they are dropped.
+    /// signed; one that contains a secret is dropped.
     pub(crate) fn redact_reply(&self, mut reply: ModelReply) -> ModelReply {
         reply.blocks.retain(|block| !matches!(block, Block::Other(raw) if self.is_in(raw.get())));
         for block in &mut reply.blocks {
@@ -59,12 +59,12 @@ impl EndpointSecrets {
 }
 
 /// Removes secrets from the pieces of a reply, even if a secret is split between pieces.
-pub(crate) struct DeltaMask {
+pub(crate) struct DeltaRedactor {
     text: Redactor,
     reasoning: Redactor,
 }
 
-impl DeltaMask {
+impl DeltaRedactor {
     pub(crate) fn new(secrets: &EndpointSecrets) -> Self {
         Self { text: Redactor::new(&secrets.0), reasoning: Redactor::new(&secrets.0) }
     }
@@ -104,7 +104,8 @@ mod tests {
 
     /// Returns the text that is shown for these pieces.
     fn shown(pieces: &[&str]) -> String {
-        let mut mask = DeltaMask::new(&EndpointSecrets::new(["sk-12345678", "short"].into_iter()));
+        let mut mask =
+            DeltaRedactor::new(&EndpointSecrets::new(["sk-12345678", "short"].into_iter()));
         let text = |delta: Delta| match delta {
             Delta::Text(text) => text,
             Delta::Reasoning(_) | Delta::Call { .. } | Delta::Arguments(_) => String::new(),
