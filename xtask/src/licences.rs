@@ -85,7 +85,7 @@ fn check(policy: &Policy, workspace: &Workspace) -> Vec<String> {
 
 fn licence_problem(policy: &Policy, package: &Package) -> Option<String> {
     let Some(text) = &package.licence else {
-        return Some("states no licence; check it, then leave it out or replace it".into());
+        return Some("states no licence; remove or replace the crate".into());
     };
     let expression = match Expression::parse_mode(text, ParseMode::LAX) {
         Ok(expression) => expression,

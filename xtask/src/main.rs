@@ -49,7 +49,7 @@ enum Command {
     Bench(Options),
     /// Run long tests with killed and competing processes
     Torture(Options),
-    /// Drive the binary with other projects' MCP clients
+    /// Run Helve with other projects' programs: MCP clients, formatters, SDKs
     E2e(Options),
     /// Draw docs/session.svg from a session with `helve`
     Picture(Options),

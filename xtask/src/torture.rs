@@ -133,7 +133,7 @@ const TESTS: &[TortureTest] = &[
         run: transcripts::run,
     },
     TortureTest {
-        name: "traced",
+        name: "known-scripts",
         description: "every harmless flag, run under a tracer; a sample with --short",
         count: 1,
         short_count: 1,

@@ -58,14 +58,18 @@ impl Transcript {
     async fn append_and_dequeue(
         &mut self,
         items: Vec<Item>,
-        delivers: Option<String>,
+        delivered_message: Option<String>,
     ) -> Result<(), StoreError> {
         let first = self.entries.last().map_or(1, |entry| entry.seq + 1);
         let new: Vec<Entry> = (first..).zip(items).map(|(seq, item)| Entry { seq, item }).collect();
         let stored = |entry: &Entry| {
             let json = serde_json::to_string(&entry.item).map_err(std::io::Error::other)?;
             let stored = StoredItem { seq: entry.seq, json };
-            Ok(NewItem { stored, words: words(&entry.item), delivers: delivers.clone() })
+            Ok(NewItem {
+                stored,
+                words: words(&entry.item),
+                delivered_message: delivered_message.clone(),
+            })
         };
         let stored = new.iter().map(stored).collect::<Result<Vec<_>, StoreError>>()?;
         self.store.append(&self.session, stored).await?;

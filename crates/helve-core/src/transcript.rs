@@ -22,7 +22,7 @@ pub struct NewItem {
     /// The text by which the item can be found; empty if it cannot.
     pub words: String,
     /// The id of the waiting message that the item delivers. It no longer waits when the item is stored.
-    pub delivers: Option<String>,
+    pub delivered_message: Option<String>,
 }
 
 /// A person's message that the model has not received yet.

@@ -12,8 +12,8 @@
 //! untrusted), a stricter sandbox and a smaller environment. Its other settings have no effect until it is trusted, and its `{env:…}` and
 //! `{file:…}` references are refused.
 //!
-//! Anything invalid becomes a [`ConfigProblem`] and is ignored. Where ignoring it could loosen policy, the whole layer asks
-//! instead: its denies stay, and it allows nothing. That is the case for a file that cannot be read or parsed, and for any mistake
+//! Anything invalid becomes a [`ConfigProblem`] and is ignored. Where ignoring it could loosen policy, the whole file asks
+//! instead: its denies stay, and it allows nothing without asking. That is the case for a file that cannot be read or parsed, and for any mistake
 //! in `permission` or `tools`. A [`Config`] is a snapshot: it does not follow later changes of the files. After a change,
 //! gathering the files again yields another digest. This module writes no file.
 
@@ -138,9 +138,10 @@ impl Config {
     /// may start.
     pub fn main_agent(&self) -> Option<&Agent> {
         let name = self.default_agent.as_ref().map_or(DEFAULT_AGENT, |name| name.value.as_str());
-        let can_start = |agent: &&Agent| agent.can_start();
-        let named = self.agents.iter().filter(can_start).find(|agent| agent.name == name);
-        named.or_else(|| self.agents.iter().find(can_start))
+        let is_startable_by_person = |agent: &&Agent| agent.is_startable_by_person();
+        let named =
+            self.agents.iter().filter(is_startable_by_person).find(|agent| agent.name == name);
+        named.or_else(|| self.agents.iter().find(is_startable_by_person))
     }
 }
 
@@ -197,7 +198,8 @@ impl<T> Deref for WithSource<T> {
 }
 
 impl WithSource<String> {
-    /// Returns the text as written in the file, which is safe to show.
+    /// Returns the text with its `{env:…}` and `{file:…}` references unexpanded. It is not safe to show if the file itself may
+    /// contain a secret.
     pub fn as_written(&self) -> &str {
         self.raw.as_deref().unwrap_or(&self.value)
     }

@@ -25,7 +25,7 @@ use self::target::{CommitTarget, InstallError, NewState, TargetProgress};
 use crate::errors::machine_error;
 pub use helve_core::commit::{
     AwaitRecorded, CommitChange, CommitError, Committed, ContentHash, ExpectedContent, FileMode,
-    HardLinks, LeftChanged, MovedContent, NotRecorded, is_link_mode,
+    HardLinks, MovedContent, NotRecorded, NotRolledBack, is_link_mode,
 };
 
 /// How many times a step of a rollback or cleanup is attempted.
@@ -97,7 +97,7 @@ impl<'a> Transaction<'a> {
                 let new_state = match mode {
                     FileMode::Set(mode) if is_link_mode(mode) => NewState::Link { target: bytes },
                     FileMode::Set(_) | FileMode::Keep => {
-                        NewState::Content { bytes, mode, rights_of: None }
+                        NewState::Content { bytes, mode, permissions_of: None }
                     }
                 };
                 let is_file = matches!(new_state, NewState::Content { .. });
@@ -119,9 +119,11 @@ impl<'a> Transaction<'a> {
                     MovedContent::New(bytes) if matches!(expect, ExpectedContent::Link(_)) => {
                         NewState::Link { target: bytes }
                     }
-                    MovedContent::New(bytes) => {
-                        NewState::Content { bytes, mode: FileMode::Keep, rights_of: Some(source) }
-                    }
+                    MovedContent::New(bytes) => NewState::Content {
+                        bytes,
+                        mode: FileMode::Keep,
+                        permissions_of: Some(source),
+                    },
                 };
                 self.target(to, expect_at_target, new_state)?;
                 self.target(from, expect, NewState::Absent)?;
@@ -210,8 +212,8 @@ impl<'a> Transaction<'a> {
         }
         let Some(folder) = self.folders.get(id) else { return Ok(()) };
         let staged = match new_state {
-            NewState::Content { bytes, mode, rights_of } => {
-                let model = self.targets[rights_of.unwrap_or(index)].existing.as_ref();
+            NewState::Content { bytes, mode, permissions_of } => {
+                let model = self.targets[permissions_of.unwrap_or(index)].existing.as_ref();
                 let rights = model.map_or(FileRights::Default, FileRights::CopiedFrom);
                 stage::write(self.sys, folder, bytes, rights, mode)?
             }

@@ -83,6 +83,7 @@ impl LinkResolver {
                     self.kind = Some(kind);
                     Ok(())
                 }
+                // A symbolic link has no kind of its own.
                 None => self.follow(),
             },
             Err(Errno::NOENT) => {

@@ -49,8 +49,8 @@ fn run(request: &RestrictedRequest, stop: &StopSignal) -> Result<RestrictedFiles
     let outcome = walk::walk(&tree, options, stop, visitors.collect())?;
     let mut all = Collected::default();
     for result in &results {
-        let Collected { paths, links, compared } = std::mem::take(&mut *result.lock());
-        all.compared += compared;
+        let Collected { paths, links, judged } = std::mem::take(&mut *result.lock());
+        all.judged += judged;
         all.paths.extend(paths);
         all.links.extend(links);
     }
@@ -63,7 +63,7 @@ fn run(request: &RestrictedRequest, stop: &StopSignal) -> Result<RestrictedFiles
         paths: all.paths.into_iter().map(|(_, path)| path).collect(),
         links: all.links.into_iter().take(request.max_results).collect(),
         has_more_links,
-        compared: all.compared,
+        judged: all.judged,
         ended: if is_root || is_cut { WalkEnd::Incomplete } else { outcome.ended },
     })
 }
@@ -73,7 +73,7 @@ fn run(request: &RestrictedRequest, stop: &StopSignal) -> Result<RestrictedFiles
 struct Collected {
     paths: Vec<(Reverse<Action>, PathBuf)>,
     links: Vec<PathBuf>,
-    compared: usize,
+    judged: usize,
 }
 
 impl Collected {
@@ -106,7 +106,7 @@ impl RestrictedVisitor {
 
     fn add(&self, path: PathBuf, action: Option<Action>) {
         let mut result = self.result.lock();
-        result.compared += 1;
+        result.judged += 1;
         let Some(action) = action else { return };
         result.paths.push((Reverse(action), path));
         // Sorting now and then bounds the memory.

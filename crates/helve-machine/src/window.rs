@@ -14,7 +14,7 @@ use memchr::memchr_iter;
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use rustix::io::{Errno, pread};
 
-use self::lines::{Feed, LineWindow};
+use self::lines::{LineWindow, WindowStatus};
 use self::utf16::Transcoder;
 use crate::blocking::Cancellation;
 use crate::errors::machine_error;
@@ -109,10 +109,10 @@ fn scan(
             Some(transcoder) => {
                 let mut pieces =
                     block.chunks(TRANSCODE_BYTES).map(|piece| lines.feed(transcoder.feed(piece)));
-                pieces.find(|feed| *feed == Feed::Done).unwrap_or(Feed::NeedsMore)
+                pieces.find(|feed| *feed == WindowStatus::Done).unwrap_or(WindowStatus::NeedsMore)
             }
         };
-        if feed == Feed::Done {
+        if feed == WindowStatus::Done {
             break;
         }
     }

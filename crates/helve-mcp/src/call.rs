@@ -57,7 +57,7 @@ pub(crate) async fn with_progress<T>(
 
 /// Waits for a call, and cancels it if its request is cancelled. A cancelled call is awaited too, because the engine gives
 /// it a moment to clean up.
-pub(crate) async fn run_until_cancelled(
+pub(crate) async fn run_with_cancellation(
     mut running: BoxFuture<'static, ToolResult>,
     request: &CancellationToken,
     cancel: &CancellationToken,

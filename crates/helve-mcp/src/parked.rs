@@ -81,7 +81,7 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
-    /// Returns `None` if the request is not a retry, or carries a state that we did not send.
+    /// Returns `None` if the request is not a retry, or its state does not have the form of ours.
     pub(crate) fn parse(state: Option<&str>, responses: Option<&InputResponses>) -> Option<Self> {
         let (handle, key) =
             state?.split_once('.').filter(|(handle, _)| handle.len() <= MAX_HANDLE_LEN)?;
@@ -114,9 +114,9 @@ impl ParkedCalls {
         let Some(mut call) = parked.filter(|call| call.fingerprint == fingerprint) else {
             return RetryTarget::Gone;
         };
-        let Some(answer) = call.pending.take() else { return RetryTarget::Gone };
+        let Some(answer_sender) = call.pending.take() else { return RetryTarget::Gone };
         // The call may have stopped waiting for the answer.
-        answer.send(retry.answer.clone()).ok();
+        answer_sender.send(retry.answer.clone()).ok();
         RetryTarget::Parked(Box::new(call))
     }
 

@@ -19,8 +19,8 @@ pub trait Prompts: Send + Sync {
     /// Returns name and description of each prompt.
     fn list(&self) -> Vec<(String, String)>;
 
-    /// Returns the message of a prompt. Commands and files in it are calls in the client's session. `None` if there is no
-    /// prompt of this name; an error is a sentence for the person.
+    /// Returns the message of a prompt. Shell commands and file references in it are run as calls of the client's session. `None`
+    /// if there is no prompt of this name; an error is a sentence for the person.
     fn fill<'a>(
         &'a self,
         session: &'a Arc<Session>,

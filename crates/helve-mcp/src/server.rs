@@ -194,7 +194,7 @@ impl ServerHandler for McpServer {
         let watch = self.progress_watch(&call, &context);
         let engine = &self.state.config.engine;
         let running = engine.call(&session.session, &session.tools(), call, cancel.clone());
-        let work = call::run_until_cancelled(running, &context.ct, &cancel);
+        let work = call::run_with_cancellation(running, &context.ct, &cancel);
         let result = call::with_progress(work, watch, &context, &cancel).await;
         Ok(self.render(&session, result))
     }

@@ -12,7 +12,7 @@ use pdf_extract::{
     Error, MediaBox, ObjectId, OutputDev, OutputError, PlainTextOutput, Transform, output_doc_page,
 };
 
-use crate::{MediaLimits, broken};
+use crate::{MediaLimits, undecodable};
 
 /// Maximum number of pages counted.
 const MAX_PAGES: usize = 100_000;
@@ -24,11 +24,11 @@ pub(super) fn decode(
     limits: &MediaLimits,
     deadline: Instant,
 ) -> Result<Document, MediaError> {
-    bounds::check_file(bytes, deadline).map_err(broken)?;
+    bounds::check_file(bytes, deadline).map_err(undecodable)?;
     let mut document = load(bytes)?;
     let ids: Vec<ObjectId> = document.page_iter().take(MAX_PAGES).collect();
     if ids.is_empty() {
-        return Err(broken("it has no pages"));
+        return Err(undecodable("it has no pages"));
     }
     bounds::remove_images(&mut document);
     let (mut pages, mut text_bytes_left) = (Vec::new(), limits.text_bytes);
@@ -56,7 +56,7 @@ pub(super) fn decode(
 fn load(bytes: &Bytes) -> Result<pdf_extract::Document, MediaError> {
     let failed = |error: Error| match error {
         Error::InvalidPassword | Error::Decryption(_) => MediaError::Locked,
-        other => broken(other),
+        other => undecodable(other),
     };
     let mut document = pdf_extract::Document::load_mem(bytes).map_err(failed)?;
     if document.is_encrypted() {

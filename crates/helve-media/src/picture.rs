@@ -14,7 +14,7 @@ use image::{
     ImageReader, RgbImage, Rgba,
 };
 
-use crate::{MediaLimits, broken};
+use crate::{MediaLimits, undecodable};
 
 /// Maximum number of times an image is shrunk, each time to three quarters.
 const MAX_SHRINKS: usize = 32;
@@ -29,19 +29,21 @@ pub(super) fn decode(
     limits: &MediaLimits,
     deadline: Instant,
 ) -> Result<Picture, MediaError> {
-    let original = measure(bytes, format)?;
-    if u64::from(original.width) * u64::from(original.height) > limits.pixels {
-        return Err(MediaError::TooManyPixels { size: original, limit: limits.pixels });
+    let stored_size = measure(bytes, format)?;
+    if u64::from(stored_size.width) * u64::from(stored_size.height) > limits.pixels {
+        return Err(MediaError::TooManyPixels { size: stored_size, limit: limits.pixels });
     }
     let image = decode_image(bytes, format, limits)?;
     let frames = frames(bytes, format, limits);
-    // The size after the image's orientation was applied; `original` is the size before.
+    // The size after the orientation in the file was applied.
     let oriented_size = PixelSize { width: image.width(), height: image.height() };
-    let fits = original.width.max(original.height) <= limits.side
+    let fits = stored_size.width.max(stored_size.height) <= limits.side
         && base64_size(bytes.len()) <= limits.base64_bytes;
     if fits && frames == Frames::One && is_accepted_by_providers(bytes, format) {
         let mime = format.mime();
-        return Ok(Picture { mime, bytes: bytes.clone(), size: original, original, frames });
+        let bytes = bytes.clone();
+        // The file is passed on as it is, so both sizes are the stored one.
+        return Ok(Picture { mime, bytes, size: stored_size, original: stored_size, frames });
     }
     let (mime, bytes, size) = shrink(image, format, limits, deadline)?;
     Ok(Picture { mime, bytes, size, original: oriented_size, frames })
@@ -78,7 +80,7 @@ fn measure(bytes: &Bytes, format: MediaFormat) -> Result<PixelSize, MediaError> 
     reader.no_limits();
     let (width, height) = reader.into_dimensions().map_err(image_error)?;
     if width == 0 || height == 0 {
-        return Err(broken("it has no pixels"));
+        return Err(undecodable("it has no pixels"));
     }
     Ok(PixelSize { width, height })
 }
@@ -178,7 +180,7 @@ fn scale_to_side(size: PixelSize, side: u32) -> PixelSize {
 /// Resizes with a Lanczos3 filter.
 fn resize(image: &DynamicImage, size: PixelSize) -> Result<DynamicImage, MediaError> {
     let mut smaller = DynamicImage::new(size.width, size.height, image.color());
-    Resizer::new().resize(image, &mut smaller, None).map_err(broken)?;
+    Resizer::new().resize(image, &mut smaller, None).map_err(undecodable)?;
     Ok(smaller)
 }
 
@@ -233,6 +235,6 @@ fn base64_size(bytes: usize) -> usize {
 fn image_error(error: ImageError) -> MediaError {
     match error {
         ImageError::Limits(_) => MediaError::TooMuchMemory,
-        other => broken(other),
+        other => undecodable(other),
     }
 }

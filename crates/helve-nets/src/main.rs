@@ -1,8 +1,8 @@
-//! Safety nets for the decision about shell scripts. Each net searches for scripts that the decision wrongly allows.
-//! All nets but `random-texts` run the allowed scripts in a sandbox under a tracer. A script that does something that the
-//! decision did not list is a failure.
+//! Safety nets for the shell decision, which is the code of helve-policy that judges shell scripts. Each net searches for
+//! scripts that the decision wrongly allows. All nets but `random-texts` run the allowed scripts in a sandbox under a tracer.
+//! A script that does something that the decision did not list is a failure.
 //!
-//! - `traced`: the allowed scripts from the tests of the decision, and generated scripts that use one flag each.
+//! - `known-scripts`: the allowed scripts from the tests of the decision, and generated scripts that use one flag each.
 //! - `data-flow`: generated scripts that set variables and change directories, and then use them.
 //! - `mutants`: mutated attacks.
 //! - `random-texts`: random texts, which are judged but not run. Judging must not panic or take long, and a text that is not
@@ -16,6 +16,7 @@
 mod cases;
 mod data_flow;
 mod decision;
+mod known_scripts;
 mod mutants;
 mod mutate;
 mod random;
@@ -32,7 +33,6 @@ mod syscalls;
 mod trace;
 #[cfg(target_os = "linux")]
 mod trace_events;
-mod traced;
 #[cfg(target_os = "linux")]
 mod tracer;
 mod workers;
@@ -67,8 +67,8 @@ fn run(args: &[String]) -> Result<Vec<String>, String> {
     }
     let scratch = scratch_folder::ScratchFolder::new()?;
     match &args[..] {
-        ["traced"] => traced::run(scratch.path(), traced::FlagCoverage::Sample),
-        ["traced", "all"] => traced::run(scratch.path(), traced::FlagCoverage::All),
+        ["known-scripts"] => known_scripts::run(scratch.path(), known_scripts::FlagCoverage::Sample),
+        ["known-scripts", "all"] => known_scripts::run(scratch.path(), known_scripts::FlagCoverage::All),
         ["data-flow", count, seed] => {
             data_flow::run(scratch.path(), number(count)?, number(seed)?)
         }
@@ -82,11 +82,11 @@ fn run(args: &[String]) -> Result<Vec<String>, String> {
         }
         #[cfg(target_os = "linux")]
         ["run", script] => {
-            let image = sandbox::FileImage::open(scratch.path()).map_err(|error| error.to_string())?;
+            let image = sandbox::FilesSnapshot::read(scratch.path()).map_err(|error| error.to_string())?;
             println!("{:#?}", sandbox::trace(script, &image));
             Ok(Vec::new())
         }
-        _ => Err("usage: helve-nets traced [all], mutants COUNT SEED, data-flow COUNT SEED, random-texts MAX_CPU_SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),
+        _ => Err("usage: helve-nets known-scripts [all], mutants COUNT SEED, data-flow COUNT SEED, random-texts MAX_CPU_SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),
     }
 }
 

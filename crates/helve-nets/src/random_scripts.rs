@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use crate::cases::ScriptCase;
 use crate::decision::judge;
+use crate::known_scripts::{self, AllowedScript, PolicyCache};
 use crate::random::Random;
 use crate::sample_files::SampleFiles;
-use crate::traced::{self, AllowedScript, PolicyCache};
 
 /// Number of scripts after which progress is printed.
 const PROGRESS_INTERVAL: usize = 10_000;
@@ -68,7 +68,7 @@ pub(crate) fn run(
         start.elapsed().as_secs_f32(),
         allowed.len()
     );
-    let failures = traced::run_all(sample_folder, &SampleFiles::new(), &allowed)?;
+    let failures = known_scripts::run_all(sample_folder, &SampleFiles::new(), &allowed)?;
     println!(
         "{count} {what}, {} allowed and run, {} did something the decision did not list, {:.1} s, --seed {seed}",
         allowed.len(),

@@ -8,14 +8,14 @@ use helve_policy::Action;
 
 use crate::cases::{self, ScriptCase};
 use crate::decision::{ScriptDecision, judge};
+use crate::known_scripts::PolicyCache;
 use crate::mutate;
 use crate::random::Random;
 use crate::sample_files::SampleFiles;
-use crate::traced::PolicyCache;
 
 /// Maximum length of a short text.
 const SHORT_BYTES: usize = 4 << 10;
-/// Maximum time for 99 % of the short texts, except those that repeat one piece. Only an optimized build checks this limit.
+/// Maximum time for 99 % of the short texts, except those that repeat one token many times. Only an optimized build checks this limit.
 const MAX_P99_TIME: Duration = Duration::from_millis(1);
 /// Maximum time for every short text. Only an optimized build checks this limit.
 const MAX_SHORT_TEXT_TIME: Duration = Duration::from_millis(50);

@@ -51,14 +51,14 @@ const ENVIRONMENT: &[&str] = &[
 ];
 
 /// Runs a script in a copy of `files` and returns what it did.
-pub(crate) fn trace(script: &str, files: &FileImage) -> Trace {
+pub(crate) fn trace(script: &str, files: &FilesSnapshot) -> Trace {
     match try_trace(script, files) {
         Ok(trace) => trace,
         Err(error) => Trace::error(error.to_string()),
     }
 }
 
-fn try_trace(script: &str, files: &FileImage) -> io::Result<Trace> {
+fn try_trace(script: &str, files: &FilesSnapshot) -> io::Result<Trace> {
     let (tracer_socket, sandbox_socket) = sys::socket_pair()?;
     let (mut receiver, mut sender) = io::pipe()?;
     let child = sys::fork()?;
@@ -75,11 +75,9 @@ fn try_trace(script: &str, files: &FileImage) -> io::Result<Trace> {
     drop(sandbox_socket);
     drop(sender);
     let mut trace = Trace::default();
-    match sys::receive_descriptor(tracer_socket.as_fd()) {
-        Ok(listener) => {
-            record_syscalls(&listener, &receiver.as_fd().try_clone_to_owned()?, &mut trace)
-        }
-        Err(_) => trace.timed_out = false,
+    // Without a descriptor, the script never started, and the error follows over the pipe.
+    if let Ok(listener) = sys::receive_descriptor(tracer_socket.as_fd()) {
+        record_syscalls(&listener, &receiver.as_fd().try_clone_to_owned()?, &mut trace);
     }
     sys::kill(child);
     sys::wait(child, WaitMode::Block);
@@ -117,7 +115,7 @@ fn record_syscalls(listener: &OwnedFd, receiver: &OwnedFd, trace: &mut Trace) {
 /// Runs in the first child: enters new namespaces and forks the init process of the new PID namespace.
 fn enter(
     script: &str,
-    files: &FileImage,
+    files: &FilesSnapshot,
     socket: &OwnedFd,
     sender: &mut io::PipeWriter,
 ) -> io::Result<()> {
@@ -148,7 +146,7 @@ fn enter(
 }
 
 /// Builds the root directory: directories of the system read-only, the sample files in memory.
-fn build_root(files: &FileImage) -> io::Result<()> {
+fn build_root(files: &FilesSnapshot) -> io::Result<()> {
     let describe =
         |what: String| move |error: io::Error| io::Error::other(format!("{what}: {error}"));
     sys::make_mounts_private().map_err(describe("mounts".into()))?;
@@ -190,48 +188,52 @@ fn build_root(files: &FileImage) -> io::Result<()> {
 }
 
 /// The files that every script starts with, in memory.
-pub(crate) struct FileImage(Vec<(String, ImageEntry)>);
+pub(crate) struct FilesSnapshot(Vec<(String, SnapshotEntry)>);
 
-enum ImageEntry {
+enum SnapshotEntry {
     Folder,
     Link(PathBuf),
     File(Vec<u8>, fs::Permissions),
 }
 
-impl FileImage {
+impl FilesSnapshot {
     /// Reads all files below a folder into memory.
-    pub(crate) fn open(files: &Path) -> io::Result<Self> {
+    pub(crate) fn read(files: &Path) -> io::Result<Self> {
         let mut all = Vec::new();
         Self::collect(files, "", &mut all)?;
         Ok(Self(all))
     }
 
     /// Adds everything in a folder, with paths that start with `prefix`.
-    fn collect(folder: &Path, prefix: &str, all: &mut Vec<(String, ImageEntry)>) -> io::Result<()> {
+    fn collect(
+        folder: &Path,
+        prefix: &str,
+        all: &mut Vec<(String, SnapshotEntry)>,
+    ) -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let name = format!("{prefix}/{}", entry.file_name().to_string_lossy());
             let kind = entry.file_type()?;
             if kind.is_dir() {
-                all.push((name.clone(), ImageEntry::Folder));
+                all.push((name.clone(), SnapshotEntry::Folder));
                 Self::collect(&entry.path(), &name, all)?;
             } else if kind.is_symlink() {
-                all.push((name, ImageEntry::Link(fs::read_link(entry.path())?)));
+                all.push((name, SnapshotEntry::Link(fs::read_link(entry.path())?)));
             } else {
                 let mode = entry.metadata()?.permissions();
-                all.push((name, ImageEntry::File(fs::read(entry.path())?, mode)));
+                all.push((name, SnapshotEntry::File(fs::read(entry.path())?, mode)));
             }
         }
         Ok(())
     }
 
     fn copy_to(&self, root: &Path) -> io::Result<()> {
-        for (name, image_entry) in &self.0 {
+        for (name, entry) in &self.0 {
             let at = root.join(name.trim_start_matches('/'));
-            match image_entry {
-                ImageEntry::Folder => fs::create_dir_all(&at)?,
-                ImageEntry::Link(target) => std::os::unix::fs::symlink(target, &at)?,
-                ImageEntry::File(bytes, mode) => {
+            match entry {
+                SnapshotEntry::Folder => fs::create_dir_all(&at)?,
+                SnapshotEntry::Link(target) => std::os::unix::fs::symlink(target, &at)?,
+                SnapshotEntry::File(bytes, mode) => {
                     fs::write(&at, bytes)?;
                     fs::set_permissions(&at, mode.clone())?;
                 }

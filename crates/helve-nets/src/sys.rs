@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::{offset_of, size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{null, null_mut};
 
@@ -15,7 +15,7 @@ pub(crate) struct PendingSyscall {
     id: u64,
     /// The thread, in our PID namespace.
     pub thread: pid_t,
-    pub call: c_long,
+    pub number: c_long,
     pub arguments: [u64; 6],
 }
 
@@ -223,11 +223,11 @@ fn filter(calls: &[c_long]) -> Vec<libc::sock_filter> {
     let answer = |what| step(libc::BPF_RET | libc::BPF_K, 0, 0, what);
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let mut steps = vec![
-        load(4),
+        load(offset_of!(libc::seccomp_data, arch) as u32),
         // System calls of another architecture have other numbers, and nothing here needs them.
         step(equal, 1, 0, ARCHITECTURE),
         answer(libc::SECCOMP_RET_KILL_PROCESS),
-        load(0),
+        load(offset_of!(libc::seccomp_data, nr) as u32),
     ];
     for call in calls {
         steps.push(step(equal, 0, 1, *call as u32));
@@ -250,7 +250,7 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<PendingSyscall> {
         Ok(PendingSyscall {
             id: notification.id,
             thread: notification.pid as pid_t,
-            call: c_long::from(notification.data.nr),
+            number: c_long::from(notification.data.nr),
             arguments: notification.data.args,
         })
     }
@@ -327,10 +327,10 @@ pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 struct Control([u8; 64]);
 
 /// Returns the header of a message with one byte and room for one descriptor.
-fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
+fn message(data: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
     // SAFETY: the structure is plain numbers and pointers, for which zero is valid.
     let mut message: libc::msghdr = unsafe { zeroed() };
-    message.msg_iov = byte;
+    message.msg_iov = data;
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     // SAFETY: computes a number.

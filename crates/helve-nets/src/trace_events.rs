@@ -13,7 +13,7 @@ const MAX_PROGRAMS: usize = 12;
 
 /// Returns the operations that a system call is about to do, except reads of system files.
 pub(crate) fn events(syscall: &PendingSyscall) -> Vec<TraceEvent> {
-    let Some(call) = syscalls::find(syscall.call) else { return Vec::new() };
+    let Some(call) = syscalls::find(syscall.number) else { return Vec::new() };
     let operation = match call.effect {
         CallEffect::Always(operation) => operation,
         CallEffect::Flags(index) => operation_of_flags(syscall.arguments[index]),
@@ -29,10 +29,10 @@ pub(crate) fn events(syscall: &PendingSyscall) -> Vec<TraceEvent> {
     if paths.is_empty() {
         return Vec::new();
     }
-    let by = program_chain(syscall.thread);
+    let chain = program_chain(syscall.thread);
     paths
         .into_iter()
-        .map(|path| TraceEvent { operation, path, program_chain: by.clone() })
+        .map(|path| TraceEvent { operation, path, program_chain: chain.clone() })
         .collect()
 }
 
@@ -47,6 +47,7 @@ fn operation_of_flags(flags: u64) -> Operation {
 
 /// Whether an operation is reported. Reading files of the system is not.
 fn is_reported(operation: Operation, path: &str) -> bool {
+    // The workspace and the home folder of the sandbox.
     const SAMPLE_ROOTS: [&str; 2] = ["/w/", "/h/"];
     !matches!(operation, Operation::Read | Operation::ReadNoFollow)
         || SAMPLE_ROOTS.iter().any(|start| path.starts_with(start))

@@ -3,12 +3,12 @@
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use crate::sandbox::{self, FileImage};
+use crate::sandbox::{self, FilesSnapshot};
 use crate::trace::Trace;
 
 /// Traces the scripts from standard input. Each runs in a copy of `sample_folder`.
 pub(crate) fn serve(sample_folder: &Path) -> io::Result<()> {
-    let files = FileImage::open(sample_folder)?;
+    let files = FilesSnapshot::read(sample_folder)?;
     for line in io::stdin().lock().lines() {
         let trace = match serde_json::from_str::<String>(&line?) {
             Ok(script) => sandbox::trace(&script, &files),

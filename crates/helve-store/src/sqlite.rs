@@ -32,7 +32,7 @@ use helve_core::transcript::{
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use queue::{Queue, SlotWrite, WorkerState};
+use queue::{Queue, SlotWrite, WorkerStart};
 use worker::StoreWorker;
 
 /// How long another process may lock the database before this process continues in memory.
@@ -58,7 +58,7 @@ impl SqliteStore {
     /// Returns the number of writes that were lost because the queue was full.
     pub fn lost_writes(&self) -> u64 {
         let dropped = self.queue.dropped();
-        dropped.progress + dropped.other_events
+        dropped.progress + dropped.other
     }
 
     /// Sends a query to the worker when the future is first polled.
@@ -75,7 +75,7 @@ impl SqliteStore {
         query: impl FnOnce(&mut StoreWorker) -> Result<T, StoreError> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let (sender, receiver) = oneshot::channel();
-        self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
+        self.start_worker_if_needed(self.queue.query(Box::new(move |worker| {
             // Sending fails if the caller no longer waits for the answer.
             sender.send(query(worker)).ok();
         })));
@@ -83,10 +83,10 @@ impl SqliteStore {
         Box::pin(async move { receiver.await.unwrap_or_else(ended) })
     }
 
-    fn start_worker_if_missing(&self, worker: WorkerState) {
+    fn start_worker_if_needed(&self, worker: WorkerStart) {
         match worker {
-            WorkerState::Started => return,
-            WorkerState::Missing => {}
+            WorkerStart::NotNeeded => return,
+            WorkerStart::Needed => {}
         }
         let guard = EndQueueOnDrop(self.queue.clone());
         let worker = StoreWorker::new(self.folder.clone(), self.timeout);
@@ -141,13 +141,13 @@ impl Store for SqliteStore {
         // A value that cannot be encoded is not stored. This process has its own copy; only later processes miss it.
         if let Ok(value) = slots::encode(&value) {
             let (session, key) = (session.to_owned(), key.to_owned());
-            self.start_worker_if_missing(self.queue.push_slot(SlotWrite { session, key, value }));
+            self.start_worker_if_needed(self.queue.push_slot(SlotWrite { session, key, value }));
         }
     }
 
     fn append(&self, event: &Event) {
         if let Some(reduced) = calls::reduce(event) {
-            self.start_worker_if_missing(self.queue.push_event(reduced));
+            self.start_worker_if_needed(self.queue.push_event(reduced));
         }
     }
 
@@ -296,7 +296,7 @@ impl Transcripts for SqliteStore {
 
     fn add_waiting(&self, session: &str, message: WaitingMessage) {
         let session = session.to_owned();
-        self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
+        self.start_worker_if_needed(self.queue.query(Box::new(move |worker| {
             // If this fails, the message is still in memory, and is lost only if the process is killed as well.
             worker.attempt(|database| transcripts::add_waiting(database, &session, &message)).ok();
         })));
@@ -304,7 +304,7 @@ impl Transcripts for SqliteStore {
 
     fn remove_waiting(&self, session: &str, id: &str) {
         let (session, id) = (session.to_owned(), id.to_owned());
-        self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
+        self.start_worker_if_needed(self.queue.query(Box::new(move |worker| {
             // A message that cannot be removed is offered again.
             worker.attempt(|database| transcripts::remove_waiting(database, &session, &id)).ok();
         })));
@@ -322,7 +322,7 @@ impl Transcripts for SqliteStore {
 
     fn record_request(&self, session: &str, request: RequestRecord) {
         let session = session.to_owned();
-        self.start_worker_if_missing(self.queue.query(Box::new(move |worker| {
+        self.start_worker_if_needed(self.queue.query(Box::new(move |worker| {
             // Statistics may lack a request; nothing else depends on it.
             worker.attempt(|database| requests::record(database, &session, &request)).ok();
         })));

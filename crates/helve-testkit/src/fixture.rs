@@ -1,4 +1,4 @@
-//! The fixture language. A fixture lists files, rules, replies and calls; running it gives a transcript of asks,
+//! The fixture language. A fixture lists files, rules, replies and calls; running it gives a log of asks,
 //! results and changed files.
 //!
 //! ```text
@@ -21,7 +21,7 @@
 //! fn main() { todo() }
 //! ```
 //!
-//! In the transcript, the answer of a call is followed by each changed file, as `>> NAME` and the content. The root is
+//! In the log, the answer of a call is followed by each changed file, as `>> NAME` and the content. The root is
 //! `/w`, the home folder `/home/u`. Paths are relative to the root unless absolute.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,7 @@ use crate::tree::MemoryNode;
 /// The workspace root of fixtures.
 pub const ROOT: &str = "/w";
 
-/// Runs a fixture and compares the transcript.
+/// Runs a fixture and compares the log.
 pub fn check(
     dialect: &'static Dialect,
     tools: Vec<Arc<dyn AnyTool>>,
@@ -58,7 +58,7 @@ pub fn check(
     expected.assert_eq(&run(dialect, tools, fixture));
 }
 
-/// Runs a fixture and returns a transcript of asks, answers and changed files.
+/// Runs a fixture and returns a log of asks, answers and changed files.
 pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &str) -> String {
     let sections = sections(fixture);
     let machine = Arc::new(MemoryMachine::default());

@@ -156,11 +156,11 @@ impl ScriptedProvider {
         let address = listener.local_addr()?;
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
         let flooded: Arc<AtomicUsize> = Arc::default();
-        let counters = (requests.clone(), flooded.clone());
+        let recorded = (requests.clone(), flooded.clone());
         std::thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
                 let (answer, documents) = (answer.clone(), documents.clone());
-                let (received, flooded) = counters.clone();
+                let (received, flooded) = recorded.clone();
                 // A client that goes away ends only its own connection.
                 std::thread::spawn(move || {
                     serve(connection, &*answer, &documents, (&received, &flooded)).ok();

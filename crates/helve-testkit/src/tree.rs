@@ -68,8 +68,8 @@ pub(crate) fn find_restricted(nodes: &Nodes, request: &RestrictedRequest) -> Res
     let has_more_links = links.len() > request.max_results;
     links.truncate(request.max_results);
     let paths = paths.into_iter().map(|(_, path)| path).collect();
-    let compared = nodes.len();
-    RestrictedFiles { paths, links, has_more_links, compared, ..RestrictedFiles::default() }
+    let judged = nodes.len();
+    RestrictedFiles { paths, links, has_more_links, judged, ..RestrictedFiles::default() }
 }
 
 fn into_flow<T: Send + 'static>(

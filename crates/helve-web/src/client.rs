@@ -26,7 +26,7 @@ const MAX_ADDRESSES: usize = 8;
 /// Maximum size of a header value that is kept.
 const MAX_HEADER: usize = 8 << 10;
 
-pub(crate) struct HttpExchange {
+pub(crate) struct CheckedClient {
     pub(crate) resolver: Arc<dyn NameResolver>,
     pub(crate) proxies: ProxySettings,
     pub(crate) roots: TrustedRoots,
@@ -47,7 +47,7 @@ enum Target {
     AsWritten,
 }
 
-impl HttpExchange {
+impl CheckedClient {
     pub(crate) async fn get(&self, request: WebRequest) -> Result<WebResponse, WebError> {
         let WebRequest { url, accept, timeout, max_bytes, local } = request;
         let access = local.map_or(LocalAccess::None, LocalAccess::Approved);

@@ -13,7 +13,7 @@ pub(crate) fn kind_of(source: &str) -> Option<PageKind> {
     let mut tokens = Tokens::new(source, MarkupMode::Xml);
     let root = tokens.find_map(|token| match token {
         Token::Start { name, .. } => Some(local_name(name).to_ascii_lowercase()),
-        Token::End { .. } | Token::Text(_) | Token::Literal(_) | Token::Comment(_) => None,
+        Token::End { .. } | Token::Text(_) | Token::RawText(_) | Token::Comment(_) => None,
     });
     match root?.as_str() {
         "rss" | "feed" | "rdf" => Some(PageKind::Feed),
@@ -49,7 +49,7 @@ pub(crate) fn render(source: &str) -> (Option<String>, String) {
                 }
             }
             Token::Text(piece) => text.push_str(&decode_references(piece)),
-            Token::Literal(piece) => text.push_str(piece),
+            Token::RawText(piece) => text.push_str(piece),
             Token::End { name } => {
                 let name = local_name(name).to_ascii_lowercase();
                 if is_entry(&name) {
@@ -138,7 +138,7 @@ fn summary(text: &str) -> String {
                 plain.push_str(&decode_references(piece));
                 plain.push(' ');
             }
-            Token::Start { .. } | Token::End { .. } | Token::Literal(_) | Token::Comment(_) => {}
+            Token::Start { .. } | Token::End { .. } | Token::RawText(_) | Token::Comment(_) => {}
         }
         if plain.len() > 4 * MAX_SUMMARY {
             break;

@@ -1,4 +1,4 @@
-//! Breaks JSON on a single line into lines.
+//! Pretty-prints JSON that is on a single line.
 
 use serde::de::IgnoredAny;
 

@@ -21,7 +21,7 @@ use helve_core::web::{
 };
 use helve_text::url::WebUrl;
 
-use client::HttpExchange;
+use client::CheckedClient;
 pub use convert::convert;
 pub use proxy::ProxySettings;
 pub use resolve::{NameResolver, SystemResolver};
@@ -53,7 +53,7 @@ impl Default for WebSetup {
 
 /// The web client.
 pub struct WebClient {
-    exchange: HttpExchange,
+    http: CheckedClient,
     web_search: Option<SearchService>,
     code_search: Option<SearchService>,
 }
@@ -61,7 +61,7 @@ pub struct WebClient {
 impl WebClient {
     pub fn new(setup: WebSetup) -> Self {
         let WebSetup { resolver, proxies, roots, web_search, code_search } = setup;
-        Self { exchange: HttpExchange { resolver, proxies, roots }, web_search, code_search }
+        Self { http: CheckedClient { resolver, proxies, roots }, web_search, code_search }
     }
 
     fn service(&self, kind: SearchKind) -> Option<&SearchService> {
@@ -74,14 +74,14 @@ impl WebClient {
 
 impl Web for WebClient {
     fn route(&self, url: &WebUrl) -> Route {
-        match self.exchange.proxies.proxy_for(url) {
+        match self.http.proxies.proxy_for(url) {
             Some(proxy) => Route::Proxy(proxy.display()),
             None => Route::Direct,
         }
     }
 
     fn send(&self, request: WebRequest) -> BoxFuture<'_, Result<WebResponse, WebError>> {
-        Box::pin(self.exchange.get(request))
+        Box::pin(self.http.get(request))
     }
 
     fn convert(&self, page: Arc<WebResponse>, format: PageFormat) -> BoxFuture<'_, ConvertedPage> {
@@ -99,7 +99,7 @@ impl Web for WebClient {
     fn search(&self, query: SearchQuery) -> BoxFuture<'_, Result<SearchAnswer, WebError>> {
         Box::pin(async move {
             match self.service(query.kind) {
-                Some(service) => search::search(&self.exchange, service, &query).await,
+                Some(service) => search::search(&self.http, service, &query).await,
                 None => Ok(SearchAnswer::Items(Vec::new())),
             }
         })

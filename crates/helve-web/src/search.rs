@@ -14,7 +14,7 @@ use helve_text::visible;
 use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
 
-use crate::client::HttpExchange;
+use crate::client::CheckedClient;
 
 /// Maximum size of an answer in bytes.
 const MAX_ANSWER: usize = 4 << 20;
@@ -122,7 +122,7 @@ impl std::fmt::Debug for SearchService {
 
 /// Queries a service.
 pub(crate) async fn search(
-    exchange: &HttpExchange,
+    http: &CheckedClient,
     service: &SearchService,
     query: &SearchQuery,
 ) -> Result<SearchAnswer, WebError> {
@@ -137,7 +137,7 @@ pub(crate) async fn search(
             ServiceKind::Searxng => searxng::request(client, service, query),
         }
     };
-    let response = exchange.send_configured(&service.url, query.timeout, MAX_ANSWER, build).await?;
+    let response = http.send_configured(&service.url, query.timeout, MAX_ANSWER, build).await?;
     let answer = read_answer(service, query.kind, &response).map_err(WebError::Search)?;
     Ok(limit(answer, query))
 }
@@ -200,7 +200,7 @@ fn plain(text: &str) -> String {
     for token in crate::html::Tokens::new(text, crate::html::MarkupMode::Html) {
         match token {
             crate::html::Token::Text(piece) => out.push_str(&crate::html::decode_references(piece)),
-            crate::html::Token::Literal(piece) => out.push_str(piece),
+            crate::html::Token::RawText(piece) => out.push_str(piece),
             crate::html::Token::Start { .. }
             | crate::html::Token::End { .. }
             | crate::html::Token::Comment(_) => {}

@@ -1,6 +1,6 @@
 //! A model that follows a script. It serves the two APIs that agents use, on a loopback address.
 //!
-//! The number of tool answers in a request decides which step of the script comes next.
+//! The number of tool results in a request decides which step of the script comes next.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -44,7 +44,7 @@ impl ScriptedModel {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    /// Returns the tool answers that the last request contained.
+    /// Returns the tool results that the last request contained.
     pub(super) fn tool_results(&self) -> Vec<String> {
         self.tool_results.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -88,29 +88,29 @@ fn serve(
     stream.flush()
 }
 
-/// Records the tool answers of a request. Ignores a request with fewer answers than before, such as one for a title.
-fn record(recorded: &Mutex<Vec<String>>, answers: &[String]) {
+/// Records the tool results of a request. Ignores a request with fewer results than before, such as one for a title.
+fn record(recorded: &Mutex<Vec<String>>, results: &[String]) {
     let mut recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);
-    if answers.len() >= recorded.len() {
-        *recorded = answers.to_vec();
+    if results.len() >= recorded.len() {
+        *recorded = results.to_vec();
     }
 }
 
 /// Answers a request of the chat completions API.
 fn chat(request: &Value, steps: &[ScriptedCall], recorded: &Mutex<Vec<String>>) -> String {
     let messages = request["messages"].as_array().into_iter().flatten();
-    let answers: Vec<String> =
+    let results: Vec<String> =
         messages.filter(|it| it["role"] == "tool").map(|it| content_text(&it["content"])).collect();
-    record(recorded, &answers);
+    record(recorded, &results);
     let tools = request["tools"].as_array();
-    let step = tools.and_then(|_| steps.get(answers.len()));
+    let step = tools.and_then(|_| steps.get(results.len()));
     let (delta, reason) = match step {
         Some(step) => {
             let names =
                 tools.into_iter().flatten().filter_map(|it| it["function"]["name"].as_str());
             let name = offered_name(names, step.tool);
             let function = json!({"name": name, "arguments": step.arguments.to_string()});
-            let id = format!("call_{}", answers.len());
+            let id = format!("call_{}", results.len());
             let call = json!({"index": 0, "id": id, "type": "function", "function": function});
             (json!({"role": "assistant", "content": null, "tool_calls": [call]}), "tool_calls")
         }
@@ -126,11 +126,11 @@ fn chat(request: &Value, steps: &[ScriptedCall], recorded: &Mutex<Vec<String>>) 
 fn responses(request: &Value, steps: &[ScriptedCall], recorded: &Mutex<Vec<String>>) -> String {
     let items = request["input"].as_array().into_iter().flatten();
     let outputs = items.filter(|it| it["type"] == "function_call_output");
-    let answers: Vec<String> = outputs.map(|it| content_text(&it["output"])).collect();
-    record(recorded, &answers);
-    let item = match steps.get(answers.len()) {
+    let results: Vec<String> = outputs.map(|it| content_text(&it["output"])).collect();
+    record(recorded, &results);
+    let item = match steps.get(results.len()) {
         Some(step) => {
-            let number = answers.len();
+            let number = results.len();
             let mut call = json!({
                 "type": "function_call", "id": format!("fc_{number}"), "call_id": format!("call_{number}"),
                 "name": step.tool, "arguments": step.arguments.to_string(), "status": "completed",

@@ -29,5 +29,8 @@ pub(super) fn run(_: &Helve) -> Result<E2eResult, String> {
         process::run(&mut cargo, LIMIT)?.success(package)?;
     }
     let names: Vec<&str> = RUNTIMES.iter().map(|(package, _)| *package).collect();
-    Ok(E2eResult::Passed(format!("the corpus behaves as expected on {}", names.join(", "))))
+    Ok(E2eResult::Passed(format!(
+        "the tests of custom tools and plugins pass on {}",
+        names.join(", ")
+    )))
 }

@@ -14,7 +14,7 @@ use crate::process;
 const PACKAGES: &[(&str, &str)] = &[("openai", "3.49.0"), ("anthropic", "2.8.0")];
 const SCRIPT: &str = include_str!("sdks.py");
 /// Transcripts and streams per protocol.
-const COUNT: usize = 50;
+const PER_PROTOCOL: usize = 50;
 /// Number of protocols.
 const PROTOCOLS: usize = 3;
 /// Maximum number of problems that are shown.
@@ -34,7 +34,7 @@ pub(super) fn run(_helve: &Helve) -> Result<E2eResult, String> {
     };
     let program = build_example()?;
     let mut command = Command::new(python);
-    command.args(["-c", SCRIPT]).arg(program).arg(COUNT.to_string());
+    command.args(["-c", SCRIPT]).arg(program).arg(PER_PROTOCOL.to_string());
     let printed = process::run(&mut command, RUN_LIMIT)?.success("sdks.py")?;
     check_report(&printed).map(E2eResult::Passed)
 }
@@ -56,7 +56,7 @@ fn check_report(printed: &str) -> Result<String, String> {
         let shown = &problems[..problems.len().min(MAX_SHOWN)];
         return Err(format!("{} problems, among them:\n{}", problems.len(), shown.join("\n")));
     }
-    if (bodies, streams) != (COUNT * PROTOCOLS, COUNT * PROTOCOLS) {
+    if (bodies, streams) != (PER_PROTOCOL * PROTOCOLS, PER_PROTOCOL * PROTOCOLS) {
         return Err(format!("only {bodies} requests and {streams} streams were checked"));
     }
     Ok(format!("{bodies} requests fit the types, {streams} streams were understood"))

@@ -11,7 +11,8 @@ use super::{DOWNLOAD_LIMIT, E2eResult, download_folder, npm};
 use crate::helve::Helve;
 use crate::process;
 
-/// The programs that pages are compared with. The documentation of npm itself serves as pages too.
+/// Packages to install: turndown and jsdom, whose output Helve's is compared with, and npm, whose documentation is used as
+/// test pages.
 const PACKAGES: &[&str] = &["turndown@7.2.0", "jsdom@24.1.3", "npm@10.8.2"];
 /// Every third page of npm's documentation is used.
 const NPM_PAGE_STEP: usize = 3;

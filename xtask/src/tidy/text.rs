@@ -1,6 +1,6 @@
 //! Rules for all text files: no trailing whitespace or tabs, and no paths of a real machine.
 
-// The tests below contain paths that look real (invented paths).
+// tidy: (invented paths), because the tests below contain paths that look real.
 
 use super::Findings;
 use crate::repository::Source;

@@ -30,7 +30,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<String, String> {
     let counts: Result<Vec<KillCounts>, String> = thread::scope(|scope| {
         let writers: Vec<_> = (0..SESSIONS)
             .map(|number| Writer::new(helve, context.rng(number), number, usual_time))
-            .map(|mut writer| scope.spawn(move || writer.write_until_killed(share)))
+            .map(|mut writer| scope.spawn(move || writer.write_and_kill(share)))
             .collect();
         let panicked = |_| Err("a writer panicked".to_owned());
         writers.into_iter().map(|writer| writer.join().unwrap_or_else(panicked)).collect()
@@ -72,8 +72,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes until so many writes were killed, and checks the list from time to time.
-    fn write_until_killed(&mut self, times: usize) -> Result<KillCounts, String> {
+    /// Writes until `times` writes were killed, and checks the list from time to time.
+    fn write_and_kill(&mut self, times: usize) -> Result<KillCounts, String> {
         let mut counts = KillCounts::default();
         while counts.killed < times {
             if counts.killed + counts.finished > times * MAX_ATTEMPTS {

@@ -6,7 +6,7 @@ use crate::process;
 
 /// Runs every program with each flag that counts as harmless, or a sample with `--short`.
 pub(super) fn traced(context: &Context<'_>) -> Result<String, String> {
-    run(if context.options.short { "traced" } else { "traced all" })
+    run(if context.options.short { "known-scripts" } else { "known-scripts all" })
 }
 
 pub(super) fn mutants(context: &Context<'_>) -> Result<String, String> {

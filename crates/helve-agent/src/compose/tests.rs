@@ -256,8 +256,8 @@ fn images_are_limited_and_described_to_models_without_eyes() {
     let images = (0..21).map(|number| image(format!("IMAGE{number:02}"))).collect();
     let entries = entries(vec![Item::User { content: images }]);
     for protocol in PROTOCOLS {
-        for (takes_images, shown) in [(true, 20), (false, 0)] {
-            let (model, quirks) = (model(protocol), Quirks { takes_images, ..Quirks::default() });
+        for (reads_images, shown) in [(true, 20), (false, 0)] {
+            let (model, quirks) = (model(protocol), Quirks { reads_images, ..Quirks::default() });
             let target = Target { model: &model, quirks: &quirks, tools: &[] };
             let messages = format!("{:?}", messages(&entries, &target));
             assert_eq!(messages.matches("IMAGE").count(), shown, "{messages}");

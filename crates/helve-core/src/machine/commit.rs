@@ -187,13 +187,13 @@ pub enum CommitError {
         at: Place,
         why: MachineError,
         /// Files that could not be restored.
-        left: Vec<LeftChanged>,
+        left: Vec<NotRolledBack>,
     },
 }
 
 /// A file that stayed changed after a commit failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftChanged {
+pub struct NotRolledBack {
     pub changed: PathBuf,
     /// The file with the old content, if there was any.
     pub old: Option<PathBuf>,

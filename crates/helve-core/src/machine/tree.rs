@@ -79,7 +79,7 @@ pub struct RestrictedRequest {
     pub rules: TreeRules,
     /// Maximum number of results, and of links.
     pub max_results: usize,
-    /// How many files, folders and links are compared with the rules before the walk ends.
+    /// How many files, folders and links are judged by the rules before the walk ends.
     pub max_entries: usize,
 }
 
@@ -92,8 +92,8 @@ pub struct RestrictedFiles {
     pub links: Vec<PathBuf>,
     /// Whether there are more links than the request allows.
     pub has_more_links: bool,
-    /// Number of files, folders and links that were compared with the rules.
-    pub compared: usize,
+    /// Number of files, folders and links that were judged by the rules.
+    pub judged: usize,
     pub ended: WalkEnd,
 }
 

@@ -16,7 +16,7 @@ use crate::resolved::{Resolved, normalize, subject};
 
 /// How long the folders of one script may be walked. After that, the script is asked about.
 const MAX_TIME: Duration = Duration::from_millis(50);
-/// How many entries of folders are compared with the rules in any case, so that the answer for small folders does not
+/// How many entries of folders are judged by the rules in any case, so that the answer for small folders does not
 /// depend on how busy the machine is.
 const MIN_ENTRIES: usize = 2_000;
 /// How long this may take.
@@ -29,7 +29,7 @@ const MAX_LINK_TARGETS: usize = 50;
 /// What is left for walking the folders of one script.
 pub(super) struct TreeBudget {
     time: Duration,
-    /// How many more entries are compared even if the time is over.
+    /// How many more entries are judged even if the time is over.
     entries: usize,
 }
 
@@ -219,8 +219,8 @@ async fn walk(
         request.tree.timeout = MAX_TIME_FOR_MIN;
         request.max_entries = budget.entries;
         let again = folder.machine.find_restricted(request).await;
-        let compared = again.as_ref().map_or(usize::MAX, |files| files.compared);
-        budget.entries = budget.entries.saturating_sub(compared);
+        let judged = again.as_ref().map_or(usize::MAX, |files| files.judged);
+        budget.entries = budget.entries.saturating_sub(judged);
         if let Ok(files) = again
             && files.ended == WalkEnd::Complete
         {

@@ -192,7 +192,7 @@ impl Agents {
         self.0.get_mut(index)
     }
 
-    /// Returns all agents that are defined, also those that a project disables.
+    /// Returns all agents that are defined, including disabled ones.
     pub(super) fn finish(self) -> FinishedAgents {
         let mut finished = FinishedAgents { enabled: Vec::new(), disabled: Vec::new() };
         for draft in self.0.into_iter().filter(|draft| draft.defined) {
@@ -237,7 +237,7 @@ impl AgentDraft {
             }
             "top_p" => replace(&mut agent.top_p, file.number(&name, node, 1.0)),
             "steps" | "maxSteps" => {
-                replace(&mut agent.steps, file.unsigned(&name, node, MAX_STEPS))
+                replace(&mut agent.steps, file.positive(&name, node, MAX_STEPS))
             }
             "mode" => {
                 if let Some(mode) = read_mode(file, &name, node) {
@@ -279,7 +279,7 @@ impl Agent {
     }
 
     /// Whether a person may start the agent.
-    pub fn can_start(&self) -> bool {
+    pub fn is_startable_by_person(&self) -> bool {
         *self.mode != AgentMode::Subagent && !*self.hidden
     }
 

@@ -21,7 +21,7 @@ pub(super) struct ConfigFile<'a> {
     pub(super) real: &'a Path,
     pub(super) layer: ConfigLayer,
     pub(super) authority: Authority,
-    pub(super) context: &'a ReferenceContext<'a>,
+    pub(super) context: &'a FileContext<'a>,
     /// Number of files included so far.
     pub(super) included: usize,
     text: &'a str,
@@ -30,8 +30,8 @@ pub(super) struct ConfigFile<'a> {
     unreported: Option<(usize, Severity)>,
 }
 
-/// Where `{env:…}` and `{file:…}` are looked up.
-pub(super) struct ReferenceContext<'a> {
+/// What a configuration file is interpreted with: where `{env:…}` and `{file:…}` are looked up, and which tools exist.
+pub(super) struct FileContext<'a> {
     pub(super) host: &'a dyn ConfigHost,
     pub(super) home: Option<&'a Path>,
     /// The files that a project includes, with the contents that the digest covers.
@@ -40,10 +40,10 @@ pub(super) struct ReferenceContext<'a> {
     pub(super) tool_files: &'a [String],
 }
 
-impl ReferenceContext<'_> {
-    /// Returns the present name of a tool or permission that older versions call otherwise, unless a custom tool has it.
-    pub(super) fn present_name<'k>(&self, key: &'k str) -> &'k str {
-        if self.has_custom_tool(key) { key } else { keys::present_name(key) }
+impl FileContext<'_> {
+    /// Returns the current name for an old name of a tool or permission. A name that a custom tool has is returned unchanged.
+    pub(super) fn current_name<'k>(&self, key: &'k str) -> &'k str {
+        if self.has_custom_tool(key) { key } else { keys::current_name(key) }
     }
 
     /// Whether a file of the user or the project can define a tool of this name.
@@ -91,7 +91,7 @@ impl<'a> ConfigFile<'a> {
         real: &'a Path,
         text: &'a str,
         (layer, authority): (ConfigLayer, Authority),
-        context: &'a ReferenceContext<'a>,
+        context: &'a FileContext<'a>,
     ) -> Self {
         let (problems, unreported, included) = (Vec::new(), None, 0);
         Self { path, real, layer, authority, context, included, text, problems, unreported }
@@ -170,7 +170,7 @@ impl<'a> ConfigFile<'a> {
     }
 
     /// Reads a whole number from 1 to `max`.
-    pub(super) fn unsigned(
+    pub(super) fn positive(
         &mut self,
         name: &str,
         node: &ConfigNode,
@@ -184,7 +184,7 @@ impl<'a> ConfigFile<'a> {
         };
         match number {
             Some(count) => Some(self.with_source(node.at, count)),
-            None => self.wrong_type(name, node, &messages::unsigned_up_to(max)),
+            None => self.wrong_type(name, node, &messages::positive_up_to(max)),
         }
     }
 

@@ -67,7 +67,7 @@ impl EditSection {
                 "diagnostics" => choose(file, ("edit", field), DIAGNOSTICS, &mut self.diagnostics),
                 "diagnostics_timeout" => {
                     let name = "edit.diagnostics_timeout";
-                    let timeout = file.unsigned(name, &field.value, MAX_DIAGNOSTICS_TIMEOUT);
+                    let timeout = file.positive(name, &field.value, MAX_DIAGNOSTICS_TIMEOUT);
                     self.diagnostics_timeout = timeout.or(self.diagnostics_timeout.take());
                 }
                 _ => warn_unknown_key(file, field, keys::EDIT),

@@ -4,7 +4,7 @@ use helve_core::Source;
 
 use super::agent::{Agent, AgentEntry, AgentMode, Agents, FinishedAgents};
 use super::builtin::DEFAULT_AGENT;
-use super::config_file::{Authority, ConfigFile, ExpandMode, ReferenceContext};
+use super::config_file::{Authority, ConfigFile, ExpandMode, FileContext};
 use super::explain::SettingLine;
 use super::gather::{ConfigFileKind, ConfigFiles, GatheredFile};
 use super::jsonc::{self, ParsedJson};
@@ -29,7 +29,7 @@ const MAX_BYTES: u64 = 16 << 20;
 
 pub(super) fn interpret(files: &ConfigFiles, host: &dyn ConfigHost, trust: Trust) -> Config {
     let (included, tool_files) = (&files.included, files.tool_files.as_slice());
-    let context = ReferenceContext { host, home: files.home.as_deref(), included, tool_files };
+    let context = FileContext { host, home: files.home.as_deref(), included, tool_files };
     let mut draft = ConfigDraft::new(trust, files.problems.clone());
     for item in files.items.iter().chain(&files.skills) {
         draft.read_item(item, &context);
@@ -99,7 +99,7 @@ impl ConfigDraft {
         }
     }
 
-    fn read_item(&mut self, item: &GatheredFile, context: &ReferenceContext<'_>) {
+    fn read_item(&mut self, item: &GatheredFile, context: &FileContext<'_>) {
         let (Ok(contents), Some(text)) = (&item.content, item.text()) else {
             if let Err(why) = &item.content {
                 let text = messages::unreadable(why);
@@ -300,7 +300,7 @@ impl ConfigDraft {
                 self.models.read(file, key, node);
             }
             "subagent_depth" => {
-                let depth = file.unsigned(key, node, MAX_SUBAGENT_DEPTH);
+                let depth = file.positive(key, node, MAX_SUBAGENT_DEPTH);
                 self.subagent_depth = depth.or(self.subagent_depth.take());
             }
             _ => {
@@ -452,7 +452,7 @@ fn read_tool_output(file: &mut ConfigFile<'_>, node: &ConfigNode, limits: &mut T
                 continue;
             }
         };
-        if let Some(count) = file.unsigned(&name, &field.value, max) {
+        if let Some(count) = file.positive(&name, &field.value, max) {
             *slot = Some(count);
         }
     }
@@ -479,11 +479,14 @@ fn check_default(
     severity: Severity,
 ) -> Option<ConfigProblem> {
     let found = agents.iter().find(|agent| agent.name == name.value);
-    if found.is_some_and(Agent::can_start) {
+    if found.is_some_and(Agent::is_startable_by_person) {
         return None;
     }
-    let names: Vec<_> =
-        agents.iter().filter(|agent| agent.can_start()).map(|agent| agent.name.as_str()).collect();
+    let names: Vec<_> = agents
+        .iter()
+        .filter(|agent| agent.is_startable_by_person())
+        .map(|agent| agent.name.as_str())
+        .collect();
     let message = match found {
         Some(_) => messages::agent_is_not_primary(name.as_written(), &names),
         None => messages::no_such_agent(name.as_written(), &names),

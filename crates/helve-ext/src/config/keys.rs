@@ -159,7 +159,7 @@ pub(super) const PERMISSION: &[&str] = &[
 ];
 
 /// Returns the present name of a permission or tool that older versions of opencode and other agents call otherwise.
-pub(super) fn present_name(key: &str) -> &str {
+pub(super) fn current_name(key: &str) -> &str {
     match key {
         "patch" => "apply_patch",
         "LS" => "list",

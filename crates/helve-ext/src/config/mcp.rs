@@ -153,7 +153,7 @@ fn read_server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ServerE
         }
     };
     let timeout = match field("timeout") {
-        Some(node) => Some(file.unsigned(&field_name("timeout"), node, MAX_TIMEOUT)?),
+        Some(node) => Some(file.positive(&field_name("timeout"), node, MAX_TIMEOUT)?),
         None => None,
     };
     let transport = match kind.value.as_str() {

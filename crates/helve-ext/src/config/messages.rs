@@ -228,7 +228,7 @@ pub(super) fn wrong_type(name: &str, expected: &str, value: &ConfigValue) -> Pro
     problem(format!("{name} must be {expected}, not {}", describe(value)))
 }
 
-pub(super) fn unsigned_up_to(max: u64) -> String {
+pub(super) fn positive_up_to(max: u64) -> String {
     format!("a whole number from 1 to {max}")
 }
 
@@ -353,7 +353,7 @@ pub(super) fn misspelled_permission(key: &str, nearest: &str) -> ProblemText {
 
 pub(super) fn replaced_by_permission(tool: &str, key: &str) -> ProblemText {
     problem(format!(
-        "{} has no effect, because {} says more about it",
+        "{} has no effect, because {} already decides about this tool",
         key_path(&["tools", tool]),
         key_path(&["permission", key])
     ))

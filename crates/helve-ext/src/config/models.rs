@@ -177,7 +177,7 @@ impl ProviderConfig {
                     self.headers.extend(headers.unwrap_or_default());
                 }
                 "chunkTimeout" => {
-                    replace(&mut self.idle_timeout, file.unsigned(&name, node, MAX_TIMEOUT));
+                    replace(&mut self.idle_timeout, file.positive(&name, node, MAX_TIMEOUT));
                 }
                 _ => {}
             }
@@ -200,7 +200,7 @@ impl ProviderConfig {
                             _ => continue,
                         };
                         let name = format!("{name}.{}", limit.key);
-                        replace(slot, file.unsigned(&name, &limit.value, MAX_TOKENS));
+                        replace(slot, file.positive(&name, &limit.value, MAX_TOKENS));
                     }
                 }
                 "cost" => model.cost.read(file, &name, node),
@@ -227,7 +227,7 @@ impl CompactionConfig {
             let (name, node) = (format!("compaction.{}", field.key), &field.value);
             match field.key.as_str() {
                 "auto" => replace(&mut self.auto, file.flag(&name, node)),
-                "reserved" => replace(&mut self.reserved, file.unsigned(&name, node, MAX_TOKENS)),
+                "reserved" => replace(&mut self.reserved, file.positive(&name, node, MAX_TOKENS)),
                 // Other keys of opencode have no effect here.
                 _ => {}
             }

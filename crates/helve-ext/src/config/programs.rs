@@ -134,7 +134,7 @@ pub(super) fn read_bash(file: &mut ConfigFile<'_>, node: &ConfigNode, bash: &mut
             }
         };
         let name = messages::key_path(&["bash", &field.key]);
-        if let Some(count) = file.unsigned(&name, &field.value, MAX_TIMEOUT) {
+        if let Some(count) = file.positive(&name, &field.value, MAX_TIMEOUT) {
             *slot = Some(count);
         }
     }

@@ -102,7 +102,7 @@ impl RuleList {
         let keys: HashSet<&str> = permission.flat_map(|field| key_names(&field.value)).collect();
         let ConfigValue::Map(entries) = &tools.data else { return };
         for entry in entries.iter().filter(|entry| entry.value.data == ConfigValue::Bool(false)) {
-            let key = file.context.present_name(&entry.key);
+            let key = file.context.current_name(&entry.key);
             let Some(group) = keys.get(group(key)) else { continue };
             file.warn(entry.at, || messages::replaced_by_permission(&entry.key, group));
             let mut index = 0;
@@ -148,7 +148,7 @@ impl RuleList {
     /// Reads one permission key. Returns whether all its patterns are unique.
     fn permission_key(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> bool {
         let Some(key) = self.expanded_key(file, entry) else { return true };
-        let key = file.context.present_name(&key).to_owned();
+        let key = file.context.current_name(&key).to_owned();
         // Beyond the limit the section is broken anyway, and comparing names takes time.
         if self.rules.len() <= MAX_RULES
             && !file.context.has_custom_tool(&key)
@@ -263,7 +263,7 @@ impl RuleList {
                 self.mark_broken(file.source(entry.at));
             } else if !on || (index < MAX_RULES && !off.contains(entry.key.as_str())) {
                 // A tool that is switched off anywhere in this file stays off.
-                self.switch(file.source(entry.at), file.context.present_name(&entry.key), on);
+                self.switch(file.source(entry.at), file.context.current_name(&entry.key), on);
             }
         }
     }

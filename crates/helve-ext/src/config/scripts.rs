@@ -177,7 +177,7 @@ impl ScriptSection {
             };
             let command = file.text(&format!("{name}.command"), command, ExpandMode::Verbatim);
             let seconds = field("timeout")
-                .and_then(|node| file.unsigned(&format!("{name}.timeout"), node, MAX_HOOK_SECONDS));
+                .and_then(|node| file.positive(&format!("{name}.timeout"), node, MAX_HOOK_SECONDS));
             if let Some(command) = command.filter(|_| self.hooks.len() < MAX_COMMANDS) {
                 self.hooks.push(HookConfig {
                     event: event.to_owned(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::config_file::{Authority, ConfigFile, ReferenceContext};
+use super::config_file::{Authority, ConfigFile, FileContext};
 use super::gather::GatheredFile;
 use super::includes::IncludedFiles;
 use super::load::{ConfigHost, FileStamp, LinkPolicy};
@@ -59,7 +59,7 @@ impl SkillFolders {
     pub fn read(&self, host: &dyn ConfigHost, trust: Trust) -> CurrentSkills {
         let (files, _) = skills::read_folders(host, &self.folders, &self.root);
         let included = IncludedFiles::default();
-        let context = ReferenceContext { host, home: None, included: &included, tool_files: &[] };
+        let context = FileContext { host, home: None, included: &included, tool_files: &[] };
         let mut found = Vec::new();
         let mut untrusted = Vec::new();
         for file in files {
@@ -91,7 +91,7 @@ fn content_hash(file: &GatheredFile) -> Option<blake3::Hash> {
 }
 
 /// Interprets a file. Its problems were reported when the configuration was read, or will be then.
-fn skill(file: &GatheredFile, context: &ReferenceContext<'_>) -> Option<Skill> {
+fn skill(file: &GatheredFile, context: &FileContext<'_>) -> Option<Skill> {
     let text = file.text()?.ok()?;
     let real = &file.content.as_ref().ok()?.real;
     let access = (file.layer, Authority::Full);

@@ -28,7 +28,7 @@ pub struct CertificateFile {
     pub pem: Vec<u8>,
 }
 
-/// A search service. Without a provider there is none.
+/// A search service. It is not configured if `provider` is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchConfig {
     /// `brave`, `exa`, `parallel`, `searxng` or `tavily`.
@@ -55,7 +55,7 @@ impl WebSection {
     }
 
     fn read_ca(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode) {
-        // Trust in a project is bound to its configuration, not to a certificate beside it.
+        // The digest that a person trusts does not cover certificate files, so a project cannot name one.
         if file.layer == ConfigLayer::Project {
             return file.error(node.at, messages::ca_of_project);
         }

@@ -1,4 +1,4 @@
-//! Hides secrets in messages: values of headers and variables, and values of references.
+//! Hides secrets in messages: values of headers and variables, and values that came from `{env:…}` or `{file:…}`.
 
 use crate::config::{ServerConfig, ServerTransport, WithSource};
 

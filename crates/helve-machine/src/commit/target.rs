@@ -14,7 +14,7 @@ use super::folders::FolderId;
 use super::retry;
 use super::stage::{self, PERMISSIONS, StagedFile, temporary_name, write_all};
 use super::sys::Syscalls;
-use super::{ExpectedContent, FileMode, LeftChanged};
+use super::{ExpectedContent, FileMode, NotRolledBack};
 use crate::errors::machine_error;
 
 #[derive(Debug)]
@@ -31,18 +31,19 @@ pub(super) struct CommitTarget<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NewState<'a> {
-    /// A new file. Its permissions come from the file of target `rights_of`, or else from the existing file.
+    /// A new file. Its permissions come from the file of the target with the index `permissions_of`, or else from the
+    /// existing file.
     Content {
         bytes: &'a Bytes,
         mode: FileMode,
-        rights_of: Option<usize>,
+        permissions_of: Option<usize>,
     },
     /// The same file, overwritten.
     InPlace {
         bytes: &'a Bytes,
         mode: FileMode,
     },
-    /// The file of another target.
+    /// A file that is moved here: that of the target with this index.
     FileOf(usize),
     /// A symbolic link.
     Link {
@@ -91,7 +92,7 @@ impl From<Errno> for InstallError {
 const UNSUPPORTED: [Errno; 3] = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
 
 impl CommitTarget<'_> {
-    /// Installs the new state atomically: there is no moment without a file.
+    /// Installs the new state. Except for `InPlace`, this is atomic: no other process sees a missing or partly written file.
     pub(super) fn install(
         &mut self,
         sys: &Syscalls,
@@ -281,7 +282,7 @@ impl CommitTarget<'_> {
         &mut self,
         sys: &Syscalls,
         folder: BorrowedFd<'_>,
-    ) -> Result<(), LeftChanged> {
+    ) -> Result<(), NotRolledBack> {
         let progress = std::mem::take(&mut self.progress);
         let restored = match (&progress.overwritten, progress.is_installed, &progress.backup) {
             (Some(written), _, _) => self.write_back(sys, written),
@@ -338,14 +339,14 @@ impl CommitTarget<'_> {
         sys: &Syscalls,
         folder: BorrowedFd<'_>,
         backup: Option<CString>,
-    ) -> LeftChanged {
+    ) -> NotRolledBack {
         let old = backup.map(|backup| {
             let renamed = leftover_name(&backup);
             let name = if sys.rename(folder, &backup, &renamed).is_ok() { renamed } else { backup };
             let name = OsStr::from_bytes(name.as_bytes());
             self.at.path().with_file_name(name)
         });
-        LeftChanged { changed: self.at.path(), old }
+        NotRolledBack { changed: self.at.path(), old }
     }
 
     /// Removes the old file. A failure is ignored: the next commit sweeps it.

@@ -14,8 +14,8 @@ use super::devices::{HARMLESS_DEVICES, SHARED_MEMORY, TERMINALS};
 use super::mounts::NamespaceOwner;
 use super::with_context;
 
-/// The capabilities that root keeps. Most of them give access to files of other users, because people who work as root
-/// also work in folders of other users.
+/// The capabilities that root keeps. Most of them are kept for access to files of other users, because people who work as
+/// root also work in folders of other users.
 const KEPT_BY_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)

@@ -13,7 +13,7 @@ use crate::walk::{
     WalkOutcome,
 };
 
-/// Walks more and more levels until there are enough lines, then walks the whole tree once to count the rest.
+/// Walks more and more levels until there are enough entries, then walks the whole tree once to count the rest.
 pub(super) fn find(
     tree: &Arc<PreparedTree>,
     options: WalkOptions,
@@ -22,13 +22,16 @@ pub(super) fn find(
 ) -> Result<(Vec<FoundFile>, SearchCounts), MachineError> {
     let mut max_depth = 1;
     loop {
-        let (lines, ended) = first_lines(tree, WalkOptions { max_depth, ..options }, stop, max)?;
-        let is_final = lines.len() >= max
+        let (entries, ended) =
+            first_entries(tree, WalkOptions { max_depth, ..options }, stop, max)?;
+        let is_final = entries.len() >= max
             || ended == WalkEnd::Incomplete
             || max_depth >= MAX_DEPTH
-            || !lines.iter().any(|line| line.depth == max_depth && line.kind == LineKind::Folder);
+            || !entries
+                .iter()
+                .any(|entry| entry.depth == max_depth && entry.kind == ListedKind::Folder);
         if is_final {
-            return count_rest(tree, options, stop, lines);
+            return count_rest(tree, options, stop, entries);
         }
         max_depth *= 2;
     }
@@ -36,67 +39,67 @@ pub(super) fn find(
 
 /// A listed file or folder. The order of the fields is the sort order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct TreeLine {
+struct TreeEntry {
     depth: usize,
-    kind: LineKind,
+    kind: ListedKind,
     path: Box<[u8]>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum LineKind {
+enum ListedKind {
     Folder,
     File,
 }
 
-/// Returns the first `max` lines of the levels within `options`.
-fn first_lines(
+/// Returns the first `max` entries of the levels within `options`.
+fn first_entries(
     tree: &Arc<PreparedTree>,
     options: WalkOptions,
     stop: &StopSignal,
     max: usize,
-) -> Result<(Vec<TreeLine>, WalkEnd), MachineError> {
-    let results: Vec<Arc<Mutex<BinaryHeap<TreeLine>>>> =
+) -> Result<(Vec<TreeEntry>, WalkEnd), MachineError> {
+    let results: Vec<Arc<Mutex<BinaryHeap<TreeEntry>>>> =
         (0..walk::thread_count()).map(|_| Arc::default()).collect();
     let visitor =
-        |result: &Arc<Mutex<BinaryHeap<TreeLine>>>| LineVisitor { max, result: result.clone() };
+        |result: &Arc<Mutex<BinaryHeap<TreeEntry>>>| EntryVisitor { max, result: result.clone() };
     let WalkOutcome { ended, .. } =
         walk::walk(tree, options, stop, results.iter().map(visitor).collect())?;
-    let mut lines: Vec<TreeLine> =
+    let mut entries: Vec<TreeEntry> =
         results.iter().flat_map(|result| std::mem::take(&mut *result.lock())).collect();
-    lines.sort_unstable();
-    lines.truncate(max);
-    Ok((lines, ended))
+    entries.sort_unstable();
+    entries.truncate(max);
+    Ok((entries, ended))
 }
 
-struct LineVisitor {
+struct EntryVisitor {
     max: usize,
-    /// The last line in sort order is on top.
-    result: Arc<Mutex<BinaryHeap<TreeLine>>>,
+    /// The last entry in sort order is on top.
+    result: Arc<Mutex<BinaryHeap<TreeEntry>>>,
 }
 
-impl LineVisitor {
-    fn keep(&mut self, kind: LineKind, path: &[u8]) {
+impl EntryVisitor {
+    fn keep(&mut self, kind: ListedKind, path: &[u8]) {
         let depth = 1 + memchr::memchr_iter(b'/', path).count();
         let mut result = self.result.lock();
-        let last = result.peek().map(|line| (line.depth, line.kind, &*line.path));
+        let last = result.peek().map(|entry| (entry.depth, entry.kind, &*entry.path));
         if result.len() >= self.max && last.is_none_or(|last| (depth, kind, path) >= last) {
             return;
         }
-        result.push(TreeLine { depth, kind, path: path.into() });
+        result.push(TreeEntry { depth, kind, path: path.into() });
         if result.len() > self.max {
             result.pop();
         }
     }
 }
 
-impl Visitor for LineVisitor {
+impl Visitor for EntryVisitor {
     fn file(&mut self, entry: &WalkEntry<'_>) -> VisitEnd {
-        self.keep(LineKind::File, entry.path);
+        self.keep(ListedKind::File, entry.path);
         VisitEnd::Complete
     }
 
     fn folder(&mut self, entry: &WalkEntry<'_>) {
-        self.keep(LineKind::Folder, entry.path);
+        self.keep(ListedKind::Folder, entry.path);
     }
 }
 
@@ -106,11 +109,11 @@ fn count_rest(
     tree: &Arc<PreparedTree>,
     options: WalkOptions,
     stop: &StopSignal,
-    lines: Vec<TreeLine>,
+    entries: Vec<TreeEntry>,
 ) -> Result<(Vec<FoundFile>, SearchCounts), MachineError> {
-    let folders = lines.iter().filter(|line| line.kind == LineKind::Folder);
+    let folders = entries.iter().filter(|entry| entry.kind == ListedKind::Folder);
     let sections: HashMap<Box<[u8]>, usize> =
-        folders.enumerate().map(|(at, line)| (line.path.clone(), at + 1)).collect();
+        folders.enumerate().map(|(at, entry)| (entry.path.clone(), at + 1)).collect();
     let sections = Arc::new(sections);
     let results: Vec<Arc<Mutex<Vec<FileCount>>>> = (0..walk::thread_count())
         .map(|_| Arc::new(Mutex::new(vec![FileCount::default(); sections.len() + 1])))
@@ -129,25 +132,25 @@ fn count_rest(
         }
     }
     let files = sums.iter().map(|sum| sum.files).sum();
-    for line in &lines {
-        let parent = line.path.iter().rposition(|byte| *byte == b'/').map(|at| &line.path[..at]);
+    for entry in &entries {
+        let parent = entry.path.iter().rposition(|byte| *byte == b'/').map(|at| &entry.path[..at]);
         let section = parent.and_then(|parent| sections.get(parent)).copied().unwrap_or(0);
         // An entry that vanished between the two walks may be listed but not counted.
-        let unlisted = match line.kind {
-            LineKind::File => &mut sums[section].files,
-            LineKind::Folder => &mut sums[section].folders,
+        let unlisted = match entry.kind {
+            ListedKind::File => &mut sums[section].files,
+            ListedKind::Folder => &mut sums[section].folders,
         };
         *unlisted = unlisted.saturating_sub(1);
     }
     let mut counts = file_counts(files, skipped, ended);
     counts.not_listed = sums[0];
-    let found = lines.into_iter().map(|line| FoundFile {
-        not_listed: sections.get(&line.path).map_or(FileCount::default(), |at| sums[*at]),
-        kind: match line.kind {
-            LineKind::File => FileKind::File,
-            LineKind::Folder => FileKind::Folder,
+    let found = entries.into_iter().map(|entry| FoundFile {
+        not_listed: sections.get(&entry.path).map_or(FileCount::default(), |at| sums[*at]),
+        kind: match entry.kind {
+            ListedKind::File => FileKind::File,
+            ListedKind::Folder => FileKind::Folder,
         },
-        path: path_from_bytes(&line.path),
+        path: path_from_bytes(&entry.path),
         modified: None,
     });
     Ok((found.collect(), counts))

@@ -42,7 +42,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Returns in every process forked from this one: the launcher, the keeper and the wardens.
+/// Returns once in each of these processes: this one (the launcher), the keeper that it forks, and each warden that the keeper
+/// forks.
 fn run() -> Result<(), Errno> {
     if !tree::is_single_threaded() {
         return Err(Errno::NOTSUP);
@@ -50,7 +51,7 @@ fn run() -> Result<(), Errno> {
     sys::close_inherited();
     // Helve may have been started with SIGCHLD ignored; ends of children would not be reported.
     sys::default_signals();
-    let helve = take_standard_input()?;
+    let helve_socket = take_standard_input()?;
     // Helve waits for the launcher only, so the keeper does not become a zombie of Helve.
     match sys::fork()? {
         ForkResult::Parent(_) => return Ok(()),
@@ -59,13 +60,14 @@ fn run() -> Result<(), Errno> {
     rustix::process::setsid()?;
     rustix::process::chdir("/")?;
     if std::env::args_os().any(|argument| argument == DETACHED) {
-        return detached::run(helve);
+        return detached::run(helve_socket);
     }
     rustix::thread::set_name(tree::KEEPER)?;
     let limit = ProcessLimit::set();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     sys::block_signals()?;
-    Keeper { helve, signals: sys::open_signal_handle()?, wardens: HashSet::new(), limit }.serve()
+    Keeper { helve_socket, signals: sys::open_signal_handle()?, wardens: HashSet::new(), limit }
+        .serve()
 }
 
 /// Takes over standard input and replaces it with `/dev/null`.
@@ -78,7 +80,7 @@ fn take_standard_input() -> Result<OwnedFd, Errno> {
 }
 
 struct Keeper {
-    helve: OwnedFd,
+    helve_socket: OwnedFd,
     signals: OwnedFd,
     wardens: HashSet<Pid>,
     limit: ProcessLimit,
@@ -87,7 +89,7 @@ struct Keeper {
 impl Keeper {
     fn serve(mut self) -> Result<(), Errno> {
         loop {
-            let events = wait(&self.helve, &self.signals, None)?;
+            let events = wait(&self.helve_socket, &self.signals, None)?;
             if events.signalled {
                 let signals = sys::drain_signals(&self.signals);
                 self.reap();
@@ -97,17 +99,17 @@ impl Keeper {
             }
             if events.readable {
                 let mut byte = [0];
-                match rustix::io::read(&self.helve, &mut byte) {
+                match rustix::io::read(&self.helve_socket, &mut byte) {
                     Ok(1) if byte == [wire::REQUEST_WARDEN] => {}
                     Err(Errno::INTR | Errno::AGAIN) => continue,
                     // Helve is gone.
                     Ok(_) | Err(_) => return self.end(),
                 }
                 match self.fork_warden() {
-                    Ok(ForkSide::Warden(helve)) => {
+                    Ok(ForkSide::Warden(socket)) => {
                         // The warden must not hold the keeper's socket, or Helve would not notice the keeper's end.
                         drop(self);
-                        return Warden::new(helve)?.serve();
+                        return Warden::new(socket)?.serve();
                     }
                     Ok(ForkSide::Keeper) => {}
                     Err(error) => self.answer(-error.raw_os_error(), &[])?,
@@ -117,20 +119,20 @@ impl Keeper {
     }
 
     fn fork_warden(&mut self) -> Result<ForkSide, Errno> {
-        let (helve, warden) =
+        let (helve_end, warden_end) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         match sys::fork()? {
-            ForkResult::Child => Ok(ForkSide::Warden(warden)),
+            ForkResult::Child => Ok(ForkSide::Warden(warden_end)),
             ForkResult::Parent(pid) => {
                 self.wardens.insert(pid);
-                self.answer(pid.as_raw_nonzero().get(), &[helve.as_fd()])?;
+                self.answer(pid.as_raw_nonzero().get(), &[helve_end.as_fd()])?;
                 Ok(ForkSide::Keeper)
             }
         }
     }
 
     fn answer(&self, number: i32, handles: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), Errno> {
-        match wire::send(&self.helve, &number.to_le_bytes(), handles) {
+        match wire::send(&self.helve_socket, &number.to_le_bytes(), handles) {
             // Helve has just gone; the next poll notices that.
             Ok(_) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
             Err(error) => Err(error),

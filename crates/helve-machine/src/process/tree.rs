@@ -1,4 +1,4 @@
-//! The processes beneath a warden, which is the process that watches over one program. They are found through `/proc`
+//! The processes beneath a warden, which is the process that watches over one program at a time. They are found through `/proc`
 //! and signalled through pidfds, so that a reused process id is never hit.
 
 use std::collections::HashSet;

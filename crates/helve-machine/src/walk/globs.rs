@@ -1,4 +1,4 @@
-//! Selects files by globs with the semantics of `.gitignore`.
+//! Selects files by globs with the syntax of `.gitignore` but the opposite meaning, like ripgrep's `--glob`.
 
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use helve_core::machine::SearchError;

@@ -13,7 +13,7 @@ const MAX_TRIMMED_BYTES: usize = 4;
 
 /// Whether more bytes can change the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Feed {
+pub(super) enum WindowStatus {
     NeedsMore,
     Done,
 }
@@ -89,7 +89,7 @@ impl LineWindow {
         }
     }
 
-    pub(super) fn feed(&mut self, block: &[u8]) -> Feed {
+    pub(super) fn feed(&mut self, block: &[u8]) -> WindowStatus {
         self.detect_terminator(block);
         let terminator_byte = self.terminator_byte();
         let mut rest = self.skip_lines(block);
@@ -116,7 +116,7 @@ impl LineWindow {
             };
         }
         self.fed += block.len() as u64;
-        if self.more { Feed::Done } else { Feed::NeedsMore }
+        if self.more { WindowStatus::Done } else { WindowStatus::NeedsMore }
     }
 
     /// Extends the covered range after a complete line.

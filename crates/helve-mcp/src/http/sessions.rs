@@ -62,7 +62,7 @@ impl Sessions {
 
     pub(super) fn is_full(&self) -> bool {
         let open = self.open.lock();
-        open.len() >= MAX_SESSIONS && !open.values().any(|session| session.is_idle())
+        open.len() >= MAX_SESSIONS && !open.values().any(|session| session.has_no_calls())
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
@@ -76,8 +76,8 @@ impl Sessions {
     /// Ends the sessions that their clients have abandoned.
     pub(super) fn sweep(&self) {
         self.open.lock().retain(|_, session| {
-            let limit = if session.is_idle() { IDLE_TIME } else { ABANDONED_TIME };
-            let is_abandoned = !session.has_reader() && session.idle_time() > limit;
+            let limit = if session.has_no_calls() { IDLE_TIME } else { ABANDONED_TIME };
+            let is_abandoned = !session.has_reader() && session.time_since_use() > limit;
             if is_abandoned {
                 session.end();
             }
@@ -90,8 +90,9 @@ impl Sessions {
         if open.len() < MAX_SESSIONS {
             return Ok(());
         }
-        let idle = open.iter().filter(|(_, session)| session.is_idle());
-        let oldest = idle.max_by_key(|(_, session)| session.idle_time()).map(|(id, _)| id.clone());
+        let idle = open.iter().filter(|(_, session)| session.has_no_calls());
+        let oldest =
+            idle.max_by_key(|(_, session)| session.time_since_use()).map(|(id, _)| id.clone());
         let session = oldest.and_then(|id| open.remove(&id)).ok_or(SessionError::TooMany)?;
         session.end();
         Ok(())

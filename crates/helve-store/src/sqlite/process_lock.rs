@@ -50,7 +50,7 @@ impl Drop for ProcessLock {
     }
 }
 
-/// Allows only one process at a time to open or repair the file and to check which processes are alive.
+/// Allows only one process at a time to open or repair the database and to check which processes are alive.
 pub(crate) struct OpenLock {
     _lock: File,
 }

@@ -50,7 +50,7 @@ struct QueueState {
     has_query: bool,
     /// Whether the thread sleeps without a timeout, so that a write must wake it.
     is_asleep: bool,
-    dropped: DroppedEvents,
+    dropped: DroppedWrites,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,9 +68,9 @@ enum QueueStage {
 
 /// Number of writes dropped because the queue was full or the thread had ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DroppedEvents {
+pub(crate) struct DroppedWrites {
     pub(crate) progress: u64,
-    pub(crate) other_events: u64,
+    pub(crate) other: u64,
 }
 
 /// Which limit applies to an item.
@@ -80,11 +80,11 @@ enum Quota {
     Any,
 }
 
-/// Whether the worker thread exists. If it is missing, the caller of the queue has to start it.
+/// Whether the caller of the queue has to start the worker thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WorkerState {
-    Missing,
-    Started,
+pub(crate) enum WorkerStart {
+    Needed,
+    NotNeeded,
 }
 
 /// Whether the thread has cleanup work to do while the queue is empty.
@@ -96,7 +96,7 @@ pub(crate) enum IdleWork {
 
 impl Queue {
     /// Queues an event if the queue is not full, otherwise counts it as dropped.
-    pub(crate) fn push_event(&self, event: Event) -> WorkerState {
+    pub(crate) fn push_event(&self, event: Event) -> WorkerStart {
         let weight = text_length(&event.kind);
         let is_progress = matches!(event.kind, EventKind::Progress(_));
         let quota = if is_progress { Quota::Progress } else { Quota::Any };
@@ -104,12 +104,12 @@ impl Queue {
     }
 
     /// Queues a slot write if the queue is not full, otherwise counts it as dropped.
-    pub(crate) fn push_slot(&self, slot: SlotWrite) -> WorkerState {
+    pub(crate) fn push_slot(&self, slot: SlotWrite) -> WorkerStart {
         let weight = slot.session.len() + slot.key.len() + slot.value.len();
         self.push(QueueItem::Slot(slot), weight, Quota::Any)
     }
 
-    fn push(&self, item: QueueItem, weight: usize, quota: Quota) -> WorkerState {
+    fn push(&self, item: QueueItem, weight: usize, quota: Quota) -> WorkerStart {
         let weight = ITEM_BYTES + weight;
         let mut state = self.state.lock();
         let limit = match quota {
@@ -119,9 +119,9 @@ impl Queue {
         if state.stage == QueueStage::Ended || state.weight + weight > limit {
             match quota {
                 Quota::Progress => state.dropped.progress += 1,
-                Quota::Any => state.dropped.other_events += 1,
+                Quota::Any => state.dropped.other += 1,
             }
-            return WorkerState::Started;
+            return WorkerStart::NotNeeded;
         }
         state.items.push(item);
         state.weight += weight;
@@ -132,10 +132,10 @@ impl Queue {
     }
 
     /// Queues a query. If the thread has ended, the query is dropped without an answer.
-    pub(crate) fn query(&self, query: Box<dyn FnOnce(&mut StoreWorker) + Send>) -> WorkerState {
+    pub(crate) fn query(&self, query: Box<dyn FnOnce(&mut StoreWorker) + Send>) -> WorkerStart {
         let mut state = self.state.lock();
         if state.stage == QueueStage::Ended {
-            return WorkerState::Started;
+            return WorkerStart::NotNeeded;
         }
         state.items.push(QueueItem::Query(query));
         state.has_query = true;
@@ -170,7 +170,7 @@ impl Queue {
         Some(std::mem::take(&mut state.items))
     }
 
-    pub(crate) fn dropped(&self) -> DroppedEvents {
+    pub(crate) fn dropped(&self) -> DroppedWrites {
         self.state.lock().dropped
     }
 
@@ -203,13 +203,13 @@ impl Queue {
 
 impl QueueState {
     /// Returns `Missing` to the first caller only, which then has to start the thread.
-    fn claim_thread_start(&mut self) -> WorkerState {
+    fn claim_thread_start(&mut self) -> WorkerStart {
         match self.stage {
             QueueStage::New => {
                 self.stage = QueueStage::Open;
-                WorkerState::Missing
+                WorkerStart::Needed
             }
-            QueueStage::Open | QueueStage::Closing | QueueStage::Ended => WorkerState::Started,
+            QueueStage::Open | QueueStage::Closing | QueueStage::Ended => WorkerStart::NotNeeded,
         }
     }
 }

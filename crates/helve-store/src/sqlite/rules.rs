@@ -51,8 +51,8 @@ pub(crate) fn remember(
         .map(drop)
 }
 
-/// Returns the rules, oldest first. If the store works in memory, the rules of its file, which is then only read, come
-/// first, because they are older.
+/// Returns the rules, oldest first. A store that works in memory also returns the rules of the file that it cannot write.
+/// They come first, because they are older.
 pub(crate) fn remembered(
     database: &Database,
     scopes: &[StoredScope],

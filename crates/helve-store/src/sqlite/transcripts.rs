@@ -90,7 +90,7 @@ pub(crate) fn append(
 ) -> rusqlite::Result<()> {
     let transaction = database.main.unchecked_transaction()?;
     let now = now();
-    for NewItem { stored, words, delivers } in items {
+    for NewItem { stored, words, delivered_message } in items {
         let mut insert = transaction.prepare_cached(
             "INSERT INTO transcript_items (session, seq, at, json) VALUES (?1, ?2, ?3, ?4)",
         )?;
@@ -101,7 +101,7 @@ pub(crate) fn append(
             )?;
             insert.execute(params![session, signed(stored.seq), words])?;
         }
-        if let Some(id) = delivers {
+        if let Some(id) = delivered_message {
             transaction.execute(REMOVE_WAITING, [session, id.as_str()])?;
         }
     }

@@ -12,7 +12,7 @@ use super::journal::sweep::SweepSchedule;
 use super::open::{self, OpenedDatabase};
 use super::pending::{PendingWrites, WriteUrgency};
 use super::process_lock::ProcessLock;
-use super::queue::{DroppedEvents, IdleWork, Queue, QueueItem};
+use super::queue::{DroppedWrites, IdleWork, Queue, QueueItem};
 use super::{calls, journal, rules, slots};
 
 pub(crate) struct StoreWorker {
@@ -119,13 +119,13 @@ impl StoreWorker {
     }
 
     /// Returns a warning for the user if the store had a problem or lost events.
-    pub(crate) fn pending_warning(&mut self, dropped: DroppedEvents) -> Option<String> {
+    pub(crate) fn pending_warning(&mut self, dropped: DroppedWrites) -> Option<String> {
         let mut warnings = match self.open() {
             Ok(()) => self.warnings.clone(),
             Err(failure) => vec![format!("The store is not available: {}.", failure.why)],
         };
         // Dropped progress events are not counted: the end of a call replaces its progress.
-        let missing = dropped.other_events + self.pending.lost_calls;
+        let missing = dropped.other + self.pending.lost_calls;
         if missing > 0 {
             warnings.push(format!(
                 "The history of calls lacks {missing} events, because events arrived faster than they could be written."

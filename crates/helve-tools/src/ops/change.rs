@@ -63,14 +63,14 @@ pub(crate) enum ChangeError {
     /// The path of a new file is unlike any that a person would choose.
     OddPath {
         given: String,
-        plain: String,
+        suggested: String,
         oddity: PathOddity,
     },
     /// A new name looks the same as an existing one, but consists of other characters.
     LookAlike {
         given: String,
         existing: String,
-        new: NewName,
+        new: NewEntryKind,
     },
     /// The text of a new file should not be written as it was sent.
     Faulty {
@@ -79,15 +79,15 @@ pub(crate) enum ChangeError {
     },
 }
 
-/// What would get a new name.
+/// Whether a file or a folder on its path would be new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NewName {
+pub(crate) enum NewEntryKind {
     File,
     Folder,
 }
 
-/// Gets permission to load the files that a call changes, or that its preview compares. The permit
-/// contains the grant to change them if the person had to be asked before the files were opened.
+/// Gets permission to load the files that a call changes, or that its preview compares. If loading them already needs an ask,
+/// the call asks for reading and changing at once, and the permit contains the grant to change them too.
 pub(crate) async fn permit_loading<'c>(
     ctx: &'c ToolContext,
     key: &'static str,

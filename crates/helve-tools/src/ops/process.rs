@@ -1,4 +1,4 @@
-//! Watches, types into, signals and ends programs that outlived the call that started them.
+//! Watches, types into, signals and ends processes that outlived the call that started them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use helve_core::programs::{RunningCommand, control_request, input_request};
 use helve_core::{Ask, ToolContext, ToolError};
 use helve_text::cut::Limits;
 
-/// What to do with one program.
+/// What to do with one process.
 pub(crate) enum ProcessRequest {
     /// Returns the newest output, or the output that starts at a cursor.
     Read {
@@ -36,7 +36,7 @@ pub(crate) enum ProcessOutcome {
     Killed(usize),
 }
 
-/// Output of a program since a cursor.
+/// Output of a process since a cursor.
 pub(crate) struct NewOutput {
     pub(crate) from: u64,
     pub(crate) watched: WatchResult,
@@ -47,11 +47,11 @@ pub(crate) struct NewOutput {
 pub(crate) enum ProcessFailure {
     /// An error of the context, already worded in the session's dialect.
     Context(ToolError),
-    /// There is no program with this handle. `known` holds the newest handles.
+    /// There is no process with this handle. `known` holds the newest handles.
     Unknown { id: String, known: Vec<String> },
-    /// The program is known, but the machine could not type into, signal or end it.
+    /// The process is known, but the machine could not type into, signal or end it.
     Refused { id: String, error: ProcessError },
-    /// The program cannot be watched.
+    /// The process cannot be watched.
     OutputUnavailable(ProcessError),
 }
 
@@ -67,13 +67,13 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(300);
 /// Maximum number of handles suggested instead of an unknown handle.
 const MAX_SUGGESTIONS: usize = 5;
 
-/// Lists the programs of the workspace, oldest first.
+/// Lists the processes of the workspace, oldest first.
 pub(crate) async fn list(ctx: &ToolContext) -> Result<Vec<Process>, ToolError> {
     ctx.ask(Ask::to_use(KEY)).await?;
     Ok(ctx.programs.list().await)
 }
 
-/// Carries out a request for one program. `limits` bounds the output that is returned.
+/// Carries out a request for one process. `limits` bounds the output that is returned.
 pub(crate) async fn control(
     ctx: &ToolContext,
     id: &str,

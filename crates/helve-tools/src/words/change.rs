@@ -18,7 +18,7 @@ use helve_text::{lines, visible};
 use super::{clip, missing_file};
 use crate::ops::change::diff::difference;
 use crate::ops::change::syntax::IntroducedError;
-use crate::ops::change::{ChangeError, NewName};
+use crate::ops::change::{ChangeError, NewEntryKind};
 
 /// Maximum number of lines in the diff of what a formatter changed.
 const MAX_FORMATTED_LINES: usize = 20;
@@ -63,15 +63,15 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
             ToolError::new(ErrorKind::Failed, message)
                 .hint("Fix these lines (numbers refer to the new file) and call again.")
         }
-        ChangeError::OddPath { given, plain, oddity } => odd_path(&given, &plain, oddity),
+        ChangeError::OddPath { given, suggested, oddity } => odd_path(&given, &suggested, oddity),
         ChangeError::LookAlike { given, existing, new } => {
             let (given, existing) = (clip(&given), clip(&existing));
             let (message, kind) = match new {
-                NewName::File => (
+                NewEntryKind::File => (
                     format!("{given} looks like the existing {existing} but has other characters."),
                     "file",
                 ),
-                NewName::Folder => (
+                NewEntryKind::Folder => (
                     format!(
                         "{given} would create a folder that looks like an existing one but has other characters."
                     ),

@@ -25,7 +25,7 @@ pub(crate) enum Token<'a> {
     },
     Text(&'a str),
     /// Text without character references: a CDATA section, or the content of a script.
-    Literal(&'a str),
+    RawText(&'a str),
     Comment(&'a str),
 }
 
@@ -81,7 +81,7 @@ impl<'a> Tokens<'a> {
         match text {
             "" => None,
             text if is_decoded => Some(Token::Text(text)),
-            text => Some(Token::Literal(text)),
+            text => Some(Token::RawText(text)),
         }
     }
 
@@ -136,7 +136,7 @@ impl<'a> Tokens<'a> {
         if rest.starts_with("<![CDATA[") && self.mode == MarkupMode::Xml {
             let end = find_from("]]>", 9);
             self.at += end.map_or(rest.len(), |end| end + 3);
-            return Token::Literal(&rest[9..end.unwrap_or(rest.len())]);
+            return Token::RawText(&rest[9..end.unwrap_or(rest.len())]);
         }
         self.at += find_from(">", 2).map_or(rest.len(), |end| end + 1);
         Token::Comment("")

@@ -217,7 +217,7 @@ impl<'a> TreeBuilder<'a> {
     fn add_token(&mut self, token: Token<'a>) {
         match token {
             Token::Text(text) => self.add_text(text, false),
-            Token::Literal(text) => self.add_text(text, true),
+            Token::RawText(text) => self.add_text(text, true),
             Token::Comment(text) => {
                 let has_word = text.split_ascii_whitespace().any(|word| {
                     word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_alphabetic())

@@ -186,8 +186,8 @@ impl Writer {
                 for prefix in self.prefixes.iter().filter(|prefix| prefix.first.is_none()) {
                     self.out.push_str(&prefix.rest);
                 }
-                let blank = self.out[start..].trim_end().len();
-                self.out.truncate(start + blank);
+                let kept = self.out[start..].trim_end().len();
+                self.out.truncate(start + kept);
             }
             self.out.push('\n');
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helve::agent_loop::event::TurnEnd;
 use helve::agent_loop::item::{MessagePart, Protocol};
-use helve::{Tool, ToolContext, ToolError, ToolOutput, Toolbox, Traits, TurnOptions};
+use helve::{Tool, ToolContext, ToolError, ToolOutput, ToolProperties, Toolbox, TurnOptions};
 use helve_testkit::{ScriptedAnswer, ScriptedProvider};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ impl Tool for First {
     type Args = NoArguments;
     const NAME: &'static str = "first";
     const ABOUT: &'static str = "Waits for the second one.";
-    const TRAITS: Traits = Traits::READ_ONLY;
+    const PROPERTIES: ToolProperties = ToolProperties::READ_ONLY;
 
     async fn run(&self, _: NoArguments, _: &ToolContext) -> Result<ToolOutput, ToolError> {
         self.0.notified().await;
@@ -39,7 +39,7 @@ impl Tool for Second {
     type Args = NoArguments;
     const NAME: &'static str = "second";
     const ABOUT: &'static str = "Ends at once.";
-    const TRAITS: Traits = Traits::READ_ONLY;
+    const PROPERTIES: ToolProperties = ToolProperties::READ_ONLY;
 
     async fn run(&self, _: NoArguments, _: &ToolContext) -> Result<ToolOutput, ToolError> {
         self.0.notify_one();

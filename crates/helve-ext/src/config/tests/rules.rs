@@ -124,7 +124,7 @@ fn switched_off_tools_are_denied() {
             user/helve.json:1:59 tools.webfetch = true
             user/helve.json:1:77 tools."github_*" = false
             user/helve.jsonc:1:12 tools."github_*" = true
-            ! user/helve.json:1:43: warning: tools.write has no effect, because permission.edit says more about it
+            ! user/helve.json:1:43: warning: tools.write has no effect, because permission.edit already decides about this tool
               {"permission": {"edit": "ask"}, "tools": {"write": false, "webfetch": true, "github_*": false}}
                                                         ^
               remove one of them

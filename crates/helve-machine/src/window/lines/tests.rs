@@ -26,7 +26,7 @@ fn read_window(text: &[u8], request: WindowRequest, block: usize) -> WindowLines
 
 fn feed_all(mut lines: LineWindow, text: &[u8], block: usize) -> LineWindow {
     for block in text.chunks(block) {
-        if lines.feed(block) == Feed::Done {
+        if lines.feed(block) == WindowStatus::Done {
             break;
         }
     }

@@ -109,12 +109,12 @@ impl HttpSession {
         self.state.lock().last_activity = Instant::now();
     }
 
-    pub(super) fn idle_time(&self) -> Duration {
+    pub(super) fn time_since_use(&self) -> Duration {
         self.state.lock().last_activity.elapsed()
     }
 
     /// Whether no request is being answered.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(super) fn has_no_calls(&self) -> bool {
         self.state.lock().requests.is_empty()
     }
 

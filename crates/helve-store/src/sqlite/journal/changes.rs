@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use helve_core::commit::ContentHash;
 use helve_core::journal::{self, AfterImage, ChangedFile, RecordedChange, UndoneCall};
 use helve_core::paths;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -13,7 +12,7 @@ use super::super::database::{Database, IntactImages};
 use super::super::failure::DatabaseFailure;
 use super::super::schema::Table;
 use super::super::unsigned;
-use super::entries::{DONE, decode_intended, decode_undoes};
+use super::entries::{DONE, IntendedState, decode_undoes};
 use super::images::{self, ImageKey};
 use super::path_bytes;
 
@@ -42,7 +41,7 @@ pub(super) fn change(
                 Err(LostImage { .. }) => true,
             };
             if is_damaged {
-                // The next entry with the same content has to store it again.
+                // Forgets which images are intact, so that the next entry with this content stores it again.
                 *database.intact_images.borrow_mut() = IntactImages::default();
             }
             Ok(Some(found))
@@ -151,15 +150,15 @@ enum AfterState {
     /// The image row and the mode.
     Image(i64, u32),
     Absent,
-    /// The call was interrupted before the result was recorded. Contains the hash of the intended content, or
-    /// `Some(None)` if the file was to be deleted; `None` if the record cannot be read.
-    Unrecorded(Option<Option<ContentHash>>),
+    /// The call was interrupted before the result was recorded.
+    Unrecorded(IntendedState),
 }
 
 impl JournaledCall {
     /// Reads a call. If it committed several times, each file has its first "before" and its last "after".
     fn of(connection: &Connection, key: &CallKey) -> rusqlite::Result<Option<Self>> {
-        // The `+` before `root` keeps SQLite from using the index on that column.
+        // The column `meant` is the intended content, and `left_mode` the mode after the call. The `+` before `root` keeps
+        // SQLite from using the index on that column.
         let mut statement = connection.prepare_cached(
             "SELECT tool, at, state, path, before, mode, after, meant, left_mode, undoes
              FROM journal JOIN journal_files ON entry = number
@@ -191,7 +190,9 @@ impl JournaledCall {
                     row.get::<_, Option<u32>>(8).ok().flatten().unwrap_or(mode),
                 ),
                 (true, None) => AfterState::Absent,
-                (false, _) => AfterState::Unrecorded(decode_intended(row.get(7).ok().flatten())),
+                (false, _) => {
+                    AfterState::Unrecorded(IntendedState::decode(row.get(7).ok().flatten()))
+                }
             };
             let earlier = indexes.get(&path).and_then(|index| call.files.get_mut(*index));
             if let Some(file) = earlier {
@@ -226,9 +227,7 @@ impl JournaledCall {
                     None => AfterImage::Lost,
                 },
                 AfterState::Absent => AfterImage::Known(None),
-                AfterState::Unrecorded(intended) => {
-                    intended.map_or(AfterImage::Lost, AfterImage::Intended)
-                }
+                AfterState::Unrecorded(intended) => intended.into_image(),
             };
             files.push(ChangedFile { path, before, after });
         }
@@ -245,9 +244,7 @@ impl JournaledCall {
                 after: match after {
                     AfterState::Image(_, mode) => AfterImage::Known(Some(without_content(mode))),
                     AfterState::Absent => AfterImage::Known(None),
-                    AfterState::Unrecorded(intended) => {
-                        intended.map_or(AfterImage::Lost, AfterImage::Intended)
-                    }
+                    AfterState::Unrecorded(intended) => intended.into_image(),
                 },
             });
         let files = files.collect();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use helve_core::commit::ContentHash;
-use helve_core::journal::{self, EntryId, JournalEntry, UndoneCall};
+use helve_core::journal::{self, AfterImage, EntryId, JournalEntry, UndoneCall};
 use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::super::database::Database;
@@ -72,13 +72,32 @@ fn encode_intended(intended: Option<ContentHash>) -> Vec<u8> {
     intended.map_or_else(Vec::new, |hash| hash.0.to_vec())
 }
 
-/// Decodes the intended result. Returns `None` if no result was recorded.
-pub(super) fn decode_intended(bytes: Option<Vec<u8>>) -> Option<Option<ContentHash>> {
-    let bytes = bytes?;
-    if bytes.is_empty() {
-        return Some(None);
+/// What a call was to make of a file.
+pub(super) enum IntendedState {
+    Content(ContentHash),
+    Deleted,
+    /// It was not recorded, or the record cannot be read.
+    Unknown,
+}
+
+impl IntendedState {
+    pub(super) fn decode(bytes: Option<Vec<u8>>) -> Self {
+        match bytes {
+            Some(bytes) if bytes.is_empty() => IntendedState::Deleted,
+            Some(bytes) => bytes
+                .try_into()
+                .map_or(IntendedState::Unknown, |hash| IntendedState::Content(ContentHash(hash))),
+            None => IntendedState::Unknown,
+        }
     }
-    bytes.try_into().ok().map(|hash| Some(ContentHash(hash)))
+
+    pub(super) fn into_image(self) -> AfterImage {
+        match self {
+            IntendedState::Content(hash) => AfterImage::Intended(Some(hash)),
+            IntendedState::Deleted => AfterImage::Intended(None),
+            IntendedState::Unknown => AfterImage::Lost,
+        }
+    }
 }
 
 /// A file after a commit, to be stored.

@@ -26,16 +26,16 @@ fn progress(bytes: usize) -> Event {
 #[test]
 fn progress_is_dropped_before_other_events() {
     let queue = Queue::default();
-    assert_eq!(queue.push_event(progress(10 << 20)), WorkerState::Missing);
-    assert_eq!(queue.push_event(progress(10 << 20)), WorkerState::Started);
-    assert_eq!(queue.dropped(), DroppedEvents { progress: 1, other_events: 0 });
+    assert_eq!(queue.push_event(progress(10 << 20)), WorkerStart::Needed);
+    assert_eq!(queue.push_event(progress(10 << 20)), WorkerStart::NotNeeded);
+    assert_eq!(queue.dropped(), DroppedWrites { progress: 1, other: 0 });
     queue.push_event(finished(20 << 20));
-    assert_eq!(queue.dropped(), DroppedEvents { progress: 1, other_events: 0 });
+    assert_eq!(queue.dropped(), DroppedWrites { progress: 1, other: 0 });
     queue.push_event(finished(20 << 20));
-    assert_eq!(queue.dropped(), DroppedEvents { progress: 1, other_events: 1 });
+    assert_eq!(queue.dropped(), DroppedWrites { progress: 1, other: 1 });
     assert_eq!(queue.next_batch(IdleWork::None).unwrap().len(), 2);
     queue.push_event(finished(20 << 20));
-    assert_eq!(queue.dropped(), DroppedEvents { progress: 1, other_events: 1 });
+    assert_eq!(queue.dropped(), DroppedWrites { progress: 1, other: 1 });
 }
 
 #[test]
@@ -90,6 +90,6 @@ fn writes_and_queries_are_dropped_after_the_thread_has_ended() {
     queue.query(Box::new(move |_| late_sender.send(()).unwrap()));
     queue.push_event(finished(1));
     assert!(receiver.recv().is_err());
-    assert_eq!(queue.dropped(), DroppedEvents { progress: 0, other_events: 1 });
+    assert_eq!(queue.dropped(), DroppedWrites { progress: 0, other: 1 });
     assert!(queue.next_batch(IdleWork::None).is_none());
 }

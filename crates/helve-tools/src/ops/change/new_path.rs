@@ -4,7 +4,7 @@ use helve_core::ToolContext;
 use helve_text::names;
 use helve_text::path_text::{PathOddity, PlainPath, folded_name, plain_path};
 
-use super::{ChangeError, NewName};
+use super::{ChangeError, NewEntryKind};
 
 /// Maximum number of names in the directory that are compared.
 const MAX_NAMES: usize = 10_000;
@@ -42,19 +42,19 @@ pub(crate) async fn refuse_suspicious_path(
         Some(twin) => Err(ChangeError::LookAlike {
             given: given.to_owned(),
             existing: format!("{known}{twin}{rest}"),
-            new: if rest.is_empty() { NewName::File } else { NewName::Folder },
+            new: if rest.is_empty() { NewEntryKind::File } else { NewEntryKind::Folder },
         }),
         None => Ok(()),
     }
 }
 
-/// Returns the folded form of a name as it is displayed, which may be quoted.
+/// Folds a displayed name, which may be quoted.
 pub(crate) fn fold_look_alikes(name: &str) -> String {
     folded_name(&String::from_utf8_lossy(&names::parse_path(name)))
 }
 
-fn odd_path(given: &str, plain: String, oddity: PathOddity) -> ChangeError {
-    ChangeError::OddPath { given: given.to_owned(), plain, oddity }
+fn odd_path(given: &str, suggested: String, oddity: PathOddity) -> ChangeError {
+    ChangeError::OddPath { given: given.to_owned(), suggested, oddity }
 }
 
 /// Splits a path into the folders that exist and the names that do not.

@@ -29,21 +29,21 @@ pub(crate) fn document_page(
         });
         text.push('\n');
     }
-    let mut page = LinePage::of_text(&text, window, limits);
-    page.notes.push(PageNote::Document { pages: document.count });
+    let mut excerpt = LinePage::of_text(&text, window, limits);
+    excerpt.notes.push(PageNote::Document { pages: document.count });
     match document.ended {
         PagesEnd::Complete => {}
         ended @ (PagesEnd::LimitReached | PagesEnd::TimedOut | PagesEnd::TooComplex) => {
-            page.notes.push(PageNote::DocumentCut { read: document.pages.len(), ended });
+            excerpt.notes.push(PageNote::DocumentCut { read: document.pages.len(), ended });
         }
     }
     let is_safe = document.ended != PagesEnd::TooComplex;
     if window.first == 1 && bytes.len() <= MAX_ATTACHED_BYTES && is_safe {
-        page.notes.push(PageNote::DocumentAttached);
+        excerpt.notes.push(PageNote::DocumentAttached);
         let mime = MediaFormat::Pdf.mime().into();
-        page.attachments.push(Attachment { mime, data: bytes.clone() });
+        excerpt.attachments.push(Attachment { mime, data: bytes.clone() });
     }
-    page
+    excerpt
 }
 
 pub(super) fn attachment(picture: Picture) -> Attachment {

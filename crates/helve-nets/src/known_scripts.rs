@@ -1,4 +1,4 @@
-//! `traced`: runs scripts that the decision allows. Each must do only what its decision predicts.
+//! `known-scripts`: runs scripts that the decision allows. Each must do only what its decision predicts.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
