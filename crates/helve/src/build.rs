@@ -262,10 +262,7 @@ impl Builder {
             Some(folder) => folder.clone(),
             None => data_folder(home.as_deref()).ok_or(BuildError::NoDataFolder)?,
         };
-        let host = match self.host {
-            Some(host) => host,
-            None => local_host(&data, self.keeper, home),
-        };
+        let host = self.host.unwrap_or_else(|| local_host(&data, self.keeper, home));
         let root = root(&**host.machine(), self.dir.as_deref(), host.home()).await?;
         let allow_rules = allow_rules(&self.allow, host.home())?;
         let sqlite = Arc::new(SqliteStore::at(data.clone()));
