@@ -192,7 +192,7 @@ impl Client {
                     }
                 }
             };
-            if tokio::time::timeout(settle.max(min_settle), is_replaced).await.is_err() {
+            if tokio::time::timeout(settle.max(min_settle), replacement).await.is_err() {
                 return Some(published.diagnostics.clone());
             }
         }
