@@ -373,7 +373,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if matches!(access.kind, AccessKind::PassedToUnknown | AccessKind::MaybeChangeBelow) {
             self.add_possible_changes(access, path);
         }
-        // `git log -p` reads the repository around a folder. If that is outside the root, it is not asked about for this reason.
+        // `MaybeReadTree` is git reading the repository around a folder, which may be outside the root. That needs no part.
         let outside = path.outside.as_ref().filter(|_| access.kind != AccessKind::MaybeReadTree);
         if let Some(part) = outside {
             self.push(part.clone());

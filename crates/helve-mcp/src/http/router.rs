@@ -189,7 +189,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ErrorReply> {
 }
 
 /// Parses a message within the same limits as on standard input, and serializes it again without its arguments. The
-/// arguments are returned unparsed, so that the engine can report what is wrong with them. Returns `None` for a message that needs no answer.
+/// arguments are returned unparsed. Returns `None` for a message that needs no answer.
 fn split_arguments(bytes: &[u8]) -> Result<Option<(Bytes, Option<RawArguments>)>, ErrorReply> {
     if bytes.trim_ascii().is_empty() {
         return Err(unreadable(None, ErrorData::parse_error("The message is empty.", None)).into());

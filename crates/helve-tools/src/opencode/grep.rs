@@ -63,7 +63,7 @@ enum OutputMode {
 
 const MAX_RESULTS: usize = 100;
 const MAX_CONTEXT: u32 = 20;
-/// A line up to `max_chars` is shown whole. A longer one is probably generated, so only `kept_chars` of it are shown.
+/// A line of up to `max_chars` is shown whole; of a longer one, only `kept_chars` are shown.
 const CUT: LineCut = LineCut { max_chars: 2000, kept_chars: 500 };
 
 pub(super) struct Grep;
@@ -109,7 +109,7 @@ fn answer(args: &Args, found: &Matches) -> ToolOutput {
     let Matches { hits, searched } = found;
     let counts = &searched.counts;
     let (text, omitted_note) = match args.output {
-        // The wording of opencode, which models know.
+        // The wording of opencode.
         _ if counts.matches == 0 => ("No files found".into(), None),
         OutputMode::Content => content(hits, searched),
         OutputMode::Files | OutputMode::Counts => files(args.output, hits, searched),
