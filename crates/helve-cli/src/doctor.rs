@@ -130,7 +130,7 @@ fn trust(toolbox: &helve::Toolbox) -> Finding {
 }
 
 /// Checks which kinds of confinement are available, and whether one is configured.
-async fn sandbox(toolbox: &helve::Toolbox) -> [Finding; 2] {
+async fn sandbox(toolbox: &helve::Toolbox) -> [Finding; 3] {
     let available = toolbox.sandbox_support().await;
     let mode = toolbox.config().sandbox.mode();
     let is_configured = mode != helve::Sandbox::default();
@@ -150,7 +150,22 @@ async fn sandbox(toolbox: &helve::Toolbox) -> [Finding; 2] {
         }
         Support::No(why) => Finding::new("processes", Health::Note, format!("not limited: {why}")),
     };
-    [Finding::new("sandbox", health, message), processes]
+    let limit = toolbox.config().sandbox.limits().memory;
+    let memory = match (limit, available.memory) {
+        (Some(limit), Support::Yes(mechanism)) if is_configured => {
+            let limit = limit >> 20;
+            Finding::new("memory", Health::Good, format!("limited to {limit} MiB by {mechanism}"))
+        }
+        (_, Support::Yes(mechanism)) => Finding::new(
+            "memory",
+            Health::Good,
+            format!("not limited; `sandbox.memory` can limit it by {mechanism}"),
+        ),
+        (_, Support::No(why)) => {
+            Finding::new("memory", Health::Note, format!("not limited: {why}"))
+        }
+    };
+    [Finding::new("sandbox", health, message), processes, memory]
 }
 
 /// Checks custom tools and plugins, if there are any.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use helve_policy::builtin;
 
-use crate::process::{Network, SandboxPlan};
+use crate::process::{Network, SandboxLimits, SandboxPlan};
 
 pub use denials::{MAX_DENIALS, SandboxDenial, find_denials};
 pub use guard::{PathChange, leaves_git_folder, refuses_change};
@@ -59,6 +59,7 @@ pub fn plan(
         visible: Vec::new(),
         copied: Vec::new(),
         network,
+        limits: SandboxLimits::default(),
     })
 }
 

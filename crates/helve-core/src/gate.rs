@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use helve_policy::ask::UNSANDBOXED;
 use helve_policy::{
     Act, Action, Ask, MissingApproval, Part, Policy, Reason, Refusal, Reply, Rule, Scope, Verdict,
     Wall,
@@ -55,9 +56,14 @@ pub struct AlwaysYes;
 
 impl Person for AlwaysYes {
     fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
-        // Whether a model makes progress is for a person to judge. A yes each time would let it go on for ever.
-        let is_loop = ask.parts.iter().any(|part| part.permission == DOOM_LOOP);
-        let reply = if is_loop { Reply::Unanswered } else { Reply::Yes(Scope::Once) };
+        // Whether a model makes progress is for a person to judge. A yes each time would let it go on for ever. And a
+        // sandbox that a model could leave at will would be none.
+        let is_for_person = |part: &Part| [DOOM_LOOP, UNSANDBOXED].contains(&&*part.permission);
+        let is_asked =
+            ask.parts.iter().enumerate().any(|(at, part)| {
+                is_for_person(part) && ask.actions.get(at) != Some(&Action::Allow)
+            });
+        let reply = if is_asked { Reply::Unanswered } else { Reply::Yes(Scope::Once) };
         Box::pin(async { reply })
     }
 }

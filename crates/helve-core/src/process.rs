@@ -115,6 +115,18 @@ pub struct SandboxPlan {
     /// Folders that seem writable, while what is written stays in the sandbox.
     pub copied: Vec<CopiedFolder>,
     pub network: Network,
+    pub limits: SandboxLimits,
+}
+
+/// How much a sandboxed command may use. `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxLimits {
+    /// Bytes of memory: of the whole command where a control group can be created, else of each process.
+    pub memory: Option<u64>,
+    /// Number of processes and threads.
+    pub processes: Option<u64>,
+    /// Bytes of each file.
+    pub file_size: Option<u64>,
 }
 
 /// A folder of which a sandboxed process changes a copy. Only what it changes is copied.
@@ -330,6 +342,8 @@ pub struct SandboxSupport {
     pub network: Support,
     /// A limit on the number of processes in a tree.
     pub processes: Support,
+    /// A limit on the memory of sandboxed commands.
+    pub memory: Support,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

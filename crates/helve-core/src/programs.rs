@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::CallRef;
+use crate::confine::Sandbox;
 use crate::process::Processes;
 use crate::session::Session;
 use crate::shell::{AUTO_BACKGROUND, CommandTimeouts, Leftovers, Shell};
@@ -19,7 +20,7 @@ mod trees;
 mod unreadable;
 
 pub use judge::{BadScript, PreparedCommand, control_request, input_request};
-pub use run::{RunOptions, RunningCommand, StartError};
+pub use run::{RunOptions, RunningCommand, SandboxUse, StartError};
 
 /// One call's view of commands and the processes they start.
 pub struct Programs {
@@ -38,6 +39,11 @@ impl Programs {
     /// Returns what happens to processes that a command leaves running.
     pub fn leftovers(&self) -> Leftovers {
         self.shell().map_or(Leftovers::End, |shell| shell.leftovers)
+    }
+
+    /// Whether commands run in a sandbox.
+    pub fn has_sandbox(&self) -> bool {
+        self.shell().is_some_and(|shell| shell.sandbox != Sandbox::Off)
     }
 
     /// Whether a command that reaches the default timeout is moved to the background instead of being ended.

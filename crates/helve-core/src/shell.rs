@@ -8,7 +8,7 @@ use bytes::Bytes;
 use helve_text::shell::ShellLanguage;
 
 use crate::confine::Sandbox;
-use crate::process::Network;
+use crate::process::{Network, SandboxLimits};
 
 /// The settings that every command of a workspace runs with.
 pub struct Shell {
@@ -22,6 +22,8 @@ pub struct Shell {
     pub secrets: Vec<Bytes>,
     pub sandbox: Sandbox,
     pub network: Network,
+    /// How much a sandboxed command may use.
+    pub limits: SandboxLimits,
     /// Helve's folders for data and configuration, with every link followed. A sandbox hides them.
     pub own_folders: Vec<PathBuf>,
     /// Further folders that sandboxed commands may write to, with every link followed.

@@ -141,6 +141,7 @@ impl HelpedProcess {
             .map_err(|err| with_context(&format!("returning to {}", folder.display()), err))?;
         rights::drop_capabilities(*owner, rights::KeptCapabilities::OfProgram)?;
         rights::separate_from_broker()?;
+        rights::limit(plan.limits)?;
         match filter::install(plan.network, *pids, watch)? {
             Some(listener) => Ok(Restricted::Watched(self.link.hand_over(&listener)?)),
             None => Ok(Restricted::Unwatched),

@@ -235,11 +235,19 @@ impl Processes for LocalProcesses {
             };
             match support {
                 Ok(support) => {
-                    SandboxSupport { processes: keeper::process_limit_support(), ..support }
+                    let (processes, memory) =
+                        (keeper::process_limit_support(), keeper::memory_limit_support());
+                    SandboxSupport { processes, memory, ..support }
                 }
                 Err(why) => {
                     let no = || Support::No(why.clone());
-                    SandboxSupport { writes: no(), protected: no(), network: no(), processes: no() }
+                    SandboxSupport {
+                        writes: no(),
+                        protected: no(),
+                        network: no(),
+                        processes: no(),
+                        memory: no(),
+                    }
                 }
             }
         })

@@ -14,7 +14,7 @@ use std::process::Command;
 
 use expect_test::{Expect, expect};
 use helve_core::confine::{Sandbox, SandboxDenial, find_denials, plan};
-use helve_core::process::{CopiedFolder, Network, SandboxPlan, Support};
+use helve_core::process::{CopiedFolder, Network, SandboxLimits, SandboxPlan, Support};
 use helve_machine::confine::{create_placeholders, probe, without_watch};
 
 /// The user that the program runs as.
@@ -898,6 +898,33 @@ socket.socket(socket.AF_UNIX).connect("own"); print("own socket")
         "#]]
         .assert_eq(&fixture.run(&plan, script));
         drop(agent);
+    });
+}
+
+#[test]
+fn memory_processes_and_files_are_limited() {
+    for_each_user(|fixture| {
+        let mut plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+        plan.limits =
+            SandboxLimits { memory: Some(64 << 20), processes: Some(40), file_size: Some(1 << 20) };
+        let script = r#"python3 -c 'x = bytearray(500 << 20)' 2>&1 | tail -1; head -c 2M /dev/zero > big; stat -c %s big; truncate -s 2M other; stat -c %s other; ulimit -d unlimited; ulimit -f unlimited; head -c 1M /dev/zero > fits && echo fits"#;
+        expect![[r#"
+            MemoryError
+            head: error writing 'standard output': File too large
+            1048576
+            truncate: failed to truncate 'other' at 2097152 bytes: File too large
+            0
+            bash: line 1: ulimit: data seg size: cannot modify limit: Operation not permitted
+            bash: line 1: ulimit: file size: cannot modify limit: Operation not permitted
+            fits
+        "#]]
+        .assert_eq(&fixture.run(&plan, &format!("trap '' XFSZ; {script}")));
+        // The limit of processes does not apply to root.
+        if fixture.user == RunAs::Nobody {
+            let script = "for n in $(seq 60); do sleep 1 & done; kill $(jobs -p)";
+            let output = fixture.run(&plan, script);
+            assert!(output.contains("Resource temporarily unavailable"), "{output}");
+        }
     });
 }
 

@@ -35,6 +35,9 @@ pub struct Part {
     pub link: Option<String>,
 }
 
+/// The permission key of commands that run outside the sandbox although one is configured.
+pub const UNSANDBOXED: &str = "unsandboxed";
+
 /// Prefix of remembered approvals of hosts in the local network.
 pub(crate) const LOCAL_PREFIX: &str = "local network: ";
 
@@ -156,6 +159,11 @@ impl Part {
         }
     }
 
+    /// Returns the part for running a command outside the sandbox. It can only be approved once.
+    pub fn unsandboxed(command: impl Into<String>) -> Self {
+        Self::new(UNSANDBOXED, command)
+    }
+
     /// Returns the part for fetching a URL. A lasting approval remembers its origin.
     pub fn for_url(url: &WebUrl) -> Self {
         let origin = Pattern::Wild(format!("{}/*", url.origin()));
@@ -202,6 +210,10 @@ pub enum Act {
     Run {
         script: String,
         folder: PathBuf,
+    },
+    /// Running this script without the sandbox that is configured.
+    LeaveSandbox {
+        script: String,
     },
     /// Reading from, writing to, signalling and ending this process.
     ControlProcess(ProcessId),

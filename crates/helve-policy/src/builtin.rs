@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use helve_text::secrets::{HARMLESS_FILES, SECRET_FILES};
 
+use crate::ask::UNSANDBOXED;
 use crate::rule::{Action, Pattern, Rule, Source};
 use crate::wall::{Policy, Wall};
 
@@ -171,7 +172,11 @@ pub struct ConfiguredRules {
 }
 
 /// Builds a policy from the built-in rules and those that people wrote. ARCHITECTURE.md lists its walls.
-pub fn policy(written: ConfiguredRules, own_folders: &[&Path]) -> Policy {
+pub fn policy(mut written: ConfiguredRules, own_folders: &[&Path]) -> Policy {
+    // Only the user decides what runs outside the sandbox.
+    for rules in [&mut written.project, &mut written.current_agent] {
+        rules.retain(|rule| rule.action != Action::Allow || rule.permission != UNSANDBOXED);
+    }
     let mut user = rules();
     user.extend(written.current_agent.into_iter().filter(|rule| rule.action == Action::Allow));
     user.extend(written.user);

@@ -248,6 +248,8 @@ pub enum Reason {
     OnlyReads,
     /// A rule allows the URL without naming its host, and the host is in the local network.
     LocalNetwork,
+    /// The command would run outside the sandbox, and no rule is about exactly that.
+    OutsideSandbox,
     /// The rules allow it, but this hook wants a person to be asked.
     Hook(String),
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use crate::ask::{LOCAL_PREFIX, MatchBy, Part};
+use crate::ask::{LOCAL_PREFIX, MatchBy, Part, UNSANDBOXED};
 use crate::command::{Command, Decision};
 use crate::rule::{Action, Reason, Rule, Source, SubjectKind, Verdict, decide};
 
@@ -406,6 +406,18 @@ impl<'p> WallSet<'p> {
         }
     }
 
+    /// Judges a command that would run outside the sandbox. A rule about all permissions does not mean this one.
+    fn judge_unsandboxed(&self, part: &Part) -> Verdict {
+        let verdict = self.judge_subjects(part);
+        let is_named = verdict.rule.as_ref().is_some_and(|rule| rule.permission == UNSANDBOXED);
+        match verdict.action {
+            Action::Allow | Action::Ask if !is_named => {
+                Verdict { action: Action::Ask, reason: Reason::OutsideSandbox, ..verdict }
+            }
+            Action::Allow | Action::Ask | Action::Deny => verdict,
+        }
+    }
+
     /// Whether the known part of a file name, such as `.env` in `$x/.env`, names a file that may not be read.
     fn names_sensitive_file(&self, part: &Part) -> bool {
         let read = Part { permission: "read".into(), tool: None, ..part.clone() };
@@ -432,6 +444,7 @@ impl Policy {
     pub fn judge(&self, subagent_walls: &[Wall], part: &Part) -> Verdict {
         let walls = WallSet { policy: self, subagent_walls, blanket_allow: OnceCell::new() };
         let verdict = match &part.matched_by {
+            MatchBy::Subjects if part.permission == UNSANDBOXED => walls.judge_unsandboxed(part),
             MatchBy::Subjects => walls.judge_subjects(part),
             MatchBy::Command(command) => walls.judge_command(command),
             MatchBy::UnnamedFile(command) => walls.judge_unnamed_file(part, command),

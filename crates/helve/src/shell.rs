@@ -45,6 +45,7 @@ pub(crate) fn shell(
         secrets: environment.secrets,
         sandbox: config.sandbox.mode(),
         network: config.sandbox.network(),
+        limits: config.sandbox.limits(),
         own_folders: own_folders.iter().map(|folder| resolved(folder)).collect(),
         writable: existing(
             config.sandbox.writable.iter().map(|folder| in_home(&folder.value, home.as_deref())),

@@ -163,6 +163,42 @@ fn repositories_below_the_folder_are_protected_too() {
 }
 
 #[test]
+fn a_command_leaves_the_sandbox_only_with_a_rule_or_an_answer() {
+    let Some(stage) = sandboxed_stage() else { return };
+    let run = |permission: &str, options: &[&str]| {
+        let config = format!("{{\"sandbox\": \"workspace-write\", \"permission\": {permission}}}");
+        stage.write("home/.config/helve/helve.json", &config);
+        let call = ["call", "bash", "command=touch ../out.txt", "outside_sandbox=true"];
+        let output = stage.run(&[options, &call].concat());
+        let has_run = stage.path("out.txt").exists();
+        fs::remove_file(stage.path("out.txt")).unwrap_or_default();
+        (has_run, output)
+    };
+    // Neither rules about everything nor `--yes` mean the sandbox.
+    for (permission, options) in [
+        (r#""allow""#, &[][..]),
+        (r#"{"*": "allow", "bash": "allow", "external_directory": "allow"}"#, &[]),
+        (r#"{"bash": "allow"}"#, &["--yes"]),
+        (r#"{"unsandboxed": {"*": "allow", "touch *": "deny"}}"#, &["--yes"]),
+    ] {
+        let (has_run, output) = run(permission, options);
+        assert!(!has_run && output.code != 0, "{permission}: {}", output.transcript());
+        assert!(output.transcript().contains("unsandboxed"), "{}", output.transcript());
+    }
+    let (has_run, output) = run(r#"{"unsandboxed": {"touch *": "allow"}}"#, &["--yes"]);
+    assert!(has_run, "{}", output.transcript());
+    // A project cannot allow it, even if it is trusted.
+    stage.write("app/helve.json", r#"{"permission": {"unsandboxed": "allow"}}"#);
+    assert_eq!(stage.run(&["trust"]).code, 0);
+    let (has_run, output) = run(r#"{"bash": "allow"}"#, &["--yes"]);
+    assert!(!has_run, "{}", output.transcript());
+    // The result of a denied write says how to ask.
+    let output = stage.run(&[&BASH[..], &["command=touch ../out.txt"]].concat());
+    let notice = "repeat the command with outside_sandbox: true";
+    assert!(output.out.contains(notice), "{}", output.transcript());
+}
+
+#[test]
 fn helves_own_folders_are_hidden() {
     let Some(stage) = sandboxed_stage() else { return };
     let data = stage.path("home/.local/share/helve");

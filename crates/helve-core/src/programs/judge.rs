@@ -47,6 +47,15 @@ impl PreparedCommand {
         Request { act: self.act(), parts: outside.chain(self.parts.iter().cloned()).collect() }
     }
 
+    /// Returns the request to run the script without the sandbox that is configured.
+    pub fn leave_sandbox_request(&self) -> Request {
+        Request { act: self.leave_act(), parts: vec![Part::unsandboxed(self.command())] }
+    }
+
+    pub(super) fn leave_act(&self) -> Act {
+        Act::LeaveSandbox { script: self.planned.command.clone() }
+    }
+
     pub(super) fn act(&self) -> Act {
         Act::Run { script: self.planned.command.clone(), folder: self.folder.real() }
     }

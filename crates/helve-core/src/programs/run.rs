@@ -30,6 +30,15 @@ const CACHES: &str = ".caches";
 pub struct RunOptions {
     pub stdin: Stdin,
     pub lifetime: Lifetime,
+    pub sandbox: SandboxUse,
+}
+
+/// Whether a command runs in the sandbox that is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SandboxUse {
+    AsConfigured,
+    /// It runs outside, which must be granted.
+    Leave,
 }
 
 impl Programs {
@@ -45,12 +54,18 @@ impl Programs {
         if !grant.covers(&command.act()) {
             return Err(StartError::NotGranted);
         }
+        if options.sandbox == SandboxUse::Leave && !grant.covers(&command.leave_act()) {
+            return Err(StartError::NotGranted);
+        }
         let mut argv = shell.argv.clone();
         argv.push(command.planned.command.clone().into());
         // Twice what an answer can hold, so that only the dialect cuts the output.
         let capacity = self.session.limits.bytes.saturating_mul(2);
         let mut environment = command_environment(shell, &command.planned).into_owned();
-        let plan = self.sandbox_plan(shell, &mut environment).await?;
+        let plan = match options.sandbox {
+            SandboxUse::AsConfigured => self.sandbox_plan(shell, &mut environment).await?,
+            SandboxUse::Leave => None,
+        };
         let path = self.session.outputs.reserve(&self.session.id).path;
         let spool = Some(Spool { path, max_bytes: MAX_SPOOLED });
         let request = Spawn {
@@ -131,6 +146,7 @@ impl Programs {
             confine::allow_linked_worktree(plan, root, linked);
         }
         if let Some(plan) = &mut plan {
+            plan.limits = shell.limits;
             let scratch = scratch.join(CACHES);
             plan.copied.extend(shell.caches.iter().enumerate().map(|(number, folder)| {
                 let changes = scratch.join(number.to_string());

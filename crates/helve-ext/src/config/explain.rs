@@ -117,6 +117,16 @@ impl Config {
             let key = ["sandbox", "caches"];
             all.push(SettingLine::new(&key, caches.value.to_string(), &caches.source));
         }
+        for (key, limit) in [
+            ("memory", &sandbox.memory),
+            ("processes", &sandbox.processes),
+            ("file_size", &sandbox.file_size),
+        ] {
+            if let Some(limit) = limit {
+                let text = limit.value.to_string();
+                all.push(SettingLine::new(&["sandbox", key], text, &limit.source));
+            }
+        }
         if let Some(inherit) = &environment.inherit {
             let key = ["environment", "inherit"];
             all.push(SettingLine::new(&key, inherit.value.as_str(), &inherit.source));

@@ -117,7 +117,8 @@ pub(super) const FILES: &[&str] = &["hardlinks"];
 pub(super) const BASH: &[&str] = &["max_timeout", "timeout"];
 
 /// Keys of `sandbox`.
-pub(super) const SANDBOX: &[&str] = &["caches", "mode", "network", "writable"];
+pub(super) const SANDBOX: &[&str] =
+    &["caches", "file_size", "memory", "mode", "network", "processes", "writable"];
 
 /// Keys of `web`.
 pub(super) const WEB: &[&str] = &["ca", "codesearch", "search"];
@@ -153,6 +154,7 @@ pub(super) const PERMISSION: &[&str] = &[
     "task",
     "todoread",
     "todowrite",
+    "unsandboxed",
     "webfetch",
     "websearch",
     "write",

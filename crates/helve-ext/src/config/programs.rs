@@ -8,7 +8,7 @@ use std::path::Path;
 
 use helve_core::confine::Sandbox;
 use helve_core::environment::{EnvironmentPolicy, Inherit};
-use helve_core::process::Network;
+use helve_core::process::{Network, SandboxLimits};
 use helve_text::shell::ShellLanguage;
 
 use super::config_file::{Authority, ConfigFile, ExpandMode};
@@ -34,6 +34,12 @@ pub struct SandboxSection {
     pub writable: Vec<WithSource<String>>,
     /// Whether commands get private copies of the caches of package managers.
     pub caches: Option<WithSource<bool>>,
+    /// Maximum memory in MiB.
+    pub memory: Option<WithSource<u64>>,
+    /// Maximum number of processes.
+    pub processes: Option<WithSource<u64>>,
+    /// Maximum size of a file in MiB.
+    pub file_size: Option<WithSource<u64>>,
 }
 
 impl SandboxSection {
@@ -44,6 +50,15 @@ impl SandboxSection {
     /// Off unless switched on. Has no effect without a sandbox.
     pub fn network(&self) -> Network {
         self.network.as_ref().map_or(Network::Off, |setting| setting.value)
+    }
+
+    pub fn limits(&self) -> SandboxLimits {
+        let value = |setting: &Option<WithSource<u64>>| setting.as_ref().map(|it| it.value);
+        SandboxLimits {
+            memory: value(&self.memory).map(|size| size << 20),
+            processes: value(&self.processes),
+            file_size: Some(value(&self.file_size).unwrap_or(DEFAULT_FILE_SIZE) << 20),
+        }
     }
 
     /// On unless switched off.
@@ -160,6 +175,9 @@ pub(super) fn read_sandbox(
             "network" => read_network(file, &field.value, section),
             "writable" => read_writable(file, &field.value, section),
             "caches" => read_caches(file, &field.value, section),
+            "memory" => read_limit(file, field, u64::MAX, &mut section.memory),
+            "processes" => read_limit(file, field, u64::MAX, &mut section.processes),
+            "file_size" => read_limit(file, field, DEFAULT_FILE_SIZE, &mut section.file_size),
             other => {
                 let nearest = keys::nearest(other, keys::SANDBOX);
                 file.warn(field.at, || messages::unknown_key(other, nearest));
@@ -242,6 +260,29 @@ fn read_caches(file: &mut ConfigFile<'_>, node: &ConfigNode, section: &mut Sandb
         ConfigLayer::User | ConfigLayer::Project => {
             section.caches = Some(WithSource::new(caches, source));
         }
+    }
+}
+
+/// Maximum size of a file in MiB, if the configuration does not set it.
+const DEFAULT_FILE_SIZE: u64 = 16 << 10;
+/// Maximum value of a limit.
+const MAX_LIMIT: u64 = 1 << 30;
+
+/// Reads a limit. A project can lower a limit but not raise it.
+fn read_limit(
+    file: &mut ConfigFile<'_>,
+    field: &ConfigEntry,
+    default: u64,
+    limit: &mut Option<WithSource<u64>>,
+) {
+    let name = messages::key_path(&["sandbox", &field.key]);
+    let Some(read) = file.unsigned(&name, &field.value, MAX_LIMIT) else { return };
+    let loosens = limit.as_ref().map_or(default, |limit| limit.value) < read.value;
+    match file.layer {
+        ConfigLayer::Project if loosens => {
+            file.warn(field.value.at, messages::project_loosens_sandbox);
+        }
+        ConfigLayer::User | ConfigLayer::Project => *limit = Some(read),
     }
 }
 

@@ -21,17 +21,19 @@ pub fn probe() -> SandboxSupport {
 const MIN_LANDLOCK_VERSION: u32 = 2;
 
 fn detect() -> SandboxSupport {
-    let processes = Support::No("not checked".into());
+    let (processes, memory) =
+        (Support::No("not checked".into()), Support::No("not checked".into()));
     match describe_mechanisms() {
         Ok(mechanisms) => SandboxSupport {
             writes: Support::Yes(mechanisms.clone()),
             protected: Support::Yes(mechanisms.clone()),
             network: Support::Yes(mechanisms),
             processes,
+            memory,
         },
         Err(why) => {
             let no = || Support::No(why.clone());
-            SandboxSupport { writes: no(), protected: no(), network: no(), processes }
+            SandboxSupport { writes: no(), protected: no(), network: no(), processes, memory }
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use helve_core::process::SandboxPlan;
+use helve_core::process::{SandboxLimits, SandboxPlan};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
     RulesetStatus, Scope,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::devices::{HARMLESS_DEVICES, SHARED_MEMORY, TERMINALS};
@@ -53,6 +54,20 @@ pub(super) fn drop_capabilities(owner: NamespaceOwner, kept: KeptCapabilities) -
         set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })
     };
     drop_all().map_err(|err| with_context("dropping capabilities", err))
+}
+
+/// Sets the limits of each process. Limits that are stricter already stay.
+pub(super) fn limit(limits: SandboxLimits) -> io::Result<()> {
+    let SandboxLimits { memory, processes, file_size } = limits;
+    for (resource, limit) in
+        [(Resource::Data, memory), (Resource::Nproc, processes), (Resource::Fsize, file_size)]
+    {
+        let Some(limit) = limit else { continue };
+        let maximum = getrlimit(resource).maximum.map_or(limit, |maximum| maximum.min(limit));
+        let new = Rlimit { current: Some(maximum), maximum: Some(maximum) };
+        setrlimit(resource, new).map_err(|err| with_context("setting limits", err))?;
+    }
+    Ok(())
 }
 
 /// The Landlock version whose rights are requested, as far as the kernel supports them.

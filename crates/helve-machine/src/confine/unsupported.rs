@@ -8,7 +8,7 @@ const REASON: &str = "programs can be confined on Linux only";
 
 pub fn probe() -> SandboxSupport {
     let no = || Support::No(REASON.into());
-    SandboxSupport { writes: no(), protected: no(), network: no(), processes: no() }
+    SandboxSupport { writes: no(), protected: no(), network: no(), processes: no(), memory: no() }
 }
 
 #[derive(Debug, Default)]

@@ -20,7 +20,9 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, WaitOptions};
 
-pub(super) use process_limit::{end_orphans, support as process_limit_support};
+pub(super) use process_limit::{
+    end_orphans, memory_support as memory_limit_support, support as process_limit_support,
+};
 
 use process_limit::ProcessLimit;
 use warden::Warden;

@@ -12,7 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use helve_core::process::{
-    CopiedFolder, DeniedCall, Network, ProcessState, SandboxPlan, Spawn, SpawnError, Stdin,
+    CopiedFolder, DeniedCall, Network, ProcessState, SandboxLimits, SandboxPlan, Spawn, SpawnError,
+    Stdin,
 };
 use rustix::io::Errno;
 use rustix::net::{
@@ -72,6 +73,10 @@ impl StartRequest {
                 encoder.bytes(copied.changes.as_os_str().as_bytes());
             });
             encoder.flag(confine.network == Network::On);
+            let SandboxLimits { memory, processes, file_size } = confine.limits;
+            for limit in [memory, processes, file_size] {
+                encoder.bytes(limit.map_or_else(String::new, |it| it.to_string()).as_bytes());
+            }
         }
         encoder.into_frame()
     }
@@ -81,6 +86,10 @@ impl StartRequest {
         let mut decoder = WireDecoder(bytes);
         let paths = |decoder: &mut WireDecoder<'_>| {
             decoder.list(|decoder| decoder.os_string().map(PathBuf::from))
+        };
+        let limit = |decoder: &mut WireDecoder<'_>| match &*decoder.string()? {
+            "" => Some(None),
+            number => number.parse().ok().map(Some),
         };
         Some(StartRequest {
             program: decoder.list(WireDecoder::os_string)?,
@@ -101,6 +110,11 @@ impl StartRequest {
                         Some(CopiedFolder { folder, changes: decoder.os_string()?.into() })
                     })?,
                     network: if decoder.flag()? { Network::On } else { Network::Off },
+                    limits: SandboxLimits {
+                        memory: limit(&mut decoder)?,
+                        processes: limit(&mut decoder)?,
+                        file_size: limit(&mut decoder)?,
+                    },
                 }),
             },
         })

@@ -1,7 +1,8 @@
 //! Tests of confined programs: restrictions hold, and denials are reported.
 
 use helve_core::process::{
-    DeniedCall, Network, Processes, SandboxPlan, SpawnError, Support, WaitCondition, WatchResult,
+    DeniedCall, Network, Processes, SandboxLimits, SandboxPlan, SpawnError, Support, WaitCondition,
+    WatchResult,
 };
 
 use crate::fixture::{Fixture, run, spawn_error};
@@ -15,6 +16,7 @@ fn plan(fixture: &Fixture, network: Network) -> Option<SandboxPlan> {
         visible: Vec::new(),
         copied: Vec::new(),
         network,
+        limits: SandboxLimits::default(),
     })
 }
 
@@ -50,6 +52,7 @@ fn a_confined_program_writes_only_to_writable_folders() {
             visible: Vec::new(),
             copied: Vec::new(),
             network: Network::Off,
+            limits: SandboxLimits::default(),
         });
         let started = fixture.programs.spawn(spawn).await;
         match fixture.programs.sandbox_support().await.writes {

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use helve_core::process::{
-    Network, ProcessId, Processes, SandboxPlan, Signal, Support, WaitCondition,
+    Network, ProcessId, Processes, SandboxLimits, SandboxPlan, Signal, Support, WaitCondition,
 };
 
 use crate::fixture::{Fixture, becomes_true, is_alive, pids, run};
@@ -80,6 +80,7 @@ os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
             visible: Vec::new(),
             copied: Vec::new(),
             network: Network::Off,
+            limits: SandboxLimits::default(),
         });
         if let Support::Yes(_) = fixture.programs.sandbox_support().await.writes {
             let id = fixture.programs.spawn(confined).await.unwrap();

@@ -30,6 +30,9 @@ pub(super) struct Args {
     /// Give it a terminal that the process tool can type into; implies run_in_background
     #[serde(default)]
     terminal: bool,
+    /// Ask the user to run it outside the sandbox, after the sandbox made it fail; say why in description
+    #[serde(default)]
+    outside_sandbox: bool,
 }
 
 /// How long a background command is watched before the call returns.
@@ -57,6 +60,7 @@ impl Tool for BashTool {
             folder: args.workdir.as_deref(),
             wait,
             terminal: args.terminal,
+            outside_sandbox: args.outside_sandbox,
         };
         match run(ctx, request).await {
             Ok(run) => Ok(finished(&run, ctx, &SHELL_TERMS)),

@@ -83,6 +83,9 @@ pub(super) const BASH: ForeignParameters = ForeignParameters {
         ("dir_path", "workdir"),
         ("is_background", "run_in_background"),
         ("background", "run_in_background"),
+        ("dangerouslyDisableSandbox", "outside_sandbox"),
+        ("with_escalated_permissions", "outside_sandbox"),
+        ("justification", "description"),
     ],
     ..NONE
 };

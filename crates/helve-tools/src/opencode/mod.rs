@@ -60,6 +60,7 @@ const SHELL_TERMS: ShellTerms = ShellTerms {
     timeout: "timeout",
     background: "run_in_background",
     terminal: "terminal: true",
+    outside_sandbox: "outside_sandbox: true",
     run: "bash",
     process: "the process tool",
     read: "action \"read\"",

@@ -9,7 +9,9 @@ use helve_core::process::{
     Excerpt, Lifetime, Process, ProcessError, ProcessOutput, SpawnError, Stdin, WaitCondition,
     WaitOutcome, WatchRequest,
 };
-use helve_core::programs::{BadScript, PreparedCommand, RunOptions, RunningCommand, StartError};
+use helve_core::programs::{
+    BadScript, PreparedCommand, RunOptions, RunningCommand, SandboxUse, StartError,
+};
 use helve_core::shell::Leftovers;
 use helve_core::{Ask, Progress, ToolContext, ToolError};
 
@@ -24,6 +26,8 @@ pub(crate) struct RunRequest<'a> {
     pub(crate) folder: Option<&'a str>,
     pub(crate) wait: RunWait,
     pub(crate) terminal: bool,
+    /// Whether to run it without the sandbox. Has no effect if there is none.
+    pub(crate) outside_sandbox: bool,
 }
 
 /// How long the call waits for the command.
@@ -111,9 +115,14 @@ const TERMINAL: Stdin = Stdin::Terminal { rows: 24, columns: 120 };
 pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<RunResult, RunError> {
     let launch = ctx.programs.prepare(request.command, request.description, request.folder).await?;
     let launch = launch.map_err(RunError::BadScript)?;
-    let ask = Ask::for_request(launch.run_request()).preview(launch.command());
+    let options = run_options(&request, ctx);
+    let mut ask = Ask::for_request(launch.run_request());
+    if options.sandbox == SandboxUse::Leave {
+        ask = ask.add_request(launch.leave_sandbox_request());
+    }
+    let ask = ask.preview(launch.command());
     let grant = ctx.ask(ask).await?;
-    let started = ctx.programs.start(&grant, &launch, run_options(&request, ctx)).await;
+    let started = ctx.programs.start(&grant, &launch, options).await;
     let running = started.map_err(|error| match error {
         StartError::NoShell => RunError::BadScript(BadScript::NoShell),
         StartError::NotGranted => ctx.words().not_granted().into(),
@@ -134,7 +143,12 @@ fn run_options(request: &RunRequest<'_>, ctx: &ToolContext) -> RunOptions {
         (Leftovers::End, RunWait::Background { .. }) => Lifetime::Detached,
         (Leftovers::End | Leftovers::Keep, _) => Lifetime::Helve,
     };
-    RunOptions { stdin: if request.terminal { TERMINAL } else { Stdin::Closed }, lifetime }
+    let leaves = request.outside_sandbox && ctx.programs.has_sandbox();
+    RunOptions {
+        stdin: if request.terminal { TERMINAL } else { Stdin::Closed },
+        lifetime,
+        sandbox: if leaves { SandboxUse::Leave } else { SandboxUse::AsConfigured },
+    }
 }
 
 /// Waits until the shell ends, the timeout passes or the call is aborted.

@@ -26,6 +26,9 @@ pub fn reason(part: &Part, verdict: &Verdict) -> String {
         (Reason::MayRead(path), _) => {
             format!("it may print {}, which a rule denies reading", code(path))
         }
+        (Reason::OutsideSandbox, _) => {
+            "it runs outside the sandbox, and no rule for `unsandboxed` allows that".into()
+        }
         (Reason::Hook(hook), _) => format!("{hook} asks about it"),
         (Reason::OnlyReads, _) => "it only reads files in the folder".into(),
         (Reason::LocalNetwork, _) => {

@@ -29,6 +29,8 @@ pub(crate) struct ShellTerms {
     pub(crate) background: &'static str,
     /// What to set so that a command has a terminal.
     pub(crate) terminal: &'static str,
+    /// What to set so that a command runs outside the sandbox.
+    pub(crate) outside_sandbox: &'static str,
     /// The tool that runs commands.
     pub(crate) run: &'static str,
     /// The tool that controls running programs.
@@ -141,7 +143,7 @@ fn sentences(run: &RunResult, terms: &ShellTerms) -> Vec<String> {
         | RunEnding::Background
         | RunEnding::MovedToBackground(_) => {}
     }
-    all.extend(denials(&run.denied));
+    all.extend(denials(&run.denied, terms));
     all.extend(run.missing_input.map(|missing| missing_input(missing, terms)));
     if run.changes_shell {
         all.push(format!(
@@ -174,8 +176,8 @@ fn missing_input(missing: MissingInput, terms: &ShellTerms) -> String {
     }
 }
 
-fn denials(denied: &[SandboxDenial]) -> Option<String> {
-    sandbox_denied(denied.iter().map(|denied| match denied {
+fn denials(denied: &[SandboxDenial], terms: &ShellTerms) -> Option<String> {
+    let denied = denied.iter().map(|denied| match denied {
         SandboxDenial::Write(path) => format!("writing {}", clip(&path.to_string_lossy())),
         SandboxDenial::Read(path) => format!("reading {}", clip(&path.to_string_lossy())),
         SandboxDenial::Network(Some(host)) => format!("reaching {} over the network", clip(host)),
@@ -183,7 +185,13 @@ fn denials(denied: &[SandboxDenial]) -> Option<String> {
         SandboxDenial::Tracing => denied_call_name(DeniedCall::Tracing).into(),
         SandboxDenial::Protected => denied_call_name(DeniedCall::Protected).into(),
         SandboxDenial::GitFolders => denied_call_name(DeniedCall::GitFolders).into(),
-    }))
+    });
+    sandbox_denied(denied).map(|text| {
+        format!(
+            "{text}. If the task needs it, repeat the command with {}: the user is asked whether it may run outside the sandbox",
+            terms.outside_sandbox
+        )
+    })
 }
 
 /// Names what the system denied a program of an earlier call, whose sandbox is no longer known.

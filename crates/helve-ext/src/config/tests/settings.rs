@@ -314,6 +314,29 @@ fn a_project_may_tighten_the_sandbox() {
 }
 
 #[test]
+fn a_project_lowers_the_limits_of_the_sandbox() {
+    check(
+        r#"
+-- user/helve.json
+{"sandbox": {"memory": 4096, "processes": "many"}}
+-- project/helve.json
+{"sandbox": {"memory": 2048, "processes": 100, "file_size": 20000}}
+"#,
+        expect![[r#"
+            project/helve.json:1:24 sandbox.memory = 2048
+            project/helve.json:1:43 sandbox.processes = 100
+            ! user/helve.json:1:43: error: sandbox.processes must be a whole number from 1 to 1073741824, not "many"
+              {"sandbox": {"memory": 4096, "processes": "many"}}
+                                                        ^
+            ! project/helve.json:1:61: warning: a project cannot loosen the sandbox; this has no effect
+              {"sandbox": {"memory": 2048, "processes": 100, "file_size": 20000}}
+                                                                          ^
+              set it in your own configuration
+        "#]],
+    );
+}
+
+#[test]
 fn only_the_user_names_writable_folders_and_caches() {
     check(
         r#"

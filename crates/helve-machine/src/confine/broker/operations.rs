@@ -273,6 +273,9 @@ impl Call<'_> {
         if let Some(place) = &existing.place {
             self.check(place, PathChange::Write)?;
         }
+        if self.broker.plan.limits.file_size.is_some_and(|limit| length > limit) {
+            return Err(Errno::FBIG.into());
+        }
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let file = open(own_link(existing.file.as_fd()), flags, Mode::empty())?;
         ftruncate(file, length)?;

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use super::process_limit::CommandGroup;
 use crate::confine::{
     self, CallWatch, DenialListener, HelpedProcess, PidNamespace, Placeholders, Restricted,
 };
@@ -29,6 +30,8 @@ pub(super) struct StartedProgram {
     pub(super) listener: Option<DenialListener>,
     /// Stand for protected paths that do not exist, if the system cannot watch calls. `None` if it can.
     pub(super) placeholders: Option<Placeholders>,
+    /// The control group of a confined program, removed when all its processes have ended.
+    pub(super) group: Option<CommandGroup>,
 }
 
 /// Starts a program and returns when it is running. A child that dies without reporting a failure counts as started; the
@@ -39,6 +42,9 @@ pub(super) fn start(
 ) -> Result<StartedProgram, StartFailure> {
     let mut prepared = PreparedExec::new(request, handles)
         .map_err(|error| StartFailure::of(StartStep::Execute, error))?;
+    let limits = request.confine.as_ref().map(|plan| plan.limits);
+    let group = limits.and_then(CommandGroup::create);
+    prepared.group = group.as_ref();
     let mut result = start_prepared(&prepared);
     if matches!(&result, Err(failure) if failure.step == StartStep::PidNamespace) {
         prepared.pids = PidNamespace::Shared;
@@ -52,9 +58,9 @@ pub(super) fn start(
             .map_err(|error| StartFailure::not_confined(StartStep::Confine, &error))?;
         prepared.confine = Some((&plan, CallWatch::Off));
         let started = start_prepared(&prepared)?;
-        return Ok(StartedProgram { placeholders: Some(placeholders), ..started });
+        return Ok(StartedProgram { placeholders: Some(placeholders), group, ..started });
     }
-    result
+    result.map(|started| StartedProgram { group, ..started })
 }
 
 fn start_prepared(prepared: &PreparedExec<'_>) -> Result<StartedProgram, StartFailure> {
@@ -73,7 +79,7 @@ fn start_prepared(prepared: &PreparedExec<'_>) -> Result<StartedProgram, StartFa
     drop(sender);
     let (failure, listener) = read_failure(&receiver);
     if failure.is_empty() {
-        return Ok(StartedProgram { pid, listener, placeholders: None });
+        return Ok(StartedProgram { pid, listener, placeholders: None, group: None });
     }
     rustix::process::waitpid(Some(pid), WaitOptions::empty()).ok();
     Err(StartFailure::decode(&failure))
@@ -112,6 +118,7 @@ struct PreparedExec<'a> {
     is_terminal: bool,
     confine: Option<(&'a SandboxPlan, CallWatch)>,
     pids: PidNamespace,
+    group: Option<&'a CommandGroup>,
 }
 
 impl<'a> PreparedExec<'a> {
@@ -135,6 +142,7 @@ impl<'a> PreparedExec<'a> {
             is_terminal: request.is_terminal,
             confine: request.confine.as_ref().map(|plan| (plan, CallWatch::for_plan(plan))),
             pids: PidNamespace::Own,
+            group: None,
         })
     }
 
@@ -142,6 +150,9 @@ impl<'a> PreparedExec<'a> {
     fn exec_program(&self, to_warden: &OwnedFd) -> StartFailure {
         if let Err(error) = rustix::process::chdir(&self.folder) {
             return StartFailure::of(StartStep::Folder, error);
+        }
+        if let Some(Err(error)) = self.group.map(CommandGroup::join) {
+            return StartFailure::not_confined(StartStep::Confine, &error);
         }
         let helped = match self.confine.map(|(plan, _)| self.enter(plan)).transpose() {
             Ok(helped) => helped,

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use helve_core::process::Support;
+use helve_core::process::{SandboxLimits, Support};
 use rustix::event::Timespec;
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
@@ -86,6 +86,64 @@ pub(in crate::process) fn support() -> Support {
             "the pids control group is not writable, and RLIMIT_NPROC does not apply to root"
                 .into(),
         ),
+    }
+}
+
+/// Describes how the memory of sandboxed commands is limited on this machine.
+pub(in crate::process) fn memory_support() -> Support {
+    let limits = SandboxLimits { memory: Some(1 << 30), ..SandboxLimits::default() };
+    Support::Yes(match CommandGroup::create(limits) {
+        Some(_) => "a control group, for each command as a whole".into(),
+        None => "RLIMIT_DATA, for each process".into(),
+    })
+}
+
+/// The control group of one sandboxed command. Dropping it removes it.
+pub(super) struct CommandGroup {
+    path: PathBuf,
+}
+
+impl CommandGroup {
+    /// Creates a group with limits. `None` if none is needed or allowed; then each process is limited on its own.
+    pub(super) fn create(limits: SandboxLimits) -> Option<CommandGroup> {
+        limits.memory.or(limits.processes)?;
+        let own = parent_group()?;
+        // The group of the keeper has processes, so that groups inside it cannot limit memory.
+        let is_keepers =
+            own.file_name().is_some_and(|name| name.to_string_lossy().starts_with(GROUP_PREFIX));
+        let around = if is_keepers { own.parent()? } else { &own };
+        // A name without the id of a keeper alone: other keepers remove the group only once it is empty.
+        let name = format!("{GROUP_PREFIX}{}-command-{}", namespace(), std::process::id());
+        CommandGroup::create_at(around.join(name), limits)
+    }
+
+    fn create_at(path: PathBuf, limits: SandboxLimits) -> Option<CommandGroup> {
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
+            Ok(()) | Err(_) => {}
+        }
+        let group = CommandGroup { path };
+        for (file, limit) in [("memory.max", limits.memory), ("pids.max", limits.processes)] {
+            let Some(limit) = limit else { continue };
+            let file = group.path.join(file);
+            // The file exists if the limit is available. Elsewhere it must not be created.
+            if !file.exists() || fs::write(file, limit.to_string()).is_err() {
+                return None;
+            }
+        }
+        Some(group)
+    }
+
+    /// Moves this process into the group.
+    pub(super) fn join(&self) -> io::Result<()> {
+        join(&self.path)
+    }
+}
+
+impl Drop for CommandGroup {
+    fn drop(&mut self) {
+        // Fails while it has processes. Then a later keeper removes it.
+        fs::remove_dir(&self.path).ok();
     }
 }
 
@@ -267,6 +325,25 @@ mod tests {
             assert_eq!(keeper(invalid), None, "{invalid}");
         }
         assert!(!namespace().is_empty());
+    }
+
+    #[test]
+    fn a_group_without_the_needed_limits_is_removed() {
+        // Stands for a hierarchy without controllers, in which new groups have no files.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("group");
+        let limits = |memory| SandboxLimits { memory, ..SandboxLimits::default() };
+        assert!(CommandGroup::create_at(path.clone(), limits(Some(1))).is_none());
+        assert!(!path.exists());
+        // One that has them.
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("memory.max"), "max").unwrap();
+        let group = CommandGroup::create_at(path.clone(), limits(Some(7 << 20))).unwrap();
+        assert_eq!(fs::read_to_string(path.join("memory.max")).unwrap(), "7340032");
+        group.join().unwrap();
+        let joined = fs::read_to_string(path.join("cgroup.procs")).unwrap();
+        assert_eq!(joined, std::process::id().to_string());
+        assert!(CommandGroup::create(limits(None)).is_none());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid};
 
 use super::child::{self, StartedProgram};
+use super::process_limit::CommandGroup;
 use super::{wait, wait_for_signal};
 use crate::confine::{DenialListener, Placeholders};
 use crate::process::keeper_client::ProgramHandles;
@@ -132,6 +133,8 @@ struct Supervision<'a> {
     placeholders: Placeholders,
     /// Dropped when no process can use it any more.
     listener: Option<DenialListener>,
+    /// Removed when all processes have ended.
+    group: Option<CommandGroup>,
     /// The kinds of denials reported so far.
     denied_calls: Vec<DeniedCall>,
     /// Events to send, collected into one message.
@@ -140,7 +143,7 @@ struct Supervision<'a> {
 
 impl<'a> Supervision<'a> {
     fn new(warden: &'a Warden, started: StartedProgram) -> Self {
-        let StartedProgram { pid: program, listener, placeholders } = started;
+        let StartedProgram { pid: program, listener, placeholders, group } = started;
         let unwatched = WardenEvent::CallDenied(DeniedCall::GitFolders).encode();
         Supervision {
             warden,
@@ -149,6 +152,7 @@ impl<'a> Supervision<'a> {
             pending: if placeholders.is_some() { unwatched.to_vec() } else { Vec::new() },
             placeholders: placeholders.unwrap_or_default(),
             denied_calls: Vec::new(),
+            group,
         }
     }
 
@@ -223,6 +227,7 @@ impl<'a> Supervision<'a> {
         let timeout =
             if self.warden.is_helve_gone() { LOCK_RELEASE_TIMEOUT } else { Duration::ZERO };
         std::mem::take(&mut self.placeholders).remove_within(timeout);
+        self.group = None;
         self.pending
             .extend(WardenEvent::AllEnded(u32::try_from(ended).unwrap_or(u32::MAX)).encode());
         self.send();

@@ -28,12 +28,13 @@ prop_compose! {
         hidden in paths(),
         visible in paths(),
         changes in paths(),
-        on in any::<bool>(),
+        (on, memory) in any::<(bool, Option<u64>)>(),
     ) -> SandboxPlan {
         let copied = changes.iter().map(|path| CopiedFolder { folder: path.clone(), changes: path.clone() });
         let copied = copied.collect();
         let network = if on { Network::On } else { Network::Off };
-        SandboxPlan { writable, guarded, protected, hidden, visible, copied, network }
+        let limits = SandboxLimits { memory, processes: None, file_size: Some(7) };
+        SandboxPlan { writable, guarded, protected, hidden, visible, copied, network, limits }
     }
 }
 
