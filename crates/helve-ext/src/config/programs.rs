@@ -276,7 +276,7 @@ fn read_limit(
     limit: &mut Option<WithSource<u64>>,
 ) {
     let name = messages::key_path(&["sandbox", &field.key]);
-    let Some(read) = file.unsigned(&name, &field.value, MAX_LIMIT) else { return };
+    let Some(read) = file.positive(&name, &field.value, MAX_LIMIT) else { return };
     let loosens = limit.as_ref().map_or(default, |limit| limit.value) < read.value;
     match file.layer {
         ConfigLayer::Project if loosens => {
