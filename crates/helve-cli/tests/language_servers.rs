@@ -431,3 +431,42 @@ async fn a_formatter_that_fails_never_harms_the_file() {
         assert_eq!(names, ["a.txt", "opencode.json", "other.txt"], "{script}");
     }
 }
+
+/// Writes a file while shell scripts are installed as programs in the project. Returns the file afterwards.
+async fn format_with_programs(programs: &[(&str, &str)], file: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let config = json!({"formatter": true, "lsp": false});
+    let project = Project::new(&config, &[("ruff.toml", ""), ("composer.json", "{}")]);
+    for (program, script) in programs {
+        let path = format!("node_modules/.bin/{program}");
+        project.write(&path, &format!("#!/bin/sh\n{script}\n"));
+        let path = project.root.path().join(path);
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let toolbox = project.open_trusted().await;
+    let arguments = json!({"filePath": file, "content": "text\n"});
+    call(&toolbox, "write", arguments).await;
+    toolbox.close().await;
+    fs::read_to_string(project.root.path().join(file)).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_formatter_is_used_if_it_is_the_one_that_is_meant() {
+    let format = "tr a-z A-Z";
+    let air = format!("case $1 in --help) echo the R language;; *) {format};; esac");
+    let other_air = format!("case $1 in --help) echo restarts;; *) {format};; esac");
+    let uv = "case $2 in --help) ;; *) sed s/e/3/;; esac";
+    let old_uv = "case $2 in --help) exit 2;; *) sed s/e/3/;; esac";
+    for (programs, file, expected) in [
+        (&[("air", &*air)][..], "a.R", "TEXT\n"),
+        (&[("air", &*other_air)], "a.R", "text\n"),
+        (&[("uv", uv)], "a.py", "t3xt\n"),
+        (&[("uv", old_uv)], "a.py", "text\n"),
+        (&[("uv", uv), ("ruff", "sed s/x/X/")], "a.py", "teXt\n"),
+        (&[("shfmt", format)], "a.sh", "TEXT\n"),
+        (&[("pint", format)], "a.php", "text\n"),
+    ] {
+        let content = format_with_programs(programs, file).await;
+        assert_eq!(content, expected, "{programs:?}");
+    }
+}

@@ -1,6 +1,8 @@
 //! Formatters: run after a write on a copy of the file, so that they can never harm the file itself.
 
-use std::collections::BTreeMap;
+mod table;
+
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,150 +15,27 @@ use helve_core::process::{
     Stdin, WaitCondition, WatchRequest,
 };
 use helve_core::{AfterWrite, BoxFuture, DiagnosticReport, Place, Resolved, WrittenFile};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::after_write::MAX_DOCUMENT;
 use crate::servers::{LanguageServers, extension};
+pub use table::{
+    FormatterDefinition, FormatterInput, FormatterOverride, FormatterProbe, formatter_definitions,
+};
 
 /// How long a formatter may take.
 const FORMAT_TIME: Duration = Duration::from_secs(8);
 /// What stands for the file in a formatter's command.
 const FILE: &str = "$FILE";
 
-/// A formatter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FormatterDefinition {
-    pub name: String,
-    /// The program and its arguments. `$FILE` stands for the path of the file.
-    pub command: Vec<String>,
-    pub extensions: Vec<String>,
-    pub environment: BTreeMap<String, String>,
-    pub input: FormatterInput,
-    /// Files in the folder of the formatted file or in a parent folder, each with a text that it must contain. One of them must
-    /// exist, unless the list is empty.
-    pub markers: Vec<(String, String)>,
-}
-
-/// How a formatter gets the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FormatterInput {
-    /// Reads standard input and writes standard output. `$FILE` is only a name.
-    Stream,
-    /// Changes a file. It is given a copy, in the same folder.
-    Copy,
-}
-
-/// An entry of `formatter` in the configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FormatterOverride {
-    pub name: String,
-    pub is_disabled: bool,
-    pub command: Vec<String>,
-    pub extensions: Vec<String>,
-    pub environment: BTreeMap<String, String>,
-}
-
-/// Returns the formatters of the table with the overrides of the configuration.
-pub fn formatter_definitions(overrides: &[FormatterOverride]) -> Vec<FormatterDefinition> {
-    let words = |text: &str| text.split(' ').filter(|it| !it.is_empty()).map(Into::into).collect();
-    let mut all: Vec<FormatterDefinition> = FORMATTERS
-        .iter()
-        .map(|(name, command, extensions, markers)| FormatterDefinition {
-            name: (*name).into(),
-            command: words(command),
-            extensions: words(extensions),
-            environment: BTreeMap::new(),
-            input: FormatterInput::Stream,
-            markers: markers.iter().map(|(file, text)| ((*file).into(), (*text).into())).collect(),
-        })
-        .collect();
-    for given in overrides {
-        if given.is_disabled {
-            all.retain(|formatter| formatter.name != given.name);
-            continue;
-        }
-        let plain = |it: &String| it.trim_start_matches('.').to_owned();
-        let extensions: Vec<String> = given.extensions.iter().map(plain).collect();
-        match all.iter_mut().find(|formatter| formatter.name == given.name) {
-            Some(formatter) => {
-                if !given.command.is_empty() {
-                    formatter.command = given.command.clone();
-                    formatter.input = FormatterInput::Copy;
-                    formatter.markers = Vec::new();
-                }
-                if !extensions.is_empty() {
-                    formatter.extensions = extensions;
-                }
-                formatter.environment.extend(given.environment.clone());
-            }
-            None if given.command.is_empty() || extensions.is_empty() => {}
-            None => all.push(FormatterDefinition {
-                name: given.name.clone(),
-                command: given.command.clone(),
-                extensions,
-                environment: given.environment.clone(),
-                input: FormatterInput::Copy,
-                markers: Vec::new(),
-            }),
-        }
-    }
-    all
-}
-
-type FormatterRow =
-    (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
-
-const PRETTIER: &str = "js jsx mjs cjs ts tsx mts cts html htm css scss sass less vue svelte json jsonc yaml yml md mdx graphql gql";
-const BIOME: &str = "js jsx mjs cjs ts tsx mts cts html css vue svelte json jsonc graphql gql";
-const RUFF: &[(&str, &str)] =
-    &[("ruff.toml", ""), (".ruff.toml", ""), ("pyproject.toml", "[tool.ruff")];
-
-/// Name, command, extensions, and what enables the formatter besides being installed.
-const FORMATTERS: &[FormatterRow] = &[
-    ("prettier", "prettier --stdin-filepath $FILE", PRETTIER, &[("package.json", "\"prettier\"")]),
-    (
-        "biome",
-        "biome format --stdin-file-path=$FILE",
-        BIOME,
-        &[("biome.json", ""), ("biome.jsonc", "")],
-    ),
-    ("gofmt", "gofmt", "go", &[]),
-    ("rustfmt", "rustfmt --edition 2024 --emit stdout", "rs", &[]),
-    ("ruff", "ruff format --stdin-filename $FILE -", "py pyi", RUFF),
-    (
-        "clang-format",
-        "clang-format --assume-filename=$FILE",
-        "c cc cpp cxx h hh hpp hxx m",
-        &[(".clang-format", "")],
-    ),
-    ("shfmt", "shfmt --filename $FILE", "sh bash", &[]),
-    ("zig", "zig fmt --stdin", "zig", &[]),
-    ("terraform", "terraform fmt -", "tf tfvars", &[]),
-    ("mix", "mix format --stdin-filename $FILE -", "ex exs", &[("mix.exs", "")]),
-    ("gleam", "gleam format --stdin", "gleam", &[]),
-    ("nixfmt", "nixfmt --filename=$FILE", "nix", &[]),
-    ("ormolu", "ormolu --stdin-input-file $FILE", "hs", &[]),
-    ("ocamlformat", "ocamlformat --name=$FILE -", "ml mli", &[(".ocamlformat", "")]),
-    ("cljfmt", "cljfmt fix -", "clj cljs cljc edn", &[]),
-    (
-        "standardrb",
-        "standardrb --fix --stdin $FILE --stderr",
-        "rb rake gemspec ru",
-        &[(".standard.yml", "")],
-    ),
-    (
-        "rubocop",
-        "rubocop --autocorrect --stdin $FILE --stderr",
-        "rb rake gemspec ru",
-        &[(".rubocop.yml", "")],
-    ),
-];
-
 /// Formats files after a write.
 pub struct Formatters {
-    pub servers: Arc<LanguageServers>,
-    pub formatters: Vec<FormatterDefinition>,
+    servers: Arc<LanguageServers>,
+    formatters: Vec<FormatterDefinition>,
+    /// Whether a program passed its probe.
+    probed: Mutex<HashMap<PathBuf, bool>>,
 }
 
 impl AfterWrite for Formatters {
@@ -170,6 +49,10 @@ impl AfterWrite for Formatters {
 }
 
 impl Formatters {
+    pub fn new(servers: Arc<LanguageServers>, formatters: Vec<FormatterDefinition>) -> Self {
+        Self { servers, formatters, probed: Mutex::default() }
+    }
+
     async fn format_file(&self, path: PathBuf, bytes: &Bytes) -> Option<Bytes> {
         let extension = extension(&path);
         let fits = |it: &FormatterDefinition| it.extensions.contains(&extension);
@@ -181,11 +64,13 @@ impl Formatters {
             return None;
         }
         let mut current = bytes.clone();
-        for formatter in &self.formatters {
-            if !fits(formatter) {
+        let mut used: Vec<&str> = Vec::new();
+        for formatter in self.formatters.iter().filter(|it| fits(it)) {
+            if formatter.unless.as_ref().is_some_and(|other| used.contains(&other.as_str())) {
                 continue;
             }
             let Some(program) = self.program(formatter, &path).await else { continue };
+            used.push(&formatter.name);
             let formatting = self.run(formatter, program, &path, &current);
             let Ok(Some(formatted)) = timeout(FORMAT_TIME, formatting).await else { continue };
             if let Some(formatted) = checked_output(&current, formatted) {
@@ -204,6 +89,9 @@ impl Formatters {
         path: &Path,
     ) -> Option<(PathBuf, PathBuf)> {
         let program = self.servers.projects.find_program(formatter.command.first()?).await?;
+        if !self.passes_probe(formatter, &program).await {
+            return None;
+        }
         if formatter.markers.is_empty() {
             return Some((program, self.servers.setup.root.clone()));
         }
@@ -222,6 +110,24 @@ impl Formatters {
             }
         }
         Some((program, outermost?))
+    }
+
+    /// Whether a program is the formatter that is meant, and not another one of the same name or an older version.
+    async fn passes_probe(&self, formatter: &FormatterDefinition, program: &Path) -> bool {
+        let Some(FormatterProbe { arguments, text }) = &formatter.probe else { return true };
+        let known = self.probed.lock().get(program).copied();
+        if let Some(known) = known {
+            return known;
+        }
+        let Some(processes) = self.servers.setup.host.processes() else { return false };
+        let mut request = self.spawn_request(formatter, program, program);
+        request.program.truncate(1);
+        request.program.extend(arguments.iter().map(OsString::from));
+        let output = run_on(&*processes, request, &Bytes::new()).await;
+        let passes =
+            output.is_some_and(|output| String::from_utf8_lossy(&output).contains(text.as_str()));
+        self.probed.lock().insert(program.into(), passes);
+        passes
     }
 
     async fn run(
@@ -403,22 +309,5 @@ mod tests {
         check(b"abcdef ghi", b"ab", None);
         check("\u{feff}x".as_bytes(), b"x\n", Some("\u{feff}x\n".as_bytes()));
         check(b"x", "\u{feff}x\n".as_bytes(), Some(b"x\n"));
-    }
-
-    #[test]
-    fn configuration_overrides_the_table() {
-        let given = |name: &str| FormatterOverride { name: name.into(), ..Default::default() };
-        let disabled = FormatterOverride { is_disabled: true, ..given("gofmt") };
-        let own = FormatterOverride {
-            command: vec!["mine".into(), "$FILE".into()],
-            extensions: vec![".xyz".into()],
-            ..given("mine")
-        };
-        let all = formatter_definitions(&[disabled, own, given("nothing")]);
-        let find = |name: &str| all.iter().find(|it| it.name == name);
-        assert_eq!(find("gofmt"), None);
-        assert_eq!(find("nothing"), None);
-        let mine = find("mine").unwrap();
-        assert_eq!((mine.input, &mine.extensions[..]), (FormatterInput::Copy, &["xyz".into()][..]));
     }
 }

@@ -37,7 +37,8 @@ use bytes::Bytes;
 use helve_core::{AfterWrite, BoxFuture, DiagnosticReport, Resolved, WrittenFile};
 
 pub use formatters::{
-    FormatterDefinition, FormatterInput, FormatterOverride, Formatters, formatter_definitions,
+    FormatterDefinition, FormatterInput, FormatterOverride, FormatterProbe, Formatters,
+    formatter_definitions,
 };
 pub use query::LanguageQueries;
 pub use servers::{LanguageLimits, LanguageServers, LanguagesSetup, SuggestedServer, TrustCheck};

@@ -51,7 +51,7 @@ pub(crate) fn after_write(
     let mut all: Vec<Arc<dyn AfterWrite>> = Vec::new();
     let formatters = formatters(config);
     if !formatters.is_empty() {
-        all.push(Arc::new(Formatters { servers: languages.clone(), formatters }));
+        all.push(Arc::new(Formatters::new(languages.clone(), formatters)));
     }
     let mode = config.edit.diagnostics.as_ref().map(|mode| mode.value);
     match (mode, leftovers) {

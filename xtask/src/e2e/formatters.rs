@@ -69,6 +69,20 @@ const CASES: &[FormatterCase] = &[
         after: "if true; then echo 2; fi\n",
     },
     FormatterCase {
+        formatter: "oxfmt",
+        file: "oxfmt/a.ts",
+        marker: ("package.json", r#"{"devDependencies": {"oxfmt": "0.78"}}"#),
+        before: "const a={b:1}\n",
+        after: "const a = { b: 2 };\n",
+    },
+    FormatterCase {
+        formatter: "air",
+        file: "air/a.R",
+        marker: ("", ""),
+        before: "x=c( 1,3 )\n",
+        after: "x <- c(2, 3)\n",
+    },
+    FormatterCase {
         formatter: "gofmt",
         file: "gofmt/a.go",
         marker: ("", ""),

