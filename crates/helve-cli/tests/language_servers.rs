@@ -154,6 +154,7 @@ async fn the_introduced_error_is_reported_whatever_else_the_server_does() {
         "pull-registered",
         "pull-retried",
         "pull-loads-first",
+        "pull-with-progress",
         "pull-fails",
         "pull-null",
         "ignores-term",
@@ -210,6 +211,16 @@ async fn the_answer_names_a_server_that_has_not_checked_the_change() {
         assert!(answer.ends_with(&note), "{answer}");
         toolbox.close().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_always_seems_busy_is_not_asked_forever() {
+    let project = Project::with_server("pull-with-progress", LONG, FILES);
+    let toolbox = project.open_trusted().await;
+    let write = json!({"filePath": "clean.fake", "content": "no error\n"});
+    let answer = call(&toolbox, "write", write).await;
+    assert_eq!(answer, "Created clean.fake: 1 line added, 0 removed.\n");
+    toolbox.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -87,9 +87,10 @@ impl LanguageServers {
             Err(Unavailable::Failed { .. }) => return None,
         };
         let missed = self.take_missed(server);
-        let checked = client.check(files, missed, deadline(Some(&client))).await;
-        if !checked.files.is_empty() {
-            return Some(Ok((client, checked)));
+        match client.check(files, missed, deadline(Some(&client))).await {
+            Ok(checked) if !checked.files.is_empty() => return Some(Ok((client, checked))),
+            Ok(_) => {}
+            Err(files) => self.add_missed(server, files),
         }
         let reason = match client.is_busy() {
             true => UncheckedReason::Loading,

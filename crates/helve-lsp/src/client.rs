@@ -26,6 +26,8 @@ use initialize::initialize;
 const MAX_DOCUMENTS: usize = 40;
 /// How long a server may take to start.
 const START_TIME: Duration = Duration::from_secs(60);
+/// How long the first question waits until the server has checked a file.
+const PREPARE_TIME: Duration = Duration::from_secs(15);
 /// How long a server gets to shut down by itself.
 const SHUTDOWN_TIME: Duration = Duration::from_millis(500);
 /// After this many unanswered checks in a row without any message, a server counts as stuck and is ended.
@@ -51,6 +53,8 @@ pub(crate) struct Client {
     documents: tokio::sync::Mutex<Documents>,
     /// Whether the server has answered a check.
     is_warm: AtomicBool,
+    /// Whether a question has waited until the server had loaded the project.
+    is_prepared: AtomicBool,
     unanswered: AtomicU32,
     last_received: AtomicU64,
     last_used: Mutex<Instant>,
@@ -115,6 +119,7 @@ impl Client {
             unit,
             documents: tokio::sync::Mutex::default(),
             is_warm: AtomicBool::new(false),
+            is_prepared: AtomicBool::new(false),
             unanswered: AtomicU32::new(0),
             last_received: AtomicU64::new(0),
             last_used: Mutex::new(Instant::now()),
@@ -151,6 +156,20 @@ impl Client {
     pub(crate) async fn sync(&self, path: &Path, language: &'static str, text: &Arc<str>) {
         let documents = &mut *self.documents.lock().await;
         self.set_text(documents, path, language, text).await;
+    }
+
+    /// Waits until the server has loaded the project, as far as that can be known: it is ready and has checked a file. Before,
+    /// some servers know only the files that are open, so a rename would be incomplete. A server that checks nothing is waited for once.
+    pub(crate) async fn prepare(&self, path: &Path, language: &'static str, text: &Arc<str>) {
+        if self.is_warm() {
+            return;
+        }
+        if self.is_prepared.load(Ordering::Relaxed) {
+            return self.wait_until_ready().await;
+        }
+        let checking = self.current_diagnostics(path, language, text);
+        tokio::time::timeout(PREPARE_TIME, checking).await.ok();
+        self.is_prepared.store(true, Ordering::Relaxed);
     }
 
     /// Checks the document that the server has open now.

@@ -112,10 +112,8 @@ impl LanguageServers {
         if !client.offers(capability, method) {
             return Err(CodeError::NotOffered { server: client.server.clone() });
         }
+        client.prepare(path, language, text).await;
         client.sync(path, language, text).await;
-        if !client.is_warm() {
-            client.wait_until_ready().await;
-        }
         let at = find_position(text, &query.position, query.operation, client.unit)?;
         let subject = Subject { client, path, text: text.clone(), at };
         match query.operation {

@@ -8,12 +8,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use helve_core::commit::HardLinks;
+use helve_core::language::{CodeAnswer, CodeIntelligence, CodeOperation, CodePosition, CodeQuery};
 use helve_core::{Diagnostic, DiagnosticReport, Host, WrittenFile};
 use helve_testkit::MemoryMachine;
 use tokio::time::sleep;
 
 use crate::table::{ServerOverride, server_definitions};
-use crate::{LanguageLimits, LanguageServers, LanguagesSetup};
+use crate::{LanguageLimits, LanguageQueries, LanguageServers, LanguagesSetup};
 use fake_server::{FakeBehaviour, FakeProcesses, LoadingSignal};
 
 const AT_ONCE: FakeBehaviour = FakeBehaviour {
@@ -63,11 +64,11 @@ impl FakeProject {
         Self { machine, processes, servers }
     }
 
-    /// Writes a file and returns the report in one line, such as `this a:2 x ERR; earlier b:1 ERR; fake: Loading`.
-    async fn change(&self, name: &str, before: Option<&str>, after: &str) -> String {
+    /// Writes a file.
+    fn write(&self, name: &str, before: Option<&str>, after: &str) -> WrittenFile {
         let path = Path::new("/w").join(name);
         self.machine.write(&path, after.to_owned());
-        let written = WrittenFile {
+        WrittenFile {
             path,
             display_path: name.into(),
             before: before.map(|text| text.to_owned().into()),
@@ -77,7 +78,12 @@ impl FakeProject {
             hard_links: 1,
             link_mode: HardLinks::Replace,
             before_formatting: None,
-        };
+        }
+    }
+
+    /// Writes a file and returns the report in one line, such as `this a:2 x ERR; earlier b:1 ERR; fake: Loading`.
+    async fn change(&self, name: &str, before: Option<&str>, after: &str) -> String {
+        let written = self.write(name, before, after);
         describe(&self.servers.check_written(&[written]).await)
     }
 }
@@ -150,6 +156,36 @@ async fn a_change_that_is_checked_late_is_reported_with_the_next_one() {
         let new = ("n.fake", None, "ERR n\n", unchecked);
         check(&[new, ("n.fake", Some("ERR n\n"), "ERR n\n\n", "earlier n.fake:1 ERR n")]).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_waits_until_the_server_has_loaded_the_project() {
+    let mut servers = loading_servers();
+    servers.push(FakeBehaviour { load: seconds(7), signal: LoadingSignal::None, ..AT_ONCE });
+    for behaviour in servers {
+        let project = FakeProject::new(behaviour);
+        project.machine.write("/w/a.fake", "a\n");
+        let query = CodeQuery {
+            operation: CodeOperation::References,
+            path: "/w/a.fake".into(),
+            position: CodePosition { line: 1, column: 1, symbol: None },
+            text: String::new(),
+        };
+        let answer = LanguageQueries(project.servers.clone()).ask(query).await;
+        let Ok(CodeAnswer::Places { places, .. }) = answer else { panic!("{answer:?}") };
+        assert_eq!(places.len(), 3, "{behaviour:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_many_files_is_checked_in_part() {
+    let project = FakeProject::new(FakeBehaviour { is_asked: true, ..AT_ONCE });
+    let written: Vec<WrittenFile> = (0..60)
+        .map(|number| project.write(&format!("{number}.fake"), Some("a\n"), "ERR\n"))
+        .collect();
+    let report = project.servers.check_written(&written).await;
+    assert_eq!((report.diagnostics.len(), report.left_out), (20, 10));
+    assert_eq!(report.unchecked, []);
 }
 
 #[tokio::test(start_paused = true)]

@@ -253,6 +253,10 @@ def pull(message):
         progress("begin")
         send({"id": message["id"], "result": {"kind": "full", "items": []}})
         return progress("end")
+    if MODE == "pull-with-progress":
+        progress("begin")
+        send({"id": message["id"], "result": {"kind": "full", "items": items}})
+        return progress("end")
     if MODE == "pull-retried" and counts["pulls"] % 2 == 1:
         return send({"id": message["id"], "error": {"code": -32802, "message": "busy"}})
     if MODE == "pull-fails":

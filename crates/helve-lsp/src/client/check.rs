@@ -16,6 +16,9 @@ use super::{Client, Documents, MAX_UNANSWERED};
 use crate::connection::Published;
 use crate::wire::ServerDiagnostic;
 
+/// Maximum number of changed files that are checked at once. With the unchanged ones below, they must all fit in
+/// [`super::MAX_DOCUMENTS`], because a server does not report about documents that are closed.
+const MAX_CHECKED: usize = 30;
 /// Maximum number of unchanged files with unchecked earlier changes that are checked at once.
 const MAX_EARLIER: usize = 5;
 
@@ -63,20 +66,27 @@ struct DocumentText {
 
 impl Client {
     /// Sends changed files to the server and waits until the deadline for their diagnostics. In any case the server has the new
-    /// texts afterwards. `missed` are earlier changes that were made while the server was starting.
+    /// texts afterwards. `missed` are earlier changes that the server was not told about. If it is busy with another check,
+    /// all files are returned as an error.
     pub(crate) async fn check(
         &self,
-        files: Vec<FileToCheck>,
-        missed: Vec<FileToCheck>,
+        mut files: Vec<FileToCheck>,
+        mut missed: Vec<FileToCheck>,
         deadline: Instant,
-    ) -> Checked {
+    ) -> Result<Checked, Vec<FileToCheck>> {
         *self.last_used.lock() = Instant::now();
         let Ok(mut documents) = timeout_at(deadline, self.documents.lock()).await else {
-            return Checked::default();
+            missed.append(&mut files);
+            return Err(missed);
         };
         let documents = &mut *documents;
         for file in missed {
             self.set_unreported(documents, file, deadline).await;
+        }
+        for file in files.split_off(files.len().min(MAX_CHECKED)) {
+            if documents.open.contains_key(&file.path) {
+                self.set_text(documents, &file.path, file.language, &file.after).await;
+            }
         }
         let unchanged = documents.unreported_files(&files);
         let mut checked = Checked::default();
@@ -95,7 +105,7 @@ impl Client {
                 false => self.set_unreported(documents, file, deadline).await,
             }
         }
-        checked
+        Ok(checked)
     }
 
     /// Ends a server that neither answers checks nor says anything else.

@@ -18,6 +18,9 @@ const SETTLE_VERSIONED: Duration = Duration::from_millis(30);
 const SETTLE_UNVERSIONED: Duration = Duration::from_millis(150);
 /// The same for a server that was still loading when it published that there are none.
 const SETTLE_LOADED: Duration = Duration::from_millis(500);
+/// How often a server that was busy is asked again. Some servers report progress while they answer, so that they always seem
+/// to be busy.
+const MAX_REPEATED: usize = 2;
 /// The command of typescript-language-server that passes a request to tsserver. The diagnostics that
 /// typescript-language-server publishes come late, have no version, and are not published again if there are still none.
 const TSSERVER_REQUEST: &str = "typescript.tsserverRequest";
@@ -53,7 +56,7 @@ impl Client {
         sent: SentVersion,
     ) -> Option<Vec<ServerDiagnostic>> {
         let mut min_settle = Duration::ZERO;
-        loop {
+        for _ in 0..MAX_REPEATED {
             let finished = self.connection.state.times_finished();
             let found = self.reported_diagnostics(path, sent, min_settle).await?;
             let was_busy = finished != self.connection.state.times_finished();
@@ -66,6 +69,7 @@ impl Client {
             }
             min_settle = SETTLE_LOADED;
         }
+        self.reported_diagnostics(path, sent, min_settle).await
     }
 
     /// Returns what the server reports about a version of a document, whether it is ready or not. Published diagnostics must

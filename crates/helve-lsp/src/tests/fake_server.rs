@@ -27,6 +27,8 @@ pub(super) enum LoadingSignal {
     Status,
     /// By `$/progress`.
     Progress,
+    /// Not at all. Diagnostics are published when everything is loaded.
+    None,
 }
 
 /// What the server does. Every `ERR` in a document is an error, once the server has loaded the project.
@@ -184,7 +186,7 @@ impl FakeServer {
         match message["method"].as_str().unwrap_or_default() {
             "initialize" => {
                 sleep(self.behaviour().start).await;
-                let mut capabilities = json!({"textDocumentSync": 1});
+                let mut capabilities = json!({"textDocumentSync": 1, "referencesProvider": true});
                 if self.behaviour().is_asked {
                     capabilities["diagnosticProvider"] = json!({});
                 }
@@ -209,6 +211,13 @@ impl FakeServer {
                 let items = self.diagnostics(&uri);
                 self.answer(message, json!({"kind": "full", "items": items})).await;
             }
+            "textDocument/references" => {
+                // While the project is loaded, only the open document is known.
+                let count = if Instant::now() < self.ready_at { 1 } else { 3 };
+                let at = json!({"line": 0, "character": 0});
+                let place = json!({"uri": uri, "range": {"start": at, "end": at}});
+                self.answer(message, vec![place; count].into()).await;
+            }
             "shutdown" => self.answer(message, Value::Null).await,
             _ => {}
         }
@@ -224,12 +233,15 @@ impl FakeServer {
                 let kind = if is_loading { "begin" } else { "end" };
                 ("$/progress", json!({"token": 1, "value": {"kind": kind}}))
             }
+            LoadingSignal::None => return,
         };
         self.send(&json!({"method": method, "params": params})).await;
     }
 
     async fn publish(&mut self, uri: &str) {
-        if !self.behaviour().is_asked {
+        let is_loading = Instant::now() < self.ready_at;
+        let is_silent = is_loading && self.behaviour().signal == LoadingSignal::None;
+        if !self.behaviour().is_asked && !is_silent {
             let (version, items) = (self.documents[uri].0, self.diagnostics(uri));
             let params = json!({"uri": uri, "version": version, "diagnostics": items});
             self.send(&json!({"method": "textDocument/publishDiagnostics", "params": params}))
