@@ -121,9 +121,9 @@ impl Formatters {
         }
         let Some(processes) = self.servers.setup.host.processes() else { return false };
         let mut request = self.spawn_request(formatter, program, program);
-        request.program.truncate(1);
-        request.program.extend(arguments.iter().map(OsString::from));
-        let output = run_on(&*processes, request, &Bytes::new()).await;
+        request.argv.truncate(1);
+        request.argv.extend(arguments.iter().map(OsString::from));
+        let output = run_with_input(&*processes, request, &Bytes::new()).await;
         let passes =
             output.is_some_and(|output| String::from_utf8_lossy(&output).contains(text.as_str()));
         self.probed.lock().insert(program.into(), passes);
