@@ -709,6 +709,49 @@ fn hidden_paths_cannot_be_read() {
     });
 }
 
+/// Opens the files of all processes in ways in which the broker opens them for a program.
+const BROKER_FILES: &str = r#"python3 -c '
+import os
+for process in ["1", str(os.getppid())]:
+    for name in ["cwd/.env", "root/BASE/w/.env", "task/1/cwd/.env"] + [f"fd/{n}" for n in range(20)]:
+        for flags in (os.O_RDONLY | os.O_CREAT, os.O_RDWR, os.O_WRONLY | os.O_NONBLOCK):
+            path = f"/proc/{process}/{name}"
+            try: file = os.open(path, flags)
+            except OSError: continue
+            if process == "1" or "fd" not in name: print(path, os.readlink(f"/proc/self/fd/{file}"))
+'"#;
+
+#[test]
+fn the_broker_opens_nothing_of_its_own() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined("echo k > .env; chown --reference=. .env");
+        let mut plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+        plan.hidden = vec![fixture.root().join(".env")];
+        let script = BROKER_FILES.replace("BASE", fixture.base.to_str().unwrap());
+        assert_eq!(fixture.run(&plan, &script), "");
+        assert_eq!(fs::read_to_string(fixture.root().join(".env")).unwrap(), "k\n");
+    });
+}
+
+/// The tests that the table of the documentation names.
+#[test]
+fn every_row_of_the_documentation_names_its_tests() {
+    let text = include_str!("../../../docs/sandbox.md");
+    let tests =
+        [include_str!("confine.rs"), include_str!("../../helve-cli/tests/cli/sandbox.rs")].concat();
+    let rows = text.lines().skip_while(|line| !line.starts_with("| a program in the sandbox"));
+    let rows: Vec<_> = rows.skip(2).take_while(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 20, "{rows:?}");
+    for row in rows {
+        let cell = row.trim_end_matches(['|', ' ']).rsplit('|').next().unwrap();
+        let names: Vec<_> = cell.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "no test: {row}");
+        for name in names {
+            assert!(tests.contains(&format!("fn {name}()")), "no test {name}: {row}");
+        }
+    }
+}
+
 #[test]
 fn copied_folders_keep_what_is_written_inside_the_sandbox() {
     for_each_user(|fixture| {

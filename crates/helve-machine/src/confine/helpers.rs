@@ -219,5 +219,7 @@ fn reap(program: Pid, reporter: &mut Option<OwnedFd>) -> Children {
 fn prepare_helper(kept: &[BorrowedFd<'_>]) {
     syscalls::block_signals();
     syscalls::close_others(kept);
+    // The current folder belongs to a mount that nothing hides.
+    rustix::process::chdir("/").unwrap_or_default();
     rustix::thread::set_name(SANDBOX_HELPER).unwrap_or_default();
 }

@@ -11,7 +11,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::caller::Caller;
-use super::places::{Place, is_in_proc, own_link, own_process_link, real_path};
+use super::places::{Place, is_in_proc, own_link, own_process_link, real_path, refuse_own};
 use super::{Arguments, Broker, CallError, CallResult};
 
 /// How many links a path may end with, and how often a file is tried that others create and remove.
@@ -310,6 +310,7 @@ impl Call<'_> {
                 true => match own_process_link(self.caller, &place.name)? {
                     Some(target) => target,
                     None => {
+                        refuse_own(folder)?;
                         let flags = OFlags::PATH | OFlags::CLOEXEC;
                         let file = openat(folder, &place.name, flags, Mode::empty())?;
                         return Ok(Found::Existing(self.opened_file(file)?));

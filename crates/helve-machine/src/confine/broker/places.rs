@@ -113,6 +113,7 @@ fn walk(caller: &Caller, base: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, E
             match own_process_link(caller, &name)? {
                 Some(target) => target,
                 None => {
+                    refuse_own(folder.as_fd())?;
                     folder = openat(&folder, &name, FOLDER, Mode::empty())?;
                     continue;
                 }
@@ -139,6 +140,15 @@ fn start_of(base: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
 fn names_of(path: &[u8]) -> Vec<OsString> {
     let names = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
     names.map(|name| OsStr::from_bytes(name).to_owned()).rev().collect()
+}
+
+/// Refuses to follow links in the `/proc` folder of this process, whose files are not for the caller.
+pub(super) fn refuse_own(folder: BorrowedFd<'_>) -> Result<(), Errno> {
+    let own = format!("/proc/{}", rustix::process::getpid().as_raw_nonzero());
+    match real_path(folder)?.starts_with(own) {
+        true => Err(Errno::ACCESS),
+        false => Ok(()),
+    }
 }
 
 /// Returns where a link in `/proc` that depends on the process leads for the caller.
