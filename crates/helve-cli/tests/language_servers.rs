@@ -161,6 +161,7 @@ async fn the_introduced_error_is_reported_whatever_else_the_server_does() {
         "starts-a-child",
         "hangs-at-shutdown",
         "dies-at-save",
+        "takes-much-memory",
     ];
     check_all(&modes, LONG, &[REPORTED]).await;
 }
@@ -190,6 +191,7 @@ async fn an_edit_succeeds_while_the_server_fails() {
         "never-idle",
         "pull-never-answers",
         "pull-dies",
+        "takes-all-memory",
     ];
     check_all(&modes, SHORT, &[]).await;
 }
@@ -341,6 +343,15 @@ async fn questions_are_answered_with_positions_and_lines() {
     check("goToImplementation", "! fake does not offer this operation.").await;
     let missing = ask(&toolbox, "hover", 1, "bar").await;
     assert_eq!(missing, "! The symbol is not on this line of a.fake: 🦀 foo foo");
+    let hover = json!({"operation": "hover", "filePath": "a.fake", "line": 2, "symbol": "foo"});
+    let raw = &toolbox.call("lsp", hover).await.outcome.unwrap().metadata["result"];
+    assert_eq!(*raw, json!({"contents": {"kind": "markdown", "value": "the word **foo**"}}));
+    let diagnostics = json!({"operation": "diagnostics", "filePath": "a.fake"});
+    let raw = &toolbox.call("lsp", diagnostics).await.outcome.unwrap().metadata["result"];
+    let (start, end) = (json!({"line": 1, "character": 0}), json!({"line": 1, "character": 3}));
+    let range = json!({"start": start, "end": end});
+    let error = json!({"range": range, "severity": 1, "code": "E1", "source": "fake", "message": "found ERR"});
+    assert_eq!(*raw, json!([error]));
     let incomplete = json!({"operation": "hover", "filePath": "a.fake"});
     let answer = call(&toolbox, "lsp", incomplete).await;
     assert_eq!(answer, "! This operation needs line, and character or symbol.");

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
+use serde_json::Value;
 
 use crate::BoxFuture;
 use crate::after::Diagnostic;
 
 /// Answers questions about code. Bounded in time and size.
 pub trait CodeIntelligence: Send + Sync {
-    fn ask(&self, query: CodeQuery) -> BoxFuture<'_, Result<CodeAnswer, CodeError>>;
+    fn ask(&self, query: CodeQuery) -> BoxFuture<'_, Result<CodeReply, CodeError>>;
 }
 
 /// A question about a file of the workspace.
@@ -50,6 +51,14 @@ pub struct CodePosition {
     pub column: u64,
     /// A name on the line, which is used instead of the column.
     pub symbol: Option<String>,
+}
+
+/// An answer, and what the server sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CodeReply {
+    pub answer: CodeAnswer,
+    /// The result as the server sent it; `None` if it is too large.
+    pub raw: Option<Value>,
 }
 
 /// An answer.

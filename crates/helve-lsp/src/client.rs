@@ -141,9 +141,19 @@ impl Client {
 
     /// Sends a request and returns the parsed answer.
     pub(crate) async fn request(&self, method: &str, params: Value) -> Result<Value, RequestError> {
+        self.sized_request(method, params).await.map(|(answer, _)| answer)
+    }
+
+    /// Sends a request and returns the parsed answer, with its size in bytes.
+    pub(crate) async fn sized_request(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<(Value, usize), RequestError> {
         *self.last_used.lock() = Instant::now();
         let answer = self.connection.request(method, params).await?;
-        serde_json::from_str(answer.get()).map_err(|_| RequestError::Invalid)
+        let parsed = serde_json::from_str(answer.get()).map_err(|_| RequestError::Invalid)?;
+        Ok((parsed, answer.get().len()))
     }
 
     /// Whether the server offers a method, by the name of its capability.

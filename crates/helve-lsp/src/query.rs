@@ -1,5 +1,6 @@
 //! Answers questions about code.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use helve_core::language::{
     CodeAnswer, CodeError, CodeIntelligence, CodeOperation, CodePlace, CodePosition, CodeQuery,
-    FileRewrite,
+    CodeReply, FileRewrite,
 };
 use helve_core::{BoxFuture, Place};
 use helve_text::position::{ColumnUnit, LineIndex, RangeEdit, TextPosition, apply_edits};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
@@ -20,7 +22,7 @@ use crate::connection::RequestError;
 use crate::servers::{LanguageServers, extension};
 use crate::table::language_id;
 use crate::uri;
-use crate::wire::WireRange;
+use crate::wire::{ServerDiagnostic, WireRange};
 
 /// How long a question may take, with the start of the server.
 const QUERY_TIME: Duration = Duration::from_secs(30);
@@ -31,6 +33,8 @@ const MAX_FILES: usize = 1_000;
 /// Maximum length of a source line, and of a hover text, in bytes.
 const MAX_LINE: usize = 200;
 const MAX_HOVER: usize = 8_000;
+/// Larger results are not passed on as they are, in bytes.
+const MAX_RAW: usize = 1 << 20;
 /// Maximum depth of nested symbols.
 const MAX_DEPTH: usize = 20;
 
@@ -38,7 +42,7 @@ const MAX_DEPTH: usize = 20;
 pub struct LanguageQueries(pub Arc<LanguageServers>);
 
 impl CodeIntelligence for LanguageQueries {
-    fn ask(&self, query: CodeQuery) -> BoxFuture<'_, Result<CodeAnswer, CodeError>> {
+    fn ask(&self, query: CodeQuery) -> BoxFuture<'_, Result<CodeReply, CodeError>> {
         Box::pin(async move {
             match timeout(QUERY_TIME, self.0.answer(query)).await {
                 Ok(answer) => answer,
@@ -51,16 +55,31 @@ impl CodeIntelligence for LanguageQueries {
     }
 }
 
+/// A server that is asked a question.
+struct AskedServer<'a> {
+    client: &'a Client,
+    /// The last result that it sent; `None` if it is too large.
+    raw: Mutex<Option<Value>>,
+}
+
+impl Deref for AskedServer<'_> {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        self.client
+    }
+}
+
 /// A file that a question is about, as one server knows it.
 struct Subject<'a> {
-    client: &'a Client,
+    client: &'a AskedServer<'a>,
     path: &'a Path,
     text: Arc<str>,
     at: TextPosition,
 }
 
 impl LanguageServers {
-    async fn answer(self: &Arc<Self>, query: CodeQuery) -> Result<CodeAnswer, CodeError> {
+    async fn answer(self: &Arc<Self>, query: CodeQuery) -> Result<CodeReply, CodeError> {
         let servers = self.servers_of(&query.path).await;
         if servers.is_empty() {
             return Err(CodeError::NoServer { candidates: self.candidates(&query.path) });
@@ -73,12 +92,16 @@ impl LanguageServers {
         for server in servers {
             let deadline = Instant::now() + QUERY_TIME;
             let asked = match self.client(&server, |_| deadline).await {
-                Ok(client) => self.ask_server(&client, &query, &text).await,
+                Ok(client) => {
+                    let asked = AskedServer { client: &client, raw: Mutex::default() };
+                    let answer = self.ask_server(&asked, &query, &text).await;
+                    answer.map(|answer| CodeReply { answer, raw: asked.raw.into_inner() })
+                }
                 Err(error) => Err(CodeError::Failed { why: error.to_string() }),
             };
             match asked {
-                Ok(answer) if !answer_is_empty(&answer) => return Ok(answer),
-                Ok(answer) => failure = Some(Ok(answer)),
+                Ok(reply) if !answer_is_empty(&reply.answer) => return Ok(reply),
+                Ok(reply) => failure = Some(Ok(reply)),
                 Err(error) => failure = failure.or(Some(Err(error))),
             }
         }
@@ -95,7 +118,7 @@ impl LanguageServers {
 
     async fn ask_server(
         &self,
-        client: &Client,
+        client: &AskedServer<'_>,
         query: &CodeQuery,
         text: &Arc<str>,
     ) -> Result<CodeAnswer, CodeError> {
@@ -104,6 +127,7 @@ impl LanguageServers {
         if query.operation == CodeOperation::Diagnostics {
             let found = client.current_diagnostics(path, language, text).await;
             let found = found.ok_or(CodeError::Failed { why: "the server ended".into() })?;
+            *client.raw.lock() = Some(found.iter().map(ServerDiagnostic::to_json).collect());
             let (index, display_path) = (LineIndex::new(text), self.display_path(path));
             let found = found.iter().map(|it| to_diagnostic(it, &display_path, client, &index));
             return Ok(CodeAnswer::Diagnostics(found.take(MAX_PLACES).collect()));
@@ -172,7 +196,11 @@ impl LanguageServers {
     }
 
     /// Converts locations, links to locations, symbols and items of call hierarchies.
-    async fn places(&self, client: &Client, answer: &Value) -> Result<CodeAnswer, CodeError> {
+    async fn places(
+        &self,
+        client: &AskedServer<'_>,
+        answer: &Value,
+    ) -> Result<CodeAnswer, CodeError> {
         let list = match answer {
             Value::Array(list) => list.as_slice(),
             Value::Null => &[],
@@ -194,7 +222,7 @@ impl LanguageServers {
 
     async fn place(
         &self,
-        client: &Client,
+        client: &AskedServer<'_>,
         path: PathBuf,
         at: TextPosition,
         (label, depth): (String, usize),
@@ -272,7 +300,7 @@ impl LanguageServers {
     /// Applies a server's edits to a file in memory; `None` if they change nothing.
     async fn rewrite(
         &self,
-        client: &Client,
+        client: &AskedServer<'_>,
         path: PathBuf,
         edits: &Value,
     ) -> Result<Option<FileRewrite>, CodeError> {
@@ -335,9 +363,13 @@ fn method(operation: CodeOperation) -> (&'static str, &'static str) {
     }
 }
 
-async fn request(client: &Client, method: &str, params: Value) -> Result<Value, CodeError> {
-    let answer = client.request(method, params).await;
-    answer.map_err(|error| CodeError::Failed {
+async fn request(
+    client: &AskedServer<'_>,
+    method: &str,
+    params: Value,
+) -> Result<Value, CodeError> {
+    let answer = client.sized_request(method, params).await;
+    let (answer, size) = answer.map_err(|error| CodeError::Failed {
         why: match error {
             RequestError::Response(error) => {
                 format!("{} answered: {}", client.server, one_line(&error.message, 500))
@@ -345,7 +377,9 @@ async fn request(client: &Client, method: &str, params: Value) -> Result<Value, 
             RequestError::Ended(why) => format!("{} ended: {why}", client.server),
             RequestError::Invalid => format!("{} sent an invalid answer", client.server),
         },
-    })
+    })?;
+    *client.raw.lock() = (size <= MAX_RAW).then(|| answer.clone());
+    Ok(answer)
 }
 
 async fn code_actions(subject: &Subject<'_>) -> Result<CodeAnswer, CodeError> {

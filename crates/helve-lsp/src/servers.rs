@@ -28,6 +28,8 @@ const FIRST_DELAY: Duration = Duration::from_secs(2);
 const MAX_DELAY: Duration = Duration::from_secs(300);
 /// A server that ran this long before it ended counts as healthy.
 const HEALTHY_TIME: Duration = Duration::from_secs(60);
+/// Maximum memory of each process of a server, in KiB (`RLIMIT_DATA`).
+const MAX_MEMORY: u64 = 8 << 20;
 /// Maximum number of servers that run at the same time.
 const MAX_RUNNING: usize = 12;
 /// Maximum number of changed files that are remembered while a server starts.
@@ -321,7 +323,10 @@ impl LanguageServers {
 
     fn spawn_request(&self, server: &FileServer) -> Spawn {
         let FileServer { definition, root, program } = server;
-        let mut command: Vec<OsString> = vec![program.into()];
+        // A shell sets the limit and becomes the server. Where it cannot be set, only the system's own limits apply.
+        let script = format!("ulimit -d {MAX_MEMORY} 2>/dev/null; exec \"$@\"");
+        let mut command: Vec<OsString> = vec!["/bin/sh".into(), "-c".into(), script.into()];
+        command.extend(["language-server".into(), program.into()]);
         command.extend(definition.command.iter().skip(1).map(OsString::from));
         let mut environment = self.setup.environment.clone();
         environment.retain(|(name, _)| {

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use helve_core::commit::HardLinks;
-use helve_core::language::{CodeAnswer, CodeIntelligence, CodeOperation, CodePosition, CodeQuery};
+use helve_core::language::{
+    CodeAnswer, CodeIntelligence, CodeOperation, CodePosition, CodeQuery, CodeReply,
+};
 use helve_core::{Diagnostic, DiagnosticReport, Host, WrittenFile};
 use helve_testkit::MemoryMachine;
 use tokio::time::sleep;
@@ -172,7 +174,9 @@ async fn a_question_waits_until_the_server_has_loaded_the_project() {
             text: String::new(),
         };
         let answer = LanguageQueries(project.servers.clone()).ask(query).await;
-        let Ok(CodeAnswer::Places { places, .. }) = answer else { panic!("{answer:?}") };
+        let Ok(CodeReply { answer: CodeAnswer::Places { places, .. }, .. }) = answer else {
+            panic!("{answer:?}")
+        };
         assert_eq!(places.len(), 3, "{behaviour:?}");
     }
 }

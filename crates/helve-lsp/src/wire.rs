@@ -5,8 +5,8 @@ use std::fmt;
 use helve_text::position::TextPosition;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 /// Maximum number of diagnostics of one file. Further ones are dropped.
 pub(crate) const MAX_DIAGNOSTICS: usize = 1_000;
@@ -106,6 +106,19 @@ impl ServerDiagnostic {
             code: code(&value["code"]),
             source: value["source"].as_str().map(cut),
             message: cut(message),
+        })
+    }
+
+    /// Returns the diagnostic as in the protocol.
+    pub(crate) fn to_json(&self) -> Value {
+        let Self { range: WireRange { start, end }, severity, code, source, message } = self;
+        let position = |at: &TextPosition| json!({"line": at.line, "character": at.column});
+        json!({
+            "range": {"start": position(start), "end": position(end)},
+            "severity": severity,
+            "code": code,
+            "source": source,
+            "message": message,
         })
     }
 

@@ -3,6 +3,7 @@
 server.py MODE PIDS: every `ERR` in a document is an error, every `WARN` a warning. Appends its process id to the file PIDS.
 """
 import json
+import mmap
 import os
 import signal
 import subprocess
@@ -84,6 +85,11 @@ def publish(uri, version, items):
 
 def progress(kind):
     send({"method": "$/progress", "params": {"token": "load", "value": {"kind": kind}}})
+
+
+def take_memory(size):
+    """Allocates memory without using it. Fails if there is a limit."""
+    mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def silent_forever():
@@ -211,6 +217,10 @@ def changed(uri):
         publish(uri, version, [])
         progress("report")
         progress("end")
+    if MODE == "takes-all-memory":
+        take_memory(9 << 30)
+    if MODE == "takes-much-memory":
+        take_memory(2 << 30)
     if MODE == "deep-json":
         body = b"[" * 100_000
         write(b"Content-Length: %d\r\n\r\n" % len(body) + body)

@@ -11,7 +11,9 @@ use serde::Deserialize;
 
 use super::edit::with_preview;
 use crate::EditSettings;
-use crate::ops::language::{LanguageFailure, LanguageOutcome, LanguageRequest, ask_language};
+use crate::ops::language::{
+    LanguageFailure, LanguageOutcome, LanguageReply, LanguageRequest, ask_language,
+};
 use crate::words::change::{change_summary, diagnostic_line, line_counts};
 use crate::words::{clip, missing_file};
 
@@ -110,8 +112,11 @@ impl Tool for Lsp {
             position,
             text,
         };
-        let outcome = ask_language(ctx, &*self.languages, self.settings.links, request).await;
-        outcome.map(|outcome| answer(operation, outcome)).map_err(error)
+        let reply = ask_language(ctx, &*self.languages, self.settings.links, request).await;
+        let LanguageReply { outcome, raw } = reply.map_err(error)?;
+        let mut output = answer(operation, outcome);
+        output.metadata.extend(raw.map(|raw| ("result".to_owned(), raw)));
+        Ok(output)
     }
 }
 

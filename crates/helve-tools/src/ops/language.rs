@@ -6,12 +6,13 @@ use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::{FileMode, HardLinks};
 use helve_core::language::{
     CodeAnswer, CodeError, CodeIntelligence, CodeOperation, CodePlace, CodePosition, CodeQuery,
-    FileRewrite,
+    CodeReply, FileRewrite,
 };
 use helve_core::{
     Ask, CallMode, FileKind, FileToChange, Part, Pattern, Resolved, ToolContext, ToolError,
 };
 use helve_text::diff::UnifiedDiff;
+use serde_json::Value;
 
 use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::permit_loading;
@@ -25,6 +26,12 @@ pub(crate) struct LanguageRequest<'a> {
     pub(crate) operation: CodeOperation,
     pub(crate) position: CodePosition,
     pub(crate) text: String,
+}
+
+/// What a language server answered or changed, and the result as the server sent it.
+pub(crate) struct LanguageReply {
+    pub(crate) outcome: LanguageOutcome,
+    pub(crate) raw: Option<Value>,
 }
 
 /// What a language server answered or changed.
@@ -66,7 +73,7 @@ pub(crate) async fn ask_language(
     languages: &dyn CodeIntelligence,
     links: HardLinks,
     request: LanguageRequest<'_>,
-) -> Result<LanguageOutcome, LanguageFailure> {
+) -> Result<LanguageReply, LanguageFailure> {
     let LanguageRequest { key, path: given, operation, position, text } = request;
     let path = ctx.files.resolve(given).await?;
     let mut read = path.read_request();
@@ -77,21 +84,25 @@ pub(crate) async fn ask_language(
     }
     let display_path = path.display().to_string();
     let query = CodeQuery { operation, path: path.real(), position, text };
-    let Some(answer) = ctx.cancel.run_until_cancelled(languages.ask(query)).await else {
+    let Some(reply) = ctx.cancel.run_until_cancelled(languages.ask(query)).await else {
         return Err(ctx.words().aborted().into());
     };
-    match answer {
-        Ok(CodeAnswer::Rewrites(rewrites)) if !rewrites.is_empty() => {
-            rewrite(ctx, key, links, rewrites).await
+    let CodeReply { mut answer, raw } = match reply {
+        Ok(reply) => reply,
+        Err(error) => return Err(LanguageFailure::Code { display_path, error }),
+    };
+    let outcome = match answer {
+        CodeAnswer::Rewrites(rewrites) if !rewrites.is_empty() => {
+            rewrite(ctx, key, links, rewrites).await?
         }
-        Ok(mut answer) => {
+        _ => {
             if let CodeAnswer::Places { places, .. } = &mut answer {
                 hide_unreadable(ctx, places).await;
             }
-            Ok(LanguageOutcome::Answer { display_path, answer })
+            LanguageOutcome::Answer { display_path, answer }
         }
-        Err(error) => Err(LanguageFailure::Code { display_path, error }),
-    }
+    };
+    Ok(LanguageReply { outcome, raw })
 }
 
 /// Removes the lines of files that may not be read without an ask.
