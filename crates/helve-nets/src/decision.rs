@@ -63,6 +63,7 @@ const HELPERS: &[(&str, &[&str])] = &[
     // These pass text to a shell.
     ("watch", &["sh"]),
     ("flock", &["bash"]),
+    ("split", &["bash"]),
     // A script that parses its arguments and manages a server.
     (
         "fakeroot",
