@@ -6,6 +6,7 @@ mod calls;
 mod children;
 mod edit;
 mod fixture;
+mod languages;
 mod measure;
 mod scripts;
 mod search;
@@ -228,6 +229,30 @@ const BENCHES: &[Bench] = &[
         description: "next call of a TypeScript tool, beyond a call of read",
         bar: Bar::Milliseconds(1.0),
         run: scripts::next_call,
+    },
+    Bench {
+        name: "edit-typescript",
+        description: "edit, beyond one without typescript-language-server",
+        bar: Bar::Milliseconds(300.0),
+        run: languages::typescript,
+    },
+    Bench {
+        name: "edit-pyright",
+        description: "edit, beyond one without pyright",
+        bar: Bar::Milliseconds(300.0),
+        run: languages::pyright,
+    },
+    Bench {
+        name: "edit-rust",
+        description: "edit, beyond one without rust-analyzer",
+        bar: Bar::Milliseconds(800.0),
+        run: languages::rust,
+    },
+    Bench {
+        name: "edit-no-server",
+        description: "edit of a text file, beyond one with `lsp: false`",
+        bar: Bar::Milliseconds(0.1),
+        run: languages::no_server,
     },
     Bench {
         name: "memory",

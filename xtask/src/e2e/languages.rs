@@ -145,7 +145,7 @@ const CASES: &[LanguageCase] = &[
 pub(crate) struct InstalledServers {
     /// A value for `PATH`.
     pub(crate) path: OsString,
-    has_rust: bool,
+    pub(crate) has_rust: bool,
 }
 
 pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
