@@ -66,6 +66,16 @@ pub trait ChatHook: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
+    /// Changes a text of the model before it is stored. What was shown while it arrived stays as it was. An error leaves the
+    /// text unchanged.
+    fn reply_text<'a>(
+        &'a self,
+        _context: ChatContext<'a>,
+        _text: &'a mut String,
+    ) -> BoxFuture<'a, ChatHookResult> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Changes the conversation of a request. The stored conversation stays as it is.
     fn entries<'a>(
         &'a self,

@@ -376,6 +376,7 @@ impl Turn<'_> {
         if stop == StopReason::EndTurn && !has_text && calls.is_empty() {
             return self.handle_silence(progress).await;
         }
+        self.run_text_hooks(&mut reply.blocks).await;
         self.transcript.append(vec![self.assistant(reply.blocks, stop.clone(), false)]).await?;
         if let Some(tokens) = reported {
             self.transcript.set_reported_tokens(tokens);

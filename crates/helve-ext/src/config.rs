@@ -59,7 +59,7 @@ pub use builtin::DEFAULT_AGENT;
 pub use commands::CommandTemplate;
 pub use edit::{DiagnosticsMode, EditSection, HardLinkMode, MatchMode, SyntaxMode};
 pub use explain::{SettingLine, SettingState};
-pub use gather::{ConfigFiles, ConfigPaths, gather};
+pub use gather::{ConfigFiles, ConfigPaths, PluginSettings, gather, gather_with_plugins};
 pub use instructions::{INSTRUCTION_NAMES, InstructionFile};
 pub use languages::{LanguageSection, ToolchainEntry, ToolchainSection};
 pub use load::{

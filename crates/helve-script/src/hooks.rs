@@ -8,12 +8,13 @@ use helve_core::{Action, Ask, BoxFuture, CallRef, Content, Hook, Input, ToolCall
 use helve_text::visible;
 use serde_json::{Map, Value, json};
 
+use crate::found::ScriptOwner;
 use crate::script::Script;
-use crate::scripts::{Scripts, ScriptsInner};
+use crate::scripts::{ScriptEntry, Scripts, ScriptsInner};
 use crate::wire::RequestError;
 
-/// How long one hook may take. Shorter than the engine's limit, so that our error message is shown.
-const HOOK_TIME: Duration = Duration::from_secs(9);
+/// How much longer the engine waits for hooks: the process may have to be started, and a stuck one is found out and ended.
+const MORE_TIME: Duration = Duration::from_secs(3);
 
 /// Runs the hooks of all plugins, in order.
 pub(crate) struct PluginHooks(pub(crate) Arc<ScriptsInner>);
@@ -21,6 +22,10 @@ pub(crate) struct PluginHooks(pub(crate) Arc<ScriptsInner>);
 impl Hook for PluginHooks {
     fn name(&self) -> &str {
         "plugins"
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        Some(self.0.host.runtime.settings.limits.hook + MORE_TIME)
     }
 
     fn before<'a>(
@@ -179,6 +184,25 @@ impl Scripts {
         })
     }
 
+    /// Whether a plugin has a hook, or may have it because it was never loaded.
+    pub fn may_have_hook(&self, name: &str) -> bool {
+        let is_unknown = |entry: &ScriptEntry| entry.state.lock().listing.is_none();
+        let mut plugins = self.inner.entries.iter().filter(|entry| entry.script.is_plugin());
+        plugins.any(is_unknown) || self.has_hook(name)
+    }
+
+    /// Lets the plugins of one owner change the configuration. One that fails changes nothing.
+    pub async fn change_config(&self, owner: ScriptOwner, mut config: Value) -> Value {
+        for script in self.inner.plugins_with_hook("config").await {
+            if script.owner == owner {
+                let given = config.clone();
+                let changed = self.inner.run_hook(&script, "config", given, Value::Null).await;
+                config = changed.ok().filter(Value::is_object).unwrap_or(config);
+            }
+        }
+        config
+    }
+
     /// Lets the plugins rewrite the description of a tool. Returns `None` if it stays. Errors are ignored.
     pub async fn rewrite_description(
         &self,
@@ -258,6 +282,6 @@ impl ScriptsInner {
 
     async fn send_hook(&self, script: &Arc<Script>, request: Value) -> Result<Value, RequestError> {
         let (live, _) = self.host.prepare_trusted(script).await?;
-        self.host.runtime.ask(&live, request, HOOK_TIME).await
+        self.host.runtime.ask(&live, request, self.host.runtime.settings.limits.hook).await
     }
 }

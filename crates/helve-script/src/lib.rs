@@ -35,6 +35,7 @@ mod runtime;
 mod scan;
 mod script;
 mod scripts;
+mod settings;
 mod sources;
 mod strip;
 mod tool;
@@ -45,7 +46,10 @@ pub use found::{
     FolderContents, FoundScript, FoundScripts, HookEntry, HookEvent, PluginEntry, ProgramEntry,
     ScriptFolder, ScriptKind, ScriptOwner, ScriptSearch,
 };
-pub use runtime::{RuntimeChoice, RuntimeInfo, RuntimeSettings};
 pub use script::ScriptClient;
 pub use scripts::{CheckedScript, Scripts, ScriptsSetup, ToolOrigin};
+pub use settings::{
+    DEFAULT_BLOCKED_TIME, DEFAULT_HOOK_TIME, RuntimeChoice, RuntimeInfo, RuntimeSettings,
+    ScriptLimits,
+};
 pub use sources::ScriptSources;

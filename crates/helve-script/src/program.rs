@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use crate::disk;
-use crate::runtime::RuntimeSettings;
+use crate::settings::RuntimeSettings;
 use crate::wire::RequestError;
 
 /// Maximum size of what a program writes to standard output, in bytes. The rest is discarded.

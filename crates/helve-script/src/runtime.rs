@@ -7,10 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use helve_core::process::{
-    ConnectedProcess, Lifetime, OutputPolicy, ProcessId, ProcessInfo, Processes, SandboxPlan,
-    Spawn, Stdin,
+    ConnectedProcess, Lifetime, OutputPolicy, ProcessId, ProcessInfo, Processes, Spawn, Stdin,
 };
 use helve_text::line_buffer::{LineBuffer, LineStatus};
 use parking_lot::Mutex;
@@ -21,6 +19,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::cache::ScriptCache;
 use crate::disk;
+use crate::settings::{RuntimeChoice, RuntimeInfo, RuntimeSettings};
 use crate::wire::{Incoming, MAX_MESSAGE, RequestError, ThrownError};
 
 /// How long the process may take to start.
@@ -31,8 +30,6 @@ const PING_TIME: Duration = Duration::from_secs(1);
 const PING_AFTER: Duration = Duration::from_secs(2);
 /// A process that has not read a request and sends nothing for this long is ended.
 const UNREAD_TIME: Duration = Duration::from_secs(4);
-/// How long a tool may block the process, for example while it waits for a program without `await`.
-const BLOCKED_TIME: Duration = Duration::from_secs(600);
 /// Delay before the next start if processes ended soon after their start. Doubled each time.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const MAX_DELAY: Duration = Duration::from_secs(10);
@@ -42,49 +39,6 @@ const HEALTHY_TIME: Duration = Duration::from_secs(30);
 const MIN_NODE: u64 = 20;
 /// Maximum number of unread messages of one request. Further messages are dropped.
 const REQUEST_MESSAGES: usize = 1_000;
-
-/// Which program runs tools and plugins.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum RuntimeChoice {
-    /// bun if it is installed, else node.
-    #[default]
-    Automatic,
-    /// A program by name or path.
-    Program(String),
-}
-
-/// How to start the helper process.
-pub struct RuntimeSettings {
-    pub processes: Option<Arc<dyn Processes>>,
-    pub choice: RuntimeChoice,
-    pub environment: Vec<(OsString, OsString)>,
-    /// Values that are redacted from the output of the process.
-    pub secrets: Vec<Bytes>,
-    pub sandbox: Option<SandboxPlan>,
-    /// A folder for temporary files, which a sandboxed process may write.
-    pub scratch: PathBuf,
-    pub root: PathBuf,
-}
-
-impl RuntimeSettings {
-    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
-        let mut environment = self.environment.clone();
-        if self.sandbox.is_some() {
-            environment.retain(|(name, _)| name != "TMPDIR");
-            environment.push(("TMPDIR".into(), self.scratch.clone().into()));
-        }
-        environment
-    }
-}
-
-/// A program that can run tools and plugins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuntimeInfo {
-    pub program: PathBuf,
-    /// `bun` or `node`.
-    pub name: String,
-    pub version: String,
-}
 
 /// Starts the helper process and sends it requests.
 pub(crate) struct ScriptRuntime {
@@ -110,6 +64,8 @@ pub(crate) struct LiveProcess {
     pub(crate) info: RuntimeInfo,
     id: ProcessId,
     processes: Arc<dyn Processes>,
+    /// How long a tool may block the process.
+    blocked_limit: Duration,
     input: mpsc::Sender<String>,
     pending: Arc<PendingRequests>,
 }
@@ -246,7 +202,8 @@ impl ScriptRuntime {
         }
         let generation = self.next_generation.fetch_add(1, Ordering::Relaxed);
         let info = RuntimeInfo { program, name, version };
-        Ok(Arc::new(LiveProcess { generation, info, id, processes, input, pending }))
+        let blocked_limit = self.settings.limits.blocked;
+        Ok(Arc::new(LiveProcess { generation, info, id, processes, blocked_limit, input, pending }))
     }
 
     fn spawn_request(&self, program: &std::path::Path, host_script: &std::path::Path) -> Spawn {
@@ -319,6 +276,15 @@ impl ScriptRuntime {
     /// Returns the running process, if any. Does not start one.
     pub(crate) async fn running(&self) -> Option<Arc<LiveProcess>> {
         self.state.lock().await.live.clone().filter(|live| !live.has_ended())
+    }
+
+    /// Ends the process in the background. Without a runtime, the process ends with the keeper.
+    pub(crate) fn close_in_background(&self) {
+        let live = self.state.try_lock().ok().and_then(|mut state| state.live.take());
+        let runtime = tokio::runtime::Handle::try_current();
+        if let (Some(live), Ok(runtime)) = (live, runtime) {
+            runtime.spawn(async move { live.end().await });
+        }
     }
 
     /// Ends the process.
@@ -438,10 +404,14 @@ impl LiveProcess {
         let last = self.pending.last_message.lock().map_or(start, |last| last.max(start));
         let silence = last.elapsed();
         let is_running = self.pending.requests.lock().values().any(|it| it.has_begun);
-        let limit = if is_running { BLOCKED_TIME } else { UNREAD_TIME };
+        let limit = if is_running { self.blocked_limit } else { UNREAD_TIME };
         if silence >= limit {
+            let hint = match is_running {
+                true => " (\"javascript.timeout\" sets how long it may)",
+                false => "",
+            };
             self.pending.set_ended(&format!(
-                "the helper process was ended because it did not react for {} s; a tool or plugin may block it or have broken it",
+                "the helper process was ended because it did not react for {} s; a tool or plugin may block it or have broken it{hint}",
                 silence.as_secs()
             ));
             self.end().await;

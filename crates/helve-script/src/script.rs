@@ -32,7 +32,7 @@ pub(crate) struct ScriptHost {
     pub(crate) runtime: ScriptRuntime,
     pub(crate) cache: ScriptCache,
     pub(crate) media: Arc<dyn Media>,
-    pub(crate) client: Mutex<Option<Arc<dyn ScriptClient>>>,
+    pub(crate) client: Arc<Mutex<Option<Arc<dyn ScriptClient>>>>,
 }
 
 /// A tool or plugin file.
@@ -243,11 +243,12 @@ impl ScriptHost {
     /// Answers the requests that plugins make outside of any call, until the process ends.
     fn answer_unattached(&self, live: &Arc<LiveProcess>) {
         let Some(mut requests) = live.take_unattached() else { return };
-        let (live, client) = (Arc::downgrade(live), self.client.lock().clone());
+        let (live, client) = (Arc::downgrade(live), self.client.clone());
         tokio::spawn(async move {
             while let Some(message) = requests.recv().await {
                 let Some(number) = message.request else { continue };
-                let answer = match &client {
+                let client = client.lock().clone();
+                let answer = match client {
                     Some(client) => client.request(&message.params).await,
                     None => Err("the client is not available here".into()),
                 };

@@ -13,8 +13,9 @@ use crate::bundle::ScriptError;
 use crate::cache::{ListedTool, ScriptCache, ScriptListing};
 use crate::command_hook::CommandHooks;
 use crate::found::{FoundHook, FoundScripts, ScriptKind, ScriptOwner};
-use crate::runtime::{RuntimeInfo, RuntimeSettings, ScriptRuntime};
+use crate::runtime::ScriptRuntime;
 use crate::script::{Script, ScriptClient, ScriptHost};
+use crate::settings::{RuntimeInfo, RuntimeSettings};
 use crate::tool::ScriptTool;
 
 /// Maximum length of a description in characters.
@@ -97,7 +98,7 @@ impl Scripts {
             runtime: ScriptRuntime::new(setup.runtime, cache.clone()),
             cache,
             media: setup.media,
-            client: Mutex::default(),
+            client: Arc::default(),
         });
         let (mut entries, mut unusable, mut suspended) = (Vec::new(), Vec::new(), Vec::new());
         let project_files = setup.found.project_files();
@@ -247,6 +248,16 @@ impl Scripts {
         self.inner.host.runtime.close().await;
         // The client refers to the toolbox, which refers to this.
         self.inner.host.client.lock().take();
+    }
+}
+
+/// Ends the helper process if nobody called [`Scripts::close`].
+impl Drop for Scripts {
+    fn drop(&mut self) {
+        // The client refers to the toolbox, whose hooks and tools refer to the helper process.
+        let client = self.inner.host.client.lock().take();
+        self.inner.host.runtime.close_in_background();
+        drop(client);
     }
 }
 

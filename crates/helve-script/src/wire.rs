@@ -111,7 +111,7 @@ pub(crate) enum RequestError {
     /// The helper process ended before it read the request. The request may be repeated in another process.
     #[error("{0}")]
     NotBegun(String),
-    #[error("it did not answer within {} s", .0.as_secs())]
+    #[error("it did not answer within {} s", .0.as_secs_f64())]
     TimedOut(std::time::Duration),
     #[error("{0}")]
     Script(ScriptError),

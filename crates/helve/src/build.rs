@@ -11,7 +11,7 @@ use helve_core::{
     Action, AlwaysYes, AnyTool, Caller, Dialect, Engine, Extensions, FileKind, Hook, Host, Journal,
     Layer, Machine, Media, Person, Registry, Rule, Source, Web, Workspace,
 };
-use helve_ext::config::{self, Agent, Config, ConfigPaths, Disk, Trust, gather};
+use helve_ext::config::{self, Agent, Config, ConfigPaths, Disk};
 use helve_machine::LocalMachine;
 use helve_store::{OutputFiles, SqliteStore};
 use helve_text::cut::Limits;
@@ -33,15 +33,14 @@ use crate::no_scripts as scripts;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
 use crate::program_context::ProgramContext;
+use crate::read_config::read_config;
 #[cfg(feature = "scripts")]
 use crate::scripts;
 use crate::shell;
 use crate::skills::Skills;
 use crate::subagents::SubAgents;
 use crate::toolbox::{Toolbox, new_session_id};
-use crate::trust::{TrustState, trust_state};
 use crate::web;
-use scripts::ScriptFiles;
 
 /// Configures a toolbox.
 #[must_use = "a builder does nothing until `build`"]
@@ -258,10 +257,8 @@ impl Builder {
     /// Builds the toolbox. Starts no MCP servers.
     pub async fn build(self) -> Result<Toolbox, BuildError> {
         let home = std::env::home_dir();
-        let data = match &self.data {
-            Some(folder) => folder.clone(),
-            None => data_folder(home.as_deref()).ok_or(BuildError::NoDataFolder)?,
-        };
+        let data =
+            self.data.or_else(|| data_folder(home.as_deref())).ok_or(BuildError::NoDataFolder)?;
         let host = self.host.unwrap_or_else(|| local_host(&data, self.keeper, home));
         let root = root(&**host.machine(), self.dir.as_deref(), host.home()).await?;
         let allow_rules = allow_rules(&self.allow, host.home())?;
@@ -269,24 +266,26 @@ impl Builder {
         let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite.clone());
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
         let paths = ConfigPaths::standard(&Disk, root.clone(), self.configs);
-        let (config, trust, script_files) = read_config(&*store, &root, &paths).await;
+        let (read, script_files) = read_config(&*store, &root, &paths).await;
+        let (config, trust) = (&read.config, read.trust);
+        let helve_folders: Vec<_> = [data.clone()].into_iter().chain(paths.user.clone()).collect();
+        let can_run = host.processes().is_some();
+        let (variables, secrets, own) = (host.environment(), self.secret_variables, &helve_folders);
+        let shell = can_run.then(|| shell::shell(config, variables, self.leftovers, secrets, own));
+        let (registry, media) = (Arc::<Registry>::default(), media());
+        let context = ProgramContext::new((&host, shell.as_ref()), (&root, &data), config, trust);
+        let scripts = scripts::set_up_scripts(script_files, &context, &registry, media.clone());
+        let plugins = (!self.is_inspection).then_some(&*scripts);
+        let config = read.with_plugins(plugins, &paths).await;
         // The user's agent that the project replaces with its default agent, unless the caller names an agent.
         let replaced_agent = config.replaced_agent.clone().filter(|_| self.agent.is_none());
         let found_agent = find_agent(&config, self.agent);
         let agent = found_agent.or_else(|e| self.is_inspection.then(Agent::powerless).ok_or(e))?;
-        let helve_folders: Vec<_> = [data.clone()].into_iter().chain(paths.user.clone()).collect();
-        let can_run = host.processes().is_some();
-        let (variables, secrets) = (host.environment(), self.secret_variables);
-        let shell = can_run
-            .then(|| shell::shell(&config, variables, self.leftovers, secrets, &helve_folders));
-        let inputs =
-            PolicyInputs { allow_rules, helve_folders, root: root.clone(), replaced_agent };
+        let inputs = policy_inputs(allow_rules, helve_folders, &root, replaced_agent);
         let (policy, tool_switches) = policy_and_tool_switches(&config, trust, &inputs, &agent);
         let (web, searches) = web::client(&config.web, host.environment());
         let has_web = web.is_some();
-        let (registry, media) = (Arc::<Registry>::default(), media());
         let context = ProgramContext::new((&host, shell.as_ref()), (&root, &data), &config, trust);
-        let scripts = scripts::set_up_scripts(script_files, &context, &registry, media.clone());
         let hooks = self.hooks.into_iter().chain(scripts.hooks()).collect();
         let languages = languages::languages(&context, &store);
         let extensions = extensions(&languages, &config, hooks, web, self.leftovers);
@@ -336,6 +335,15 @@ impl Builder {
     }
 }
 
+fn policy_inputs(
+    allow_rules: Vec<Rule>,
+    helve_folders: Vec<PathBuf>,
+    root: &Path,
+    replaced_agent: Option<Agent>,
+) -> PolicyInputs {
+    PolicyInputs { allow_rules, helve_folders, root: root.to_path_buf(), replaced_agent }
+}
+
 fn extensions(
     languages: &Arc<languages::LanguageServers>,
     config: &Config,
@@ -360,29 +368,6 @@ fn offer_sub_agents(toolbox: &Toolbox) {
     if toolbox.model(None).is_ok() {
         toolbox.offer_tasks();
     }
-}
-
-/// Reads the configuration. What needs trust is left out unless the folder is trusted.
-async fn read_config(
-    store: &dyn Store,
-    root: &Path,
-    paths: &ConfigPaths,
-) -> (Config, TrustState, ScriptFiles) {
-    let gathered = gather(&Disk, paths);
-    let mut untrusted = gathered.interpret(&Disk, Trust::Untrusted);
-    let script_files = scripts::find(&untrusted, paths);
-    let has_scripts = script_files.add_to_digest(&mut untrusted);
-    let trust = trust_state(store, root, &untrusted, has_scripts).await;
-    let config = match trust {
-        TrustState::Trusted => {
-            let mut config = gathered.interpret(&Disk, Trust::Trusted);
-            config.digest = untrusted.digest;
-            config.trusted_files = untrusted.trusted_files;
-            config
-        }
-        TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,
-    };
-    (config, trust, script_files)
 }
 
 /// Registers the tools of every dialect. Those that need processes are left out if there are none.

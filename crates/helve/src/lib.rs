@@ -47,6 +47,7 @@ mod notes;
 mod plugin_client;
 mod program_context;
 mod providers;
+mod read_config;
 mod run;
 #[cfg(feature = "scripts")]
 pub mod scripts;

@@ -1,11 +1,12 @@
 //! Replaces `scripts` in builds without the feature `scripts`. All functions do nothing.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use helve_agent::hook::ChatHook;
 use helve_agent::item::MessagePart;
 use helve_core::{Events, Hook, Media, Registry, ToolSet};
-use helve_ext::config::{Config, ConfigPaths};
+use helve_ext::config::{Config, ConfigPaths, PluginSettings};
 
 use crate::program_context::ProgramContext;
 
@@ -30,6 +31,14 @@ pub(crate) fn scripts(
     _media: Arc<dyn Media>,
 ) -> Arc<Scripts> {
     Arc::new(Scripts)
+}
+
+pub(crate) async fn plugin_settings(
+    _scripts: &Scripts,
+    _config: &Config,
+    _root: &Path,
+) -> Option<PluginSettings> {
+    None
 }
 
 pub(crate) fn chat_hook(_scripts: &Arc<Scripts>) -> Option<Arc<dyn ChatHook>> {

@@ -1,24 +1,27 @@
 //! Custom tools and plugins: where they are looked for, and what their process is started with.
 
 mod chat;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use helve_agent::hook::ChatHook;
 use helve_agent::item::MessagePart;
 use helve_core::event::{EventDelivery, EventKind};
 use helve_core::{Events, Media, Registry, SchemaFlavour, Source, ToolSet, adapt_schema, confine};
-use helve_ext::config::{Config, ConfigLayer, ConfigPaths};
+use helve_ext::config::{Config, ConfigLayer, ConfigPaths, WithSource};
 pub use helve_script::{CheckedScript, RuntimeInfo, ScriptError, ScriptKind, Scripts, ToolOrigin};
 use helve_script::{
     FolderContents, FoundScripts, HookEntry, HookEvent, PluginEntry, ProgramEntry, RuntimeChoice,
-    RuntimeSettings, ScriptFolder, ScriptOwner, ScriptSearch, ScriptsSetup,
+    RuntimeSettings, ScriptFolder, ScriptLimits, ScriptOwner, ScriptSearch, ScriptsSetup,
 };
 
 pub(crate) use chat::messages;
 use serde_json::{Value, json};
+pub(crate) use settings::plugin_settings;
 
 use crate::program_context::ProgramContext;
 use crate::trust::TrustState;
@@ -126,11 +129,23 @@ pub(crate) fn set_up_scripts(
             sandbox,
             scratch,
             root: root.to_path_buf(),
+            limits: limits(config),
         },
         registry: registry.clone(),
         media,
     });
     Arc::new(scripts)
+}
+
+/// Returns how long tools and hooks may take.
+fn limits(config: &Config) -> ScriptLimits {
+    let time = |given: &Option<WithSource<u64>>, default| {
+        given.as_ref().map_or(default, |time| Duration::from_millis(time.value))
+    };
+    ScriptLimits {
+        blocked: time(&config.scripts.timeout, helve_script::DEFAULT_BLOCKED_TIME),
+        hook: time(&config.scripts.hook_timeout, helve_script::DEFAULT_HOOK_TIME),
+    }
 }
 
 /// Lets plugins change the descriptions of tools (`tool.definition`).

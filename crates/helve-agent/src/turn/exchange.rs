@@ -16,7 +16,7 @@ use crate::compose::{self, Target};
 use crate::event::{AgentEvent, TurnEnd};
 use crate::failure::{Failure, FailureKind};
 use crate::http::Endpoint;
-use crate::item::{Item, ModelRef, StopReason};
+use crate::item::{Block, Item, ModelRef, StopReason};
 use crate::media;
 use crate::model::ActiveModel;
 use crate::reply::{Delta, ModelReply, Usage};
@@ -69,6 +69,20 @@ enum Remedy {
 }
 
 impl Turn<'_> {
+    /// Lets the hooks change the texts of a reply.
+    pub(super) async fn run_text_hooks(&self, blocks: &mut [Block]) {
+        for block in blocks {
+            let Block::Text(text) = block else { continue };
+            for hook in self.hooks {
+                let mut changed = text.clone();
+                match hook.reply_text(self.chat_context(), &mut changed).await {
+                    Ok(()) => *text = changed,
+                    Err(why) => (self.emit)(AgentEvent::Notice(why)),
+                }
+            }
+        }
+    }
+
     /// Sends a request, with retries, until it succeeds, cannot succeed, or the person aborts.
     pub(super) async fn ask_model(
         &mut self,

@@ -156,10 +156,29 @@ impl MarkdownKind {
     }
 }
 
+/// Settings that plugins made, as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluginSettings {
+    /// Those of the user's plugins. They count like a file of the user, after the others.
+    pub user: Option<String>,
+    /// Those of the project's plugins, which a person trusted with the project.
+    pub project: Option<String>,
+}
+
 /// Reads all configuration files.
 pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
+    gather_with_plugins(host, paths, PluginSettings::default())
+}
+
+/// Reads all configuration files, and adds the settings of plugins. The digest does not cover these.
+pub fn gather_with_plugins(
+    host: &dyn ConfigHost,
+    paths: &ConfigPaths,
+    plugins: PluginSettings,
+) -> ConfigFiles {
     let mut gatherer = Gatherer { host, items: Vec::new(), problems: Vec::new() };
     let user_folders = gatherer.add_user_files(paths);
+    gatherer.items.extend(plugins.user.map(|text| plugin_file(ConfigLayer::User, text)));
     let root = &paths.root;
     let project = (ConfigLayer::Project, LinkPolicy::Beneath(root));
     gatherer.add_file(
@@ -180,7 +199,7 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     gatherer.add_json_files(&root.join(".helve"), HELVE_JSON, project);
     gatherer.add_markdown(&root.join(".helve"), AGENTS, project);
     gatherer.add_markdown(&root.join(".helve"), COMMANDS, project);
-    let Gatherer { items, mut problems, .. } = gatherer;
+    let Gatherer { mut items, mut problems, .. } = gatherer;
     let included = read_includes(host, &items, paths.home.as_deref());
     let instructions = read_instructions(host, &items, paths, &user_folders);
     let folders = skills::folders(&items, paths, &user_folders);
@@ -190,6 +209,7 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     problems.extend(skill_problems);
     let (digest, trusted_files) =
         digest(root, items.iter().chain(&skills), &included, &instructions);
+    items.extend(plugins.project.map(|text| plugin_file(ConfigLayer::Project, text)));
     let (home, root) = (paths.home.clone(), root.clone());
     ConfigFiles {
         items,
@@ -205,6 +225,16 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
         digest,
         trusted_files,
     }
+}
+
+/// Returns the settings of plugins as if they were read from a file.
+fn plugin_file(layer: ConfigLayer, text: String) -> GatheredFile {
+    let path = Path::new(match layer {
+        ConfigLayer::User => "(your plugins)",
+        ConfigLayer::Project => "(plugins of the project)",
+    });
+    let content = FileContents { real: path.into(), bytes: text.into_bytes() };
+    GatheredFile { path: path.into(), layer, kind: ConfigFileKind::Json, content: Ok(content) }
 }
 
 /// Whether the user's own files leave `opencode` or `claude` switched on.

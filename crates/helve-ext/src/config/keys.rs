@@ -124,7 +124,7 @@ pub(super) const SANDBOX: &[&str] =
 pub(super) const WEB: &[&str] = &["ca", "codesearch", "search"];
 
 /// Keys of `javascript`.
-pub(super) const JAVASCRIPT: &[&str] = &["runtime"];
+pub(super) const JAVASCRIPT: &[&str] = &["hook_timeout", "runtime", "timeout"];
 
 /// Keys of a search service.
 pub(super) const WEB_SEARCH: &[&str] = &["key", "provider", "url"];

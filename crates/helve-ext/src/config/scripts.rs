@@ -12,6 +12,9 @@ use super::{ConfigLayer, Trust, WithSource, keys, messages};
 
 /// Maximum number of plugins.
 const MAX_PLUGINS: usize = 100;
+/// Maximum values of `javascript.timeout` and `javascript.hook_timeout`, in milliseconds.
+const MAX_TIMEOUT: u64 = 24 * 60 * 60 * 1_000;
+const MAX_HOOK_TIMEOUT: u64 = 60 * 1_000;
 
 /// Settings for custom tools and plugins.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +23,10 @@ pub struct ScriptSection {
     pub plugins: Vec<PluginConfig>,
     /// The program that runs tools and plugins: `bun`, `node` or a path.
     pub runtime: Option<WithSource<String>>,
+    /// Milliseconds that a tool may block the process.
+    pub timeout: Option<WithSource<u64>>,
+    /// Milliseconds that a hook of a plugin may take.
+    pub hook_timeout: Option<WithSource<u64>>,
     /// Programs that are tools.
     pub programs: Vec<ProgramConfig>,
     /// Commands that are run before and after calls.
@@ -199,6 +206,15 @@ impl ScriptSection {
                         file.text("javascript.runtime", &field.value, ExpandMode::Lenient);
                     self.runtime = runtime.or(self.runtime.take());
                 }
+                "timeout" => {
+                    let time = file.positive("javascript.timeout", &field.value, MAX_TIMEOUT);
+                    self.timeout = time.or(self.timeout.take());
+                }
+                "hook_timeout" => {
+                    let name = "javascript.hook_timeout";
+                    let time = file.positive(name, &field.value, MAX_HOOK_TIMEOUT);
+                    self.hook_timeout = time.or(self.hook_timeout.take());
+                }
                 other => file.warn(field.at, || {
                     messages::unknown_key(other, keys::nearest(other, keys::JAVASCRIPT))
                 }),
@@ -214,6 +230,11 @@ impl ScriptSection {
         };
         let runtime = self.runtime.iter().map(|runtime| {
             SettingLine::new(&["javascript", "runtime"], runtime.as_written(), &runtime.source)
+        });
+        let times = [("timeout", &self.timeout), ("hook_timeout", &self.hook_timeout)];
+        let times = times.into_iter().filter_map(|(name, time)| {
+            let time = time.as_ref()?;
+            Some(SettingLine::new(&["javascript", name], time.value.to_string(), &time.source))
         });
         let plugins = self.plugins.iter().map(|plugin| {
             let line = SettingLine::new(&["plugin"], plugin.spec.as_written(), &plugin.spec.source);
@@ -231,6 +252,6 @@ impl ScriptSection {
             let line = SettingLine::new(key, hook.command.as_written(), &hook.command.source);
             SettingLine { state: state(hook.layer), ..line }
         });
-        runtime.chain(plugins).chain(programs).chain(hooks).collect()
+        runtime.chain(times).chain(plugins).chain(programs).chain(hooks).collect()
     }
 }

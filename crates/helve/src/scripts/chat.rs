@@ -1,5 +1,5 @@
 //! Hooks of plugins that see a conversation: `chat.message`, `chat.params`, `chat.headers`, the system prompt, the messages of
-//! a request, and the prompt for a summary.
+//! a request, the texts of a reply, and the prompt for a summary.
 
 use std::sync::Weak;
 
@@ -116,6 +116,21 @@ impl ChatHook for PluginChatHook {
             let further = output.get("context").and_then(Value::as_array);
             for text in further.into_iter().flatten().filter_map(Value::as_str) {
                 *prompt = format!("{prompt}\n\n{text}");
+            }
+            Ok(())
+        })
+    }
+
+    fn reply_text<'a>(
+        &'a self,
+        context: ChatContext<'a>,
+        text: &'a mut String,
+    ) -> BoxFuture<'a, ChatHookResult> {
+        Box::pin(async move {
+            let given = json!({"text": text});
+            let output = self.run("experimental.text.complete", context, given).await?;
+            if let Some(changed) = output.get("text").and_then(Value::as_str) {
+                *text = changed.into();
             }
             Ok(())
         })

@@ -1,0 +1,74 @@
+//! Reads the configuration of a folder, and adds what plugins change in it.
+
+use std::path::Path;
+
+use helve_core::store::Store;
+use helve_ext::config::{Config, ConfigPaths, Disk, Trust, gather, gather_with_plugins};
+
+#[cfg(not(feature = "scripts"))]
+use crate::no_scripts as scripts;
+#[cfg(feature = "scripts")]
+use crate::scripts;
+use crate::trust::{TrustState, trust_state};
+use scripts::ScriptFiles;
+
+/// The configuration as it was read.
+pub(crate) struct ReadConfig {
+    pub(crate) config: Config,
+    pub(crate) trust: TrustState,
+    /// The digest of the project's files, without those of custom tools and plugins.
+    files_digest: String,
+}
+
+impl ReadConfig {
+    /// Adds what plugins change. If the project's files have changed meanwhile, plugins change nothing. Without `plugins`,
+    /// nothing is run.
+    pub(crate) async fn with_plugins(
+        self,
+        plugins: Option<&scripts::Scripts>,
+        paths: &ConfigPaths,
+    ) -> Config {
+        let Self { config, trust, files_digest } = self;
+        let Some(plugins) = plugins else { return config };
+        let Some(settings) = scripts::plugin_settings(plugins, &config, &paths.root).await else {
+            return config;
+        };
+        let gathered = gather_with_plugins(&Disk, paths, settings);
+        if gathered.digest() != files_digest {
+            return config;
+        }
+        let trust = match trust {
+            TrustState::Trusted => Trust::Trusted,
+            TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => {
+                Trust::Untrusted
+            }
+        };
+        let mut changed = gathered.interpret(&Disk, trust);
+        (changed.digest, changed.trusted_files) = (config.digest, config.trusted_files);
+        changed
+    }
+}
+
+/// Reads the configuration. What needs trust is left out unless the folder is trusted.
+pub(crate) async fn read_config(
+    store: &dyn Store,
+    root: &Path,
+    paths: &ConfigPaths,
+) -> (ReadConfig, ScriptFiles) {
+    let gathered = gather(&Disk, paths);
+    let files_digest = gathered.digest().to_owned();
+    let mut untrusted = gathered.interpret(&Disk, Trust::Untrusted);
+    let script_files = scripts::find(&untrusted, paths);
+    let has_scripts = script_files.add_to_digest(&mut untrusted);
+    let trust = trust_state(store, root, &untrusted, has_scripts).await;
+    let config = match trust {
+        TrustState::Trusted => {
+            let mut config = gathered.interpret(&Disk, Trust::Trusted);
+            config.digest = untrusted.digest;
+            config.trusted_files = untrusted.trusted_files;
+            config
+        }
+        TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,
+    };
+    (ReadConfig { config, trust, files_digest }, script_files)
+}
