@@ -11,7 +11,7 @@ use helve_core::{
 };
 use helve_text::position::{ColumnUnit, LineIndex, TextPosition};
 use helve_text::visible;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::client::{Checked, CheckedFile, CheckedText, Client, FileEvent, FileToCheck};
 use crate::compare::{LineMap, introduced};
@@ -86,6 +86,8 @@ impl LanguageServers {
             }
             Err(Unavailable::Failed { .. }) => return None,
         };
+        let refreshing = self.refresh_documents(&client, &files);
+        timeout_at(deadline(Some(&client)), refreshing).await.ok();
         let missed = self.take_missed(server);
         match client.check(files, missed, deadline(Some(&client))).await {
             Ok(checked) if !checked.files.is_empty() => return Some(Ok((client, checked))),
@@ -97,6 +99,19 @@ impl LanguageServers {
             false => UncheckedReason::NoAnswer,
         };
         (!client.has_ended()).then_some(Err(UncheckedBy { program, reason }))
+    }
+
+    /// Makes a server know what other programs, such as shell commands, wrote to the documents that it has open. The changed
+    /// `files` are left alone.
+    pub(crate) async fn refresh_documents(&self, client: &Client, files: &[FileToCheck]) {
+        let mut open = client.open_documents();
+        open.retain(|(path, _)| !files.iter().any(|file| file.path == *path));
+        let present = join_all(open.iter().map(|(path, _)| self.read_text(path))).await;
+        for ((path, known), present) in open.iter().zip(present) {
+            if present.as_ref() != Some(known) {
+                client.replace_text(path, present).await;
+            }
+        }
     }
 
     /// Returns the files that servers are to check, by server.

@@ -168,6 +168,30 @@ impl Client {
         self.set_text(documents, path, language, text).await;
     }
 
+    /// Returns the documents that the server has open, with their texts; none while they are being checked.
+    pub(crate) fn open_documents(&self) -> Vec<(PathBuf, Arc<str>)> {
+        let Ok(documents) = self.documents.try_lock() else { return Vec::new() };
+        documents
+            .open
+            .iter()
+            .map(|(path, document)| (path.clone(), document.text.clone()))
+            .collect()
+    }
+
+    /// Gives the server the text of an open document that somebody else changed, or closes it if there is no text any more.
+    pub(crate) async fn replace_text(&self, path: &Path, text: Option<Arc<str>>) {
+        let documents = &mut *self.documents.lock().await;
+        let Some(document) = documents.open.get_mut(path) else { return };
+        document.unreported = None;
+        let language = document.language;
+        match text {
+            Some(text) => {
+                self.set_text(documents, path, language, &text).await;
+            }
+            None => self.close(documents, path).await,
+        }
+    }
+
     /// Waits until the server has loaded the project, as far as that can be known: it is ready and has checked a file. Before,
     /// some servers know only the files that are open, so a rename would be incomplete. A server that checks nothing is waited for once.
     pub(crate) async fn prepare(&self, path: &Path, language: &'static str, text: &Arc<str>) {

@@ -93,6 +93,7 @@ impl LanguageServers {
             let deadline = Instant::now() + QUERY_TIME;
             let asked = match self.client(&server, |_| deadline).await {
                 Ok(client) => {
+                    self.refresh_documents(&client, &[]).await;
                     let asked = AskedServer { client: &client, raw: Mutex::default() };
                     let answer = self.ask_server(&asked, &query, &text).await;
                     answer.map(|answer| CodeReply { answer, raw: asked.raw.into_inner() })

@@ -202,6 +202,19 @@ async fn what_somebody_else_changed_meanwhile_is_not_reported() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_server_learns_what_other_programs_wrote() {
+    let project = FakeProject::new(AT_ONCE);
+    for name in ["a.fake", "b.fake"] {
+        project.change(name, None, "old\n").await;
+    }
+    assert_eq!(project.processes.documents(), ["a.fake=old", "b.fake=old"]);
+    project.machine.write("/w/a.fake", "by a command\n");
+    project.machine.0.lock().remove(Path::new("/w/b.fake"));
+    project.change("c.fake", None, "new\n").await;
+    assert_eq!(project.processes.documents(), ["a.fake=by a command", "c.fake=new"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_answer_is_reported_with_the_next_change() {
     let fast = FakeBehaviour { is_asked: true, ..AT_ONCE };
     let project = FakeProject::new(fast);

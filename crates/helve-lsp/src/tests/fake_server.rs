@@ -50,12 +50,28 @@ pub(super) struct FakeProcesses {
     behaviour: Arc<Mutex<FakeBehaviour>>,
     pub(super) started: AtomicUsize,
     live: Mutex<BTreeMap<String, tokio::task::AbortHandle>>,
+    documents: SharedDocuments,
 }
+
+/// Version and text by URI.
+type SharedDocuments = Arc<Mutex<BTreeMap<String, (i64, String)>>>;
 
 impl FakeProcesses {
     pub(super) fn new(behaviour: FakeBehaviour) -> Arc<Self> {
         let behaviour = Arc::new(Mutex::new(behaviour));
-        Arc::new(Self { behaviour, started: AtomicUsize::new(0), live: Mutex::default() })
+        Arc::new(Self {
+            behaviour,
+            started: AtomicUsize::new(0),
+            live: Mutex::default(),
+            documents: Arc::default(),
+        })
+    }
+
+    /// Returns the texts of the open documents, such as `a.fake=text`.
+    pub(super) fn documents(&self) -> Vec<String> {
+        let documents = self.documents.lock();
+        let name = |uri: &str| uri.rsplit('/').next().unwrap_or_default().to_owned();
+        documents.iter().map(|(uri, (_, text))| format!("{}={}", name(uri), text.trim())).collect()
     }
 
     /// Changes what the servers do, including those that are running.
@@ -82,7 +98,7 @@ impl Processes for FakeProcesses {
             behaviour: self.behaviour.clone(),
             ready_at: Instant::now(),
             output,
-            documents: BTreeMap::new(),
+            documents: self.documents.clone(),
         };
         let task = tokio::spawn(server.run(input));
         self.live.lock().insert(name.clone(), task.abort_handle());
@@ -145,8 +161,7 @@ struct FakeServer {
     /// When the project is loaded.
     ready_at: Instant,
     output: DuplexStream,
-    /// Version and text by URI.
-    documents: BTreeMap<String, (i64, String)>,
+    documents: SharedDocuments,
 }
 
 impl FakeServer {
@@ -172,12 +187,16 @@ impl FakeServer {
                 () = sleep_until(self.ready_at), if !is_ready => {
                     is_ready = true;
                     self.say_loading(false).await;
-                    for uri in self.documents.keys().cloned().collect::<Vec<_>>() {
+                    for uri in self.uris() {
                         self.publish(&uri).await;
                     }
                 }
             }
         }
+    }
+
+    fn uris(&self) -> Vec<String> {
+        self.documents.lock().keys().cloned().collect()
     }
 
     async fn handle(&mut self, message: &Value) {
@@ -194,17 +213,17 @@ impl FakeServer {
             }
             "textDocument/didOpen" => {
                 let text = params["textDocument"]["text"].as_str().unwrap();
-                self.documents.insert(uri.clone(), (1, text.into()));
+                self.documents.lock().insert(uri.clone(), (1, text.into()));
                 self.publish(&uri).await;
             }
             "textDocument/didChange" => {
                 let version = params["textDocument"]["version"].as_i64().unwrap();
                 let text = params["contentChanges"][0]["text"].as_str().unwrap();
-                self.documents.insert(uri.clone(), (version, text.into()));
+                self.documents.lock().insert(uri.clone(), (version, text.into()));
                 self.publish(&uri).await;
             }
             "textDocument/didClose" => {
-                self.documents.remove(&uri);
+                self.documents.lock().remove(&uri);
             }
             "textDocument/diagnostic" => {
                 sleep(self.behaviour().answer).await;
@@ -242,7 +261,8 @@ impl FakeServer {
         let is_loading = Instant::now() < self.ready_at;
         let is_silent = is_loading && self.behaviour().signal == LoadingSignal::None;
         if !self.behaviour().is_asked && !is_silent {
-            let (version, items) = (self.documents[uri].0, self.diagnostics(uri));
+            let version = self.documents.lock()[uri].0;
+            let items = self.diagnostics(uri);
             let params = json!({"uri": uri, "version": version, "diagnostics": items});
             self.send(&json!({"method": "textDocument/publishDiagnostics", "params": params}))
                 .await;
@@ -251,7 +271,8 @@ impl FakeServer {
 
     /// Returns the errors of a document; none while the project is loaded.
     fn diagnostics(&self, uri: &str) -> Vec<Value> {
-        let text = self.documents.get(uri).map_or("", |(_, text)| text.as_str());
+        let documents = self.documents.lock();
+        let text = documents.get(uri).map_or("", |(_, text)| text.as_str());
         if Instant::now() < self.ready_at {
             return Vec::new();
         }
