@@ -39,7 +39,11 @@ pub(crate) fn policy_and_tool_switches(
     agent: &Agent,
 ) -> (Policy, Vec<ToolSwitch>) {
     let is_trusted = trust == TrustState::Trusted;
-    let from_file = |rule: &&Rule| matches!(rule.source, Source::File { .. });
+    // Of the built-in rules, only those about the files of plans allow without a question.
+    let is_own = |rule: &&Rule| match rule.source {
+        Source::File { .. } => true,
+        _ => rule.permission == "edit" && rule.action == Action::Allow,
+    };
     let project_rules = agent.project_rules.iter().filter(|_| is_trusted);
     let written = ConfiguredRules {
         root: inputs.root.clone(),
@@ -57,7 +61,7 @@ pub(crate) fn policy_and_tool_switches(
         current_agent: agent
             .rules
             .iter()
-            .filter(from_file)
+            .filter(is_own)
             .chain(project_rules)
             .cloned()
             .chain(config.skills.iter().filter_map(skill_folder))

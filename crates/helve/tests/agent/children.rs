@@ -777,7 +777,7 @@ async fn a_plan_is_carried_out_once_a_person_agrees() {
         ("ROOT", vec![yes(), no()], TurnEnd::NotAllowed, "", 1),
         ("ROOT", vec![no()], TurnEnd::Answered, "without a plan", 0),
     ] {
-        let world = World::new(Protocol::Chat, json!({"permission": {"edit": "allow"}}), script);
+        let world = World::new(Protocol::Chat, json!({}), script);
         *world.person.answers.lock() = answers.clone();
         let toolbox = world.toolbox().await;
         let report = world.turn(&toolbox, prompt).await;
