@@ -46,6 +46,14 @@ impl Project {
         fs::write(path, text).unwrap();
     }
 
+    /// Changes a setting of the project.
+    fn set(&self, key: &str, value: Value) {
+        let path = self.root.path().join("opencode.json");
+        let mut config: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        config[key] = value;
+        self.write("opencode.json", &config.to_string());
+    }
+
     async fn open(&self) -> Toolbox {
         Toolbox::builder()
             .dir(self.root.path())
@@ -305,10 +313,7 @@ async fn nothing_is_started_in_a_folder_that_is_not_trusted() {
 async fn configuration_switches_diagnostics_off() {
     for (key, value) in [("lsp", json!(false)), ("edit", json!({"diagnostics": "off"}))] {
         let project = Project::with_server("plain", LONG, FILES);
-        let path = project.root.path().join("opencode.json");
-        let mut config: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-        config[key] = value;
-        project.write("opencode.json", &config.to_string());
+        project.set(key, value);
         let toolbox = project.open_trusted().await;
         assert_eq!(edit(&toolbox, "a.fake", "fine", "ERR").await, [""; 0], "{key}");
         toolbox.close().await;
@@ -382,6 +387,20 @@ async fn a_rename_changes_all_files_or_none_and_can_be_undone() {
         }
         toolbox.close().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rename_that_may_not_change_one_file_changes_none() {
+    let files = [("a.fake", "foo\n"), ("other.fake", "o\n")];
+    let project = Project::with_server("plain", LONG, &files);
+    project.set("permission", json!({"edit": {"other.fake": "deny"}}));
+    let toolbox = project.open_trusted().await;
+    let answer = ask(&toolbox, "rename", 1, "foo").await;
+    assert!(answer.starts_with("! ") && answer.contains("other.fake"), "{answer}");
+    for (name, text) in files {
+        assert_eq!(fs::read_to_string(project.root.path().join(name)).unwrap(), text);
+    }
+    toolbox.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
