@@ -2,6 +2,7 @@
 //! once, into the target folder.
 
 mod agents;
+mod builds;
 mod conformance;
 mod debian;
 mod formatters;
@@ -99,6 +100,11 @@ const TESTS: &[E2eTest] = &[
         name: "web-pages",
         description: "webfetch compared with turndown, on pages of documentation and of other sites",
         run: web_pages::run,
+    },
+    E2eTest {
+        name: "builds",
+        description: "builds with npm, pip, pytest, cargo and go, inside and outside the sandbox",
+        run: builds::run,
     },
     E2eTest {
         name: "codex",

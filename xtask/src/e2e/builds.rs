@@ -1,0 +1,122 @@
+//! Runs real builds inside and outside the sandbox: they must work, and their speed is compared.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{DOWNLOAD_LIMIT, E2eResult};
+use crate::helve::Helve;
+use crate::process;
+
+struct RealBuild {
+    name: &'static str,
+    /// The program that must be installed.
+    program: &'static str,
+    /// Downloads what the build needs, in the same folder. Its time does not count.
+    prepare: &'static str,
+    build: &'static str,
+}
+
+const BUILDS: &[RealBuild] = &[
+    RealBuild {
+        name: "npm install",
+        program: "npm",
+        prepare: r#"echo '{"name":"x","version":"1.0.0","dependencies":{"express":"4.21.2","typescript":"5.6.3","lodash":"4.17.21"}}' > package.json && npm install --silent --no-audit --no-fund && rm -rf node_modules"#,
+        build: "npm ci --silent --no-audit --no-fund --prefer-offline && node -e \"require('express'); require('typescript')\"",
+    },
+    RealBuild {
+        name: "pip install",
+        program: "python3",
+        prepare: "python3 -m venv venv && venv/bin/pip download -q -d wheels requests==2.32.3 sympy==1.13.3",
+        build: "venv/bin/pip install -q --no-index --find-links wheels requests sympy && venv/bin/python -c 'import requests, sympy'",
+    },
+    RealBuild {
+        name: "pytest",
+        program: "python3",
+        prepare: "python3 -m venv venv && venv/bin/pip install -q pytest==8.3.4 && mkdir tests && for n in $(seq 200); do printf 'def test_%s(tmp_path):\\n    for i in range(20):\\n        (tmp_path / str(i)).write_text(\"x\" * 1000)\\n' $n; done > tests/test_files.py",
+        build: "venv/bin/pytest -q tests",
+    },
+    RealBuild {
+        name: "cargo build",
+        program: "cargo",
+        prepare: "cargo init -q --vcs none --name sample . && cargo add -q serde@1.0.217 --features derive && cargo add -q regex@1.11.1 && cargo fetch -q",
+        build: "cargo build -q --offline && ./target/debug/sample",
+    },
+    RealBuild {
+        name: "go build",
+        program: "go",
+        prepare: "go mod init sample && printf 'package main\\n\\nimport \"net/http\"\\n\\nfunc main() { _ = http.DefaultClient }\\n' > main.go",
+        build: "go build -o sample . && ./sample",
+    },
+];
+
+/// How often each build runs, inside and outside in turn. The fastest run of each counts.
+const ROUNDS: usize = 3;
+/// The speed inside should be at least this part of the speed outside. A machine that is busy with something else measures
+/// nonsense, so that a lower one is reported but no failure.
+const TARGET: f64 = 0.9;
+const SANDBOX: &str = r#"{"sandbox": {"mode": "workspace-write", "network": true}}"#;
+
+pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
+    let config = helve.data().with_file_name("builds.json");
+    fs::write(&config, SANDBOX).map_err(|error| format!("{}: {error}", config.display()))?;
+    let mut reports = Vec::new();
+    for build in BUILDS {
+        let mut version = Command::new("sh");
+        version.args(["-c", &format!("command -v {}", build.program)]);
+        if !process::run(&mut version, DOWNLOAD_LIMIT)?.status.success() {
+            reports.push(format!("{}: {} is not installed", build.name, build.program));
+            continue;
+        }
+        let (mut inside, mut outside) = (Duration::MAX, Duration::MAX);
+        for round in 0..ROUNDS {
+            outside = outside.min(time(helve, build, round, None)?);
+            inside = inside.min(time(helve, build, round, Some(&config))?);
+        }
+        let speed = outside.as_secs_f64() / inside.as_secs_f64();
+        let remark = if speed < TARGET { " (slower than it should be)" } else { "" };
+        reports.push(format!("{} at {speed:.2} of its speed outside{remark}", build.name));
+    }
+    Ok(E2eResult::Passed(reports.join("; ")))
+}
+
+/// Prepares a build in a new folder, outside the sandbox, and returns how long it takes.
+fn time(
+    helve: &Helve,
+    build: &RealBuild,
+    round: usize,
+    config: Option<&PathBuf>,
+) -> Result<Duration, String> {
+    let place = if config.is_some() { "inside" } else { "outside" };
+    let name = format!("builds-{}-{place}-{round}", build.name.replace(' ', "-"));
+    let helve = helve.with_workspace(&name)?;
+    shell(&helve, build.prepare, None)?;
+    let took = shell(&helve, build.build, config)?;
+    fs::remove_dir_all(&helve.workspace).map_err(|error| format!("{name}: {error}"))?;
+    Ok(took)
+}
+
+/// Runs a script with the tool `bash` and returns how long the call takes.
+fn shell(helve: &Helve, script: &str, config: Option<&PathBuf>) -> Result<Duration, String> {
+    let mut command = Command::new(helve.binary());
+    command.arg("--yes").arg("--dir").arg(&helve.workspace).envs(helve.environment());
+    if let Some(config) = config {
+        command.arg("--config").arg(config);
+    }
+    // rustup looks for its toolchains in the home folder, which is another one here.
+    if let (Some(home), None) = (std::env::home_dir(), std::env::var_os("RUSTUP_HOME")) {
+        command.env("RUSTUP_HOME", home.join(".rustup"));
+    }
+    let call = json!({"command": script, "timeout": 600_000});
+    command.args(["call", "bash", &call.to_string()]).env_remove("CARGO_TARGET_DIR");
+    let output = process::run(&mut command, DOWNLOAD_LIMIT)?;
+    let took = output.took;
+    let printed = output.success(script)?;
+    match printed.contains("[exit code 0") {
+        true => Ok(took),
+        false => Err(format!("{script}\n{printed}")),
+    }
+}
