@@ -134,16 +134,19 @@ fn init(handles: InitHandles, plan: &SandboxPlan) -> ! {
     let listener = receive_listener(&from_program);
     drop(from_program);
     let mut broker = listener.map(|listener| Broker::new(listener, plan, reports_sender));
+    let mut has_ended_child = true;
     loop {
-        if reap(program, &mut reporter) == Children::None {
+        if has_ended_child && reap(program, &mut reporter) == Children::None {
             syscalls::exit(0);
         }
         let Some(active) = &mut broker else {
             wait(&signals, None);
             syscalls::drain(signals.as_fd());
+            has_ended_child = true;
             continue;
         };
-        let events = wait_for_call(&signals, active);
+        let events;
+        (events, has_ended_child) = wait_for_call(&signals, active);
         if events.contains(PollFlags::IN) && active.answer_next().is_err() {
             // Without a broker, further calls fail.
             broker = None;
@@ -172,18 +175,19 @@ fn receive_listener(from_program: &OwnedFd) -> Option<OwnedFd> {
     })
 }
 
-/// Waits until a call is reported or a child ends. Returns the events of the listener.
-fn wait_for_call(signals: &OwnedFd, broker: &Broker<'_>) -> PollFlags {
+/// Waits until a call is reported or a child ends. Returns the events of the listener, and whether a child has ended.
+fn wait_for_call(signals: &OwnedFd, broker: &Broker<'_>) -> (PollFlags, bool) {
     let timeout = broker.has_waiting().then_some(&PIPE_INTERVAL);
     let mut all = [
         PollFd::from_borrowed_fd(broker.listener(), PollFlags::IN),
         PollFd::new(signals, PollFlags::IN),
     ];
     poll(&mut all, timeout).unwrap_or_default();
-    if !all[1].revents().is_empty() {
+    let has_ended_child = !all[1].revents().is_empty();
+    if has_ended_child {
         syscalls::drain(signals.as_fd());
     }
-    all[0].revents()
+    (all[0].revents(), has_ended_child)
 }
 
 fn wait(signals: &OwnedFd, timeout: Option<&Timespec>) {

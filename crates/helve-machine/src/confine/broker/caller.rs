@@ -1,5 +1,6 @@
 //! The thread whose call is suspended: its memory, folders and ids.
 
+use std::cell::OnceCell;
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
@@ -11,8 +12,7 @@ use crate::confine::syscalls;
 
 pub(super) struct Caller {
     thread: i32,
-    /// Its folder in `/proc`.
-    process: OwnedFd,
+    status: OnceCell<CallerStatus>,
 }
 
 /// The relevant lines of `/proc/PID/status`.
@@ -29,11 +29,15 @@ pub(super) struct FileIds {
 const MAX_PATH: usize = 4096;
 
 impl Caller {
-    /// The caller must check afterwards that the call is still suspended, so that `thread` is still the same one.
-    pub(super) fn open(thread: i32) -> Result<Self, Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let process = openat(CWD, format!("/proc/{thread}"), flags, Mode::empty())?;
-        Ok(Caller { thread, process })
+    /// If the thread is killed in the meantime, its id may belong to another thread in the same sandbox.
+    pub(super) fn new(thread: i32) -> Self {
+        Caller { thread, status: OnceCell::new() }
+    }
+
+    /// Opens a file in the caller's folder in `/proc`.
+    fn open(&self, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = format!("/proc/{}/{name}", self.thread);
+        openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty())
     }
 
     /// Reads a path from its memory.
@@ -52,7 +56,7 @@ impl Caller {
     /// Opens the folder that relative paths start from, given the number of a handle in the caller.
     pub(super) fn base(&self, handle: i32) -> Result<OwnedFd, Errno> {
         let name = if handle == libc::AT_FDCWD { "cwd".into() } else { format!("fd/{handle}") };
-        match openat(&self.process, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        match self.open(&name, OFlags::PATH) {
             Err(Errno::NOENT) if handle != libc::AT_FDCWD => Err(Errno::BADF),
             result => result,
         }
@@ -60,7 +64,7 @@ impl Caller {
 
     /// Returns the caller's own handle of its controlling terminal, which this process cannot open.
     pub(super) fn terminal(&self) -> Result<OwnedFd, Errno> {
-        let file = openat(&self.process, "stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let file = self.open("stat", OFlags::RDONLY)?;
         let mut buffer = [0; 1024];
         let count = rustix::io::read(&file, &mut buffer)?;
         let text = String::from_utf8_lossy(&buffer[..count]);
@@ -87,12 +91,15 @@ impl Caller {
         self.thread
     }
 
-    pub(super) fn status(&self) -> Result<CallerStatus, Errno> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let file = openat(&self.process, "status", flags, Mode::empty())?;
-        let mut buffer = [0; 4096];
-        let count = rustix::io::read(&file, &mut buffer)?;
-        Ok(CallerStatus(String::from_utf8_lossy(&buffer[..count]).into_owned()))
+    /// Reads its status once.
+    pub(super) fn status(&self) -> Result<&CallerStatus, Errno> {
+        if self.status.get().is_none() {
+            let mut buffer = [0; 4096];
+            let count = rustix::io::read(self.open("status", OFlags::RDONLY)?, &mut buffer)?;
+            let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
+            self.status.set(CallerStatus(text)).unwrap_or_default();
+        }
+        self.status.get().ok_or(Errno::SRCH)
     }
 }
 
