@@ -222,6 +222,13 @@ mod tests {
         let hidden = restricted(&rules, |request| request.tree.hidden = HiddenFiles::Skip);
         let expected = ["out/x.pem", "src/deep/key.pem", "src/key.pem", "src/link.pem"];
         assert_eq!(hidden.paths, paths(&expected));
+        // A rule of an ignore file may include a hidden file.
+        let included = restricted(&rules, |request| {
+            fs::write(request.tree.at.path().join(".ignore"), "!.env\n").expect("a file");
+            request.tree.hidden = HiddenFiles::Skip;
+            request.tree.ignored = IgnoredMode::Skip { hint_timeout: Duration::ZERO };
+        });
+        assert!(included.paths.contains(&PathBuf::from(".env")));
         let excluded = restricted(&rules, |request| request.tree.globs = vec!["!src/".into()]);
         assert_eq!(excluded.paths, paths(&[".env", ".git/config", "out/x.pem"]));
         let ignored = restricted(&rules, |request| {

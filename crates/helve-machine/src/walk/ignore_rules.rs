@@ -137,7 +137,16 @@ impl IgnoreRules {
 
     /// Whether an entry of the folder is ignored; `path` is absolute.
     pub(super) fn ignores(&self, path: &Path, is_folder: bool) -> bool {
-        let Some(innermost) = &self.level else { return false };
+        self.decision(path, is_folder).is_ignore()
+    }
+
+    /// Whether a rule such as `!.env` includes an entry of the folder, even if its name starts with a dot.
+    pub(super) fn includes(&self, path: &Path, is_folder: bool) -> bool {
+        self.decision(path, is_folder).is_whitelist()
+    }
+
+    fn decision(&self, path: &Path, is_folder: bool) -> Match<()> {
+        let Some(innermost) = &self.level else { return Match::None };
         let is_in_repository = innermost.is_in_repository;
         // For each kind of ignore file, the innermost level that matches decides.
         let mut decisions = [Match::None, Match::None, Match::None, Match::None];
@@ -159,7 +168,7 @@ impl IgnoreRules {
             true => self.global.matched(path, is_folder),
             false => Match::None,
         };
-        decision.unwrap_or_else(global).is_ignore()
+        decision.unwrap_or_else(global).map(|_| ())
     }
 }
 

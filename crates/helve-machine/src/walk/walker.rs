@@ -221,7 +221,12 @@ impl<V: Visitor> Walker<V> {
             return Decision::Skip;
         }
         if self.is_hidden(name) {
-            return self.skip(kind, |skipped| &mut skipped.hidden);
+            let path = Path::new(OsStr::from_bytes(&self.path));
+            let is_included =
+                self.filter != IgnoreFilter::All && rules.includes(path, kind == EntryKind::Folder);
+            if !is_included {
+                return self.skip(kind, |skipped| &mut skipped.hidden);
+            }
         }
         let glob_match = match kind {
             EntryKind::File => self.tree.globs.file(self.relative_path()),

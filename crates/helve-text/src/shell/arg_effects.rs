@@ -275,7 +275,6 @@ fn record_read(
 ) {
     let spec = call.args.spec;
     let kind = match argument.flag {
-        Some(_) if call.args.has_any(&spec.creates_with) => AccessKind::Write,
         Some(_) if spec.traits.read_tree => AccessKind::ReadTree,
         Some(_) => AccessKind::Read,
         None if call.args.has_any(&spec.only_lists) => AccessKind::Stat,
@@ -287,6 +286,9 @@ fn record_read(
         _ => TreeFilter::default(),
     };
     walker.record_filtered(&argument.value, (kind, &filter), state, Some(call.run));
+    if argument.flag.is_some() && call.args.has_any(&spec.creates_with) {
+        walker.record_access(&argument.value, AccessKind::Write, state, Some(call.run));
+    }
     if kind == AccessKind::ReadTree && spec.traits.pathspecs {
         record_pattern(walker, call, &argument.value, kind, state);
     }
@@ -321,8 +323,11 @@ fn record_revision(
     if call.args.spec.traits.pathspecs && !is_exclusion {
         record_pattern(walker, call, value, AccessKind::ReadTree, state);
     }
+    // `HEAD:src` may be a folder.
+    let reads_folders = call.args.spec.traits.read_tree;
+    let kind = if reads_folders { AccessKind::ReadTree } else { AccessKind::Read };
     for file in value.literal().map_or_else(Vec::new, file_patterns::files_in_git_argument) {
-        walker.record_access(&file, AccessKind::Read, state, Some(call.run));
+        walker.record_access(&file, kind, state, Some(call.run));
     }
     if !matches!(value, Word::Dynamic(_)) || !is_revision {
         // A file that no longer exists may still be in the history.
@@ -423,8 +428,11 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     if let Some(file) = args.spec.default_output.filter(|_| !has_output_name) {
         downloads::record_default_output(walker, call, file, state);
     }
-    if args.spec.traits.names_from_input && call.has_input() {
+    let takes_names =
+        args.spec.traits.names_from_input || args.has_any(&args.spec.names_from_input_with);
+    if takes_names && call.has_input() {
         walker.record_search(AccessKind::Read, false, Some(call.run));
+        path_args::record_paths_in_input(walker, call, state);
     }
     if args.spec.traits.lists_paths && args.has_any(&["-delete"]) {
         walker.record_deletion(call, state);

@@ -7,6 +7,7 @@ use super::names::{self, NameGroup};
 use super::state::{
     PossibleDirs, ShellState, StateAfterSuccessfulCd, Value, normalize, union_dirs,
 };
+use super::test_command::is_number;
 use super::variables::{
     affects_programs, is_harmless, may_be_file_or_code, may_load_code, reaches_programs,
 };
@@ -22,6 +23,33 @@ const HARMLESS_SET_LETTERS: &str = "euxvnCfb";
 /// (`-i`), an associative array (`-A`) or an exported variable (`-x`), or convert the case (`-l`, `-u`).
 const HARMLESS_DECLARE_LETTERS: &str = "garpfFt";
 
+/// Builtins whose operands zsh and the Korn shell evaluate as arithmetic, which may run commands: `exit 'a[$(x)]'`.
+const ARITHMETIC_OPERANDS: [&str; 6] = ["printf", "exit", "return", "break", "continue", "shift"];
+
+/// Adds a doubt for each operand that the shell may evaluate and that is not a number.
+fn record_evaluated_operands(walker: &mut Walker<'_>, name: &str, words: &[Word]) {
+    if matches!(walker.language, ShellLanguage::Bash | ShellLanguage::Posix) {
+        return;
+    }
+    let operands = match words.get(1).and_then(Word::literal) {
+        // Without these conversions, `printf` evaluates nothing.
+        Some(format) if name == "printf" => {
+            let is_text = |conversion: &str| {
+                let kind = conversion.trim_start_matches(|it| "-+ #.*0123456789".contains(it));
+                kind.starts_with(['s', 'b', 'c', 'q'])
+            };
+            match format.split('%').skip(1).filter(|it| !it.is_empty()).all(is_text) {
+                true => &[],
+                false => &words[2..],
+            }
+        }
+        Some(_) | None => words.get(1..).unwrap_or_default(),
+    };
+    for operand in operands.iter().filter(|it| !is_number(it)) {
+        walker.add_doubt(DoubtKind::Arithmetic, operand.shown());
+    }
+}
+
 /// Whether a name is a builtin that is not in the table of programs.
 pub(super) fn is_unlisted_builtin(name: &str) -> bool {
     names::contains(NameGroup::Builtin, name)
@@ -35,6 +63,9 @@ pub(super) fn apply(
     run: usize,
     state: &mut ShellState,
 ) {
+    if ARITHMETIC_OPERANDS.contains(&name) {
+        record_evaluated_operands(walker, name, words);
+    }
     match name {
         "cd" | "chdir" => change_dir(walker, words, run, state),
         "pushd" => push_dir(walker, words, run, state),

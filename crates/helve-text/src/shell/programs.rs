@@ -78,6 +78,7 @@ pub(super) struct ProgramSpec {
     pub(super) skipped_files: Vec<&'static str>,
     pub(super) skipped_dirs: Vec<&'static str>,
     pub(super) flags_including_again: Vec<&'static str>,
+    pub(super) names_from_input_with: Vec<&'static str>,
     /// Flags with which directories behind symbolic links are not listed.
     pub(super) shallow: Vec<&'static str>,
     /// Flags that cancel `shallow`.
@@ -331,6 +332,7 @@ impl ProgramSpec {
             "skipped-files" => &mut self.skipped_files,
             "skipped-dirs" => &mut self.skipped_dirs,
             "included-with" => &mut self.flags_including_again,
+            "names-from-input-with" => &mut self.names_from_input_with,
             "shallow" => &mut self.shallow,
             "unshallow" => &mut self.unshallow,
             "no-list" => &mut self.no_list,

@@ -76,7 +76,7 @@ fn may_be_dash_v(word: &Word, next: Option<&Word>) -> bool {
         && (dynamic.may_split || next.is_some_and(|next| !is_operator(next)))
 }
 
-fn is_number(word: &Word) -> bool {
+pub(super) fn is_number(word: &Word) -> bool {
     match word {
         Word::Literal(text) => {
             let digits = text.strip_prefix('-').unwrap_or(text);

@@ -955,6 +955,7 @@ fn dangerous_arguments_are_risks() {
             run tar xf a  !writes: xf
             run tar tf host:a  !unlisted: host:a
             read /w/app/a
+            read /w/app/out
             write /w/app/out
             read tree /w/app/src
             read /w/app/a
@@ -1035,7 +1036,7 @@ fn dangerous_arguments_are_risks() {
             read /w/app/a
             write /w/app/b
             read /w/app/a
-            write /w/app/xaa
+            write tree /w/app/xaa
             maybe change below /w/app/.
             read /w/app/a
             read /w/app/b

@@ -24,8 +24,14 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
         args.flags.iter().filter(|it| spec.flags_showing_hidden_if_repeated.contains(&it.as_str()));
     let shows_hidden = args.has_any(&spec.flags_showing_hidden) || repeated.count() > 1 || selects;
     let shows_ignored = args.has_any(&spec.flags_showing_ignored) || selects;
+    // Flags may define the types anew.
+    let types = if args.has_any(&spec.flags_including_again) {
+        Vec::new()
+    } else {
+        values(&spec.file_types)
+    };
     let mut filter = TreeFilter {
-        names: included_names(&included, &values(&spec.file_types)),
+        names: included_names(&included, &types),
         skips_hidden: spec.traits.skips_hidden && !shows_hidden,
         skips_ignored: spec.traits.skips_ignored && !shows_ignored,
         links: if spec.traits.skips_links && !args.has_any(&spec.flags_following_links) {
@@ -39,7 +45,10 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
         listing: TreeListing::Directory,
     };
     if selects {
-        // Of two globs that match a file, the last decides.
+        // Of two globs that match a file, the last decides. With both kinds, a file that matches none may be included.
+        if !values(&spec.skipped_files).is_empty() {
+            filter.names.clear();
+        }
         filter.excluded_files.clear();
     }
     // A later glob may include again what an earlier one excludes.
