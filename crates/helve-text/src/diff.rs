@@ -195,8 +195,8 @@ fn unique_anchors(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
 
 /// Returns the longest subsequence of pairs whose second elements increase.
 fn longest_increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // `lasts` holds the last pair of the best subsequence of each length, `predecessors` the pair before each pair in
-    // its subsequence.
+    // Both lists hold indices of pairs. `lasts[n]` is the last pair of the best subsequence of length `n + 1`.
+    // `predecessors[n]` is the pair before pair `n` in its subsequence.
     let mut lasts: Vec<usize> = Vec::new();
     let mut predecessors = vec![None; pairs.len()];
     for (index, (_, to)) in pairs.iter().enumerate() {

@@ -157,7 +157,7 @@ pub enum EditRefusal {
     EmptyFile,
     /// `new` should not be written as it was sent.
     Faulty(TextFault),
-    /// The file already contains `new`, and `old` only as a part of it or not at all.
+    /// The edit was probably made before: the file contains `new`, and contains `old` only inside `new` or not at all.
     AlreadyApplied { line: usize },
     /// `old` ends or starts inside the word `word` of the file, and `new` has the whole word.
     CutWord { line: usize, word: String },
@@ -307,8 +307,8 @@ fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditR
         }) {
             return Err(EditRefusal::Escapes { line: found.starts[0] + 1 });
         }
-        // Elsewhere `old` matches with its own indentation, except for one line. The model probably means that place, whose
-        // line has changed.
+        // At `start`, all lines of `old` except one match with their own indentation. The model probably means that place,
+        // and one line there has changed since.
         if found.needed.contains(Tolerance::Indentation)
             && let Some(start) = find::find_with_one_changed_line(view, &interpretation.old, found)
         {

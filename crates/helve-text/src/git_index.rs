@@ -1,10 +1,10 @@
-//! Reader for the git index: the tracked files, and the folders git treats specially, submodules and collapsed folders.
+//! Reader for the git index: the tracked files, the submodules, and the folders that a sparse index collapses.
 
 /// The entries of an index, as paths relative to the working tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GitIndex {
-    /// Tracked files and links. In a split index, those that are only in the shared index are missing, and others may lack
-    /// their names.
+    /// Tracked files and links. If the index is split, entries that are only in the shared index are missing, and some
+    /// of the others have an empty name.
     pub files: Vec<Vec<u8>>,
     /// Folders that are repositories of their own.
     pub submodules: Vec<Vec<u8>>,

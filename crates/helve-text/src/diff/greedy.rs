@@ -2,7 +2,7 @@
 
 /// Maximum number of differing items. With more differences, the algorithm gives up.
 const MAX_DIFFERENCES: usize = 600;
-/// Maximum number of steps. After them, the algorithm gives up.
+/// Maximum number of steps. If it needs more, the algorithm gives up.
 const MAX_STEPS: usize = 20_000_000;
 
 /// Returns the items that a shortest edit script leaves unchanged, as pairs of indices. Returns `None` if the script
@@ -12,7 +12,7 @@ pub(super) fn common_items(old: &[usize], new: &[usize]) -> Option<Vec<(usize, u
     let mut rounds: Vec<Vec<usize>> = Vec::new();
     for round in 0..=MAX_DIFFERENCES {
         let reached = search.round(rounds.last().map(Vec::as_slice), round)?;
-        // The end lies on the diagonal on which both sides are used up.
+        // Index of the diagonal that contains the end of both sequences.
         let end =
             (round + old.len()).checked_sub(new.len()).filter(|index| index.is_multiple_of(2));
         let is_complete =

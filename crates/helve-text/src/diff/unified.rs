@@ -98,7 +98,7 @@ fn trim_common<'a>(old: &'a [u8], new: &'a [u8], context: usize) -> (usize, [&'a
     let after = memchr_iter(b'\n', &old[old.len() - tail..]).nth(margin);
     let trimmed = after.map_or(0, |at| tail - at - 1);
     let shortened = [&old[start..old.len() - trimmed], &new[start..new.len() - trimmed]];
-    // What the two files have in common is checked once, in the old one.
+    // The common prefix and suffix are the same in both files, so checking them in the old file is enough.
     if plain_text(old).is_none() || plain_text(shortened[1]).is_none() {
         return (0, [old, new]);
     }
@@ -158,10 +158,11 @@ fn group_hunks(hunks: &[DiffHunk], context: usize) -> impl Iterator<Item = &[Dif
 
 struct DiffWriter {
     text: String,
+    /// Number of bytes that may still be written.
     remaining: usize,
     cut: bool,
     shows_endings: bool,
-    /// Number of equal lines at the start that were not compared. Line numbers are counted from there.
+    /// Number of equal lines at the start that were not compared. It is added to the line numbers in headers.
     skipped: usize,
 }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::view::View;
 
-/// What is known about the lines of a file. Everything is computed on first use.
+/// Properties of the lines of a file. Each is computed on first use.
 pub(super) struct LineKeys<'v> {
     view: &'v View<'v>,
     hashes: OnceCell<Vec<u64>>,
@@ -60,12 +60,13 @@ pub(super) struct Candidate {
     /// The quoted lines that match. Blank lines at either end that the file lacks are excluded.
     pub(super) quoted: Range<usize>,
     pub(super) indent: IndentMapping,
+    /// The tolerances that the match needs.
     needed: Tolerances,
 }
 
 /// All matches that need the smallest set of tolerances.
 pub(super) struct MatchSet {
-    /// The line of the file, from 0, at which the first non-blank quoted line matches.
+    /// For each match, the line of the file, from 0, at which the first non-blank quoted line matches.
     pub(super) starts: Vec<usize>,
     pub(super) needed: Tolerances,
 }

@@ -10,11 +10,12 @@ pub(super) struct IndentMapping {
     known: HashMap<String, Option<String>>,
     /// The file's indentation of the first line, if that line was quoted without its indentation.
     first_line: Option<String>,
-    /// Set if all quoted lines have one depth, so that a shift cannot be told from another indentation width.
+    /// Set if all quoted lines have the same depth. It is then unclear whether the quoted text is shifted or has
+    /// another indentation width.
     ambiguous_depth: Option<AmbiguousDepth>,
 }
 
-/// One depth, in spaces.
+/// The only depth of the quoted lines, in spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct AmbiguousDepth {
     quoted: usize,
@@ -63,7 +64,7 @@ enum IndentRule {
     OneKnownDepth,
 }
 
-/// The mapping does not say what an indentation corresponds to.
+/// Error: the mapping has no counterpart for an indentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unmapped;
 

@@ -16,10 +16,11 @@ pub enum IndependentError {
     },
 }
 
-/// Bytes of the original that an edit replaces.
+/// Bytes of the original file that an edit replaces.
 struct Region {
     range: Range<usize>,
     new: Vec<u8>,
+    /// Index of the edit.
     edit: usize,
 }
 
@@ -55,7 +56,7 @@ pub fn apply_independent(
     Ok(AppliedEdits { bytes: combined, changes })
 }
 
-/// Returns the bytes that differ, without the common prefix and suffix of each hunk.
+/// Returns the regions in which the bytes differ. Each leaves out the common prefix and suffix of its hunk.
 fn changed_regions(old: &[u8], new: &[u8], edit: usize) -> Vec<Region> {
     let old_lines: Vec<&[u8]> = old.split_inclusive(|byte| *byte == b'\n').collect();
     let new_lines: Vec<&[u8]> = new.split_inclusive(|byte| *byte == b'\n').collect();

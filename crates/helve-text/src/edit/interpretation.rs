@@ -60,7 +60,9 @@ pub(super) fn interpretations<'a>(
 /// Which escapes to undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EscapeClass {
+    /// Escaped newlines and tabs.
     Controls,
+    /// Escaped quotes, and `\${` in template literals.
     Quotes,
     All,
 }

@@ -252,8 +252,8 @@ impl LineMerge<'_> {
         .then_some(only)
     }
 
-    /// Refuses a change that replaces a line with typographic characters with unlike lines that use the same kind of
-    /// character. The intended spelling is unclear.
+    /// Refuses a change in which dissimilar lines with quotes, dashes or spaces replace a line whose characters of that
+    /// kind are typographic in the file and plain in the quoted text. The intended spelling is unclear.
     fn check_typography(&self, lines: Range<usize>, new: Range<usize>) -> Result<(), char> {
         for index in lines {
             let (old, actual) = (self.old[index].body, self.actual[index].body);
@@ -270,8 +270,7 @@ impl LineMerge<'_> {
         Ok(())
     }
 
-    /// Refuses a change that moves a line with typographic characters and spells it with plain
-    /// characters.
+    /// Refuses a change that seems to move a line whose typographic characters are quoted differently.
     fn check_moved_lines(&self) -> Result<(), EditRefusal> {
         let mut budget = MAX_COMPARISONS;
         for (change, (removed, added)) in self.changes.iter().enumerate() {

@@ -20,7 +20,7 @@ use crate::view::View;
 pub struct NearestMatch {
     pub first_line: usize,
     pub last_line: usize,
-    /// The first few of these lines. Long lines are clipped, around the first difference if it is there.
+    /// The first few of these lines. Long lines are clipped. The line with the first difference is clipped around it.
     pub excerpt: Vec<String>,
     pub difference: Option<FirstDifference>,
     pub mismatch: Mismatch,
@@ -216,7 +216,8 @@ fn most_similar_window(view: &View<'_>, quoted: &[&str]) -> Option<usize> {
     best_window(&hits, quoted.len(), view.line_count(), weight, total * MIN_SHARED)
 }
 
-/// Returns the window of `length` lines whose distinct words weigh most, if they weigh at least `min_weight`.
+/// Returns the start of the window of `length` lines whose distinct words weigh most, if they weigh at least
+/// `min_weight`. `hits` are pairs of a line and a word in it, sorted by line.
 fn best_window(
     hits: &[(usize, usize)],
     length: usize,
@@ -252,7 +253,8 @@ fn best_window(
     (sum >= min_weight).then(|| start.min(lines.saturating_sub(1)))
 }
 
-/// Calls `visit` with a hash of every word, in lower case. Scripts that do not separate words count by character.
+/// Calls `visit` with a hash of every word in lower case. In scripts that do not separate words, every character counts
+/// as a word. So does other punctuation than quotes and dashes.
 fn each_word(line: &str, mut visit: impl FnMut(u64)) {
     let mut word: Option<LineHasher> = None;
     for character in line.chars() {

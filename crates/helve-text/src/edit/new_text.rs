@@ -1,7 +1,7 @@
 //! Checks new text for what should not be written: leftovers of a tool call, a listing, a code fence or escapes.
 //!
-//! A model sometimes sends more than it means to write. Such a text is refused, unless the same marks are in the text
-//! that it replaces or the file is of a kind that may quote them.
+//! A model sometimes sends more than it means to write. Text with such leftovers is refused, unless the replaced text
+//! has the same leftovers or the file is of a kind that may quote them.
 
 mod escaped;
 mod fence;

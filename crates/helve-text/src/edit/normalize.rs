@@ -120,7 +120,9 @@ pub(super) fn line_key(line: &str) -> u64 {
 /// Hashes characters, eight ASCII characters at a time.
 struct PackedHasher {
     hash: LineHasher,
+    /// ASCII characters that are not hashed yet.
     word: u64,
+    /// Number of characters in `word`.
     count: u32,
 }
 
@@ -155,7 +157,7 @@ impl PackedHasher {
     }
 }
 
-/// A fast hash. Collisions are harmless, because every hit is compared afterwards.
+/// A fast hash. A collision cannot cause a wrong edit, because matching lines are compared before they are edited.
 pub(super) struct LineHasher(u64);
 
 impl LineHasher {

@@ -1,6 +1,6 @@
 //! What a file contains, judged by its name: code, markup, prose or data.
 
-/// The kind of text in a file. It decides which texts are certainly not meant for the file.
+/// The kind of text in a file. It decides which new texts are refused because they certainly do not belong there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TextKind {
     Code,
@@ -82,7 +82,7 @@ impl TextKind {
         }
     }
 
-    /// Whether the text is a program, with or without tags in it.
+    /// Whether the text is program code. Code with tags in it, such as JSX, counts as markup.
     pub(crate) fn is_code(self) -> bool {
         match self {
             TextKind::Code | TextKind::Python => true,

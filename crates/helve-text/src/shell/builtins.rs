@@ -32,7 +32,7 @@ fn record_evaluated_operands(walker: &mut Walker<'_>, name: &str, words: &[Word]
         return;
     }
     let operands = match words.get(1).and_then(Word::literal) {
-        // Without these conversions, `printf` evaluates nothing.
+        // `printf` evaluates only the operands of numeric conversions, such as `%d`.
         Some(format) if name == "printf" => {
             let is_text = |conversion: &str| {
                 let kind = conversion.trim_start_matches(|it| "-+ #.*0123456789".contains(it));
@@ -55,7 +55,7 @@ pub(super) fn is_unlisted_builtin(name: &str) -> bool {
     names::contains(NameGroup::Builtin, name)
 }
 
-/// Records the effects of a builtin. Commands with other names have none.
+/// Records the effects of a builtin. Does nothing for other commands.
 pub(super) fn apply(
     walker: &mut Walker<'_>,
     name: &str,
@@ -77,7 +77,7 @@ pub(super) fn apply(
         }
         "set" => {
             if words.len() == 1 {
-                // It prints all variables, some of which may be secret.
+                // Without arguments, `set` prints all variables, some of which may be secret.
                 walker.script.runs[run].approval = Approval::Required;
             }
             record_set(walker, words, state);

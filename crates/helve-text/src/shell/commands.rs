@@ -97,8 +97,8 @@ impl Walker<'_> {
         let base = basename(&name);
         let has_unknown_settings = state.dirs.is_none() || self.env_is_cleared;
         if programs::traits(base).obeys_local_config && has_unknown_settings {
-            // The configuration in an unknown directory may make the program run anything. In a known one, variables keep
-            // it from doing so, unless the script removes them.
+            // Configuration files in the working directory may make the program run anything. If the directory is known,
+            // environment variables prevent that, unless the script removes them.
             self.add_doubt(DoubtKind::Indirect, &name);
         }
         if let Some(kind) = shells::shell_kind(base) {
@@ -108,12 +108,12 @@ impl Walker<'_> {
         if names::contains(NameGroup::DirCommand, &name) {
             return self.record_dir_command(&name, line, state);
         }
-        let is_list = |word: &Word| word.prefix().len() > 1 && word.prefix().starts_with('@');
+        let names_file = |word: &Word| word.prefix().len() > 1 && word.prefix().starts_with('@');
         if names::contains(NameGroup::ResponseFile, base)
-            && let Some(list) = line.words[1..].iter().find(|it| is_list(it))
+            && let Some(word) = line.words[1..].iter().find(|it| names_file(it))
         {
             // The file contains more arguments, which may be flags and names of other files.
-            self.add_doubt(DoubtKind::Indirect, list.shown());
+            self.add_doubt(DoubtKind::Indirect, word.shown());
         }
         let parsed =
             programs::table_name(base).and_then(|known| args::parse_args(&line.words, known));
@@ -195,10 +195,10 @@ impl Walker<'_> {
             self.script.runs[run].approval = Approval::Exempt;
         }
         let call = Invocation { run, words, args, stdin };
-        let dirs = state.dirs.clone();
+        let dirs_before = state.dirs.clone();
         let runs_inner = args.arguments.iter().any(|it| it.role == ArgRole::Command);
         self.find_output = None;
-        let doubts = self.script.doubts.len();
+        let doubts_before = self.script.doubts.len();
         for argument in &args.arguments {
             self.apply_argument(&call, argument, state);
         }
@@ -216,12 +216,12 @@ impl Walker<'_> {
         let changes_are_known =
             args.spec.traits.changes_operands || !args.spec.changes_operands.is_empty();
         let is_external = |doubt: &Doubt| doubt.kind == DoubtKind::ExternalCode;
-        let runs_code = self.script.doubts.iter().skip(doubts).any(is_external);
+        let runs_code = self.script.doubts.iter().skip(doubts_before).any(is_external);
         let run_record = &mut self.script.runs[run];
         run_record.writes_are_known =
             !runs_code && (changes_are_known || run_record.is_known && run_record.risks.is_empty());
         if args.arguments.iter().any(|it| it.role == ArgRole::Enter) {
-            state.dirs = dirs;
+            state.dirs = dirs_before;
         }
         builtins::assign_defaults(name, args, state);
         builtins::apply(self, name, words, run, state);
@@ -265,7 +265,7 @@ impl Walker<'_> {
         entered.chain([self.context.cwd.clone()]).collect()
     }
 
-    /// Whether a program without arguments needs no rule.
+    /// Whether a program that is called without arguments needs no approval.
     fn is_exempt_alone(&self, run: usize, args: &ParsedArgs, stdin: &StdinSource) -> bool {
         let traits = args.spec.traits;
         let reads_text = traits.exempt_with_text && matches!(stdin, StdinSource::Text(_));
@@ -410,7 +410,7 @@ impl Walker<'_> {
         self.with_parent(run, |walker| walker.walk_text(text, state, stdin));
     }
 
-    /// Marks a word as one that a rule must spell out.
+    /// Marks a word that a rule must spell out to allow the command.
     pub(super) fn add_risk(&mut self, run: usize, word: usize, spelled: &str, kind: RiskKind) {
         let risk = Risk { word, spelled: spelled.to_string(), kind };
         self.script.runs[run].approval = Approval::Required;

@@ -82,7 +82,7 @@ impl Parser<'_> {
         Ok(Piece::Process { body: Box::new(self.list_in_parentheses()?) })
     }
 
-    /// Parses up to `))`. If the two parentheses are not adjacent, some shells see commands.
+    /// Parses up to `))`. The two parentheses must be adjacent: otherwise some shells parse the text as commands.
     pub(super) fn arithmetic(&mut self) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
         let mut open_parens = 0_usize;

@@ -233,7 +233,7 @@ impl Walker<'_> {
         let (harmless, harmful): (Vec<&Assignment>, Vec<&Assignment>) =
             simple.assignments.iter().partition(is_harmless);
         if SPECIAL_BUILTINS.contains(&name) {
-            // In some shells, assignments before these builtins remain.
+            // In some shells, assignments before these builtins remain in effect afterwards.
             for assignment in &simple.assignments {
                 state.maybe_set(&assignment.name, &assignment.value_after(state));
             }

@@ -11,7 +11,7 @@ use super::{ProgramRun, ShellContext, Word, WordRole, programs};
 
 /// Maximum number of equivalents of one command.
 const MAX_EQUIVALENTS: usize = 40;
-/// Words after this many are left out of equivalents.
+/// Maximum number of words in an equivalent. Further words of the command are left out.
 const MAX_WORDS: usize = 128;
 
 static EQUIVALENTS: LazyLock<EquivalentTable> =
@@ -64,7 +64,8 @@ fn of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
     found.list.split_off(1)
 }
 
-/// Returns the words of equivalents of the commands that may start at any of these words.
+/// Treats every known program name among these words as the start of a command, and returns the words of all equivalents
+/// of these commands.
 fn of_possible(words: &[String]) -> Vec<String> {
     const MAX_STARTS: usize = 64;
     const MAX_WORDS: usize = 32;
@@ -301,16 +302,18 @@ struct EquivalentTable {
     one_way: HashSet<usize>,
     /// Subcommands that may be abbreviated, by the name of the program.
     prefixes: HashMap<String, Vec<String>>,
-    /// Index in `classes` by the name of the program.
+    /// Indices into `classes`, by the name of the program.
     by_program: HashMap<String, Vec<usize>>,
-    /// Commands by the name of the program, each with its flags that mean the same.
+    /// The flags of commands, by the name of the program.
     flags: HashMap<String, Vec<CommandFlags>>,
     /// Lines that could not be parsed. A test checks that there are none.
     problems: Vec<&'static str>,
 }
 
 struct CommandFlags {
+    /// The program and its subcommands.
     command: Vec<String>,
+    /// Groups of flags that mean the same.
     classes: Vec<Vec<String>>,
 }
 
@@ -395,7 +398,7 @@ impl EquivalentTable {
         equivalents
     }
 
-    /// Returns the flags of a command that mean the same.
+    /// Returns the groups of flags that mean the same for a command.
     fn flags_of(&self, words: &Words) -> Vec<&[String]> {
         let lists = self.flags.get(&program_name(words)).into_iter().flatten();
         let matching = lists.filter(|it| match_start(words, &it.command).is_some());

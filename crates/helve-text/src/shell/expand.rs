@@ -1,4 +1,4 @@
-//! Expands a word as written to the words that the program receives.
+//! Expands a word of the script into the words that the program receives.
 
 use super::ast::{Operator, Piece, RawWord};
 use super::braces::{self, Item};
@@ -26,8 +26,8 @@ pub(super) fn has_braces(raw: &RawWord) -> bool {
     braces::expand(&raw.pieces).is_none_or(|words| words != [unexpanded])
 }
 
-/// Whether shells differ on the expansion of a word. In some, a literal dollar sign keeps an expansion before it from
-/// being split.
+/// Whether shells differ on the expansion of a word. In some shells, an expansion before a literal dollar sign is not
+/// split.
 pub(super) fn is_ambiguous(raw: &RawWord) -> bool {
     let has_dollar =
         |piece: &Piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains('$'));
@@ -42,7 +42,8 @@ pub(super) fn has_unquoted_wildcards(raw: &RawWord) -> bool {
     raw.pieces.iter().any(is_glob_text)
 }
 
-/// Returns the globs in unquoted variables. Their matches are split and expanded a second time.
+/// Returns the values of unquoted variables that hold the results of a glob. The shell splits and globs such a value
+/// again when it expands the variable.
 pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<String> {
     let pattern = |piece: &Piece| match piece {
         Piece::Parameter { parameter, quoted: false } if parameter.operator == Operator::None => {
@@ -54,7 +55,7 @@ pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<Strin
     raw.pieces.iter().filter_map(pattern).collect()
 }
 
-/// Expands a word to a single word, where the shell does no brace expansion, splitting and globbing: in redirects,
+/// Expands a word to a single word, where the shell does no brace expansion, splitting or globbing: in redirects,
 /// tests and here-strings.
 pub(super) fn single_word(pieces: &[Piece], shown: &str, state: &ShellState) -> Word {
     let items: Vec<Item<'_>> = pieces.iter().flat_map(items).collect();
@@ -65,12 +66,13 @@ pub(super) fn single_word(pieces: &[Piece], shown: &str, state: &ShellState) -> 
 /// Returns the value that an assignment stores.
 pub(super) fn assigned_value(raw: &RawWord, state: &ShellState) -> Value {
     let quoted: Vec<Piece> = raw.pieces.iter().map(quote).collect();
-    let has_later_tilde = raw
+    // In an assignment, the shell also expands a tilde after a colon.
+    let has_tilde_after_colon = raw
         .pieces
         .iter()
         .any(|piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains(":~")));
     match single_word(&quoted, "", state) {
-        _ if has_later_tilde => Value::Unknown,
+        _ if has_tilde_after_colon => Value::Unknown,
         Word::Literal(text) => Value::Text(text),
         Word::Glob(pattern) => Value::Glob(pattern),
         Word::Dynamic(DynamicWord { kind: DynamicKind::Number, prefix, .. })
@@ -121,7 +123,8 @@ fn has_wildcard(piece: &Piece, state: &ShellState) -> bool {
     }
 }
 
-/// Turns a piece into its quoted form, because an assigned value is not split and not globbed.
+/// Returns the quoted form of a piece, because an assigned value is neither split nor globbed. Text that starts with `~`
+/// or `=` stays unquoted, because shells expand it in assignments too.
 fn quote(piece: &Piece) -> Piece {
     match piece {
         Piece::Text { text, quoted: false } if text.starts_with(['~', '=']) => piece.clone(),

@@ -164,11 +164,12 @@ fn simplify_glob(pattern: &str) -> String {
     plain + rest
 }
 
-/// The files that a pattern given to a program reaches: those below `base` with one of the names; if `names` is empty, with
-/// any name.
+/// The files that a pattern may select. The program, not the shell, expands the pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PatternReach {
+    /// The file or directory at or below which the files are.
     pub(super) base: Word,
+    /// Globs for the names of the files. If the list is empty, they may have any name.
     pub(super) names: Vec<String>,
 }
 
@@ -207,7 +208,7 @@ impl PatternReach {
 
 const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
 
-/// Returns what is reached by a pattern that the program, not the shell, expands, like `'src/**/*.js'`; `None` if it is a
+/// Returns what a pattern like `'src/**/*.js'` reaches if the program, not the shell, expands it. Returns `None` for a
 /// plain path.
 pub(super) fn reach_of_pattern(text: &str) -> Option<PatternReach> {
     PatternReach::of_glob(text)
@@ -218,8 +219,8 @@ pub(super) fn is_exclusion(text: &str) -> bool {
     text.starts_with(':') && path_in_git_argument(text).is_none()
 }
 
-/// Returns what a pathspec of git reaches: `'*.rs'`, `:/src`, `:(top,icase)src`; `None` if it is a plain path. One that
-/// excludes files reaches everything, because git takes all other files then.
+/// Returns what a pathspec of git, such as `'*.rs'`, `:/src` or `:(top,icase)src`, reaches. Returns `None` for a plain
+/// path. A pathspec that excludes files reaches everything, because git then selects all other files.
 pub(super) fn reach_of_pathspec(text: &str) -> Option<PatternReach> {
     let Some(magic) = text.strip_prefix(':') else { return PatternReach::of_glob(text) };
     let (words, path) = match magic.strip_prefix('(') {

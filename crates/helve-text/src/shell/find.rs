@@ -31,11 +31,11 @@ pub(super) struct FindOutput {
     pub(super) nul_separated: bool,
     /// Files that the tests of the command select by name.
     pub(super) selected_files: Vec<Word>,
-    /// Words that may be names of files.
+    /// Printed words that may be names of files.
     pub(super) mentioned: Vec<Word>,
     /// The text of a here-document that the command may print.
     pub(super) printed_text: Option<String>,
-    /// The number of the listing, if the output consists of names of files below known directories.
+    /// Index in `Walker::listings`. Set if the output consists of names of files below known directories.
     pub(super) listing: Option<usize>,
     pub(super) search: FindSearch,
 }
@@ -163,7 +163,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Records that a command gets names from a listing. Returns whether this is all that it accesses.
+    /// Records that a command gets names from a listing. Returns `false` if the command may access other files too, so
+    /// that the caller must record an unknown access.
     pub(super) fn record_listed(
         &mut self,
         listing: usize,
@@ -249,23 +250,26 @@ impl Walker<'_> {
     }
 }
 
-/// Returns the glob that a word contains, if it is only about the name of a file.
+/// Returns the glob in a word, if it restricts only the names of files.
 fn glob_in(word: &Word) -> Option<String> {
     let text = word.literal().filter(|it| it.contains(['*', '?']))?;
     tree_filter::certain_glob(text)
 }
 
-/// Returns globs of which the name of each selected file matches one; `None` if that is not certain.
+/// Returns globs such that the name of each file that `find` selects matches at least one of them. Returns `None` if the
+/// names cannot be determined with certainty.
 fn names_selected(words: &[Word], spec: &ProgramSpec) -> Option<Vec<String>> {
     let first = words.iter().skip(1).position(|it| it.prefix().starts_with(['-', '(', '!']))?;
     let mut expression = Expression { words: &words[1 + first..], spec, depth: 0 };
     expression.any_of()
 }
 
-/// Reads the expression of a `find` command.
+/// Parser for the expression of a `find` command: its tests, operators and actions.
 struct Expression<'w> {
+    /// The words that are not parsed yet.
     words: &'w [Word],
     spec: &'w ProgramSpec,
+    /// Nesting depth of parentheses.
     depth: usize,
 }
 
@@ -276,7 +280,7 @@ impl Expression<'_> {
         Some(word.literal().unwrap_or(""))
     }
 
-    /// Reads alternatives, up to a closing parenthesis. A file matches one of them.
+    /// Parses alternatives that are joined with `-o`, up to a closing parenthesis. Returns the globs of all alternatives.
     fn any_of(&mut self) -> Option<Vec<String>> {
         const MAX_DEPTH: usize = 16;
         self.depth += 1;
@@ -297,8 +301,8 @@ impl Expression<'_> {
         names.filter(|it| !it.is_empty())
     }
 
-    /// Reads tests that a file passes all of. Returns their names, whether the files are only skipped, and whether
-    /// another alternative follows.
+    /// Parses one alternative, whose tests a file must all pass. Returns the globs of its name tests, whether `find` only
+    /// skips (prunes) the files, and whether another alternative follows.
     fn all_of(&mut self, is_too_deep: bool) -> (Option<Vec<String>>, bool, bool) {
         const COMMANDS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
         let mut names: Option<Vec<String>> = None;

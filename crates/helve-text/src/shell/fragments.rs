@@ -6,7 +6,9 @@ use super::{DynamicKind, DynamicWord, Word};
 #[derive(Clone, Debug)]
 pub(super) enum Fragment {
     Text { text: String, quoted: bool },
+    /// A pattern from a variable whose value is the result of a glob.
     Glob(String),
+    /// Text that is only known at run time. If `splits`, the shell may split it into several words.
     Unknown { kind: DynamicKind, splits: bool, empty: MayBeEmpty },
 }
 
@@ -57,8 +59,8 @@ fn dynamic_word(fragments: &[Fragment], shown: &str) -> DynamicWord {
     };
     let is_known = |fragment: &&Fragment| matches!(fragment, Fragment::Text { text, quoted } if *quoted || !is_glob(text));
     let prefix: String = fragments.iter().take_while(is_known).map(fragment_text).collect();
-    // Commits and numbers contain no blanks, so they do not split a word. An empty one removes the word only if there is
-    // no other text in it.
+    // Commits and numbers contain no blanks, so they do not split a word. An empty one removes the word only if the word
+    // has no other text.
     let may_split_word = |(kind, splits): &(DynamicKind, bool)| {
         *splits && (is_alone || !matches!(kind, DynamicKind::Number | DynamicKind::Commit))
     };

@@ -122,7 +122,7 @@ fn has_columns(old: &[LineParts<'_>], actual: &[LineParts<'_>]) -> bool {
         && gaps.all(|(old, actual)| actual.gap.contains('\t') && !old.gap.contains('\t'))
 }
 
-/// Returns a typographic character of the file's line that the quoted line lacks.
+/// Returns a typographic character of the file's line if the quoted line has other typographic characters or none.
 pub(super) fn lost_typography(old: &str, actual: &str) -> Option<char> {
     if typography_differs(old, actual) { typographic_char(actual) } else { None }
 }

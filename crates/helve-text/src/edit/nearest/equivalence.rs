@@ -8,7 +8,7 @@ use crate::edit::normalize;
 /// Whether two trimmed lines are equal apart from one kind of difference.
 pub(super) type Equivalence = fn(&str, &str) -> bool;
 
-/// All equivalences, strictest first, with the diagnosis for each.
+/// All equivalences, strictest first, each with the kind of mismatch that it ignores.
 pub(super) const EQUIVALENCES: [(Equivalence, Mismatch); 6] = [
     (ignoring_carriage_returns, Mismatch::LineEndings),
     (ignoring_white_space, Mismatch::Spacing),

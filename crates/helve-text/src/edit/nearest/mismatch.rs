@@ -24,7 +24,7 @@ const EXCERPT_CHARS: usize = 200;
 /// Number of lines that are examined before and after the closest match.
 const CONTEXT: usize = 4;
 
-/// Builds the closest match for a known diagnosis.
+/// Describes the closest lines when the kind of mismatch is already known.
 pub(super) fn with_mismatch(
     view: &View<'_>,
     quoted: &[&str],
@@ -38,7 +38,7 @@ pub(super) fn with_mismatch(
     nearest_match(view, lines, difference, mismatch)
 }
 
-/// Diagnoses lines that are all present with inconsistent indentation.
+/// Returns the kind of mismatch of lines that differ from the file in indentation.
 pub(super) fn indentation_mismatch(view: &View<'_>, quoted: &[&str], start: usize) -> Mismatch {
     let has_tab = |line: &str| split_line(line).lead.contains('\t');
     let file_has_tab = (start..start + quoted.len())
@@ -51,7 +51,7 @@ pub(super) fn indentation_mismatch(view: &View<'_>, quoted: &[&str], start: usiz
     }
 }
 
-/// Diagnoses the quoted text against the lines that share most with it.
+/// Finds out how the quoted text differs from the most similar lines of the file, which start at about `start`.
 pub(super) fn diagnose(
     view: &View<'_>,
     keys: &LineKeys<'_>,
@@ -101,15 +101,16 @@ fn equal_lines(quoted_keys: &[u64], found: &[u64]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// Returns the range from the first to the last equal line, extended by the quoted lines before and after them.
+/// Returns the range of the file's lines from the first to the last equal line, extended by as many lines as the quoted
+/// text has before and after them. `equal` has pairs of quoted and found lines.
 fn matching_range(
     equal: &[(usize, usize)],
-    quoted: usize,
+    quoted_len: usize,
     window: Range<usize>,
 ) -> Option<Range<usize>> {
-    let ((old, new), (last_old, last_new)) = (equal.first()?, equal.last()?);
-    let start = (window.start + new).saturating_sub(*old);
-    let end = window.start + last_new + (quoted - last_old);
+    let ((quoted, found), (last_quoted, last_found)) = (equal.first()?, equal.last()?);
+    let start = (window.start + found).saturating_sub(*quoted);
+    let end = window.start + last_found + (quoted_len - last_quoted);
     Some(start.max(window.start)..end.min(window.end))
 }
 
@@ -168,7 +169,7 @@ fn sorted(keys: &[u64]) -> Vec<u64> {
     keys
 }
 
-/// Returns the first equivalence that holds for all pairs of lines.
+/// Returns the first kind of mismatch, such as case, that explains the differences between all pairs of lines.
 fn line_mismatch(quoted: &[&str], actual: &[&str]) -> Option<Mismatch> {
     if quoted.len() != actual.len() {
         return None;
@@ -205,8 +206,8 @@ fn nearest_match(
 ) -> NearestMatch {
     let clip = |index: usize| {
         let line = view.line(index);
-        let column = difference.as_ref().filter(|difference| difference.line == index + 1);
-        let at = column.and_then(|difference| line.char_indices().nth(difference.column - 1));
+        let in_this_line = difference.as_ref().filter(|difference| difference.line == index + 1);
+        let at = in_this_line.and_then(|difference| line.char_indices().nth(difference.column - 1));
         clip_line(line, at.map_or(0, |(at, _)| at))
     };
     let excerpt = lines.clone().take(EXCERPT_LINES).map(clip).collect();
@@ -244,28 +245,29 @@ fn first_difference(
     })
 }
 
-/// Like [`difference`], but ignores indentation and trailing white space, which would have been tolerated.
+/// Like [`first_difference`], but ignores indentation and trailing white space, which would have been tolerated.
 fn body_difference(quoted: &str, at: usize, actual: &str, index: usize) -> Option<FirstDifference> {
     let (quoted, actual) = (split_line(quoted), split_line(actual));
     let found = first_difference(quoted.body, at, actual.body, index)?;
     Some(FirstDifference { column: found.column + actual.lead.chars().count(), ..found })
 }
 
-/// Returns how much of the quoted text occurs in the line, and where they diverge.
+/// Returns the length in bytes of the longest prefix of the quoted text that occurs in the line, and the difference
+/// that follows it.
 fn compare_within(quoted: &str, actual: &str, index: usize) -> (usize, FirstDifference) {
     let body = split_line(quoted).body;
-    let edges: Vec<usize> = body.char_indices().map(|(at, _)| at).chain([body.len()]).collect();
-    let longest = edges.partition_point(|edge| actual.contains(&body[..*edge])).saturating_sub(1);
-    let edge = edges[longest];
-    let at = actual.find(&body[..edge]).unwrap_or(0) + edge;
+    let ends: Vec<usize> = body.char_indices().map(|(at, _)| at).chain([body.len()]).collect();
+    let longest = ends.partition_point(|end| actual.contains(&body[..*end])).saturating_sub(1);
+    let shared = ends[longest];
+    let at = actual.find(&body[..shared]).unwrap_or(0) + shared;
     let column = actual[..at].chars().count() + 1;
     (
-        edge,
+        shared,
         FirstDifference {
             line: index + 1,
             quoted_line: 1,
             column,
-            quoted: body[edge..].chars().next(),
+            quoted: body[shared..].chars().next(),
             found: actual[at..].chars().next(),
         },
     )

@@ -9,7 +9,7 @@ use crate::edit::text_kind::TextKind;
 struct NumberedLine<'a> {
     number: usize,
     text: &'a str,
-    /// Whether the number is padded to a fixed width, as only listings are.
+    /// Whether the number is padded to a fixed width or followed by an arrow, as only in listings.
     is_padded: bool,
 }
 
@@ -19,7 +19,8 @@ const MAX_DISTANCE: usize = 3;
 /// Returns the first numbered line, if the new text was copied from a listing.
 pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
     let lines = || text.new.lines().filter(|line| !line.trim().is_empty() && !is_frame(line));
-    // For most texts, this returns. A whole file is a listing only if it starts with a number.
+    // Most texts have no numbered line, so the function returns here. A whole file is a listing only if its first line
+    // has a number.
     let first = if text.is_whole_file() {
         lines().next().filter(|line| parse(line).is_some())?
     } else {
@@ -61,7 +62,7 @@ fn has_listing(file: &str) -> bool {
     file.lines().any(|line| parse(line.trim_start()).is_some_and(|line| line.is_padded))
 }
 
-/// Whether a line belongs to what surrounds a listing.
+/// Whether a line is one that tools print before or after a listing.
 fn is_frame(line: &str) -> bool {
     let line = line.trim();
     matches!(line, "<file>" | "</file>" | "<content>" | "</content>")

@@ -1,4 +1,4 @@
-//! Finds parts of a tool call in a text that the call contained.
+//! Finds parts of a tool call in a text that was an argument of the call.
 
 use memchr::memmem;
 
@@ -55,7 +55,7 @@ const TAGS: &[&str] = &[
     "write_file",
     "write_to_file",
 ];
-/// Tags that nothing but a tool call has. Other names are also those of elements in ordinary documents.
+/// Tags that occur only in tool calls. The other tags of [`TAGS`] are also elements of ordinary documents.
 const CERTAIN: &[&str] = &[
     "antml:function_calls",
     "antml:invoke",
@@ -111,7 +111,7 @@ const TOKENS: &[&str] = &[
     ">>>>>>> REPLACE",
     "+++++++ REPLACE",
 ];
-/// Rows with which models mark the two texts of an edit.
+/// Lines with which models start an edit or a patch.
 const MARKERS: &[&str] = &["<<<<<<< SEARCH", "------- SEARCH", "*** Begin Patch"];
 
 /// Returns the part of a call with which the text ends or starts.
@@ -126,7 +126,7 @@ pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
         .or_else(|| find_inside(text, new))
 }
 
-/// Whether the old text has the same mark at the same end.
+/// Whether the old text contains the same mark.
 fn is_old(text: &NewText<'_>, mark: &str) -> bool {
     memmem::find(text.old.as_bytes(), mark.as_bytes()).is_some()
 }
@@ -144,7 +144,7 @@ fn find_at_end<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
     if !TAGS.contains(&name) || !is_unbalanced(text, name) {
         return None;
     }
-    // In a document with tags, only a tag that no document has is certainly a leftover.
+    // In part of a document with tags, only a tag that ordinary documents do not have is certainly a leftover.
     match text.kind {
         TextKind::Markup if !CERTAIN.contains(&name) && !text.is_whole_file() => None,
         TextKind::Code
@@ -196,7 +196,7 @@ fn is_unbalanced(text: &NewText<'_>, name: &str) -> bool {
 fn find_at_start<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
     let first = new.lines().next()?;
     if MARKERS.contains(&first) {
-        // The file may be a patch.
+        // A file that is not code may itself be a patch.
         return (text.kind.is_code() && !is_old(text, first)).then_some(first);
     }
     let tag = first.strip_prefix('<')?;

@@ -72,7 +72,7 @@ const SUBJECT: &[&str] = &[
     "remaining",
     "rest",
 ];
-/// Words with which a comment ends that says that nothing was changed.
+/// Words that say what happened to the code left out, as in `remaining methods unchanged`.
 const PREDICATE: &[&str] = &[
     "before",
     "changed",
@@ -99,7 +99,7 @@ const PREDICATE: &[&str] = &[
     "unmodified",
     "untouched",
 ];
-/// Words that occur in placeholders and say nothing by themselves.
+/// Words that occur in placeholders but do not make a line a placeholder.
 const FILLER: &[&str] = &[
     "a",
     "above",
