@@ -12,7 +12,7 @@ use super::{
     risky_words, safe_values, sed, test_command, tracked_files, transfer, tree_filter,
 };
 
-/// The files of a directory that is moved as a whole. Its links stay links.
+/// Selects all files of a directory that is moved as a whole. Symbolic links in it are moved, not followed.
 const MOVED: TreeFilter = TreeFilter {
     names: Vec::new(),
     skips_hidden: false,
@@ -213,7 +213,7 @@ fn record_list(
 ) {
     let no_list = call.args.has_any(&call.args.spec.no_list);
     let is_listed = !no_list && !call.args.is_shallow();
-    // Any of these may name a symbolic link to a directory.
+    // A number, a commit or a result of `find` may be the name of a symbolic link to a directory.
     let may_be_link = |kind| match kind {
         DynamicKind::Number
         | DynamicKind::Commit
@@ -318,7 +318,7 @@ fn record_revision(
         let access = (AccessKind::ReadTree, &filter);
         return walker.record_filtered(value, access, state, Some(call.run));
     }
-    // One that only excludes files reaches no more than a command without it.
+    // A pathspec that only excludes files reaches no more than a command without it.
     let is_exclusion = value.literal().is_some_and(file_patterns::is_exclusion);
     if call.args.spec.traits.pathspecs && !is_exclusion {
         record_pattern(walker, call, value, AccessKind::ReadTree, state);
@@ -422,7 +422,7 @@ fn record_dd_operand(
 /// Records the effects that depend on all arguments of a command together.
 pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
     let args = call.args;
-    // A word that may become several words gets this role too, but is not certainly the output.
+    // A word that may become several words can have this role too, but it does not certainly name the output.
     let has_output_name =
         args.arguments.iter().any(|it| it.role == ArgRole::Write && it.value.literal().is_some());
     if let Some(file) = args.spec.default_output.filter(|_| !has_output_name) {
@@ -457,8 +457,8 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
         || traits.runs_stdin && args.arguments.iter().any(|it| it.role == ArgRole::Argument);
     let runs_input = traits.runs_stdin || traits.runs_stdin_if_given && call.has_input();
     // Some interpreters print their version and then run their input.
-    let stops = args.has_any(&args.spec.harmless_with) && !call.has_input();
-    if runs_input && !has_code && !stops {
+    let only_prints = args.has_any(&args.spec.harmless_with) && !call.has_input();
+    if runs_input && !has_code && !only_prints {
         record_code_from_input(walker, call.run);
     }
     let is_input = |it: &Argument| it.role == ArgRole::Script && is_stream(&it.value);
@@ -546,7 +546,7 @@ fn record_pattern(
     }
 }
 
-/// Records a git repository that is given by name, address or path. A copy of a local one contains its files.
+/// Records a git repository that is given by name, address or path. Cloning a local repository reads its files.
 fn record_remote(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,

@@ -49,6 +49,7 @@ impl ParsedArgs {
 #[derive(Clone, Debug)]
 pub(super) struct Argument {
     pub(super) role: ArgRole,
+    /// Index of the word.
     pub(super) word: usize,
     /// The value, which may be only a part of the word.
     pub(super) value: Word,
@@ -92,9 +93,11 @@ pub(super) struct ArgParser<'w> {
     pub(super) words: &'w [Word],
     /// The full name so far: `git stash list`.
     pub(super) name: String,
+    /// Texts that make any word that contains them a risk.
     pub(super) forbidden: Vec<&'static str>,
     /// Index of the word that selected the current spec: the program or a subcommand.
     pub(super) subcommand_at: usize,
+    /// Index of the next word.
     pub(super) at: usize,
     /// Whether a `--` or an operand has ended the flags.
     pub(super) flags_ended: bool,
@@ -213,8 +216,8 @@ impl ArgParser<'_> {
         }
     }
 
-    /// Parses a flag of a program whose flags are not listed. Where the operands may be paths, a value in the same word
-    /// may be one too.
+    /// Parses a flag of a program whose flags are not listed. If operands of the program may be paths, a value in the
+    /// same word may be a path too.
     fn parse_any_flag(&mut self, at: usize, text: &str) {
         let spec = self.parsed.spec;
         self.parsed.roles[at] = WordRole::Flag;
@@ -326,8 +329,8 @@ impl ArgParser<'_> {
         self.operands.push(operand);
     }
 
-    /// Assigns roles to operands, once the last one is known. A word that may become several words or none shifts those
-    /// after it, so each word gets every role that it may end up with.
+    /// Assigns roles to operands, once the last operand is known. A word that may become several words or none shifts
+    /// the operands after it, so each word gets every role that it may end up with.
     fn assign_roles(&mut self) {
         let operands = std::mem::take(&mut self.operands);
         let spec = self.parsed.spec;
@@ -371,7 +374,7 @@ impl ArgParser<'_> {
         self.push_operand(role, at);
     }
 
-    /// Returns the word that a rule must spell out for this one, which may be the subcommand.
+    /// Returns the index of the word that a rule must spell out to allow this word: the word itself or the subcommand.
     fn blamed_word(&self, at: usize) -> usize {
         if self.parsed.spec.traits.blame_subcommand { self.subcommand_at } else { at }
     }
@@ -386,7 +389,7 @@ fn word_count(word: &Word) -> (usize, bool) {
     }
 }
 
-/// Whether a refspec leads to another branch than the one that it starts from: `a:main`.
+/// Whether a refspec updates a branch with another name than its source: `a:main`.
 fn leads_elsewhere(refspec: &str) -> bool {
     refspec.split_once(':').is_some_and(|(from, to)| from != to)
 }

@@ -10,7 +10,7 @@ const BEFORE_OPERAND: &[&str] = &[
     "print", "printf", "return", "else", "do", "in", "case", "delete", "exit", "while", "if", "for",
 ];
 
-/// Whether the program certainly runs, writes and opens nothing.
+/// Whether the awk program certainly starts no program and opens no file.
 pub(super) fn is_harmless(program: &str) -> bool {
     let open_brackets = Vec::new();
     Awk { rest: program, previous: PreviousToken::Operator, open_brackets, print_depth: None }
@@ -122,14 +122,14 @@ impl Awk<'_> {
     fn number(&mut self) -> Option<()> {
         let len_after_digits =
             |text: &str| text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let whole = self.rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        let exponent = whole.strip_prefix(['e', 'E']);
+        let after_mantissa = self.rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let exponent = after_mantissa.strip_prefix(['e', 'E']);
         let exponent = exponent.map(|it| it.strip_prefix(['+', '-']).unwrap_or(it));
         let rest = match exponent {
-            Some(power) if len_after_digits(power) < power.len() => {
-                &power[power.len() - len_after_digits(power)..]
+            Some(digits) if len_after_digits(digits) < digits.len() => {
+                &digits[digits.len() - len_after_digits(digits)..]
             }
-            Some(_) | None => whole,
+            Some(_) | None => after_mantissa,
         };
         let has_suffix = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         self.rest = rest;

@@ -42,8 +42,8 @@ pub(super) fn has_unquoted_wildcards(raw: &RawWord) -> bool {
     raw.pieces.iter().any(is_glob_text)
 }
 
-/// Returns the values of unquoted variables that hold the results of a glob. The shell splits and globs such a value
-/// again when it expands the variable.
+/// Returns the globs of unquoted variables that hold a name matched by a glob. When the shell expands such a variable, it
+/// splits the name and expands it as a glob again.
 pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<String> {
     let pattern = |piece: &Piece| match piece {
         Piece::Parameter { parameter, quoted: false } if parameter.operator == Operator::None => {

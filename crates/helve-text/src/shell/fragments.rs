@@ -5,11 +5,18 @@ use super::{DynamicKind, DynamicWord, Word};
 /// A fragment of a word after brace and parameter expansion.
 #[derive(Clone, Debug)]
 pub(super) enum Fragment {
-    Text { text: String, quoted: bool },
-    /// A pattern from a variable whose value is the result of a glob.
+    Text {
+        text: String,
+        quoted: bool,
+    },
+    /// One of the names that this glob matches.
     Glob(String),
     /// Text that is only known at run time. If `splits`, the shell may split it into several words.
-    Unknown { kind: DynamicKind, splits: bool, empty: MayBeEmpty },
+    Unknown {
+        kind: DynamicKind,
+        splits: bool,
+        empty: MayBeEmpty,
+    },
 }
 
 /// Whether an unknown fragment may be empty.

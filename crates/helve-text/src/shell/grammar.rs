@@ -122,7 +122,7 @@ impl Parser<'_> {
         if is_timed {
             let is_plain = matches!(&pipeline, Node::Simple(it) if it.assignments.is_empty());
             if is_negated || !is_plain {
-                // In other shells this is a program, and the following words are its arguments.
+                // In other shells, `time` is a program, and the following words are its arguments.
                 self.reject_in_posix()?;
             }
             pipeline = Node::Timed(Box::new(pipeline));

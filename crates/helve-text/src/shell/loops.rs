@@ -8,10 +8,10 @@ use super::state::{ShellState, Value, join_path};
 use super::walk::{StdinSource, Walker};
 use super::{DoubtKind, DynamicKind, ShellContext, Word, fragments, guarantees, variables};
 
-/// Maximum number of words of a loop that is analyzed for each word. Other loops are analyzed once, with the variable
-/// unknown.
+/// A loop over at most this many words is analyzed once per word. Other loops are analyzed once, with an unknown
+/// variable.
 const MAX_UNROLLED: usize = 8;
-/// Maximum number of loop bodies that are analyzed with a known variable in the whole script. Nested loops multiply.
+/// Limit for the whole script on how often loop bodies are analyzed with a known variable, because nested loops multiply.
 pub(super) const MAX_BODIES: usize = 128;
 
 impl Walker<'_> {

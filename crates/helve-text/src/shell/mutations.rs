@@ -11,7 +11,7 @@ use super::grammar::is_name;
 use super::state::ShellState;
 use super::{ShellContext, Word, arithmetic, expand};
 
-/// The variables and the directory that the body of a loop may change.
+/// The variables and the directory that a part of a script, such as the body of a loop, may change.
 pub(super) struct Mutations {
     /// Variables that are set, and whether all their values are numbers.
     pub(super) variables: BTreeMap<String, bool>,
@@ -212,7 +212,7 @@ impl Mutations {
 
     /// Records the variables that `read` and similar commands set.
     fn set_by_builtin(&mut self, program: &str, words: &[Word]) {
-        /// Builtins that set variables, with the variables that they set without being given their names.
+        /// Builtins that set variables, each with the variables that it sets by default.
         const DEFAULTS: &[(&str, &[&str])] = &[
             ("read", &["REPLY"]),
             ("mapfile", &["MAPFILE"]),

@@ -10,7 +10,7 @@ static NAMES: LazyLock<NameTable> = LazyLock::new(|| NameTable::parse(include_st
 /// A group of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameGroup {
-    /// A GNU tool that has the prefix `g` on systems with other tools of the plain name, like macOS.
+    /// A GNU tool that gets the prefix `g` on systems like macOS, where another tool has the plain name.
     GnuTool,
     /// A command that only changes the working directory of the shell.
     DirCommand,
@@ -30,11 +30,11 @@ pub(super) enum NameGroup {
     ReadsCode,
     /// A program that prints something and does nothing else if `--version` or `--help` is its only argument.
     PrintsVersion,
-    /// A program that takes `@FILE` for the arguments in that file.
+    /// A program that replaces an argument `@FILE` with the arguments in that file.
     ResponseFile,
     /// A file extension of code.
     CodeExtension,
-    /// A file that an interpreter runs when it is given the directory.
+    /// A file that an interpreter runs if it is given the directory that contains the file.
     EntryPoint,
     /// A file that makes a directory a git repository.
     RepositoryFile,
@@ -58,7 +58,7 @@ pub(super) enum NameGroup {
     GoalRunner,
     /// A git setting that is harmless with any plain value.
     GitSetting,
-    /// A git setting that is harmless if it switches something off.
+    /// A git setting that is harmless if its value switches something off.
     GitSettingOff,
     /// A word after which the name of a program follows.
     Launcher,
@@ -66,9 +66,9 @@ pub(super) enum NameGroup {
     SshOption,
     /// A command like `docker:exec`, whose arguments are about another machine or a container.
     Elsewhere,
-    /// A flag of such commands whose value is a file of this machine.
+    /// A flag of an [`NameGroup::Elsewhere`] command whose value is a file of this machine.
     HostFlag,
-    /// A flag of such commands whose value connects a file of this machine with one of the container.
+    /// A flag of an [`NameGroup::Elsewhere`] command whose value mounts a file of this machine in the container.
     MountFlag,
 }
 
@@ -141,7 +141,7 @@ struct NameTable {
     rule_aliases: HashMap<&'static str, &'static str>,
     same_options: HashMap<&'static str, &'static str>,
     file_types: HashMap<&'static str, Vec<&'static str>>,
-    /// Patterns.
+    /// Patterns for the names of variables that may make programs load code.
     code_variables: Vec<&'static str>,
     /// Lines that could not be parsed. A test checks that there are none.
     problems: Vec<&'static str>,

@@ -1,4 +1,4 @@
-//! Commands that only read: such a command needs no rule where the files that it reads need none.
+//! Recognizes commands that only read. Such a command needs no rule if the files that it reads need none.
 
 use super::args::{Argument, ParsedArgs};
 use super::commands::Invocation;
@@ -65,7 +65,7 @@ fn shows_secret(word: &Word, args: &ParsedArgs) -> bool {
         || args.spec.secret_words.iter().any(|name| mentions(text, name))
 }
 
-/// Whether a program text contains a name, not as the field of an object.
+/// Whether a program text contains a name other than as the field of an object.
 fn mentions(text: &str, name: &str) -> bool {
     let is_name_char = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {

@@ -19,7 +19,7 @@ pub(super) struct Parser<'a> {
     depth: usize,
     /// How many more nodes may be created.
     nodes_left: usize,
-    /// Here-documents that were announced on this line or on an enclosing one.
+    /// Here-documents whose bodies have not been reached yet.
     pending: Vec<PendingHereDocument>,
     /// Offsets in the whole script of words that name programs.
     pub(super) program_offsets: Vec<usize>,
@@ -31,9 +31,12 @@ pub(super) struct Parser<'a> {
 
 struct PendingHereDocument {
     delimiter: String,
+    /// Whether the delimiter is quoted. If so, the body is not expanded.
     quoted: bool,
     strip_tabs: bool,
+    /// Filled when the body is parsed.
     body: Rc<OnceCell<Vec<Piece>>>,
+    /// The nesting depth of the redirect.
     depth: usize,
 }
 
@@ -85,7 +88,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Stops at an extension that a plain `sh` does not have.
+    /// Returns a syntax error if the script is for a plain `sh`. Called at extensions that `sh` does not have.
     pub(super) fn reject_in_posix(&self) -> Result<(), ParseError> {
         match self.language {
             ShellLanguage::Bash | ShellLanguage::Korn | ShellLanguage::Zsh => Ok(()),
@@ -216,12 +219,13 @@ impl<'a> Parser<'a> {
         body
     }
 
-    /// Stops if the body of a here-document is pending. Shells differ on a newline inside quotes in that case.
+    /// Returns a syntax error if the body of a here-document is pending. In that case, shells differ on what a newline
+    /// inside quotes means.
     pub(super) fn check_no_pending_here_document(&self) -> Result<(), ParseError> {
         if self.pending.is_empty() { Ok(()) } else { self.syntax_error() }
     }
 
-    /// Stops if the body of a here-document that was announced at this nesting level is pending.
+    /// Returns a syntax error if the body of a here-document from this nesting level is pending.
     pub(super) fn check_no_pending_here_document_at_depth(&self) -> Result<(), ParseError> {
         if self.pending.iter().all(|pending| pending.depth < self.depth) {
             Ok(())

@@ -25,7 +25,8 @@ pub(super) fn has_subcommands(name: &str) -> bool {
     PROGRAMS.parents.contains(name)
 }
 
-/// Returns the name of a program in the table, which has no versions: `python3.11` is `python`.
+/// Returns the name under which the table lists a program. Names in the table have no version: `python3.11` is listed as
+/// `python`.
 pub(super) fn table_name(base: &str) -> Option<&'static str> {
     let without_version =
         base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
@@ -38,7 +39,7 @@ pub(super) fn table_name(base: &str) -> Option<&'static str> {
 
 struct ProgramTable {
     specs: Vec<ProgramSpec>,
-    /// Index in `specs` by full name.
+    /// Indices into `specs`, by full name.
     names: HashMap<&'static str, usize>,
     /// Names that have subcommands in the table.
     parents: HashSet<&'static str>,
@@ -57,7 +58,7 @@ pub(super) struct ProgramSpec {
     pub(super) last_operand: Option<ArgRole>,
     pub(super) replaces_operand: Vec<&'static str>,
     pub(super) replaces_last: Vec<&'static str>,
-    /// Why the program itself must be spelled out.
+    /// Why a rule must spell out the program itself.
     pub(super) program_risk: Option<RiskKind>,
     pub(super) harmless_with: Vec<&'static str>,
     pub(super) creates_with: Vec<&'static str>,
@@ -93,7 +94,7 @@ pub(super) struct ProgramSpec {
     pub(super) only_reads_with: Vec<&'static str>,
     /// Flags with which the program does not only read.
     pub(super) changes_with: Vec<&'static str>,
-    /// The flags with which a program passes on lines of its input; empty if it does not.
+    /// Flags with which the program still prints only unchanged lines of its input. Empty if it prints other things.
     pub(super) passes_lines: Vec<&'static str>,
     pub(super) lists_paths_with: Vec<&'static str>,
     pub(super) prints_else_with: Vec<&'static str>,
@@ -147,7 +148,7 @@ pub(super) struct ProgramTraits {
     /// The first flags may lack their dash: `tar tf`.
     pub(super) dashless: bool,
     pub(super) subcommands: bool,
-    /// If an operand is not listed, the subcommand must be spelled out instead of the operand.
+    /// If an operand is not listed, a rule must spell out the subcommand instead of the operand.
     pub(super) blame_subcommand: bool,
     pub(super) runs_stdin: bool,
     pub(super) runs_stdin_if_given: bool,

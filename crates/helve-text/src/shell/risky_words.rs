@@ -6,7 +6,7 @@ use super::walk::Walker;
 use super::{AccessKind, RiskKind, TreeFilter, Word, WordRole, path_args, rough_scan};
 
 /// Records the paths in words that are not listed as harmless, and in the words after such flags, which may be their
-/// values. So a file that may not be read is refused, whatever the program does with it.
+/// values. As a result, a file that may not be read is refused, whatever the program does with it.
 pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
     const MAX_WORDS: usize = 64;
     let risks = walker.script.runs[call.run].risks.clone();

@@ -11,8 +11,8 @@ pub(super) fn files_read(program: &str) -> Option<Vec<String>> {
     Some(sed.files)
 }
 
-/// Returns texts in a sed program that may be names of files which `r`, `R`, `w` and `W` read or write. The program may
-/// be one that is not understood.
+/// Returns texts in a sed program that may be names of files which `r`, `R`, `w` and `W` read or write. Works for any
+/// text, also for programs that [`files_read`] does not understand.
 pub(super) fn files_perhaps_named(program: &str) -> Vec<&str> {
     const MAX_NAMES: usize = 32;
     const MAX_BYTES: usize = 4096;

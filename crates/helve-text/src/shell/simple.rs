@@ -154,8 +154,8 @@ impl Parser<'_> {
         Ok(Some(Redirect { kind, target, variable, has_descriptor, operator: shown_operator }))
     }
 
-    /// Parses the target of `<&` or `>&`. A word that only starts with a dash is refused, because some shells treat the
-    /// dash as a separate word.
+    /// Parses the target of `<&` or `>&`. A longer word that starts with a dash is refused, because some shells treat
+    /// the dash as a separate word.
     fn descriptor_word(&mut self) -> Result<RawWord, ParseError> {
         let word = self.word()?;
         let is_whole = !word.shown.starts_with('-') || word.shown == "-";

@@ -43,7 +43,7 @@ pub(super) struct ShellState {
     pub(super) previous: PossibleDirs,
     /// The directory stack of `pushd`, if known.
     pub(super) stack: Option<Vec<PossibleDirs>>,
-    /// If the last command was a `cd`: the directories if it succeeded, which is certain after `&&`.
+    /// Set if the last command was a `cd`: the directories if that succeeded, as it certainly did after `&&`.
     pub(super) if_cd_succeeds: Option<StateAfterSuccessfulCd>,
     /// Whether a variable that is not in `variables` may have been set by the script.
     pub(super) has_untracked: bool,
@@ -93,7 +93,7 @@ impl ShellState {
         Self { dirs, previous, has_untracked, language, ..fresh }
     }
 
-    /// Returns the value of a variable. A variable that the script never set comes from the environment.
+    /// Returns the value of a variable. If the script never set it, it comes from the environment and is unknown.
     pub(super) fn value(&self, name: &str) -> Value {
         let known = match name {
             "PWD" => only_dir(&self.dirs),
