@@ -307,8 +307,8 @@ fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditR
         }) {
             return Err(EditRefusal::Escapes { line: found.starts[0] + 1 });
         }
-        // At `start`, all lines of `old` except one match with their own indentation. The model probably means that place,
-        // and one line there has changed since.
+        // At `start`, all lines of `old` except one match with their own indentation. The model probably means that
+        // place, and one line there has changed since.
         if found.needed.contains(Tolerance::Indentation)
             && let Some(start) = find::find_with_one_changed_line(view, &interpretation.old, found)
         {

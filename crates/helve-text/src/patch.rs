@@ -59,7 +59,7 @@ pub struct PatchHunk {
     pub at_end: bool,
     /// The line number, from 1, that the patch states for the first old line, or for the line before which it inserts.
     pub old_start: Option<usize>,
-    /// The line number of the patch, from 1, at which the hunk starts. Used in messages.
+    /// The line of the patch, from 1, at which the hunk starts. Used in messages.
     pub row: usize,
 }
 

@@ -215,10 +215,11 @@ fn matches(glob: &str, path: &str) -> bool {
 /// A place in the pattern that can match texts of different lengths.
 #[derive(Clone, Copy)]
 struct Gap {
-    /// The place in the pattern after the gap.
+    /// Offset in the pattern after the gap.
     after: usize,
-    /// Where the text after the gap is being matched.
+    /// Offset in the text at which the pattern after the gap is tried.
     from: usize,
+    /// Whether the gap is `**/`, which matches only whole folders.
     is_folders: bool,
 }
 

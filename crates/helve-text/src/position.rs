@@ -75,16 +75,16 @@ impl<'a> LineIndex<'a> {
         start..start + self.text[start..end].trim_end_matches(['\n', '\r']).len()
     }
 
-    /// Returns the byte offset of a position. A column inside a character stands for its start; one after the end of the line
-    /// for the end of the line.
+    /// Returns the byte offset of a position. A column inside a character stands for the start of the character. A
+    /// column after the end of the line stands for the end of the line.
     pub fn offset(&self, position: TextPosition, unit: ColumnUnit) -> usize {
         let range = self.line_range(position.line);
-        let mut left = usize::try_from(position.column).unwrap_or(usize::MAX);
+        let mut units_left = usize::try_from(position.column).unwrap_or(usize::MAX);
         for (at, c) in self.text[range.clone()].char_indices() {
-            if left < unit.len(c) {
+            if units_left < unit.len(c) {
                 return range.start + at;
             }
-            left -= unit.len(c);
+            units_left -= unit.len(c);
         }
         range.end
     }
@@ -116,11 +116,11 @@ pub struct RangeEdit {
     pub new: String,
 }
 
-/// Two edits change the same bytes, or an edit has no valid range.
+/// Error: two edits change the same bytes, or the range of an edit is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverlappingEdits;
 
-/// Applies edits, whose ranges refer to the text before any of them. Insertions at the same place keep their order.
+/// Applies edits. All ranges refer to the text before the first edit. Insertions at the same place keep their order.
 pub fn apply_edits(text: &str, mut edits: Vec<RangeEdit>) -> Result<String, OverlappingEdits> {
     edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
     let mut result = String::with_capacity(text.len());

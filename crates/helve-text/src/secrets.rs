@@ -81,7 +81,7 @@ const SECRET_WORDS: [&str; 22] = [
 /// Endings of names that run words together: `GITHUBTOKEN`, `PGPASSWORD`.
 const SECRET_SUFFIXES: [&str; 6] =
     ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "PASSPHRASE"];
-/// Last words of names whose value is not secret even if another word is: `KEY_PATH`.
+/// Last words of names whose value is not secret even if another word suggests it: `KEY_PATH`.
 const NON_SECRET_LAST_WORDS: [&str; 18] = [
     "PATH", "FILE", "DIR", "HOME", "SOCK", "SOCKET", "ID", "NAME", "URL", "URI", "HOST", "PORT",
     "TYPE", "LAYOUT", "COUNT", "LENGTH", "TTL", "MODE",

@@ -131,8 +131,8 @@ pub struct Script {
     pub accesses: Vec<FileAccess>,
     pub transfers: Vec<Transfer>,
     pub doubts: Vec<Doubt>,
-    /// Analyzing again with [`ShellContext::enterable`] and [`ShellContext::glob_matches`] would give a more precise
-    /// result: a `cd` may fail, or a redirect goes to one of the files that a glob matches.
+    /// Whether a second analysis with [`ShellContext::enterable`] and [`ShellContext::glob_matches`] would be more
+    /// precise, because a `cd` may fail or because a redirect or copy goes to one of the files that a glob matches.
     pub needs_facts: bool,
 }
 
@@ -211,7 +211,7 @@ pub struct CodePath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Approval {
     Required,
-    /// The command only changes the shell's own directory or control flow, like `cd` and `true`. Only a rule that
+    /// The command is harmless, like `cd`, `echo` and `true`, or the rule for its wrapper covers it. Only a rule that
     /// names the command applies to it.
     Exempt,
 }
@@ -355,7 +355,7 @@ pub enum LinkHandling {
 /// A copy, move or link: a later access to `to` reaches what was at `from`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transfer {
-    /// The source. For a symbolic link, its target text, which is relative to the link.
+    /// The source. For a symbolic link, this is the target of the link as written, which is relative to the link.
     pub from: FileTarget,
     /// Absolute path. If it is a directory, the file goes into it under its own name.
     pub to: String,
@@ -386,10 +386,10 @@ pub enum AccessKind {
     MaybeRead,
     /// The word may be a file. If so, a program that is not in `programs.txt` may do anything with it.
     PassedToUnknown,
-    /// Read together with everything below it that [`FileAccess::filter`] lets pass.
+    /// Read together with everything below it that [`FileAccess::filter`] selects.
     ReadTree,
-    /// Files below it may be read, but which ones is not known: `git log -p` prints those that commits change. A rule that
-    /// denies reading one of them leads to an ask, because it is not certain that the file is read.
+    /// Files below the directory may be read, but it is unknown which ones: `git log -p` prints those that commits
+    /// change. A rule that denies reading one of them leads to an ask, because it is not certain that the file is read.
     MaybeReadTree,
     /// Created, changed or removed.
     Write,
@@ -401,7 +401,8 @@ pub enum AccessKind {
     /// The word may be a file or directory. If so, it may be changed together with everything below it. Rules that a
     /// person wrote apply to it; a built-in rule that asks does not, if a person allowed the command.
     MaybeWriteTree,
-    /// Files below it may be changed that the command does not name: `tar -x` writes below the working directory. A rule that denies the change makes the command ask.
+    /// Files below the directory that the command does not name may be changed: `tar -x` writes below the working
+    /// directory. A rule that denies the change leads to an ask.
     MaybeChangeBelow,
     /// Becomes the working directory.
     Enter,

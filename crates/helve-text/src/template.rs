@@ -1,4 +1,4 @@
-//! Templates of commands: prompts with places for arguments, outputs of shell commands, and files.
+//! Templates of commands: prompts with placeholders for arguments, outputs of shell commands, and files.
 //!
 //! ```text
 //! Review @$1 against !`git diff --stat`. $ARGUMENTS
@@ -14,12 +14,12 @@ pub enum TemplatePiece {
     File(String),
 }
 
-/// Maximum number of pieces. What follows the last one is text.
+/// Maximum number of pieces. Everything after the last piece stays text.
 const MAX_PIECES: usize = 200;
 
 /// Fills in a template.
 ///
-/// - `$1`, `$2` … stand for single arguments, which blanks separate and quotes keep together. The highest number that
+/// - `$1`, `$2` … stand for single arguments. Blanks separate arguments, except inside quotes. The highest number that
 ///   occurs stands for all remaining arguments. A missing argument is empty.
 /// - `$ARGUMENTS` stands for all arguments as they were typed.
 /// - If the template has neither, the arguments follow it after a blank line.
@@ -108,7 +108,7 @@ fn highest_number(template: &str) -> usize {
     placeholders(template).map(|(_, _, number)| number).max().unwrap_or(0)
 }
 
-/// Returns the start, the end and the number of each `$1`.
+/// Returns the start, the end and the number of each placeholder like `$1`.
 fn placeholders(text: &str) -> impl Iterator<Item = (usize, usize, usize)> {
     text.match_indices('$').filter_map(|(start, _)| {
         let digits = text[start + 1..].bytes().take_while(u8::is_ascii_digit).take(3).count();

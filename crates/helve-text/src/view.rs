@@ -65,7 +65,7 @@ pub struct Binary;
 impl<'a> View<'a> {
     /// Decodes the bytes so that every carriage return ends a line, also in a file with line feeds.
     ///
-    /// Returns `None` if that makes no difference, or if the encoding has wide characters.
+    /// Returns `None` if [`View::new`] would split the same lines, or if the encoding is UTF-16.
     pub fn with_carriage_returns(bytes: &'a [u8]) -> Option<View<'a>> {
         let guess = encoding::guess_encoding(bytes).ok()?;
         let is_lone = |at: usize| bytes.get(at + 1) != Some(&b'\n');

@@ -166,7 +166,7 @@ fn apply_to(
     })
 }
 
-/// Refuses a hunk whose new lines should not be written, or are there already.
+/// Refuses a hunk whose new lines should not be written or are in the file already.
 fn check(
     view: &View<'_>,
     hunk: &PatchHunk,
@@ -201,7 +201,8 @@ fn check(
 /// Minimum number of letters in added lines for them to be recognized as added before.
 const MIN_LETTERS: usize = 4;
 
-/// Returns the line at which the lines that a hunk only adds are in the file already, next to where they belong.
+/// Handles a hunk that only adds lines. If the file already has these lines right before or after the position of the
+/// hunk, returns the first of them.
 fn repeated_line(view: &View<'_>, placement: &Placement) -> Option<usize> {
     let added = placement.replacement.iter().map(|line| match line {
         PatchedLine::New { text, .. } => Some(text.as_str()),

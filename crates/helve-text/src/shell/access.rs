@@ -149,7 +149,7 @@ impl Walker<'_> {
                 vec![FileTarget::Unknown(text.clone())]
             }
             Word::Literal(text) if text.is_empty() || is_stream(text) => return,
-            // To a program this is a standard stream, to a redirect it is a file.
+            // To some programs `-` is a standard stream. To a redirect it is a file.
             Word::Literal(text)
                 if text == "-" && run.is_some_and(|run| self.treats_dash_as_stream(run, kind)) =>
             {
@@ -183,7 +183,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Records an access to a word that is only known at run time. Returns false if the access remains unknown.
+    /// Records an access to a word that is only known at run time. Returns `false` if the caller must record that an
+    /// unknown file is accessed.
     fn record_dynamic_access(
         &mut self,
         value: DynamicKind,

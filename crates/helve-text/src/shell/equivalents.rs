@@ -64,8 +64,8 @@ fn of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
     found.list.split_off(1)
 }
 
-/// Treats every known program name among these words as the start of a command, and returns the words of all equivalents
-/// of these commands.
+/// Treats every known program name among these words as the start of a command, and returns the words of all
+/// equivalents of these commands.
 fn of_possible(words: &[String]) -> Vec<String> {
     const MAX_STARTS: usize = 64;
     const MAX_WORDS: usize = 32;

@@ -42,8 +42,8 @@ pub(super) fn has_unquoted_wildcards(raw: &RawWord) -> bool {
     raw.pieces.iter().any(is_glob_text)
 }
 
-/// Returns the globs of unquoted variables that hold a name matched by a glob. When the shell expands such a variable, it
-/// splits the name and expands it as a glob again.
+/// Returns the globs of unquoted variables that hold a name matched by a glob. When the shell expands such a variable,
+/// it splits the name and expands it as a glob again.
 pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<String> {
     let pattern = |piece: &Piece| match piece {
         Piece::Parameter { parameter, quoted: false } if parameter.operator == Operator::None => {
@@ -123,8 +123,8 @@ fn has_wildcard(piece: &Piece, state: &ShellState) -> bool {
     }
 }
 
-/// Returns the quoted form of a piece, because an assigned value is neither split nor globbed. Text that starts with `~`
-/// or `=` stays unquoted, because shells expand it in assignments too.
+/// Returns the quoted form of a piece, because an assigned value is neither split nor globbed. Text that starts with
+/// `~` or `=` stays unquoted, because shells expand it in assignments too.
 fn quote(piece: &Piece) -> Piece {
     match piece {
         Piece::Text { text, quoted: false } if text.starts_with(['~', '=']) => piece.clone(),

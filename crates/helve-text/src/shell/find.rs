@@ -163,8 +163,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Records that a command gets names from a listing. Returns `false` if the command may access other files too, so
-    /// that the caller must record an unknown access.
+    /// Records that a command gets names from a listing. Returns `false` if the caller must record that an unknown file
+    /// is accessed.
     pub(super) fn record_listed(
         &mut self,
         listing: usize,
@@ -256,8 +256,8 @@ fn glob_in(word: &Word) -> Option<String> {
     tree_filter::certain_glob(text)
 }
 
-/// Returns globs such that the name of each file that `find` selects matches at least one of them. Returns `None` if the
-/// names cannot be determined with certainty.
+/// Returns globs such that the name of each file that `find` selects matches at least one of them. Returns `None` if
+/// the names cannot be determined with certainty.
 fn names_selected(words: &[Word], spec: &ProgramSpec) -> Option<Vec<String>> {
     let first = words.iter().skip(1).position(|it| it.prefix().starts_with(['-', '(', '!']))?;
     let mut expression = Expression { words: &words[1 + first..], spec, depth: 0 };
@@ -280,7 +280,8 @@ impl Expression<'_> {
         Some(word.literal().unwrap_or(""))
     }
 
-    /// Parses alternatives that are joined with `-o`, up to a closing parenthesis. Returns the globs of all alternatives.
+    /// Parses alternatives that are joined with `-o`, up to a closing parenthesis. Returns the globs of all
+    /// alternatives.
     fn any_of(&mut self) -> Option<Vec<String>> {
         const MAX_DEPTH: usize = 16;
         self.depth += 1;
@@ -301,8 +302,8 @@ impl Expression<'_> {
         names.filter(|it| !it.is_empty())
     }
 
-    /// Parses one alternative, whose tests a file must all pass. Returns the globs of its name tests, whether `find` only
-    /// skips (prunes) the files, and whether another alternative follows.
+    /// Parses one alternative, whose tests a file must all pass. Returns the globs of its name tests, whether `find`
+    /// only skips (prunes) the files, and whether another alternative follows.
     fn all_of(&mut self, is_too_deep: bool) -> (Option<Vec<String>>, bool, bool) {
         const COMMANDS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
         let mut names: Option<Vec<String>> = None;

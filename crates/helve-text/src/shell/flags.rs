@@ -205,8 +205,8 @@ impl ArgParser<'_> {
         }
     }
 
-    /// Continues with the table entry of a listed module, as in `python -m pytest`. An unlisted module gets all remaining
-    /// words.
+    /// Continues with the table entry of a listed module, as in `python -m pytest`. An unlisted module gets all
+    /// remaining words.
     fn enter_module(&mut self, role: ArgRole, flag: &str, value: &str) {
         if role != ArgRole::Module {
             return;

@@ -66,8 +66,8 @@ fn dynamic_word(fragments: &[Fragment], shown: &str) -> DynamicWord {
     };
     let is_known = |fragment: &&Fragment| matches!(fragment, Fragment::Text { text, quoted } if *quoted || !is_glob(text));
     let prefix: String = fragments.iter().take_while(is_known).map(fragment_text).collect();
-    // Commits and numbers contain no blanks, so they do not split a word. An empty one removes the word only if the word
-    // has no other text.
+    // Commits and numbers contain no blanks, so they do not split a word. An empty one removes the word only if the
+    // word has no other text.
     let may_split_word = |(kind, splits): &(DynamicKind, bool)| {
         *splits && (is_alone || !matches!(kind, DynamicKind::Number | DynamicKind::Commit))
     };

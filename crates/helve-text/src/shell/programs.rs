@@ -25,8 +25,8 @@ pub(super) fn has_subcommands(name: &str) -> bool {
     PROGRAMS.parents.contains(name)
 }
 
-/// Returns the name under which the table lists a program. Names in the table have no version: `python3.11` is listed as
-/// `python`.
+/// Returns the name under which the table lists a program. Names in the table have no version: `python3.11` is listed
+/// as `python`.
 pub(super) fn table_name(base: &str) -> Option<&'static str> {
     let without_version =
         base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');

@@ -18,13 +18,13 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
     let globs = values(&spec.name_globs);
     let (excluded, included): (Vec<&Word>, Vec<&Word>) =
         globs.into_iter().partition(|it| it.prefix().starts_with('!'));
-    // A glob that selects files overrides the rules that skip hidden and ignored ones.
+    // A glob that selects files also selects hidden and ignored files, which would otherwise be skipped.
     let selects = !included.is_empty();
     let repeated =
         args.flags.iter().filter(|it| spec.flags_showing_hidden_if_repeated.contains(&it.as_str()));
     let shows_hidden = args.has_any(&spec.flags_showing_hidden) || repeated.count() > 1 || selects;
     let shows_ignored = args.has_any(&spec.flags_showing_ignored) || selects;
-    // Flags may define the types anew.
+    // Some flags redefine the file types.
     let types = if args.has_any(&spec.flags_including_again) {
         Vec::new()
     } else {
@@ -45,7 +45,8 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
         listing: TreeListing::Directory,
     };
     if selects {
-        // Of two globs that match a file, the last decides. With both kinds, a file that matches none may be included.
+        // If several globs match a file, the last one decides. With both including and excluding globs, a file that
+        // matches none of them may be included.
         if !values(&spec.skipped_files).is_empty() {
             filter.names.clear();
         }
@@ -63,7 +64,8 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
     filter
 }
 
-/// Returns globs such that only files whose name matches one of them are read; empty if they are not certain.
+/// Returns globs such that only files whose name matches one of them are read. The list is empty if the globs are not
+/// certain.
 fn included_names(globs: &[&Word], types: &[&Word]) -> Vec<String> {
     let all_certain = |words: &[&Word]| -> Option<Vec<String>> {
         words.iter().map(|it| certain_glob(it.known_pattern()?)).collect()
@@ -77,7 +79,7 @@ fn included_names(globs: &[&Word], types: &[&Word]) -> Vec<String> {
     names.filter(|it| it.len() <= MAX_GLOBS).unwrap_or_default()
 }
 
-/// Returns the globs for names that these flags exclude, where that is certain.
+/// Returns the globs for names that these flags certainly exclude.
 fn excluded_globs(args: &ParsedArgs, flags: &[&'static str]) -> Vec<String> {
     let spec = args.spec;
     if args.has_any(&spec.flags_including_again) {

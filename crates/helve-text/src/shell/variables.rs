@@ -192,7 +192,7 @@ pub(super) fn is_harmless_prefix_assignment(
         || name == "CARGO_TARGET_DIR" && value.is_some_and(is_plain_folder)
 }
 
-/// Whether a value is a folder below the working directory, in none that is hidden.
+/// Whether a value is the path of a folder below the working directory, without hidden folders in it.
 fn is_plain_folder(value: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_name =

@@ -41,13 +41,13 @@ pub(super) struct Walker<'a> {
     pub(super) guess_depth: usize,
     /// The language of the current text.
     pub(super) language: ShellLanguage,
-    /// The run that the current text belongs to.
+    /// Index of the run that starts the current command, such as a wrapper or a shell.
     pub(super) parent: Option<usize>,
     pub(super) seen_accesses: HashSet<FileAccess>,
     pub(super) streams: StdStreams,
     /// Whether the current command has something on its standard input. Its command substitutions inherit it.
     pub(super) has_stdin: bool,
-    /// The output of the last command, if it was `find`.
+    /// What is known about the output of the last command, if the command lists or prints names like `find` or `echo`.
     pub(super) find_output: Option<FindOutput>,
     /// What the last command does with the lines of its input.
     pub(super) line_filter: LineFilter,
@@ -72,7 +72,7 @@ pub(super) struct Walker<'a> {
 #[expect(clippy::large_enum_variant, reason = "one value at a time, and patterns look inside")]
 pub(super) enum StdinSource {
     Nothing,
-    /// The output of another command.
+    /// The output of another command. Holds what is known about it.
     Pipe(Option<FindOutput>),
     /// A here-document or here-string. Holds its text if that is fully known.
     Text(Option<String>),
@@ -178,8 +178,8 @@ impl<'a> Walker<'a> {
         self.text_depth -= 1;
     }
 
-    /// If a limit was reached, records a run with all words of the script, any of which may start a command. So rules
-    /// that deny a command still apply to those that are not listed.
+    /// If a limit was reached, records a run with all words of the script, any of which may start a command. As a
+    /// result, rules that deny a command still apply to commands that are not listed.
     pub(super) fn record_unlisted_words(&mut self, text: &str) {
         if !self.is_incomplete {
             return;
@@ -525,7 +525,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Whether `..` follows a name in a path, so that the path leads elsewhere than it begins.
+/// Whether `..` follows a name in a path, so that the path leads out of a directory that it names.
 fn leads_back(path: &str) -> bool {
     let names = path.split('/').filter(|name| !name.is_empty() && *name != ".");
     let starts_at_root = path.starts_with('/');
@@ -568,7 +568,7 @@ fn roles_by_dash(words: &[Word]) -> Vec<WordRole> {
     words.iter().enumerate().map(role).collect()
 }
 
-/// Returns a word of which nothing is known.
+/// Returns a word about which nothing is known.
 pub(super) fn unknown(shown: &str) -> Word {
     Word::Dynamic(DynamicWord {
         shown: shown.to_string(),

@@ -39,7 +39,7 @@ impl Parser<'_> {
         Ok(self.raw_word_since(start, pieces))
     }
 
-    /// Parses a word that ends where its context does.
+    /// Parses a word. The context decides where it ends.
     fn raw_word(&mut self, context: WordContext) -> Result<RawWord, ParseError> {
         self.skip_continuations();
         let start = self.at;

@@ -78,7 +78,7 @@ pub(super) fn record_inner_command(
         let state = if runs_in_shell { state } else { &mut inner_state };
         let first = walker.script.runs.len();
         walker.record_command(line, state, call.stdin);
-        // A rule for a runner of packages is a rule for the programs of packages, of which nothing else is known.
+        // A rule that allows a package runner also allows the programs of packages, about which nothing else is known.
         if let Some(run) = walker.script.runs.get_mut(first)
             && call.args.spec.traits.runs_packages
             && run.is_from_package()
@@ -121,7 +121,7 @@ fn clears_git_settings(args: &ParsedArgs) -> bool {
 }
 
 impl ProgramRun {
-    /// Whether a package can have brought the program: it is not one that the table describes as something else.
+    /// Whether the program may come from a package, because nothing else is known about it.
     fn is_from_package(&self) -> bool {
         let is_name = |it: &str| !it.contains('/') && !builtins::is_unlisted_builtin(it);
         !self.is_known

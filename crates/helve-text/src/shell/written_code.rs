@@ -27,7 +27,7 @@ pub(super) fn record(walker: &mut Walker<'_>) {
     }
 }
 
-/// Returns the files with text of the script that the script runs, each with the index of its run.
+/// Returns the files that the script writes text to and also runs, each with the index of the run.
 fn executed_texts(script: &Script) -> Vec<(usize, String)> {
     let text_paths = script.written_paths().filter(|(path, run)| receives_text(script, path, *run));
     let mut written: HashSet<&str> = text_paths.map(|(path, _)| file_name(path)).collect();
@@ -97,7 +97,7 @@ fn add_copies<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
                 written.insert(file_name(&transfer.to));
             }
         }
-        // An unknown program may copy such a file to any of its other arguments.
+        // An unknown program may copy a written file to any of its other arguments.
         for run in script.runs.iter().filter(|run| !run.is_known) {
             let words = || run.words.iter().skip(1);
             // A dynamic word may be any file, and standard input may carry text of the script.

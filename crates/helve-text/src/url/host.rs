@@ -28,7 +28,7 @@ impl WebHost {
             let address: Ipv6Addr = inner.parse().map_err(|_| UrlError::BadHost)?;
             return Ok(WebHost::Address(IpAddr::V6(address)));
         }
-        // Browsers decode these; a host never needs them.
+        // Browsers decode percent-encoded characters in a host, but no host needs them.
         if text.contains('%') {
             return Err(UrlError::BadHost);
         }

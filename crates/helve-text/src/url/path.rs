@@ -7,8 +7,8 @@ pub(super) fn normalize(path: &str) -> String {
     remove_dot_segments(&encoded, |segment| segment)
 }
 
-/// Appends text with characters encoded that may not stand in a path or query, and with `%41` decoded to `A` where the
-/// character needs no encoding.
+/// Appends text in normal form: percent-encodes characters that are not allowed in a path or query, and decodes those
+/// that need no encoding, such as `%41` to `A`.
 pub(super) fn encode(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -79,8 +79,7 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Characters that have a meaning of their own where they are not encoded. Clients disagree about `'`, so it is
-/// always encoded.
+/// Whether a character has a special meaning if it is not encoded. Clients disagree about `'`, so it is always encoded.
 fn is_delimiter(byte: u8) -> bool {
     matches!(
         byte,

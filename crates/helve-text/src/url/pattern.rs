@@ -7,8 +7,9 @@ use super::{UrlError, WebHost, WebScheme, WebUrl, parse_port, path, split_port};
 /// A pattern of URLs. Only `*` is special; a `?` begins the query.
 ///
 /// Scheme, host and port are compared separately, so `https://docs.rs*` cannot match `https://docs.rs.example.com/`.
-/// A pattern without a scheme means both, one without a port means the default port, and one without a path means every
-/// path. `*.example.com` means every name below `example.com`, `*example.com` that name and every name below it.
+/// A pattern without a scheme means both schemes, a pattern without a port means the default port, and a pattern
+/// without a path means every path. `*.example.com` means every name below `example.com`. `*example.com` means
+/// `example.com` too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlPattern {
     scheme: Option<WebScheme>,
@@ -40,7 +41,8 @@ enum PortPattern {
 }
 
 impl UrlPattern {
-    /// Parses a pattern. One that can match no URL, as with a user name or an unknown scheme, is an error.
+    /// Parses a pattern. Returns an error for a pattern that cannot match any URL, such as one with a user name or an
+    /// unknown scheme.
     pub fn parse(pattern: &str) -> Result<Self, UrlError> {
         let pattern = pattern.trim();
         match () {
@@ -67,7 +69,7 @@ impl UrlPattern {
         Ok(Self { scheme, host, port, path })
     }
 
-    /// Whether a URL certainly matches, also for a server that decodes its path twice. For rules that allow.
+    /// Whether a URL certainly matches, even if the server decodes its path several times. Used for rules that allow.
     pub fn matches(&self, url: &WebUrl) -> bool {
         let (path, query) = url.path_and_query();
         let matches_path = self.path.as_deref().is_none_or(|pattern| {
@@ -80,8 +82,8 @@ impl UrlPattern {
             && matches_path
     }
 
-    /// Whether a URL may be one that the pattern means. For rules that ask or deny: the scheme and the case of the path
-    /// do not matter, and a pattern without a query also matches URLs with one.
+    /// Whether a URL may be one that the pattern means. Used for rules that ask or deny: the scheme and the case of the
+    /// path do not matter, and a pattern without a query also matches URLs with a query.
     pub fn matches_loosely(&self, url: &WebUrl) -> bool {
         let (path, query) = url.path_and_query();
         let matches_path = self.path.as_deref().is_none_or(|pattern| {
@@ -198,7 +200,7 @@ fn ipv4_matches(patterns: &[String], address: &str) -> bool {
     has_enough && patterns.iter().zip(numbers).all(|(pattern, number)| star_match(pattern, number))
 }
 
-/// Returns the scheme that a pattern means; `Some(None)` means both schemes; `None` that the scheme is unknown.
+/// Returns the scheme that a pattern means. `Some(None)` means both schemes. `None` means that the scheme is unknown.
 fn parse_scheme(scheme: &str) -> Option<Option<WebScheme>> {
     match scheme.to_ascii_lowercase().as_str() {
         "http" => Some(Some(WebScheme::Http)),
@@ -208,7 +210,8 @@ fn parse_scheme(scheme: &str) -> Option<Option<WebScheme>> {
     }
 }
 
-/// Removes the `*` of `docs.rs*`, which stands for every path. In `localhost:*` and `10.*` it does not.
+/// Removes the `*` of `docs.rs*`, which stands for every path. Keeps the `*` of `localhost:*` and `10.*`, which stands
+/// for ports or addresses.
 fn strip_path_star(authority: &str) -> &str {
     let trimmed = authority.trim_end_matches('*');
     match trimmed.chars().next_back() {

@@ -56,11 +56,12 @@ pub(super) struct Guess {
     pub(super) encoding: Encoding,
     /// Length of the byte-order mark.
     pub(super) bom_len: usize,
+    /// Whether some bytes are not valid UTF-8, in a file that is not UTF-16.
     pub(super) damaged: bool,
 }
 
-/// Returns the text of a file that is valid UTF-8 without carriage returns, NULs and escape characters, which are nearly
-/// all files. Any part of such a text decodes like the whole.
+/// Returns the text of a file that is valid UTF-8 without carriage returns, NULs and escape characters, as nearly all
+/// files are. Any part of such a text decodes like the whole.
 pub(crate) fn plain_text(bytes: &[u8]) -> Option<&str> {
     if memchr3(0, b'\r', 0x1b, bytes).is_some() {
         return None;
@@ -254,8 +255,8 @@ fn utf8_encoded_len(bytes: &[u8], text_len: usize) -> usize {
     taken
 }
 
-/// Does the same as [`utf8_encoded_len`] for multi-byte legacy encodings. These encodings are stateless, so decoding byte by byte shows
-/// where each character ends.
+/// Does the same as [`utf8_encoded_len`] for multi-byte legacy encodings. These encodings are stateless, so decoding
+/// byte by byte shows where each character ends.
 fn legacy_encoded_len(
     legacy: &'static encoding_rs::Encoding,
     bytes: &[u8],

@@ -19,13 +19,14 @@ pub(super) struct LineStart {
 pub(super) enum LineIndex {
     /// Every line of the text ends with `\n` in the bytes too, so the lines can be found when they are asked for.
     Plain(PlainLines),
+    /// The lines of any other text.
     Listed(Vec<LineStart>),
 }
 
 /// Lines of a text whose bytes are the same as the text, apart from a byte-order mark.
 ///
-/// Most edits ask about a few lines around one place. Counting newlines is much faster than listing them, so the list is
-/// made only for those who ask about many lines.
+/// Most edits look up a few lines around one place. Counting newlines is much faster than listing them, so the list is
+/// made only after many lookups.
 #[derive(Debug, Clone)]
 pub(super) struct PlainLines {
     pub(super) bom_len: usize,
@@ -33,11 +34,11 @@ pub(super) struct PlainLines {
     counts: OnceCell<Vec<usize>>,
     /// The start of each line.
     starts: OnceCell<Vec<usize>>,
-    /// Number of blocks that were searched so far.
+    /// Number of lookups so far. Each searches about one block.
     searched: Cell<usize>,
 }
 
-/// Number of bytes that are searched for one line.
+/// Size in bytes of the blocks whose newlines are counted.
 const BLOCK: usize = 4096;
 
 impl PlainLines {

@@ -25,9 +25,9 @@ pub(super) struct IndexedFile<'v, 'a> {
     pub(super) view: &'v View<'a>,
     /// Number of lines. The empty line after the last newline does not count.
     pub(super) line_count: usize,
-    /// The key of each line.
+    /// The hash of each line, see [`line_key`].
     keys: Vec<u64>,
-    /// The lines with each key that occurs in the patch.
+    /// For each key that occurs in the patch, the lines of the file with this key.
     index: HashMap<u64, Vec<usize>>,
     /// Number of line comparisons that are still allowed.
     budget: Cell<usize>,

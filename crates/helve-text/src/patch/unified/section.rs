@@ -9,6 +9,7 @@ use crate::patch::{
 };
 
 pub(super) struct FileSection<'a> {
+    /// The first row of the section. Errors about the whole section refer to it.
     header: PatchRow<'a>,
     /// The names after `---` and `+++`, without git's prefixes.
     names: Option<(DiffName, DiffName)>,
