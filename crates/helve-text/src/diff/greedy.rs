@@ -2,7 +2,7 @@
 
 /// Maximum number of differing items. With more differences, the algorithm gives up.
 const MAX_DIFFERENCES: usize = 600;
-/// Maximum number of steps. If it needs more, the algorithm gives up.
+/// Maximum number of steps. If the algorithm needs more, it gives up.
 const MAX_STEPS: usize = 20_000_000;
 
 /// Returns the items that a shortest edit script leaves unchanged, as pairs of indices. Returns `None` if the script

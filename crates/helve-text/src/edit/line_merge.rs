@@ -252,8 +252,8 @@ impl LineMerge<'_> {
         .then_some(only)
     }
 
-    /// Refuses a change in which dissimilar lines with quotes, dashes or spaces replace a line whose characters of that
-    /// kind are typographic in the file and plain in the quoted text. The intended spelling is unclear.
+    /// Refuses a change that replaces a line whose typographic characters are quoted differently, if all new lines with
+    /// this kind of character are dissimilar to it. The intended spelling is unclear.
     fn check_typography(&self, lines: Range<usize>, new: Range<usize>) -> Result<(), char> {
         for index in lines {
             let (old, actual) = (self.old[index].body, self.actual[index].body);

@@ -254,7 +254,7 @@ fn best_window(
 }
 
 /// Calls `visit` with a hash of every word in lower case. In scripts that do not separate words, every character counts
-/// as a word. So does other punctuation than quotes and dashes.
+/// as a word. Punctuation characters other than quotes and dashes count as words too.
 fn each_word(line: &str, mut visit: impl FnMut(u64)) {
     let mut word: Option<LineHasher> = None;
     for character in line.chars() {

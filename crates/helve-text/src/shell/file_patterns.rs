@@ -167,7 +167,7 @@ fn simplify_glob(pattern: &str) -> String {
 /// The files that a pattern may select. The program, not the shell, expands the pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PatternReach {
-    /// The file or directory at or below which the files are.
+    /// A file, or a directory that contains the files at any depth. May be a glob.
     pub(super) base: Word,
     /// Globs for the names of the files. If the list is empty, they may have any name.
     pub(super) names: Vec<String>,

@@ -280,8 +280,8 @@ impl Expression<'_> {
         Some(word.literal().unwrap_or(""))
     }
 
-    /// Parses alternatives that are joined with `-o`, up to a closing parenthesis. Returns the globs of all
-    /// alternatives.
+    /// Parses alternatives that are joined with `-o`, up to a closing parenthesis. Returns the globs of all alternatives
+    /// that are not pruned.
     fn any_of(&mut self) -> Option<Vec<String>> {
         const MAX_DEPTH: usize = 16;
         self.depth += 1;

@@ -9,7 +9,7 @@ use super::{Language, LocatedError, SyntaxError, SyntaxErrorKind};
 /// Maximum number of errors counted. A text with so many errors is not in a supported language.
 const MAX_COUNTED: usize = 100;
 
-/// The deadline is ignored for the first progress reports, so that small texts are checked even on a busy machine.
+/// Number of progress reports before the deadline applies, so that small texts are checked even on a busy machine.
 const MIN_STEPS: usize = 100;
 
 /// Maximum number of characters in an excerpt.

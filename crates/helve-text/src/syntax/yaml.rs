@@ -6,7 +6,7 @@ use granit_parser::{ErrorKind, Parser};
 
 use super::{LocatedError, SyntaxErrorKind, parse};
 
-/// The deadline is ignored for the first events, so that small texts are checked even on a busy machine.
+/// Number of events before the deadline applies, so that small texts are checked even on a busy machine.
 const MIN_EVENTS: usize = 1_000;
 
 /// Returns at most one error, because the parser stops at the first. Returns `None` if the deadline has passed or the

@@ -8,8 +8,8 @@ use super::{UrlError, WebHost, WebScheme, WebUrl, parse_port, path, split_port};
 ///
 /// Scheme, host and port are compared separately, so `https://docs.rs*` cannot match `https://docs.rs.example.com/`.
 /// A pattern without a scheme means both schemes, a pattern without a port means the default port, and a pattern
-/// without a path means every path. `*.example.com` means every name below `example.com`. `*example.com` means
-/// `example.com` too.
+/// without a path means every path. `*.example.com` means every name below `example.com`. `*example.com` also
+/// means `example.com` itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlPattern {
     scheme: Option<WebScheme>,
