@@ -1,4 +1,5 @@
-//! Text processing for Helve: cuts, diffs, edits, patches, encodings and shell analysis. This crate is pure: it does no I/O and has no async code.
+//! Text processing for Helve: cuts, diffs, edits, patches, encodings and shell analysis. This crate is pure: it does no
+//! I/O and has no async code.
 
 pub mod causes;
 pub mod cut;

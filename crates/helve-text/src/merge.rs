@@ -159,8 +159,8 @@ impl Merge<'_> {
 /// Maximum number of equal lines over which a change is assumed to slide.
 const MAX_SLIDE: usize = 1_000;
 
-/// Returns the base lines that a hunk may touch. An insertion or deletion among equal lines could as well be further up
-/// or down.
+/// Returns the base lines that a hunk may touch. Among equal lines, an insertion or deletion further up or down would
+/// have the same result.
 fn touched_lines(hunk: &DiffHunk, base: &[&[u8]], side: &[&[u8]]) -> Range<usize> {
     let (moving, lines) = match (hunk.old.is_empty(), hunk.new.is_empty()) {
         (true, false) => (hunk.new.clone(), side),

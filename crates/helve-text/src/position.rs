@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-/// What a column counts.
+/// The unit in which columns are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnUnit {
     /// Bytes of UTF-8.

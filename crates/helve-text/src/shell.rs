@@ -1,9 +1,9 @@
 //! Static analysis of shell scripts: every program a script may start and every file it may access, as plain data.
 //!
 //! Every script is parsed twice. Our own parser follows the shell's grammar exactly and stops at syntax that it does
-//! not know. Tree-sitter's grammar is an independent second opinion: a command that only one of the two finds becomes
-//! a [`Doubt`], and a script with a doubt never runs unless it was approved. Everything that was recognized is still
-//! listed, so that rules which deny something keep working on scripts that are not fully understood.
+//! not know. Tree-sitter's grammar is an independent second opinion: a command or redirect that only tree-sitter finds
+//! becomes a [`Doubt`], and a script with a doubt never runs unless it was approved. Everything that was recognized is
+//! still listed, so that rules which deny something keep working on scripts that are not fully understood.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -150,7 +150,7 @@ impl Script {
     }
 }
 
-/// One start of a program: its name and arguments, after expansion and quote removal.
+/// One invocation of a program: its name and arguments, after expansion and quote removal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramRun {
     /// The name of the program, then its arguments.
@@ -311,7 +311,7 @@ pub struct FileAccess {
 /// Selects the files below a directory that a recursive access reaches. The default selects all files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TreeFilter {
-    /// Globs. The name of a file must match one of them, unless there are none.
+    /// Globs for names of files. If the list is not empty, the name of a file must match one of them.
     pub names: Vec<String>,
     /// Files and directories whose names start with a dot are skipped.
     pub skips_hidden: bool,
@@ -319,25 +319,25 @@ pub struct TreeFilter {
     pub skips_ignored: bool,
     /// What happens to symbolic links below the target.
     pub links: LinkHandling,
-    /// Globs. Files whose name matches one are skipped.
+    /// Globs for names of files. A file whose name matches one of them is skipped.
     pub excluded_files: Vec<String>,
-    /// Globs. Directories whose name matches one are skipped.
+    /// Globs for names of directories. A directory whose name matches one of them is skipped.
     pub excluded_dirs: Vec<String>,
     /// The names are split at blanks and expanded, as by `xargs`. The file `a b` becomes two names.
     pub splits_names: bool,
-    /// Where the files are listed.
+    /// Where the list of files comes from.
     pub listing: TreeListing,
 }
 
-/// Where the files that a recursive access reaches are listed.
+/// Where the list of files that a recursive access reaches comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TreeListing {
-    /// In the directory and those below it.
+    /// The directory and the directories below it.
     #[default]
     Directory,
-    /// In the index of the git repository around the directory: the tracked files below it.
+    /// The index of the git repository around the directory. Only tracked files below the directory count.
     Tracked,
-    /// In the same index, but including the files that are not below the directory.
+    /// The same index. Tracked files outside the directory count too.
     TrackedAnywhere,
 }
 
@@ -399,7 +399,7 @@ pub enum AccessKind {
     /// but the file need not exist.
     MaybeWrite,
     /// The word may be a file or directory. If so, it may be changed together with everything below it. Rules that a
-    /// person wrote apply to it; a built-in rule that asks does not, if a person allowed the command.
+    /// person wrote apply to it. A built-in rule that asks does not apply if a person allowed the command.
     MaybeWriteTree,
     /// Files below the directory that the command does not name may be changed: `tar -x` writes below the working
     /// directory. A rule that denies the change leads to an ask.
@@ -452,7 +452,7 @@ pub enum DoubtKind {
     TooDeep,
     TooMany,
     Syntax,
-    /// The two parsers see different commands, or shells differ on the meaning.
+    /// Tree-sitter finds a command that our parser does not find, or shells differ on the meaning.
     Disagreement,
     /// Control characters or invisible characters.
     Hidden,

@@ -9,9 +9,10 @@ pub const MAX_RESPONSE: usize = 256 * 1024 * 1024;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// One event: the name of its kind, empty if not given, and its data.
+/// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
+    /// The type of the event. Empty if the stream does not state it.
     pub name: String,
     pub data: String,
 }
@@ -37,6 +38,7 @@ pub struct SseParser {
     name: String,
     /// The data lines of the current event, joined by line feeds. `None` before the first data line.
     data: Option<String>,
+    /// Number of bytes received so far.
     received: usize,
 }
 

@@ -91,7 +91,7 @@ fn divide(template: &str) -> Vec<RawPiece<'_>> {
     pieces
 }
 
-/// Whether `@` after this text may start the name of a file. It does not in an e-mail address or in code.
+/// Whether `@` after this text may start the name of a file. An `@` in an e-mail address or in code does not.
 fn may_precede_file(before: &str) -> bool {
     before.chars().next_back().is_none_or(|c| !c.is_alphanumeric() && !"_`@/.".contains(c))
 }

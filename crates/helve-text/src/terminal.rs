@@ -56,10 +56,10 @@ enum State {
 /// How a sequence started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Introducer {
-    /// With ESC, or with a C1 control character in UTF-8. The introducer is dropped even if nothing follows.
+    /// It started with ESC, or with a C1 control character in UTF-8. The introducer is dropped even if nothing follows.
     Standard,
-    /// With a single byte above ASCII, which may be a letter in a legacy encoding. The byte is kept unless the sequence
-    /// is ASCII throughout.
+    /// It started with a single byte above ASCII, which may be a letter in a legacy encoding. The byte is kept unless
+    /// the sequence is ASCII throughout.
     SingleByte,
 }
 

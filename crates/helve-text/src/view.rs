@@ -53,8 +53,9 @@ impl LineEnding {
 /// Whether a lone carriage return ends a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CarriageReturns {
-    /// Only if there is no line feed.
+    /// Only in a text without line feeds.
     ByContent,
+    /// Always.
     EndLines,
 }
 

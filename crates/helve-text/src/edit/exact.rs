@@ -73,7 +73,7 @@ fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
     joins_next || is_one_line && (quotes_part || later_lines.any(|line| !line.starts_with(lead)))
 }
 
-/// Returns the new text with the line ending that the old text has. A text that is removed takes its ending with it.
+/// Returns the new text with the line ending that the old text has. If the new text is empty, it gets no line ending.
 fn with_line_ending<'a>(edit: &Edit<'a>) -> Cow<'a, str> {
     match edit.old.ends_with('\n') && !edit.new.is_empty() && !edit.new.ends_with('\n') {
         true => Cow::Owned(format!("{}\n", edit.new)),
@@ -177,7 +177,7 @@ fn ambiguous_refusal(view: &View<'_>, finder: &Finder<'_>, first: usize) -> Edit
     EditRefusal::Ambiguous { lines, count, tolerances: Tolerances::NONE }
 }
 
-/// Groups occurrences that share a line. `length` is that of `old`.
+/// Groups occurrences that share a line. `length` is the length of `old`.
 fn group_by_line<'a>(
     view: &View<'_>,
     starts: &'a [usize],

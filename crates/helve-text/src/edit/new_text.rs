@@ -58,7 +58,7 @@ pub struct NewText<'a> {
 }
 
 impl<'a> NewText<'a> {
-    /// Returns the new content of a whole file.
+    /// Describes a new text that replaces the whole content of a file.
     pub fn whole_file(old: &'a str, new: &'a str, kind: TextKind) -> NewText<'a> {
         NewText { old, new, file: old, first_line: 1, before: "", after: "", kind }
     }

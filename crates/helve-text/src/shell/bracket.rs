@@ -1,7 +1,7 @@
 //! Bracket expressions like `[a-z]` in patterns, as far as all regex dialects agree on where they end.
 
 /// Returns the length of a bracket expression after its `[`, including the `]`. Returns `None` if regex
-/// dialects differ on where it ends. They do so if it contains the delimiter: `/[/]/`.
+/// dialects differ on where it ends. They differ if it contains the delimiter: `/[/]/`.
 pub(super) fn length(rest: &str, delimiter: char) -> Option<usize> {
     let start = rest.strip_prefix('^').unwrap_or(rest);
     let inner = start.strip_prefix(']').unwrap_or(start);

@@ -40,7 +40,7 @@ impl Parser<'_> {
             }
             // Some shells parse this as a translated string, others as a dollar sign before a string.
             Some('"') if !quoted => return self.syntax_error(),
-            // Old arithmetic in bash; expansion flags in zsh.
+            // `$[…]` is arithmetic in bash. The other characters are expansion flags in zsh.
             Some('[' | '~' | '=' | '^') => return self.syntax_error(),
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 let name: String = self

@@ -91,7 +91,7 @@ fn names_by_wget(address: &str) -> Vec<String> {
 }
 
 /// Returns the names under which `curl -O` may save a file. Returns `None` for a URL with a pattern like `{a,b}`, which
-/// stands for several.
+/// stands for several URLs.
 fn names_by_curl(address: &str) -> Option<Vec<String>> {
     if address.contains(['{', '}', '[', ']']) {
         return None;

@@ -141,7 +141,7 @@ impl FindSearch {
         if selects_by_glob {
             filter.names = globs;
         } else if args.spec.traits.single_dash {
-            // Only the flags of `find` are tests that are combined.
+            // Only `find` combines its flags into an expression of tests.
             filter.names = names_selected(words, args.spec).unwrap_or_default();
         }
         Self { dirs: state.dirs.clone(), root_dirs: state.dirs.clone(), roots, filter }
@@ -280,8 +280,8 @@ impl Expression<'_> {
         Some(word.literal().unwrap_or(""))
     }
 
-    /// Parses alternatives that are joined with `-o`, up to a closing parenthesis. Returns the globs of all alternatives
-    /// that are not pruned.
+    /// Parses alternatives that are joined with `-o`, up to a closing parenthesis. Returns the globs of all
+    /// alternatives that are not pruned.
     fn any_of(&mut self) -> Option<Vec<String>> {
         const MAX_DEPTH: usize = 16;
         self.depth += 1;

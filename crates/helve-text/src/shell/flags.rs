@@ -280,7 +280,7 @@ impl ArgParser<'_> {
         }
     }
 
-    /// Notes the letters of a cluster, the last of which has a value in the same word.
+    /// Records the one-letter flags of a cluster whose last flag has a value in the same word.
     fn note_letters(&mut self, letters: &str) {
         self.parsed.attached_value_flags.push_str(letters);
     }

@@ -165,7 +165,7 @@ fn read_variable(condition: &Node) -> Option<&str> {
 
 /// Returns the words that a shell replaces a glob with.
 fn glob_words(pattern: &str, dir: &str, context: &ShellContext) -> Option<Vec<Word>> {
-    // What these match depends on the locale and on options of the shell.
+    // What these wildcards match depends on the locale and on options of the shell.
     if pattern.contains(['?', '[', '\\']) || pattern.contains("**") {
         return None;
     }

@@ -53,7 +53,7 @@ fn record_tracked(
     if takes_paths && paths.into_iter().any(includes) || names_blobs {
         return;
     }
-    // Without `--`, a word is a path if a file has this name. Git refuses a word that is a revision as well.
+    // Without `--`, a word is a path if a file has this name. Git refuses a word that is both a path and a revision.
     let may_be_paths = takes_paths && separator(call.words, call.args).is_none();
     let names = others.iter().filter(|_| may_be_paths).filter_map(|it| it.value.literal());
     let names: Vec<&str> = names.collect();

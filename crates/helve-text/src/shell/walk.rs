@@ -148,7 +148,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Analyzes the script itself. Both parsers must agree on its commands.
+    /// Analyzes the script itself. Records a doubt if tree-sitter finds a command that our parser does not find.
     pub(super) fn walk_main_script(&mut self, text: &str) {
         let mut state = ShellState::new(self.context);
         let mut parser = Parser::new(text, self.language, self.nodes_left);

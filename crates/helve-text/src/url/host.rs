@@ -7,8 +7,9 @@ use idna::AsciiDenyList;
 
 use super::UrlError;
 
-/// Maximum length of a host name, and of one of its labels.
+/// Maximum length of a host name.
 const MAX_NAME: usize = 253;
+/// Maximum length of a label, the part of a host name between two dots.
 const MAX_LABEL: usize = 63;
 
 /// A host in normal form.

@@ -31,8 +31,8 @@ pub(super) fn encode(text: &str, out: &mut String) {
     }
 }
 
-/// Returns how a careless server could read a path: every character decoded, up to three times; backslashes as slashes;
-/// `..;x` as `..`; then without dot segments.
+/// Returns a path as a careless server might interpret it: characters are decoded up to three times, backslashes count
+/// as slashes, `..;x` counts as `..`, and dot segments are removed last.
 pub(super) fn most_decoded(path: &str) -> String {
     let mut bytes = path.as_bytes().to_vec();
     for _ in 0..3 {

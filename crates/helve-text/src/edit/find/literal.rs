@@ -23,7 +23,8 @@ pub(super) fn possible_starts(view: &View<'_>, quoted: &[&str]) -> Option<Vec<us
 }
 
 /// Returns the lines of the file, in order, at which the quoted lines can start if all but one of them are equal to the
-/// file's lines: one of the two longest is equal then. Returns `None` if these lines are too common.
+/// file's lines. At least one of the two longest quoted lines must be equal, so these two are searched for. Returns
+/// `None` if they are too short or too common.
 pub(super) fn starts_with_one_of_two(view: &View<'_>, quoted: &[&str]) -> Option<Vec<usize>> {
     let mut by_length: Vec<(usize, &str)> = quoted.iter().copied().enumerate().collect();
     by_length.sort_by_key(|(_, line)| std::cmp::Reverse(line.len()));
@@ -69,8 +70,8 @@ fn starts_of(
     Some(starts)
 }
 
-/// Returns the parts of a line that every line with the same key contains as they are: white space and characters that
-/// have typographic forms may differ, nothing else.
+/// Returns the parts of a line that every line with the same key contains literally. Such lines differ at most in white
+/// space and in characters that have typographic forms.
 fn fragments(line: &str) -> impl Iterator<Item = &str> {
     let may_differ = |character: char| {
         normalize::is_blank(character) || normalize::glyph_kind(character).is_some()
