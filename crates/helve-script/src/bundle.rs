@@ -50,9 +50,10 @@ pub(crate) struct Bundle {
 pub(crate) struct GeneratedModule {
     /// Relative to the bundle's folder.
     pub(crate) name: String,
+    /// The source file that the module was generated from.
     pub(crate) source: PathBuf,
     pub(crate) code: String,
-    /// The source line of every line of `code`.
+    /// The source line of each line of `code`, from 1; 0 for a generated line. Generated lines at the end are left out.
     pub(crate) lines: Vec<u32>,
 }
 
@@ -187,7 +188,7 @@ impl Bundler<'_> {
                 Err(format!("\"{specifier}\" does not exist"))
             }
             Some(ImportTarget::MissingPackage(_) | ImportTarget::MissingFile) => Ok(None),
-            // The scan did not find this import, so trust does not cover its file.
+            // The scan did not find this import, so the trusted digest does not cover the imported file.
             None if must_exist => {
                 Err(format!("the import of {specifier:?} must be written as a plain string"))
             }

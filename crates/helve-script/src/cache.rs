@@ -73,13 +73,13 @@ impl ScriptCache {
         self.folder.join("provided").join(&self.version)
     }
 
-    /// The folder for modules that node compiled.
+    /// The folder in which node caches compiled modules.
     pub(crate) fn compiled(&self) -> PathBuf {
         self.folder.join("compiled")
     }
 
-    /// Writes the modules that Helve provides, unless they exist. Returns the path of
-    /// `host.mjs`, which the helper process runs.
+    /// Writes the modules that Helve provides, unless they exist with the same content. Returns the path of `host.mjs`,
+    /// which the helper process runs.
     pub(crate) fn unpack(&self) -> io::Result<PathBuf> {
         let folder = self.provided();
         for (name, text) in PROVIDED {

@@ -1,7 +1,7 @@
-//! Commands that are run before and after calls, in the form that Claude Code uses.
+//! Commands that run before and after calls, in Claude Code's hook format.
 //!
-//! A command gets JSON on standard input. Exit code 2 refuses the call, with standard error as the reason; with exit code 0
-//! it may print JSON. As in Claude Code, other exit codes change nothing.
+//! A command gets JSON on standard input. Exit code 2 refuses the call, with standard error as the reason. With exit
+//! code 0, the command may print JSON with a decision. As in Claude Code, other exit codes change nothing.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::program::{ProgramOutput, ProgramRun};
 use crate::script::ScriptHost;
 use crate::sources::ScriptSources;
 
-/// How long a command may take unless it says otherwise.
+/// Time limit of a command whose configuration sets none.
 const DEFAULT_TIME: Duration = Duration::from_secs(60);
-/// Maximum time that a command may ask for.
+/// Maximum time limit that the configuration can set.
 const MAX_TIME: Duration = Duration::from_secs(600);
 /// Maximum length of a reason or feedback in characters.
 const MAX_TEXT: usize = 8_000;
 /// Maximum number of remembered calls that a hook wants a person to approve.
 const MAX_CALLS: usize = 1_000;
 
-/// Names that Claude Code has for tools.
+/// Pairs of a tool's id and Claude Code's name for that tool.
 const CLAUDE_NAMES: &[(&str, &str)] = &[
     ("bash", "Bash"),
     ("edit", "Edit"),
@@ -54,13 +54,14 @@ pub(crate) struct CommandHooks {
     must_be_asked: Mutex<HashSet<String>>,
 }
 
-/// What a command may print.
+/// The JSON that a command may print.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct HookAnswer {
     /// `approve` or `block`.
     decision: Option<String>,
     reason: Option<String>,
+    /// `false` refuses the call.
     #[serde(rename = "continue")]
     go_on: Option<bool>,
     stop_reason: Option<String>,
@@ -78,7 +79,7 @@ struct SpecificAnswer {
 }
 
 impl CommandHooks {
-    /// Returns `None` without hooks.
+    /// Returns `None` if there are no hooks.
     pub(crate) fn new(hooks: Vec<FoundHook>, host: Arc<ScriptHost>) -> Option<Arc<Self>> {
         let must_be_asked = Mutex::default();
         (!hooks.is_empty()).then(|| Arc::new(Self { hooks, host, must_be_asked }))
@@ -89,7 +90,8 @@ impl CommandHooks {
         hooks.filter(move |hook| matches(&hook.entry.matcher, tool))
     }
 
-    /// Runs a command. An error is the reason why it could not be run.
+    /// Runs the command of a hook. Fails if the command cannot be run, or if a file of the project changed since it was
+    /// trusted.
     async fn run(&self, hook: &FoundHook, input: Value) -> Result<ProgramOutput, String> {
         let entry = &hook.entry;
         let name = || format!("the hook `{}`", entry.command);
@@ -252,7 +254,7 @@ fn judge(output: &ProgramOutput) -> HookDecision {
     }
 }
 
-/// Returns what a command that ran after a call tells the model.
+/// Returns the text that a command adds to the result of a call, for the model.
 fn feedback(output: &ProgramOutput) -> Option<String> {
     if output.code == Some(2) {
         return Some(cut(output.stderr.trim()));
@@ -264,7 +266,7 @@ fn feedback(output: &ProgramOutput) -> Option<String> {
     (!texts.is_empty()).then(|| cut(&texts.join("\n")))
 }
 
-/// Reads the JSON that a command printed. Other output means nothing.
+/// Parses the JSON that a command printed. Other output, and output of a command that failed, is ignored.
 fn answer(output: &ProgramOutput) -> HookAnswer {
     match output.code {
         Some(0) => serde_json::from_str(output.stdout.trim()).unwrap_or_default(),
@@ -280,7 +282,7 @@ fn cut(text: &str) -> String {
     text.chars().take(MAX_TEXT).collect()
 }
 
-/// Puts the arguments that a command printed in place of the call's, under the names that the tool knows.
+/// Replaces the arguments of a call with those that a command printed, renamed to the tool's own parameter names.
 fn rewrite(call: &mut ToolCall, updated: Map<String, Value>) {
     let Input::Json(Value::Object(arguments)) = &mut call.input else { return };
     if claude_name(&call.name).is_none() {
@@ -299,8 +301,8 @@ fn claude_name(tool: &str) -> Option<&'static str> {
     CLAUDE_NAMES.iter().find(|(id, _)| *id == tool).map(|(_, name)| *name)
 }
 
-/// Whether a matcher names a tool, by its id or by the name that Claude Code has for it. A matcher that is not
-/// understood matches every tool, because a guard that is skipped is worse than one that runs too often.
+/// Whether a matcher names a tool, by its id or by Claude Code's name for it. A matcher that is not understood matches
+/// every tool, because running a guard too often is better than skipping it.
 fn matches(matcher: &str, tool: &str) -> bool {
     let matcher = matcher.trim().trim_start_matches('^').trim_end_matches('$');
     let matcher = matcher.strip_prefix('(').and_then(|it| it.strip_suffix(')')).unwrap_or(matcher);

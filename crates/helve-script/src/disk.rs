@@ -47,7 +47,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Lists the files of a folder that have one of the extensions, sorted. Returns nothing if the folder does not exist.
+/// Lists the files of a folder that have one of the extensions, sorted and without `.d.ts` files. Returns nothing if
+/// the folder does not exist.
 pub(crate) fn scripts_in(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let has_extension = |path: &Path| {
@@ -62,10 +63,10 @@ pub(crate) fn scripts_in(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     files
 }
 
-/// Lists the executable files of a folder that are no scripts for bun or node, sorted.
+/// Lists the executable files of a folder, sorted. Hidden files, and source and data files of scripts, are left out.
 pub(crate) fn programs_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let is_script = |path: &Path| {
+    let is_source_or_data = |path: &Path| {
         let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
         ["ts", "js", "mjs", "cjs", "mts", "cts", "tsx", "jsx", "json", "md"].contains(&extension)
     };
@@ -73,8 +74,9 @@ pub(crate) fn programs_in(folder: &Path) -> Vec<PathBuf> {
         path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
     };
     let paths = entries.take(5_000).filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<PathBuf> =
-        paths.filter(|path| !is_script(path) && !is_hidden(path) && is_program(path)).collect();
+    let mut files: Vec<PathBuf> = paths
+        .filter(|path| !is_source_or_data(path) && !is_hidden(path) && is_program(path))
+        .collect();
     files.sort();
     files
 }
@@ -93,7 +95,7 @@ pub(crate) fn exists(path: &Path) -> bool {
     path.exists()
 }
 
-/// Creates a folder that only the user can read.
+/// Creates a folder and its missing parents, which only the user can access.
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
@@ -119,7 +121,7 @@ fn next_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Creates a symbolic link to a folder, unless it exists.
+/// Creates the symbolic link `link` to a folder, unless `link` exists already.
 pub(crate) fn link(target: &Path, link: &Path) -> io::Result<()> {
     if let Some(folder) = link.parent() {
         create_folder(folder)?;

@@ -9,7 +9,7 @@ use crate::disk;
 use crate::resolve::{self, ImportFiles as _, ImportTarget};
 use crate::sources::ScriptSources;
 
-/// Maximum number of tool and plugin files.
+/// Maximum number of tool and plugin files, and of command hooks.
 const MAX_SCRIPTS: usize = 200;
 
 /// Who a script belongs to.
@@ -20,7 +20,7 @@ pub enum ScriptOwner {
     Project,
 }
 
-/// A configuration folder, which may have `tool(s)` and `plugin(s)`.
+/// A configuration folder, which may contain the folders `tool`, `tools`, `plugin` and `plugins`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptFolder {
     pub folder: PathBuf,
@@ -28,12 +28,12 @@ pub struct ScriptFolder {
     pub contents: FolderContents,
 }
 
-/// Which files of a folder `tool(s)` are tools.
+/// Which files in the folders `tool` and `tools` are tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderContents {
-    /// Those for bun or node, as in opencode.
+    /// Scripts for bun or node, as in opencode.
     Scripts,
-    /// Programs in any language, too.
+    /// Scripts for bun or node, and programs in any language.
     ScriptsAndPrograms,
 }
 
@@ -42,7 +42,7 @@ pub enum FolderContents {
 pub struct ProgramEntry {
     /// The id of the tool.
     pub name: String,
-    /// The program and its arguments. Paths are relative to `base`.
+    /// The program and its arguments. Relative paths start at the root of the workspace.
     pub command: Vec<String>,
     /// The configuration file.
     pub file: PathBuf,
@@ -76,6 +76,7 @@ pub(crate) struct FoundHook {
     pub(crate) entry: HookEntry,
     /// Files in the project that the command names.
     pub(crate) files: Vec<PathBuf>,
+    /// The contents of `files` when the hook was found, or why they cannot be read.
     pub(crate) sources: Result<ScriptSources, String>,
 }
 
@@ -116,9 +117,9 @@ pub struct FoundScript {
     pub owner: ScriptOwner,
     pub path: PathBuf,
     pub options: Value,
-    /// The files to read, with what they import: `path`, except for a configured program.
+    /// The files to read, along with everything that they import. This is only `path`, except for a configured program.
     pub(crate) source_files: Vec<PathBuf>,
-    /// The file and what it imports, or why it cannot be read.
+    /// The contents of `source_files` and of what they import, or why they cannot be read.
     pub sources: Result<ScriptSources, String>,
 }
 
@@ -126,14 +127,15 @@ pub struct FoundScript {
 #[derive(Clone, Debug, Default)]
 pub struct FoundScripts {
     pub scripts: Vec<FoundScript>,
-    /// Entries of `plugin` whose file was not found: the configuration file and the reason.
+    /// Plugins that were not found, each with the configuration file that names them and the reason; also files beyond
+    /// the maximum number.
     pub problems: Vec<(PathBuf, String)>,
     pub(crate) hooks: Vec<FoundHook>,
 }
 
 impl FoundScripts {
-    /// Finds the tools and plugins in the folders and the plugins that the configuration names, which come first, as in
-    /// opencode.
+    /// Finds all scripts and hooks. Plugins that the configuration names come first, as in opencode, then the tools and
+    /// plugins in the folders, then configured programs.
     pub fn find(search: &ScriptSearch) -> Self {
         let mut found = Self::default();
         for entry in &search.plugins {
@@ -173,7 +175,7 @@ impl FoundScripts {
         found
     }
 
-    /// Adds a configured program. Its sources are those of its arguments that are files.
+    /// Adds a configured program. Its sources are the words of its command that name files.
     fn add_program(&mut self, entry: &ProgramEntry, root: &Path) {
         let words = entry.command.iter().map(|word| root.join(word));
         let files: Vec<PathBuf> = words.filter(|path| disk::Disk.is_file(path)).collect();
@@ -198,7 +200,8 @@ impl FoundScripts {
         self.scripts.push(FoundScript { kind, owner, path, options, source_files, sources });
     }
 
-    /// Hash of the project's scripts and everything that they import; `None` if it has none.
+    /// Hash of the project's scripts and command hooks, with everything that they import; `None` if the project has
+    /// neither.
     pub fn project_digest(&self) -> Option<String> {
         let mut hasher = blake3::Hasher::new();
         let mut is_empty = true;
@@ -252,7 +255,8 @@ impl FoundScripts {
     }
 }
 
-/// Returns the files in the project that a command names. Words are found roughly: too many are better than too few.
+/// Returns the files in the project that a command names. The command is only split roughly, because finding too many
+/// files is better than missing one.
 pub(crate) fn files_in_command(command: &str, root: &Path) -> Vec<PathBuf> {
     let separators = |c: char| c.is_whitespace() || "\"'`;&|()<>=".contains(c);
     let folder = root.to_string_lossy();

@@ -13,7 +13,8 @@ use crate::script::Script;
 use crate::scripts::{ScriptEntry, Scripts, ScriptsInner};
 use crate::wire::RequestError;
 
-/// How much longer the engine waits for hooks: the process may have to be started, and a stuck one is found out and ended.
+/// Time that the engine allows beyond the limit of a hook, for starting the helper process or for detecting and ending
+/// a stuck one.
 const MORE_TIME: Duration = Duration::from_secs(3);
 
 /// Runs the hooks of all plugins, in order.
@@ -154,15 +155,17 @@ impl Hook for PluginHooks {
 }
 
 impl Scripts {
-    /// Returns the hooks of plugins and the command hooks.
+    /// Returns the hooks for the engine: one that runs all plugins, and one that runs all command hooks.
     pub fn hooks(&self) -> Vec<Arc<dyn Hook>> {
-        let plugins = self.inner.has_plugins();
-        let plugins = plugins.then(|| Arc::new(PluginHooks(self.inner.clone())) as Arc<dyn Hook>);
+        let has_plugins = self.inner.has_plugins();
+        let plugin_hook =
+            has_plugins.then(|| Arc::new(PluginHooks(self.inner.clone())) as Arc<dyn Hook>);
         let commands = self.inner.command_hooks.clone().map(|hooks| hooks as Arc<dyn Hook>);
-        plugins.into_iter().chain(commands).collect()
+        plugin_hook.into_iter().chain(commands).collect()
     }
 
-    /// Runs a hook of every plugin that has it. Each one gets the output of the one before. Stops at the first that fails.
+    /// Runs the hook `name` of every plugin that has it. Each plugin gets the output of the previous one. Stops at the
+    /// first failure.
     pub async fn run_hooks(
         &self,
         name: &str,
@@ -191,7 +194,7 @@ impl Scripts {
         plugins.any(is_unknown) || self.has_hook(name)
     }
 
-    /// Lets the plugins of one owner change the configuration. One that fails changes nothing.
+    /// Lets the plugins of one owner change the configuration. A plugin that fails changes nothing.
     pub async fn change_config(&self, owner: ScriptOwner, mut config: Value) -> Value {
         for script in self.inner.plugins_with_hook("config").await {
             if script.owner == owner {
@@ -203,7 +206,8 @@ impl Scripts {
         config
     }
 
-    /// Lets the plugins rewrite the description of a tool. Returns `None` if it stays. Errors are ignored.
+    /// Lets the plugins rewrite the description of a tool. Returns `None` if the description is unchanged. Errors are
+    /// ignored.
     pub async fn rewrite_description(
         &self,
         id: &str,

@@ -17,8 +17,8 @@
 //! Messages use descriptors 3 and 4 of the helper process. Its standard output is redirected to its standard error. If the
 //! process crashes, its running calls fail, and the next call starts another process.
 //!
-//! Tools may also be programs in any language, which run once per call (`ScriptKind::Program`), and commands may be run
-//! before and after calls, in the form that Claude Code uses (`CommandHooks`).
+//! Tools may also be programs in any language, which run once per call (`ScriptKind::Program`). Commands may run before
+//! and after calls, in Claude Code's hook format (`CommandHooks`).
 //!
 //! Packages are never installed. A symbolic link next to the generated module leads to an installed package; for a missing
 //! package, the error says how to install it.

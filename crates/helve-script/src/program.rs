@@ -16,11 +16,11 @@ use crate::disk;
 use crate::settings::RuntimeSettings;
 use crate::wire::RequestError;
 
-/// Maximum size of what a program writes to standard output, in bytes. The rest is discarded.
+/// Maximum number of bytes kept of a program's standard output. The rest is discarded.
 const MAX_OUTPUT: u64 = 8 << 20;
-/// How much of its standard error is kept, in bytes.
+/// Maximum number of bytes kept of a program's standard error. The newest are kept.
 const MAX_ERRORS: usize = 8 << 10;
-/// How long a program may live after it closed its standard output.
+/// How long a program may keep running after it closed its standard output.
 const EXIT_TIME: Duration = Duration::from_secs(2);
 
 /// A program to run.
@@ -28,8 +28,9 @@ pub(crate) struct ProgramRun {
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
     pub(crate) input: Vec<u8>,
-    /// Variables to set in addition to those of every command.
+    /// Environment variables in addition to those of every command.
     pub(crate) variables: Vec<(OsString, OsString)>,
+    /// Maximum running time.
     pub(crate) limit: Duration,
     /// What process lists show.
     pub(crate) about: String,
@@ -38,14 +39,14 @@ pub(crate) struct ProgramRun {
 /// How a program ended, and what it wrote.
 #[derive(Debug)]
 pub(crate) struct ProgramOutput {
-    /// `None` if a signal ended it, or if it is not known.
+    /// Exit code; `None` if a signal ended the program, or if the code is not known.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 impl ProgramOutput {
-    /// What the program said about its failure: its standard error, else its output.
+    /// Returns the text that explains a failure: standard error, or standard output if that is empty.
     pub(crate) fn failure_text(&self) -> &str {
         let stderr = self.stderr.trim();
         if stderr.is_empty() { self.stdout.trim() } else { stderr }
@@ -53,7 +54,7 @@ impl ProgramOutput {
 }
 
 impl RuntimeSettings {
-    /// Runs a program until it ends. Dropping the future ends it.
+    /// Runs a program until it ends. Dropping the future ends the program.
     pub(crate) async fn run_program(&self, run: ProgramRun) -> Result<ProgramOutput, RequestError> {
         let failed = |why: String| RequestError::Process(why);
         let processes =
@@ -69,7 +70,7 @@ impl RuntimeSettings {
             connected.map_err(|error| failed(error.to_string()))?;
         let guard = EndOnDrop { processes: processes.clone(), id: id.clone() };
         let writing = async {
-            // Fails if the program does not read its input, which is not an error.
+            // Writing fails if the program does not read its input. That is not an error.
             stdin.write_all(&input).await.ok();
             stdin.shutdown().await.ok();
             drop(stdin);
@@ -129,7 +130,7 @@ impl RuntimeSettings {
     }
 }
 
-/// Ends a process, and what it started, when it is dropped.
+/// When dropped, ends a process and everything that the process started.
 struct EndOnDrop {
     processes: Arc<dyn Processes>,
     id: ProcessId,

@@ -43,7 +43,7 @@ impl ProvidedModule {
     }
 }
 
-/// The file system, as far as resolving needs it.
+/// The file system operations that resolving needs.
 pub(crate) trait ImportFiles {
     fn is_file(&self, path: &Path) -> bool;
     fn is_folder(&self, path: &Path) -> bool;
@@ -147,7 +147,7 @@ fn file_target(files: &dyn ImportFiles, path: &Path) -> ImportTarget {
     }
 }
 
-/// Finds the file of an import path, whose extension may be missing or may be that of the compiled file.
+/// Finds the file of an import path. The extension may be missing, or be that of the compiled file (`.js` for `.ts`).
 fn find_file(files: &dyn ImportFiles, path: &Path) -> Option<PathBuf> {
     if files.is_file(path) {
         return Some(path.into());
@@ -232,7 +232,7 @@ fn package_target(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> Im
     }
 }
 
-/// Returns the package of a specifier: `@scope/name` of `@scope/name/part`.
+/// Returns the package name of a specifier, such as `@scope/name` for `@scope/name/part`.
 fn package_name(specifier: &str) -> String {
     let parts = if specifier.starts_with('@') { 2 } else { 1 };
     let name: Vec<&str> = specifier.split('/').take(parts).collect();

@@ -30,7 +30,8 @@ const PING_TIME: Duration = Duration::from_secs(1);
 const PING_AFTER: Duration = Duration::from_secs(2);
 /// A process that has not read a request and sends nothing for this long is ended.
 const UNREAD_TIME: Duration = Duration::from_secs(4);
-/// Delay before the next start if processes ended soon after their start. Doubled each time.
+/// Delay before the next start if two processes in a row ended soon after their start. Each further one doubles it, up
+/// to [`MAX_DELAY`].
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const MAX_DELAY: Duration = Duration::from_secs(10);
 /// A process that lived this long counts as healthy.
@@ -51,6 +52,7 @@ pub(crate) struct ScriptRuntime {
 
 #[derive(Default)]
 struct RuntimeState {
+    /// The process that was started last. It may have ended.
     live: Option<Arc<LiveProcess>>,
     /// How many processes in a row ended soon after their start.
     failures: u32,
@@ -59,13 +61,14 @@ struct RuntimeState {
 
 /// A running helper process.
 pub(crate) struct LiveProcess {
-    /// Number of the process. Plugins must be loaded again into each new process.
+    /// Sequence number of the process. Shows whether a plugin was loaded into this process or into an earlier one.
     pub(crate) generation: u64,
     pub(crate) info: RuntimeInfo,
     id: ProcessId,
     processes: Arc<dyn Processes>,
     /// How long a tool may block the process.
     blocked_limit: Duration,
+    /// Lines to be written to the process.
     input: mpsc::Sender<String>,
     pending: Arc<PendingRequests>,
 }
@@ -278,7 +281,8 @@ impl ScriptRuntime {
         self.state.lock().await.live.clone().filter(|live| !live.has_ended())
     }
 
-    /// Ends the process in the background. Without a runtime, the process ends with the keeper.
+    /// Ends the process in the background. Outside of a tokio runtime it does nothing, and the keeper ends the process
+    /// when Helve ends.
     pub(crate) fn close_in_background(&self) {
         let live = self.state.try_lock().ok().and_then(|mut state| state.live.take());
         let runtime = tokio::runtime::Handle::try_current();
@@ -305,7 +309,7 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Returns the next message about this request. Ends the process if it does not react any more.
+    /// Returns the next message about this request. Ends the process if it no longer reacts.
     pub(crate) async fn next(&mut self) -> Result<Incoming, RequestError> {
         loop {
             match timeout(PING_AFTER, self.messages.recv()).await {
@@ -366,7 +370,7 @@ impl LiveProcess {
         self.input.send(format!("{message}\n")).await.ok();
     }
 
-    /// Returns the requests that belong to no call; `None` if they were taken already.
+    /// Returns a receiver of the requests that plugins send outside of any call; `None` if it was taken already.
     pub(crate) fn take_unattached(&self) -> Option<mpsc::Receiver<Incoming>> {
         let mut unattached = self.pending.unattached.lock();
         if unattached.is_some() {
@@ -386,7 +390,8 @@ impl LiveProcess {
         reason.unwrap_or_else(|| "the helper process does not answer".into())
     }
 
-    /// Ends the process unless it answers a ping, because an endless loop in one call blocks all others.
+    /// Ends the process unless it answers a ping, because an endless loop in one call blocks all others. `id` is a new
+    /// request id for the ping.
     pub(crate) async fn end_if_stuck(&self, id: u64) {
         let ping = async {
             let mut exchange = self.begin(id, json!({"op": "ping"})).await.ok()?;
@@ -416,8 +421,8 @@ impl LiveProcess {
             ));
             self.end().await;
         } else if silence >= PING_AFTER {
-            // Any message shows that the process works, so nobody waits for this answer. If the queue is full, the process
-            // reads nothing.
+            // Any message shows that the process works, so nobody waits for this answer. If the queue is full, the
+            // process is not reading, and a ping would be useless.
             self.input.try_send("{\"op\":\"ping\"}\n".to_owned()).ok();
         }
     }

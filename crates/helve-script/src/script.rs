@@ -1,4 +1,5 @@
-//! A tool or plugin file in use: its trusted sources, its generated modules, and loading it into the helper process.
+//! Tool and plugin files in use: holds their trusted sources and generated modules, and loads them into the helper
+//! process.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub(crate) struct ScriptHost {
     pub(crate) runtime: ScriptRuntime,
     pub(crate) cache: ScriptCache,
     pub(crate) media: Arc<dyn Media>,
+    /// Answers the requests of plugins; `None` if they cannot be answered.
     pub(crate) client: Arc<Mutex<Option<Arc<dyn ScriptClient>>>>,
 }
 
@@ -41,19 +43,20 @@ pub(crate) struct Script {
     pub(crate) owner: ScriptOwner,
     pub(crate) path: PathBuf,
     options: Value,
-    /// The files to read, with what they import. See [`FoundScript::source_files`].
+    /// The files to read, along with everything that they import. See [`FoundScript::source_files`].
     source_files: Vec<PathBuf>,
     current: Mutex<CurrentSources>,
     /// Keeps a plugin from being loaded twice at the same time.
     loading: tokio::sync::Mutex<LoadedVersion>,
 }
 
+/// The sources in use, and the modules generated from them; `None` until they are needed.
 struct CurrentSources {
     sources: Arc<ScriptSources>,
     bundle: Option<Arc<StoredBundle>>,
 }
 
-/// The process and the sources that a plugin was loaded with.
+/// The process that a plugin was loaded into ([`LiveProcess::generation`]), and the hash of its sources.
 #[derive(Default)]
 struct LoadedVersion {
     generation: u64,
@@ -90,6 +93,7 @@ impl Script {
         self.path.to_string_lossy().into_owned()
     }
 
+    /// Returns the beginning of the name under which the listing is cached.
     fn cache_kind(&self) -> String {
         match self.kind {
             ScriptKind::Tool => "tool".into(),
@@ -119,7 +123,8 @@ impl Script {
     }
 }
 
-/// Reads what a program prints for `--schema`: a description and a JSON schema, or a JSON schema with a description.
+/// Parses what a program prints for `--schema`: an object with a description and a JSON schema, or a JSON schema that
+/// has a description.
 fn parse_schema(text: &str) -> Result<ListedTool, String> {
     let value: Value = serde_json::from_str(text.trim())
         .map_err(|error| format!("`--schema` must print JSON: {error}"))?;
@@ -189,7 +194,8 @@ impl ScriptHost {
         Ok(stored)
     }
 
-    /// Makes a script ready for a call: checks its files, starts the process, loads a plugin.
+    /// Makes a script ready for a call: checks its files, starts the process if necessary, and loads the script if it
+    /// is a plugin.
     pub(crate) async fn prepare(
         &self,
         script: &Arc<Script>,
@@ -212,8 +218,8 @@ impl ScriptHost {
         Ok((live, bundle))
     }
 
-    /// Loads a plugin into the process, unless it is loaded already. Returns its description if
-    /// this call loaded it, otherwise `None`.
+    /// Loads a plugin into the process, unless it is loaded already. Returns its tools and hooks if this function
+    /// loaded it, otherwise `None`.
     async fn load_plugin(
         &self,
         script: &Script,
@@ -267,7 +273,8 @@ impl ScriptHost {
         self.cache.listing(&script.cache_kind(), &script.hash())
     }
 
-    /// Loads a script and stores its listing in the cache.
+    /// Loads a script, which runs its code, and returns its listing. The listing is stored in the cache, unless running
+    /// the code failed.
     pub(crate) async fn list(&self, script: &Arc<Script>) -> ScriptListing {
         let hash = script.hash();
         if script.kind == ScriptKind::Program {
@@ -363,7 +370,7 @@ impl ScriptHost {
         redact_text(text, &self.runtime.settings.secrets)
     }
 
-    /// Answers a request of a plugin's client.
+    /// Answers a request that a tool or plugin made through its `client` object.
     pub(crate) async fn answer_client(&self, params: &Value) -> Result<Value, String> {
         let client = self.client.lock().clone();
         match client {

@@ -53,6 +53,7 @@ pub(crate) struct ScriptsInner {
     project_files: BTreeSet<PathBuf>,
     /// Scripts that are not used because the project is not trusted.
     suspended: Vec<PathBuf>,
+    /// Held while scripts are loaded, so that none is loaded twice.
     load_lock: tokio::sync::Mutex<()>,
     pub(crate) command_hooks: Option<Arc<CommandHooks>>,
 }
@@ -141,12 +142,12 @@ impl Scripts {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Loads the scripts that are not in the cache or have changed. Returns immediately if there are none.
+    /// Loads the scripts that are not in the cache or have changed. Starts no process if there are none.
     pub async fn load(&self) {
         self.inner.load().await;
     }
 
-    /// Sets the client that answers requests of plugins.
+    /// Sets what answers the requests that plugins make through their `client` object.
     pub fn set_client(&self, client: Arc<dyn ScriptClient>) {
         *self.inner.host.client.lock() = Some(client);
     }
@@ -195,7 +196,7 @@ impl Scripts {
         &self.inner.suspended
     }
 
-    /// Returns the program that runs the scripts, without starting it.
+    /// Returns the program that would run the scripts, without starting it.
     pub fn find_program(&self) -> Result<PathBuf, String> {
         self.inner.host.runtime.find_program()
     }
@@ -246,7 +247,7 @@ impl Scripts {
             self.inner.host.runtime.ask(&live, request, limit).await.ok();
         }
         self.inner.host.runtime.close().await;
-        // The client refers to the toolbox, which refers to this.
+        // Breaks a reference cycle: the client refers to the toolbox, which refers to these scripts.
         self.inner.host.client.lock().take();
     }
 }
@@ -254,7 +255,8 @@ impl Scripts {
 /// Ends the helper process if nobody called [`Scripts::close`].
 impl Drop for Scripts {
     fn drop(&mut self) {
-        // The client refers to the toolbox, whose hooks and tools refer to the helper process.
+        // Breaks a reference cycle: the client refers to the toolbox, whose hooks and tools refer to the helper
+        // process. The client is dropped after its lock is released.
         let client = self.inner.host.client.lock().take();
         self.inner.host.runtime.close_in_background();
         drop(client);
@@ -346,8 +348,8 @@ fn check_tool(tool: &ListedTool) -> Result<ListedTool, String> {
     Ok(tool)
 }
 
-/// Returns the id of a tool: `FILE` for the default export of a tool file, `FILE_EXPORT` for another export. A plugin chooses
-/// the ids of its tools.
+/// Returns the id of a tool: `FILE` for the default export of a tool file, `FILE_EXPORT` for another export. A plugin
+/// chooses the ids of its tools. The tool of a program has the configured name, else that of the file.
 fn tool_id(script: &Script, export: &str) -> String {
     let stem = script.path.file_stem().unwrap_or_default().to_string_lossy();
     let id = match (script.kind, export) {

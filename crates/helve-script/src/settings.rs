@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use helve_core::process::{Processes, SandboxPlan};
 
-/// How long a tool may block the process by default, for example while it waits for a program without `await`: as long as
-/// a command may run.
+/// How long a tool may block the event loop of the process by default, for example while it waits synchronously for a
+/// program. The same as the default timeout of a command.
 pub const DEFAULT_BLOCKED_TIME: Duration = Duration::from_secs(120);
 /// How long a hook may take by default.
 pub const DEFAULT_HOOK_TIME: Duration = Duration::from_secs(9);
@@ -26,6 +26,7 @@ pub enum RuntimeChoice {
 
 /// How to start the helper process.
 pub struct RuntimeSettings {
+    /// Starts processes; `None` if programs cannot be run here.
     pub processes: Option<Arc<dyn Processes>>,
     pub choice: RuntimeChoice,
     pub environment: Vec<(OsString, OsString)>,
@@ -48,6 +49,7 @@ pub struct ScriptLimits {
 }
 
 impl RuntimeSettings {
+    /// Returns the variables of a process. In a sandbox, `TMPDIR` is the scratch folder.
     pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut environment = self.environment.clone();
         if self.sandbox.is_some() {
@@ -58,7 +60,7 @@ impl RuntimeSettings {
     }
 }
 
-/// A program that can run tools and plugins.
+/// The program that runs tools and plugins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeInfo {
     pub program: PathBuf,

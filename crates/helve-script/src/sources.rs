@@ -1,4 +1,4 @@
-//! The source files of a tool or plugin: the file itself and everything it imports, with the contents read.
+//! The source files of a tool or plugin: the file itself and everything it imports, with their contents.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ impl ScriptSources {
         Ok(sources)
     }
 
-    /// Resolves the imports of a file. Returns the files to read.
+    /// Resolves the imports of a file and records their targets. Returns the imported files, which have to be read too.
     fn add_imports(&mut self, path: &Path, text: &str) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for specifier in scan::imported_specifiers(text) {
@@ -123,7 +123,7 @@ impl ScriptSources {
         hasher.finalize().to_hex()[..32].to_owned()
     }
 
-    /// Hash of the names and contents of all files.
+    /// Hash of the paths and contents of all files, and of where imported packages are installed.
     pub fn hash(&self) -> &str {
         &self.hash
     }
@@ -147,7 +147,8 @@ impl ScriptSources {
     }
 }
 
-/// Returns the package of an import and where it is installed. Part of the hash, so that installing a package changes it.
+/// Returns the name of an imported package and where it is installed. The hash covers this text, so that installing a
+/// package changes the hash.
 fn package_state(target: &ImportTarget) -> Option<String> {
     match target {
         ImportTarget::Package { name, folder } => Some(format!("{name} {}", folder.display())),

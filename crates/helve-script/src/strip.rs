@@ -31,7 +31,7 @@ pub(crate) struct SourceProblem {
 /// How a specifier is imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImportForm {
-    /// `import` and `export … from`. The module does not load without it.
+    /// `import` and `export … from`. If the target is missing, the module does not load.
     Static,
     /// `import()`, which may fail at run time.
     Dynamic,
@@ -48,6 +48,7 @@ pub(crate) struct StrippedModule {
     pub(crate) code: String,
     /// The source line of every line of `code`, from 1.
     pub(crate) lines: Vec<u32>,
+    /// Whether it uses `import.meta`.
     pub(crate) uses_meta: bool,
     /// Which of [`COMMON_JS_NAMES`] it uses without declaring them.
     pub(crate) free_names: Vec<String>,
@@ -122,7 +123,7 @@ fn generate_code(program: &Program<'_>, path: &Path, text: &str, module: &mut St
         Codegen::new().with_options(options).with_source_text(text).build(program);
     let mut lines: Vec<u32> = vec![0; code.lines().count()];
     for token in map.iter().flat_map(|map| map.get_tokens()) {
-        // The first token of a line decides.
+        // The first token of a line determines its source line.
         if let Some(line) = lines.get_mut(token.get_dst_line() as usize)
             && *line == 0
         {

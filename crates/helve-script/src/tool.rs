@@ -31,14 +31,14 @@ const ABORT_TIME: Duration = Duration::from_millis(500);
 const MAX_ATTACHMENT: usize = 10 << 20;
 /// Maximum number of attachments.
 const MAX_ATTACHMENTS: usize = 20;
-/// Maximum number of questions of one call.
+/// After this many requests of one call, further asks are refused.
 const MAX_ASKS: usize = 20;
-/// How often a call is repeated in a new process if the old one could not read it.
+/// How many times a call is repeated in a new process because the old one ended before it read the request.
 const MAX_RETRIES: usize = 2;
 /// Maximum length of an error message in characters.
 const MAX_ERROR: usize = 8_000;
 
-/// A tool of a file or of a plugin.
+/// A tool that a tool file, a plugin or a program provides.
 pub(crate) struct ScriptTool {
     pub(crate) id: String,
     pub(crate) listed: ListedTool,
@@ -82,7 +82,8 @@ impl AnyTool for ScriptTool {
 }
 
 impl ScriptTool {
-    /// The subject contains the hash of the sources, so that a lasting approval ends when they change.
+    /// Returns the ask for a call. Its subject contains the hash of the sources, so that a lasting approval no longer
+    /// applies when they change.
     fn ask(&self, arguments: &Map<String, Value>) -> Ask {
         let subject = format!("{}#{}", self.id, &self.script.hash()[..16]);
         let part = Part::new(self.id.clone(), subject).remember_exactly();
@@ -121,7 +122,8 @@ impl ScriptTool {
         }
     }
 
-    /// Makes the script ready and calls it.
+    /// Makes the script ready and calls it. Also returns the bundle, from which errors get their location in the
+    /// source.
     async fn attempt(
         &self,
         arguments: &Map<String, Value>,
@@ -141,7 +143,7 @@ impl ScriptTool {
         }
     }
 
-    /// Sends a request and handles its messages.
+    /// Sends a request and handles the messages about it.
     async fn exchange(
         &self,
         request: Value,
@@ -222,7 +224,8 @@ impl ScriptTool {
         request
     }
 
-    /// Handles the messages of a call until its answer: progress and questions. Aborts it if it is cancelled or takes too long.
+    /// Handles the progress and the requests of a call until its answer arrives. Aborts the call if it is cancelled or
+    /// takes too long.
     async fn converse(
         &self,
         mut exchange: Exchange<'_>,
@@ -230,7 +233,7 @@ impl ScriptTool {
         ctx: &ToolContext,
     ) -> Result<CallAnswer, RequestError> {
         let deadline = tokio::time::Instant::now() + CALL_TIME;
-        let mut asks = 0;
+        let mut requests = 0;
         loop {
             let message = tokio::select! {
                 message = exchange.next() => message?,
@@ -255,8 +258,8 @@ impl ScriptTool {
                 let metadata = reported.metadata.unwrap_or_default();
                 ctx.progress(Progress { title: reported.title, metadata, ..Progress::default() });
             } else if let Some(number) = message.request {
-                asks += 1;
-                let answer = self.answer(message, asks, ctx).await;
+                requests += 1;
+                let answer = self.answer(message, requests, ctx).await;
                 let answer = match answer {
                     Ok(value) => json!({"op": "answer", "request": number, "ok": value}),
                     Err(why) => json!({"op": "answer", "request": number, "error": why}),
@@ -282,7 +285,7 @@ impl ScriptTool {
         }
     }
 
-    /// Answers a request of the running tool.
+    /// Answers a request of the running tool. `number` counts the requests of the call from 1.
     async fn answer(
         &self,
         message: Incoming,
@@ -375,7 +378,7 @@ impl ScriptHost {
         }
     }
 
-    /// Returns a path relative to the root if it is below it.
+    /// Returns a path relative to the root if it is below the root.
     pub(crate) fn display_path(&self, file: PathBuf) -> PathBuf {
         file.strip_prefix(&self.runtime.settings.root).map(PathBuf::from).unwrap_or(file)
     }

@@ -12,12 +12,13 @@ pub(crate) const MAX_MESSAGE: usize = 16 << 20;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Incoming {
-    /// The request of Helve that this answers or belongs to.
+    /// Id of the request from Helve that this message answers or belongs to.
     pub(crate) id: Option<u64>,
+    /// The answer to the request; it may be `null`.
     #[serde(deserialize_with = "some_even_if_null")]
     pub(crate) ok: Option<Value>,
     pub(crate) error: Option<ThrownError>,
-    /// The process has read the request, and code of a tool or plugin may run.
+    /// The process has read the request, so code of a tool or plugin may be running.
     pub(crate) begun: bool,
     pub(crate) metadata: Option<ReportedMetadata>,
     /// Number of the tool's own request to Helve, which the answer repeats.
@@ -28,6 +29,7 @@ pub(crate) struct Incoming {
     pub(crate) fatal: Option<ThrownError>,
     /// In the first message of the process: the version of this protocol.
     pub(crate) hello: Option<u64>,
+    /// In the first message of the process: `bun` or `node`, and its version.
     pub(crate) runtime: Option<String>,
     pub(crate) version: Option<String>,
 }
@@ -47,7 +49,7 @@ pub(crate) struct ThrownError {
     pub(crate) stack: String,
 }
 
-/// What a tool passed to `metadata`.
+/// What a tool passed to the function `metadata`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ReportedMetadata {
@@ -90,7 +92,7 @@ pub(crate) struct LoadedPlugin {
     pub(crate) problems: Vec<ExportProblem>,
 }
 
-/// An export of a plugin that failed.
+/// An error that an export of a plugin threw.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ExportProblem {
