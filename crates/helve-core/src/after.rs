@@ -21,7 +21,7 @@ pub trait AfterWrite: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiagnosticReport {
     pub diagnostics: Vec<Diagnostic>,
-    /// Problems that earlier changes introduced, which were not checked in time.
+    /// Problems introduced by earlier changes that were not checked in time.
     pub earlier: Vec<Diagnostic>,
     /// Number of problems that are not listed.
     pub left_out: usize,
@@ -94,7 +94,7 @@ pub struct WrittenFile {
     pub bytes: Option<Bytes>,
     /// The old path of a moved file.
     pub moved_from: Option<PathBuf>,
-    /// Whether somebody else changed the file during the call, so that both changes were merged.
+    /// Whether somebody else changed the file during the call, so that this change was rebased onto theirs.
     pub rebased: bool,
     /// Number of hard links that the file had.
     pub hard_links: u64,

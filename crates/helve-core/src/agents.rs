@@ -1,4 +1,4 @@
-//! Sub-agents: what a tool needs in order to start them and to follow them.
+//! The interface through which tools start sub-agents and follow their progress.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ pub trait Agents: Send + Sync {
     /// The agents that a caller may start, sorted by name. Those that rules deny are left out.
     fn list(&self, caller: &Caller) -> Vec<AgentInfo>;
 
-    /// Starts a sub-agent, or lets it wait in line. Returns the id of its task. Cancelling `cancel` aborts it.
+    /// Starts a sub-agent, or queues it if too many are running. Returns the id of its task. Cancelling `cancel` aborts
+    /// it.
     fn start<'a>(
         &'a self,
         parent: ParentCall,
@@ -21,7 +22,7 @@ pub trait Agents: Send + Sync {
         cancel: CancellationToken,
     ) -> BoxFuture<'a, Result<String, ChildError>>;
 
-    /// Waits until a task has ended, for at most `timeout`, and tells how far it is.
+    /// Waits until a task has ended, for at most `timeout`, and returns its state.
     fn wait<'a>(
         &'a self,
         session: &'a Session,
@@ -43,20 +44,20 @@ pub struct AgentInfo {
     pub description: String,
 }
 
-/// What a sub-agent is to do.
+/// The task for a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildSpec {
     pub agent: String,
     /// A few words for people.
     pub description: String,
     pub prompt: String,
-    /// The task that goes on, if it is not a new one.
+    /// Id of the task to resume; `None` starts a new one.
     pub resumes: Option<String>,
-    /// Whether the model that starts it goes on meanwhile, and is told when it has ended.
+    /// Whether the model that starts it continues in the meantime, and is notified when it has ended.
     pub in_background: bool,
 }
 
-/// A task, and what came of it so far.
+/// The state of a task and its results so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildReport {
     /// The id of the task, which is the id of its session.
@@ -72,7 +73,7 @@ pub struct ChildReport {
     pub steps: u32,
     /// Number of calls that it made.
     pub calls: u32,
-    /// What it does now, in a few words.
+    /// What it is doing now, in a few words.
     pub activity: String,
     pub tokens: u64,
     /// In dollars; `None` if the price is not known.
@@ -80,14 +81,14 @@ pub struct ChildReport {
     pub elapsed: Duration,
 }
 
-/// How far a task is.
+/// The state of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChildState {
-    /// It waits until fewer sub-agents run.
+    /// It waits until fewer sub-agents are running.
     Queued,
     Running,
     Completed,
-    /// It ended with an answer or without one, and its work is not complete.
+    /// It ended before its work was complete, with or without an answer. The text says why.
     Incomplete(String),
     Failed(String),
     Aborted,
@@ -120,7 +121,7 @@ pub enum ChildError {
     TooMany {
         limit: usize,
     },
-    /// No task of this session, or of a session around it, has this id.
+    /// No task of this session or of its parent sessions has this id.
     UnknownTask {
         task: String,
         known: Vec<String>,

@@ -34,7 +34,7 @@ impl ToolCall {
     }
 }
 
-/// Whether a call has its effect.
+/// Whether a call takes effect or only shows what it would change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallMode {
     Run,
@@ -65,7 +65,7 @@ pub struct CallRef {
     pub tool: String,
     pub origin: Origin,
     pub mode: CallMode,
-    /// Number of calls around this one.
+    /// Number of calls that this one is nested in, including calls that started sub-agents.
     pub depth: u8,
     pub answers: HashMap<AskKey, Reply>,
 }

@@ -1,4 +1,4 @@
-//! Changing files: load, compute, ask, commit. This is the only way from new content to a file.
+//! Changes files: load, compute, ask, commit. Tools can write files in no other way.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -31,9 +31,10 @@ use crate::session::Session;
 
 /// The largest file that is loaded as a whole.
 pub const MAX_BYTES: u64 = 64 << 20;
-/// How many times an approved change is rebased onto a file that keeps changing. Each time, another change succeeded.
+/// How many times an approved change is rebased onto a file that keeps changing. Each rebase means that another change
+/// succeeded in the meantime.
 const MAX_REBASES: usize = 100;
-/// How long a formatter or language server may take.
+/// How long each formatter, and each language server, may take.
 const FORMAT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A change to one file that a tool asks for.
@@ -68,11 +69,12 @@ pub enum Rebase {
     Never,
     /// Only if the other change is in other lines.
     Merge,
-    /// The new content is computed again from the present one. `None` means that it would no longer be the approved change.
+    /// The new content is computed again from the current content. The function returns `None` if the result would no
+    /// longer be the approved change.
     Recompute(Arc<RecomputeFn>),
 }
 
-/// Returns the new content for the present one.
+/// Computes the new content from the current content.
 pub type RecomputeFn = dyn Fn(&[u8]) -> Option<Bytes> + Send + Sync;
 
 /// Files that were changed, and problems that language servers then found in them.
@@ -94,6 +96,7 @@ pub struct FileToChange<'p> {
 /// [`ToolContext::permit_change`]: crate::ToolContext::permit_change
 #[derive(Default)]
 pub struct LoadPermit<'call> {
+    /// Files that may be opened, with every link followed.
     readable: HashSet<PathBuf>,
     /// Files that did not exist when permission was given. They are not opened.
     new_files: HashSet<PathBuf>,
@@ -112,7 +115,7 @@ impl LoadPermit<'_> {
 }
 
 impl Files {
-    /// Loads a file for the tool's own use; `None` if there is none.
+    /// Loads a file for the tool's own use; `None` if the file does not exist.
     pub async fn load(
         &self,
         permit: &LoadPermit<'_>,
@@ -135,7 +138,7 @@ impl Files {
         }
     }
 
-    /// Whether the session has seen or written the present content of a file.
+    /// Whether the session has seen or written the current content of a file.
     pub async fn seen_state(&self, path: &Resolved, current: &FileImage) -> SeenState {
         self.session.seen_state(&path.real(), current).await
     }
@@ -178,7 +181,7 @@ impl Files {
         self.commit_undo(grant, changes, Vec::new()).await
     }
 
-    /// Like [`Files::commit`], for changes that undo those of other calls. The journal records which.
+    /// Like [`Files::commit`], for changes that undo those of other calls. The journal records which calls.
     pub async fn commit_undo(
         &self,
         grant: &Grant<'_>,
@@ -247,8 +250,8 @@ impl CommitJob {
         for _ in 0..MAX_REBASES {
             let commit = changes.iter().map(FileChange::to_commit_change).collect();
             let (recorded, awaited) = commit::record_signal();
-            // The machine writes temporary files while the journal records the old content. The hashes are started
-            // first: a commit that blocks a thread then never waits for work that has no thread yet.
+            // The machine writes temporary files while the journal records the old content. Hashing is started first,
+            // so that a commit that blocks its thread never waits for hashing that has no thread yet.
             let hashing = start_hashing(&changes);
             let (begun, committed) = tokio::join!(
                 self.begin_entry(&changes, hashing, recorded),
@@ -402,7 +405,7 @@ impl CommitJob {
                 mode: FileMode::Keep,
                 links,
             };
-            // The journal has the content before the first commit of the call.
+            // There is nothing to record, because the journal has the content from before the first commit of the call.
             let committing = path.machine.commit(vec![change], AwaitRecorded::nothing());
             if committing.await.is_ok() {
                 current = FileImage::new(formatted, current.mode);
@@ -438,8 +441,8 @@ impl CommitJob {
     }
 }
 
-/// Starts hashing the new and the old content of each file. Large content is hashed off the runtime's threads; for the
-/// rest, waking another thread would take longer than the hashes.
+/// Starts hashing the new and the old content of each file. Large content is hashed on a thread for blocking work. For
+/// small content, waking another thread would take longer than hashing.
 fn start_hashing(changes: &[FileChange]) -> BoxFuture<'static, Result<NewHashes, JoinError>> {
     let contents: Vec<_> = changes.iter().map(FileChange::content).collect();
     let old: Vec<_> = changes.iter().flat_map(FileChange::old_images).cloned().collect();
@@ -455,7 +458,7 @@ fn start_hashing(changes: &[FileChange]) -> BoxFuture<'static, Result<NewHashes,
     }
 }
 
-/// Returns an image that is not a symbolic link.
+/// Returns the image, unless it is that of a symbolic link.
 fn final_file(image: &Option<FileImage>) -> Option<&FileImage> {
     image.as_ref().filter(|image| !image.is_link())
 }
@@ -464,7 +467,7 @@ fn to_image(FileContent { bytes, mode }: FileContent) -> FileImage {
     FileImage::new(bytes, mode)
 }
 
-/// Rebases an approved change onto the present file, if the file changed in other lines.
+/// Rebases an approved change onto the current content of its file, if [`FileChange::rebase`] permits it.
 async fn rebase(machine: &dyn Machine, change: &mut FileChange) -> Result<(), CommitFailure> {
     let display_path = change.path.display().to_string();
     if change.base.as_ref().is_some_and(FileImage::is_link) {
@@ -541,7 +544,7 @@ impl FileChange {
         self.path.real() == path
     }
 
-    /// Returns the path that has the new content, or had the removed one.
+    /// Returns the path of the new content or, for a removal, of the removed file.
     fn target(&self) -> &Resolved {
         match &self.kind {
             ChangeKind::Write { .. } | ChangeKind::Remove => &self.path,

@@ -17,9 +17,9 @@ pub use guard::{PathChange, leaves_git_folder, refuses_change};
 pub enum Sandbox {
     #[default]
     Off,
-    /// Commands write in the workspace, except for protected files.
+    /// Commands can write in the workspace, except to protected files.
     WorkspaceWrite,
-    /// Commands write in their scratch folder only.
+    /// Commands can write only in their scratch folder.
     ReadOnly,
 }
 
@@ -36,8 +36,8 @@ impl Sandbox {
     }
 }
 
-/// Returns what a sandboxed command may write, and what stays protected; `None` without a sandbox. Both folders are absolute,
-/// with every link followed; `scratch` is the command's folder for temporary files.
+/// Returns what a sandboxed command may write, and what stays protected; `None` without a sandbox. `root` and `scratch`
+/// are absolute, with every link followed; `scratch` is the command's folder for temporary files.
 pub fn plan(
     sandbox: Sandbox,
     network: Network,
@@ -90,7 +90,8 @@ pub fn allow_linked_worktree(plan: &mut SandboxPlan, root: &Path, linked: Linked
 const PROTECTED_IN_WORKTREE_DIR: [&str; 6] =
     ["commondir", "config.worktree", "gitdir", "rebase-apply", "rebase-merge", "sequencer"];
 
-/// Whether a plan hides a path. Of a hidden folder and a shown one inside it, the inner one decides.
+/// Whether a plan hides a path. If hidden folders and visible or writable ones are nested, the innermost one around the
+/// path decides.
 pub fn is_hidden(plan: &SandboxPlan, path: &Path) -> bool {
     let depth = |folders: &[PathBuf]| {
         let around = folders.iter().filter(|folder| path.starts_with(folder));
@@ -104,8 +105,8 @@ pub fn is_hidden(plan: &SandboxPlan, path: &Path) -> bool {
 pub fn denies_write(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
     let is_copied = plan.copied.iter().any(|copied| path.starts_with(&copied.folder));
-    // Whether a `HEAD` exists is not looked up. Without one, the path is in no git folder, and a program that could not
-    // write to it says something else.
+    // Assumes without looking that every folder has a `HEAD`. Where there is none, the sandbox permits the write, so no
+    // error message of a program leads here.
     let is_guarded = || refuses_change(plan, path, PathChange::Write, |_| true);
     !is_below(&plan.writable) && !is_copied || is_below(&plan.protected) || is_guarded()
 }

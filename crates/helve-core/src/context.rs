@@ -1,4 +1,4 @@
-//! What a tool is given for one call. Built by the engine, dropped with the call.
+//! The context that a tool gets for one call. The engine builds it, and drops it with the call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +24,10 @@ use crate::recorder::Recorder;
 use crate::resolved::Resolved;
 use crate::session::{ChildSession, ParentCall, Session, Slot};
 
-/// How long the report of an aborted sub-agent is waited for. Shorter than the time that an aborted call has.
+/// How long an aborted call waits for the report of its sub-agent. Shorter than the grace period of the call.
 const ABORT_TIME: Duration = Duration::from_millis(1500);
 
-/// How long a hook may take to judge an ask, unless it says otherwise.
+/// How long a hook may take to judge an ask, unless it has a limit of its own.
 const HOOK_TIME: Duration = Duration::from_secs(10);
 
 /// Everything that a tool can use. The session itself is not accessible.
@@ -55,7 +55,7 @@ pub(crate) trait NestedCalls: Send + Sync {
     ) -> BoxFuture<'_, Vec<ToolResult>>;
 }
 
-/// Asks the gate of a session, unless the call is cancelled first.
+/// Lets the hooks judge an ask, then asks the gate of the session. Fails if the call is cancelled first.
 pub(crate) async fn ask_gate<'call>(
     session: &Session,
     call: &'call CallRef,
@@ -111,9 +111,9 @@ impl ToolContext {
 
     /// Gets permission to open files that the call is about to change. Call it before any of them is opened.
     ///
-    /// If they may be read without asking, the change is asked about later, when its diff is known. Otherwise reading and
-    /// changing are asked about now, and `preview` shows what the call requests. The answer is then the same, whatever is
-    /// in the files.
+    /// If they may be read without asking, the change is asked about later, when its diff is known. Otherwise reading
+    /// and changing are asked about now, and `preview` shows what the call requests. In that case the answer does not
+    /// depend on what the files contain.
     pub async fn permit_change(
         &self,
         tool: &'static str,
@@ -192,7 +192,7 @@ impl ToolContext {
         strictest
     }
 
-    /// Runs work on a blocking thread, starting at once.
+    /// Runs `work` on a thread for blocking work. It starts at once, even before the future is awaited.
     pub fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -304,7 +304,7 @@ pub struct Tasks<'a> {
 }
 
 impl Tasks<'_> {
-    /// Starts a sub-agent. One in the background lives longer than the call.
+    /// Starts a sub-agent. A background sub-agent continues after the call, even if the call is cancelled.
     pub async fn start(&self, spec: ChildSpec) -> Result<String, ChildError> {
         let cancel = match spec.in_background {
             true => CancellationToken::new(),
@@ -314,8 +314,8 @@ impl Tasks<'_> {
         self.agents.start(ParentCall { call, session }, spec, cancel).await
     }
 
-    /// Waits until a task has ended, for at most `timeout`. If the call is aborted, waits only a moment, so that the
-    /// report of a sub-agent that is aborted too is complete.
+    /// Waits until a task has ended, for at most `timeout`. If the call is aborted, its sub-agent is aborted too; then
+    /// waits only a moment, for the complete report.
     pub async fn wait(&self, task: &str, timeout: Duration) -> Result<ChildReport, ChildError> {
         let session = &self.ctx.session;
         tokio::select! {

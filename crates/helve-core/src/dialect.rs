@@ -95,10 +95,10 @@ pub enum HookFault {
     TimedOut(Duration),
 }
 
-/// Why no file was changed.
+/// Why a change was not applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitFailure {
-    /// The file has since changed in lines that this change also edits. `now` is its present content, if known.
+    /// The file has changed in the meantime, and the change cannot be rebased. `now` is the current content, if known.
     Stale {
         display_path: String,
         now: Option<Bytes>,

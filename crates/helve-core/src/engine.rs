@@ -92,7 +92,7 @@ impl Engine {
         run_in_order(tools, calls, run).await
     }
 
-    /// Like [`Engine::call_all`], and sends each result as soon as its call has ended, with the position of the call.
+    /// Like [`Engine::call_all`], but sends each result as soon as its call has ended, with the position of the call.
     pub async fn call_each(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -105,7 +105,7 @@ impl Engine {
         send_in_order(tools, calls, run, results).await;
     }
 
-    /// Asks for a permission that concerns a call but no tool, such as making the same call again and again.
+    /// Asks for a permission that a call needs apart from its tool, such as making the same call again and again.
     pub async fn confirm(
         &self,
         session: &Session,
@@ -271,7 +271,7 @@ impl RunningCall {
             let outcome = tokio::select! {
                 biased;
                 outcome = hook::run_hook(running, self.hook_time(&**hook)) => outcome,
-                // No effect has happened yet.
+                // There is no grace period, because the call has had no effect yet.
                 () = self.cancel.cancelled() => return Err(words.aborted()),
             };
             outcome.map_err(|fault| words.hook_failed(hook.name(), &fault))?;

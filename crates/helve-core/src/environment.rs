@@ -3,7 +3,7 @@
 //!
 //! Commands inherit all variables, a core set, or none. Then `include` adds and `exclude` removes names by wildcard, and
 //! `set` sets values. Three rules apply always, unless `set` overrides a value:
-//! - variables that make a shell or loader run code ([`RUNS_CODE`]) are not inherited, unless `include` names one without
+//! - variables that change what a judged command does ([`RUNS_CODE`]) are not inherited, unless `include` names one without
 //!   a wildcard;
 //! - nobody can answer a prompt, so editors, pagers and password prompts are replaced ([`NON_INTERACTIVE`]);
 //! - git runs no file monitor, pager or password program that a repository names ([`GIT_SETTINGS`]).
@@ -25,7 +25,7 @@ pub struct EnvironmentPolicy {
     pub exclude: Vec<String>,
     /// Variables to set last.
     pub set: Vec<(String, String)>,
-    /// Variables whose values are secrets, besides those whose names say so.
+    /// Variables whose values are secrets, besides those that are recognized by their names.
     pub secret: Vec<String>,
 }
 
@@ -80,7 +80,8 @@ pub const CORE: [&str; 16] = [
     "SSL_CERT_DIR",
 ];
 
-/// Variables that make a shell or the dynamic loader run code that is not part of the judged command.
+/// Variables that change what a judged command does: they make a shell or the dynamic loader run other code, or make
+/// the shell find other files.
 pub const RUNS_CODE: [&str; 13] = [
     "BASH_ENV",
     "ENV",
@@ -97,9 +98,10 @@ pub const RUNS_CODE: [&str; 13] = [
     "LD_AUDIT",
 ];
 
-/// Replaces editors, since nobody can type: prints the reason and fails.
+/// A command that replaces editors, since nobody can type. It prints the reason and fails.
 const NO_EDITOR: &str = "sh -c 'echo \"no editor can be opened here: give the text as an argument\" >&2; exit 1' editor";
-/// Replaces password prompts: a program that fails. It must be a plain path, since these variables cannot hold arguments.
+/// A program that replaces password prompts and fails. It must be a plain path, since these variables cannot hold
+/// arguments.
 const NO_PASSWORD: &str = "/bin/false";
 
 /// Variables that keep programs from waiting for input. `CI` is not set, because it changes what tests do.
@@ -127,8 +129,8 @@ pub const NON_INTERACTIVE: [(&str, &str); 18] = [
 /// Git settings for every command. They override settings of a repository that would make git run a program.
 ///
 /// `safe.bareRepository` is one of them because a clone can contain a folder that looks like a bare repository with
-/// settings of its own. External diffs, textconv and filters cannot be switched off this way, since git runs even an empty
-/// name; `programs::repository` adds them to the ask instead.
+/// settings of its own. External diffs, textconv and filters cannot be switched off this way, since git treats even an
+/// empty value as a command to run; `programs::repository` adds them to the ask instead.
 pub const GIT_SETTINGS: [(&str, &str); 5] = [
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),

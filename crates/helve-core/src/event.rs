@@ -31,7 +31,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Makes an event with the present time.
+    /// Makes an event with the current time.
     pub fn now(call: &CallRef, kind: EventKind) -> Self {
         Self {
             call: call.id.clone(),

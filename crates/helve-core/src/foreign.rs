@@ -7,14 +7,16 @@ use crate::validate::{UnknownParameter, coerce};
 /// How a tool takes arguments that are written for another agent's tool.
 #[derive(Clone, Copy)]
 pub struct ForeignParameters {
-    /// Other names of the tool's parameters, as (other, own). The other name `edits[].old` is the member `old` of each element
-    /// of `edits`; its own name has no such prefix. Another spelling, such as `file_path` for `filePath`, needs no entry.
+    /// Other names of the tool's parameters, as pairs of the alias and the tool's name. An alias `edits[].old` means
+    /// the member `old` of each element of `edits`; the tool's name in the pair is then written without the `edits[].`
+    /// prefix. Another spelling, such as `file_path` for `filePath`, needs no entry.
     pub aliases: &'static [(&'static str, &'static str)],
     /// Parameters that do not change the result, so that they can be ignored.
     pub ignored: &'static [&'static str],
     /// Returns the schemas of parameters that are accepted but not advertised, by name.
     pub unlisted: fn() -> Value,
-    /// Converts arguments whose values differ too, not only their names. The error says what to send instead.
+    /// Converts arguments whose values, not only their names, are in another agent's format. The error says what to
+    /// send instead.
     pub convert: fn(&mut Map<String, Value>) -> Result<(), String>,
     pub unknown: UnknownPolicy,
 }
@@ -56,7 +58,7 @@ impl ForeignParameters {
     }
 }
 
-/// Parameters in which models explain a call, folded. No tool depends on them.
+/// Names of parameters in which models explain a call, in the form that [`fold`] returns. No tool depends on them.
 const COMMENTS: [&str; 16] = [
     "activeform",
     "comment",
@@ -80,6 +82,7 @@ const COMMENTS: [&str; 16] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AmbiguousName {
     pub given: String,
+    /// The tool's own name of the parameter.
     pub own: String,
 }
 

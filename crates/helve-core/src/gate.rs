@@ -56,8 +56,8 @@ pub struct AlwaysYes;
 
 impl Person for AlwaysYes {
     fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
-        // Whether a model makes progress is for a person to judge. A yes each time would let it go on for ever. And a
-        // sandbox that a model could leave at will would be none.
+        // Two permissions are left to a person. Repeating a call: always answering yes would let a model go on forever.
+        // And leaving the sandbox: a sandbox that a model can leave at will protects nothing.
         let is_for_person = |part: &Part| [DOOM_LOOP, UNSANDBOXED].contains(&&*part.permission);
         let is_asked =
             ask.parts.iter().enumerate().any(|(at, part)| {
@@ -91,6 +91,7 @@ impl Grant<'_> {
 /// A sub-agent's gate shares the policy, so that a new approval counts there at once, and adds a wall of its own.
 pub struct Gate {
     shared: Arc<SharedGate>,
+    /// Walls of the nested sub-agents, in addition to those of the policy.
     subagent_walls: Vec<Wall>,
     /// Names of the nested sub-agents, outermost first; empty for the main agent.
     agent_chain: Vec<String>,
@@ -99,6 +100,7 @@ pub struct Gate {
 /// What the gates of a session and of its sub-agents share.
 struct SharedGate {
     policy: watch::Sender<Policy>,
+    /// Set when the lasting approvals have been loaded from the store.
     approvals_loaded: OnceCell<()>,
     person: Arc<dyn Person>,
     store: Arc<dyn Store>,
@@ -151,7 +153,8 @@ impl Gate {
         Self { shared: Arc::new(shared), subagent_walls: Vec::new(), agent_chain: Vec::new() }
     }
 
-    /// Returns the gate of a sub-agent: one more wall for each list of rules, the same person. Asks name the agent.
+    /// Returns the gate of a sub-agent. It has one more wall for each list of rules, asks the same person, and names
+    /// the agent in asks.
     pub fn child(&self, agent: &str, lists: Vec<Vec<Rule>>) -> Self {
         let walls =
             lists.into_iter().map(|rules| Wall::restricting(format!("agent {agent}"), rules));
@@ -219,9 +222,9 @@ impl Gate {
         (self.shared.policy.borrow().clone(), self.subagent_walls.clone())
     }
 
-    /// Judges all parts of an ask, asks the person if necessary, and returns the grant. `preview` is awaited only if the
-    /// person has to be asked. `explain` returns the reason for a verdict as text. `emit` receives the events: a person is asked, and
-    /// has answered.
+    /// Judges all parts of an ask, asks the person if necessary, and returns the grant. `preview` is awaited only if
+    /// the person has to be asked. `explain` returns the reason for a verdict as text. `emit` receives an event when a
+    /// person is asked, and one when they have answered.
     pub(crate) async fn ask<'call>(
         &self,
         mut ask: Ask,

@@ -30,7 +30,7 @@ impl Host {
         &self.machine
     }
 
-    /// Returns the operations on processes; `None` if none can be started.
+    /// Returns the operations on processes; `None` if no process can be started.
     pub fn processes(&self) -> Option<Arc<dyn Processes>> {
         self.machine.processes()
     }

@@ -121,7 +121,7 @@ fn without_position(err: &serde_json::Error) -> String {
 struct ParseState {
     /// Number of values so far.
     values: usize,
-    /// Keys and indexes that lead to the present value.
+    /// Keys and indexes that lead to the current value.
     path: Vec<String>,
     /// The first limit that was exceeded, or a duplicate key.
     error: Option<BadInput>,

@@ -17,9 +17,9 @@ pub trait Journal: Send + Sync {
     /// Records what the files contain now. Called before any of them changes.
     fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>>;
 
-    /// Marks a change as applied, with the new content of each file. The call itself queues the record, before any later
-    /// operation. The future only reports whether it was stored, and may be dropped. If the process dies before it is
-    /// stored, the entry still has the old content and the hash of the intended one.
+    /// Marks a change as applied, with the new content of each file. This method itself queues the record, ahead of any
+    /// later operation. The returned future only reports whether the record was stored, and may be dropped. If the
+    /// process dies before that, the entry still has the old content and the hash of the intended content.
     fn mark_applied(
         &self,
         id: EntryId,
@@ -42,8 +42,8 @@ pub trait Journal: Send + Sync {
         call: &'a str,
     ) -> BoxFuture<'a, Result<Option<RecordedChange>, StoreError>>;
 
-    /// Like [`Journal::change`], for a call of this session. Calls of other sessions may have the same id, because models
-    /// choose them.
+    /// Like [`Journal::change`], for a call of this session. Calls of other sessions may have the same id, because
+    /// models choose the ids.
     fn change_in_session<'a>(
         &'a self,
         session: &'a str,
@@ -111,7 +111,7 @@ impl FileImage {
     /// Takes over the hash of an image with the same bytes, if it is known.
     pub(crate) fn share_hash(&self, same: &FileImage) {
         if let Some(hash) = same.hash.get() {
-            // If both are known they are equal.
+            // If this hash is known already, it is the same.
             self.hash.set(*hash).ok();
         }
     }
@@ -127,17 +127,18 @@ impl FileImage {
     }
 }
 
-/// Returns the hash of an image, computed off the runtime's threads if it is large and not known yet.
+/// Returns the hash of an image, computed on a thread for blocking work if the image is large and the hash is not known
+/// yet.
 pub(crate) async fn hash_in_background(image: &FileImage) -> ContentHash {
     if image.bytes.len() > MAX_INLINE_HASH && image.hash.get().is_none() {
         let image = image.clone();
-        // If the thread ends early, the hash is computed here.
+        // If that thread fails, the hash is computed below.
         tokio::task::spawn_blocking(move || image.hash()).await.ok();
     }
     image.hash()
 }
 
-/// The largest content that is hashed on a thread of the runtime.
+/// The largest content, in bytes, that is hashed on a thread of the async runtime.
 pub(crate) const MAX_INLINE_HASH: usize = 64 << 10;
 
 impl PartialEq for FileImage {
@@ -170,6 +171,7 @@ pub struct RecordedChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedFile {
     pub path: PathBuf,
+    /// The old content; `None` if there was no file.
     pub before: Option<FileImage>,
     pub after: AfterImage,
 }
@@ -179,8 +181,8 @@ pub struct ChangedFile {
 pub enum AfterImage {
     /// The call recorded this state; `None` if it left no file.
     Known(Option<FileImage>),
-    /// The call was interrupted before it could record the state. This is the hash that it intended; whether the file was
-    /// written can only be seen from the file.
+    /// The call was interrupted before it could record the state. This is the hash of the intended content, `None` if
+    /// the file was to be removed. Only the file itself shows whether the change happened.
     Intended(Option<ContentHash>),
     /// The state is unknown, because the record has expired or is damaged.
     Lost,
@@ -193,7 +195,7 @@ pub fn undoable(changes: &[RecordedChange]) -> Vec<&RecordedChange> {
     in_effect.into_iter().filter(|change| change.undoes.is_empty()).collect()
 }
 
-/// Minimum length of the beginning or end of an id.
+/// Minimum length of the beginning or end of an id by which a call can be named.
 const MIN_ID: usize = 4;
 
 /// Returns the changes of calls whose ids begin or end with a text of at least four characters.

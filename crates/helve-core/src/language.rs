@@ -107,13 +107,14 @@ pub struct FileRewrite {
 pub enum CodeError {
     /// A person must trust the folder first.
     Untrusted,
-    /// No language server is known, or none of these is installed. Each with how to install it.
+    /// No language server is known for the file, or none of `candidates` is installed. Each candidate is a name and how
+    /// to install it.
     NoServer {
         candidates: Vec<(String, String)>,
     },
     /// The file cannot be read, is too large, or is not UTF-8.
     NotText,
-    /// The symbol is not on the line. The line is quoted.
+    /// The symbol is not on the line, whose text is `line`.
     NoSymbol {
         line: String,
     },

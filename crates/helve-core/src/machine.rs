@@ -67,7 +67,7 @@ pub trait Machine: Send + Sync {
     /// Searches the lines of files, in a deterministic order.
     fn search(&self, request: SearchRequest) -> SearchFlow;
 
-    /// Finds what rules restrict below a folder. Fails if there is no folder.
+    /// Finds the files and folders that rules restrict below a folder. Fails if that folder does not exist.
     fn find_restricted(
         &self,
         request: RestrictedRequest,
@@ -105,7 +105,7 @@ impl Place {
 pub struct LocatedPath {
     /// The path with every link followed. Components that do not exist are appended as given.
     pub real: PathBuf,
-    /// `None` if nothing is there.
+    /// `None` if nothing exists at the path.
     pub kind: Option<FileKind>,
 }
 
@@ -124,8 +124,9 @@ pub enum FileKind {
 /// Which lines of a file to read.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowRequest {
-    /// Counted from 1.
+    /// The first line to read, counted from 1.
     pub first: u64,
+    /// Maximum number of lines.
     pub lines: u64,
     /// Maximum bytes kept of each line. The rest of a longer line is skipped.
     pub line_bytes: usize,

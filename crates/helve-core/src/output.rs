@@ -18,7 +18,7 @@ pub struct ToolOutput {
     pub keep: Keep,
     /// Where the full output is, if the tool or the engine saved it.
     pub saved: Option<Saved>,
-    /// The agent that takes over, with what it is told, if a person agreed to that.
+    /// Set if another agent takes over, which a person has agreed to.
     pub handover: Option<Handover>,
 }
 
@@ -135,11 +135,11 @@ pub enum ErrorKind {
     NotFound,
     /// A file does not have the content that the call expected.
     Stale,
-    /// A rule denies it, or a person said no and gave the model a reason, so that it can go on differently.
+    /// A rule denies the call, or a person refused it and gave a reason, so that the model can try something else.
     Denied,
-    /// A person said no without a reason. This ends the turn.
+    /// A person refused the call without a reason. This ends the turn.
     Rejected,
-    /// It needs permission, and nobody could be asked.
+    /// The call needs permission, and nobody answered the ask.
     Unanswered,
     Cancelled,
     TimedOut,

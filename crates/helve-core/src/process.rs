@@ -21,7 +21,7 @@ pub trait Processes: Send + Sync {
     fn spawn(&self, request: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>>;
 
     /// Starts a process whose standard input and output are pipes of the caller. `stdin` of the request must be
-    /// [`Stdin::Pipe`]. What it writes to standard error is its output.
+    /// [`Stdin::Pipe`]. Its standard error counts as its output.
     fn connect(&self, request: Spawn) -> BoxFuture<'static, Result<ConnectedProcess, SpawnError>>;
 
     /// Waits for a condition, then returns the output since a cursor. Dropping the future ends the wait, not the process.
@@ -104,36 +104,36 @@ pub struct ConnectedProcess {
 pub struct SandboxPlan {
     /// The only folders that are writable.
     pub writable: Vec<PathBuf>,
-    /// Writable folders in which no git repository can be created or led to other settings, at any depth.
+    /// Writable folders in which, at any depth, no git repository can be created or redirected to other settings.
     pub guarded: Vec<PathBuf>,
     /// Paths that are read-only even inside writable folders.
     pub protected: Vec<PathBuf>,
-    /// Files and folders that cannot be seen, even inside writable folders. A missing path stays as it is.
+    /// Files and folders that cannot be seen, even inside writable folders. Paths that do not exist are not affected.
     pub hidden: Vec<PathBuf>,
     /// Folders that can be read although they are inside hidden folders. Writable folders need not be listed.
     pub visible: Vec<PathBuf>,
-    /// Folders that seem writable, while what is written stays in the sandbox.
+    /// Folders that seem writable, but whose changes stay in the sandbox.
     pub copied: Vec<CopiedFolder>,
     pub network: Network,
     pub limits: SandboxLimits,
 }
 
-/// How much a sandboxed command may use. `None` is no limit.
+/// Resource limits of a sandboxed command. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxLimits {
     /// Bytes of memory: of the whole command where a control group can be created, else of each process.
     pub memory: Option<u64>,
     /// Number of processes and threads.
     pub processes: Option<u64>,
-    /// Bytes of each file.
+    /// Maximum size of each file that is written, in bytes.
     pub file_size: Option<u64>,
 }
 
-/// A folder of which a sandboxed process changes a copy. Only what it changes is copied.
+/// A folder that a sandboxed process seems to change, while it changes a private copy. Only changed files are copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopiedFolder {
     pub folder: PathBuf,
-    /// Where the changes are kept. Two folders in it are created.
+    /// The folder in which the changes are kept. Two folders are created in it.
     pub changes: PathBuf,
 }
 
@@ -147,8 +147,9 @@ pub enum Network {
 /// How much output to keep, after control sequences are stripped, progress lines collapsed and secrets redacted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputPolicy {
-    /// Bytes kept in memory from the start and from the end.
+    /// Number of bytes at the start of the output that are kept in memory.
     pub head: usize,
+    /// Number of bytes at the end of the output that are kept in memory.
     pub tail: usize,
     /// A new private file for all output. Its folder is created if necessary.
     pub spool: Option<Spool>,
@@ -337,8 +338,11 @@ pub enum Signal {
 /// Which sandboxing a machine supports, and by what means.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct SandboxSupport {
+    /// Restricting writes to certain folders.
     pub writes: Support,
+    /// Making paths in writable folders read-only.
     pub protected: Support,
+    /// Denying access to the network.
     pub network: Support,
     /// A limit on the number of processes in a tree.
     pub processes: Support,

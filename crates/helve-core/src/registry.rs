@@ -28,7 +28,7 @@ pub enum Layer {
 pub struct Registry {
     entries: Mutex<Vec<RegistryEntry>>,
     version: watch::Sender<u64>,
-    /// Descriptions that replace those of the tools of these names.
+    /// Descriptions by tool name, which replace the tools' own descriptions.
     descriptions: Mutex<BTreeMap<String, String>>,
     /// Number of [`PendingTools`] guards alive.
     pending_sources: watch::Sender<usize>,
@@ -134,7 +134,8 @@ impl Registry {
         self.version.send_modify(|version| *version += 1);
     }
 
-    /// Returns a version number to watch. It changes with every registration and removal.
+    /// Returns a version number to watch. It changes whenever a tool is registered or removed, or descriptions are
+    /// replaced.
     pub fn watch_changes(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }
@@ -147,7 +148,7 @@ impl Registry {
         };
         let (mut tools, denied) = self.offered(&session.caller, &session.switches, allowed);
         if !session.gate.takes_questions() {
-            // They can still be called, and then say why they do not work.
+            // Tools that ask questions are hidden. They can still be called, and then say why they do not work.
             let asking = tools.values_mut().filter(|tool| tool.spec.audience.needs_person);
             asking.for_each(|tool| tool.spec.audience.hidden = true);
         }

@@ -28,7 +28,7 @@ pub struct Resolved {
     outside_folders: Vec<PathBuf>,
     /// The link through which a path outside the root was given.
     link: Option<PathBuf>,
-    /// If the path is that of a symbolic link itself, its target.
+    /// Set if this is the path of a symbolic link itself: the target of the link.
     pub(crate) link_target: Option<Bytes>,
     /// The path as displayed: relative to the root if inside it.
     display_path: String,
@@ -125,7 +125,7 @@ impl Resolved {
         self.request(Act::Read(self.real()), parts)
     }
 
-    /// Returns the tree of all files below this path, with hidden files and without ignored ones.
+    /// Returns a walk over the files below this path that includes hidden files and skips ignored ones.
     pub fn tree(&self) -> FileTree {
         FileTree {
             at: self.place.clone(),
@@ -145,7 +145,7 @@ impl Resolved {
     pub(crate) fn part(&self, permission: &'static str) -> Part {
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&self.subjects);
-        // Rules are text, in which different names that are not UTF-8 can look the same. So such a path is not remembered.
+        // A path that is not UTF-8 is not remembered, because in the text of a rule it could look like another path.
         if self.real().to_str().is_none() { part } else { part.remember_exactly() }
     }
 
@@ -153,7 +153,7 @@ impl Resolved {
     pub(crate) fn outside_part(&self) -> Option<Part> {
         let folder = self.outside_folders.first()?.display().to_string();
         let to_pattern = |folder: &PathBuf| match folder.display().to_string() {
-            root if root == "/" => "/*".to_string(),
+            folder if folder == "/" => "/*".to_string(),
             folder => format!("{folder}/*"),
         };
         let subjects: Vec<String> = self.outside_folders.iter().map(to_pattern).collect();
@@ -169,7 +169,8 @@ impl Resolved {
     }
 }
 
-/// Returns the folder of an outside path under each of its names. `folder` has every link followed.
+/// Returns the folder of a path outside the root: first `folder`, which has every link followed; then the folder as
+/// given, if it is different and also outside the root.
 fn outside_folders(
     root: &Path,
     folder: PathBuf,

@@ -14,12 +14,13 @@ use crate::machine::{ContentFingerprint, WindowLines};
 /// Maximum bytes of file content kept in memory, to show later what somebody else changed.
 const MAX_CONTENT_BYTES: usize = 8 << 20;
 
-/// Whether the session has seen the present content of a file.
+/// Whether the session has seen the current content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeenState {
-    /// The session has seen or written the present content.
+    /// The session has seen or written the current content.
     Current,
-    /// The file has changed since the session last saw it. `previous` is the content of that time, if still in memory.
+    /// The file has changed since the session last saw it. `previous` is the content at that time, if it is still in
+    /// memory.
     Changed { previous: Option<Bytes> },
     /// The session has seen nothing of the file.
     Never,

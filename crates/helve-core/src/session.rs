@@ -79,7 +79,8 @@ pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {
 const MAX_TRIES: usize = 100;
 
 impl Session {
-    /// Opens a sub-agent's session: its own memory, the same folder and person, and rules that can only restrict.
+    /// Opens a sub-agent's session. It has its own memory, the same folder and person, and rules that can only
+    /// restrict.
     pub fn child(parent: ParentCall, child: ChildSession) -> Arc<Self> {
         let session = &parent.session;
         // Random, because one call may open several sub-agents.
@@ -99,7 +100,7 @@ impl Session {
         })
     }
 
-    /// The sessions around this one, nearest first.
+    /// The parent of this session, its parent, and so on.
     pub fn ancestors(&self) -> impl Iterator<Item = &Arc<Session>> {
         std::iter::successors(self.outer(), |session| session.outer())
     }
@@ -138,7 +139,7 @@ impl Session {
         records.set(path, SeenContent::default());
     }
 
-    /// Whether the session has seen or written the present content of a file.
+    /// Whether the session has seen or written the current content of a file.
     pub(crate) async fn seen_state(&self, path: &Path, current: &FileImage) -> SeenState {
         let written = self.seen_files.0.lock().content(path);
         if let Some(written) = &written

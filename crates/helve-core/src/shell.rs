@@ -60,6 +60,6 @@ pub enum Leftovers {
     End,
 }
 
-/// A flag of callers: the caller is notified when a background process ends. For such callers, a command that reaches the default timeout
-/// stays in the background instead of being ended.
+/// A flag of callers that are notified when a background process ends. For such callers, a command that reaches the
+/// default timeout stays in the background instead of being ended.
 pub const AUTO_BACKGROUND: &str = "auto_background";

@@ -24,8 +24,10 @@ pub struct Caller {
 /// Which callers a tool is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audience {
-    /// Wildcards, one of which must match; empty means all models.
+    /// Wildcards for models, one of which must match; empty means all models. The same holds for `providers` and
+    /// `clients`.
     pub models: &'static [&'static str],
+    /// Wildcards for models that the tool is not for.
     pub not_models: &'static [&'static str],
     pub providers: &'static [&'static str],
     pub clients: &'static [&'static str],
@@ -67,7 +69,7 @@ impl Audience {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
-    /// A second permission key, often the same as the name.
+    /// A second permission key under which the tool is judged; often the same as the name.
     pub group: String,
     pub about: String,
     pub input: InputSpec,

@@ -25,7 +25,7 @@ pub trait Tool: Send + Sync + 'static {
     const GROUP: &'static str = Self::NAME;
     const PROPERTIES: ToolProperties = ToolProperties::READ_ONLY;
     const AUDIENCE: Audience = Audience::EVERYONE;
-    /// Arguments as other agents' tools take them.
+    /// Which arguments of other agents' tools are accepted.
     const FOREIGN: ForeignParameters = ForeignParameters::NONE;
 
     /// Returns the description for this caller. Override it if it depends on agent, model or client.
@@ -50,7 +50,7 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
 }
 
-/// The object-safe form of [`Tool`], which tools of MCP servers implement directly.
+/// The object-safe form of [`Tool`]. Tools of MCP servers and scripts implement it directly.
 pub trait AnyTool: Send + Sync {
     fn spec(&self, caller: &Caller) -> ToolSpec;
 

@@ -1,4 +1,4 @@
-//! Stored transcripts of sessions. What an item says is up to the agent; here it is JSON text with a position.
+//! Stored transcripts of sessions. The agent defines what an item contains; here it is JSON text with a position.
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,10 @@ pub struct StoredItem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewItem {
     pub stored: StoredItem,
-    /// The text by which the item can be found; empty if it cannot.
+    /// The text that a search looks at; empty if a search cannot find the item.
     pub words: String,
-    /// The id of the waiting message that the item delivers. It no longer waits when the item is stored.
+    /// The id of the waiting message that the item delivers. Storing the item removes that message from the waiting
+    /// ones.
     pub delivered_message: Option<String>,
 }
 
@@ -149,7 +150,7 @@ impl WriterLock {
 /// The result of an attempt to become a session's writer.
 pub enum WriterClaim {
     Granted(WriterLock),
-    /// Another process writes to the session.
+    /// Another process writes to the session. `process` is its id, if known.
     Taken {
         process: Option<u32>,
     },
@@ -176,8 +177,8 @@ pub trait Transcripts: Send + Sync {
         title: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Copies all items and slots of a session to a new session. What the requests used is not copied. Returns false if
-    /// there is no such session, or if the new one exists already.
+    /// Copies all items and slots of a session to a new session. The records of its requests are not copied. Returns
+    /// false if there is no such session, or if the new one exists already.
     fn fork<'a>(
         &'a self,
         session: &'a str,
@@ -188,7 +189,7 @@ pub trait Transcripts: Send + Sync {
     /// Returns all items of a session, oldest first.
     fn load<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<Vec<StoredItem>, StoreError>>;
 
-    /// Appends items. They are stored when the future is done.
+    /// Appends items. They are stored when the future resolves.
     fn append<'a>(
         &'a self,
         session: &'a str,
@@ -198,7 +199,7 @@ pub trait Transcripts: Send + Sync {
     /// Stores a message that waits for its delivery. Returns at once; later writes are made after this one.
     fn add_waiting(&self, session: &str, message: WaitingMessage);
 
-    /// Removes a message that waits, because it is not delivered any more. Returns at once.
+    /// Removes a waiting message that will not be delivered. Returns at once.
     fn remove_waiting(&self, session: &str, id: &str);
 
     /// Returns the messages that wait, oldest first.
@@ -216,7 +217,7 @@ pub trait Transcripts: Send + Sync {
         of: TotalsOf<'a>,
     ) -> BoxFuture<'a, Result<Vec<ModelTotals>, StoreError>>;
 
-    /// Returns a session.
+    /// Returns the entry of a session; `None` if it is not in the list.
     fn info<'a>(
         &'a self,
         session: &'a str,

@@ -141,7 +141,8 @@ impl<'a> Validator<'a> {
         if types.iter().any(|kind| has_type(kind, value)) {
             return true;
         }
-        // Only single arguments are converted. If all of them are one text, it is refused, never parsed a second time.
+        // Only single arguments are converted. If the arguments as a whole are a string, they are refused, not parsed a
+        // second time.
         let is_single = !path.is_empty();
         let converted = types.iter().filter(|_| is_single).find_map(|kind| coerce(kind, value));
         if let Some(converted) = converted {
@@ -357,7 +358,7 @@ fn has_type(kind: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether a value says nothing: null, false, or empty.
+/// Whether a value carries no information: null, false, or empty.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

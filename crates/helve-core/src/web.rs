@@ -1,12 +1,12 @@
 //! The web: what a client must do, what it returns, and how it fails.
 //!
-//! A tool reaches the web only through `ToolContext::fetch`. A URL is a `WebUrl`, in one normal form that rules match, the
-//! person reads and the request uses. The call asks (`Act::Fetch`) before the host name is resolved. `Web::send` then
-//! resolves the name once, checks every address (`AddressKind`) and connects to nothing else, with a client made for this
-//! request alone. If an address is in the local network, `send` returns it without connecting, and the call asks a second
-//! time unless a rule names the host; then it connects to exactly that address. `send` returns a redirect
-//! instead of following it; its target is judged like the first URL, and followed only on the same host. `Web::convert` turns a bounded body into text; the dialect encloses it with its
-//! source and a random boundary.
+//! A tool fetches pages only through `ToolContext::fetch`. A URL is a `WebUrl`. It has one normal form, which rules
+//! match, the person reads and the request uses. The call asks (`Act::Fetch`) before the host name is resolved.
+//! `Web::send` then resolves the name once, checks every address (`AddressKind`) and connects to nothing else, with a
+//! client made for this request alone. If an address is in the local network, `send` returns it without connecting, and
+//! the call asks a second time unless a rule names the host; then it connects to exactly that address. `send` returns a
+//! redirect instead of following it; its target is judged like the first URL, and followed only on the same host.
+//! `Web::convert` turns a bounded body into text; the dialect encloses it with its source and a random boundary.
 
 mod cache;
 mod search;
@@ -160,7 +160,7 @@ pub enum MainContent {
     #[default]
     NotWanted,
     Found,
-    /// The whole page is shown.
+    /// It was not found, so the whole page is shown.
     NotFound,
 }
 

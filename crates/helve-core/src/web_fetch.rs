@@ -18,8 +18,8 @@ const MAX_REDIRECTS: usize = 10;
 impl ToolContext {
     /// Fetches a page. `preview` returns the text that is shown to the person with the URL.
     ///
-    /// The call asks once, for the URL, before anything is sent. Only when the name then resolves to an address in the
-    /// local network, or a redirect leads to a URL that another rule decides about, is there a second question.
+    /// The call asks once, for the URL, before anything is sent. It asks again only if the name then resolves to an
+    /// address in the local network, or if a redirect leads to a URL that another rule decides about.
     pub async fn fetch(
         &self,
         request: PageRequest,
@@ -114,7 +114,8 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
         }
     }
 
-    /// Asks about the target of a redirect, unless the same rule decides as for the URL that was asked about.
+    /// Asks about the target of a redirect, unless the grant covers it and either a rule allows it or the rule that
+    /// decided about the first URL decides about it too.
     async fn ask_for_redirect(
         &self,
         grant: Grant<'a>,

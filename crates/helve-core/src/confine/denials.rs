@@ -20,13 +20,13 @@ pub enum SandboxDenial {
     Tracing,
     /// Writing protected files that the output does not mention.
     Protected,
-    /// Writing to git folders at all.
+    /// Any write to a git folder.
     GitFolders,
 }
 
 /// Maximum number of denials reported.
 pub const MAX_DENIALS: usize = 10;
-/// Maximum bytes of a line that can be an error message.
+/// Longer lines, in bytes, are not taken for error messages.
 const MAX_LINE_BYTES: usize = 4096;
 
 /// Returns what the plan denied a command that ran in `folder`: first what the output mentions, in order and each once, then
@@ -75,10 +75,10 @@ fn denials_in_output(plan: &SandboxPlan, folder: &Path, output: &str) -> Vec<San
 const READ_ONLY: &str = "read-only file system";
 /// Error text for moving or removing a mount point.
 const BUSY: &str = "device or resource busy";
-/// Error text for devices.
+/// Error text for a device that may not be written.
 const NO_PERMISSION: &str = "permission denied";
 
-/// Error text for a missing path. A hidden one appears missing.
+/// Error text for a missing path. A hidden path appears to be missing.
 const MISSING: &str = "no such file or directory";
 
 /// Returns the path that an error message is about, if the plan denies writing to it.
@@ -120,7 +120,7 @@ fn overlaps_protected(plan: &SandboxPlan, path: &Path) -> bool {
 }
 
 /// Whether a path is below a folder that contains a protected path. Only folders below a writable one count. If such a
-/// folder did not exist, it is now a placeholder and read-only as a whole.
+/// folder did not exist, the sandbox shows a placeholder in its place, which is read-only as a whole.
 fn shares_folder_with_protected(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below =
         |folder: &Path| plan.writable.iter().any(|top| folder.starts_with(top) && folder != top);

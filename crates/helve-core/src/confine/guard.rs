@@ -7,9 +7,10 @@
 //! - The entries of a git folder that configure or run programs may not be written.
 //! - A bare repository has no `.git`, but a file named `HEAD`. Outside of git folders, no file may get this name, and a
 //!   folder that has such a file is treated as a git folder.
-//! - No folder may leave a git folder, because it may have a `HEAD` from there.
+//! - No folder may be moved out of a git folder, because it may already contain a `HEAD`.
 //!
-//! A path that none of these rules covers stays uncovered when other processes rename the folders around it.
+//! A check stays valid while other processes rename folders: renaming the folders around a path never makes one of
+//! these rules apply to it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -25,12 +26,12 @@ pub enum PathChange {
     Write,
     /// An empty folder gets this name.
     CreateFolder,
-    /// What has this name loses it.
+    /// The entry with this name gets another name.
     Move,
 }
 
-/// Whether a plan refuses a change of a path, which is absolute and has every link followed. `has_head` says whether the
-/// folder that is this many levels above the path has an entry named `HEAD`; the folder around it is one level above.
+/// Whether a plan refuses a change of a path. The path is absolute, with every link followed. `has_head(n)` says
+/// whether the folder `n` levels above the path has an entry named `HEAD`; the parent folder is one level above.
 pub fn refuses_change(
     plan: &SandboxPlan,
     path: &Path,
@@ -78,7 +79,8 @@ pub fn leaves_git_folder(plan: &SandboxPlan, from: &Path, to: &Path) -> bool {
     is_inside(from) && !is_inside(to)
 }
 
-/// Returns the path relative to the guarded folder around it. `None` if the innermost writable folder is not guarded.
+/// Returns the path relative to the guarded folder around it. `None` if the innermost writable or copied folder around
+/// it is not guarded.
 fn guarded_part<'p>(plan: &SandboxPlan, path: &'p Path) -> Option<&'p Path> {
     let copied = plan.copied.iter().map(|copied| &copied.folder);
     let around = plan.writable.iter().chain(copied).filter(|folder| path.starts_with(folder));

@@ -88,7 +88,7 @@ pub fn record_signal() -> (Recorded, AwaitRecorded) {
 impl Recorded {
     /// Permits the commit to change files.
     pub fn confirm(self) {
-        // Sending fails if the commit has ended early. It has changed nothing then.
+        // Sending fails if the commit has ended early. In that case it has changed nothing.
         self.0.send(()).ok();
     }
 }
@@ -101,7 +101,7 @@ impl AwaitRecorded {
         awaited
     }
 
-    /// Waits. Returns an error if the old content was not recorded, so that nothing may change.
+    /// Waits until the old content is recorded. Fails if it was not recorded; then nothing may be changed.
     pub async fn wait(self) -> Result<(), NotRecorded> {
         self.0.await.map_err(|_dropped| NotRecorded)
     }
@@ -116,7 +116,7 @@ impl AwaitRecorded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotRecorded;
 
-/// The mode of a symbolic link. Its content is its target.
+/// The mode of a symbolic link. The content of a link is the path of its target.
 pub const LINK_MODE: u32 = 0o120_000;
 /// The bits of a mode that tell the kind of file.
 const KIND_BITS: u32 = 0o170_000;
@@ -129,7 +129,7 @@ pub fn is_link_mode(mode: u32) -> bool {
 /// The permission bits of a written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileMode {
-    /// The file's present mode; the system's default for a new file.
+    /// Keeps the current mode of the file. A new file gets the system's default.
     Keep,
     /// With [`LINK_MODE`], makes a symbolic link instead of a file.
     Set(u32),
@@ -160,7 +160,7 @@ pub struct Committed {
     pub links: u64,
 }
 
-/// Why a commit changed nothing. [`CommitError::Torn`] is the exception.
+/// Why a commit failed. Except for [`CommitError::Torn`], it has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
     #[error("the file is not what was expected")]

@@ -12,7 +12,7 @@ use crate::flow::Flow;
 /// The files below a folder that a find or search covers. Links are not followed, and `.git` is skipped.
 #[derive(Clone, Debug)]
 pub struct FileTree {
-    /// A folder, or a single file, to which no filter applies.
+    /// The folder to walk, or a single file. No filter applies to a single file.
     pub at: Place,
     /// Globs that select files. The last match decides, and `!` excludes. A glob without a slash matches names, one with a
     /// slash matches paths below `at`. If all globs exclude, every other file is included.
@@ -72,23 +72,23 @@ pub struct FoundFile {
     pub not_listed: FileCount,
 }
 
-/// A request to find what rules restrict below a folder, `.git` included.
+/// A request to find the files and folders that rules restrict below a folder, `.git` included.
 #[derive(Clone, Debug)]
 pub struct RestrictedRequest {
     pub tree: FileTree,
     pub rules: TreeRules,
-    /// Maximum number of results, and of links.
+    /// Maximum number of restricted paths to return, and of links.
     pub max_results: usize,
     /// How many files, folders and links are judged by the rules before the walk ends.
     pub max_entries: usize,
 }
 
-/// What rules restrict below a folder. Paths are relative to the folder.
+/// The files and folders that rules restrict below a folder. Paths are relative to the folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestrictedFiles {
     /// Files, folders and links, those with the strictest rules first; then by path.
     pub paths: Vec<PathBuf>,
-    /// The symbolic links that [`TreeRules::may_follow_link`]. They are not followed here.
+    /// The symbolic links for which [`TreeRules::may_follow_link`] returns true. The walk does not follow them.
     pub links: Vec<PathBuf>,
     /// Whether there are more links than the request allows.
     pub has_more_links: bool,
@@ -218,7 +218,7 @@ pub struct SkippedFiles {
     /// Skipped by ignore rules.
     pub ignored: FileCount,
     pub hidden: FileCount,
-    /// Skipped by a glob that excludes.
+    /// Skipped by an excluding glob.
     pub excluded: FileCount,
     /// The system denied access, or they disappeared or changed type in the meantime.
     pub unreadable: FileCount,

@@ -167,7 +167,7 @@ impl Programs {
                 FactAnswer::Resolved(self.path_facts(Path::new(path)).await)
             }
             FactQuery::Tree(query) => FactAnswer::Tree(self.restricted_files(query, budget).await),
-            // Answered by the caller, who knows where the shell looks.
+            // The caller answers this query, because it knows the search path of the shell.
             FactQuery::Program(_) => FactAnswer::Program(None),
             FactQuery::List(folder) => {
                 FactAnswer::Listed(self.dir_entries(Path::new(folder)).await)
@@ -186,7 +186,7 @@ impl Programs {
         })
     }
 
-    /// Lists a folder; `None` if it has too many entries or cannot be listed.
+    /// Lists a folder; `None` if it cannot be listed, has too many entries, or has a name that is not UTF-8.
     async fn dir_entries(&self, folder: &Path) -> Option<Vec<DirEntry>> {
         let folder = files::look_up(&self.session, folder).await.ok()?;
         if folder.kind() != Some(FileKind::Folder) {

@@ -1,8 +1,9 @@
-//! Programs that a repository's own configuration makes git run: filters, drivers, hooks. The command does not show them,
-//! so each becomes a part of the ask.
+//! Finds the programs that a repository's own configuration makes git run: filters, drivers, hooks. The command does
+//! not show them, so each becomes a part of the ask.
 //!
-//! `git clone` does not copy such configuration, but an unpacked archive or an earlier command can bring it. Settings that
-//! the environment overrides for every git command (file monitor, pagers, passwords, editors, ssh) are not checked.
+//! `git clone` does not copy such configuration, but an unpacked archive may contain it and an earlier command may have
+//! created it. Settings that the environment overrides for every git command (file monitor, pagers, passwords, editors,
+//! ssh) are not checked.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -34,7 +35,7 @@ const MAX_NAMES: usize = 64;
 /// Maximum characters of a setting's value in an ask.
 const MAX_VALUE_CHARS: usize = 200;
 
-/// Returns a part for each program that the git commands of a script would run from their repositories.
+/// Returns a part for each program that the configuration of a repository makes the git commands of a script run.
 pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> Vec<Part> {
     let Some(kind) = script.runs.iter().filter_map(command_kind).max() else { return Vec::new() };
     let mut folders = vec![folder.to_path_buf()];
@@ -99,8 +100,8 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
     Some(LinkedWorktree { git_dir, shared })
 }
 
-/// Returns the files and folders in the workspace that the settings of its repository name: hooks, and files with further
-/// settings.
+/// Returns the files and folders in the workspace that the settings of its repository refer to: hooks, attributes and
+/// included settings.
 pub(super) async fn configured_paths(session: &Session) -> Vec<PathBuf> {
     let scan = RepositoryScan { session, kind: GitCommandKind::Reading };
     let root = session.workspace.root();
@@ -329,7 +330,7 @@ impl RepositoryScan<'_> {
         path.kind().map(|_| path.real())
     }
 
-    /// Returns what is at a path; `None` if nothing is.
+    /// Returns the kind of file at a path; `None` if nothing exists there.
     async fn file_kind(&self, path: &Path) -> Option<FileKind> {
         files::look_up(self.session, path).await.ok()?.kind()
     }

@@ -22,7 +22,7 @@ use crate::shell::Shell;
 /// Maximum bytes of one command's output that are kept on disk.
 const MAX_SPOOLED: u64 = 100 << 20;
 
-/// Name of the folder for the private copies of caches, in the folder for temporary files.
+/// Name of the subfolder of the scratch folder that holds the private copies of caches.
 const CACHES: &str = ".caches";
 
 /// How a granted script is run.
@@ -37,7 +37,7 @@ pub struct RunOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxUse {
     AsConfigured,
-    /// It runs outside, which must be granted.
+    /// It runs outside the sandbox, which must be granted.
     Leave,
 }
 
@@ -147,13 +147,13 @@ impl Programs {
         }
         if let Some(plan) = &mut plan {
             plan.limits = shell.limits;
-            let scratch = scratch.join(CACHES);
+            let cache_copies = scratch.join(CACHES);
             plan.copied.extend(shell.caches.iter().enumerate().map(|(number, folder)| {
-                let changes = scratch.join(number.to_string());
+                let changes = cache_copies.join(number.to_string());
                 CopiedFolder { folder: folder.clone(), changes }
             }));
             // Commands see the changes to a cache at the path of the cache only.
-            plan.hidden.push(scratch);
+            plan.hidden.push(cache_copies);
             if shell.sandbox == Sandbox::WorkspaceWrite {
                 plan.writable.extend(shell.writable.iter().cloned());
                 plan.guarded.extend(shell.writable.iter().cloned());
@@ -233,7 +233,7 @@ impl RunningCommand {
 }
 
 impl Drop for RunningCommand {
-    /// Ends the process of a dropped call, unless it was kept.
+    /// Ends the process, unless it is to be kept.
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if self.on_drop == OnDrop::End {

@@ -18,7 +18,8 @@ use crate::shell::SearchFolder;
 const MAX_FOLDERS: usize = 256;
 
 impl Programs {
-    /// Returns the folders of `PATH`. Those of the shell's own environment are looked up once.
+    /// Returns the folders of `PATH`. They are looked up once per workspace, unless a hook sets `PATH` or one of the
+    /// folders is relative.
     pub(super) async fn search_path(
         &self,
         planned: &PlannedCommand,
@@ -51,7 +52,7 @@ impl Programs {
         folders.into()
     }
 
-    /// Finds a program; `None` if that is not possible.
+    /// Finds out whether a program is in the workspace; `None` if that is unknown.
     pub(super) async fn find_program(
         &self,
         name: &str,
@@ -62,7 +63,7 @@ impl Programs {
         };
         for folder in &folders[..=last] {
             let path = files::look_up(&self.session, &folder.path.join(name)).await;
-            // A link that leads nowhere is no program.
+            // A path that cannot be looked up is not a program.
             let Ok(path) = path else { continue };
             match path.kind() {
                 Some(FileKind::File) if folder.is_inside => {

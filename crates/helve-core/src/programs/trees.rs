@@ -16,17 +16,17 @@ use crate::resolved::{Resolved, normalize, subject};
 
 /// How long the folders of one script may be walked. After that, the script is asked about.
 const MAX_TIME: Duration = Duration::from_millis(50);
-/// How many entries of folders are judged by the rules in any case, so that the answer for small folders does not
-/// depend on how busy the machine is.
+/// Number of entries that are judged by the rules even if the time is over, so that the answer for small folders does
+/// not depend on how busy the machine is.
 const MIN_ENTRIES: usize = 2_000;
-/// How long this may take.
+/// How long judging [`MIN_ENTRIES`] entries may take.
 const MAX_TIME_FOR_MIN: Duration = Duration::from_secs(2);
-/// Maximum number of files that one walk returns. All of them would get the same answer.
+/// Maximum number of files that one walk returns. Further files would not change the answer.
 const MAX_FILES: usize = 50;
 /// Maximum number of files and folders that links lead to.
 const MAX_LINK_TARGETS: usize = 50;
 
-/// What is left for walking the folders of one script.
+/// The time and the number of entries that are left for walking the folders of one script.
 pub(super) struct TreeBudget {
     time: Duration,
     /// How many more entries are judged even if the time is over.
@@ -41,7 +41,7 @@ impl Default for TreeBudget {
 
 /// A folder that is walked.
 struct WalkedFolder {
-    /// Absolute path as given, through links.
+    /// The absolute path as given, with no link followed.
     given: PathBuf,
     real: Resolved,
     /// The path to which it is copied or moved. Files are judged as if they were below it.
@@ -191,7 +191,8 @@ impl Programs {
     }
 }
 
-/// Whether built-in rules that ask apply: not if a person allowed the command, or is asked about it anyway.
+/// Whether built-in rules that ask apply to the files of a command. They do not if a configured rule allowed the
+/// command, or if the command is asked about or denied anyway.
 fn builtin_asks_apply(policy: &Policy, walls: &[Wall], query: &TreeQuery) -> bool {
     let Some(command) = &query.command else { return true };
     let verdict = policy.judge(walls, &Part::for_command(command));

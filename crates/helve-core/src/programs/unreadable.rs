@@ -17,9 +17,9 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 const MAX_FILES: usize = 1_000;
 
 impl Programs {
-    /// Returns existing files and folders that a configured rule denies reading, that is, a rule that is not built in. In the
-    /// workspace these are all; outside of it only those that a rule names without wildcards. An error says why they could
-    /// not be found.
+    /// Returns existing files and folders that a configured rule denies reading, that is, a rule that is not built in.
+    /// In the workspace, all of them are found; outside of it, only those of rules that have no wildcard except a final
+    /// `/*` or `/**`. An error says why they could not be found.
     pub(super) async fn unreadable_paths(&self) -> Result<Vec<PathBuf>, String> {
         let (policy, walls) = self.session.gate.policy_and_walls().await;
         let denials = configured_denials(&policy, &walls);

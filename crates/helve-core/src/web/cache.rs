@@ -1,4 +1,4 @@
-//! Pages that a conversation fetched a short while ago.
+//! A cache of the pages that the sessions of a workspace fetched recently.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use super::FetchedPage;
 
 /// How long a page is kept.
 const MAX_AGE: Duration = Duration::from_secs(15 * 60);
-/// Maximum number of pages, and of bytes in their bodies.
+/// Maximum number of pages.
 const MAX_PAGES: usize = 32;
+/// Maximum size of all bodies together, in bytes.
 const MAX_BYTES: usize = 32 << 20;
 
 /// The pages that the sessions of a workspace fetched.

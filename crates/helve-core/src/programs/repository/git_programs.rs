@@ -7,8 +7,8 @@ use helve_text::git_index::HashAlgorithm;
 /// kind and of every smaller one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GitCommandKind {
-    /// Commands that read, such as `git status` and `git diff`. A few of them, such as `git branch`, can also write to the
-    /// repository, but run no other configured programs than those that only read.
+    /// Commands that read, such as `git status` and `git diff`. A few of them, such as `git branch`, can also write to
+    /// the repository, but they run the same configured programs as commands that only read.
     Reading,
     /// Commands that change something, but contact no other repository.
     Writing,
@@ -97,8 +97,8 @@ const READING: [&str; 31] = [
 const LFS_FILTERS: [&str; 3] =
     ["git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process"];
 
-/// Returns the kind of command in which a setting makes git run a program, or use another folder or settings file; `None` if
-/// it does neither.
+/// Returns the smallest kind of command in which a setting makes git run a program, or use another folder or settings
+/// file; `None` if the setting does neither.
 pub(super) fn kind_for_setting(setting: &GitSetting) -> Option<GitCommandKind> {
     let (section, rest) = setting.key.split_once('.')?;
     let name = rest.rsplit('.').next().unwrap_or(rest);
@@ -180,7 +180,7 @@ pub(super) fn object_hash_algorithm(settings: &[GitSetting]) -> HashAlgorithm {
     }
 }
 
-/// Returns the kind of command in which git runs a hook of this name; `None` if there is no such hook.
+/// Returns the smallest kind of command in which git runs a hook of this name; `None` if there is no such hook.
 pub(super) fn kind_for_hook(name: &str) -> Option<GitCommandKind> {
     match name {
         // Runs whenever git writes the index.
@@ -191,7 +191,7 @@ pub(super) fn kind_for_hook(name: &str) -> Option<GitCommandKind> {
     }
 }
 
-/// All hooks that git runs.
+/// The hooks that git runs, without `post-index-change`.
 const HOOKS: [&str; 27] = [
     "applypatch-msg",
     "pre-applypatch",

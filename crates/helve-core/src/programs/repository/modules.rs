@@ -83,9 +83,9 @@ impl RepositoryScan<'_> {
         let configured = configured.map(|setting| repository.git_dir.join(&setting.value));
         let trees: Vec<PathBuf> = configured.chain([repository.tree.clone()]).collect();
         let max_per_tree = MAX_FOLDERS / trees.len();
-        let index_folders = self.read_index(repository, &index, settings).await;
+        let parsed_index = self.read_index(repository, &index, settings).await;
         let within_limit =
-            index_folders.filter(|it| it.submodules.len() + it.collapsed.len() <= max_per_tree);
+            parsed_index.filter(|it| it.submodules.len() + it.collapsed.len() <= max_per_tree);
         let Some(GitIndex { submodules, collapsed, .. }) = within_limit else {
             self.report_unchecked(&index, findings).await;
             return Vec::new();
