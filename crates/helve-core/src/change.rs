@@ -381,8 +381,8 @@ impl CommitJob {
         (written, final_image)
     }
 
-    /// Runs the formatters on a written file. Their content is written by a second compare-and-swap, so that it never
-    /// replaces what somebody else wrote. Returns the formatted file; `None` if nothing changed.
+    /// Runs the formatters on a written file. The formatted content is written by a second compare-and-swap, so that it
+    /// never replaces what somebody else wrote. Returns the formatted file; `None` if nothing changed.
     async fn format(
         &self,
         path: &Resolved,

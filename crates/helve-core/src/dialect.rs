@@ -55,11 +55,11 @@ pub trait Words: Send + Sync {
     /// Says in one clause why a part is asked about or denied.
     fn reason(&self, part: &Part, verdict: &Verdict) -> String;
     fn refused(&self, refusal: &Refusal) -> ToolError;
-    /// `display_path` belongs to the file that the operation failed on.
+    /// `display_path` is the displayed path of the file that the operation failed on.
     fn machine_error(&self, display_path: &str, error: &MachineError) -> ToolError;
     /// A text cannot be a path, for example because it begins with `~` while the home folder is unknown.
     fn bad_path(&self, given: &str, why: &BadPath) -> ToolError;
-    /// A change was not applied. `display_path` belongs to the first file in it.
+    /// A change was not applied. `display_path` is the displayed path of its first file.
     fn commit_failed(&self, display_path: &str, why: &CommitFailure) -> ToolError;
     /// A preview was requested of a tool that has none.
     fn no_preview(&self, tool: &str) -> ToolError;

@@ -3,8 +3,8 @@
 //!
 //! Commands inherit all variables, a core set, or none. Then `include` adds and `exclude` removes names by wildcard, and
 //! `set` sets values. Three rules apply always, unless `set` overrides a value:
-//! - variables that change what a judged command does ([`RUNS_CODE`]) are not inherited, unless `include` names one without
-//!   a wildcard;
+//! - variables that change what a judged command does ([`RUNS_CODE`]) are not inherited, unless `include` names one
+//!   without a wildcard;
 //! - nobody can answer a prompt, so editors, pagers and password prompts are replaced ([`NON_INTERACTIVE`]);
 //! - git runs no file monitor, pager or password program that a repository names ([`GIT_SETTINGS`]).
 

@@ -47,6 +47,7 @@ impl Event {
 pub enum EventKind {
     Started {
         tool: String,
+        /// Id of the call that this one is nested in.
         parent: Option<String>,
     },
     /// The arguments are valid and the tool starts.

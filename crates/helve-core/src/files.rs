@@ -1,4 +1,4 @@
-//! One call's view of the files. This is the only way from a string to a file.
+//! One call's view of the files. A tool can get from a path in its arguments to a file in no other way.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;

@@ -48,7 +48,7 @@ pub trait Hook: Send + Sync {
         Box::pin(async { (Action::Allow, None) })
     }
 
-    /// How long the hook may take; `None` for the engine's own limit.
+    /// How long the hook may take; `None` for the engine's default.
     fn time_limit(&self) -> Option<Duration> {
         None
     }

@@ -108,7 +108,7 @@ impl FileImage {
         *self.hash.get_or_init(|| ContentHash::of(&self.bytes))
     }
 
-    /// Takes over the hash of an image with the same bytes, if it is known.
+    /// Copies the hash of an image with the same bytes, if that hash is known.
     pub(crate) fn share_hash(&self, same: &FileImage) {
         if let Some(hash) = same.hash.get() {
             // If this hash is known already, it is the same.

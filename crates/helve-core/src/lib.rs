@@ -1,7 +1,7 @@
 //! The core: tools, calls, sessions, permission, and the engine that runs a call from JSON to result.
 //!
-//! Other crates implement its traits: [`Machine`], [`process::Processes`], [`Store`],
-//! [`Outputs`], [`Journal`], [`Person`], [`Agents`], [`Hook`], [`AfterWrite`].
+//! Other crates implement its traits, such as [`Machine`], [`process::Processes`], [`Store`], [`Outputs`], [`Journal`],
+//! [`Person`], [`Agents`], [`Hook`], [`AfterWrite`].
 
 pub mod after;
 pub mod agents;

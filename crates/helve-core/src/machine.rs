@@ -1,4 +1,5 @@
-//! The machine that files are on. Requests and answers are plain data, so that every operation can cross a pipe.
+//! The interface to the machine that has the files. Requests and answers are plain data, so that every operation can be
+//! sent over a pipe.
 
 use std::ffi::OsString;
 use std::ops::Range;

@@ -177,7 +177,9 @@ pub enum Lifetime {
 pub struct ProcessInfo {
     pub command: String,
     pub description: String,
+    /// Id of the call that started the process; empty if no call did.
     pub call: String,
+    /// Id of the session of that call, or empty.
     pub session: String,
     pub root: PathBuf,
 }
@@ -274,8 +276,8 @@ pub struct Process {
     pub denied_calls: Vec<DeniedCall>,
 }
 
-/// A kind of system call that the sandbox denied. Most denied writes are not among them: they are found in the error
-/// messages of the output.
+/// A kind of system call that the sandbox denied. Most denied writes are not reported this way, but found in error
+/// messages in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedCall {
     Network,

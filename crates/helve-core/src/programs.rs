@@ -1,7 +1,7 @@
 //! Judges commands, then runs them, for one call.
 //!
-//! [`Programs::prepare`] works out what a script may do and runs nothing (`judge`). With a grant, [`Programs::start`] runs
-//! exactly that script (`run`).
+//! [`Programs::prepare`] determines what a script may do, without running it (`judge`). With a grant,
+//! [`Programs::start`] runs exactly that script (`run`).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -27,6 +27,7 @@ pub enum Layer {
 #[derive(Default)]
 pub struct Registry {
     entries: Mutex<Vec<RegistryEntry>>,
+    /// See [`Registry::watch_changes`].
     version: watch::Sender<u64>,
     /// Descriptions by tool name, which replace the tools' own descriptions.
     descriptions: Mutex<BTreeMap<String, String>>,

@@ -76,7 +76,8 @@ impl SeenContent {
     }
 }
 
-/// What a session has seen in this process, per file, and the content of files it wrote, as far as memory permits.
+/// What a session has seen of each file in this process, and the contents of files that it wrote, up to
+/// [`MAX_CONTENT_BYTES`].
 #[derive(Default)]
 pub(crate) struct SeenRecords {
     seen: HashMap<PathBuf, SeenContent>,

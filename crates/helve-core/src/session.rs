@@ -70,7 +70,7 @@ impl SeenFiles {
     }
 }
 
-/// Something a session remembers across calls and processes, keyed by type.
+/// A value that a session remembers across calls and processes, stored under [`Slot::KEY`].
 pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {
     const KEY: &'static str;
 }

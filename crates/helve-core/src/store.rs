@@ -108,7 +108,7 @@ impl<'a> ApprovalScopeRef<'a> {
 /// A lasting approval, and where it applies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredApproval {
-    /// Changes when the same approval is given again.
+    /// If the same approval is given again, it gets a new id.
     pub id: u64,
     pub scope: ApprovalScope,
     pub rule: Rule,

@@ -21,7 +21,7 @@ pub struct Workspace {
     journal: Arc<dyn Journal>,
     extensions: Extensions,
     shell: Option<Shell>,
-    /// The folders in which the shell looks for programs, once they were looked up.
+    /// The folders in which the shell looks for programs. Set when they are first looked up.
     search_path: OnceCell<Arc<[SearchFolder]>>,
     page_cache: PageCache,
 }

@@ -68,13 +68,16 @@ struct HookAnswer {
     hook_specific_output: SpecificAnswer,
 }
 
+/// The member `hookSpecificOutput` of that JSON.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct SpecificAnswer {
     /// `allow`, `deny` or `ask`.
     permission_decision: Option<String>,
     permission_decision_reason: Option<String>,
+    /// Arguments that replace those of the call.
     updated_input: Option<Map<String, Value>>,
+    /// Text for the model, after a call.
     additional_context: Option<String>,
 }
 

@@ -116,6 +116,7 @@ pub struct FoundScript {
     pub kind: ScriptKind,
     pub owner: ScriptOwner,
     pub path: PathBuf,
+    /// For a configured plugin, its options; for a configured program, its name and command; otherwise null.
     pub options: Value,
     /// The files to read, along with everything that they import. This is only `path`, except for a configured program.
     pub(crate) source_files: Vec<PathBuf>,

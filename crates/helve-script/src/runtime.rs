@@ -76,6 +76,7 @@ pub(crate) struct LiveProcess {
 /// A request that has no answer yet.
 struct PendingRequest {
     sender: mpsc::Sender<Incoming>,
+    /// Whether the process has read the request.
     has_begun: bool,
 }
 
@@ -305,6 +306,7 @@ pub(crate) struct Exchange<'a> {
     live: &'a LiveProcess,
     messages: mpsc::Receiver<Incoming>,
     start: Instant,
+    /// Whether the process has read the request.
     has_begun: bool,
 }
 

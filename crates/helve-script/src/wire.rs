@@ -17,12 +17,15 @@ pub(crate) struct Incoming {
     /// The answer to the request; it may be `null`.
     #[serde(deserialize_with = "some_even_if_null")]
     pub(crate) ok: Option<Value>,
+    /// The error, if the request failed.
     pub(crate) error: Option<ThrownError>,
     /// The process has read the request, so code of a tool or plugin may be running.
     pub(crate) begun: bool,
+    /// Progress that a tool reports during a call.
     pub(crate) metadata: Option<ReportedMetadata>,
     /// Number of the tool's own request to Helve, which the answer repeats.
     pub(crate) request: Option<u64>,
+    /// What `request` is about: `ask` for a permission, `client` for a request through the `client` object.
     pub(crate) method: Option<String>,
     pub(crate) params: Value,
     /// The process is about to end because of this error.
@@ -115,6 +118,7 @@ pub(crate) enum RequestError {
     NotBegun(String),
     #[error("it did not answer within {} s", .0.as_secs_f64())]
     TimedOut(std::time::Duration),
+    /// The sources cannot be read or loaded, or they changed since they were trusted.
     #[error("{0}")]
     Script(ScriptError),
     #[error("the call was aborted")]

@@ -1,4 +1,4 @@
-//! Works out what a script may do, with facts about the files it touches, and turns it into permission parts.
+//! Determines what a script may do, with facts about the files it touches, and turns that into permission parts.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

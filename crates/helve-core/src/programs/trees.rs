@@ -49,7 +49,7 @@ struct WalkedFolder {
 }
 
 impl Programs {
-    /// Returns the files below a folder that a rule may restrict.
+    /// Returns the files below a folder that a rule may restrict; `None` if they cannot be determined.
     pub(super) async fn restricted_files(
         &self,
         query: &TreeQuery,
@@ -142,8 +142,8 @@ impl Programs {
             };
             TreeRules::new(&policy, &walls, scope)
         };
-        let is_below = query.filter.listing == TreeListing::Tracked;
-        if is_below && !rules_below(&folder.real()).may_restrict() {
+        let only_below = query.filter.listing == TreeListing::Tracked;
+        if only_below && !rules_below(&folder.real()).may_restrict() {
             return Some(nothing);
         }
         let tracked = repository::tracked_files(&self.session, &folder.real()).await?;
@@ -159,7 +159,7 @@ impl Programs {
                 break;
             }
             let file = tracked.tree.join(path);
-            let is_reached = !is_below || file.starts_with(folder.real());
+            let is_reached = !only_below || file.starts_with(folder.real());
             if is_reached && rules.file_restriction(path) == Some(Action::Deny) {
                 found.files.push(PathFacts {
                     subjects: vec![subject(self.session.workspace.root(), &file)],
@@ -199,7 +199,7 @@ fn builtin_asks_apply(policy: &Policy, walls: &[Wall], query: &TreeQuery) -> boo
     verdict.action == Action::Allow && verdict.is_builtin()
 }
 
-/// Walks a folder as far as the budget suffices.
+/// Walks a folder until the budget is used up.
 async fn walk(
     folder: &Resolved,
     filter: &TreeFilter,

@@ -32,8 +32,8 @@ impl Programs {
             let is_outside = found.outside_part().is_some() && found.kind().is_some();
             // `/keys/*` does not match `/keys` itself, so a made-up file in the folder is judged too.
             let inside = files::look_up(&self.session, &pattern.join("x")).await;
-            let subjects = [Some(&found), inside.as_ref().ok()];
-            let is_denied = subjects
+            let candidates = [Some(&found), inside.as_ref().ok()];
+            let is_denied = candidates
                 .into_iter()
                 .flatten()
                 .any(|path| policy.judge(&walls, &path.part("read")).action == Action::Deny);

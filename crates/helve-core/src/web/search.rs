@@ -1,4 +1,4 @@
-//! Queries for search services, and what they find.
+//! Queries to search services, and their answers.
 
 use std::time::Duration;
 
