@@ -21,19 +21,19 @@ use crate::wire::ServerDiagnostic;
 
 /// Maximum number of diagnostics in a report.
 const MAX_REPORTED: usize = 20;
-/// Maximum number of reported diagnostics of files that were not changed.
+/// Maximum number of diagnostics that are reported per server for files that the call did not change.
 const MAX_OTHER_FILES: usize = 5;
 /// Larger files are not sent to servers.
 pub(crate) const MAX_DOCUMENT: usize = 4 << 20;
 /// Maximum length of a diagnostic's message in a report, in bytes.
 const MAX_MESSAGE: usize = 500;
 
-/// Where a diagnostic comes from, in the order of the report.
+/// Where a diagnostic comes from. The report lists the variants in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum DiagnosticOrigin {
     ChangedFile,
     OtherFile,
-    /// An earlier change, which was not checked in time.
+    /// An earlier change that its server did not check in time.
     EarlierChange,
 }
 
@@ -43,7 +43,7 @@ type RankedDiagnostic = (DiagnosticOrigin, Diagnostic);
 type CheckResult = Result<(Arc<Client>, Checked), UncheckedBy>;
 
 impl LanguageServers {
-    /// Returns the problems that a change introduced, as far as servers report them in time.
+    /// Returns the problems that a change introduced, if the servers report them before the deadline.
     pub(crate) async fn check_written(
         self: &Arc<Self>,
         written: &[WrittenFile],
@@ -70,7 +70,7 @@ impl LanguageServers {
         self.report(written, results).await
     }
 
-    /// Checks files with a server. Returns `None` if the server cannot be used.
+    /// Checks files with a server. Returns `None` if the server could not be started or has ended.
     async fn check_with(
         self: &Arc<Self>,
         server: &FileServer,
@@ -101,20 +101,20 @@ impl LanguageServers {
         (!client.has_ended()).then_some(Err(UncheckedBy { program, reason }))
     }
 
-    /// Makes a server know what other programs, such as shell commands, wrote to the documents that it has open. The changed
-    /// `files` are left alone.
+    /// Sends a server the current texts of its open documents that other programs, such as shell commands, have
+    /// changed. Leaves out `files`, which are about to be checked.
     pub(crate) async fn refresh_documents(&self, client: &Client, files: &[FileToCheck]) {
         let mut open = client.open_documents();
         open.retain(|(path, _)| !files.iter().any(|file| file.path == *path));
-        let present = join_all(open.iter().map(|(path, _)| self.read_text(path))).await;
-        for ((path, known), present) in open.iter().zip(present) {
-            if present.as_ref() != Some(known) {
-                client.replace_text(path, present).await;
+        let on_disk = join_all(open.iter().map(|(path, _)| self.read_text(path))).await;
+        for ((path, known), current) in open.iter().zip(on_disk) {
+            if current.as_ref() != Some(known) {
+                client.replace_text(path, current).await;
             }
         }
     }
 
-    /// Returns the files that servers are to check, by server.
+    /// Groups the written files by the servers that check them. Leaves out files that no server can check.
     async fn group_by_server(
         &self,
         written: &[WrittenFile],
@@ -140,7 +140,7 @@ impl LanguageServers {
         groups.into_values().collect()
     }
 
-    /// Turns the answers of all servers into one report: errors first, other files last.
+    /// Combines the answers of all servers into one report.
     async fn report(&self, written: &[WrittenFile], results: Vec<CheckResult>) -> DiagnosticReport {
         let mut all: Vec<RankedDiagnostic> = Vec::new();
         let mut unchecked = Vec::new();
@@ -159,7 +159,7 @@ impl LanguageServers {
         DiagnosticReport { unchecked, ..bounded(all) }
     }
 
-    /// Returns what this change and earlier ones introduced in a file.
+    /// Returns the problems that this change, and earlier changes that were not checked in time, introduced in a file.
     async fn introduced_in_file(
         &self,
         written: &[WrittenFile],
@@ -170,7 +170,7 @@ impl LanguageServers {
         let display_path = match written.iter().find(|it| it.path == *path) {
             Some(written) => written.display_path.clone(),
             None => {
-                // Somebody else may have changed the file meanwhile.
+                // Another program may have changed the file since then, so the diagnostics would be outdated.
                 if self.read_text(path).await.as_ref() != Some(&after.text) {
                     return Vec::new();
                 }
@@ -200,7 +200,7 @@ impl LanguageServers {
         all
     }
 
-    /// Returns what a change introduced in files that were not changed.
+    /// Returns the problems that a change introduced in files that it did not change.
     async fn introduced_elsewhere(
         &self,
         client: &Client,
@@ -228,7 +228,7 @@ impl LanguageServers {
         diagnostic.severity == 1 || (diagnostic.severity == 2 && self.setup.limits.reports_warnings)
     }
 
-    /// Reads a file of the workspace as text; `None` if it is outside, too large or not UTF-8.
+    /// Reads a file as text. Returns `None` if it is outside the workspace, unreadable, too large or not UTF-8.
     pub(crate) async fn read_text(&self, path: &Path) -> Option<Arc<str>> {
         let root = &self.setup.root;
         let beneath = path.strip_prefix(root).ok()?.to_path_buf();
@@ -237,7 +237,7 @@ impl LanguageServers {
         document_text(&content.bytes)
     }
 
-    /// Returns a path as displayed: relative to the root if inside it.
+    /// Returns a path for display: relative to the root of the workspace if it is inside.
     pub(crate) fn display_path(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.setup.root).unwrap_or(path);
         paths::display(inside).into_owned()
@@ -263,7 +263,7 @@ async fn notify_clients(clients: &[Arc<Client>], written: &[WrittenFile]) {
     }
 }
 
-/// Returns the text of a file for a server; `None` if the file is too large or not UTF-8.
+/// Returns the text of a file, without a byte order mark. Returns `None` if the file is too large or not UTF-8.
 pub(crate) fn document_text(bytes: &[u8]) -> Option<Arc<str>> {
     if bytes.len() > MAX_DOCUMENT {
         return None;
@@ -272,7 +272,7 @@ pub(crate) fn document_text(bytes: &[u8]) -> Option<Arc<str>> {
     Some(text.strip_prefix('\u{feff}').unwrap_or(text).into())
 }
 
-/// Sorts diagnostics, removes duplicates, and leaves out what is too much.
+/// Sorts diagnostics by origin, severity and place, removes duplicates, and keeps at most [`MAX_REPORTED`].
 fn bounded(mut all: Vec<RankedDiagnostic>) -> DiagnosticReport {
     all.sort_by(|a, b| {
         let rank = |(origin, it): &RankedDiagnostic| {
@@ -298,7 +298,7 @@ fn bounded(mut all: Vec<RankedDiagnostic>) -> DiagnosticReport {
     report
 }
 
-/// Converts a diagnostic of a server.
+/// Converts a server's diagnostic to one for the report: lines and columns count from 1, texts are cut.
 pub(crate) fn to_diagnostic(
     diagnostic: &ServerDiagnostic,
     display_path: &str,
@@ -323,7 +323,7 @@ pub(crate) fn to_diagnostic(
     }
 }
 
-/// Returns a text of a server in one line, without invisible characters, cut to a length.
+/// Returns a server's text as one line, without invisible characters, cut after about `max` bytes.
 pub(crate) fn one_line(text: &str, max: usize) -> String {
     let text = visible::strip_invisible(text);
     let words: Vec<&str> = text.split_whitespace().collect();

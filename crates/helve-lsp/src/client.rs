@@ -26,9 +26,9 @@ use initialize::initialize;
 const MAX_DOCUMENTS: usize = 40;
 /// How long a server may take to start.
 const START_TIME: Duration = Duration::from_secs(60);
-/// How long the first question waits until the server has checked a file.
+/// How long the first question waits for the server to check a file.
 const PREPARE_TIME: Duration = Duration::from_secs(15);
-/// How long a server gets to shut down by itself.
+/// How long a server may take to shut down before its process is ended.
 const SHUTDOWN_TIME: Duration = Duration::from_millis(500);
 /// After this many unanswered checks in a row without any message, a server counts as stuck and is ended.
 const MAX_UNANSWERED: u32 = 3;
@@ -39,7 +39,7 @@ pub(crate) struct ClientSetup {
     pub(crate) root: PathBuf,
     pub(crate) initialization: Value,
     pub(crate) settings: Value,
-    /// Whether the server says by `experimental/serverStatus` when it has loaded the project.
+    /// Whether the server reports with `experimental/serverStatus` when it has loaded the project.
     pub(crate) sends_status: bool,
 }
 
@@ -49,13 +49,16 @@ pub(crate) struct Client {
     pub(crate) root: PathBuf,
     pub(crate) connection: Arc<Connection>,
     pub(crate) capabilities: Value,
+    /// The unit in which the server counts columns.
     pub(crate) unit: ColumnUnit,
     documents: tokio::sync::Mutex<Documents>,
-    /// Whether the server has answered a check.
+    /// Whether the server has ever returned diagnostics.
     is_warm: AtomicBool,
-    /// Whether a question has waited until the server had loaded the project.
+    /// Whether [`Client::prepare`] has already waited for a check once, successfully or not.
     is_prepared: AtomicBool,
+    /// Number of unanswered checks in a row during which the server sent nothing.
     unanswered: AtomicU32,
+    /// Number of messages that had been received at the last unanswered check.
     last_received: AtomicU64,
     last_used: Mutex<Instant>,
 }
@@ -63,20 +66,22 @@ pub(crate) struct Client {
 #[derive(Default)]
 struct Documents {
     open: HashMap<PathBuf, OpenDocument>,
-    /// Number of the last use of a document.
+    /// Counts the uses of documents, so that the least recently used one can be found.
     uses: u64,
 }
 
 /// A document as the server knows it.
 struct OpenDocument {
     text: Arc<str>,
-    /// The version of `text`, and how much the server had said before it was sent.
+    /// The version of `text`, and when it was sent.
     sent: SentVersion,
     language: &'static str,
     /// The diagnostics of `text`, once known.
     diagnostics: Option<Vec<ServerDiagnostic>>,
-    /// The text before the first change that was not checked in time; `Some(None)` if there was no file then.
+    /// `None` if all changes were checked. Otherwise the text before the first change that was not checked in time,
+    /// with which the next check compares; the inner `None` means that the file did not exist.
     unreported: Option<Option<Arc<str>>>,
+    /// The value of [`Documents::uses`] at the last use of this document.
     last_use: u64,
 }
 
@@ -134,7 +139,7 @@ impl Client {
         self.is_warm.load(Ordering::Relaxed)
     }
 
-    /// When the server was last asked something.
+    /// When the server was last given something to do.
     pub(crate) fn last_used(&self) -> Instant {
         *self.last_used.lock()
     }
@@ -156,19 +161,20 @@ impl Client {
         Ok((parsed, answer.get().len()))
     }
 
-    /// Whether the server offers a method, by the name of its capability.
+    /// Whether the server supports a method: either `capability` was announced at its start, or `method` registered
+    /// later.
     pub(crate) fn offers(&self, capability: &str, method: &str) -> bool {
         let value = &self.capabilities[capability];
         value.is_object() || value == true || self.connection.state.registered(method).is_some()
     }
 
-    /// Makes the server know the present text of a file.
+    /// Sends the server the current text of a file, if it has another.
     pub(crate) async fn sync(&self, path: &Path, language: &'static str, text: &Arc<str>) {
         let documents = &mut *self.documents.lock().await;
         self.set_text(documents, path, language, text).await;
     }
 
-    /// Returns the documents that the server has open, with their texts; none while they are being checked.
+    /// Returns the documents that the server has open, with their texts. Returns none while a check runs.
     pub(crate) fn open_documents(&self) -> Vec<(PathBuf, Arc<str>)> {
         let Ok(documents) = self.documents.try_lock() else { return Vec::new() };
         documents
@@ -178,7 +184,8 @@ impl Client {
             .collect()
     }
 
-    /// Gives the server the text of an open document that somebody else changed, or closes it if there is no text any more.
+    /// Sends the server the new text of an open document that another program changed. Without a text, closes the
+    /// document.
     pub(crate) async fn replace_text(&self, path: &Path, text: Option<Arc<str>>) {
         let documents = &mut *self.documents.lock().await;
         let Some(document) = documents.open.get_mut(path) else { return };
@@ -192,8 +199,9 @@ impl Client {
         }
     }
 
-    /// Waits until the server has loaded the project, as far as that can be known: it is ready and has checked a file. Before,
-    /// some servers know only the files that are open, so a rename would be incomplete. A server that checks nothing is waited for once.
+    /// Waits until the server has probably loaded the project: it no longer reports that it is busy, and has checked a
+    /// file. Until then, some servers know only the open files, so a rename would be incomplete. For a server that
+    /// never reports diagnostics, only the first call waits for a check.
     pub(crate) async fn prepare(&self, path: &Path, language: &'static str, text: &Arc<str>) {
         if self.is_warm() {
             return;
@@ -206,7 +214,8 @@ impl Client {
         self.is_prepared.store(true, Ordering::Relaxed);
     }
 
-    /// Checks the document that the server has open now.
+    /// Returns the diagnostics of a file with this text. Opens or updates the document first if necessary. Returns
+    /// `None` if the server ended.
     pub(crate) async fn current_diagnostics(
         &self,
         path: &Path,
@@ -231,7 +240,7 @@ impl Client {
     /// Shuts the server down.
     pub(crate) async fn stop(&self) {
         if self.has_ended() {
-            // Waits until the process has ended as well.
+            // This waits until the process has ended too.
             return self.connection.end("it was stopped").await;
         }
         let shutdown = async {
@@ -242,12 +251,12 @@ impl Client {
         self.connection.end("it was stopped").await;
     }
 
-    /// Whether the server says that it is still loading or working.
+    /// Whether the server reports that it is loading or working.
     pub(crate) fn is_busy(&self) -> bool {
         self.connection.state.busy_until().is_some()
     }
 
-    /// Waits until the server no longer says that it is loading or working.
+    /// Waits until the server no longer reports that it is loading or working.
     pub(crate) async fn wait_until_ready(&self) {
         let state = &self.connection.state;
         let mut changes = state.changes();
@@ -261,7 +270,7 @@ impl Client {
         }
     }
 
-    /// Opens or changes a document. Returns the version of the document, and how much the server had said before it was sent.
+    /// Opens a document, or changes it if its text differs. Returns the version of the document, and when it was sent.
     async fn set_text(
         &self,
         documents: &mut Documents,
@@ -305,7 +314,7 @@ impl Client {
         SentVersion { version: 1, sequence }
     }
 
-    /// Returns the parameters of `didChange`: one range if the server can apply it, else the whole text.
+    /// Returns the parameters of `didChange`: the changed range if the server supports ranges, else the whole text.
     fn change_params(&self, path: &Path, document: &OpenDocument, text: &str) -> Value {
         let sync = &self.capabilities["textDocumentSync"];
         let is_incremental = sync.as_u64().or_else(|| sync["change"].as_u64()) == Some(2);
@@ -355,7 +364,7 @@ impl Client {
         self.connection.notify("textDocument/didSave", params).await;
     }
 
-    /// Tells the server that files have changed on disk.
+    /// Notifies the server that files have changed on disk. Closes the documents of deleted files.
     pub(crate) async fn notify_changed_files(&self, files: &[(PathBuf, FileEvent)]) {
         let changes = files
             .iter()

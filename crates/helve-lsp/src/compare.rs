@@ -6,7 +6,7 @@ use helve_text::diff;
 
 use crate::wire::ServerDiagnostic;
 
-/// What makes two diagnostics the same problem, besides their line.
+/// Severity, code, source and message. Two diagnostics with the same key may be the same problem.
 type ProblemKey<'a> = (u64, Option<&'a str>, Option<&'a str>, &'a str);
 
 fn key(diagnostic: &ServerDiagnostic) -> ProblemKey<'_> {
@@ -53,9 +53,9 @@ pub(crate) fn introduced(
     unmatched.into_iter().cloned().collect()
 }
 
-/// Where the lines of an old text are in a new one.
+/// Maps the line numbers of an old text to those of a new one.
 pub(crate) struct LineMap {
-    /// Start and end of each changed range of old lines, and the end of the new lines that replace it.
+    /// For each changed range: the start and end of the old lines, and the end of the new lines that replace them.
     hunks: Vec<(u64, u64, u64)>,
 }
 

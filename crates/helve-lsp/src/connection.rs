@@ -1,4 +1,4 @@
-//! The connection to one server process: requests and their answers, notifications, and what the server asks of us.
+//! The connection to one server process: our requests and their answers, notifications, and the server's own requests.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -21,17 +21,17 @@ use crate::readiness::Readiness;
 use crate::uri;
 use crate::wire::{PublishParams, ResponseError, ServerDiagnostic, ServerMessage};
 
-/// Maximum number of messages that wait to be written.
+/// Maximum number of messages that are queued for writing.
 const OUTGOING: usize = 64;
 /// Maximum number of files whose diagnostics are kept.
 const MAX_FILES: usize = 5_000;
-/// Maximum number of registrations that are remembered, and of settings that are sent at once.
+/// Maximum number of registrations that are stored, and of settings that are sent in one answer.
 const MAX_REMEMBERED: usize = 1_000;
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RequestError {
-    /// The server ended. The text says how.
+    /// The server ended, for this reason.
     #[error("the server ended: {0}")]
     Ended(String),
     #[error("the server answered: {0}")]
@@ -51,25 +51,27 @@ pub(crate) struct Connection {
 
 type AnswerSender = oneshot::Sender<Result<Box<RawValue>, ResponseError>>;
 
-/// What the server has said so far.
+/// What is known about the server from its messages so far.
 pub(crate) struct ConnectionState {
+    /// The requests that have no answer yet, by id.
     pending: Mutex<HashMap<u64, AnswerSender>>,
     /// Why the server ended; `None` while it runs.
     ended: Mutex<Option<String>>,
     said: Mutex<ServerSaid>,
-    /// Increased with every message that may change [`ServerSaid`].
+    /// Incremented with every message that may change [`ServerSaid`], and at the end of the server. Sequence numbers
+    /// are values of this counter.
     changes: watch::Sender<u64>,
     /// Number of messages received.
     received: AtomicU64,
-    /// Answers to `workspace/configuration`.
+    /// The settings from which `workspace/configuration` is answered.
     settings: Value,
 }
 
-/// Diagnostics, registrations and progress.
+/// The diagnostics, registrations and progress that the server has sent.
 #[derive(Default)]
 struct ServerSaid {
     published: HashMap<PathBuf, Arc<Published>>,
-    /// Methods that were registered after the start, by registration id.
+    /// Methods that the server registered after its start, with their options, by registration id.
     registered: HashMap<String, (String, Value)>,
     readiness: Readiness,
 }
@@ -77,8 +79,9 @@ struct ServerSaid {
 /// Diagnostics that a server published for a file.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
+    /// The version of the document, if the server named it.
     pub(crate) version: Option<i64>,
-    /// Sequence number of the message.
+    /// Sequence number of the message; see [`ConnectionState::sequence`].
     pub(crate) sequence: u64,
     pub(crate) diagnostics: Vec<ServerDiagnostic>,
 }
@@ -132,7 +135,7 @@ impl Connection {
     }
 
     async fn send(&self, message: &Value) {
-        // Fails only if the process has ended, which the task that reads its output notices.
+        // Fails only if the process no longer reads its input. The task that reads its output then records its end.
         self.outgoing.send(frame::encode(message)).await.ok();
     }
 
@@ -151,7 +154,7 @@ impl Drop for Connection {
     }
 }
 
-/// A request that waits for its answer.
+/// A request that waits for its answer. If it is dropped before, the server is told to cancel it.
 struct PendingRequest<'a> {
     id: u64,
     connection: &'a Connection,
@@ -181,7 +184,7 @@ impl ConnectionState {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Number of messages received so far.
+    /// Returns the number of messages received so far.
     pub(crate) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
@@ -200,19 +203,19 @@ impl ConnectionState {
         self.said.lock().published.get(path).cloned()
     }
 
-    /// Returns the diagnostics of every file for which some were published.
+    /// Returns the last published diagnostics of every file, including empty ones.
     pub(crate) fn all_published(&self) -> HashMap<PathBuf, Arc<Published>> {
         self.said.lock().published.clone()
     }
 
-    /// Returns the options of a method that was registered after the start.
+    /// Returns the options of a method that the server registered after its start; `None` if it did not.
     pub(crate) fn registered(&self, method: &str) -> Option<Value> {
         let said = self.said.lock();
         let found = said.registered.values().find(|(registered, _)| registered == method);
         found.map(|(_, options)| options.clone())
     }
 
-    /// Notes that the server will send `experimental/serverStatus`.
+    /// Records that the server will send `experimental/serverStatus`.
     pub(crate) fn expect_status(&self) {
         self.said.lock().readiness.expect_status();
     }
@@ -222,7 +225,7 @@ impl ConnectionState {
         self.said.lock().readiness.times_finished()
     }
 
-    /// Returns until when the server counts as busy if it says nothing else; `None` if it is ready.
+    /// Returns until when the server counts as busy if it reports nothing more; `None` if it is ready.
     pub(crate) fn busy_until(&self) -> Option<Instant> {
         self.said.lock().readiness.busy_until()
     }
@@ -268,7 +271,7 @@ impl ConnectionState {
         published.insert(path, Arc::new(Published { version, sequence, diagnostics }));
     }
 
-    /// Returns the answer to a request of the server.
+    /// Returns the answer to a request that the server sent, or an error code with its message.
     fn answer(&self, method: &str, params: &Value) -> Result<Value, (i64, &'static str)> {
         match method {
             "workspace/configuration" => {
@@ -316,7 +319,7 @@ impl ConnectionState {
         }
     }
 
-    /// Returns the settings of a section like `python.analysis`; `null` if there are none.
+    /// Returns the settings of a section such as `python.analysis`, or `null`. Without a section, returns all settings.
     fn setting(&self, section: Option<&str>) -> Value {
         let mut value = &self.settings;
         for key in section.into_iter().flat_map(|section| section.split('.')) {
@@ -337,7 +340,7 @@ async fn write_messages(
     }
 }
 
-/// Reads messages until the server ends, and hands out each.
+/// Reads and handles messages until the server ends.
 async fn read_messages(
     stdout: Box<dyn AsyncRead + Send + Unpin>,
     state: Arc<ConnectionState>,
@@ -374,7 +377,7 @@ async fn read_messages(
                     }
                 }
                 let Some(replies) = replies.upgrade() else { break };
-                // A server that asks faster than it reads gets no answer.
+                // If the queue is full, the answer is dropped: the server sends requests faster than it reads.
                 replies.try_send(frame::encode(&reply)).ok();
                 state.changes.send_modify(|count| *count += 1);
             }

@@ -1,4 +1,5 @@
-//! Formatters: run after a write on a copy of the file, so that they can never harm the file itself.
+//! Formatters. After a file is written, they get its text as standard input or as a copy, so that they cannot damage
+//! the file itself.
 
 mod table;
 
@@ -27,14 +28,14 @@ pub use table::{
 
 /// How long a formatter may take.
 const FORMAT_TIME: Duration = Duration::from_secs(8);
-/// What stands for the file in a formatter's command.
+/// Placeholder in a formatter's command for the path of the file.
 const FILE: &str = "$FILE";
 
 /// Formats files after a write.
 pub struct Formatters {
     servers: Arc<LanguageServers>,
     formatters: Vec<FormatterDefinition>,
-    /// Whether a program passed its probe.
+    /// For each program that was probed, whether it passed.
     probed: Mutex<HashMap<PathBuf, bool>>,
 }
 
@@ -80,9 +81,11 @@ impl Formatters {
         (current != *bytes).then_some(current)
     }
 
-    /// Returns the program of a formatter and the folder to run it in, if it is installed and meant for this file. The folder
-    /// is the outermost one with a marker, because formatters look for their ignore files in the current folder, and biome
-    /// refuses to run in a parent folder of its settings file.
+    /// Returns the program of a formatter and the folder to run it in, if it is installed and meant for this file.
+    ///
+    /// The folder is the outermost one that contains a marker, such as a settings file. A deeper folder would be wrong,
+    /// because formatters look for their ignore files in the current folder; a higher one too, because biome refuses to
+    /// run in a parent folder of its settings file.
     async fn program(
         &self,
         formatter: &FormatterDefinition,
@@ -112,7 +115,7 @@ impl Formatters {
         Some((program, outermost?))
     }
 
-    /// Whether a program is the formatter that is meant, and not another one of the same name or an older version.
+    /// Whether a program is the expected formatter, and not another program of the same name or an older version.
     async fn passes_probe(&self, formatter: &FormatterDefinition, program: &Path) -> bool {
         let Some(FormatterProbe { arguments, text }) = &formatter.probe else { return true };
         let known = self.probed.lock().get(program).copied();
@@ -190,13 +193,13 @@ impl Formatters {
     }
 }
 
-/// Runs a program with this input. Returns its output; `None` if it fails.
+/// Runs a program with this input. Returns its output; `None` if it fails, takes too long or prints too much.
 async fn run_with_input(processes: &dyn Processes, request: Spawn, input: &Bytes) -> Option<Bytes> {
     let ConnectedProcess { id, mut stdin, mut stdout } = processes.connect(request).await.ok()?;
     let max = input.len() as u64 * 4 + (1 << 20);
     let mut output = Vec::new();
     let writing = async {
-        // A formatter may end before it has read everything. Its exit code says whether that is an error.
+        // A formatter may exit before it has read all its input. Its exit code shows whether that is an error.
         stdin.write_all(input).await.ok();
         stdin.shutdown().await.ok();
         drop(stdin);
@@ -217,12 +220,12 @@ async fn run_with_input(processes: &dyn Processes, request: Spawn, input: &Bytes
         }
         Ok(_) | Err(_) => None,
     };
-    // Ends what the formatter left behind as well.
+    // This also ends processes that the formatter left behind.
     processes.end(&id).await.ok();
     (state == Some(ProcessState::Exited(0))).then(|| output.into())
 }
 
-/// A copy of a file in the same folder, so that a formatter finds its settings.
+/// A temporary copy of a file. It is in the same folder, so that a formatter finds its settings.
 struct FileCopy {
     servers: Arc<LanguageServers>,
     place: Place,
@@ -230,8 +233,8 @@ struct FileCopy {
 
 impl FileCopy {
     async fn create(servers: &Arc<LanguageServers>, path: &Path, bytes: &Bytes) -> Option<Self> {
-        let number = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
-        let name = format!(".helve-{}.{}", number.as_nanos(), extension(path));
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+        let name = format!(".helve-{}.{}", now.as_nanos(), extension(path));
         let root = &servers.setup.root;
         let beneath = path.parent()?.strip_prefix(root).ok()?.join(name);
         let place = Place { anchor: root.clone(), beneath };
@@ -267,7 +270,8 @@ impl FileCopy {
     }
 }
 
-/// Returns what a formatter wrote, with the byte order mark of the file; `None` if it cannot be the formatted text.
+/// Returns the output of a formatter, with a byte order mark if the file had one. Returns `None` if the output does not
+/// look like the formatted text.
 fn checked_output(before: &[u8], after: Bytes) -> Option<Bytes> {
     const BOM: &[u8] = "\u{feff}".as_bytes();
     let had_text = !before.trim_ascii().is_empty();
@@ -278,7 +282,7 @@ fn checked_output(before: &[u8], after: Bytes) -> Option<Bytes> {
     if (had_text && is_empty) || (was_utf8 && !is_utf8) || is_binary {
         return None;
     }
-    // A formatter changes white space and punctuation. If most characters are gone, it is not the same text.
+    // Formatters change white space and punctuation. If most letters and digits are gone, the output is something else.
     let letters = |text: &[u8]| text.iter().filter(|byte| byte.is_ascii_alphanumeric()).count();
     if letters(&after) * 2 < letters(before) {
         return None;

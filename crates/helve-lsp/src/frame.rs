@@ -1,15 +1,15 @@
-//! The frames of the language server protocol: a `Content-Length` header, a blank line, and JSON.
+//! The framing of the language server protocol: each message is a `Content-Length` header, a blank line, and JSON.
 
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 use tokio_util::codec::Decoder;
 
-/// Maximum size of a header, with everything that a server prints before it by mistake.
+/// Maximum size of a header, including anything that a server prints before it by mistake.
 const MAX_HEADER: usize = 16 << 10;
 /// Maximum size of a message.
 const MAX_BODY: usize = 64 << 20;
 
-/// Returns a message with its header.
+/// Encodes a message, with its header.
 pub(crate) fn encode(message: &Value) -> Bytes {
     let body = message.to_string();
     format!("Content-Length: {}\r\n\r\n{body}", body.len()).into()
@@ -19,15 +19,15 @@ pub(crate) fn encode(message: &Value) -> Bytes {
 /// to their standard output.
 #[derive(Debug, Default)]
 pub(crate) struct FrameDecoder {
-    /// Size of the message whose header was read.
+    /// Size of the body that follows; set once its header is complete.
     body_length: Option<usize>,
-    /// Bytes of the current header that were consumed.
+    /// Number of bytes consumed since the last message, to limit the size of a header.
     header_bytes: usize,
-    /// `Content-Length` of the current header.
+    /// The `Content-Length` of the header that is being read, if that line was already seen.
     content_length: Option<usize>,
 }
 
-/// Why the output of a server cannot be read any further.
+/// Why no more messages can be read from a server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameError {
     #[error("its output has no message header")]

@@ -4,16 +4,17 @@
 //! LanguageServers     one per workspace: finds or starts the servers for a file
 //!  LanguageChecks     diagnostics after a write; implements `AfterWrite`
 //!  query              questions about code, for the tool `lsp`
-//!  Formatters         run after a write on a copy of the file; implements `AfterWrite` too
+//!  Formatters         formats files after a write; implements `AfterWrite` too
 //!  table              known servers as data, with the user's overrides
-//!  Projects           which folder a server is started for, and where its program is
+//!  Projects           finds the folder that a server is started for, and its program
 //!  Client             one server process in one folder, started when first needed, stopped when idle
 //!   Connection        requests, answers and notifications over the pipes of a process
 //! ```
 //!
-//! Servers are started in trusted folders only, by `Processes::connect`, so they run where the files are and end with
-//! Helve. Everything that a server sends is limited in size and count. A server that crashes, hangs or sends nonsense
-//! costs only its own answers: an edit waits for diagnostics until a deadline and never fails because of them.
+//! Servers are started only in trusted folders, with `Processes::connect`, so they run on the machine that has the
+//! files, and end when Helve ends. Everything that a server sends is limited in size and count. If a server crashes,
+//! hangs or sends nonsense, only its own answers are missing: an edit waits for diagnostics until a deadline and never
+//! fails because of them.
 
 mod after_write;
 mod client;

@@ -1,4 +1,4 @@
-//! Finds the root of a file's project and the program of a server. Both are looked up on the machine and remembered for a while.
+//! Finds the root of a file's project, and installed programs. The answers are cached for a while.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,23 +13,24 @@ use tokio::time::Instant;
 
 use crate::table::{RootRule, ServerDefinition};
 
-/// How long an answer is remembered.
+/// How long an answer is cached.
 const REMEMBERED: Duration = Duration::from_secs(30);
-/// Maximum number of remembered answers.
+/// Maximum number of folders whose entries are cached.
 const MAX_ANSWERS: usize = 1_000;
-/// Maximum number of entries of a folder that are looked at.
+/// Maximum number of entries that are read of a folder.
 const MAX_ENTRIES: usize = 10_000;
-/// Folders of a project that contain programs, besides `PATH`.
+/// Folders below the root of the workspace in which programs are looked for before `PATH`.
 const PROGRAM_FOLDERS: [&str; 3] = ["node_modules/.bin", ".venv/bin", "venv/bin"];
 
-/// The names in a folder, and when they were looked up.
+/// The names of a folder's entries, and when they were read.
 type KnownNames = (Instant, Arc<[String]>);
 
 /// Looks up project roots and programs.
 pub(crate) struct Projects {
     machine: Arc<dyn Machine>,
-    /// The root of the workspace. Nothing outside is a project.
+    /// The root of the workspace. Files outside belong to no project.
     root: PathBuf,
+    /// The folders of `PATH`.
     path: Vec<PathBuf>,
     folders: Mutex<HashMap<PathBuf, KnownNames>>,
     programs: Mutex<HashMap<String, (Instant, Option<PathBuf>)>>,
@@ -48,7 +49,7 @@ impl Projects {
         Self { machine, root, path, folders: Mutex::default(), programs: Mutex::default() }
     }
 
-    /// Returns the folder that a server is started for; `None` if it is not meant for this file.
+    /// Returns the folder that a server is started for; `None` if the server is not meant for this file.
     pub(crate) async fn server_root(
         &self,
         server: &ServerDefinition,
@@ -76,7 +77,7 @@ impl Projects {
         }
     }
 
-    /// Returns the folders around a file that contain a file of this name, the nearest first.
+    /// Returns the parent folders of `path`, nearest first, that contain an entry of this name.
     pub(crate) async fn folders_with(&self, path: &Path, name: &str) -> Vec<PathBuf> {
         let inside = path.parent().and_then(|folder| folder.strip_prefix(&self.root).ok());
         let mut found = Vec::new();
@@ -89,7 +90,7 @@ impl Projects {
         found
     }
 
-    /// Returns the names in a folder.
+    /// Returns the names of a folder's entries.
     async fn names(&self, folder: &Path) -> Arc<[String]> {
         let known = self.folders.lock().get(folder).cloned();
         if let Some((at, names)) = known
@@ -110,7 +111,8 @@ impl Projects {
         names
     }
 
-    /// Returns the path of a program: one of the project's own, or the first in `PATH`; `None` if it is not installed.
+    /// Returns the path of a program, from [`PROGRAM_FOLDERS`] or else from `PATH`; `None` if it is not installed. A
+    /// name with a slash is relative to the root of the workspace.
     pub(crate) async fn find_program(&self, name: &str) -> Option<PathBuf> {
         let known = self.programs.lock().get(name).cloned();
         if let Some((at, program)) = known
@@ -134,7 +136,7 @@ impl Projects {
     }
 }
 
-/// Whether a name is a marker. A `*` at the start of the marker stands for any text.
+/// Whether a name matches a marker. A `*` at the start of the marker stands for any text that is not empty.
 fn matches(marker: &str, name: &str) -> bool {
     match marker.strip_prefix('*') {
         Some(end) => name.len() > end.len() && name.ends_with(end),

@@ -1,4 +1,4 @@
-//! Answers questions about code.
+//! Answers questions about code, such as where a symbol is defined, by asking language servers.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -24,16 +24,17 @@ use crate::table::language_id;
 use crate::uri;
 use crate::wire::{ServerDiagnostic, WireRange};
 
-/// How long a question may take, with the start of the server.
+/// How long a question may take, including the start of the server.
 const QUERY_TIME: Duration = Duration::from_secs(30);
 /// Maximum number of places in an answer.
 const MAX_PLACES: usize = 100;
 /// Maximum number of files that a rename may change.
 const MAX_FILES: usize = 1_000;
-/// Maximum length of a source line, and of a hover text, in bytes.
+/// Maximum length of a source line in an answer, in bytes.
 const MAX_LINE: usize = 200;
+/// Maximum length of a hover text, in bytes.
 const MAX_HOVER: usize = 8_000;
-/// Larger results are not passed on as they are, in bytes.
+/// Maximum size of a server's result that is passed on unchanged in [`CodeReply::raw`], in bytes.
 const MAX_RAW: usize = 1 << 20;
 /// Maximum depth of nested symbols.
 const MAX_DEPTH: usize = 20;
@@ -55,10 +56,10 @@ impl CodeIntelligence for LanguageQueries {
     }
 }
 
-/// A server that is asked a question.
+/// A server that is being asked a question.
 struct AskedServer<'a> {
     client: &'a Client,
-    /// The last result that it sent; `None` if it is too large.
+    /// The last result that the server sent; `None` if it is larger than [`MAX_RAW`].
     raw: Mutex<Option<Value>>,
 }
 
@@ -70,15 +71,17 @@ impl Deref for AskedServer<'_> {
     }
 }
 
-/// A file that a question is about, as one server knows it.
+/// The file that a question is about, and the server that is asked.
 struct Subject<'a> {
     client: &'a AskedServer<'a>,
     path: &'a Path,
     text: Arc<str>,
+    /// The position that the question is about, in the server's unit.
     at: TextPosition,
 }
 
 impl LanguageServers {
+    /// Asks the servers of a file one after another, until one gives an answer that is not empty.
     async fn answer(self: &Arc<Self>, query: CodeQuery) -> Result<CodeReply, CodeError> {
         let servers = self.servers_of(&query.path).await;
         if servers.is_empty() {
@@ -88,10 +91,10 @@ impl LanguageServers {
             return Err(CodeError::Untrusted);
         }
         let text = self.read_text(&query.path).await.ok_or(CodeError::NotText)?;
-        let mut failure = None;
+        let mut fallback = None;
         for server in servers {
             let deadline = Instant::now() + QUERY_TIME;
-            let asked = match self.client(&server, |_| deadline).await {
+            let result = match self.client(&server, |_| deadline).await {
                 Ok(client) => {
                     self.refresh_documents(&client, &[]).await;
                     let asked = AskedServer { client: &client, raw: Mutex::default() };
@@ -100,16 +103,16 @@ impl LanguageServers {
                 }
                 Err(error) => Err(CodeError::Failed { why: error.to_string() }),
             };
-            match asked {
+            match result {
                 Ok(reply) if !answer_is_empty(&reply.answer) => return Ok(reply),
-                Ok(reply) => failure = Some(Ok(reply)),
-                Err(error) => failure = failure.or(Some(Err(error))),
+                Ok(reply) => fallback = Some(Ok(reply)),
+                Err(error) => fallback = fallback.or(Some(Err(error))),
             }
         }
-        failure.unwrap_or(Err(CodeError::NoServer { candidates: Vec::new() }))
+        fallback.unwrap_or(Err(CodeError::NoServer { candidates: Vec::new() }))
     }
 
-    /// Returns the servers for a file that could be installed, with how.
+    /// Returns the ids of servers that could be installed for a file, with instructions how to install them.
     fn candidates(&self, path: &Path) -> Vec<(String, String)> {
         let extension = extension(path);
         let fitting = self.setup.servers.iter().filter(|it| it.extensions.contains(&extension));
@@ -196,7 +199,7 @@ impl LanguageServers {
         self.places(client, &Value::Array(items)).await
     }
 
-    /// Converts locations, links to locations, symbols and items of call hierarchies.
+    /// Converts a server's list of locations, location links, symbols or call hierarchy items.
     async fn places(
         &self,
         client: &AskedServer<'_>,
@@ -242,7 +245,7 @@ impl LanguageServers {
         CodePlace { path, display_path, line, column, label, depth, source_line }
     }
 
-    /// Converts the symbols of a document, nested or flat.
+    /// Converts the symbols of a document. Servers send them either nested or as a flat list.
     async fn symbols(
         &self,
         subject: &Subject<'_>,
@@ -298,7 +301,7 @@ impl LanguageServers {
         Ok(CodeAnswer::Rewrites(rewrites))
     }
 
-    /// Applies a server's edits to a file in memory; `None` if they change nothing.
+    /// Applies a server's edits to the content of a file, without writing it. Returns `None` if they change nothing.
     async fn rewrite(
         &self,
         client: &AskedServer<'_>,
@@ -327,7 +330,7 @@ impl LanguageServers {
         if *new == *text {
             return Ok(None);
         }
-        // The byte order mark is not part of the text that the server has.
+        // `text`, which the server has, does not contain the byte order mark of the file.
         let mut bytes = old[..old.len() - text.len()].to_vec();
         bytes.extend_from_slice(new.as_bytes());
         Ok(Some(FileRewrite { path, old, new: Bytes::from(bytes) }))
@@ -343,7 +346,7 @@ impl Subject<'_> {
     }
 }
 
-/// Returns the capability and the method of an operation.
+/// Returns the capability that a server needs for an operation, and the method to call.
 fn method(operation: CodeOperation) -> (&'static str, &'static str) {
     match operation {
         CodeOperation::Definition => ("definitionProvider", "textDocument/definition"),
@@ -397,7 +400,7 @@ async fn code_actions(subject: &Subject<'_>) -> Result<CodeAnswer, CodeError> {
     Ok(CodeAnswer::Actions(titles.take(MAX_PLACES).map(|it| one_line(it, MAX_LINE)).collect()))
 }
 
-/// Finds the position that a question is about, in units of the server.
+/// Finds the position that a question is about, in the server's unit.
 fn find_position(
     text: &str,
     given: &CodePosition,
@@ -406,9 +409,9 @@ fn find_position(
 ) -> Result<TextPosition, CodeError> {
     let index = LineIndex::new(text);
     let line = given.line.saturating_sub(1);
-    let is_used =
+    let uses_symbol =
         !matches!(operation, CodeOperation::DocumentSymbols | CodeOperation::WorkspaceSymbols);
-    let column = match given.symbol.as_deref().filter(|_| is_used) {
+    let column = match given.symbol.as_deref().filter(|_| uses_symbol) {
         None => given.column.saturating_sub(1),
         Some(symbol) => {
             let source = index.line(line);
@@ -421,7 +424,7 @@ fn find_position(
     Ok(index.convert(TextPosition { line, column }, ColumnUnit::Utf32, unit))
 }
 
-/// Finds a word that is not part of a longer one; if there is none, the text anywhere.
+/// Finds `word` where it is not part of a longer word. If there is no such place, finds it anywhere.
 fn find_word(line: &str, word: &str) -> Option<usize> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     let is_whole = |at: &usize| {
@@ -457,7 +460,7 @@ fn hover_text(contents: &Value) -> String {
     text[..text.floor_char_boundary(MAX_HOVER)].trim().to_owned()
 }
 
-/// Returns kind and name of a symbol; empty for a mere location.
+/// Returns the kind and the name of a symbol. Returns an empty text for a location, which has no name.
 fn label(item: &Value) -> String {
     let Some(name) = item["name"].as_str() else { return String::new() };
     let kind = item["kind"].as_u64().and_then(|kind| SYMBOL_KINDS.get(usize::try_from(kind).ok()?));
@@ -467,7 +470,7 @@ fn label(item: &Value) -> String {
     }
 }
 
-/// Kinds of symbols by the numbers of the protocol.
+/// The protocol's `SymbolKind`s, indexed by their numbers.
 const SYMBOL_KINDS: [&str; 27] = [
     "",
     "file",
@@ -510,7 +513,7 @@ fn flatten_symbols<'a>(list: &'a [Value], depth: usize, flat: &mut Vec<(&'a Valu
     }
 }
 
-/// Returns the edits of a `WorkspaceEdit` by file. Creating, renaming and deleting files is refused.
+/// Returns the text edits of a `WorkspaceEdit`, by file. Fails if it would also create, rename or delete files.
 fn workspace_edits(answer: &Value) -> Result<Vec<(PathBuf, Value)>, CodeError> {
     let failed = |why: &str| CodeError::Failed { why: why.into() };
     let mut all = Vec::new();

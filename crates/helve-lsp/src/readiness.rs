@@ -1,4 +1,4 @@
-//! Whether a server is ready, by what it says about its status and its work in progress.
+//! Decides whether a server is ready, from the status and the progress that it reports.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use tokio::time::Instant;
 const FIRST_STATUS: Duration = Duration::from_secs(10);
 /// A server that has been loading for this long counts as ready.
 const MAX_LOADING: Duration = Duration::from_secs(300);
-/// Progress that was not reported for this long no longer counts. Some servers show a lasting problem as progress that never
-/// ends.
+/// Work whose progress was not reported for this long no longer counts. Some servers show a lasting problem as progress
+/// that never ends.
 const MAX_PROGRESS_SILENCE: Duration = Duration::from_secs(15);
 /// Maximum number of progress tokens that are remembered.
 const MAX_TOKENS: usize = 1_000;
 
-/// What a server has said about its status and its work in progress.
+/// The status and the progress that a server has reported.
 #[derive(Debug, Default)]
 pub(crate) struct Readiness {
     status: ServerStatus,
-    /// Work in progress: its token, and when the server last reported it.
+    /// For each progress token, when the server last reported it.
     progress: HashMap<String, Instant>,
     /// How often the server finished what it was busy with.
     times_finished: u64,
@@ -42,14 +42,14 @@ enum ServerStatus {
 }
 
 impl Readiness {
-    /// Notes that the server will send its status.
+    /// Records that the server will send its status.
     pub(crate) fn expect_status(&mut self) {
         if let ServerStatus::Unknown = self.status {
             self.status = ServerStatus::Expected { since: Instant::now() };
         }
     }
 
-    /// Takes over `quiescent` of a status: whether the server has loaded everything.
+    /// Records the field `quiescent` of a status: whether the server has loaded everything.
     pub(crate) fn set_status(&mut self, is_quiescent: bool) {
         let was_busy = self.busy_until().is_some();
         self.status = match (is_quiescent, self.status) {
@@ -60,7 +60,7 @@ impl Readiness {
         self.count_finished(was_busy);
     }
 
-    /// Takes over a `$/progress` of this kind: `begin`, `report` or `end`.
+    /// Records a `$/progress` notification. Its kind is `begin`, `report` or `end`.
     pub(crate) fn set_progress(&mut self, token: String, kind: &str) {
         let was_busy = self.busy_until().is_some();
         let has_room = self.progress.len() < MAX_TOKENS || self.progress.contains_key(&token);
@@ -87,9 +87,10 @@ impl Readiness {
         self.times_finished
     }
 
-    /// Returns until when the server counts as busy if it says nothing else; `None` if it is ready.
+    /// Returns until when the server counts as busy if it reports nothing more; `None` if it is ready.
     ///
-    /// The status says more than progress, which a server also reports for work that its answers do not depend on.
+    /// If the status is known, progress is ignored: servers also report progress of work that does not affect their
+    /// answers.
     pub(crate) fn busy_until(&self) -> Option<Instant> {
         let until = match self.status {
             ServerStatus::Ready => None,

@@ -1,4 +1,4 @@
-//! The language servers of a workspace: which are running, starting and stopping them.
+//! The language servers of a workspace: starts them, keeps track of those that run, and stops them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -23,23 +23,25 @@ use crate::connection::Connection;
 use crate::projects::Projects;
 use crate::table::ServerDefinition;
 
-/// Delay before a server that failed is started again. Doubled with each failure.
+/// Minimum time between two starts of a server that failed. Doubled with each failure, up to [`MAX_DELAY`].
 const FIRST_DELAY: Duration = Duration::from_secs(2);
 const MAX_DELAY: Duration = Duration::from_secs(300);
-/// A server that ran this long before it ended counts as healthy.
+/// If a server ends and its start is longer ago than this, its failures are counted from one again.
 const HEALTHY_TIME: Duration = Duration::from_secs(60);
 /// Maximum memory of each process of a server, in KiB (`RLIMIT_DATA`).
 const MAX_MEMORY: u64 = 8 << 20;
 /// Maximum number of servers that run at the same time.
 const MAX_RUNNING: usize = 12;
-/// Maximum number of changed files that are remembered while a server starts.
+/// Maximum number of changed files that are stored for a server that cannot check them yet.
 const MAX_MISSED: usize = 20;
 
-/// How long, and among how many files, a survey looks for languages.
+/// Maximum duration of the search for files in [`LanguageServers::survey`].
 const SURVEY_TIME: Duration = Duration::from_secs(2);
+/// Maximum number of files that a survey looks at.
 const SURVEY_FILES: usize = 5_000;
 
-/// Tells whether a person trusts the workspace. Asked before the first server is started.
+/// Returns whether a person trusts the workspace. It is called before servers and formatters run, until it returns
+/// true.
 pub type TrustCheck = Arc<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// What the language servers and formatters of a workspace need.
@@ -56,16 +58,16 @@ pub struct LanguagesSetup {
     pub limits: LanguageLimits,
 }
 
-/// How long things may take, and what is reported.
+/// Time limits of language servers, and whether warnings are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LanguageLimits {
-    /// How long an edit waits for a server that has not answered before.
+    /// How long an edit waits for a server that has never answered a check.
     pub first_timeout: Duration,
-    /// How long an edit waits for a server that has answered before.
+    /// How long an edit waits for a server that has answered a check before.
     pub warm_timeout: Duration,
     /// A server that was unused for this long is stopped.
     pub idle_timeout: Duration,
-    /// Whether warnings are reported after an edit too.
+    /// Whether warnings are reported after an edit, besides errors.
     pub reports_warnings: bool,
 }
 
@@ -85,24 +87,26 @@ pub struct LanguageServers {
     pub(crate) setup: LanguagesSetup,
     pub(crate) projects: Projects,
     slots: Mutex<HashMap<SlotKey, Slot>>,
-    /// Changes that were made while their server was starting. Each file once.
+    /// Changes that were made while their server was starting or busy with another check. Each file is listed once.
     missed: Mutex<HashMap<SlotKey, Vec<FileToCheck>>>,
+    /// Whether the trust check has returned true.
     is_trusted: std::sync::atomic::AtomicBool,
     /// Cancelled when the servers are to stop.
     closing: CancellationToken,
 }
 
-/// A server in a project.
+/// Identifies a server of one project: the id of its definition, and the root of the project.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SlotKey {
     server: String,
     root: PathBuf,
 }
 
+/// A server that was started, whether it still runs or not.
 struct Slot {
     state: watch::Receiver<SlotState>,
     started: Instant,
-    /// How often in a row the server failed soon after its start.
+    /// How often in a row the server had failed before this start.
     failures: u32,
 }
 
@@ -113,7 +117,7 @@ enum SlotState {
     Failed(String),
 }
 
-/// A server that a file belongs to, in a project.
+/// A server that can check a file, with the root of the file's project and the installed program.
 #[derive(Clone)]
 pub(crate) struct FileServer {
     pub(crate) definition: ServerDefinition,
@@ -130,18 +134,18 @@ pub(crate) enum Unavailable {
     Failed { server: String, why: String },
 }
 
-/// A server that fits a workspace. See [`LanguageServers::survey`].
+/// A server that is meant for files of a workspace. See [`LanguageServers::survey`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuggestedServer {
     pub id: String,
-    /// The installed program; `None` if there is none.
+    /// The path of the program; `None` if it is not installed.
     pub program: Option<PathBuf>,
     /// How to install the server; empty if that is not known.
     pub install: String,
 }
 
 impl LanguageServers {
-    /// Starts nothing.
+    /// Sets up the servers without starting any.
     pub fn new(setup: LanguagesSetup) -> Arc<Self> {
         let machine = setup.host.machine().clone();
         let projects = Projects::new(machine, setup.root.clone(), &setup.environment);
@@ -156,13 +160,13 @@ impl LanguageServers {
         })
     }
 
-    /// Whether some server is meant for files of this name. Looks at the name only.
+    /// Whether a server is meant for files with this extension. Does not access the file.
     pub(crate) fn may_serve(&self, path: &Path) -> bool {
         let extension = extension(path);
         self.setup.servers.iter().any(|server| has_extension(server, &extension))
     }
 
-    /// Returns the installed servers that a file belongs to. Files outside the workspace belong to none.
+    /// Returns the installed servers that are meant for a file. Returns none for files outside the workspace.
     pub(crate) async fn servers_of(&self, path: &Path) -> Vec<FileServer> {
         let extension = extension(path);
         let mut found = Vec::new();
@@ -179,7 +183,7 @@ impl LanguageServers {
         self.projects.find_program(server.command.first()?).await
     }
 
-    /// Whether servers may be started. They are only started in folders that a person trusts.
+    /// Whether servers may be started, which requires that a person trusts the workspace.
     pub async fn is_trusted(&self) -> bool {
         use std::sync::atomic::Ordering;
         if self.is_trusted.load(Ordering::Relaxed) {
@@ -190,7 +194,7 @@ impl LanguageServers {
         is_trusted
     }
 
-    /// Returns which servers fit the files of the workspace, and which of them are installed. Starts none.
+    /// Returns the servers that are meant for files of the workspace, installed or not. Starts none.
     pub async fn survey(&self) -> Vec<SuggestedServer> {
         let mut found: Vec<SuggestedServer> = Vec::new();
         for (extension, file) in self.example_files().await {
@@ -228,7 +232,8 @@ impl LanguageServers {
         examples
     }
 
-    /// Returns a running server, or starts it and waits until the deadline.
+    /// Returns a server, which is started first if necessary. Waits for its start until the deadline, which is computed
+    /// from the client if the server is already running.
     pub(crate) async fn client(
         self: &Arc<Self>,
         server: &FileServer,
@@ -253,7 +258,7 @@ impl LanguageServers {
         }
     }
 
-    /// Returns the state of a server, which is started if necessary and if it did not fail too recently.
+    /// Returns the state of a server, which is started first if necessary. Fails if the server failed recently.
     async fn slot(
         self: &Arc<Self>,
         server: &FileServer,
@@ -303,7 +308,7 @@ impl LanguageServers {
         Ok(state)
     }
 
-    /// Remembers changes that were made while their server was starting.
+    /// Stores changes that a server cannot check now, because it is starting or busy with another check.
     pub(crate) fn add_missed(&self, server: &FileServer, files: Vec<FileToCheck>) {
         let missed = &mut *self.missed.lock();
         let missed = missed.entry(server.key()).or_default();
@@ -316,14 +321,15 @@ impl LanguageServers {
         }
     }
 
-    /// Returns the changes that were made while a server was starting, once.
+    /// Removes and returns the changes that were stored for a server.
     pub(crate) fn take_missed(&self, server: &FileServer) -> Vec<FileToCheck> {
         self.missed.lock().remove(&server.key()).unwrap_or_default()
     }
 
     fn spawn_request(&self, server: &FileServer) -> Spawn {
         let FileServer { definition, root, program } = server;
-        // A shell sets the limit and becomes the server. Where it cannot be set, only the system's own limits apply.
+        // A shell sets the limit and then replaces itself with the server. If it cannot set the limit, the server runs
+        // without it.
         let script = format!("ulimit -d {MAX_MEMORY} 2>/dev/null; exec \"$@\"");
         let mut command: Vec<OsString> = vec!["/bin/sh".into(), "-c".into(), script.into()];
         command.extend(["language-server".into(), program.into()]);
@@ -421,7 +427,7 @@ impl Slot {
     }
 }
 
-/// Starts a server. If that fails or is cancelled, its process is ended.
+/// Starts and initializes a server. If that fails or `closing` is cancelled, its process is ended.
 async fn start(
     processes: Arc<dyn Processes>,
     request: Spawn,
@@ -440,7 +446,7 @@ async fn start(
     started.map(Arc::new)
 }
 
-/// Stops a server that is not used any more.
+/// Waits until a server was unused for the duration `idle`, and stops it.
 async fn stop_when_idle(client: std::sync::Weak<Client>, idle: Duration) {
     loop {
         let Some(strong) = client.upgrade() else { return };

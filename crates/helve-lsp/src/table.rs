@@ -1,4 +1,5 @@
-//! The table of known language servers. Configuration extends, overrides or disables its rows. Nothing is downloaded.
+//! The table of known language servers. The configuration can add servers, and override or disable rows. Servers are
+//! never downloaded.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +13,20 @@ pub struct ServerDefinition {
     pub command: Vec<String>,
     /// File name extensions without the dot, or whole file names.
     pub extensions: Vec<String>,
-    /// Names of files in the folder that the server is started for. A `*` at the start stands for any text.
+    /// Names of files that mark the root of a project. A `*` at the start stands for any text.
     pub markers: Vec<String>,
-    /// Which of several folders with markers the server is started for.
+    /// Which folder the server is started for, if several contain a marker.
     pub root_rule: RootRule,
-    /// The server is used only if a marker exists.
+    /// Whether the server is used only if a marker exists. Otherwise the root of the workspace is used without one.
     pub needs_marker: bool,
-    /// Names of files that mark a project as one for another server.
+    /// Names of files that mark a project as meant for another server.
     pub excluded_by: Vec<String>,
     pub environment: BTreeMap<String, String>,
     /// `initializationOptions` of the protocol.
     pub initialization: Value,
-    /// Answers to `workspace/configuration`.
+    /// The settings from which `workspace/configuration` is answered.
     pub settings: Value,
-    /// Whether the server says by `experimental/serverStatus` when it has loaded the project.
+    /// Whether the server reports with `experimental/serverStatus` when it has loaded the project.
     pub sends_status: bool,
     /// How to install the server.
     pub install: String,
@@ -36,7 +37,7 @@ pub struct ServerDefinition {
 pub enum RootRule {
     /// The nearest folder with a marker.
     Nearest,
-    /// The outermost folder with a marker, for workspaces of several packages.
+    /// The outermost folder with a marker, for workspaces that contain several packages.
     Outermost,
 }
 
@@ -53,8 +54,8 @@ pub struct ServerOverride {
     pub initialization: Option<Value>,
 }
 
-/// Returns the servers of the table with the overrides of the configuration. A server that is in no table needs a command and
-/// extensions; without them it is left out.
+/// Returns the servers of the table with the overrides of the configuration applied. An entry that is not in the table
+/// needs a command and extensions; without them it is ignored.
 pub fn server_definitions(overrides: &[ServerOverride]) -> Vec<ServerDefinition> {
     let mut servers: Vec<ServerDefinition> = SERVERS.iter().map(ServerRow::definition).collect();
     for given in overrides {
@@ -92,7 +93,7 @@ impl ServerOverride {
     fn apply(&self, server: &mut ServerDefinition) {
         if !self.command.is_empty() {
             server.command = self.command.clone();
-            // A server that a person configured is meant to be used.
+            // A person who configures the command wants the server to be used, with or without a marker.
             server.needs_marker = false;
         }
         if !self.extensions.is_empty() {
@@ -166,7 +167,7 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("markdown", "md mdx"),
 ];
 
-/// One row of the table. Lists are separated by spaces.
+/// One row of the table. All fields but `id`, `needs_marker` and `install` are lists that are separated by spaces.
 struct ServerRow {
     id: &'static str,
     command: &'static str,
@@ -202,12 +203,12 @@ impl ServerRow {
     }
 }
 
-/// Returns the initialization options and the settings of the servers that need some.
+/// Returns the initialization options and the settings of a server; `null` if it needs none.
 fn options(id: &str) -> (Value, Value) {
     match id {
-        // Type acquisition would download packages.
+        // Automatic type acquisition would download packages.
         "typescript" => {
-            // A second process for syntax would answer questions before the project is loaded.
+            // The separate syntax server would answer questions before the project is loaded.
             let tsserver = json!({"useSyntaxServer": "never"});
             let options = json!({"disableAutomaticTypingAcquisition": true, "tsserver": tsserver});
             (options, Value::Null)
@@ -218,7 +219,7 @@ fn options(id: &str) -> (Value, Value) {
         }
         "yaml-ls" => (
             Value::Null,
-            // The store of schemas is on the web.
+            // Schemas of the schema store would be downloaded.
             json!({"yaml": {"validate": true, "schemaStore": {"enable": false, "url": ""}}}),
         ),
         "json" => (
@@ -237,7 +238,7 @@ fn options(id: &str) -> (Value, Value) {
             });
             (Value::Null, settings)
         }
-        // Checking with cargo takes a lock that the user's own builds need.
+        // `cargo check` holds a lock that the user's own builds wait for.
         "rust" => (json!({"checkOnSave": false, "cachePriming": {"enable": false}}), Value::Null),
         "bash" => (Value::Null, json!({"bashIde": {"enableSourceErrorDiagnostics": false}})),
         _ => (Value::Null, Value::Null),

@@ -1,4 +1,4 @@
-//! File URIs. Servers escape characters differently, so paths are compared, never URIs.
+//! Conversion between paths and file URIs. Servers escape characters differently, so paths are compared, never URIs.
 
 use std::ffi::OsString;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Messages of the language server protocol. What a server sends is read leniently: invalid parts are left out.
+//! Messages of the language server protocol. Messages of servers are parsed leniently: invalid parts are left out.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// Maximum number of diagnostics of one file. Further ones are dropped.
 pub(crate) const MAX_DIAGNOSTICS: usize = 1_000;
-/// Maximum length of a diagnostic's message, in bytes.
+/// Maximum length of each text of a diagnostic, in bytes.
 const MAX_TEXT: usize = 2_000;
 
 /// A message from a server.
@@ -67,7 +67,7 @@ impl ServerMessage {
     }
 }
 
-/// A range of a text. Columns are in the units of the server.
+/// A range of a text. Columns are counted in the server's unit: bytes, UTF-16 units or code points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WireRange {
     pub(crate) start: TextPosition,
@@ -109,7 +109,7 @@ impl ServerDiagnostic {
         })
     }
 
-    /// Returns the diagnostic as in the protocol.
+    /// Returns the diagnostic in the JSON form of the protocol.
     pub(crate) fn to_json(&self) -> Value {
         let Self { range: WireRange { start, end }, severity, code, source, message } = self;
         let position = |at: &TextPosition| json!({"line": at.line, "character": at.column});

@@ -1,7 +1,8 @@
 //! Checks changed files: the diagnostics of their texts before and after the change, until a deadline.
 //!
-//! A change that a server did not check in time is checked together with the next one. Three texts are compared then: before
-//! the first unchecked change, before the latest change, and after it. So each problem is attributed to the right change.
+//! A change that a server did not check in time is checked together with the next change. In that case three texts are
+//! compared: before the first unchecked change, before the latest change, and after it. This way each problem is
+//! attributed to the right change.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,10 @@ use super::{Client, Documents, MAX_UNANSWERED};
 use crate::connection::Published;
 use crate::wire::ServerDiagnostic;
 
-/// Maximum number of changed files that are checked at once. With the unchanged ones below, they must all fit in
-/// [`super::MAX_DOCUMENTS`], because a server does not report about documents that are closed.
+/// Maximum number of changed files that are checked at once. Together with [`MAX_EARLIER`] it must not exceed
+/// [`super::MAX_DOCUMENTS`], because servers report nothing about closed documents.
 const MAX_CHECKED: usize = 30;
-/// Maximum number of unchanged files with unchecked earlier changes that are checked at once.
+/// Maximum number of files that are checked because of earlier changes only.
 const MAX_EARLIER: usize = 5;
 
 /// A changed file to check.
@@ -42,7 +43,7 @@ pub(crate) struct CheckedText {
 /// The diagnostics of a file before and after a change.
 pub(crate) struct CheckedFile {
     pub(crate) path: PathBuf,
-    /// Before earlier changes that were not checked in time; `None` if there were none.
+    /// The text before the first of the earlier changes that were not checked in time; `None` without such changes.
     pub(crate) first: Option<CheckedText>,
     pub(crate) before: CheckedText,
     pub(crate) after: CheckedText,
@@ -53,11 +54,11 @@ pub(crate) struct CheckedFile {
 pub(crate) struct Checked {
     /// Empty if the server did not answer in time.
     pub(crate) files: Vec<CheckedFile>,
-    /// Diagnostics of other files that were published meanwhile: before and after.
+    /// Other files for which diagnostics were published during the check, with the diagnostics before and after it.
     pub(crate) others: Vec<(PathBuf, Vec<ServerDiagnostic>, Arc<Published>)>,
 }
 
-/// A text that a document had or has.
+/// A text to check: the text of a document before or after a change.
 struct DocumentText {
     path: PathBuf,
     language: &'static str,
@@ -65,9 +66,9 @@ struct DocumentText {
 }
 
 impl Client {
-    /// Sends changed files to the server and waits until the deadline for their diagnostics. In any case the server has the new
-    /// texts afterwards. `missed` are earlier changes that the server was not told about. If it is busy with another check,
-    /// all files are returned as an error.
+    /// Sends changed files to the server and waits for their diagnostics until the deadline. Afterwards the server has
+    /// the new texts, whether it answered or not. `missed` are earlier changes that were not sent to it. If another
+    /// check runs until the deadline, nothing is sent, and all files are returned as an error.
     pub(crate) async fn check(
         &self,
         mut files: Vec<FileToCheck>,
@@ -108,7 +109,7 @@ impl Client {
         Ok(checked)
     }
 
-    /// Ends a server that neither answers checks nor says anything else.
+    /// Counts a check that was not answered in time. Ends a server that repeatedly sends nothing at all.
     async fn count_unanswered(&self) {
         let received = self.connection.state.received();
         let is_silent = self.last_received.swap(received, Ordering::Relaxed) == received;
@@ -120,7 +121,7 @@ impl Client {
         }
     }
 
-    /// Gives the server the new text of a file, and remembers that the change was not checked.
+    /// Sends the server the new text of a file, and records that the change was not checked.
     async fn set_unreported(
         &self,
         documents: &mut Documents,
@@ -128,7 +129,7 @@ impl Client {
         deadline: Instant,
     ) {
         let FileToCheck { path, language, before, after } = file;
-        // The deadline may have passed, but without a short grace the server would keep the old text.
+        // The deadline may have passed already. Without a grace period, the server would keep the old text.
         let grace = deadline.max(Instant::now()) + Duration::from_millis(20);
         let setting = self.set_text(documents, &path, language, &after);
         timeout_at(grace, setting).await.ok();
@@ -137,7 +138,8 @@ impl Client {
         }
     }
 
-    /// Fills in `checked`; returns `None` if the server ended.
+    /// Checks `files`, and `unchanged` files because of their earlier changes, and fills in `checked`. Returns `None`
+    /// if the server ended.
     async fn check_files(
         &self,
         documents: &mut Documents,
@@ -148,7 +150,7 @@ impl Client {
         if !self.is_warm() {
             self.wait_until_ready().await;
         }
-        // The server has the texts before the change open, unless it was started just now. So they are checked first.
+        // The texts before the change come first, because a server that has been running still has them open.
         let before = files.iter().map(|file| file.text(file.before.as_ref()));
         let present = unchanged.iter().map(|file| file.text(Some(&file.after)));
         let mut before = self.check_texts(documents, before.chain(present).collect()).await?;
@@ -189,7 +191,8 @@ impl Client {
         Some(())
     }
 
-    /// Returns the diagnostics of documents with these texts, which the server is given if it has others; `None` if it ended.
+    /// Returns the diagnostics of these texts. Sends the server those that it does not have. Returns `None` if it
+    /// ended.
     async fn check_texts(
         &self,
         documents: &mut Documents,
@@ -217,13 +220,13 @@ impl Client {
         Some(checked.collect())
     }
 
-    /// Returns the other files whose diagnostics have changed.
+    /// Returns the files besides `files` for which diagnostics were published since `before`.
     fn other_files(
         &self,
         files: &[&FileToCheck],
         before: &HashMap<PathBuf, Arc<Published>>,
     ) -> Vec<(PathBuf, Vec<ServerDiagnostic>, Arc<Published>)> {
-        // While a server loads a project, it publishes what was there before.
+        // While a server loads a project, it publishes problems that existed before the change.
         if !self.is_warm() {
             return Vec::new();
         }
@@ -251,12 +254,12 @@ impl FileToCheck {
 }
 
 impl Documents {
-    /// Returns the text before the first change that was not checked in time.
+    /// Returns [`super::OpenDocument::unreported`] of a document.
     fn unreported(&self, path: &Path) -> Option<Option<Arc<str>>> {
         self.open.get(path).and_then(|document| document.unreported.clone())
     }
 
-    /// Returns the files with unchecked changes besides `files`, the most recently changed first.
+    /// Returns the files with unchecked changes besides `files`, the most recently used first, at most [`MAX_EARLIER`].
     fn unreported_files(&self, files: &[FileToCheck]) -> Vec<FileToCheck> {
         let open = self.open.iter().filter(|(path, _)| !files.iter().any(|it| it.path == **path));
         let mut open: Vec<_> =

@@ -1,4 +1,4 @@
-//! Waits for the diagnostics of a document. Servers either publish them or are asked for them.
+//! Waits for the diagnostics of a document. Some servers publish them by themselves, others must be asked for them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,29 +11,31 @@ use crate::connection::{Published, RequestError};
 use crate::uri;
 use crate::wire::{DiagnosticList, MAX_DIAGNOSTICS, PullResult, ResponseError, ServerDiagnostic};
 
-/// How long published diagnostics that name the document's version must stay the same. Some servers publish syntax errors
-/// first and the others later.
+/// How long published diagnostics that name the document's version must stay the same before they count as complete.
+/// Some servers publish syntax errors first and other errors later.
 const SETTLE_VERSIONED: Duration = Duration::from_millis(30);
 /// The same for published diagnostics that do not name the document's version.
 const SETTLE_UNVERSIONED: Duration = Duration::from_millis(150);
-/// The same for a server that was still loading when it published that there are none.
+/// The same for a server that was still loading when it published an empty list.
 const SETTLE_LOADED: Duration = Duration::from_millis(500);
-/// How often a server that was busy is asked again. Some servers report progress while they answer, so that they always seem
-/// to be busy.
+/// How often a server that was busy is asked again. There is a limit because some servers report progress while they
+/// answer, and so always seem to be busy.
 const MAX_REPEATED: usize = 2;
 /// The command of typescript-language-server that passes a request to tsserver. The diagnostics that
 /// typescript-language-server publishes come late, have no version, and are not published again if there are still none.
 const TSSERVER_REQUEST: &str = "typescript.tsserverRequest";
 /// The method that asks for diagnostics.
 const PULL: &str = "textDocument/diagnostic";
-/// Errors that ask to send the request again: the content changed, or the server cancelled it.
+/// Error codes after which a request is sent again: `ContentModified` and `ServerCancelled`.
 const RETRY_CODES: [i64; 2] = [-32801, -32802];
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// A version of a document, and the sequence number of the server's last publication before it was sent.
+/// A version of a document, and when it was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentVersion {
     pub(super) version: i64,
+    /// The sequence number of the last message that the server had sent before. Diagnostics with a higher one are
+    /// newer.
     pub(super) sequence: u64,
 }
 
@@ -49,7 +51,7 @@ impl SentVersion {
 impl Client {
     /// Waits for the diagnostics of a document in the version that was sent. Returns `None` if the server ended.
     ///
-    /// A server that is still loading may say that there are none. That counts only once it is ready.
+    /// While a server is loading, it may report an empty list. Such a list counts only once the server is ready.
     pub(super) async fn diagnostics(
         &self,
         path: &Path,
@@ -72,8 +74,8 @@ impl Client {
         self.reported_diagnostics(path, sent, min_settle).await
     }
 
-    /// Returns what the server reports about a version of a document, whether it is ready or not. Published diagnostics must
-    /// stay the same for at least `min_settle`.
+    /// Returns the diagnostics that the server reports for a version of a document, even if it is still loading.
+    /// Published diagnostics must stay the same for at least `min_settle`.
     async fn reported_diagnostics(
         &self,
         path: &Path,
@@ -133,7 +135,7 @@ impl Client {
         Some(all)
     }
 
-    /// Asks the server for diagnostics; `None` if it does not offer that.
+    /// Asks the server for diagnostics. Returns `None` if it does not support that, or answers with an error.
     async fn pull(&self, path: &Path) -> Option<Vec<ServerDiagnostic>> {
         if !self.can_pull() {
             return None;
@@ -163,7 +165,7 @@ impl Client {
         }
     }
 
-    /// Waits until the server has published diagnostics of a version and does not publish others soon after.
+    /// Waits until the server has published diagnostics for a version and does not replace them soon after.
     async fn pushed(
         &self,
         path: &Path,

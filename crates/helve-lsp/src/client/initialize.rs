@@ -1,4 +1,4 @@
-//! What a server is told at its start.
+//! The parameters of `initialize`, the first request to a server.
 
 use std::path::Path;
 

@@ -1,43 +1,44 @@
-//! The table of known formatters (a table). Configuration extends, overrides or disables its rows.
+//! The table of known formatters. The configuration can add formatters, and override or disable rows.
 
 use std::collections::BTreeMap;
 
-/// A formatter.
+/// A formatter that may be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatterDefinition {
     pub name: String,
     /// The program and its arguments. `$FILE` stands for the path of the file.
     pub command: Vec<String>,
+    /// File name extensions without the dot.
     pub extensions: Vec<String>,
     pub environment: BTreeMap<String, String>,
     pub input: FormatterInput,
-    /// Files in the folder of the formatted file or in a parent folder, each with a text that it must contain. One of them must
-    /// exist, unless the list is empty.
+    /// Names of files, each with a text that the file must contain. Unless the list is empty, the formatter is used
+    /// only if one of them exists in the folder of the formatted file or in a parent folder.
     pub markers: Vec<(String, String)>,
     /// How to find out whether an installed program is the right one.
     pub probe: Option<FormatterProbe>,
-    /// The formatter is not used if this one is.
+    /// The name of another formatter. If that one was used for a file, this one is not.
     pub unless: Option<String>,
 }
 
-/// Arguments with which the right program succeeds and prints a text.
+/// Arguments with which the right program exits successfully and prints a certain text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatterProbe {
     pub arguments: Vec<String>,
-    /// Part of the output.
+    /// A text that the output must contain.
     pub text: String,
 }
 
 /// How a formatter gets the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatterInput {
-    /// Reads standard input and writes standard output. `$FILE` is only a name.
+    /// The formatter reads standard input and writes standard output. It does not open `$FILE`, but may use its name.
     Stream,
-    /// Changes a file. It is given a copy, in the same folder.
+    /// The formatter changes a file in place. It gets a copy in the same folder.
     Copy,
 }
 
-/// An entry of `formatter` in the configuration.
+/// An entry of `formatter` in the configuration. Empty lists keep the values of the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FormatterOverride {
     pub name: String,
@@ -47,7 +48,8 @@ pub struct FormatterOverride {
     pub environment: BTreeMap<String, String>,
 }
 
-/// Returns the formatters of the table with the overrides of the configuration.
+/// Returns the formatters of the table with the overrides of the configuration applied. An entry that is not in the
+/// table needs a command and extensions; without them it is ignored.
 pub fn formatter_definitions(overrides: &[FormatterOverride]) -> Vec<FormatterDefinition> {
     let mut all: Vec<FormatterDefinition> =
         FORMATTERS.iter().map(FormatterRow::definition).collect();
@@ -87,16 +89,16 @@ pub fn formatter_definitions(overrides: &[FormatterOverride]) -> Vec<FormatterDe
     all
 }
 
-/// A row of the table. Lists are separated by spaces.
+/// A row of the table. The texts `command` and `extensions` are lists that are separated by spaces.
 struct FormatterRow {
     name: &'static str,
     command: &'static str,
     extensions: &'static str,
-    /// What enables the formatter besides being installed.
+    /// See [`FormatterDefinition::markers`].
     markers: &'static [(&'static str, &'static str)],
     input: FormatterInput,
     environment: &'static [(&'static str, &'static str)],
-    /// Arguments and part of the output.
+    /// The arguments, separated by spaces, and a text that the output must contain.
     probe: Option<(&'static str, &'static str)>,
     unless: Option<&'static str>,
 }
@@ -152,7 +154,7 @@ const fn row(name: &'static str, command: &'static str, extensions: &'static str
     }
 }
 
-/// A formatter that is used only in projects that have one of these files, with a text in it.
+/// A formatter that is used only in projects that have one of these files with the given text in it.
 const fn marked(
     markers: &'static [(&'static str, &'static str)],
     row: FormatterRow,
@@ -174,7 +176,7 @@ const FORMATTERS: &[FormatterRow] = &[
     row("rustfmt", "rustfmt --edition 2024 --emit stdout", "rs"),
     marked(RUFF, row("ruff", "ruff format --stdin-filename $FILE -", "py pyi")),
     FormatterRow {
-        // `uv format` runs ruff, which it would download.
+        // `uv format` runs ruff, and would download it without this variable.
         environment: &[("UV_OFFLINE", "1")],
         probe: Some(("format --help", "")),
         unless: Some("ruff"),
@@ -210,7 +212,7 @@ const FORMATTERS: &[FormatterRow] = &[
     row("latexindent", "latexindent -g=/dev/null -", "tex"),
     row("dfmt", "dfmt", "d"),
     FormatterRow {
-        // Another program of this name restarts servers.
+        // There is another program called `air`, which restarts web servers.
         probe: Some(("--help", "R language")),
         ..row("air", "air format --stdin-file-path $FILE", "R")
     },
