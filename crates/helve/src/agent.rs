@@ -1,4 +1,4 @@
-//! The rules and switches of an agent.
+//! The policy and the tool switches of an agent.
 
 use std::path::{Path, PathBuf};
 
@@ -19,12 +19,13 @@ pub(crate) struct PolicyInputs {
     pub(crate) helve_folders: Vec<PathBuf>,
     /// The folder to work in.
     pub(crate) root: PathBuf,
-    /// An agent of the user that a project replaced with another default agent. What it forbids stays forbidden.
+    /// The agent that would be used if the project did not choose another default agent or disable this one. What it
+    /// forbids stays forbidden.
     pub(crate) replaced_agent: Option<Agent>,
 }
 
-/// Returns a rule that allows reading the files of a skill, which may be outside the workspace. A wildcard in the path
-/// would allow more.
+/// Returns a rule that allows access to the folder of a skill, which may be outside the workspace. Returns `None` if
+/// the path contains a wildcard, because the rule would then match other folders too.
 fn skill_folder(skill: &Skill) -> Option<Rule> {
     let folder = skill.folder.to_str().filter(|path| !path.contains(['*', '?']))?;
     let pattern = format!("{folder}/*");
@@ -39,7 +40,8 @@ pub(crate) fn policy_and_tool_switches(
     agent: &Agent,
 ) -> (Policy, Vec<ToolSwitch>) {
     let is_trusted = trust == TrustState::Trusted;
-    // Of the built-in rules, only those about the files of plans allow without a question.
+    // Whether an agent's rule also counts as one of the user: all rules from files do. Of the built-in rules, only
+    // those that allow editing do, which are about the files of plans.
     let is_own = |rule: &&Rule| match rule.source {
         Source::File { .. } => true,
         _ => rule.permission == "edit" && rule.action == Action::Allow,
@@ -75,7 +77,7 @@ pub(crate) fn policy_and_tool_switches(
     (policy, switches)
 }
 
-/// Returns the tool switches of an agent.
+/// Returns the tool switches of an agent: those of the configuration and its own.
 pub(crate) fn agent_switches(config: &Config, trust: TrustState, agent: &Agent) -> Vec<ToolSwitch> {
     let mut tool_switches = config.switches.clone();
     tool_switches.extend(agent.switches.clone());

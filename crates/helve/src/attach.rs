@@ -1,4 +1,4 @@
-//! Files that a person names: read for a message, and found for completion.
+//! Files that a person names: reads them for a message, and completes their names.
 
 use std::path::Path;
 
@@ -16,15 +16,16 @@ const READ: &str = "read";
 const GLOB: &str = "glob";
 
 impl Toolbox {
-    /// Reads a file for a message. The person who names it is not asked, but a rule that denies it counts. Long files are
-    /// cut as for the model.
+    /// Reads a file for a message. The person is not asked for permission, because they named the file, but a rule that
+    /// denies reading it applies. Long files are cut as in the tool `read`.
     pub async fn attach(&self, path: &Path) -> Result<Vec<MessagePart>, ToolError> {
         let output = self.call_as_person(READ, json!({"filePath": path.to_string_lossy()})).await?;
         Ok(message_parts(output))
     }
 
-    /// Returns files, relative to the root, whose name contains a text. A text with a slash is the beginning of the last
-    /// parts of the path: `src/ma` finds `lib/src/main.rs`. Ignored files and files that must not be read are left out.
+    /// Returns the files, relative to the root, whose name contains `typed`. If `typed` contains a slash, the path must
+    /// contain it from the start of a folder name on: `src/ma` finds `lib/src/main.rs`. Ignored files and files that
+    /// must not be read are left out.
     pub async fn complete_file(&self, typed: &str) -> Vec<String> {
         let escaped: String =
             typed.chars().map(|c| if "*?[]{}!\\".contains(c) { '?' } else { c }).collect();

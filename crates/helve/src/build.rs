@@ -57,9 +57,11 @@ pub struct Builder {
     chat_hooks: Vec<Arc<dyn ChatHook>>,
     tools: Vec<Arc<dyn AnyTool>>,
     keeper: Option<PathBuf>,
+    /// What happens to processes that a command leaves behind.
     leftovers: Leftovers,
     secret_variables: Vec<String>,
     host: Option<Host>,
+    /// Whether the toolbox is built even if its agent does not exist; see [`Builder::inspect`].
     is_inspection: bool,
 }
 
@@ -67,7 +69,7 @@ pub struct Builder {
 enum SessionKey {
     New,
     Named(String),
-    /// The default session of this folder. Each user has their own, in their own data folder.
+    /// The default session of this folder. Each user has their own, because it is stored in the data folder.
     Default,
 }
 
@@ -180,7 +182,7 @@ impl Builder {
     }
 
     /// Treats the value of an environment variable as a secret, such as the key of a model's provider: commands may use it,
-    /// but it is removed from their output. Variables whose names say that they are secret need not be named.
+    /// but it is removed from their output. Variables whose names look like secrets are recognized without this.
     pub fn secret_variable(mut self, name: impl Into<String>) -> Self {
         self.secret_variables.push(name.into());
         self
@@ -215,7 +217,7 @@ impl Builder {
         self
     }
 
-    /// Adds a hook of conversations, which sees and changes what a person says and what a model is sent.
+    /// Adds a conversation hook, which sees, and can change, the messages of the person and the requests to the model.
     pub fn chat_hook(mut self, hook: impl ChatHook + 'static) -> Self {
         self.chat_hooks.push(Arc::new(hook));
         self
@@ -227,8 +229,8 @@ impl Builder {
         self
     }
 
-    /// Sets the keeper program, which looks after processes of commands; see [`crate::keeper`]. The default is `helve`
-    /// in `PATH`.
+    /// Sets the keeper program, which supervises the processes that commands start; see [`crate::keeper`]. The default
+    /// is `helve` in `PATH`.
     pub fn keeper(mut self, program: impl Into<PathBuf>) -> Self {
         self.keeper = Some(program.into());
         self
@@ -247,8 +249,8 @@ impl Builder {
         self
     }
 
-    /// Builds the toolbox even if its agent does not exist, for looking at the configuration. Without an agent, every call is
-    /// denied.
+    /// Builds the toolbox even if its agent does not exist, to inspect the configuration. Without an agent, every call
+    /// is denied. Plugins cannot change the configuration.
     pub fn inspect(mut self) -> Self {
         self.is_inspection = true;
         self
@@ -277,7 +279,7 @@ impl Builder {
         let scripts = scripts::set_up_scripts(script_files, &context, &registry, media.clone());
         let plugins = (!self.is_inspection).then_some(&*scripts);
         let config = read.with_plugins(plugins, &paths).await;
-        // The user's agent that the project replaces with its default agent, unless the caller names an agent.
+        // See `PolicyInputs::replaced_agent`. If the caller names an agent, none is replaced.
         let replaced_agent = config.replaced_agent.clone().filter(|_| self.agent.is_none());
         let found_agent = find_agent(&config, self.agent);
         let agent = found_agent.or_else(|e| self.is_inspection.then(Agent::powerless).ok_or(e))?;
@@ -354,14 +356,14 @@ fn extensions(
     Extensions { hooks, after_write: languages::after_write(languages, config, leftovers), web }
 }
 
-/// Lets plugins see events and use sessions.
+/// Sends events to plugins, and lets them use the toolbox's sessions.
 fn connect_scripts(scripts: &Arc<scripts::Scripts>, toolbox: &Toolbox) {
     scripts::send_events(scripts, &toolbox.engine.recorder.events);
     #[cfg(feature = "scripts")]
     crate::plugin_client::set_client(scripts, toolbox);
 }
 
-/// Makes the tool that starts sub-agents. It is offered if a model is configured, or once an agent with a model runs.
+/// Creates the tool that starts sub-agents. It is offered now if a model is configured, otherwise once an agent runs.
 fn offer_sub_agents(toolbox: &Toolbox) {
     let agents = Arc::new(SubAgents(toolbox.downgrade()));
     toolbox.trees.set_task_tool(opencode::task_tool(agents));
@@ -370,7 +372,7 @@ fn offer_sub_agents(toolbox: &Toolbox) {
     }
 }
 
-/// Registers the tools of every dialect. Those that need processes are left out if there are none.
+/// Registers the tools of every dialect. Tools that need processes are left out if the host cannot run any.
 fn register_tools(
     registry: &Arc<Registry>,
     caller: &Caller,
@@ -389,7 +391,7 @@ fn register_tools(
     }
 }
 
-/// Registers the tools of the program that uses the library. They replace others of the same name.
+/// Registers the tools of the program that embeds the library. They replace other tools of the same name.
 fn register_own_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>>) {
     for tool in tools {
         registry.register(Layer::Runtime, tool).permanent();
@@ -466,7 +468,8 @@ fn local_host(data: &Path, keeper: Option<PathBuf>, home: Option<PathBuf>) -> Ho
     Host::new(Arc::new(machine), std::env::vars_os().collect(), home)
 }
 
-/// Returns the folder to work in, with links resolved: `dir`, or the git repository around the current folder.
+/// Returns the folder to work in, with links resolved: `dir`, or else the git repository around the current folder, or
+/// else the current folder. Without `dir`, fails if that is `/` or the home folder.
 async fn root(
     machine: &dyn Machine,
     dir: Option<&Path>,

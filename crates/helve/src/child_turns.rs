@@ -1,4 +1,4 @@
-//! Finds the turns of sub-agents that belong to a turn of another agent, so that undo and redo include them.
+//! Finds the turns of sub-agents that a turn of another agent started, so that undo and redo include them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,26 +9,26 @@ use serde_json::{Value, json};
 
 use crate::toolbox::Toolbox;
 
-/// How many sub-agents of one turn are looked at, with those that they started.
+/// Maximum number of sub-agents, direct and nested, that one undo or redo includes.
 pub(crate) const MAX_CHILDREN: usize = 256;
 
 /// The turns of one sub-agent that are undone or redone together.
 pub(crate) struct ChildTurns {
     pub(crate) session: String,
-    /// How many prompts it got.
+    /// The number of turns, counted back from the last one.
     turns: usize,
 }
 
-/// A sub-agent's turn that was begun, as it is stored: its session, and the position of the last item that was in its
-/// transcript before.
+/// The stored record of a turn that a sub-agent began: its session, and the position of the last item in its transcript
+/// before the turn.
 type BegunTurn = (String, u64);
 
-/// The calls that start sub-agents, in some entries of a session.
+/// The sub-agents that calls in a part of a transcript started.
 #[derive(Debug, Default, PartialEq)]
 struct StartingCalls {
-    /// The sub-agents that the results name, with the number of their turns.
+    /// The sub-agents that the results of such calls name, with the number of turns of each.
     reported: BTreeMap<String, usize>,
-    /// The calls whose results name none, or that have none because the program ended.
+    /// The ids of such calls whose result names no sub-agent, or that have no result because the program ended.
     unreported: BTreeSet<String>,
 }
 
@@ -54,12 +54,12 @@ fn starting_calls<'a>(session: &str, entries: impl Iterator<Item = &'a Entry>) -
     found
 }
 
-/// The slot of a session with the sub-agents that a call started.
+/// The name of the slot in a session's store with the [`BegunTurn`]s that a call started.
 fn begun_turns_slot(call: &str) -> String {
     format!("tasks of {call}")
 }
 
-/// Counts the prompts that a sub-agent got after a position in its transcript.
+/// Counts the prompts after a position in a sub-agent's transcript. Undone ones are left out.
 fn prompts_after(entries: &[Entry], after: u64) -> usize {
     let shown = history::shown(entries).into_iter().filter(|entry| entry.seq > after);
     shown.filter(|entry| matches!(entry.item, Item::User { .. })).count()
@@ -79,23 +79,25 @@ fn starts_tasks(call: &CallBlock) -> bool {
     }
 }
 
-/// Whether a session was opened by this one, not by one of its sub-agents.
+/// Whether `session` was opened by `parent` itself, not by one of its sub-agents.
 fn is_child_of(parent: &str, session: &str) -> bool {
     let rest = session.strip_prefix(parent).and_then(|rest| rest.strip_prefix('/'));
     rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('/'))
 }
 
-/// A sub-agent's part of an undo.
+/// What an undo reverts in one sub-agent.
 pub(crate) struct ChildUndo {
     pub(crate) session: String,
-    /// The position in its transcript from which on everything is undone.
+    /// The position in its transcript of the first item that is undone.
     pub(crate) from: u64,
+    /// The calls whose file changes are reverted.
     pub(crate) calls: Vec<MadeCall>,
 }
 
 impl Toolbox {
-    /// Records that this sub-agent begins a turn, so that an undo finds it even if the program ends before the result of the
-    /// call is stored. `after` is the last position in its transcript.
+    /// Records in the parent's session that this sub-agent begins a turn, so that an undo finds the turn even if the
+    /// program ends before the result of the parent's call is stored. `after` is the last position in the sub-agent's
+    /// transcript.
     pub(crate) async fn record_child_turn(&self, after: u64) -> Result<(), StoreError> {
         let Some(parent) = &self.session().parent else { return Ok(()) };
         let (session, slot) = (&*parent.session.id, begun_turns_slot(&parent.call.root));
@@ -107,7 +109,7 @@ impl Toolbox {
             };
             let mut turns: Vec<BegunTurn> = known.unwrap_or_default();
             turns.push(turn.clone());
-            // Another sub-agent of the same call may have been recorded meanwhile.
+            // Fails if the slot was changed in the meantime, for another sub-agent of the same call.
             if self.store.put(session, &slot, version, json!(turns)).await? {
                 return Ok(());
             }
@@ -138,7 +140,7 @@ impl Toolbox {
         Ok(turns.into_iter().map(child).collect())
     }
 
-    /// Plans to undo turns of sub-agents, and of those that they started.
+    /// Plans the undo of turns of sub-agents, and of the sub-agents that these turns started.
     pub(crate) async fn plan_child_undos(
         &self,
         mut pending: Vec<ChildTurns>,
@@ -146,7 +148,7 @@ impl Toolbox {
         let mut undos: Vec<ChildUndo> = Vec::new();
         while let Some(ChildTurns { session, turns }) = pending.pop() {
             let entries = self.transcript(&session).await?;
-            // A sub-agent that was aborted in line has no transcript.
+            // A sub-agent that was aborted before it could run has no transcript.
             let Some(plan) = history::plan_undo_of(&entries, turns) else { continue };
             let shown = history::shown(&entries);
             let undone = shown.into_iter().filter(|entry| entry.seq > plan.from);

@@ -43,7 +43,7 @@ pub struct FilledCommand {
     pub parts: Vec<MessagePart>,
     pub agent: Option<String>,
     pub model: Option<String>,
-    /// Whether a sub-agent is to run it; `None` if the agent's mode decides.
+    /// Whether a sub-agent runs the command. If `None`, it does if the mode of `agent` is `subagent`.
     pub subtask: Option<bool>,
 }
 
@@ -69,7 +69,7 @@ impl FilledCommand {
     }
 }
 
-/// The sub-agent that works on a command which names none.
+/// The sub-agent that runs a command if the command does not name an agent.
 const DEFAULT_SUBAGENT: &str = "general";
 
 /// Why a command cannot be run.
@@ -83,7 +83,7 @@ pub enum CommandError {
     Hook { name: String, why: String },
 }
 
-/// Name, description and template.
+/// The built-in commands: name, description and template of each.
 const BUILTIN: [(&str, &str, &str); 2] = [
     ("init", "Write AGENTS.md for this project", include_str!("commands/init.txt")),
     ("review", "Review changes and report problems", include_str!("commands/review.txt")),
@@ -117,8 +117,8 @@ impl Toolbox {
         commands
     }
 
-    /// Fills in a command. Its shell commands run and its files are read as calls of `bash` and `read`, under the same
-    /// rules.
+    /// Fills in a command's template. Shell commands and files in the template become calls of `bash` and `read`, under
+    /// the same rules as other calls. Plugins can change the result.
     pub async fn fill_command(
         &self,
         name: &str,
@@ -136,7 +136,7 @@ impl Toolbox {
         Ok(filled)
     }
 
-    /// Like [`Toolbox::fill_command`], with its calls in another session.
+    /// Like [`Toolbox::fill_command`], but the calls are made in `session`, and plugins are not involved.
     async fn fill_command_in(
         &self,
         session: &Arc<Session>,
@@ -224,7 +224,7 @@ async fn fill_configured(
     })
 }
 
-/// The commands as prompts of the MCP server.
+/// Offers the commands as prompts of the MCP server.
 impl Prompts for Toolbox {
     fn list(&self) -> Vec<(String, String)> {
         self.commands().into_iter().map(|command| (command.name, command.description)).collect()

@@ -1,5 +1,5 @@
-//! The default session of a folder: the one that `helve call` continues. It ends after some hours without use, so that
-//! approvals "for this session" do not last.
+//! The default session of a folder, which `helve call` continues. It ends after some hours without use, so that
+//! approvals "for this session" do not last forever.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::toolbox::Toolbox;
 
 /// How long a default session lasts without use, in milliseconds.
 const MAX_IDLE: Millis = 4 * 3600 * 1000;
-/// The slot that records the current session of a folder, and when it was last used.
+/// The slot with the number of a folder's current default session and the time of its last use.
 const SLOT: &str = "default_session";
 
 /// Returns the id of the current default session, and records its use.
@@ -24,18 +24,20 @@ pub(crate) async fn id(root: &Path, store: &dyn Store) -> String {
     session_id(&base, number)
 }
 
-/// Returns the number of the session in use at time `at`: the stored one, or the next if that has ended.
+/// Returns the number of the current session at time `at`: the stored number, or the next one if that session has
+/// ended.
 fn current_number(stored: Option<&Value>, at: Millis) -> u64 {
     let member = |name| stored.and_then(|value| value.get(name)?.as_u64());
     let (number, used) = (member("number").unwrap_or(0), member("used"));
     match used {
-        // A time in the future is from a wrong clock.
+        // A time in the future comes from a wrong clock. The session then counts as ended.
         Some(used) if used > at || at - used > MAX_IDLE => number.saturating_add(1),
         Some(_) | None => number,
     }
 }
 
-/// `usual_` is an old name. It stays, because stored session ids contain it.
+/// Returns the id of a folder's first default session. The prefix `usual_` is kept from an older version, because
+/// stored session ids contain it.
 fn base_id(root: &Path) -> String {
     let hash = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
     format!("usual_{}", &hash[..16])

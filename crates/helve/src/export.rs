@@ -5,7 +5,7 @@ use helve_agent::item::{Block, Entry, Item, MessagePart};
 use helve_core::transcript::{ModelTotals, TranscriptInfo};
 use serde_json::{Value, json};
 
-/// Image types that an HTML page shows. Others, such as SVG, could contain programs.
+/// The image types that are shown in an HTML page. Others, such as SVG, could contain scripts.
 const SHOWN_IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// A session with everything that is stored about it.
@@ -17,7 +17,7 @@ pub struct ExportedSession {
 }
 
 impl ExportedSession {
-    /// Everything, without loss.
+    /// Returns everything that is stored, as JSON.
     pub fn to_json(&self) -> serde_json::Result<Value> {
         let items =
             self.entries.iter().map(serde_json::to_value).collect::<Result<Vec<Value>, _>>()?;
@@ -35,7 +35,7 @@ impl ExportedSession {
         }))
     }
 
-    /// For reading. What was taken back is left out.
+    /// Returns the conversation as Markdown. What was undone is left out.
     pub fn to_markdown(&self) -> String {
         let mut text = format!("# {}\n", one_line(&self.info.title));
         for entry in history::shown(&self.entries) {
@@ -46,7 +46,8 @@ impl ExportedSession {
         text
     }
 
-    /// One page without scripts and without anything from elsewhere. What was taken back is left out.
+    /// Returns the conversation as one HTML page, which contains no scripts and loads nothing. What was undone is left
+    /// out.
     pub fn to_html(&self) -> String {
         let shown = history::shown(&self.entries);
         let body: String =
@@ -66,7 +67,7 @@ pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#8881;padding:.6rem;b
 section{margin:1rem 0}h2{font-size:1rem;margin:0;color:#777}img{max-width:100%}.error pre{border-left:3px solid #c33}\
 details summary{cursor:pointer;color:#777}";
 
-/// The totals of one model as JSON.
+/// Returns the totals of one model as JSON.
 pub fn totals_json(totals: &ModelTotals) -> Value {
     json!({
         "session": totals.session,
@@ -85,14 +86,14 @@ pub fn totals_json(totals: &ModelTotals) -> Value {
     })
 }
 
-/// A piece of an item, for reading.
+/// A part of an item in the Markdown or HTML form.
 enum Piece<'a> {
-    /// What a person or the model said.
+    /// Text of the person, the model, a note or a summary.
     Said {
         who: &'static str,
         text: &'a str,
     },
-    /// Something verbatim, such as arguments and outputs.
+    /// Text that is shown in a code block: the arguments or the result of a call.
     Verbatim {
         title: String,
         text: &'a str,
@@ -102,6 +103,7 @@ enum Piece<'a> {
         mime: &'a str,
         data: &'a str,
     },
+    /// A line in place of an attachment that is not shown.
     Remark(String),
 }
 
@@ -198,7 +200,7 @@ impl Piece<'_> {
     }
 }
 
-/// A fence that is longer than every run of backticks in a text.
+/// Returns a Markdown fence that is longer than every run of backticks in a text.
 fn fence(text: &str) -> String {
     let (mut longest, mut current) = (0, 0);
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! Chooses the instruction files that a model is given: those of the configuration, and those of the subfolders in
-//! which it works.
+//! Builds the system prompt, and finds the instruction files that a model gets: those of the configuration, and those
+//! of the subfolders in which it works.
 
 use std::path::Path;
 
@@ -17,16 +17,18 @@ use crate::trust::TrustState;
 
 /// The agent that writes plans.
 const PLAN_AGENT: &str = "plan";
-/// Maximum size of one instruction file of a subfolder.
+/// Maximum size of one instruction file of a subfolder. The rest is cut off.
 const MAX_NESTED_BYTES: usize = 8 << 10;
-/// Maximum size of all instruction files of subfolders, until the conversation is summarized.
+/// Once instruction files of subfolders with this total size were shown, no more are shown until the conversation is
+/// summarized.
 const MAX_NESTED_TOTAL: usize = 24 << 10;
-/// Folders with the work of others, whose instructions are not meant for this project.
+/// Folders with dependencies or build output. Instruction files in them are not meant for this project.
 const FOREIGN_FOLDERS: [&str; 6] =
     ["node_modules", "vendor", "third_party", "target", "site-packages", "dist"];
 
 impl Toolbox {
-    /// The system prompt: the agent's or the general one, then the instruction files.
+    /// Returns the system prompt: the agent's own or the general one, the instructions for plans if the agent writes
+    /// plans, and the instruction files.
     pub(crate) fn system_prompt(&self) -> Vec<String> {
         let prompt = self.agent_config().and_then(|agent| agent.prompt.as_ref());
         let prompt = prompt.map_or(prompt::BASE, |prompt| prompt.value.as_str());
@@ -56,7 +58,8 @@ impl Toolbox {
         path.strip_prefix(self.root()).unwrap_or(path).display().to_string()
     }
 
-    /// Returns the instruction files of subfolders in which files were read or written since this function was last called.
+    /// Returns the instruction files of subfolders in which the session has read or written files, without those that
+    /// are already in `known`, and adds them to `known`.
     pub(crate) async fn new_nested_instructions(
         &self,
         known: &mut NestedInstructions,
@@ -83,7 +86,7 @@ impl Toolbox {
         notes
     }
 
-    /// The first instruction file of a folder, if it may be used.
+    /// Returns the first instruction file of a folder, if the workspace is trusted and no rule denies reading the file.
     async fn nested_instructions(&self, folder: &Path) -> Option<String> {
         let found = INSTRUCTION_NAMES.iter().find_map(|name| {
             let path = self.root().join(folder).join(name);
@@ -106,7 +109,7 @@ impl Toolbox {
         Some(format!("Instructions from: {shown_path}\n{shown}{cut}"))
     }
 
-    /// Whether the folder is trusted. A folder without configuration is trusted only if a person said so.
+    /// Whether the workspace is trusted. If it had nothing to trust when the toolbox was built, the store is asked.
     async fn is_trusted_now(&self) -> bool {
         match self.trust {
             TrustState::Trusted => true,

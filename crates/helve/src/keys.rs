@@ -1,4 +1,4 @@
-//! The keys of providers: where they are found, saved and removed, and how they are kept out of texts.
+//! The API keys of model providers: finds, saves and removes them, and redacts them from texts.
 
 use std::path::PathBuf;
 
@@ -7,9 +7,9 @@ use helve_store::{ProviderKeys, load_keys, parse_keys, read_opencode_keys, remov
 use crate::providers::all_providers;
 use crate::toolbox::Toolbox;
 
-/// The variable in which opencode takes the content of its file with keys.
+/// The environment variable that replaces the content of opencode's key file.
 const OPENCODE_AUTH: &str = "OPENCODE_AUTH_CONTENT";
-/// Shorter values are not looked for in texts, because they may be ordinary words.
+/// Shorter keys are not redacted, because they may be ordinary words.
 const MIN_REDACTED: usize = 8;
 
 /// Where a key was found.
@@ -28,7 +28,7 @@ pub enum KeyOrigin {
 /// Returns the value of an environment variable.
 type VariableLookup = dyn Fn(&str) -> Option<String>;
 
-/// Everything in which keys are looked for.
+/// The places in which keys are looked for.
 pub(crate) struct Keys {
     environment: Box<VariableLookup>,
     saved: ProviderKeys,
@@ -41,7 +41,7 @@ impl Keys {
         Self { environment, saved: ProviderKeys::new(), opencode: ProviderKeys::new() }
     }
 
-    /// A key for every provider, to describe models that cannot be used yet.
+    /// Returns keys as if every environment variable were set, to describe models that cannot be used yet.
     pub(crate) fn any() -> Self {
         Self::from_environment(|_| Some("none".into()))
     }
@@ -58,7 +58,7 @@ impl Keys {
     }
 }
 
-/// A provider, and where its key was found.
+/// A provider, and where its key was found, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderKeyInfo {
     pub provider: String,
@@ -74,12 +74,12 @@ impl Toolbox {
             Ok(content) => parse_keys(&content),
             Err(_) => read_opencode_keys(&self.opencode_auth()),
         };
-        // A file that cannot be read is reported by the commands that change it.
+        // If the file cannot be read, the commands that change it report that.
         let saved = load_keys(self.data()).unwrap_or_default();
         Keys { environment: Box::new(environment), saved, opencode }
     }
 
-    /// opencode's file with keys, which is beside Helve's data folder.
+    /// Returns the path of opencode's key file. opencode's data folder is next to Helve's.
     fn opencode_auth(&self) -> PathBuf {
         let shared = self.data().parent().unwrap_or(self.data());
         shared.join("opencode").join("auth.json")
@@ -108,7 +108,7 @@ impl Toolbox {
         providers.into_iter().map(info).collect()
     }
 
-    /// Saves a key for a provider, in a file that only its owner can read.
+    /// Saves a key for a provider, in a file that only the user can read.
     pub fn save_key(&self, provider: &str, key: &str) -> std::io::Result<()> {
         save_key(self.data(), provider, key)
     }

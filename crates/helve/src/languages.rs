@@ -1,4 +1,4 @@
-//! Language servers: which are configured, and what they are started with.
+//! Sets up language servers and formatters from the configuration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,8 +41,9 @@ pub(crate) fn languages(
     })
 }
 
-/// Returns what runs after a write. In a process that ends after one call, every server would have to be started first, so
-/// there diagnostics are reported only if the configuration asks for them.
+/// Returns what runs after a write: formatters, and the report of diagnostics. A process that ends after one call
+/// (`Leftovers::End`) would have to start the servers for that call, so it reports diagnostics only if the
+/// configuration asks for them.
 pub(crate) fn after_write(
     languages: &Arc<LanguageServers>,
     config: &Config,
@@ -62,7 +63,8 @@ pub(crate) fn after_write(
     all
 }
 
-/// Returns the formatters, if the configuration switches them on: they change more than an edit asked for.
+/// Returns the formatters if the configuration enables them. They are off by default, because they change more than an
+/// edit asked for.
 fn formatters(config: &Config) -> Vec<FormatterDefinition> {
     let section = &config.languages.formatter;
     if !section.switch.as_ref().is_some_and(|switch| switch.value) {
@@ -83,7 +85,8 @@ fn environment(entry: &ToolchainEntry) -> BTreeMap<String, String> {
     variables.map(|(name, value)| (name.clone(), value.value.clone())).collect()
 }
 
-/// Returns the tool that asks language servers, in folders where they run or where the configuration mentions them.
+/// Returns the tool that asks language servers, if the configuration enables `lsp`. Without such a setting, returns it
+/// in trusted folders.
 pub(crate) fn tools(
     languages: &Arc<LanguageServers>,
     config: &Config,
@@ -98,8 +101,8 @@ pub(crate) fn tools(
     Vec::new()
 }
 
-/// Programs of the user run in a project only if a person trusts it, because they run its code: build scripts, plugins of
-/// compilers, configuration files.
+/// Returns the check whether the workspace is trusted. Language servers and formatters run only in trusted workspaces,
+/// because they run code of the project: build scripts, compiler plugins, configuration files.
 fn trust_check(context: &ProgramContext<'_>, store: &Arc<dyn Store>) -> TrustCheck {
     let (trust, store) = (context.trust, store.clone());
     let (root, digest) = (context.root.to_path_buf(), context.config.digest.clone());

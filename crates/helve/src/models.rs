@@ -18,10 +18,11 @@ use crate::toolbox::Toolbox;
 pub const DEFAULT_CONTEXT_WINDOW: u64 = 32_768;
 /// The output limit of a model about which nothing is known.
 pub const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
-/// The most output tokens that are asked for, unless the configuration asks for more.
+/// Maximum number of output tokens that are requested of a model in the catalogue. The configuration can request more.
 const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
-/// Returns a model at an address, without any configuration. `base_url` does not include the path of the protocol.
+/// Returns a model at an address, without any configuration. `base_url` does not include the path that the protocol
+/// adds.
 pub fn model_at(
     base_url: &str,
     protocol: Protocol,
@@ -97,8 +98,8 @@ impl Toolbox {
         Some(find(section, Some(name), &self.keys()))
     }
 
-    /// Returns the model that writes summaries, if another one than the session's is configured for the agent
-    /// `compaction`.
+    /// Returns the model that writes summaries, if one is configured for the agent `compaction`. Otherwise the
+    /// session's model writes them.
     pub(crate) fn summary_model(&self) -> Option<Result<ActiveModel, ModelError>> {
         let agent = self.config.agents.iter().find(|agent| agent.name == "compaction")?;
         let name = agent.model.as_ref()?.value.as_str();
@@ -120,12 +121,14 @@ impl Toolbox {
     }
 }
 
-/// A model that can be named.
+/// A model of the configuration or of the catalogue.
 #[derive(Clone, Debug)]
 pub struct KnownModel {
     pub provider: String,
     pub name: String,
+    /// The size of the context window, in tokens.
     pub window: u64,
+    /// Maximum number of output tokens that are requested.
     pub max_output: u64,
     pub prices: Option<Prices>,
     pub reads_images: bool,
@@ -140,7 +143,7 @@ fn known_model(
     provider: &str,
     name: &str,
 ) -> Option<KnownModel> {
-    // Without a key, the model is described as if there were one.
+    // A model without a key is described as if there were one.
     let with_any_key = Keys::any();
     let found = find(section, Some(&format!("{provider}/{name}")), keys);
     let has_key = found.is_ok();
@@ -226,7 +229,7 @@ fn active_model(
     let (reads_images, reads_documents) = match (is_described, known) {
         (true, _) => (reads("image"), reads("pdf")),
         (false, Some(known)) => (known.reads_images, known.reads_documents),
-        // A model that is not described is assumed to see images, as most do today.
+        // A model about which nothing is known is assumed to read images, as most models do today.
         (false, None) => (true, false),
     };
     let known_quirks = Quirks::known(&endpoint.base_url, wire_id);
@@ -247,7 +250,8 @@ fn active_model(
     }
 }
 
-/// The configured prices, if those of input and output are given. A missing cache price counts as the price of input.
+/// Returns the configured prices, if those of input and output are given. A missing cache price is taken to be the
+/// price of input.
 fn prices(cost: &CostConfig) -> Option<Prices> {
     let value = |price: &Option<WithSource<f64>>| price.as_ref().map(|price| price.value);
     let (input, output) = (value(&cost.input)?, value(&cost.output)?);
@@ -276,7 +280,8 @@ fn protocol(
     Ok(package_protocol.or(known.map(|known| known.protocol)).unwrap_or(Protocol::Chat))
 }
 
-/// The key: from the configuration, the environment, or a file. A provider at a configured address may need none.
+/// Returns the key of a provider, from the configuration, the environment or a file. Returns `None` if there is none
+/// and the provider may not need one: its address is configured, or it has no key variables.
 fn key(
     id: &str,
     provider: &ProviderConfig,

@@ -1,4 +1,4 @@
-//! What a model is told about its session besides the results of its calls.
+//! The notes about its session that a model gets besides the results of its calls.
 
 use helve_agent::item::NoteKind;
 use helve_agent::turn::SessionState;
@@ -15,9 +15,9 @@ use crate::tracker::NestedInstructions;
 const MAX_LISTED_CHANGES: usize = 200;
 
 impl SessionState for Toolbox {
-    /// Describes what must survive a summary of the transcript: the to-do list, files changed in the session, and tasks that
-    /// still run. Also makes instruction files of subfolders and notes on skills be
-    /// shown again.
+    /// Describes what must not get lost when the transcript is summarized: the to-do list, the files changed in the
+    /// session, and the tasks that still run. Instruction files of subfolders and notes on skills will be shown again
+    /// afterwards.
     fn describe_after_summary(&self) -> BoxFuture<'_, String> {
         Box::pin(async {
             // The summary may leave out the instruction files of subfolders and notes on skills.
@@ -62,8 +62,8 @@ impl SessionState for Toolbox {
 }
 
 impl Toolbox {
-    /// Returns a note about the skills that changed since the model was last told. `known` is what it knows, or `None`
-    /// if it knows only the description of the tool.
+    /// Returns a note about the skills that changed since the last note. `known` is the state at the last note; `None`
+    /// if the model knows only the skills in the description of the tool.
     fn note_on_skills(&self, known: &mut Option<FoundSkills>) -> Option<String> {
         let now = self.skills.find();
         if known.as_ref() == Some(&now) {
@@ -73,15 +73,15 @@ impl Toolbox {
         let access = if listed.is_empty() { SkillAccess::Reading } else { SkillAccess::Tool };
         let before = known.replace(now.clone()).unwrap_or_else(|| FoundSkills::listed(listed));
         let changes = now.changes_since(&before, self.root());
-        // Without the tool, a rule keeps the model from skills.
-        let is_kept_away = || access == SkillAccess::Tool && self.tools().find(SKILL).is_none();
-        if changes.is_empty() || is_kept_away() {
+        // If the model should load skills with the tool, but the tool is not offered, a rule denies it.
+        let is_tool_denied = || access == SkillAccess::Tool && self.tools().find(SKILL).is_none();
+        if changes.is_empty() || is_tool_denied() {
             return None;
         }
         Some(helve_tools::skills_changed(&changes, access))
     }
 
-    /// Describes the sub-agents that have not ended.
+    /// Describes the sub-agents that have not ended; empty if there are none.
     fn open_tasks(&self) -> String {
         let tasks = self.tree().tasks_of(self.session_id());
         let open: Vec<_> =
@@ -94,15 +94,15 @@ impl Toolbox {
 
     /// Describes the background processes that ended since this function was last called.
     async fn ended_processes(&self) -> Vec<String> {
-        let running = self.notes.running.lock().clone();
+        let was_running = self.notes.running.lock().clone();
         let Some(processes) = self.workspace.host().processes() else { return Vec::new() };
-        if running.is_empty() {
+        if was_running.is_empty() {
             return Vec::new();
         }
         let mut all = processes.list().await;
         all.retain(|process| {
             let has_ended = process.state != ProcessState::Running && process.children.is_empty();
-            running.contains(&process.id.0) && has_ended
+            was_running.contains(&process.id.0) && has_ended
         });
         let mut tracked = self.notes.running.lock();
         all.iter().for_each(|process| {

@@ -15,7 +15,7 @@ use crate::run::TurnOptions;
 use crate::scripts::{self, Scripts};
 use crate::toolbox::{Toolbox, WeakToolbox, new_session_id};
 
-/// Maximum number of sessions that are listed.
+/// Maximum number of sessions in the answer to `session.list`.
 const MAX_SESSIONS: usize = 100;
 /// Maximum number of turns that plugins may start in one process, so that they cannot answer each other forever.
 const MAX_PROMPTS: usize = 20;
@@ -33,6 +33,7 @@ pub(crate) fn set_client(scripts: &Scripts, toolbox: &Toolbox) {
 struct PluginClient {
     root: PathBuf,
     toolbox: WeakToolbox,
+    /// Number of turns that plugins have started.
     prompts: AtomicUsize,
 }
 
@@ -116,15 +117,15 @@ impl PluginClient {
             return Err(format!("plugins may start at most {MAX_PROMPTS} turns"));
         }
         let (toolbox, session) = (toolbox.with_session(&*id), id.clone());
-        // In a task of its own, because the turn may run hooks that wait for this answer.
-        let running = tokio::spawn(async move {
+        // The turn runs in a task of its own, because it may run hooks that wait for this answer.
+        let turn_task = tokio::spawn(async move {
             let model = toolbox.model(None).map_err(|error| error.to_string())?;
             let mut agent = toolbox.agent(model).await.map_err(|error| error.to_string())?;
             let (options, cancel) = (TurnOptions::default(), CancellationToken::new());
             let report = agent.run(parts, &options, &|_| {}, cancel).await;
             report.map(|report| report.text).map_err(|error| error.to_string())
         });
-        let text = running.await.map_err(|error| error.to_string())??;
+        let text = turn_task.await.map_err(|error| error.to_string())??;
         let info = json!({"role": "assistant", "sessionID": session});
         Ok(json!({"info": info, "parts": [{"type": "text", "text": text}]}))
     }

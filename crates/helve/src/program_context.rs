@@ -1,4 +1,5 @@
-//! What the programs of a workspace need besides their own settings: the helper process of scripts, language servers.
+//! What is needed to start the programs of a workspace, besides their own settings. These programs are language
+//! servers, formatters, and the helper process that runs scripts.
 
 use std::path::Path;
 
@@ -8,15 +9,17 @@ use helve_ext::config::Config;
 
 use crate::trust::TrustState;
 
-/// The workspace that programs belong to.
+/// The workspace in which programs are started.
 #[cfg_attr(
     not(any(feature = "languages", feature = "scripts")),
     expect(dead_code, reason = "the fields are read only with one of these features")
 )]
 pub(crate) struct ProgramContext<'a> {
     pub(crate) host: &'a Host,
+    /// The settings for running commands; `None` if the host has no processes.
     pub(crate) shell: Option<&'a Shell>,
     pub(crate) root: &'a Path,
+    /// Helve's data folder.
     pub(crate) data: &'a Path,
     pub(crate) config: &'a Config,
     pub(crate) trust: TrustState,

@@ -1,9 +1,9 @@
-//! Providers that need no configuration.
+//! The built-in list of model providers.
 
 use helve_agent::item::Protocol;
 use helve_ext::config::{ModelSection, ProviderConfig};
 
-/// A provider that needs no configuration but a key.
+/// A provider that can be used without configuration, once there is a key.
 pub(crate) struct KnownProvider {
     pub(crate) id: &'static str,
     pub(crate) protocol: Protocol,
@@ -68,7 +68,7 @@ pub(crate) const KNOWN_PROVIDERS: &[KnownProvider] = &[
     },
 ];
 
-/// The environment variables in which a key is looked for.
+/// Returns the environment variables in which a provider's key is looked for.
 pub(crate) fn key_variables<'a>(
     provider: &'a ProviderConfig,
     known: Option<&KnownProvider>,
@@ -78,7 +78,7 @@ pub(crate) fn key_variables<'a>(
     configured.chain(built_in.iter().copied()).collect()
 }
 
-/// The ids of all providers, with the variables of their keys.
+/// Returns the ids of all providers, built-in and configured, with the environment variables of their keys.
 pub(crate) fn all_providers(section: &ModelSection) -> Vec<(String, Vec<String>)> {
     let owned = |variables: Vec<&str>| variables.into_iter().map(String::from).collect();
     let nothing = ProviderConfig::default();

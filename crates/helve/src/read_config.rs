@@ -1,4 +1,4 @@
-//! Reads the configuration of a folder, and adds what plugins change in it.
+//! Reads the configuration of a folder, and applies the changes that plugins make to it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::scripts;
 use crate::trust::{TrustState, trust_state};
 use scripts::ScriptFiles;
 
-/// The configuration as it was read.
+/// The configuration before plugins change it.
 pub(crate) struct ReadConfig {
     pub(crate) config: Config,
     pub(crate) trust: TrustState,
@@ -21,8 +21,8 @@ pub(crate) struct ReadConfig {
 }
 
 impl ReadConfig {
-    /// Adds what plugins change. If the project's files have changed meanwhile, plugins change nothing. Without `plugins`,
-    /// nothing is run.
+    /// Runs plugins and returns the configuration with their changes. If the project's files have changed since they
+    /// were read, the changes are ignored. Without `plugins`, returns the configuration as it is.
     pub(crate) async fn with_plugins(
         self,
         plugins: Option<&scripts::Scripts>,
@@ -49,7 +49,8 @@ impl ReadConfig {
     }
 }
 
-/// Reads the configuration. What needs trust is left out unless the folder is trusted.
+/// Reads the configuration, and finds custom tools and plugins. Settings that need trust are left out unless the folder
+/// is trusted.
 pub(crate) async fn read_config(
     store: &dyn Store,
     root: &Path,

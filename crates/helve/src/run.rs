@@ -1,4 +1,4 @@
-//! Running an agent: a model that works with the tools of a toolbox.
+//! Runs an agent: a model that works with the tools of a toolbox.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -51,23 +51,24 @@ pub struct AgentSession<'t> {
     switched: Option<Toolbox>,
     model: ActiveModel,
     client: ModelClient,
+    /// The system prompt.
     system: Vec<String>,
-    /// The model that writes summaries, if another one is configured for them.
+    /// The model that writes summaries, if one other than `model` is configured.
     summarizer: Option<ActiveModel>,
-    /// Messages for the model during a turn.
+    /// Messages that reach the model while a turn runs.
     pub inbox: Arc<Inbox>,
     role: AgentRole,
 }
 
 /// Whether an agent is the main one or a sub-agent.
 enum AgentRole {
-    /// Dropping it ends the sub-agents.
+    /// Aborts the sub-agents when it is dropped.
     Main { _children: ChildrenGuard },
     /// A sub-agent shares the budget of the main agent.
     Child { title: String, budget: Arc<TreeBudget> },
 }
 
-/// Aborts all sub-agents of a tree when it is dropped.
+/// When this is dropped, all sub-agents of the tree are aborted.
 struct ChildrenGuard(Arc<AgentTree>);
 
 impl Drop for ChildrenGuard {
@@ -87,12 +88,12 @@ pub struct TurnReport {
     pub text: String,
 }
 
-/// What a turn may use, and the form that its answer must have.
+/// The limits of a turn, and the form of its answer.
 #[derive(Clone, Debug)]
 pub struct TurnOptions {
     pub limits: TurnLimits,
     pub compaction: Compaction,
-    /// A JSON schema of the answer.
+    /// A JSON schema that the answer must conform to.
     pub output_schema: Option<Box<RawValue>>,
 }
 
@@ -109,10 +110,10 @@ impl Default for TurnOptions {
 pub enum TurnInput {
     /// A message for the model.
     Message(Vec<MessagePart>),
-    /// A task for a sub-agent. The model is given its report.
+    /// A task for a sub-agent. The model gets the sub-agent's report as its message.
     Task {
         agent: String,
-        /// A few words for people.
+        /// A short title that people see.
         description: String,
         prompt: String,
     },
@@ -124,14 +125,14 @@ impl From<Vec<MessagePart>> for TurnInput {
     }
 }
 
-/// How full the context window is, and what the session used so far.
+/// How full the context window is, and what the session has used so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextReport {
     /// Tokens of the next request, partly estimated.
     pub tokens: u64,
     /// The size of the model's context window.
     pub window: u64,
-    /// The tokens at which older parts are left out or summarized.
+    /// Above this number of tokens, older parts of the conversation are left out or summarized.
     pub limit: u64,
     /// Tokens of all requests of the session.
     pub used: TokenCounts,
@@ -141,7 +142,7 @@ pub struct ContextReport {
 }
 
 impl Toolbox {
-    /// Returns an agent that continues this toolbox's session, or begins it.
+    /// Returns an agent that continues this toolbox's session, or begins it if it is new.
     pub async fn agent(&self, model: ActiveModel) -> Result<AgentSession<'_>, AgentError> {
         self.offer_tasks();
         self.open_agent(model, AgentRole::Main { _children: ChildrenGuard(self.tree()) }).await
@@ -233,7 +234,7 @@ impl AgentSession<'_> {
         report
     }
 
-    /// Runs a turn of the main agent, and passes on what its sub-agents report.
+    /// Runs a turn of the main agent, and emits the events of its sub-agents too. The report includes what they used.
     async fn main_turn(
         &mut self,
         input: TurnInput,
@@ -267,7 +268,7 @@ impl AgentSession<'_> {
         Ok(TurnReport { usage: spent.usage, cost, ..report })
     }
 
-    /// Runs a turn and, if another agent takes over, the turns of that one.
+    /// Runs a turn. If another agent takes over, runs a turn of that agent too, and so on.
     async fn turns(
         &mut self,
         input: TurnInput,
@@ -321,7 +322,7 @@ impl AgentSession<'_> {
         }
     }
 
-    /// Lets a sub-agent work on a task because a person asked for it. Returns a message with its report.
+    /// Runs a sub-agent on a task that a person asked for. Returns a message for the model with the sub-agent's report.
     async fn run_task(
         &self,
         agent: &str,
@@ -334,7 +335,7 @@ impl AgentSession<'_> {
             json!({"description": description, "prompt": prompt, "subagent_type": agent});
         emit(AgentEvent::Notice(format!("The agent \"{agent}\" works on it: {description}")));
         let input = Input::Json(arguments);
-        // The person asked for it, so nobody is asked again. What is denied stays denied.
+        // The person asked for the task, so they are not asked for permission. A rule that denies it still applies.
         let call = ToolCall { origin: Origin::Person, ..ToolCall::new("task", input) };
         let toolbox = self.toolbox();
         let (session, tools) = (toolbox.session(), toolbox.tools());
@@ -364,12 +365,12 @@ impl AgentSession<'_> {
         Ok(turn.compact_now().await?)
     }
 
-    /// Takes back the last message of the user, everything that followed, and the file changes that its calls made.
+    /// Undoes the user's last message, everything that followed it, and the file changes that calls made since.
     pub async fn undo(&mut self) -> Result<TurnUndone, SessionError> {
         self.stored.undo().await
     }
 
-    /// Restores what was taken back last.
+    /// Redoes what was undone last.
     pub async fn redo(&mut self) -> Result<TurnRedone, SessionError> {
         self.stored.redo().await
     }
@@ -379,7 +380,7 @@ impl AgentSession<'_> {
         self.toolbox().fork_session(self.toolbox().session_id()).await
     }
 
-    /// Tells how full the context window is, and what the session used so far.
+    /// Returns how full the context window is, and what the session has used so far.
     pub async fn context(&self) -> Result<ContextReport, AgentError> {
         let toolbox = self.toolbox();
         let fixed = fixed_tokens(&self.system, &tool_definitions(&toolbox.tools()));
@@ -406,7 +407,7 @@ impl AgentSession<'_> {
         &self.model
     }
 
-    /// Works as another agent from now on, with its prompt, its tools and its rules. The model stays.
+    /// Switches to another agent: its prompt, tools and rules. The model stays the same.
     pub async fn set_agent(&mut self, name: &str) -> Result<(), AgentError> {
         let switched = self.toolbox().as_agent(name)?;
         if !self.entries().is_empty() {
@@ -421,12 +422,12 @@ impl AgentSession<'_> {
         Ok(())
     }
 
-    /// The toolbox in use: that of the agent that was switched to, if any.
+    /// Returns the toolbox of the current agent.
     pub fn toolbox(&self) -> &Toolbox {
         self.switched.as_ref().unwrap_or(self.stored.toolbox)
     }
 
-    /// What was said and done so far.
+    /// Returns the transcript: all messages, calls and results so far.
     pub fn entries(&self) -> &[Entry] {
         self.stored.transcript.entries()
     }
@@ -465,7 +466,7 @@ impl AgentSession<'_> {
     }
 
     /// Registers a new session, and begins its transcript with a note about the environment. If a small model is
-    /// configured, it writes a title meanwhile.
+    /// configured, it starts to write a title for a main agent's session. Does nothing if the session is not new.
     async fn begin(&mut self, input: &TurnInput) -> Result<Option<TitleTask>, StoreError> {
         if !self.entries().is_empty() {
             return Ok(None);
@@ -493,7 +494,7 @@ impl AgentSession<'_> {
         Ok(small_model.map(|model| TitleTask::start(toolbox, &self.client, model, prompt)))
     }
 
-    /// Asks a local server about itself, unless the size of the context window is known.
+    /// Asks the model's server for the size of the context window, unless it is known or was asked for before.
     async fn probe_server(&mut self) {
         if !std::mem::take(&mut self.model.is_window_assumed) {
             return;
@@ -506,7 +507,7 @@ impl AgentSession<'_> {
     }
 }
 
-/// Whether the conversation may be made smaller: the configuration can forbid it.
+/// Returns `given`, or `Off` if the configuration turns automatic compaction off.
 fn compaction(toolbox: &Toolbox, given: Compaction) -> Compaction {
     match &toolbox.config.models.compaction.auto {
         Some(auto) if !auto.value => Compaction::Off,
@@ -514,12 +515,12 @@ fn compaction(toolbox: &Toolbox, given: Compaction) -> Compaction {
     }
 }
 
-/// Tokens of the context window that the configuration keeps free.
+/// Returns the number of tokens of the context window that the configuration keeps free.
 fn reserved(toolbox: &Toolbox) -> u64 {
     toolbox.config.models.compaction.reserved.as_ref().map_or(0, |tokens| tokens.value)
 }
 
-/// The given limits, and those of the agent where none is given.
+/// Returns the given limits. If they do not limit the steps, the `steps` of the agent's configuration do.
 fn limits(toolbox: &Toolbox, given: TurnLimits) -> TurnLimits {
     let steps = toolbox.agent_config().and_then(|agent| agent.steps.as_ref());
     let steps = steps.map(|steps| u32::try_from(steps.value).unwrap_or(u32::MAX));

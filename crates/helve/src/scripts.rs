@@ -1,4 +1,4 @@
-//! Custom tools and plugins: where they are looked for, and what their process is started with.
+//! Sets up custom tools and plugins: where they are looked for, how their process is started, and which hooks they get.
 
 mod chat;
 mod settings;
@@ -26,7 +26,7 @@ pub(crate) use settings::plugin_settings;
 use crate::program_context::ProgramContext;
 use crate::trust::TrustState;
 
-/// The tool and plugin files that exist, read but not run.
+/// The tool and plugin files that were found. They have been read, but not run.
 pub(crate) struct ScriptFiles(FoundScripts);
 
 /// Finds tool and plugin files.
@@ -87,7 +87,7 @@ fn owner(layer: ConfigLayer) -> ScriptOwner {
 }
 
 impl ScriptFiles {
-    /// Adds the project's tool and plugin files to the digest that trust is bound to. Returns whether there are any.
+    /// Adds the project's tool and plugin files to the digest that a person trusts. Returns whether there are any.
     pub(crate) fn add_to_digest(&self, config: &mut Config) -> bool {
         let Some(scripts) = self.0.project_digest() else { return false };
         let text = format!("{}\n{scripts}", config.digest);
@@ -97,7 +97,7 @@ impl ScriptFiles {
     }
 }
 
-/// Registers the tools whose listings are cached. Starts no process.
+/// Sets up custom tools and plugins. Registers the tools that are known from the cache, but starts no process.
 pub(crate) fn set_up_scripts(
     files: ScriptFiles,
     context: &ProgramContext<'_>,
@@ -194,7 +194,7 @@ pub(crate) fn chat_hook(scripts: &Arc<Scripts>) -> Option<Arc<dyn ChatHook>> {
     scripts.has_plugins().then(|| Arc::new(chat::PluginChatHook(Arc::downgrade(scripts))) as _)
 }
 
-/// Tells plugins about edited files, until the engine is dropped.
+/// Sends plugins the event `file.edited` for each edited file, until the engine or the scripts are dropped.
 pub(crate) fn send_events(scripts: &Arc<Scripts>, events: &Events) {
     if !scripts.has_plugins() {
         return;

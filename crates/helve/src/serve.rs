@@ -42,7 +42,7 @@ impl Toolbox {
         result
     }
 
-    /// Loads custom tools while clients connect. Listing tools waits for them.
+    /// Loads custom tools in the background while clients connect. A client that lists the tools waits for them.
     fn load_scripts_in_background(&self) -> Arc<Scripts> {
         let (scripts, pending) = (self.scripts.clone(), self.registry.announce_tools());
         let loading = self.scripts.clone();

@@ -1,5 +1,5 @@
-//! Hooks of plugins that see a conversation: `chat.message`, `chat.params`, `chat.headers`, the system prompt, the messages of
-//! a request, the texts of a reply, and the prompt for a summary.
+//! The hooks with which plugins change a conversation: `chat.message`, `chat.params`, `chat.headers`, and hooks for the
+//! system prompt, the messages of a request, the texts of a reply, and the prompt for a summary.
 
 use std::sync::Weak;
 
@@ -10,7 +10,7 @@ use helve_core::BoxFuture;
 use helve_script::Scripts;
 use serde_json::{Map, Value, json};
 
-/// Runs the chat hooks of plugins. The reference is weak: the toolbox alone keeps the scripts alive.
+/// Runs the chat hooks of plugins. The reference is weak, so that only the toolbox keeps the scripts alive.
 pub(super) struct PluginChatHook(pub(super) Weak<Scripts>);
 
 impl PluginChatHook {
@@ -173,7 +173,8 @@ impl ChatHook for PluginChatHook {
     }
 }
 
-/// Returns the messages of a conversation as plugins know them. A result is put into the message that contains its call.
+/// Returns a conversation in opencode's format for plugins, in which a result is part of the message that contains its
+/// call.
 pub(crate) fn messages(session: &str, entries: &[Entry]) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
     for Entry { seq, item } in entries {
@@ -226,7 +227,8 @@ fn block_part(block: &Block) -> Option<Value> {
     }
 }
 
-/// Applies what a plugin changed: messages that it removed, and texts that it changed. Calls stay as they are.
+/// Applies the changes of plugins: removes the messages that they removed, and replaces the texts that they changed.
+/// Calls stay as they are.
 fn apply_messages(entries: &mut Vec<Entry>, before: &[Value], after: &[Value]) {
     let id =
         |message: &Value| message.pointer("/info/id").and_then(Value::as_str).map(String::from);

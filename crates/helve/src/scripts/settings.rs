@@ -1,4 +1,5 @@
-//! The hook `config` of plugins: they add agents, commands and folders of skills, and choose the default agent.
+//! Runs the hook `config`, with which plugins add agents, commands and skill folders, and choose the default agent and
+//! the models.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use helve_ext::config::{Agent, AgentMode, CommandTemplate, Config, PluginSetting
 use helve_script::{ScriptClient, ScriptOwner, Scripts};
 use serde_json::{Map, Value, json};
 
-/// Maximum size of the settings of plugins in bytes.
+/// Maximum size in bytes of the changes by the user's plugins, and of those by the project's. Larger ones are ignored.
 const MAX_BYTES: usize = 1 << 20;
 /// Settings that plugins may change, besides agents, commands and skills.
 const NAMES: [&str; 3] = ["default_agent", "model", "small_model"];
@@ -34,13 +35,13 @@ pub(crate) async fn plugin_settings(
         (text != "{}" && text.len() <= MAX_BYTES).then_some(text)
     };
     let mut project = changes(&by_user, &by_project);
-    // Skills that nobody trusted would be loaded.
+    // Otherwise skills that nobody trusted could be loaded.
     project.remove("skills");
     let settings = PluginSettings { user: text(changes(&given, &by_user)), project: text(project) };
     (settings != PluginSettings::default()).then_some(settings)
 }
 
-/// Answers plugins before there is a toolbox, and so before there are sessions.
+/// Answers the requests of plugins before the toolbox exists, when there are no sessions yet.
 struct EarlyClient {
     root: PathBuf,
     model: Option<String>,
@@ -61,7 +62,7 @@ impl ScriptClient for EarlyClient {
     }
 }
 
-/// The configuration as plugins see it. What they may not change is empty.
+/// Returns the configuration that plugins get. Sections that they may not change are empty.
 fn given(config: &Config) -> Value {
     let agents = config.agents.iter().map(|it| (it.name.clone(), agent(it)));
     let commands = config.commands.iter().map(|it| (it.name.clone(), command(it)));
@@ -104,7 +105,7 @@ fn command(command: &CommandTemplate) -> Value {
     })
 }
 
-/// Returns the settings that differ and that plugins may change.
+/// Returns the settings that differ, as far as plugins may change them.
 fn changes(before: &Value, after: &Value) -> Map<String, Value> {
     let mut changes = Map::new();
     for name in NAMES {
@@ -128,7 +129,7 @@ fn changes(before: &Value, after: &Value) -> Map<String, Value> {
     changes
 }
 
-/// Applies `change` to every entry that is new or differs.
+/// Returns the entries that are new or differ, each reduced by `change` to the fields that plugins may set.
 fn changed_entries(
     before: &Value,
     after: &Value,
@@ -155,7 +156,8 @@ fn changed_command(_known: Option<&Value>, fields: &Map<String, Value>) -> Map<S
         .collect()
 }
 
-/// Returns the changed fields of an agent. Rules of a known agent stay as they are; a new one may only forbid.
+/// Returns the changed fields of an agent. Rules of a known agent cannot be changed. Rules of a new agent can only
+/// forbid or ask, not allow.
 fn changed_agent(known: Option<&Value>, fields: &Map<String, Value>) -> Map<String, Value> {
     let mut changed = Map::new();
     for (name, value) in fields {
@@ -170,7 +172,7 @@ fn changed_agent(known: Option<&Value>, fields: &Map<String, Value>) -> Map<Stri
     changed
 }
 
-/// Leaves out what allows something.
+/// Returns rules or tool switches without those that allow something; `None` if nothing is left.
 fn strict(rules: &Value) -> Option<Value> {
     match rules {
         Value::String(action) => (action == "deny" || action == "ask").then(|| rules.clone()),
