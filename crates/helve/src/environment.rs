@@ -6,7 +6,7 @@ use helve_agent::prompt;
 
 use crate::toolbox::Toolbox;
 
-/// Returns the environment of a toolbox, one fact per line.
+/// Describes the environment of a toolbox, one fact per line.
 pub(crate) async fn describe(toolbox: &Toolbox) -> String {
     let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     prompt::environment(toolbox.root(), is_git(toolbox).await, &platform, &today())
@@ -18,7 +18,7 @@ async fn is_git(toolbox: &Toolbox) -> bool {
     git.is_ok_and(|git| git.kind.is_some())
 }
 
-/// The date as year, month and day, in UTC.
+/// Returns the current date in UTC, such as `2026-11-18`.
 fn today() -> String {
     let days = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / 86_400;
     let (year, month, day) = civil(i64::try_from(days).unwrap_or(0));

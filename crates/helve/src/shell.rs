@@ -13,10 +13,11 @@ use helve_text::shell::ShellLanguage;
 /// Variable that may contain the token of the HTTP server. Commands that tools run never see it.
 pub const TOKEN_VARIABLE: &str = "HELVE_TOKEN";
 
-/// First argument that turns the program into a keeper.
+/// First command-line argument that turns the program into a keeper; see [`crate::keeper`].
 pub const KEEPER: &str = "keeper";
 
-/// Returns the settings for running commands. `host_environment` holds the host's variables.
+/// Returns the settings for running commands. `host_environment` contains the environment variables of the host,
+/// `own_folders` are Helve's data and configuration folders.
 pub(crate) fn shell(
     config: &Config,
     host_environment: &[(OsString, OsString)],
@@ -63,8 +64,8 @@ pub(crate) fn shell(
     }
 }
 
-/// Returns the command of the configured shell and its language. `None` if no shell is configured, or one whose scripts
-/// cannot be judged; the configuration has a warning about the latter.
+/// Returns the command of the configured shell and its language. Returns `None` if no shell is configured, or if Helve
+/// cannot judge scripts of that shell. Reading the configuration gives a warning in the second case.
 fn configured_shell(config: &Config) -> Option<(Vec<OsString>, ShellLanguage)> {
     let command: Vec<OsString> =
         config.shell.iter().map(|word| OsString::from(&word.value)).collect();
@@ -73,9 +74,9 @@ fn configured_shell(config: &Config) -> Option<(Vec<OsString>, ShellLanguage)> {
     Some((command, language))
 }
 
-/// Where package managers keep what they download and build: the variable that names the folder, and the default in the
-/// home folder. A private copy is as good as the original, and a command cannot put something into it that a program
-/// outside the sandbox would run later.
+/// The cache folders of package managers: the environment variable that names the folder, and the default relative to
+/// the home folder. Commands in the sandbox get a private copy. For a cache that is good enough, and a command cannot
+/// put something into the real folder that a program outside the sandbox would run later.
 const CACHES: [(&str, &str); 5] = [
     ("XDG_CACHE_HOME", ".cache"),
     ("CARGO_HOME", ".cargo"),
@@ -95,7 +96,7 @@ fn caches(environment: &[(OsString, OsString)], home: Option<&Path>) -> Vec<Path
     existing(CACHES.iter().filter_map(folder))
 }
 
-/// Replaces `~/` by the home folder.
+/// Replaces `~/` at the start of a path with the home folder.
 fn in_home(folder: &str, home: Option<&Path>) -> PathBuf {
     match (folder.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),
@@ -103,12 +104,12 @@ fn in_home(folder: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Returns the folders that exist, with every link followed.
+/// Returns the folders that exist and can be mounted, with links resolved and without duplicates.
 #[expect(clippy::disallowed_methods, reason = "checks folders that the configuration names")]
 fn existing(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for folder in folders.filter_map(|folder| folder.canonicalize().ok()) {
-        // A colon separates the folders of a copy.
+        // The mount of a private copy (overlayfs) would take a colon as the separator of several folders.
         let is_usable = folder.parent().is_some() && !folder.to_string_lossy().contains(':');
         if folder.is_dir() && is_usable && !found.contains(&folder) {
             found.push(folder);
@@ -117,7 +118,7 @@ fn existing(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     found
 }
 
-/// Follows the links of a folder's path. A missing folder keeps its path.
+/// Resolves the links in a folder's path. The path of a missing folder is returned unchanged.
 #[expect(clippy::disallowed_methods, reason = "resolves the paths of Helve's own folders")]
 fn resolved(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
@@ -128,7 +129,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Returns the service that runs processes on this machine.
 pub(crate) fn local_processes(keeper: Option<PathBuf>, data: &Path) -> LocalProcesses {
-    // A program that embeds the library but is not its own keeper uses the installed `helve`.
+    // A program that embeds the library but is not its own keeper uses `helve` from `PATH`.
     let program = keeper.unwrap_or_else(|| "helve".into());
     let keeper_command = Ok(KeeperCommand { program, arguments: vec![KEEPER.into()] });
     let records = data.join("run");

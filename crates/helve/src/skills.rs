@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::trust::TrustState;
 
-/// The permission key of skills, which is also the name of the tool.
+/// The permission key of skills, which is also the name of the tool that loads them.
 pub(crate) const SKILL: &str = "skill";
 
 /// The skills of a folder.
@@ -17,12 +17,13 @@ pub(crate) struct Skills {
     folders: SkillFolders,
     trust: Trust,
     policy: Policy,
-    /// The skills when the toolbox was built.
+    /// The skills that existed when the toolbox was built. The description of the tool lists them.
     listed: Vec<Skill>,
+    /// The result of the last [`Skills::find`].
     last_read: Mutex<Option<Reading>>,
 }
 
-/// What was read from the disk, and the state of the files then.
+/// The skills that were read from disk, and the stamps of the files at that time.
 struct Reading {
     stamps: Vec<(PathBuf, Option<FileStamp>)>,
     found: FoundSkills,
@@ -33,13 +34,14 @@ struct Reading {
 pub(crate) struct FoundSkills {
     skills: Vec<SkillInfo>,
     untrusted: Vec<PathBuf>,
-    /// Names of skills that could be loaded before their files changed.
+    /// Names of skills that could be loaded until their files changed, which need trust again.
     suspended: Vec<String>,
 }
 
 impl Skills {
     pub(crate) fn new(config: &Config, trust: TrustState, policy: &Policy) -> Self {
-        // Where there was nothing to trust, everything that appears needs trust.
+        // Even with `Trust::Trusted`, a project's file counts as untrusted if it is new or changed. So in a folder that
+        // had nothing to trust, every new file needs trust.
         let trust = match trust {
             TrustState::Trusted | TrustState::NothingToTrust => Trust::Trusted,
             TrustState::Untrusted | TrustState::Changed => Trust::Untrusted,
@@ -53,12 +55,13 @@ impl Skills {
         }
     }
 
-    /// The skills that a model could load when the toolbox was built.
+    /// Returns the skills that a model could load when the toolbox was built.
     pub(crate) fn listed(&self) -> Vec<SkillInfo> {
         self.loadable(&self.listed)
     }
 
-    /// Leaves out skills for people only, and those that a rule denies.
+    /// Returns the skills that a model may load. Leaves out those that are for people only, and those that a rule
+    /// denies.
     fn loadable(&self, skills: &[Skill]) -> Vec<SkillInfo> {
         let is_offered = |skill: &&Skill| {
             let part = Part::new(SKILL, skill.name.clone());
@@ -67,7 +70,7 @@ impl Skills {
         skills.iter().filter(is_offered).map(info).collect()
     }
 
-    /// The skills as they are now. Reads them only if a file has changed since the last time.
+    /// Returns the current skills. Reads the files only if one has changed since the last time.
     pub(crate) fn find(&self) -> FoundSkills {
         let mut last = self.last_read.lock();
         let stamps = self.folders.stamps(&Disk);
@@ -106,12 +109,12 @@ fn info(skill: &Skill) -> SkillInfo {
 }
 
 impl FoundSkills {
-    /// What a model knows that was told nothing but the description of the tool.
+    /// Returns the state in which there are only these skills, such as those in the description of the tool.
     pub(crate) fn listed(skills: Vec<SkillInfo>) -> Self {
         Self { skills, ..Self::default() }
     }
 
-    /// Returns how the skills differ from those that a model knows. Paths are relative to the root.
+    /// Returns how these skills differ from those that a model knows. Paths below the root are relative to it.
     pub(crate) fn changes_since(&self, known: &FoundSkills, root: &Path) -> Vec<SkillChange> {
         let find = |name: &str| known.skills.iter().find(|skill| skill.name == name);
         let changed = self.skills.iter().filter_map(|skill| match find(&skill.name) {
@@ -119,7 +122,7 @@ impl FoundSkills {
             Some(known) if known != skill => Some(SkillChange::Changed(skill.clone())),
             Some(_) => None,
         });
-        // Suspended skills are reported with their files.
+        // Suspended skills do not count as removed, because their files are reported as untrusted.
         let is_gone = |name: &&String| {
             self.skills.iter().all(|skill| skill.name != **name) && !self.suspended.contains(name)
         };

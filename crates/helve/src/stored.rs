@@ -1,4 +1,4 @@
-//! Stored sessions: opening, undoing, redoing, forking, searching and deleting what was said and done.
+//! Stored sessions: opens, forks, searches, exports and deletes their transcripts, and undoes and redoes turns.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,9 +21,9 @@ use crate::child_turns::{ChildTurns, ChildUndo, MAX_CHILDREN};
 use crate::export::ExportedSession;
 use crate::toolbox::{Toolbox, new_session_id};
 
-/// Maximum number of sessions in statistics.
+/// Maximum number of sessions that statistics cover.
 const MAX_COUNTED_SESSIONS: usize = 10_000;
-/// Maximum number of sessions in a chain of forks that is followed back.
+/// Maximum number of ancestors that are looked up for a session that is a fork.
 const MAX_FORKS: usize = 100;
 
 /// Why a session cannot be opened or changed.
@@ -54,31 +54,31 @@ fn holder(process: &Option<u32>) -> String {
     }
 }
 
-/// What was taken back.
+/// What an undo reverted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnUndone {
     /// The text of the user's message.
     pub prompt: String,
-    /// What changed back in files, as text with diffs; empty if no file changed.
+    /// The file changes that were reverted, as text with diffs; empty if no file changed.
     pub files: String,
-    /// Commands that were run. What they changed stays as it is.
+    /// The shell commands that the undone calls ran. What they changed is not reverted.
     pub commands: Vec<String>,
 }
 
-/// What was restored.
+/// What a redo restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnRedone {
-    /// What changed in files, as text with diffs; empty if no file changed.
+    /// The file changes that were restored, as text with diffs; empty if no file changed.
     pub files: String,
 }
 
-/// What sessions used and did.
+/// The tokens and costs of sessions by model, and their calls by tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionStatistics {
     pub sessions: usize,
-    /// One for each model. The field `session` is empty.
+    /// One entry for each model. Its field `session` is empty.
     pub models: Vec<ModelTotals>,
-    /// One for each tool, sorted by name.
+    /// One entry for each tool, sorted by name.
     pub tools: Vec<ToolTotals>,
 }
 
@@ -90,11 +90,12 @@ pub struct ToolTotals {
     pub errors: u64,
 }
 
-/// A session of a toolbox, opened for writing. No other process can write to it meanwhile.
+/// A session of a toolbox, opened for writing. While this exists, nothing else can write to the session.
 pub struct StoredSession<'t> {
     pub(crate) toolbox: &'t Toolbox,
     pub(crate) transcript: Transcript,
-    /// The sessions of which this one is a copy, nearest first, with the position of the last item that was copied.
+    /// The session that this one was forked from, the session that that one was forked from, and so on, each with the
+    /// position of the last item that was copied.
     origins: Vec<(String, u64)>,
     _lock: WriterLock,
 }
@@ -131,12 +132,12 @@ impl Toolbox {
         self.transcripts.list(Some(self.root()), max).await
     }
 
-    /// Returns a session, of this folder or another one.
+    /// Returns the title, folder and times of a session, of this folder or another one.
     pub async fn session_info(&self, session: &str) -> Result<Option<TranscriptInfo>, StoreError> {
         self.transcripts.info(session).await
     }
 
-    /// Returns what was said and done in a session; empty for an unknown one.
+    /// Returns the transcript of a session; empty if the session is unknown.
     pub async fn transcript(&self, session: &str) -> Result<Vec<Entry>, StoreError> {
         let transcript = Transcript::load(session.into(), self.transcripts.clone()).await?;
         Ok(transcript.entries().to_vec())
@@ -176,7 +177,7 @@ impl Toolbox {
         })
     }
 
-    /// Adds up what one session of this folder, or all of them, used and did.
+    /// Adds up the tokens, costs and calls of one session, or of all sessions of this folder.
     pub async fn session_statistics(
         &self,
         session: Option<&str>,
@@ -195,7 +196,7 @@ impl Toolbox {
         let mut tools: BTreeMap<String, ToolTotals> = BTreeMap::new();
         for info in &sessions {
             let entries = self.transcript(&info.session).await?;
-            // What was copied from another session is counted there.
+            // Calls that were copied from another session are counted there.
             let first = info.fork.as_ref().map_or(0, |fork| fork.last + 1);
             let own = entries.iter().filter(|entry| entry.seq >= first);
             count_calls(own, &mut tools);
@@ -208,7 +209,7 @@ impl Toolbox {
         })
     }
 
-    /// Returns what a session used, by model.
+    /// Returns the tokens and costs of a session, by model.
     pub async fn session_totals(&self, session: &str) -> Result<Vec<ModelTotals>, StoreError> {
         self.transcripts.totals(TotalsOf::Session(session)).await
     }
@@ -237,7 +238,7 @@ impl Toolbox {
         Ok(())
     }
 
-    /// Marks turns of sub-agents as redone, and those of the sub-agents that they started.
+    /// Marks the last undone turns of sub-agents as redone, and those of the sub-agents that these turns started.
     async fn mark_redone(&self, mut pending: Vec<ChildTurns>) -> Result<(), SessionError> {
         let mut left = MAX_CHILDREN;
         while let Some(ChildTurns { session, .. }) = pending.pop() {
@@ -264,17 +265,17 @@ impl Toolbox {
 }
 
 impl StoredSession<'_> {
-    /// What was said and done so far.
+    /// Returns the transcript: all messages, calls and results so far.
     pub fn entries(&self) -> &[Entry] {
         self.transcript.entries()
     }
 
-    /// Takes back the last message of the user with everything that followed, and the changes of files that calls made:
-    /// all of it or nothing.
+    /// Undoes the user's last message, everything that followed it, and the file changes that calls made since,
+    /// including those of sub-agents. If a file change cannot be reverted, nothing is undone.
     pub async fn undo(&mut self) -> Result<TurnUndone, SessionError> {
         let plan = history::plan_undo(self.entries()).ok_or(SessionError::NothingToUndo)?;
-        let undone = history::shown(self.entries());
-        let undone = undone.into_iter().filter(|entry| entry.seq > plan.from);
+        let visible = history::shown(self.entries());
+        let undone = visible.into_iter().filter(|entry| entry.seq > plan.from);
         let children = self.toolbox.started_children(self.session_at(plan.from), undone).await?;
         let children = self.toolbox.plan_child_undos(children).await?;
         let own = plan.calls.iter().map(|made| (self.session_at(made.seq), made.call.id.as_str()));
@@ -289,7 +290,7 @@ impl StoredSession<'_> {
         Ok(TurnUndone { prompt: plan.prompt, files, commands })
     }
 
-    /// Restores what was taken back last.
+    /// Redoes what was undone last.
     pub async fn redo(&mut self) -> Result<TurnRedone, SessionError> {
         let plan = history::plan_redo(self.entries()).ok_or(SessionError::NothingToRedo)?;
         let calls = plan.call.iter().map(|call| (self.session_at(plan.undone), call.as_str()));
@@ -303,28 +304,28 @@ impl StoredSession<'_> {
         Ok(TurnRedone { files })
     }
 
-    /// Reverts the changes of calls, given with their sessions. Returns the call that did it, unless there was nothing to
-    /// do, and a text about it.
+    /// Reverts the file changes of calls. Each call is given as its session and its id. Returns the id of the `undo`
+    /// call that reverted them (`None` if no file had changed), and the text of its result.
     async fn revert(
         &self,
         calls: Vec<(&str, &str)>,
     ) -> Result<(Option<String>, String), SessionError> {
-        let mut changing = Vec::new();
+        let mut file_changes = Vec::new();
         for (session, call) in calls {
             let change = self.toolbox.workspace.change_in_session(session, call).await?;
-            changing.extend(change.map(|change| (change.at, session, call)));
+            file_changes.extend(change.map(|change| (change.at, session, call)));
         }
-        if changing.is_empty() {
+        if file_changes.is_empty() {
             return Ok((None, String::new()));
         }
         // Oldest first, because an agent and its sub-agents may have changed the same file in turn.
-        changing.sort_by_key(|(at, ..)| *at);
-        let changing: Vec<_> = changing
+        file_changes.sort_by_key(|(at, ..)| *at);
+        let targets: Vec<_> = file_changes
             .into_iter()
             .map(|(_, session, call)| json!({"session": session, "call": call}))
             .collect();
-        let input = Input::Json(json!({"calls": changing}));
-        // The person asked for it, so nobody is asked again. What is denied stays denied.
+        let input = Input::Json(json!({"calls": targets}));
+        // The person asked for the undo, so they are not asked for permission. A rule that denies it still applies.
         let call = ToolCall { origin: Origin::Person, ..ToolCall::new("undo", input) };
         let (engine, tools) = (&self.toolbox.engine, self.toolbox.tools());
         let cancel = CancellationToken::new();
@@ -335,25 +336,25 @@ impl StoredSession<'_> {
         }
     }
 
-    /// The session in which the item at a position was appended: this one, or the one that it is a copy of.
+    /// Returns the session in which the item at a position was first stored: this one, or one that it was forked from.
     fn session_at(&self, seq: u64) -> &str {
         let older = self.origins.iter().take_while(|(_, last)| seq <= *last);
         older.last().map_or(self.toolbox.session_id(), |(session, _)| session)
     }
 
-    /// Stores a result for every call that an earlier process left without one, with what the journal knows about it.
-    /// Returns a sentence for the person about each.
+    /// Stores a result for every call that an earlier process left without one. The result lists the files that the
+    /// call changed according to the journal. Returns a message for the person about each call.
     pub(crate) async fn answer_interrupted_calls(&mut self) -> Result<Vec<String>, StoreError> {
         let open = history::unanswered(self.entries());
-        let (mut results, mut sentences) = (Vec::new(), Vec::new());
+        let (mut results, mut messages) = (Vec::new(), Vec::new());
         for MadeCall { seq, call } in open {
             let workspace = &self.toolbox.workspace;
-            // A record that cannot be read must not keep the session from being continued.
+            // If the journal cannot be read, the session can still be continued.
             let change = workspace.change_in_session(self.session_at(seq), &call.id).await;
             let files = change.ok().flatten().map(|change| change.files).unwrap_or_default();
             let (changed, uncertain) = split(self.toolbox.root(), &files);
             let text = words::interrupted(&changed, &uncertain);
-            sentences.push(format!("{}: {text}", call.name));
+            messages.push(format!("{}: {text}", call.name));
             results.push(Item::Result(CallResult {
                 call: call.id,
                 title: call.name,
@@ -365,11 +366,12 @@ impl StoredSession<'_> {
         if !results.is_empty() {
             self.transcript.append(results).await?;
         }
-        Ok(sentences)
+        Ok(messages)
     }
 }
 
-/// Returns the names of the files that were changed, and of those that may have been changed.
+/// Splits changed files into those that were certainly changed and those that may have been changed. Returns their
+/// names.
 fn split(root: &Path, files: &[ChangedFile]) -> (Vec<String>, Vec<String>) {
     let (mut changed, mut uncertain) = (Vec::new(), Vec::new());
     for file in files {
@@ -382,7 +384,7 @@ fn split(root: &Path, files: &[ChangedFile]) -> (Vec<String>, Vec<String>) {
     (changed, uncertain)
 }
 
-/// The command that a call ran, if it ran one.
+/// Returns the shell command that a call ran, if it has one.
 fn command(made: &MadeCall) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(&made.call.arguments).ok()?;
     arguments.get("command")?.as_str().map(String::from)

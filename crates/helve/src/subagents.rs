@@ -1,4 +1,4 @@
-//! Runs sub-agents: each is an agent in a child session, with the rules of its agent as one more wall.
+//! Runs sub-agents. Each runs in a child session of its own, with the rules of its agent as additional walls.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const DEFAULT_STEPS: u32 = 50;
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
 /// How deep sub-agents may be nested, unless `subagent_depth` says otherwise.
 const DEFAULT_DEPTH: u64 = 1;
-/// How many changes of files are looked at for a report.
+/// Maximum number of recorded changes that are searched for the files of a report.
 const MAX_CHANGES: usize = 1_000;
 /// Tools that a sub-agent is not offered unless the rules of its agent name them.
 const NOT_INHERITED: [&str; 2] = ["task", "todowrite"];
@@ -89,17 +89,18 @@ impl Agents for SubAgents {
     ) -> BoxFuture<'a, Result<ChildReport, ChildError>> {
         Box::pin(async move {
             let (tree, task) = self.find(session, task)?;
-            let own = tree.task(&session.id);
-            if let Some(own) = &own {
-                own.slot.pause();
+            // If the waiting session is a sub-agent itself, it lets others run meanwhile.
+            let own_task = tree.task(&session.id);
+            if let Some(own_task) = &own_task {
+                own_task.slot.pause();
             }
-            // The report tells whether the task has ended.
+            // The result is not needed, because the report says whether the task has ended.
             tokio::time::timeout(timeout, task.ended()).await.ok();
-            if let Some(own) = &own {
-                own.slot.resume(&tree).await;
+            if let Some(own_task) = &own_task {
+                own_task.slot.resume(&tree).await;
             }
             if task.has_ended() {
-                // The caller gets the result here, so it needs no notification.
+                // The caller gets the result now, so the end of the task is not announced to it later.
                 task.take_announcement();
             }
             Ok(task.report())
@@ -142,7 +143,7 @@ fn task_part(agent: &str) -> Part {
     Part::new("task", agent.to_string())
 }
 
-/// The agents that other agents may start.
+/// Returns the agents that can run as sub-agents.
 fn startable(toolbox: &Toolbox) -> impl Iterator<Item = &Agent> {
     toolbox.config.agents.iter().filter(|agent| *agent.mode != AgentMode::Primary)
 }
@@ -220,7 +221,8 @@ impl Child {
         })
     }
 
-    /// Runs the sub-agent to its end. Whatever happens, its task ends.
+    /// Waits for a free place and runs the sub-agent. Its task ends in every case, and the sub-agents that it started
+    /// are aborted.
     async fn run(self) {
         let permit = tokio::select! {
             permit = self.tree.acquire() => permit,
@@ -291,7 +293,7 @@ impl Child {
         self.tree.emit(AgentEvent::ChildEnded(Box::new(self.task.report())));
     }
 
-    /// The files that the sub-agent and its own sub-agents changed since it was started.
+    /// Returns the files that the sub-agent and its own sub-agents have changed since it was started.
     async fn changed_files(&self) -> Vec<String> {
         let changes = self.toolbox.history(MAX_CHANGES).await.unwrap_or_default();
         let nested = format!("{}/", self.task.id);
@@ -310,13 +312,13 @@ impl Child {
     }
 }
 
-/// The task that is to be continued, if it still runs.
+/// Returns the task that `spec` resumes, if it is still running.
 fn running_task(toolbox: &Toolbox, parent: &ParentCall, spec: &ChildSpec) -> Option<Arc<Task>> {
     let tree = toolbox.trees.get(parent.session.root_id());
     tree.task(spec.resumes.as_deref()?).filter(|task| !task.has_ended())
 }
 
-/// Checks that a task can go on: it belongs to the same tree.
+/// Checks that a task can be resumed, which requires that it is a sub-agent of the same tree.
 async fn check_resumable(
     toolbox: &Toolbox,
     tree: &AgentTree,
@@ -347,7 +349,8 @@ fn child_rules(agent: &Agent) -> Vec<Vec<Rule>> {
     vec![agent.rules.clone(), agent.project_rules.clone(), denied]
 }
 
-/// The model of a sub-agent: that of its agent, else that of the session that starts it, else the configured one.
+/// Returns the model of a sub-agent: its agent's model, or else the model of the session that starts it, or else the
+/// configured model.
 fn child_model(
     toolbox: &Toolbox,
     agent: &Agent,

@@ -1,4 +1,4 @@
-//! Titles of sessions: the first line of the prompt, or what the small model writes.
+//! Titles of sessions: the first line of the prompt, until a small model has written a better one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const TITLE_TOKENS: u64 = 200;
 /// How long to wait for the title once the turn has ended.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// The first line of a prompt.
+/// Returns the first line of a prompt that is not empty.
 pub(crate) fn first_line(prompt: &[MessagePart]) -> String {
     let text = prompt.iter().find_map(|part| match part {
         MessagePart::Text(text) => text.lines().map(str::trim).find(|line| !line.is_empty()),
@@ -31,7 +31,8 @@ pub(crate) fn first_line(prompt: &[MessagePart]) -> String {
     text.unwrap_or("(no title)").chars().take(MAX_TITLE).collect()
 }
 
-/// A small model that writes a title while the turn runs. If it fails, the first line of the prompt stays.
+/// A task in which a small model writes a title while the turn runs. If it fails, the title stays the first line of the
+/// prompt.
 pub(crate) struct TitleTask(JoinHandle<()>);
 
 impl TitleTask {
@@ -51,7 +52,7 @@ impl TitleTask {
         Self(tokio::spawn(write_title(store, session, client.clone(), model, prompt)))
     }
 
-    /// Waits a moment for the title, then gives up.
+    /// Waits a few seconds for the title, then aborts the task.
     pub(crate) async fn finish(mut self) {
         if tokio::time::timeout(GRACE, &mut self.0).await.is_err() {
             self.0.abort();
@@ -81,12 +82,12 @@ async fn write_title(
     let reply = client.send(&model.endpoint, body, Some(TITLE_TOKENS), |_| {}).await;
     let Ok(reply) = reply else { return };
     if let Some(title) = title_in(&reply.text()) {
-        // Without a new title, the old one stays.
+        // If this fails, the old title stays.
         store.set_title(&session, &title).await.ok();
     }
 }
 
-/// The first line of a reply that is not part of its thoughts.
+/// Returns the first line of a reply that is not empty, without markup. Thoughts before `</think>` are skipped.
 fn title_in(reply: &str) -> Option<String> {
     let spoken = reply.rsplit_once("</think>").map_or(reply, |(_, spoken)| spoken);
     let line = spoken.lines().map(str::trim).find(|line| !line.is_empty())?;

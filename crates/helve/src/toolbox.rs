@@ -48,8 +48,8 @@ pub struct Toolbox {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) policy: Policy,
-    /// The person that the builder set. Without one, a served client's person answers questions, and direct calls have
-    /// nobody to ask.
+    /// The person that the builder set. If `None`, the person at an MCP client answers its questions, and nobody
+    /// answers those of direct calls.
     pub(crate) person: Option<Arc<dyn Person>>,
     pub(crate) tool_switches: Vec<ToolSwitch>,
     pub(crate) caller: Caller,
@@ -62,11 +62,13 @@ pub struct Toolbox {
     pub(crate) data: PathBuf,
     pub(crate) config: Config,
     pub(crate) trust: TrustState,
-    /// What the policies of other agents are built from, besides the configuration.
+    /// What policies are built from besides the configuration, to switch to other agents.
     pub(crate) policy_inputs: PolicyInputs,
-    /// What the session's model has been told.
+    /// Which notes the session's model has already been given.
     pub(crate) notes: Arc<NoteTracker>,
+    /// The id of the session.
     pub(crate) id: String,
+    /// The session itself, created when it is first needed.
     pub(crate) session: OnceLock<Arc<Session>>,
     pub(crate) servers: Arc<Servers>,
     pub(crate) scripts: Arc<Scripts>,
@@ -75,7 +77,8 @@ pub struct Toolbox {
     pub(crate) trees: Arc<AgentTrees>,
 }
 
-/// A toolbox that does not keep its registry and its servers alive. Tools hold it, and the registry holds the tools.
+/// A toolbox with weak references to its registry, servers, scripts and trees. Tools hold it, and the registry holds
+/// the tools, so strong references would form a cycle.
 pub(crate) struct WeakToolbox {
     registry: Weak<Registry>,
     servers: Weak<Servers>,
@@ -84,12 +87,12 @@ pub(crate) struct WeakToolbox {
     rest: ToolboxParts,
 }
 
-/// The slot of the files that were trusted, with hashes of their contents.
+/// The slot with the paths and content hashes of the files that were trusted. It is stored under the folder's path too.
 const TRUSTED_FILES: &str = "trusted_files";
-/// Maximum number of files of which changes are shown.
+/// Maximum number of files that are stored and compared.
 const MAX_TRUSTED_FILES: usize = 2_000;
 
-/// What toolboxes of the same folder have in common, besides the registry and the servers.
+/// The parts of a toolbox that a [`WeakToolbox`] holds with strong references.
 #[derive(Clone)]
 struct ToolboxParts {
     engine: Arc<Engine>,
@@ -165,28 +168,30 @@ impl ToolboxParts {
 #[derive(Clone, Debug)]
 pub struct Explanation {
     pub decision: Action,
-    /// Everything that the call would ask for, and the verdict on each part.
+    /// Everything that the call needs permission for, with the verdict on each part.
     pub parts: Vec<(Part, Verdict)>,
     /// The result of a call that ended before it needed any permission.
     pub result_without_ask: Option<ToolResult>,
 }
 
 impl Toolbox {
-    /// Starts the MCP servers that may be started, in parallel, and waits until each has started or failed.
+    /// Starts the MCP servers that may be started, in parallel, and waits until each has started or failed. Also loads
+    /// custom tools.
     ///
-    /// Without this, a server starts on the first call of a tool whose name begins with the server's name.
+    /// If this is not called, a server is started by the first call of a tool whose name begins with the server's name.
     pub async fn start_servers(&self) {
         tokio::join!(self.servers.start_all_and_wait(), self.scripts.load());
         scripts::run_definition_hooks(&self.scripts, &self.registry, self.tools()).await;
     }
 
-    /// Loads the custom tools that are not known from earlier, which starts bun or node. Does nothing if all are known.
+    /// Loads the custom tools that are not cached or have changed, which starts bun or node. Also lets plugins change
+    /// the descriptions of tools.
     pub async fn load_scripts(&self) {
         self.scripts.load().await;
         scripts::run_definition_hooks(&self.scripts, &self.registry, self.tools()).await;
     }
 
-    /// Tells plugins about an event of this session.
+    /// Sends plugins an event of this session.
     pub(crate) async fn tell_plugins(&self, event: &str, mut properties: serde_json::Value) {
         properties["sessionID"] = self.id.as_str().into();
         if event == "session.created" {
@@ -234,7 +239,7 @@ impl Toolbox {
         self.run(ToolCall::new(tool, input), cancel).await
     }
 
-    /// Returns what a call would change, without changing anything. The call needs the permission to read the files.
+    /// Returns what a call would change, without changing anything. Only permission to read the files is needed.
     ///
     /// The diff is in the text of the result and in its metadata under `diff`. Only tools that change files have a
     /// preview.
@@ -281,8 +286,8 @@ impl Toolbox {
             self.root().to_path_buf(),
         );
         let session = self.session_with_gate(gate, &self.id, self.caller.clone());
-        // Tools that are always denied are normally not offered. They are offered here, so that the verdict can name
-        // the rule.
+        // Tools that are always denied are normally not offered. They are offered here, so that the explanation can
+        // name the rule that denies them.
         self.scripts.load().await;
         let offer_all = || self.registry.offer(&self.caller, &[], |_spec| true);
         let mut tools = offer_all();
@@ -294,7 +299,7 @@ impl Toolbox {
         let result = self.engine.call(&session, &tools, call, CancellationToken::new()).await;
         let parts = session.gate.explained_parts();
         let decision = parts.iter().map(|(_, verdict)| verdict.action).max();
-        // The call asked the gate for permission, but with no parts to judge.
+        // Whether the call asked the gate for permission, but needed none.
         let asked_for_nothing =
             matches!(&result.outcome, Err(err) if err.kind == ErrorKind::ExplainOnly);
         match decision {
@@ -306,7 +311,7 @@ impl Toolbox {
                 Explanation { decision: Action::Allow, parts, result_without_ask: Some(result) }
             }
             None => {
-                // A rule may deny the tool whatever its arguments are. It is then the better answer.
+                // If a rule denies the tool with any arguments, that rule explains more than the error of the call.
                 let part = tools.find(tool).map(|(spec, _)| spec.whole_part());
                 let part = part.filter(|part| self.policy.forbids(&[], part));
                 let part = part.map(|part| (self.policy.judge(&[], &part), part));
@@ -316,12 +321,12 @@ impl Toolbox {
         }
     }
 
-    /// Subscribes to events from now on.
+    /// Subscribes to the events of calls, from now on.
     pub fn events(&self) -> Subscription {
         self.engine.recorder.events.subscribe()
     }
 
-    /// Returns the session of direct calls. If the builder set no person, nobody answers its questions.
+    /// Returns the session in which direct calls run. If the builder set no person, nobody answers its questions.
     pub fn session(&self) -> &Arc<Session> {
         self.session
             .get_or_init(|| self.session_with(&self.id, self.caller.clone(), Arc::new(Nobody)))
@@ -356,7 +361,7 @@ impl Toolbox {
         })
     }
 
-    /// Returns a toolbox with the same folder, engine, store and servers, but the rules of another agent.
+    /// Returns a toolbox with the same folder, session, engine, store and servers, but the rules of another agent.
     pub fn as_agent(&self, name: &str) -> Result<Toolbox, BuildError> {
         let agent = find_agent(&self.config, Some(name.into()))?;
         let (policy, tool_switches) =
@@ -415,14 +420,14 @@ impl Toolbox {
         toolbox
     }
 
-    /// Offers the tool that starts sub-agents. Called only if there is a model, which sub-agents need.
+    /// Offers the tool that starts sub-agents. To be called only if there is a model, because sub-agents need one.
     pub(crate) fn offer_tasks(&self) {
         if let Some(tool) = self.trees.take_task_tool() {
             self.registry.register_dialect(opencode::DIALECT.name, tool).permanent();
         }
     }
 
-    /// The tree of agents to which this toolbox's session belongs.
+    /// Returns the tree of agents that this toolbox's session belongs to.
     pub(crate) fn tree(&self) -> Arc<AgentTree> {
         self.trees.get(self.session().root_id())
     }
@@ -444,7 +449,7 @@ impl Toolbox {
         &self.config
     }
 
-    /// Returns which kinds of confinement are available for commands.
+    /// Returns which sandboxing mechanisms are available for commands.
     pub async fn sandbox_support(&self) -> SandboxSupport {
         self.workspace.sandbox_support().await
     }
@@ -462,7 +467,7 @@ impl Toolbox {
         self.store.set_trusted_digest(self.root(), Some(&self.config.digest)).await
     }
 
-    /// Returns how the files of the folder differ from those that were trusted, if they differ.
+    /// Returns how the trusted files of the folder have changed. Empty unless the state is [`TrustState::Changed`].
     pub async fn changes_since_trust(&self) -> Vec<TrustChange> {
         if self.trust != TrustState::Changed {
             return Vec::new();
@@ -489,7 +494,7 @@ impl Toolbox {
         changes
     }
 
-    /// Returns a path relative to the root, if it is below it.
+    /// Returns a path relative to the root, or unchanged if it is not below the root.
     fn relative(&self, path: &Path) -> String {
         path.strip_prefix(self.root()).unwrap_or(path).display().to_string()
     }
@@ -533,7 +538,7 @@ impl Toolbox {
     }
 
     /// Returns what a call changed, with the content before and after. `None` means the last call that changed
-    /// something. The beginning or end of an id will do if no other call has it.
+    /// something. Instead of a full id, its beginning or end can be given if it is unique.
     pub async fn recorded_change(
         &self,
         call: Option<&str>,
@@ -552,7 +557,8 @@ impl Toolbox {
         self.call("undo", serde_json::json!({"call": call})).await
     }
 
-    /// Ends the MCP servers, unless another toolbox uses them, and waits until the store is written to disk.
+    /// Ends the MCP servers, the language servers and the helper process of scripts, unless another toolbox uses them,
+    /// and waits until the store is written to disk.
     pub async fn close(self) {
         if Arc::strong_count(&self.servers) == 1 {
             tokio::join!(self.servers.close(), self.languages.close());
@@ -564,7 +570,7 @@ impl Toolbox {
     }
 }
 
-/// Maximum number of changes among which a short id is looked for.
+/// Maximum number of changes that are searched for a shortened id.
 const MAX_HISTORY: usize = 1_000;
 
 pub(crate) fn new_session_id() -> String {

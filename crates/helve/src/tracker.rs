@@ -1,4 +1,4 @@
-//! What the model of a session has already been told.
+//! Remembers which notes the model of a session has already been given.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,18 +8,18 @@ use tokio::sync::Mutex;
 
 use crate::skills::FoundSkills;
 
-/// What a session has already been told.
+/// What the model of a session already knows, so that it gets notes only about what is new.
 #[derive(Default)]
 pub(crate) struct NoteTracker {
     pub(crate) instructions: Mutex<NestedInstructions>,
-    /// The skills that the model knows, if they differ from those in the description of the tool.
+    /// The skills at the last note about them; `None` if the model knows only those in the description of the tool.
     pub(crate) skills: parking_lot::Mutex<Option<FoundSkills>>,
-    /// Processes that ran in the background when last looked at.
+    /// Ids of the background processes whose end has not been reported yet.
     pub(crate) running: parking_lot::Mutex<BTreeSet<String>>,
 }
 
 impl NoteTracker {
-    /// Remembers the processes that calls leave running.
+    /// Records the process that a call leaves running.
     pub(crate) fn observe(&self, event: &AgentEvent) {
         if let AgentEvent::Result { process: Some(process), .. } = event {
             self.running.lock().insert(process.clone());
@@ -27,10 +27,11 @@ impl NoteTracker {
     }
 }
 
-/// The folders whose instruction files were looked for in a session.
+/// The instruction files of subfolders that were shown in a session.
 #[derive(Debug, Default)]
 pub(crate) struct NestedInstructions {
+    /// The folders in which instruction files were looked for.
     pub(crate) checked: BTreeSet<PathBuf>,
-    /// Size of what was shown.
+    /// Total size of the notes that were shown.
     pub(crate) bytes: usize,
 }

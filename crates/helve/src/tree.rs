@@ -1,4 +1,4 @@
-//! An agent with its sub-agents: what runs, what waits, and what all of them may use.
+//! The tree of an agent and its sub-agents: which of them run or wait, and the budget that they share.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,20 +16,20 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How many sub-agents of a tree run at a time. More wait in line.
+/// Maximum number of sub-agents of a tree that run at the same time. Others wait.
 const MAX_RUNNING: usize = 4;
-/// How many sub-agents a tree may start in one turn.
+/// Maximum number of sub-agents that a tree may start in one turn.
 pub(crate) const MAX_STARTED: usize = 16;
-/// How many tasks of a tree are remembered after they have ended.
+/// If a tree has more tasks than this, tasks that have ended are forgotten, oldest first.
 const MAX_REMEMBERED: usize = 64;
-/// How many trees are kept. Those in which nothing runs are forgotten first.
+/// Once there are this many trees, all those in which nothing runs are forgotten.
 const MAX_TREES: usize = 256;
 
 /// The trees of a process, by the id of the outermost session.
 #[derive(Default)]
 pub(crate) struct AgentTrees {
     trees: Mutex<HashMap<String, Arc<AgentTree>>>,
-    /// The tool that starts sub-agents; taken out when it is registered.
+    /// The tool that starts sub-agents, until it is registered.
     task_tool: Mutex<Option<Arc<dyn AnyTool>>>,
 }
 
@@ -57,24 +57,26 @@ impl AgentTrees {
 
 /// One agent with its sub-agents.
 pub(crate) struct AgentTree {
+    /// One permit for each sub-agent that may run at the same time.
     slots: Arc<Semaphore>,
     state: Mutex<TreeState>,
 }
 
 #[derive(Default)]
 struct TreeState {
-    /// The turn of the main agent; `None` between turns, and where there is no main agent, as behind MCP.
+    /// The current turn of the main agent; `None` between turns, or if there is no main agent, as with an MCP client.
     turn: Option<TreeTurn>,
     /// The models of the sessions in which a turn runs.
     models: HashMap<String, ActiveModel>,
     tasks: Vec<Arc<Task>>,
 }
 
-/// The present turn of a main agent.
+/// The current turn of a main agent.
 #[derive(Clone)]
 struct TreeTurn {
     budget: Arc<TreeBudget>,
     events: mpsc::UnboundedSender<AgentEvent>,
+    /// Number of sub-agents that were started in this turn.
     started: usize,
 }
 
@@ -85,7 +87,7 @@ impl Default for AgentTree {
 }
 
 impl AgentTree {
-    /// Begins a turn of the main agent. Returns the events of its sub-agents.
+    /// Begins a turn of the main agent. Returns the receiver of its sub-agents' events.
     pub(crate) fn begin_turn(
         &self,
         budget: Arc<TreeBudget>,
@@ -99,7 +101,7 @@ impl AgentTree {
         self.state.lock().turn = None;
     }
 
-    /// Sets the model of a session while a turn runs in it.
+    /// Records the model of a turn that begins in a session. `None` when the turn has ended.
     pub(crate) fn set_model(&self, session: &str, model: Option<ActiveModel>) {
         let models = &mut self.state.lock().models;
         match model {
@@ -112,7 +114,7 @@ impl AgentTree {
         self.state.lock().models.get(session).cloned()
     }
 
-    /// The budget of the present turn; one without limits if there is none.
+    /// Returns the budget of the current turn. Without a turn, returns a budget without limits.
     pub(crate) fn budget(&self) -> Arc<TreeBudget> {
         let turn = self.state.lock().turn.as_ref().map(|turn| turn.budget.clone());
         turn.unwrap_or_else(|| Arc::new(TreeBudget::new(Default::default())))
@@ -121,12 +123,13 @@ impl AgentTree {
     /// Passes an event of a sub-agent on to whoever watches the main agent.
     pub(crate) fn emit(&self, event: AgentEvent) {
         if let Some(turn) = &self.state.lock().turn {
-            // The turn may be ending.
+            // Fails if the turn is ending and nobody receives events any more.
             turn.events.send(event).ok();
         }
     }
 
-    /// Adds a task. Returns false if too many were started in this turn or, without a turn, if too many run.
+    /// Adds a task. Returns false if too many tasks were started in this turn or, without a turn, if too many are
+    /// running.
     pub(crate) fn add(&self, task: &Arc<Task>) -> bool {
         let mut state = self.state.lock();
         let running = state.tasks.iter().filter(|task| !task.has_ended()).count();
@@ -148,7 +151,7 @@ impl AgentTree {
         true
     }
 
-    /// The tasks that a session started, oldest first.
+    /// Returns the tasks that a session started, oldest first.
     pub(crate) fn tasks_of(&self, session: &str) -> Vec<Arc<Task>> {
         let state = self.state.lock();
         state.tasks.iter().filter(|task| task.parent == session).cloned().collect()
@@ -184,18 +187,19 @@ impl AgentTree {
 
 /// A sub-agent's work.
 pub(crate) struct Task {
+    /// The id of the sub-agent's session.
     pub(crate) id: String,
-    /// The session that started it.
+    /// The id of the session that started it.
     pub(crate) parent: String,
     pub(crate) cancel: CancellationToken,
     pub(crate) slot: RunSlot,
-    /// Messages for the sub-agent, once it runs.
+    /// Messages for the sub-agent; set once it runs.
     pub(crate) inbox: OnceLock<Arc<Inbox>>,
     report: watch::Sender<ChildReport>,
     started: Instant,
-    /// Wall-clock start, to tell its file changes from earlier ones.
+    /// When it was started, to distinguish its file changes from earlier ones.
     pub(crate) started_at: Millis,
-    /// Whether its end is to be announced to the session that started it.
+    /// Whether its end is still to be announced to the session that started it.
     must_announce_end: Mutex<bool>,
 }
 
@@ -246,7 +250,8 @@ impl Task {
         report.wait_for(|report| report.state.has_ended()).await.ok();
     }
 
-    /// Returns whether the end of the task is still to be announced, and clears the flag, so that only one caller announces it.
+    /// Returns whether the end of the task is still to be announced. Clears the flag, so that only one caller announces
+    /// it.
     pub(crate) fn take_announcement(&self) -> bool {
         std::mem::take(&mut *self.must_announce_end.lock())
     }
@@ -282,11 +287,12 @@ impl Task {
     }
 }
 
-/// A sub-agent's place among those that run. While it waits for sub-agents of its own, it lets others run.
+/// A sub-agent's place among those that run. The sub-agent gives up the place while it waits for sub-agents of its own.
 #[derive(Default)]
 pub(crate) struct RunSlot {
+    /// `None` while the sub-agent has no place.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
-    /// Number of its calls that wait for sub-agents.
+    /// Number of the sub-agent's calls that wait for sub-agents of its own.
     waiting: AtomicUsize,
 }
 
@@ -295,13 +301,13 @@ impl RunSlot {
         *self.permit.lock() = permit;
     }
 
-    /// Lets others run until [`RunSlot::resume`].
+    /// Begins a wait for a sub-agent: gives up the place until [`RunSlot::resume`].
     pub(crate) fn pause(&self) {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         self.set(None);
     }
 
-    /// Once the last of the sub-agent's calls has stopped waiting, waits for a free place and takes it.
+    /// Ends a wait that [`RunSlot::pause`] began. If no other call still waits, waits for a free place and takes it.
     pub(crate) async fn resume(&self, tree: &AgentTree) {
         if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
             let permit = tree.acquire().await;

@@ -9,16 +9,17 @@ use helve_ext::config::{Config, ConfigLayer};
 /// Whether the configuration of a folder is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustState {
-    /// The folder has no configuration and no instruction file.
+    /// The folder has no configuration, instruction files, custom tools or plugins.
     NothingToTrust,
-    /// Nobody has trusted the configuration yet: its rules can only forbid more, and no program it defines is started.
+    /// Nobody has trusted the configuration yet. Its rules can only forbid more, and programs that it defines are not
+    /// started.
     Untrusted,
     /// The configuration has changed since it was trusted.
     Changed,
     Trusted,
 }
 
-/// How a file differs from what was trusted. Paths are relative to the folder.
+/// How a file differs from the one that was trusted. Paths are relative to the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustChange {
     Added(String),

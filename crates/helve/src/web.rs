@@ -7,7 +7,7 @@ use helve_core::Web;
 use helve_core::web::SearchKind;
 use helve_ext::config::WebSection;
 
-/// Makes the web client. Also returns the kinds of search that are configured.
+/// Returns the web client, and the kinds of search that are configured.
 #[cfg(feature = "web")]
 pub(crate) fn client(
     config: &WebSection,
@@ -21,7 +21,7 @@ pub(crate) fn client(
     };
     let mut roots = TrustedRoots::system();
     for file in &config.ca {
-        // The configuration was checked: a file without certificates is an error there, and not in this list.
+        // Does not fail: files without valid certificates were rejected when the configuration was read.
         roots.add_pem(&file.pem).ok();
     }
     let web_search = service(&config.search);
@@ -47,7 +47,7 @@ fn service(config: &helve_ext::config::SearchConfig) -> Option<helve_web::Search
     helve_web::SearchService::new(kind, url, key)
 }
 
-/// Without the feature there is no web client.
+/// Returns no web client, because the feature `web` is off.
 #[cfg(not(feature = "web"))]
 pub(crate) fn client(
     _config: &WebSection,
