@@ -154,7 +154,7 @@ impl Drop for Connection {
     }
 }
 
-/// A request that waits for its answer. If it is dropped before, the server is told to cancel it.
+/// A request that waits for its answer. If it is dropped before that, the server is asked to cancel it.
 struct PendingRequest<'a> {
     id: u64,
     connection: &'a Connection,

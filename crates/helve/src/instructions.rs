@@ -109,7 +109,8 @@ impl Toolbox {
         Some(format!("Instructions from: {shown_path}\n{shown}{cut}"))
     }
 
-    /// Whether the workspace is trusted. If it had nothing to trust when the toolbox was built, the store is asked.
+    /// Whether the workspace is trusted. If it had nothing to trust when the toolbox was built, the
+    /// store says whether a person has trusted it since.
     async fn is_trusted_now(&self) -> bool {
         match self.trust {
             TrustState::Trusted => true,

@@ -3,7 +3,7 @@
 use helve_agent::item::Protocol;
 use helve_ext::config::{ModelSection, ProviderConfig};
 
-/// A provider that can be used without configuration, once there is a key.
+/// A provider that can be used without configuration. Most need a key.
 pub(crate) struct KnownProvider {
     pub(crate) id: &'static str,
     pub(crate) protocol: Protocol,

@@ -494,7 +494,8 @@ impl AgentSession<'_> {
         Ok(small_model.map(|model| TitleTask::start(toolbox, &self.client, model, prompt)))
     }
 
-    /// Asks the model's server for the size of the context window, unless it is known or was asked for before.
+    /// Asks a local server for the size of the context window and how it treats long prompts, once and only if the size
+    /// is not known.
     async fn probe_server(&mut self) {
         if !std::mem::take(&mut self.model.is_window_assumed) {
             return;

@@ -89,7 +89,7 @@ impl Agents for SubAgents {
     ) -> BoxFuture<'a, Result<ChildReport, ChildError>> {
         Box::pin(async move {
             let (tree, task) = self.find(session, task)?;
-            // If the waiting session is a sub-agent itself, it lets others run meanwhile.
+            // If the waiting session is a sub-agent itself, it gives up its place while it waits.
             let own_task = tree.task(&session.id);
             if let Some(own_task) = &own_task {
                 own_task.slot.pause();

@@ -22,7 +22,7 @@ const TITLE_TOKENS: u64 = 200;
 /// How long to wait for the title once the turn has ended.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Returns the first line of a prompt that is not empty.
+/// Returns the first non-empty line of a prompt, as a title.
 pub(crate) fn first_line(prompt: &[MessagePart]) -> String {
     let text = prompt.iter().find_map(|part| match part {
         MessagePart::Text(text) => text.lines().map(str::trim).find(|line| !line.is_empty()),
@@ -87,7 +87,7 @@ async fn write_title(
     }
 }
 
-/// Returns the first line of a reply that is not empty, without markup. Thoughts before `</think>` are skipped.
+/// Returns the first non-empty line of a reply, without markup. Thoughts before `</think>` are skipped.
 fn title_in(reply: &str) -> Option<String> {
     let spoken = reply.rsplit_once("</think>").map_or(reply, |(_, spoken)| spoken);
     let line = spoken.lines().map(str::trim).find(|line| !line.is_empty())?;
