@@ -31,8 +31,7 @@ use crate::session::Session;
 
 /// The largest file that is loaded as a whole.
 pub const MAX_BYTES: u64 = 64 << 20;
-/// How many times an approved change is rebased onto a file that keeps changing. Each rebase means that another change
-/// succeeded in the meantime.
+/// How many times an approved change is rebased onto a file that keeps changing.
 const MAX_REBASES: usize = 100;
 /// How long each formatter, and each language server, may take.
 const FORMAT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -24,7 +24,7 @@ impl ScriptFiles {
     }
 }
 
-pub(crate) fn scripts(
+pub(crate) fn set_up_scripts(
     _files: ScriptFiles,
     _context: &ProgramContext<'_>,
     _registry: &Arc<Registry>,
