@@ -23,7 +23,8 @@ mod secret;
 mod tool;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::future::join_all;
@@ -39,7 +40,7 @@ pub use info::{ServerInfo, ServerStatus, ServerToolName};
 use self::live_server::LiveServer;
 use self::managed::{ManagedServer, RunState};
 use self::tool::ServerTool;
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, ServerTransport};
 
 /// Parameters of [`Servers::new`].
 pub struct ServersSetup {
@@ -81,7 +82,15 @@ struct RegisteredTools {
 
 impl Servers {
     /// Creates the servers without starting any.
-    pub fn new(setup: ServersSetup) -> Self {
+    ///
+    /// The user's configuration may name Helve as an MCP server, because other agents read the same file. Such a server is
+    /// left out. If it is not recognized, for example behind a script, it starts no servers of its own, since otherwise each
+    /// Helve would start another one.
+    pub fn new(mut setup: ServersSetup) -> Self {
+        match child::is_server_of_helve() {
+            true => setup.servers.clear(),
+            false => setup.servers.retain(|server| !starts_helve(&server.transport)),
+        }
         let (changed, stop) = (Arc::new(Notify::new()), CancellationToken::new());
         let managed = |server| {
             ManagedServer::new(server, setup.root.clone(), changed.clone(), stop.child_token())
@@ -284,4 +293,11 @@ impl Inner {
             registered.resource_tools = tools.into_iter().map(register).collect();
         }
     }
+}
+
+/// Whether a server is `helve mcp`.
+fn starts_helve(transport: &ServerTransport) -> bool {
+    let ServerTransport::Local { command, .. } = transport else { return false };
+    let program = command.first().and_then(|word| Path::new(&word.value).file_name());
+    program == Some(OsStr::new("helve")) && command.iter().any(|word| word.value == "mcp")
 }

@@ -67,6 +67,25 @@ fn servers_are_listed_and_checked_without_showing_secrets() {
 }
 
 #[test]
+fn helve_does_not_start_itself_again_and_again() {
+    let stage = Stage::new();
+    let helve = env!("CARGO_BIN_EXE_helve");
+    let starts = stage.path("starts");
+    // The wrapper hides which program the second server is.
+    let wrapped = format!("echo x >> {}; exec {helve} mcp", starts.display());
+    let config = json!({"mcp": {
+        "helve": {"type": "local", "command": [helve, "--allow", "edit", "mcp"]},
+        "wrapped": {"type": "local", "command": ["sh", "-c", wrapped]},
+    }});
+    stage.write("home/.config/opencode/opencode.json", &config.to_string());
+    let listed = stage.run(&["mcp", "list"]).out;
+    assert!(listed.contains("wrapped") && !listed.contains("edit mcp"), "{listed}");
+    let tools = stage.run(&["tools"]).out;
+    assert!(tools.contains("wrapped_read") && !tools.contains("wrapped_wrapped"), "{tools}");
+    assert_eq!(std::fs::read_to_string(starts).unwrap(), "x\n");
+}
+
+#[test]
 fn killing_helve_ends_its_servers() {
     let stage = stage();
     let mut client = McpClient::start(&stage, &["--yes"]);

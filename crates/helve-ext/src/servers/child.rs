@@ -19,6 +19,14 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+/// Environment variable that every server gets.
+const STARTED_BY_HELVE: &str = "HELVE_STARTED_SERVER";
+
+/// Whether this process was started as an MCP server of another Helve.
+pub(super) fn is_server_of_helve() -> bool {
+    std::env::var_os(STARTED_BY_HELVE).is_some()
+}
+
 /// Environment variables passed on to servers: what programs need to run, without the user's secrets.
 const PASSED_VARIABLES: &[&str] = &[
     "HOME",
@@ -86,6 +94,7 @@ pub(super) async fn start(
             .is_some_and(|name| PASSED_VARIABLES.contains(&name) || name.starts_with("LC_"))
     });
     command.envs(inherited).envs(launch.environment.iter().map(|(name, value)| (name, value)));
+    command.env(STARTED_BY_HELVE, "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
     kill_with_parent(&mut command);
