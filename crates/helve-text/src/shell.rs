@@ -114,7 +114,7 @@ impl ShellLanguage {
     /// Returns the language of the shell with this name, or `None` for a shell whose scripts cannot be analyzed.
     pub fn of(shell: &str) -> Option<ShellLanguage> {
         let name = without_version(shell);
-        Self::SHELLS.iter().find(|(known, _)| *known == name).map(|(_, language)| *language)
+        Self::SHELLS.iter().find(|(listed, _)| *listed == name).map(|(_, language)| *language)
     }
 }
 

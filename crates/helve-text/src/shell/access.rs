@@ -4,8 +4,8 @@ use super::ast::{Piece, Redirect, RedirectKind, RedirectTarget};
 use super::state::{ShellState, Value, join_path};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
-    AccessKind, DoubtKind, DynamicKind, FileAccess, FileTarget, TreeFilter, Word, expand,
-    fragments, programs, variables,
+    AccessKind, DoubtKind, DynamicKind, FileAccess, FileTarget, LinkHandling, TreeFilter, Word,
+    expand, fragments, programs, variables,
 };
 
 /// How a script uses paths like `/dev/stdout`. Opening such a path opens the underlying file again, for writing.
@@ -51,8 +51,8 @@ impl Walker<'_> {
                 }
                 RedirectTarget::Word(raw) => {
                     let words = self.expand(raw, state);
-                    let find_output = match raw.pieces.as_slice() {
-                        [Piece::Process { .. }] => self.substituted.take(),
+                    let known_output = match raw.pieces.as_slice() {
+                        [Piece::Process { .. }] => self.substitution_output.take(),
                         _ => None,
                     };
                     self.script.needs_facts |= matches!(words.as_slice(), [Word::Glob(_)]);
@@ -64,7 +64,7 @@ impl Walker<'_> {
                     self.redirects.push(shown_redirect(redirect, &word));
                     self.streams.may_be_input |= may_open_input(redirect, &word);
                     if self.record_redirect(redirect.kind, &word, state) {
-                        stdin = match find_output {
+                        stdin = match known_output {
                             Some(output) => StdinSource::Pipe(Some(output)),
                             None => StdinSource::File,
                         };
@@ -121,11 +121,11 @@ impl Walker<'_> {
         state: &ShellState,
         run: Option<usize>,
     ) {
-        self.record_filtered(word, (kind, &TreeFilter::default()), state, run);
+        self.record_filtered_access(word, (kind, &TreeFilter::default()), state, run);
     }
 
     /// Records a file or directory. The filter says which files below it a recursive access reaches.
-    pub(super) fn record_filtered(
+    pub(super) fn record_filtered_access(
         &mut self,
         word: &Word,
         (kind, filter): (AccessKind, &TreeFilter),
@@ -140,12 +140,12 @@ impl Walker<'_> {
         };
         self.script.needs_facts |= dirs.len() > 1;
         let targets: Vec<FileTarget> = match word {
-            Word::Literal(text) if kind.writes() && is_output(text) => {
+            Word::Literal(text) if kind.writes() && is_output_stream(text) => {
                 self.streams.reopened_path = Some(text.clone());
                 return;
             }
             // The path reopens a descriptor for writing that may have been opened for reading.
-            Word::Literal(text) if kind.writes() && is_descriptor(text) => {
+            Word::Literal(text) if kind.writes() && is_descriptor_path(text) => {
                 vec![FileTarget::Unknown(text.clone())]
             }
             Word::Literal(text) if text.is_empty() || is_stream(text) => return,
@@ -203,19 +203,23 @@ impl Walker<'_> {
             DynamicKind::FindResult { is_not_a_link } => {
                 let reads = matches!(kind, AccessKind::Read | AccessKind::ReadTree) || may_read;
                 if is_same_dir {
-                    self.record_search(kind, is_not_a_link, run);
+                    let links = match is_not_a_link {
+                        true => LinkHandling::Skipped,
+                        false => LinkHandling::Opened,
+                    };
+                    self.record_found_files(kind, links, run);
                 }
                 expands || is_same_dir && (kind == AccessKind::Stat || reads)
             }
             DynamicKind::Listed(listing) => {
-                let is_recorded = self.record_listed(listing, kind, state, run);
+                let is_recorded = self.record_listed_files(listing, kind, state, run);
                 if !is_recorded {
-                    self.record_search(kind, false, run);
+                    self.record_find_results(kind, run);
                 }
                 is_recorded
             }
             DynamicKind::Anything => {
-                self.record_search(kind, false, run);
+                self.record_find_results(kind, run);
                 false
             }
             DynamicKind::Revision => false,
@@ -253,17 +257,17 @@ fn may_open_input(redirect: &Redirect, word: &Word) -> bool {
 
 /// Whether a path is a stream that stores nothing and holds no secrets.
 fn is_stream(path: &str) -> bool {
-    is_descriptor(path)
+    is_descriptor_path(path)
         || matches!(path, "/dev/null" | "/dev/zero" | "/dev/random" | "/dev/urandom")
 }
 
 /// Whether a path names a descriptor that is already open.
-fn is_descriptor(path: &str) -> bool {
+fn is_descriptor_path(path: &str) -> bool {
     let number = path.strip_prefix("/dev/fd/");
     number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
         || matches!(path, "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
 }
 
-fn is_output(path: &str) -> bool {
+fn is_output_stream(path: &str) -> bool {
     matches!(path, "/dev/stdout" | "/dev/stderr" | "/dev/fd/1" | "/dev/fd/2")
 }

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Selects all files of a directory that is moved as a whole. Symbolic links in it are moved, not followed.
-const MOVED: TreeFilter = TreeFilter {
+const ALL_EXCEPT_LINKS: TreeFilter = TreeFilter {
     names: Vec::new(),
     skips_hidden: false,
     skips_ignored: false,
@@ -100,7 +100,12 @@ fn apply_role(
         ArgRole::Revision => record_revision(walker, call, argument, state),
         ArgRole::Write => record_write(walker, call, argument, state),
         ArgRole::Consume => {
-            walker.record_filtered(value, (AccessKind::ReadTree, &MOVED), state, run);
+            walker.record_filtered_access(
+                value,
+                (AccessKind::ReadTree, &ALL_EXCEPT_LINKS),
+                state,
+                run,
+            );
             walker.record_access(value, AccessKind::WriteTree, state, run);
         }
         ArgRole::Pattern => {
@@ -212,7 +217,7 @@ fn record_list(
     state: &mut ShellState,
 ) {
     let no_list = call.args.has_any(&call.args.spec.no_list);
-    let is_listed = !no_list && !call.args.is_shallow();
+    let is_listed = !no_list && !call.args.skips_dirs_behind_links();
     // A number, a commit or a result of `find` may be the name of a symbolic link to a directory.
     let may_be_link = |kind| match kind {
         DynamicKind::Number
@@ -244,7 +249,12 @@ fn record_passed(
     path_args::record_paths(walker, value, state, call.run);
     if call.args.reads_tree() {
         let filter = tree_filter::of(call.args);
-        walker.record_filtered(value, (AccessKind::ReadTree, &filter), state, Some(call.run));
+        walker.record_filtered_access(
+            value,
+            (AccessKind::ReadTree, &filter),
+            state,
+            Some(call.run),
+        );
     }
 }
 
@@ -285,7 +295,7 @@ fn record_read(
         AccessKind::ReadTree => tree_filter::of(call.args),
         _ => TreeFilter::default(),
     };
-    walker.record_filtered(&argument.value, (kind, &filter), state, Some(call.run));
+    walker.record_filtered_access(&argument.value, (kind, &filter), state, Some(call.run));
     if argument.flag.is_some() && call.args.has_any(&spec.creates_with) {
         walker.record_access(&argument.value, AccessKind::Write, state, Some(call.run));
     }
@@ -311,12 +321,12 @@ fn record_revision(
     let is_revision = tracked_files::is_revision_word(value);
     if call.args.spec.traits.read_tree && !is_revision {
         let access = (AccessKind::ReadTree, &tree_filter::of(call.args));
-        walker.record_filtered(value, access, state, Some(call.run));
+        walker.record_filtered_access(value, access, state, Some(call.run));
     }
     if call.args.has_any(&call.args.spec.read_tree) {
         let filter = tree_filter::of(call.args);
         let access = (AccessKind::ReadTree, &filter);
-        return walker.record_filtered(value, access, state, Some(call.run));
+        return walker.record_filtered_access(value, access, state, Some(call.run));
     }
     // A pathspec that only excludes files reaches no more than a command without it.
     let is_exclusion = value.literal().is_some_and(file_patterns::is_exclusion);
@@ -379,7 +389,7 @@ fn record_sed_program(
         }
         None => {
             add_argument_risk(walker, call, argument, RiskKind::Code);
-            for file in program.map_or_else(Vec::new, sed::files_perhaps_named) {
+            for file in program.map_or_else(Vec::new, sed::possible_file_names) {
                 let file = Word::Literal(file.to_string());
                 for kind in [AccessKind::PassedToUnknown, AccessKind::MaybeWrite] {
                     walker.record_access(&file, kind, state, Some(call.run));
@@ -431,7 +441,7 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     let takes_names =
         args.spec.traits.names_from_input || args.has_any(&args.spec.names_from_input_with);
     if takes_names && call.has_input() {
-        walker.record_search(AccessKind::Read, false, Some(call.run));
+        walker.record_find_results(AccessKind::Read, Some(call.run));
         path_args::record_paths_in_input(walker, call, state);
     }
     if args.spec.traits.lists_paths && args.has_any(&["-delete"]) {
@@ -461,7 +471,7 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     if runs_input && !has_code && !only_prints {
         record_code_from_input(walker, call.run);
     }
-    let is_input = |it: &Argument| it.role == ArgRole::Script && is_stream(&it.value);
+    let is_input = |it: &Argument| it.role == ArgRole::Script && may_be_input_or_address(&it.value);
     if runs_input || args.arguments.iter().any(is_input) {
         path_args::record_paths_in_input(walker, call, state);
     }
@@ -486,7 +496,7 @@ fn record_working_dir(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Sh
         && !args.arguments.iter().any(is_file)
     {
         let access = (AccessKind::ReadTree, &tree_filter::of(args));
-        walker.record_filtered(&Word::Literal(".".into()), access, state, Some(call.run));
+        walker.record_filtered_access(&Word::Literal(".".into()), access, state, Some(call.run));
     }
 }
 
@@ -507,7 +517,7 @@ fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state
     }
     let access = (AccessKind::MaybeWriteTree, &tree_filter::of(args));
     for word in words {
-        walker.record_filtered(word, access, state, Some(call.run));
+        walker.record_filtered_access(word, access, state, Some(call.run));
         record_pattern(walker, call, word, AccessKind::MaybeWriteTree, state);
     }
 }
@@ -534,7 +544,7 @@ fn record_pattern(
     if filter.names.is_empty() {
         filter.names = reach.names;
     }
-    walker.record_filtered(&reach.base, (kind, &filter), state, Some(call.run));
+    walker.record_filtered_access(&reach.base, (kind, &filter), state, Some(call.run));
     if has_pathspecs && text.starts_with(':') {
         // The path may start at the top of the repository.
         let top = join_path(&walker.context.cwd, reach.base.shown());
@@ -542,7 +552,7 @@ fn record_pattern(
             Word::Glob(_) => Word::Glob(top),
             Word::Literal(_) | Word::Dynamic(_) => Word::Literal(top),
         };
-        walker.record_filtered(&top, (kind, &filter), state, Some(call.run));
+        walker.record_filtered_access(&top, (kind, &filter), state, Some(call.run));
     }
 }
 
@@ -557,12 +567,17 @@ fn record_remote(
     if !call.args.spec.traits.clones {
         return;
     }
-    let filter = TreeFilter { skips_ignored: true, ..MOVED };
+    let filter = TreeFilter { skips_ignored: true, ..ALL_EXCEPT_LINKS };
     let path = value.literal().map(|it| it.strip_prefix("file://").unwrap_or(it));
     if let Some(path) = path.filter(|it| !it.contains(':')) {
         let path = Word::Literal(path.to_string());
         for filter in [filter, tracked_files::filter(TreeListing::Tracked)] {
-            walker.record_filtered(&path, (AccessKind::ReadTree, &filter), state, Some(call.run));
+            walker.record_filtered_access(
+                &path,
+                (AccessKind::ReadTree, &filter),
+                state,
+                Some(call.run),
+            );
         }
     }
 }
@@ -580,7 +595,7 @@ pub(super) fn record_script(
     state: &ShellState,
     run: usize,
 ) {
-    if is_stream(value) {
+    if may_be_input_or_address(value) {
         record_code_from_input(walker, run);
     }
     walker.record_code_path(run, at, value, state);
@@ -588,7 +603,7 @@ pub(super) fn record_script(
 }
 
 /// Whether a word that names code may be standard input or an address rather than a file.
-fn is_stream(word: &Word) -> bool {
+fn may_be_input_or_address(word: &Word) -> bool {
     const STREAMS: &[&str] = &["/dev/", "/proc/", "http:", "https:", "data:", "blob:"];
     match word {
         Word::Literal(text) => {

@@ -93,7 +93,7 @@ pub(super) enum ArgRole {
 
 impl ArgRole {
     pub(super) fn parse(name: &str) -> Option<ArgRole> {
-        ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role)
+        ROLES.iter().find(|(keyword, _)| *keyword == name).map(|(_, role)| *role)
     }
 }
 

@@ -40,7 +40,7 @@ impl ParsedArgs {
     }
 
     /// Whether directories behind symbolic links are skipped.
-    pub(super) fn is_shallow(&self) -> bool {
+    pub(super) fn skips_dirs_behind_links(&self) -> bool {
         self.has_any(&self.spec.shallow) && !self.has_any(&self.spec.unshallow)
     }
 }
@@ -185,7 +185,7 @@ impl ArgParser<'_> {
             self.parsed.roles[at] = WordRole::Flag;
             self.flags_ended = true;
             if let Some(FlagValue::Risk(kind)) = spec.flag("--") {
-                self.add_risk(self.blamed_word(at), None, kind);
+                self.add_risk(self.word_to_spell_out(at), None, kind);
             }
             if spec.traits.passthrough {
                 self.pass_through_rest();
@@ -363,19 +363,19 @@ impl ArgParser<'_> {
 
     fn assign_role(&mut self, at: usize, role: Option<ArgRole>) {
         let Some(role) = role else {
-            return self.add_risk(self.blamed_word(at), None, RiskKind::Unlisted);
+            return self.add_risk(self.word_to_spell_out(at), None, RiskKind::Unlisted);
         };
         if role == ArgRole::Script {
             self.parsed.roles[at] = WordRole::Script;
         }
-        if role == ArgRole::Refspec && self.words[at].literal().is_some_and(leads_elsewhere) {
+        if role == ArgRole::Refspec && self.words[at].literal().is_some_and(pushes_to_other_name) {
             self.parsed.widening_words.push(at);
         }
         self.push_operand(role, at);
     }
 
     /// Returns the index of the word that a rule must spell out to allow this word: the word itself or the subcommand.
-    fn blamed_word(&self, at: usize) -> usize {
+    fn word_to_spell_out(&self, at: usize) -> usize {
         if self.parsed.spec.traits.blame_subcommand { self.subcommand_at } else { at }
     }
 }
@@ -390,7 +390,7 @@ fn word_count(word: &Word) -> (usize, bool) {
 }
 
 /// Whether a refspec updates a branch with another name than its source: `a:main`.
-fn leads_elsewhere(refspec: &str) -> bool {
+fn pushes_to_other_name(refspec: &str) -> bool {
     refspec.split_once(':').is_some_and(|(from, to)| from != to)
 }
 

@@ -39,8 +39,9 @@ pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec
     if !has_operators_between(&text) {
         return None;
     }
-    let is_known = |c: char| c.is_ascii_alphanumeric() || "_ \t\n+-*/%<>=!&|^~?:,();".contains(c);
-    if !text.chars().all(is_known) {
+    let is_supported =
+        |c: char| c.is_ascii_alphanumeric() || "_ \t\n+-*/%<>=!&|^~?:,();".contains(c);
+    if !text.chars().all(is_supported) {
         return None;
     }
     let may_assign = text.contains('=') || text.contains("++") || text.contains("--");

@@ -13,12 +13,12 @@ const BEFORE_OPERAND: &[&str] = &[
 /// Whether the awk program certainly starts no program and opens no file.
 pub(super) fn is_harmless(program: &str) -> bool {
     let open_brackets = Vec::new();
-    Awk { rest: program, previous: PreviousToken::Operator, open_brackets, print_depth: None }
+    AwkParser { rest: program, previous: PreviousToken::Operator, open_brackets, print_depth: None }
         .program()
         .is_some()
 }
 
-struct Awk<'a> {
+struct AwkParser<'a> {
     rest: &'a str,
     previous: PreviousToken,
     /// The parentheses and brackets that are open at this point.
@@ -36,7 +36,7 @@ enum PreviousToken {
     Unclear,
 }
 
-impl Awk<'_> {
+impl AwkParser<'_> {
     fn program(&mut self) -> Option<()> {
         while let Some(c) = self.rest.chars().next() {
             self.token(c)?;

@@ -13,7 +13,7 @@ pub(super) fn prints_number(body: &Node) -> bool {
     let Some(Node::Simple(simple)) = last else { return false };
     let has_input = piped || !simple.redirects.is_empty();
     let is_read = |it: &Redirect| it.kind == RedirectKind::Read;
-    match plain_words(simple).as_slice() {
+    match unquoted_words(simple).as_slice() {
         ["wc", "-l" | "-c" | "-w" | "-m"] => has_input && simple.redirects.iter().all(is_read),
         ["nproc"] | ["id", "-u" | "-g"] => !has_input,
         ["date", "+%s" | "+%N" | "+%u" | "+%j" | "+%Y"] => !has_input,
@@ -40,7 +40,7 @@ pub(super) fn printf_format_sets_variable(format: &str) -> bool {
 pub(super) fn prints_wildcard(body: &Node) -> bool {
     let Node::Sequence(nodes) = body else { return false };
     let [Node::Simple(simple)] = nodes.as_slice() else { return false };
-    let prints = matches!(plain_words(simple).first(), Some(&("echo" | "printf")));
+    let prints = matches!(unquoted_words(simple).first(), Some(&("echo" | "printf")));
     let has_wildcard =
         |piece: &Piece| matches!(piece, Piece::Text { text, .. } if text.contains(['*', '?', '[']));
     prints && simple.words.iter().flat_map(|raw| &raw.pieces).any(has_wildcard)
@@ -64,13 +64,13 @@ pub(super) fn prints_cwd(body: &Node) -> bool {
 fn single_command_words(body: &Node) -> Vec<&str> {
     let Node::Sequence(nodes) = body else { return Vec::new() };
     match nodes.as_slice() {
-        [Node::Simple(simple)] if simple.redirects.is_empty() => plain_words(simple),
+        [Node::Simple(simple)] if simple.redirects.is_empty() => unquoted_words(simple),
         _ => Vec::new(),
     }
 }
 
 /// Returns the words of a command, or no words if it has assignments. A word with quotes or expansions becomes empty.
-fn plain_words(simple: &SimpleCommand) -> Vec<&str> {
+fn unquoted_words(simple: &SimpleCommand) -> Vec<&str> {
     let words = simple.words.iter().map(|raw| raw.unquoted_text().unwrap_or(""));
     if simple.assignments.is_empty() { words.collect() } else { Vec::new() }
 }

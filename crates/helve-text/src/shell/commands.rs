@@ -2,7 +2,7 @@
 
 use super::arg_role::ArgRole;
 use super::args::{self, Argument, ParsedArgs};
-use super::find::{FindOutput, LineFilter};
+use super::find::{KnownOutput, LineFilter};
 use super::names::{self, NameGroup};
 use super::state::{ShellState, join_path};
 use super::walk::{StdinSource, Walker, unknown};
@@ -30,7 +30,7 @@ impl Invocation<'_> {
     /// Returns the parts of the standard input that the script shows.
     pub(super) fn known_input(&self) -> Vec<&str> {
         match self.stdin {
-            StdinSource::Pipe(Some(found)) => found.code().collect(),
+            StdinSource::Pipe(Some(output)) => output.known_texts().collect(),
             StdinSource::Text(Some(text)) => vec![text],
             StdinSource::Pipe(None)
             | StdinSource::Text(None)
@@ -65,7 +65,7 @@ impl Walker<'_> {
             return;
         }
         let first_run = self.script.runs.len();
-        self.record_any_command(line, state, stdin);
+        self.record_by_program(line, state, stdin);
         // The program itself may be given as a path.
         if let Some(program) = self.script.runs.get(first_run).and_then(|run| run.words.first())
             && program.shown().contains('/')
@@ -75,7 +75,7 @@ impl Walker<'_> {
         }
     }
 
-    fn record_any_command(
+    fn record_by_program(
         &mut self,
         line: CommandLine,
         state: &mut ShellState,
@@ -116,7 +116,7 @@ impl Walker<'_> {
             self.add_doubt(DoubtKind::Indirect, word.shown());
         }
         let parsed =
-            programs::table_name(base).and_then(|known| args::parse_args(&line.words, known));
+            programs::table_name(base).and_then(|listed| args::parse_args(&line.words, listed));
         if only_reads::prints_version(&line.words, stdin) {
             let run = self.record_run(line.words, line.assignments, parsed.as_ref());
             let run = &mut self.script.runs[run];
@@ -135,7 +135,7 @@ impl Walker<'_> {
                     path_args::record_paths(self, word, state, run);
                 }
                 if !matches!(stdin, StdinSource::Nothing) {
-                    self.record_search(AccessKind::PassedToUnknown, false, Some(run));
+                    self.record_find_results(AccessKind::PassedToUnknown, Some(run));
                 }
                 wrappers::guess_inner_command(self, &line.words, run, state);
             }
@@ -150,7 +150,7 @@ impl Walker<'_> {
     /// Forgets what the last command prints, because another command prints as well.
     fn forget_listing(&mut self) {
         self.line_filter = LineFilter::Other;
-        if let Some(output) = &mut self.find_output {
+        if let Some(output) = &mut self.known_output {
             *output = output.filtered(LineFilter::Other);
         }
     }
@@ -179,16 +179,16 @@ impl Walker<'_> {
         let base = basename(name);
         let run = self.record_run(words.clone(), line.assignments, Some(args));
         let lists_paths = args.spec.traits.lists_paths || args.has_any(&args.spec.lists_paths_with);
-        let mut output = lists_paths.then(|| find::output(words, args, state));
+        let mut output = lists_paths.then(|| find::known_output(words, args, state));
         if args.spec.traits.prints_operands {
             self.texts.extend(words[1..].iter().filter_map(Word::literal).map(str::to_string));
-            output = Some(FindOutput::mentioning(words));
+            output = Some(KnownOutput::mentioning(words));
         }
         if let (None, StdinSource::Text(Some(text))) = (&output, stdin) {
-            output = Some(FindOutput::printing(text));
+            output = Some(KnownOutput::printing(text));
         }
         if args.spec.traits.lists_packages {
-            output = Some(FindOutput::packages(state));
+            output = Some(KnownOutput::packages(state));
         }
         let has_no_arguments = words.len() == 1 && name == base;
         if has_no_arguments && self.is_exempt_alone(run, args, stdin) {
@@ -197,7 +197,7 @@ impl Walker<'_> {
         let call = Invocation { run, words, args, stdin };
         let dirs_before = state.dirs.clone();
         let runs_inner = args.arguments.iter().any(|it| it.role == ArgRole::Command);
-        self.find_output = None;
+        self.known_output = None;
         let doubts_before = self.script.doubts.len();
         for argument in &args.arguments {
             self.apply_argument(&call, argument, state);
@@ -233,7 +233,7 @@ impl Walker<'_> {
         }
         self.line_filter = LineFilter::of(args, &self.script.runs[run]);
         if output.is_some() || !runs_inner {
-            self.find_output = output;
+            self.known_output = output;
         }
     }
 

@@ -22,20 +22,22 @@ pub(super) fn disagreement(text: &str, ours: &Parser<'_>) -> Option<String> {
     let Some(tree) = parse(text) else { return Some(String::new()) };
     let programs: HashSet<usize> = ours.program_offsets.iter().copied().collect();
     let targets: HashSet<usize> = ours.redirect_offsets.iter().copied().collect();
-    let is_opaque =
-        |at: usize| ours.opaque_ranges.iter().any(|(start, end)| (*start..*end).contains(&at));
+    let is_uncompared =
+        |at: usize| ours.uncompared_ranges.iter().any(|(start, end)| (*start..*end).contains(&at));
     let mut cursor = tree.walk();
     loop {
         let node = cursor.node();
-        let is_known = match node.kind() {
-            _ if node.is_error() || node.is_missing() => is_opaque(node.start_byte()),
-            "command_name" => programs.contains(&node.start_byte()) || is_opaque(node.start_byte()),
+        let ours_agrees = match node.kind() {
+            _ if node.is_error() || node.is_missing() => is_uncompared(node.start_byte()),
+            "command_name" => {
+                programs.contains(&node.start_byte()) || is_uncompared(node.start_byte())
+            }
             "file_redirect" => node.child_by_field_name("destination").is_none_or(|target| {
-                targets.contains(&target.start_byte()) || is_opaque(target.start_byte())
+                targets.contains(&target.start_byte()) || is_uncompared(target.start_byte())
             }),
             _ => true,
         };
-        if !is_known {
+        if !ours_agrees {
             return Some(text.get(node.byte_range()).unwrap_or("").chars().take(40).collect());
         }
         if cursor.goto_first_child() {

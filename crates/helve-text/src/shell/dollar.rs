@@ -21,7 +21,8 @@ impl Parser<'_> {
                 // In a here-document, tree-sitter parses arithmetic as commands. An expression that cannot run
                 // commands is excluded from the comparison.
                 if !inside.iter().any(may_run_commands) {
-                    self.opaque_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
+                    self.uncompared_ranges
+                        .extend(self.base.map(|base| (base + start, base + self.at)));
                 }
                 Piece::Arithmetic { inside, quoted }
             }
@@ -223,7 +224,7 @@ impl Parser<'_> {
             self.check_no_pending_here_document()?;
         }
         let body = Box::new(self.parse_inner_text(&text, None, parse_script)?);
-        self.opaque_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
+        self.uncompared_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
         pieces.push(Piece::Command { body, quoted });
         Ok(())
     }

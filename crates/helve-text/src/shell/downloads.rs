@@ -50,8 +50,8 @@ pub(super) fn record_downloads(
     for address in addresses {
         let shown = address.value.shown();
         let names = address.value.literal().and_then(|address| match program {
-            "wget" => Some(names_by_wget(address)),
-            _ => names_by_curl(address),
+            "wget" => Some(wget_file_names(address)),
+            _ => curl_file_names(address),
         });
         match (dir, names) {
             (Some(dir), Some(names)) => {
@@ -77,7 +77,7 @@ fn cloned_name(address: &str) -> Option<String> {
 
 /// Returns the names under which wget may save a file, with and without percent-decoding: `http://h/a%20b?c` → `a%20b?c`,
 /// `a b?c`.
-fn names_by_wget(address: &str) -> Vec<String> {
+fn wget_file_names(address: &str) -> Vec<String> {
     let without_fragment = address.split('#').next().unwrap_or(address);
     let (path, query) = match without_fragment.split_once('?') {
         Some((path, query)) => (path, format!("?{query}")),
@@ -92,7 +92,7 @@ fn names_by_wget(address: &str) -> Vec<String> {
 
 /// Returns the names under which `curl -O` may save a file. Returns `None` for a URL with a pattern like `{a,b}`, which
 /// stands for several URLs.
-fn names_by_curl(address: &str) -> Option<Vec<String>> {
+fn curl_file_names(address: &str) -> Option<Vec<String>> {
     if address.contains(['{', '}', '[', ']']) {
         return None;
     }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn names_are_derived_as_the_programs_do() {
-        let wget = |address: &str| names_by_wget(address).pop().unwrap_or_default();
+        let wget = |address: &str| wget_file_names(address).pop().unwrap_or_default();
         assert_eq!(wget("http://h/a/x.tgz"), "x.tgz");
         assert_eq!(wget("http://h/%2emcp.json"), ".mcp.json");
         assert_eq!(wget("http://h/%2Emcp%2ejson"), ".mcp.json");
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(wget("http://h/a/"), "index.html");
         assert_eq!(wget("h/x"), "x");
         assert_eq!(wget("http://h"), "index.html");
-        let curl = |address: &str| names_by_curl(address).and_then(|mut names| names.pop());
+        let curl = |address: &str| curl_file_names(address).and_then(|mut names| names.pop());
         assert_eq!(curl("http://h/.envrc?x#y").as_deref(), Some(".envrc"));
         assert_eq!(curl("http://h/.env#rc").as_deref(), Some(".env"));
         assert_eq!(curl("http://h/{a,b}"), None);

@@ -4,7 +4,7 @@ use super::ast::{
     AssignValue, Assignment, Node, Operator, Piece, RawWord, Redirect, SimpleCommand,
 };
 use super::commands::CommandLine;
-use super::find::FindOutput;
+use super::find::KnownOutput;
 use super::state::{ShellState, Value};
 use super::walk::{StdinSource, Walker};
 use super::{
@@ -40,19 +40,19 @@ impl Walker<'_> {
             match piece {
                 Piece::Text { .. } => {}
                 Piece::Command { body, .. } | Piece::Process { body } => {
-                    let (outer_find, has_stdin) = (self.find_output.take(), self.has_stdin);
+                    let (outer_output, has_stdin) = (self.known_output.take(), self.has_stdin);
                     let stdin = if has_stdin { StdinSource::File } else { StdinSource::Nothing };
                     self.uncertain_depth += 1;
                     self.walk_node(body, &mut state.clone(), &stdin);
                     self.uncertain_depth -= 1;
                     // The words that the output becomes may be paths that `find` printed.
-                    let found = self.find_output.take();
-                    if let Some(found) = &found {
-                        self.search = found.search.clone();
+                    let output = self.known_output.take();
+                    if let Some(output) = &output {
+                        self.search = output.search.clone();
                     }
-                    self.record_printed_names(found.as_ref(), state);
-                    self.substituted = found.filter(|_| is_single_pipeline(body));
-                    (self.find_output, self.has_stdin) = (outer_find, has_stdin);
+                    self.record_printed_names(output.as_ref(), state);
+                    self.substitution_output = output.filter(|_| is_single_pipeline(body));
+                    (self.known_output, self.has_stdin) = (outer_output, has_stdin);
                 }
                 Piece::Arithmetic { inside, .. } => self.record_arithmetic(inside, shown, state),
                 Piece::Parameter { parameter, .. } => {
@@ -101,7 +101,7 @@ impl Walker<'_> {
 
     /// Records the effects of expanding a word, and returns the words that it becomes.
     pub(super) fn expand(&mut self, raw: &RawWord, state: &mut ShellState) -> Vec<Word> {
-        self.substituted = None;
+        self.substitution_output = None;
         self.walk_pieces(&raw.pieces, &raw.shown, state);
         if self.language == ShellLanguage::Posix && expand::has_braces(raw) {
             // Some shells with the name `sh` expand braces and others do not.
@@ -137,19 +137,19 @@ impl Walker<'_> {
         words
     }
 
-    /// Records the files whose names a substituted command prints: `.env` in `cat "$(echo .env)"`.
-    fn record_printed_names(&mut self, found: Option<&FindOutput>, state: &ShellState) {
+    /// Records the files whose names a substitution_output command prints: `.env` in `cat "$(echo .env)"`.
+    fn record_printed_names(&mut self, output: Option<&KnownOutput>, state: &ShellState) {
         let is_inside = |it: &&Word| {
             !it.prefix().starts_with(['/', '~', '-']) && !it.prefix().starts_with("..")
         };
-        for word in found.into_iter().flat_map(|it| &it.mentioned).filter(is_inside) {
+        for word in output.into_iter().flat_map(|it| &it.mentioned).filter(is_inside) {
             self.record_access(word, AccessKind::PassedToUnknown, state, None);
         }
     }
 
     /// Marks the word that a substitution becomes, if its command prints names of files.
     fn with_listing(&self, mut words: Vec<Word>, pieces: &[Piece]) -> Vec<Word> {
-        let listing = self.substituted.as_ref().and_then(|it| it.listing);
+        let listing = self.substitution_output.as_ref().and_then(|it| it.listing);
         if let (Some(listing), [Piece::Command { .. }], [Word::Dynamic(word)]) =
             (listing, pieces, words.as_mut_slice())
             && word.kind == DynamicKind::Anything

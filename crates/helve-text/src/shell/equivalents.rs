@@ -22,51 +22,52 @@ type Words = Vec<(String, WordRole)>;
 /// Adds the equivalents of each command of a script.
 pub(super) fn add(runs: &mut [ProgramRun], context: &ShellContext) {
     for run in runs {
-        run.equivalents = of(run, &context.cwd);
-        run.unparsed_words.extend(of_possible(&run.unparsed_words));
+        run.equivalents = equivalents_of(run, &context.cwd);
+        run.unparsed_words.extend(words_of_possible_equivalents(&run.unparsed_words));
     }
 }
 
-fn of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
+fn equivalents_of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
     let words = run.words.iter().zip(&run.roles).take(MAX_WORDS);
-    let given: Words = words.map(|(word, role)| (word.shown().to_string(), *role)).collect();
-    let mut found = Found { seen: HashSet::from([given.clone()]), list: vec![given] };
+    let original: Words = words.map(|(word, role)| (word.shown().to_string(), *role)).collect();
+    let mut commands =
+        EquivalentCommands { seen: HashSet::from([original.clone()]), list: vec![original] };
     for path in &run.code_paths {
-        found.add_paths(path.word, &path.paths, cwd);
+        commands.add_paths(path.word, &path.paths, cwd);
     }
-    found.add_abbreviations(run);
-    found.add_forced_push();
-    found.add_prefixes();
+    commands.add_abbreviations(run);
+    commands.add_forced_push();
+    commands.add_prefixes();
     let mut next = 0;
-    while next < found.list.len() && found.list.len() < MAX_EQUIVALENTS {
-        let words = found.list[next].clone();
+    while next < commands.list.len() && commands.list.len() < MAX_EQUIVALENTS {
+        let words = commands.list[next].clone();
         next += 1;
-        found.add_names(&words);
+        commands.add_names(&words);
         for equivalent in EQUIVALENTS.of_command(&words) {
-            found.push(equivalent);
+            commands.push(equivalent);
         }
     }
     let mut flags: Vec<&[String]> = Vec::new();
-    for words in &found.list {
+    for words in &commands.list {
         flags.extend(EQUIVALENTS.flags_of(words));
     }
     if !flags.is_empty() {
-        for at in 0..found.list.len() {
-            let words = found.list[at].clone();
-            found.push(with_flags(&words, run, &flags, Spelling::Long));
-            found.push(with_flags(&words, run, &flags, Spelling::Short));
+        for at in 0..commands.list.len() {
+            let words = commands.list[at].clone();
+            commands.push(with_flags(&words, run, &flags, Spelling::Long));
+            commands.push(with_flags(&words, run, &flags, Spelling::Short));
         }
     }
     for path in &run.code_paths {
-        found.add_scripts(path.word);
+        commands.add_scripts(path.word);
     }
-    found.add_goals();
-    found.list.split_off(1)
+    commands.add_goals();
+    commands.list.split_off(1)
 }
 
 /// Treats every known program name among these words as the start of a command, and returns the words of all
 /// equivalents of these commands.
-fn of_possible(words: &[String]) -> Vec<String> {
+fn words_of_possible_equivalents(words: &[String]) -> Vec<String> {
     const MAX_STARTS: usize = 64;
     const MAX_WORDS: usize = 32;
     let is_start = |at: &usize| {
@@ -75,22 +76,23 @@ fn of_possible(words: &[String]) -> Vec<String> {
             EQUIVALENTS.by_program.contains_key(&name) || EQUIVALENTS.flags.contains_key(&name);
         is_known && words.get(at + 1) != Some(&words[*at])
     };
-    let mut found = Vec::new();
+    let mut equivalent_words = Vec::new();
     for at in (0..words.len()).filter(is_start).take(MAX_STARTS) {
         let words = words[at..].iter().take(MAX_WORDS);
-        let equivalents = of(&ProgramRun::unknown(words.cloned().map(Word::Literal).collect()), "");
-        found.extend(equivalents.into_iter().flatten().map(|(word, _)| word));
+        let equivalents =
+            equivalents_of(&ProgramRun::unknown(words.cloned().map(Word::Literal).collect()), "");
+        equivalent_words.extend(equivalents.into_iter().flatten().map(|(word, _)| word));
     }
-    found
+    equivalent_words
 }
 
-/// The commands that were found, the given one first.
-struct Found {
+/// The equivalents of a command. The first one is the command itself.
+struct EquivalentCommands {
     seen: HashSet<Words>,
     list: Vec<Words>,
 }
 
-impl Found {
+impl EquivalentCommands {
     fn push(&mut self, words: Words) {
         if self.list.len() < MAX_EQUIVALENTS * 4 && self.seen.insert(words.clone()) {
             self.list.push(words);
@@ -142,15 +144,15 @@ impl Found {
     /// Adds the command with abbreviated flags written out: `--no-verif` → `--no-verify`.
     fn add_abbreviations(&mut self, run: &ProgramRun) {
         let Some(spec) = spec_of(run) else { return };
-        let given = self.list[0].clone();
-        let mut expanded = given.clone();
-        for (at, (word, role)) in given.iter().enumerate() {
+        let original = self.list[0].clone();
+        let mut expanded = original.clone();
+        for (at, (word, role)) in original.iter().enumerate() {
             let name = word.split('=').next().unwrap_or(word);
             if *role != WordRole::Flag || spec.flag(name).is_some() {
                 continue;
             }
             for flag in spec.abbreviated(name) {
-                let mut equivalent = given.clone();
+                let mut equivalent = original.clone();
                 equivalent[at].0 = format!("{flag}{}", &word[name.len()..]);
                 expanded[at].0.clone_from(&equivalent[at].0);
                 self.push(equivalent);
@@ -162,22 +164,22 @@ impl Found {
     /// Adds the subcommands that an abbreviation may stand for: `npm publ` → `npm publish`.
     fn add_prefixes(&mut self) {
         const MIN_BYTES: usize = 3;
-        let given = self.list[0].clone();
-        let Some(names) = EQUIVALENTS.prefixes.get(&program_name(&given)) else { return };
+        let original = self.list[0].clone();
+        let Some(names) = EQUIVALENTS.prefixes.get(&program_name(&original)) else { return };
         let is_subcommand = |(_, role): &(String, WordRole)| match role {
             WordRole::Subcommand | WordRole::Operand => true,
             WordRole::Program | WordRole::Flag | WordRole::Value | WordRole::Script => false,
         };
-        let Some(at) = given.iter().position(is_subcommand) else { return };
-        let word = given[at].0.clone();
+        let Some(at) = original.iter().position(is_subcommand) else { return };
+        let word = original[at].0.clone();
         if word.len() < MIN_BYTES
             || names.contains(&word)
-            || !EQUIVALENTS.of_command(&given).is_empty()
+            || !EQUIVALENTS.of_command(&original).is_empty()
         {
             return;
         }
         for name in names.iter().filter(|name| name.starts_with(&word)) {
-            let mut words = given.clone();
+            let mut words = original.clone();
             words[at] = (name.clone(), WordRole::Subcommand);
             self.push(words);
         }
@@ -204,8 +206,8 @@ impl Found {
 
     /// Adds a command for each target: `make a b` → `make a`, `make b`.
     fn add_goals(&mut self) {
-        let given = self.list[0].clone();
-        let Some((program, _)) = given.first() else { return };
+        let original = self.list[0].clone();
+        let Some((program, _)) = original.first() else { return };
         let name = basename(program).trim_end_matches(".bat");
         if !names::contains(NameGroup::GoalRunner, name) {
             return;
@@ -216,8 +218,8 @@ impl Found {
             matches!(role, WordRole::Operand | WordRole::Subcommand) && !word.contains('=')
         };
         let flags: Words =
-            given[1..].iter().filter(|(_, role)| *role == WordRole::Flag).cloned().collect();
-        for goal in given[1..].iter().filter(is_goal) {
+            original[1..].iter().filter(|(_, role)| *role == WordRole::Flag).cloned().collect();
+        for goal in original[1..].iter().filter(is_goal) {
             for program in &programs {
                 let first = vec![program.clone(), goal.clone()];
                 self.push([first, flags.clone()].concat());

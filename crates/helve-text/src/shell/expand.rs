@@ -22,7 +22,7 @@ pub(super) fn words(raw: &RawWord, shown: &str, state: &ShellState) -> Option<Ve
 
 /// Whether brace expansion changes a word.
 pub(super) fn has_braces(raw: &RawWord) -> bool {
-    let unexpanded: Vec<Item<'_>> = raw.pieces.iter().flat_map(items).collect();
+    let unexpanded: Vec<Item<'_>> = raw.pieces.iter().flat_map(brace_items).collect();
     braces::expand(&raw.pieces).is_none_or(|words| words != [unexpanded])
 }
 
@@ -58,7 +58,7 @@ pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<Strin
 /// Expands a word to a single word, where the shell does no brace expansion, splitting or globbing: in redirects,
 /// tests and here-strings.
 pub(super) fn single_word(pieces: &[Piece], shown: &str, state: &ShellState) -> Word {
-    let items: Vec<Item<'_>> = pieces.iter().flat_map(items).collect();
+    let items: Vec<Item<'_>> = pieces.iter().flat_map(brace_items).collect();
     let joined: Vec<Fragment> = fields::expand(&items, state).into_iter().flatten().collect();
     fragments::to_word(&joined, shown)
 }
@@ -140,7 +140,7 @@ fn quote(piece: &Piece) -> Piece {
     }
 }
 
-fn items(piece: &Piece) -> Vec<Item<'_>> {
+fn brace_items(piece: &Piece) -> Vec<Item<'_>> {
     match piece {
         Piece::Text { text, quoted: false } => text.chars().map(Item::Char).collect(),
         piece => vec![Item::Piece(piece)],

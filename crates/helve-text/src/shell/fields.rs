@@ -26,12 +26,14 @@ pub(super) fn expand(items: &[Item<'_>], state: &ShellState) -> Vec<Vec<Fragment
             {
                 fields.current.push(unknown_fragment(false));
             }
-            Item::Char(c) => fields.text(&c.to_string(), false),
-            Item::Piece(Piece::Text { text, quoted }) => fields.text(text, *quoted),
+            Item::Char(c) => fields.push_text(&c.to_string(), false),
+            Item::Piece(Piece::Text { text, quoted }) => fields.push_text(text, *quoted),
             Item::Piece(Piece::Parameter { parameter, quoted }) => {
-                fields.parameter(parameter, *quoted, state);
+                fields.push_parameter(parameter, *quoted, state);
             }
-            Item::Piece(Piece::Command { body, quoted }) => fields.command(body, *quoted, state),
+            Item::Piece(Piece::Command { body, quoted }) => {
+                fields.push_command_output(body, *quoted, state)
+            }
             Item::Piece(Piece::Arithmetic { .. }) => fields.current.push(number_fragment()),
             Item::Piece(Piece::Process { .. }) => fields.current.push(Fragment::Unknown {
                 kind: DynamicKind::Pipe,
@@ -60,14 +62,14 @@ impl Fields {
         self.complete
     }
 
-    fn text(&mut self, more: &str, is_quoted: bool) {
+    fn push_text(&mut self, more: &str, is_quoted: bool) {
         match self.current.last_mut() {
             Some(Fragment::Text { text, quoted }) if *quoted == is_quoted => text.push_str(more),
             _ => self.current.push(Fragment::Text { text: more.to_string(), quoted: is_quoted }),
         }
     }
 
-    fn parameter(&mut self, parameter: &Parameter, quoted: bool, state: &ShellState) {
+    fn push_parameter(&mut self, parameter: &Parameter, quoted: bool, state: &ShellState) {
         let fragment = parameter_fragment(parameter, quoted, state);
         self.expanded_bytes += fragment_text(&fragment).len();
         match (fragment, quoted) {
@@ -79,9 +81,9 @@ impl Fields {
         }
     }
 
-    fn command(&mut self, body: &Node, quoted: bool, state: &ShellState) {
+    fn push_command_output(&mut self, body: &Node, quoted: bool, state: &ShellState) {
         match (prints_cwd(body), state.value("PWD"), quoted) {
-            (true, Value::Text(dir), true) => self.text(&dir, true),
+            (true, Value::Text(dir), true) => self.push_text(&dir, true),
             (true, Value::Text(dir), false) => self.split(&dir),
             _ => {
                 let kind = match body {
@@ -101,7 +103,7 @@ impl Fields {
         let mut rest = value;
         while let Some(at) = rest.find(is_blank) {
             if at > 0 {
-                self.text(&rest[..at], false);
+                self.push_text(&rest[..at], false);
             }
             if !self.current.is_empty() {
                 self.complete.push(std::mem::take(&mut self.current));
@@ -109,7 +111,7 @@ impl Fields {
             rest = &rest[at + 1..];
         }
         if !rest.is_empty() {
-            self.text(rest, false);
+            self.push_text(rest, false);
         }
     }
 }

@@ -28,10 +28,10 @@ pub(super) fn files_selected_by(value: &str) -> Vec<Word> {
     // `--type-add` takes the name of a file type before the glob.
     let typed =
         value.split_once(':').filter(|(kind, _)| kind.bytes().all(|c| c.is_ascii_alphanumeric()));
-    with_lower_case(typed.map_or(value, |(_, pattern)| pattern))
+    files_in_either_case(typed.map_or(value, |(_, pattern)| pattern))
 }
 
-fn with_lower_case(value: &str) -> Vec<Word> {
+fn files_in_either_case(value: &str) -> Vec<Word> {
     let lower = value.to_ascii_lowercase();
     let folded = (lower != value).then(|| file_for(&lower)).flatten();
     file_for(value).into_iter().chain(folded).collect()
@@ -97,7 +97,7 @@ pub(super) fn files_in_git_argument(text: &str) -> Vec<Word> {
     let last = path.rsplit_once(':').map(|(_, last)| last).filter(|last| !last.is_empty());
     let paths = [Some(path), last].into_iter().flatten();
     if text.starts_with(":(") {
-        return paths.flat_map(with_lower_case).collect();
+        return paths.flat_map(files_in_either_case).collect();
     }
     paths.filter_map(file_for).collect()
 }
@@ -195,7 +195,7 @@ impl PatternReach {
         };
         let is_plain = !pattern.contains(['[', ']', '{', '}', '\\']) && name != "*";
         let names: Vec<String> =
-            tree_filter::certain_glob(&name).filter(|_| is_plain).into_iter().collect();
+            tree_filter::portable_glob(&name).filter(|_| is_plain).into_iter().collect();
         let start = &pattern[..first];
         let (folder, prefix) = start.rsplit_once('/').unwrap_or(("", start));
         if prefix.is_empty() {

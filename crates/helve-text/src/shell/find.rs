@@ -24,7 +24,7 @@ const WEAKENS_TYPE_TEST: &[&str] =
 
 /// The output of a `find` command.
 #[derive(Clone, Debug)]
-pub(super) struct FindOutput {
+pub(super) struct KnownOutput {
     /// No path is a symbolic link.
     pub(super) excludes_links: bool,
     /// Each path ends with a NUL, so that a path with blanks is not split.
@@ -40,7 +40,7 @@ pub(super) struct FindOutput {
     pub(super) search: FindSearch,
 }
 
-impl FindOutput {
+impl KnownOutput {
     /// Describes the output of a program that prints the names of packages.
     pub(super) fn packages(state: &ShellState) -> Self {
         let search = FindSearch { dirs: state.dirs.clone(), ..FindSearch::default() };
@@ -69,7 +69,7 @@ impl FindOutput {
     }
 
     /// Returns the known parts of the output, for a program that runs them as code.
-    pub(super) fn code(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn known_texts(&self) -> impl Iterator<Item = &str> {
         self.mentioned.iter().map(Word::shown).chain(self.printed_text.as_deref())
     }
 
@@ -150,14 +150,14 @@ impl FindSearch {
 
 impl Walker<'_> {
     /// Adds a listing if the output of a command certainly consists of names of files below known directories.
-    pub(super) fn add_listing(&mut self, output: &mut FindOutput, call: &Invocation<'_>) {
+    pub(super) fn add_listing(&mut self, output: &mut KnownOutput, call: &Invocation<'_>) {
         const MAX_LISTINGS: usize = 64;
         let spec = call.args.spec;
         let is_known = !output.search.roots.iter().any(|it| matches!(it, Word::Dynamic(_)));
         let has_risk = !self.script.runs[call.run].risks.is_empty();
-        let prints_else =
+        let prints_other_things =
             call.args.has_any(&spec.prints_else_with) || call.args.has_any(PRINTING_FLAGS);
-        if is_known && !has_risk && !prints_else && self.listings.len() < MAX_LISTINGS {
+        if is_known && !has_risk && !prints_other_things && self.listings.len() < MAX_LISTINGS {
             output.listing = Some(self.listings.len());
             self.listings.push(output.search.clone());
         }
@@ -165,7 +165,7 @@ impl Walker<'_> {
 
     /// Records that a command gets names from a listing. Returns `false` if the caller must record that an unknown file
     /// is accessed.
-    pub(super) fn record_listed(
+    pub(super) fn record_listed_files(
         &mut self,
         listing: usize,
         kind: AccessKind,
@@ -199,7 +199,7 @@ impl Walker<'_> {
         }
         let filter = TreeFilter { splits_names: true, ..search.filter };
         for root in &search.roots {
-            self.record_filtered(root, (AccessKind::ReadTree, &filter), state, run);
+            self.record_filtered_access(root, (AccessKind::ReadTree, &filter), state, run);
         }
         true
     }
@@ -209,15 +209,20 @@ impl Walker<'_> {
         let FindSearch { roots, filter, .. } = FindSearch::new(call.words, call.args, state);
         for root in &roots {
             let access = (AccessKind::WriteTree, &filter);
-            self.record_filtered(root, access, state, Some(call.run));
+            self.record_filtered_access(root, access, state, Some(call.run));
         }
     }
 
+    /// Records that a command accesses the files that `find` selects. Some of them may be symbolic links.
+    pub(super) fn record_find_results(&mut self, kind: AccessKind, run: Option<usize>) {
+        self.record_found_files(kind, LinkHandling::Opened, run);
+    }
+
     /// Records that a command accesses the files that `find` selects.
-    pub(super) fn record_search(
+    pub(super) fn record_found_files(
         &mut self,
         kind: AccessKind,
-        is_not_a_link: bool,
+        links: LinkHandling,
         run: Option<usize>,
     ) {
         let kind = match kind {
@@ -238,14 +243,12 @@ impl Walker<'_> {
         if self.search.roots.is_empty() {
             return;
         }
-        let FindSearch { root_dirs, roots, mut filter, .. } = self.search.clone();
-        if is_not_a_link {
-            filter.links = LinkHandling::Skipped;
-        }
+        let FindSearch { root_dirs, roots, filter, .. } = self.search.clone();
+        let filter = TreeFilter { links, ..filter };
         let mut state = ShellState::new(self.context);
         state.dirs = root_dirs;
         for root in roots.iter().filter(|it| it.literal().is_some()) {
-            self.record_filtered(root, (kind, &filter), &state, run);
+            self.record_filtered_access(root, (kind, &filter), &state, run);
         }
     }
 }
@@ -253,7 +256,7 @@ impl Walker<'_> {
 /// Returns the glob in a word, if it restricts only the names of files.
 fn glob_in(word: &Word) -> Option<String> {
     let text = word.literal().filter(|it| it.contains(['*', '?']))?;
-    tree_filter::certain_glob(text)
+    tree_filter::portable_glob(text)
 }
 
 /// Returns globs such that the name of each file that `find` selects matches at least one of them. Returns `None` if
@@ -273,6 +276,20 @@ struct Expression<'w> {
     depth: usize,
 }
 
+/// One alternative of an expression, such as `-name a` in `-name a -o -name b`.
+struct Alternative {
+    /// The globs of the name tests; `None` if the name may be anything.
+    names: Option<Vec<String>>,
+    /// Whether `find` only skips (prunes) the files.
+    is_pruned: bool,
+    /// Whether another alternative follows.
+    has_more: bool,
+}
+
+impl Alternative {
+    const UNKNOWN: Self = Self { names: None, is_pruned: false, has_more: false };
+}
+
 impl Expression<'_> {
     fn next(&mut self) -> Option<&str> {
         let (word, rest) = self.words.split_first()?;
@@ -287,14 +304,14 @@ impl Expression<'_> {
         self.depth += 1;
         let mut names = Some(Vec::new());
         loop {
-            let (alternative, is_pruned, has_more) = self.all_of(self.depth > MAX_DEPTH);
-            if !is_pruned {
-                names = match (names, alternative) {
+            let alternative = self.all_of(self.depth > MAX_DEPTH);
+            if !alternative.is_pruned {
+                names = match (names, alternative.names) {
                     (Some(names), Some(more)) => Some([names, more].concat()),
                     (None, _) | (_, None) => None,
                 };
             }
-            if !has_more {
+            if !alternative.has_more {
                 break;
             }
         }
@@ -302,27 +319,26 @@ impl Expression<'_> {
         names.filter(|it| !it.is_empty())
     }
 
-    /// Parses one alternative, whose tests a file must all pass. Returns the globs of its name tests, whether `find`
-    /// only skips (prunes) the files, and whether another alternative follows.
-    fn all_of(&mut self, is_too_deep: bool) -> (Option<Vec<String>>, bool, bool) {
+    /// Parses one alternative: tests that a file must all pass.
+    fn all_of(&mut self, is_too_deep: bool) -> Alternative {
         const COMMANDS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
         let mut names: Option<Vec<String>> = None;
         let (mut is_pruned, mut is_negated) = (false, false);
         while let Some(text) = self.next().map(str::to_string) {
             let was_negated = std::mem::take(&mut is_negated);
             match text.as_str() {
-                "-o" | "-or" => return (names, is_pruned, true),
-                ")" => return (names, is_pruned, false),
+                "-o" | "-or" => return Alternative { names, is_pruned, has_more: true },
+                ")" => return Alternative { names, is_pruned, has_more: false },
                 // What follows a comma does not depend on the tests before it.
-                "," | "" => return (None, false, false),
+                "," | "" => return Alternative::UNKNOWN,
                 "!" | "-not" => is_negated = !was_negated,
-                "(" if is_too_deep => return (None, false, false),
+                "(" if is_too_deep => return Alternative::UNKNOWN,
                 "(" => {
                     let inner = self.any_of();
                     names = names.or(inner.filter(|_| !was_negated));
                 }
                 "-name" => {
-                    let name = self.next().and_then(tree_filter::certain_glob);
+                    let name = self.next().and_then(tree_filter::portable_glob);
                     names = names.or(name.map(|name| vec![name]).filter(|_| !was_negated));
                 }
                 "-prune" => is_pruned = !was_negated,
@@ -339,14 +355,14 @@ impl Expression<'_> {
                 }
             }
         }
-        (names, is_pruned, false)
+        Alternative { names, is_pruned, has_more: false }
     }
 }
 
 /// Describes the output of a `find` command.
-pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> FindOutput {
+pub(super) fn known_output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> KnownOutput {
     let print_at = words.iter().position(|word| word.literal() == Some("-print0"));
-    FindOutput {
+    KnownOutput {
         excludes_links: excludes_links(words, print_at.unwrap_or(0)),
         nul_separated: args.has_any(&["-print0"])
             && !args.has_any(PRINTING_FLAGS)

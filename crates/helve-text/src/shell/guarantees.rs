@@ -22,8 +22,8 @@ pub(super) fn cd_succeeds(
     let goes_up = from.strip_prefix(to.trim_end_matches('/')).is_some_and(|it| it.starts_with('/'));
     let can_go_up =
         goes_up && runs_alone(walker) && !walker.script.runs.iter().any(may_set_read_only);
-    let is_known = walker.context.enterable.contains(to) && files_are_unchanged(walker);
-    is_plain_cd && (can_go_up || is_known)
+    let is_enterable = walker.context.enterable.contains(to) && files_are_unchanged(walker);
+    is_plain_cd && (can_go_up || is_enterable)
 }
 
 /// Whether a path has `..` only at its start. Elsewhere the directory before `..` must exist.

@@ -1,7 +1,7 @@
 //! Analyzes loops: once for each known value of the loop variable, or once with an unknown value.
 
 use super::ast::{Node, RawWord};
-use super::find::FindOutput;
+use super::find::KnownOutput;
 use super::grammar::is_name;
 use super::mutations::Mutations;
 use super::state::{ShellState, Value, join_path};
@@ -31,7 +31,7 @@ impl Walker<'_> {
             let mut inner = state.clone();
             if let (
                 Some(name),
-                StdinSource::Pipe(Some(FindOutput { listing: Some(listing), .. })),
+                StdinSource::Pipe(Some(KnownOutput { listing: Some(listing), .. })),
             ) = (read_variable(condition), stdin)
             {
                 // The body runs only if `read` has set the variable.

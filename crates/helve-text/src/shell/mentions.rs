@@ -24,7 +24,7 @@ impl ProgramRun {
         for (at, word) in self.words.iter().enumerate().skip(1) {
             let text = word.shown();
             let is_code = self.is_interpreter && text.contains(COMMAND_STARTS);
-            if self.is_known && !is_code && !risky.contains(&at) || self.is_plain_name(at) {
+            if self.is_known && !is_code && !risky.contains(&at) || self.is_harmless_name(at) {
                 continue;
             }
             let value = text.split_once('=').map_or(text, |(_, value)| value);
@@ -58,7 +58,7 @@ impl ProgramRun {
 
     /// Whether a word is certainly not a program to run: a subcommand, a script of the project, or the name of a
     /// package or another object.
-    fn is_plain_name(&self, at: usize) -> bool {
+    fn is_harmless_name(&self, at: usize) -> bool {
         let word = |at: usize| self.words.get(at).map_or("", Word::shown);
         let is_flag = |it: &str| it.starts_with('-');
         let previous = word(at - 1);

@@ -33,7 +33,7 @@ impl Default for Mutations {
 impl Mutations {
     pub(super) fn visit(&mut self, node: &Node) {
         match node {
-            Node::Simple(simple) => self.simple(simple),
+            Node::Simple(simple) => self.visit_simple(simple),
             Node::Pipeline(nodes) | Node::Sequence(nodes) | Node::If(nodes) => {
                 nodes.iter().for_each(|node| self.visit(node));
             }
@@ -47,7 +47,7 @@ impl Mutations {
             | Node::Function { body: inner, .. }
             | Node::Coprocess(inner) => self.visit(inner),
             Node::Redirected { body, redirects } => {
-                self.redirects(redirects);
+                self.visit_redirects(redirects);
                 self.visit(body);
             }
             // Assignments in these end with their process.
@@ -57,100 +57,110 @@ impl Mutations {
                 self.visit(body);
             }
             Node::For { name, words, body } | Node::Select { name, words, body } => {
-                self.set(name, false);
-                words.iter().flatten().for_each(|raw| self.pieces(&raw.pieces));
+                self.set(name);
+                words.iter().flatten().for_each(|raw| self.visit_pieces(&raw.pieces));
                 self.visit(body);
             }
             Node::ForArithmetic { head, body } => {
-                self.arithmetic(&head.pieces);
+                self.visit_arithmetic(&head.pieces);
                 self.visit(body);
             }
             Node::Case { subject, arms } => {
-                self.pieces(&subject.pieces);
+                self.visit_pieces(&subject.pieces);
                 for (patterns, body) in arms {
-                    patterns.iter().for_each(|raw| self.pieces(&raw.pieces));
+                    patterns.iter().for_each(|raw| self.visit_pieces(&raw.pieces));
                     self.visit(body);
                 }
             }
-            Node::Conditional(words) => words.iter().for_each(|raw| self.pieces(&raw.pieces)),
-            Node::Arithmetic(raw) => self.arithmetic(&raw.pieces),
+            Node::Conditional(words) => words.iter().for_each(|raw| self.visit_pieces(&raw.pieces)),
+            Node::Arithmetic(raw) => self.visit_arithmetic(&raw.pieces),
         }
     }
 
-    fn set(&mut self, name: &str, is_number: bool) {
-        *self.variables.entry(name.to_string()).or_insert(true) &= is_number;
+    /// Records that a variable may be set to any value.
+    fn set(&mut self, name: &str) {
+        self.variables.insert(name.to_string(), false);
+    }
+
+    /// Records that a variable may be set to a number.
+    fn set_number(&mut self, name: &str) {
+        self.variables.entry(name.to_string()).or_insert(true);
     }
 
     /// Records assignments that happen while words are expanded.
-    fn pieces(&mut self, pieces: &[Piece]) {
+    fn visit_pieces(&mut self, pieces: &[Piece]) {
         for piece in pieces {
             match piece {
                 Piece::Text { .. } | Piece::Command { .. } | Piece::Process { .. } => {}
-                Piece::Arithmetic { inside, .. } => self.arithmetic(inside),
+                Piece::Arithmetic { inside, .. } => self.visit_arithmetic(inside),
                 Piece::Parameter { parameter, .. } => {
-                    parameter.index.iter().for_each(|index| self.arithmetic(index));
+                    parameter.index.iter().for_each(|index| self.visit_arithmetic(index));
                     match parameter.operator {
-                        Operator::Assign => self.set(&parameter.name, false),
-                        Operator::Slice => self.arithmetic(&parameter.operand),
+                        Operator::Assign => self.set(&parameter.name),
+                        Operator::Slice => self.visit_arithmetic(&parameter.operand),
                         Operator::None
                         | Operator::Length
                         | Operator::Default
                         | Operator::Edit
                         | Operator::Indirect => {}
                     }
-                    self.pieces(&parameter.operand);
+                    self.visit_pieces(&parameter.operand);
                 }
             }
         }
     }
 
-    fn arithmetic(&mut self, pieces: &[Piece]) {
+    fn visit_arithmetic(&mut self, pieces: &[Piece]) {
         let texts = pieces.iter().filter_map(|piece| match piece {
             Piece::Text { text, .. } => Some(text.as_str()),
             _ => None,
         });
         let text = texts.collect::<Vec<_>>().join(" ");
         if text.contains('=') || text.contains("++") || text.contains("--") {
-            arithmetic::variable_names(pieces).for_each(|name| self.set(name, true));
+            arithmetic::variable_names(pieces).for_each(|name| self.set_number(name));
         }
-        self.pieces(pieces);
+        self.visit_pieces(pieces);
     }
 
-    fn redirects(&mut self, redirects: &[Redirect]) {
+    fn visit_redirects(&mut self, redirects: &[Redirect]) {
         for redirect in redirects {
             if let Some(name) = &redirect.variable {
-                self.set(name, true);
+                self.set_number(name);
             }
             match &redirect.target {
-                RedirectTarget::Word(raw) => self.pieces(&raw.pieces),
+                RedirectTarget::Word(raw) => self.visit_pieces(&raw.pieces),
                 RedirectTarget::Body(body) => {
-                    self.pieces(body.get().map_or(&[][..], Vec::as_slice))
+                    self.visit_pieces(body.get().map_or(&[][..], Vec::as_slice))
                 }
             }
         }
     }
 
-    fn simple(&mut self, simple: &SimpleCommand) {
+    fn visit_simple(&mut self, simple: &SimpleCommand) {
         for assignment in &simple.assignments {
             let is_number = match &assignment.value {
                 AssignValue::Text(raw) => {
-                    self.pieces(&raw.pieces);
+                    self.visit_pieces(&raw.pieces);
                     matches!(raw.pieces.as_slice(), [Piece::Arithmetic { .. }])
                         || raw
                             .unquoted_text()
                             .is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit()))
                 }
                 AssignValue::Array(words) => {
-                    words.iter().for_each(|raw| self.pieces(&raw.pieces));
+                    words.iter().for_each(|raw| self.visit_pieces(&raw.pieces));
                     false
                 }
             };
-            self.set(&assignment.name, is_number && !assignment.append);
+            if is_number && !assignment.append {
+                self.set_number(&assignment.name);
+            } else {
+                self.set(&assignment.name);
+            }
         }
-        self.redirects(&simple.redirects);
-        simple.words.iter().for_each(|raw| self.pieces(&raw.pieces));
+        self.visit_redirects(&simple.redirects);
+        simple.words.iter().for_each(|raw| self.visit_pieces(&raw.pieces));
         match self.expand_words(&simple.words) {
-            Some(words) => self.command(&words),
+            Some(words) => self.visit_command(&words),
             None => self.record_any_change(),
         }
     }
@@ -170,7 +180,7 @@ impl Mutations {
     }
 
     /// Records the changes by a builtin. A program whose name is unknown may be any builtin.
-    fn command(&mut self, words: &[Word]) {
+    fn visit_command(&mut self, words: &[Word]) {
         let Some(program) = words.first() else { return };
         match program.literal() {
             None | Some("eval" | "source" | ".") => self.record_any_change(),
@@ -178,11 +188,11 @@ impl Mutations {
             Some("command" | "builtin" | "noglob" | "nocorrect") => {
                 match words.get(1).map(Word::literal) {
                     Some(Some("-v" | "-V")) | None => {}
-                    Some(Some(text)) if !text.starts_with('-') => self.command(&words[1..]),
+                    Some(Some(text)) if !text.starts_with('-') => self.visit_command(&words[1..]),
                     Some(Some(_) | None) => self.record_any_change(),
                 }
             }
-            Some("set" | "shift") => (1..10).for_each(|n| self.set(&n.to_string(), false)),
+            Some("set" | "shift") => (1..10).for_each(|n| self.set(&n.to_string())),
             Some("export" | "declare" | "typeset" | "local" | "readonly") => {
                 words[1..].iter().for_each(|word| self.declare(word));
             }
@@ -191,7 +201,7 @@ impl Mutations {
                     match word.literal() {
                         Some(text) => {
                             let pieces = [Piece::Text { text: text.to_string(), quoted: false }];
-                            self.arithmetic(&pieces);
+                            self.visit_arithmetic(&pieces);
                         }
                         None => self.any_variable = true,
                     }
@@ -203,8 +213,8 @@ impl Mutations {
 
     fn declare(&mut self, word: &Word) {
         match word.prefix().split_once('=') {
-            Some((name, _)) => self.set(name.trim_end_matches('+'), false),
-            None if word.literal().is_some_and(is_name) => self.set(word.prefix(), false),
+            Some((name, _)) => self.set(name.trim_end_matches('+')),
+            None if word.literal().is_some_and(is_name) => self.set(word.prefix()),
             None if word.literal().is_some_and(|it| it.starts_with('-')) => {}
             None => self.any_variable = true,
         }
@@ -225,12 +235,12 @@ impl Mutations {
         let Some((_, defaults)) = DEFAULTS.iter().find(|(name, _)| *name == program) else {
             return;
         };
-        defaults.iter().for_each(|name| self.set(name, false));
+        defaults.iter().for_each(|name| self.set(name));
         let Some(parsed) = args::parse_args(words, program) else { return };
         self.any_variable |= !parsed.risks.is_empty();
         for argument in parsed.arguments.iter().filter(|it| it.role == ArgRole::Variable) {
             match argument.value.literal() {
-                Some(name) if is_name(name) => self.set(name, false),
+                Some(name) if is_name(name) => self.set(name),
                 Some(_) | None => self.any_variable = true,
             }
         }

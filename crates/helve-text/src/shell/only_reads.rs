@@ -44,12 +44,12 @@ fn is_listed(call: &Invocation<'_>) -> bool {
     let args = call.args;
     let spec = args.spec;
     let is_operand = |it: &Argument| it.flag.is_none();
-    let is_alone = args.operand_count == 0 && !args.arguments.iter().any(is_operand);
+    let has_no_operands = args.operand_count == 0 && !args.arguments.iter().any(is_operand);
     // Some interpreters print their version and then run what they are given.
     let is_listed = spec.traits.only_reads
-        || spec.traits.only_reads_alone && is_alone
+        || spec.traits.only_reads_alone && has_no_operands
         || args.has_any(&spec.only_reads_with)
-            && !(spec.traits.runs_stdin && (!is_alone || call.has_input()));
+            && !(spec.traits.runs_stdin && (!has_no_operands || call.has_input()));
     is_listed && !args.has_any(&spec.changes_with)
 }
 

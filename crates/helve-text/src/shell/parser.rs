@@ -26,7 +26,7 @@ pub(super) struct Parser<'a> {
     /// Offsets in the whole script of the targets of redirects.
     pub(super) redirect_offsets: Vec<usize>,
     /// Ranges of the whole script whose contents were parsed as a separate text.
-    pub(super) opaque_ranges: Vec<(usize, usize)>,
+    pub(super) uncompared_ranges: Vec<(usize, usize)>,
 }
 
 struct PendingHereDocument {
@@ -52,7 +52,7 @@ impl<'a> Parser<'a> {
             pending: Vec::new(),
             program_offsets: Vec::new(),
             redirect_offsets: Vec::new(),
-            opaque_ranges: Vec::new(),
+            uncompared_ranges: Vec::new(),
         }
     }
 
@@ -70,7 +70,7 @@ impl<'a> Parser<'a> {
         self.nodes_left = inner.nodes_left;
         self.program_offsets.append(&mut inner.program_offsets);
         self.redirect_offsets.append(&mut inner.redirect_offsets);
-        self.opaque_ranges.append(&mut inner.opaque_ranges);
+        self.uncompared_ranges.append(&mut inner.uncompared_ranges);
         Ok(result)
     }
 

@@ -74,11 +74,11 @@ fn record_host_paths(walker: &mut Walker<'_>, text: &str, state: &ShellState, ru
         mount_sources(attached.filter(|_| is_mount).unwrap_or(text)).map(str::to_string).collect()
     } else {
         let is_relative = |it: &&str| !it.starts_with(['/', '~']) && !it.starts_with("..");
-        let takes_all = is_host_path_flag
+        let accepts_absolute = is_host_path_flag
             || is_value_of(NameGroup::HostFlag)
             || lower.contains("file:")
             || lower.contains("fileb:");
-        let paths = paths_in(text).into_iter().filter(|it| takes_all || is_relative(it));
+        let paths = paths_in(text).into_iter().filter(|it| accepts_absolute || is_relative(it));
         paths.map(str::to_string).collect()
     };
     for path in paths {
@@ -185,7 +185,7 @@ pub(super) fn paths_in(text: &str) -> Vec<&str> {
     paths.extend(relative_path_in_address(text));
     paths.extend(text.strip_prefix(['+', '%']).map(|it| it.trim_start_matches(['+', '%'])));
     if is_flag {
-        paths.extend(glued_values(text));
+        paths.extend(attached_values(text));
     }
     paths.retain(|path| !path.is_empty() && !is_web_address(path));
     paths.sort_unstable();
@@ -203,15 +203,15 @@ fn is_delimiter(c: char) -> bool {
 }
 
 /// Returns what may be the value of a flag in the same word, like `.env` in `-include.env`.
-fn glued_values(text: &str) -> impl Iterator<Item = &str> {
+fn attached_values(text: &str) -> impl Iterator<Item = &str> {
     const MAX_BYTES: usize = 64;
-    let is_glued = !text.starts_with("--")
+    let is_attached = !text.starts_with("--")
         && text.len() < MAX_BYTES
         && text.contains(['.', '/'])
         && !text.contains(is_delimiter);
     let end = text.find('/').unwrap_or(text.len());
     let starts = text[..end].char_indices().skip(3).map(|(at, _)| at);
-    starts.filter(move |_| is_glued).map(|at| &text[at..]).filter(|it| !it.starts_with(".."))
+    starts.filter(move |_| is_attached).map(|at| &text[at..]).filter(|it| !it.starts_with(".."))
 }
 
 /// Returns the path in an address whose first part is not a host, like `fileb://secrets/key.txt`.

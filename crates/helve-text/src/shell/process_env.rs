@@ -28,7 +28,7 @@ pub(super) fn record_flags(
     let text = argument.value.shown();
     let flags = text.split(TAKING_VALUE).next().unwrap_or("");
     if !is_value && is_flags(flags) && flags.contains('e') {
-        record(walker, call, state);
+        record_environment_read(walker, call, state);
     }
     if is_value || text.contains(TAKING_VALUE) {
         record_columns(walker, call, argument, state);
@@ -45,7 +45,7 @@ pub(super) fn record_columns(
     let text = argument.value.shown().to_ascii_lowercase();
     let mut columns = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     if columns.any(|it| COLUMNS.contains(&it)) {
-        record(walker, call, state);
+        record_environment_read(walker, call, state);
     }
 }
 
@@ -53,7 +53,7 @@ fn is_flags(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|c| c.is_ascii_alphabetic())
 }
 
-fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+fn record_environment_read(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
     let file = Word::Literal(ENVIRONMENT.into());
     walker.record_access(&file, AccessKind::Read, state, Some(call.run));
 }

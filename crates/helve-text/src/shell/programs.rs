@@ -216,7 +216,7 @@ fn risk_if_attached(name: &str) -> Option<FlagValue> {
 }
 
 fn risk(name: &str) -> Option<RiskKind> {
-    RISKS.iter().find(|(known, _)| *known == name).map(|(_, risk)| *risk)
+    RISKS.iter().find(|(keyword, _)| *keyword == name).map(|(_, risk)| *risk)
 }
 
 impl ProgramTable {

@@ -28,7 +28,7 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
                 let value = word.shown().split_once('=').map_or(word.shown(), |(_, value)| value);
                 let next_word = call.words.get(risk.word + 1).map_or("", Word::shown);
                 if call.has_input() && (names_input(value) || names_input(next_word)) {
-                    walker.record_search(AccessKind::Read, false, Some(call.run));
+                    walker.record_find_results(AccessKind::Read, Some(call.run));
                     path_args::record_paths_in_input(walker, call, state);
                 }
                 let next = call.words.get(risk.word + 1).and_then(Word::literal);
@@ -46,7 +46,7 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
                 if let Some((folder, _)) = value.rsplit_once('/') {
                     let folder = Word::Literal(folder.to_string());
                     let access = (AccessKind::MaybeWriteTree, &TreeFilter::default());
-                    walker.record_filtered(&folder, access, state, Some(call.run));
+                    walker.record_filtered_access(&folder, access, state, Some(call.run));
                 }
             }
             RiskKind::Unlisted | RiskKind::Runs | RiskKind::Writes | RiskKind::Destroys => {}

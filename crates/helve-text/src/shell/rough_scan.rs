@@ -9,17 +9,17 @@ const RESERVED: &[&str] = &[
 
 /// Splits a text at separators into commands. Returns the words of each, without quotes and escapes.
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
+    let mut commands = Vec::new();
     let mut rest = Some(text);
-    while let Some(text) = rest.take().filter(|_| found.len() < MAX_COMMANDS) {
-        rest = scan(text, &mut found);
+    while let Some(text) = rest.take().filter(|_| commands.len() < MAX_COMMANDS) {
+        rest = scan(text, &mut commands);
     }
-    found.truncate(MAX_COMMANDS);
-    found
+    commands.truncate(MAX_COMMANDS);
+    commands
 }
 
 /// Adds the commands up to the end or to an unclosed quote. Returns the text after that quote.
-fn scan<'a>(text: &'a str, found: &mut Vec<Vec<String>>) -> Option<&'a str> {
+fn scan<'a>(text: &'a str, commands: &mut Vec<Vec<String>>) -> Option<&'a str> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
     let mut chars = text.char_indices().peekable();
@@ -34,25 +34,31 @@ fn scan<'a>(text: &'a str, found: &mut Vec<Vec<String>>) -> Option<&'a str> {
             '\'' | '"' => {
                 let after = &text[at + 1..];
                 let Some(end) = after.find(c) else {
-                    end_command(&mut words, &mut word, found);
+                    end_command(&mut words, &mut word, commands);
                     return Some(after);
                 };
                 word.get_or_insert_default().push_str(&after[..end]);
                 while chars.next_if(|(offset, _)| *offset <= at + 1 + end).is_some() {}
             }
-            '\n' | ';' | '&' | '|' | '(' | ')' | '`' => end_command(&mut words, &mut word, found),
+            '\n' | ';' | '&' | '|' | '(' | ')' | '`' => {
+                end_command(&mut words, &mut word, commands)
+            }
             ' ' | '\t' | '<' | '>' => words.extend(word.take()),
             c => word.get_or_insert_default().push(c),
         }
-        if found.len() >= MAX_COMMANDS {
+        if commands.len() >= MAX_COMMANDS {
             return None;
         }
     }
-    end_command(&mut words, &mut word, found);
+    end_command(&mut words, &mut word, commands);
     None
 }
 
-fn end_command(words: &mut Vec<String>, word: &mut Option<String>, found: &mut Vec<Vec<String>>) {
+fn end_command(
+    words: &mut Vec<String>,
+    word: &mut Option<String>,
+    commands: &mut Vec<Vec<String>>,
+) {
     words.extend(word.take());
     let skipped = words
         .iter()
@@ -60,7 +66,7 @@ fn end_command(words: &mut Vec<String>, word: &mut Option<String>, found: &mut V
         .count();
     let command: Vec<String> = words.drain(..).skip(skipped).collect();
     if !command.is_empty() {
-        found.push(command);
+        commands.push(command);
     }
 }
 

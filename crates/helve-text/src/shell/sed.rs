@@ -4,7 +4,7 @@ use super::bracket;
 
 /// Returns the files that a sed program reads, or `None` if it may run or write something or is not understood.
 pub(super) fn files_read(program: &str) -> Option<Vec<String>> {
-    let mut sed = Sed { rest: program, files: Vec::new() };
+    let mut sed = SedParser { rest: program, files: Vec::new() };
     while !sed.rest.is_empty() {
         sed.command()?;
     }
@@ -13,7 +13,7 @@ pub(super) fn files_read(program: &str) -> Option<Vec<String>> {
 
 /// Returns texts in a sed program that may be names of files which `r`, `R`, `w` and `W` read or write. Works for any
 /// text, also for programs that [`files_read`] does not understand.
-pub(super) fn files_perhaps_named(program: &str) -> Vec<&str> {
+pub(super) fn possible_file_names(program: &str) -> Vec<&str> {
     const MAX_NAMES: usize = 32;
     const MAX_BYTES: usize = 4096;
     let mut names = Vec::new();
@@ -35,12 +35,12 @@ pub(super) fn files_perhaps_named(program: &str) -> Vec<&str> {
     names
 }
 
-struct Sed<'a> {
+struct SedParser<'a> {
     rest: &'a str,
     files: Vec<String>,
 }
 
-impl Sed<'_> {
+impl SedParser<'_> {
     fn next(&mut self) -> Option<char> {
         let c = self.rest.chars().next()?;
         self.rest = &self.rest[c.len_utf8()..];

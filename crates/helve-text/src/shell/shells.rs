@@ -72,11 +72,11 @@ pub(super) fn record_shell(
             if !only_prints_info {
                 arg_effects::record_code_from_input(walker, run);
             }
-            if let StdinSource::Pipe(Some(found)) = stdin {
-                for code in found.code() {
+            if let StdinSource::Pipe(Some(output)) = stdin {
+                for code in output.known_texts() {
                     path_args::record_paths_in_code(walker, code, state, run);
                 }
-                let words = found.code().flat_map(rough_scan::words);
+                let words = output.known_texts().flat_map(rough_scan::words);
                 walker.script.runs[run].unparsed_words.extend(words);
             }
             if let StdinSource::Text(Some(text)) = stdin {
@@ -147,7 +147,7 @@ pub(super) fn record_dynamic_text(
     state: &ShellState,
 ) {
     walker.add_doubt(DoubtKind::Wrapper, word.shown());
-    walker.record_search(AccessKind::PassedToUnknown, false, Some(run));
+    walker.record_find_results(AccessKind::PassedToUnknown, Some(run));
     walker.with_parent(run, |walker| {
         for words in rough_scan::commands(&rough_scan::replace_quotes(word.shown())) {
             let line = CommandLine::new(words.into_iter().map(Word::Literal).collect());

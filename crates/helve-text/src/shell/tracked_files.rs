@@ -14,9 +14,10 @@ use super::{
 pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
     let args = call.args;
     let spec = args.spec;
-    let is_off = args.has_any(&spec.skips_tracked_with);
-    let is_on = spec.traits.reads_tracked && !is_off || args.has_any(&spec.reads_tracked_with);
-    if !is_on {
+    let skips_tracked = args.has_any(&spec.skips_tracked_with);
+    let reads_tracked =
+        spec.traits.reads_tracked && !skips_tracked || args.has_any(&spec.reads_tracked_with);
+    if !reads_tracked {
         return;
     }
     if spec.traits.read_tree {
@@ -44,7 +45,12 @@ fn record_tracked(
         |it: &&Argument| it.flag.is_none() && matches!(it.role, ArgRole::Read | ArgRole::Revision);
     let operands: Vec<&Argument> = call.args.arguments.iter().filter(is_operand).collect();
     for operand in operands.iter().filter(|it| takes_paths && !is_revision_word(&it.value)) {
-        walker.record_filtered(&operand.value, (kind, &filter(TreeListing::Tracked)), state, run);
+        walker.record_filtered_access(
+            &operand.value,
+            (kind, &filter(TreeListing::Tracked)),
+            state,
+            run,
+        );
     }
     let (paths, others): (Vec<&Argument>, Vec<&Argument>) =
         operands.into_iter().partition(|it| is_path(call, it));
@@ -54,7 +60,7 @@ fn record_tracked(
         return;
     }
     // Without `--`, a word is a path if a file has this name. Git refuses a word that is both a path and a revision.
-    let may_be_paths = takes_paths && separator(call.words, call.args).is_none();
+    let may_be_paths = takes_paths && double_dash_at(call.words, call.args).is_none();
     let names = others.iter().filter(|_| may_be_paths).filter_map(|it| it.value.literal());
     let names: Vec<&str> = names.collect();
     for dir in walker.possible_dirs(state) {
@@ -83,11 +89,11 @@ pub(super) fn is_path(call: &Invocation<'_>, operand: &Argument) -> bool {
 
 /// Whether an operand follows the word `--`.
 pub(super) fn follows_separator(words: &[Word], args: &ParsedArgs, operand: &Argument) -> bool {
-    separator(words, args).is_some_and(|at| operand.word > at)
+    double_dash_at(words, args).is_some_and(|at| operand.word > at)
 }
 
 /// Returns the index of the word `--` that ends the flags.
-fn separator(words: &[Word], args: &ParsedArgs) -> Option<usize> {
+fn double_dash_at(words: &[Word], args: &ParsedArgs) -> Option<usize> {
     let is_flag = |at: &usize| args.roles.get(*at) == Some(&WordRole::Flag);
     (0..words.len()).filter(is_flag).find(|at| words[*at].literal() == Some("--"))
 }

@@ -19,11 +19,12 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
     let (excluded, included): (Vec<&Word>, Vec<&Word>) =
         globs.into_iter().partition(|it| it.prefix().starts_with('!'));
     // A glob that selects files also selects hidden and ignored files, which would otherwise be skipped.
-    let selects = !included.is_empty();
+    let has_including_globs = !included.is_empty();
     let repeated =
         args.flags.iter().filter(|it| spec.flags_showing_hidden_if_repeated.contains(&it.as_str()));
-    let shows_hidden = args.has_any(&spec.flags_showing_hidden) || repeated.count() > 1 || selects;
-    let shows_ignored = args.has_any(&spec.flags_showing_ignored) || selects;
+    let shows_hidden =
+        args.has_any(&spec.flags_showing_hidden) || repeated.count() > 1 || has_including_globs;
+    let shows_ignored = args.has_any(&spec.flags_showing_ignored) || has_including_globs;
     // Some flags redefine the file types.
     let types = if args.has_any(&spec.flags_including_again) {
         Vec::new()
@@ -44,7 +45,7 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
         splits_names: false,
         listing: TreeListing::Directory,
     };
-    if selects {
+    if has_including_globs {
         // If several globs match a file, the last one decides. With both including and excluding globs, a file that
         // matches none of them may be included.
         if !values(&spec.skipped_files).is_empty() {
@@ -56,7 +57,7 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
     if included.is_empty() {
         let excluded: Vec<String> = excluded
             .iter()
-            .filter_map(|it| certain_glob(it.known_pattern()?.strip_prefix('!')?))
+            .filter_map(|it| portable_glob(it.known_pattern()?.strip_prefix('!')?))
             .collect();
         filter.excluded_files.extend(excluded.iter().cloned());
         filter.excluded_dirs.extend(excluded);
@@ -68,7 +69,7 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
 /// certain.
 fn included_names(globs: &[&Word], types: &[&Word]) -> Vec<String> {
     let all_certain = |words: &[&Word]| -> Option<Vec<String>> {
-        words.iter().map(|it| certain_glob(it.known_pattern()?)).collect()
+        words.iter().map(|it| portable_glob(it.known_pattern()?)).collect()
     };
     let of_types = || -> Option<Vec<String>> {
         let lists = types.iter().map(|it| it.literal().and_then(names::file_type));
@@ -88,12 +89,12 @@ fn excluded_globs(args: &ParsedArgs, flags: &[&'static str]) -> Vec<String> {
     let first_operand =
         args.arguments.iter().filter(|it| it.flag.is_none()).map(|it| it.word).min();
     let is_counted = |argument: &&Argument| {
-        let is_late = first_operand.is_some_and(|first| argument.word > first);
+        let follows_operand = first_operand.is_some_and(|first| argument.word > first);
         argument.flag.as_deref().is_some_and(|flag| flags.contains(&flag))
-            && !(is_late && spec.traits.exclusions_first)
+            && !(follows_operand && spec.traits.exclusions_first)
     };
     let values = args.arguments.iter().filter(is_counted).map(|it| &it.value);
-    values.filter_map(|it| certain_glob(it.known_pattern()?)).take(MAX_GLOBS).collect()
+    values.filter_map(|it| portable_glob(it.known_pattern()?)).take(MAX_GLOBS).collect()
 }
 
 impl Word {
@@ -107,7 +108,7 @@ impl Word {
 }
 
 /// Returns a glob that means the same to every program: a name with `*` and `?`, without folders.
-pub(super) fn certain_glob(text: &str) -> Option<String> {
+pub(super) fn portable_glob(text: &str) -> Option<String> {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '*' | '?' | '+');
     let is_certain = !text.is_empty() && text.chars().all(is_plain) && !text.contains("**");
     is_certain.then(|| text.to_string())

@@ -6,7 +6,7 @@ use super::access::StdStreams;
 use super::args::ParsedArgs;
 use super::ast::{Connector, Node, ParseError, RawWord};
 use super::commands::CommandLine;
-use super::find::{FindOutput, FindSearch, LineFilter};
+use super::find::{FindSearch, KnownOutput, LineFilter};
 use super::loops::{self, forget_mutations};
 use super::parser::{Parser, parse_script};
 use super::state::{ShellState, join_path, normalize};
@@ -48,13 +48,13 @@ pub(super) struct Walker<'a> {
     /// Whether the current command has something on its standard input. Its command substitutions inherit it.
     pub(super) has_stdin: bool,
     /// What is known about the output of the last command, if the command lists or prints names like `find` or `echo`.
-    pub(super) find_output: Option<FindOutput>,
+    pub(super) known_output: Option<KnownOutput>,
     /// What the last command does with the lines of its input.
     pub(super) line_filter: LineFilter,
     /// The searches whose results are words of later commands, see [`DynamicKind::Listed`].
     pub(super) listings: Vec<FindSearch>,
     /// The output of the last command substitution, if that is a single command or pipeline.
-    pub(super) substituted: Option<FindOutput>,
+    pub(super) substitution_output: Option<KnownOutput>,
     /// The `find` whose results are among the current words.
     pub(super) search: FindSearch,
     /// The texts of here-documents, and the words that commands like `echo` print.
@@ -73,7 +73,7 @@ pub(super) struct Walker<'a> {
 pub(super) enum StdinSource {
     Nothing,
     /// The output of another command. Holds what is known about it.
-    Pipe(Option<FindOutput>),
+    Pipe(Option<KnownOutput>),
     /// A here-document or here-string. Holds its text if that is fully known.
     Text(Option<String>),
     File,
@@ -96,10 +96,10 @@ impl<'a> Walker<'a> {
             seen_accesses: HashSet::new(),
             streams: StdStreams::default(),
             has_stdin: false,
-            find_output: None,
+            known_output: None,
             line_filter: LineFilter::default(),
             listings: Vec::new(),
-            substituted: None,
+            substitution_output: None,
             search: FindSearch::default(),
             texts: Vec::new(),
             redirects: Vec::new(),
@@ -159,7 +159,7 @@ impl<'a> Walker<'a> {
                 }
                 self.walk_node(&node, &mut state, &StdinSource::Nothing);
             }
-            Err(error) => self.parse_failed(error, text, &state),
+            Err(error) => self.record_parse_error(error, text, &state),
         }
     }
 
@@ -173,7 +173,7 @@ impl<'a> Walker<'a> {
         let mut parser = Parser::new(text, self.language, self.nodes_left);
         match parse_script(&mut parser) {
             Ok(node) => self.walk_node(&node, state, stdin),
-            Err(error) => self.parse_failed(error, text, state),
+            Err(error) => self.record_parse_error(error, text, state),
         }
         self.text_depth -= 1;
     }
@@ -204,7 +204,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Records a parse error, and lists whatever looks like a command, so that rules which deny it still apply.
-    fn parse_failed(&mut self, error: ParseError, text: &str, state: &ShellState) {
+    fn record_parse_error(&mut self, error: ParseError, text: &str, state: &ShellState) {
         let (kind, shown) = match error {
             ParseError::Syntax(at) => {
                 let rest = text.get(at..).unwrap_or("");
@@ -369,25 +369,25 @@ impl<'a> Walker<'a> {
         self.uncertain_depth += 1;
         for (n, node) in nodes.iter().enumerate() {
             let mut inner = state.clone();
-            (self.find_output, self.line_filter) = (None, LineFilter::Other);
+            (self.known_output, self.line_filter) = (None, LineFilter::Other);
             self.walk_node(node, &mut inner, &stdin);
             // In a compound command, other commands than `find` may print too.
-            let find_output = self.find_output.take().filter(|_| matches!(node, Node::Simple(_)));
+            let known_output = self.known_output.take().filter(|_| matches!(node, Node::Simple(_)));
             // A filter may pass on the names that it gets.
             let filter = match node {
                 Node::Simple(_) => self.line_filter,
                 _ => LineFilter::Other,
             };
             let filtered = match &stdin {
-                StdinSource::Pipe(Some(found)) => Some(found.filtered(filter)),
+                StdinSource::Pipe(Some(input)) => Some(input.filtered(filter)),
                 StdinSource::Pipe(None)
                 | StdinSource::Nothing
                 | StdinSource::Text(_)
                 | StdinSource::File => None,
             };
-            let output = find_output.or(filtered);
-            if let Some(found) = &output {
-                self.search = found.search.clone();
+            let output = known_output.or(filtered);
+            if let Some(output) = &output {
+                self.search = output.search.clone();
             }
             stdin = StdinSource::Pipe(output);
             // Some shells run the last part without a subshell, so that its assignments remain.
@@ -397,8 +397,8 @@ impl<'a> Walker<'a> {
         }
         self.uncertain_depth -= 1;
         self.search = outer_search;
-        if let StdinSource::Pipe(Some(found)) = stdin {
-            self.find_output = Some(found);
+        if let StdinSource::Pipe(Some(output)) = stdin {
+            self.known_output = Some(output);
         }
     }
 
@@ -498,14 +498,14 @@ impl<'a> Walker<'a> {
             true => vec![text.to_string()],
             false => dirs.iter().map(|dir| join_path(dir, text)).collect(),
         };
-        let is_here = is_absolute || dirs.iter().all(|dir| dir.trim_end_matches('/') == cwd);
-        let is_plain = is_here && !paths.is_empty() && !leads_back(text);
+        let runs_in_cwd = is_absolute || dirs.iter().all(|dir| dir.trim_end_matches('/') == cwd);
+        let matches_as_written = runs_in_cwd && !paths.is_empty() && !leads_back(text);
         let relative = |path: &String| {
             let path = normalize("/", path);
             let inside = path.strip_prefix(cwd).and_then(|it| it.strip_prefix('/'));
             inside.filter(|_| !is_absolute).map_or(path.clone(), str::to_string)
         };
-        let paths_an_allow_must_match = match (is_plain, paths.is_empty()) {
+        let paths_an_allow_must_match = match (matches_as_written, paths.is_empty()) {
             (true, _) => Vec::new(),
             (false, true) => vec![String::new()],
             (false, false) => paths.iter().map(relative).collect(),

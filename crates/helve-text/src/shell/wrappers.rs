@@ -2,7 +2,7 @@
 
 use super::args::{Argument, ParsedArgs};
 use super::commands::{CommandLine, Invocation, basename};
-use super::find::{self, FindOutput, FindSearch};
+use super::find::{self, FindSearch, KnownOutput};
 use super::names::{self, NameGroup};
 use super::state::ShellState;
 use super::walk::{StdinSource, Walker};
@@ -37,14 +37,14 @@ pub(super) fn record_inner_command(
     match name {
         "xargs" | "gxargs" => {
             record_input_names(walker, call, state);
-            if let StdinSource::Pipe(Some(found)) = call.stdin {
-                search.clone_from(&found.search);
+            if let StdinSource::Pipe(Some(output)) = call.stdin {
+                search.clone_from(&output.search);
             }
             add_xargs_input(&mut line.words, call.args, call.stdin);
         }
         // In `flock FILE -c TEXT` the flag comes after the operand.
         "flock" if matches!(line.words[0].literal(), Some("-c" | "--command")) => {
-            return flock_text(walker, call, line.words.get(1), state);
+            return record_flock_text(walker, call, line.words.get(1), state);
         }
         "find" => {
             let is_not_a_link = find::excludes_links(call.words, argument.word);
@@ -81,7 +81,7 @@ pub(super) fn record_inner_command(
         // A rule that allows a package runner also allows the programs of packages, about which nothing else is known.
         if let Some(run) = walker.script.runs.get_mut(first)
             && call.args.spec.traits.runs_packages
-            && run.is_from_package()
+            && run.may_be_from_package()
         {
             run.approval = Approval::Exempt;
         }
@@ -92,17 +92,17 @@ pub(super) fn record_inner_command(
 
 /// Records the files whose names `xargs` may get on its standard input.
 fn record_input_names(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
-    if let StdinSource::Pipe(Some(found)) = call.stdin {
-        for file in &found.selected_files {
+    if let StdinSource::Pipe(Some(output)) = call.stdin {
+        for file in &output.selected_files {
             walker.record_access(file, AccessKind::Read, state, Some(call.run));
         }
-        for file in &found.mentioned {
+        for file in &output.mentioned {
             walker.record_access(file, AccessKind::PassedToUnknown, state, Some(call.run));
         }
     }
     if let StdinSource::Text(Some(text)) = call.stdin {
         let words = [Word::Literal(String::new()), Word::Literal(text.clone())];
-        for file in FindOutput::mentioning(&words).mentioned {
+        for file in KnownOutput::mentioning(&words).mentioned {
             walker.record_access(&file, AccessKind::PassedToUnknown, state, Some(call.run));
         }
     }
@@ -122,7 +122,7 @@ fn clears_git_settings(args: &ParsedArgs) -> bool {
 
 impl ProgramRun {
     /// Whether the program may come from a package, because nothing else is known about it.
-    fn is_from_package(&self) -> bool {
+    fn may_be_from_package(&self) -> bool {
         let is_name = |it: &str| !it.contains('/') && !builtins::is_unlisted_builtin(it);
         !self.is_known
             && !self.is_interpreter
@@ -149,7 +149,7 @@ fn add_fd_results(words: &mut Vec<Word>) {
     }
 }
 
-fn flock_text(
+fn record_flock_text(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
     text: Option<&Word>,
@@ -180,7 +180,7 @@ fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
 }
 
 /// Whether `xargs` splits its input at another character than the end of a line.
-fn splits_elsewhere(args: &ParsedArgs) -> bool {
+fn splits_at_other_char(args: &ParsedArgs) -> bool {
     let is_delimiter =
         |it: &&Argument| matches!(it.flag.as_deref(), Some("-d" | "--delimiter" | "-E" | "--eof"));
     let mut delimiters = args.arguments.iter().filter(is_delimiter);
@@ -191,13 +191,13 @@ fn splits_elsewhere(args: &ParsedArgs) -> bool {
 fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource) {
     let splits_at_nul = args.flags.iter().any(|flag| flag == "-0" || flag == "--null");
     let kind = match stdin {
-        StdinSource::Pipe(Some(FindOutput { excludes_links, nul_separated: true, .. }))
+        StdinSource::Pipe(Some(KnownOutput { excludes_links, nul_separated: true, .. }))
             if splits_at_nul && !args.has_any(&["-a", "--arg-file"]) =>
         {
             DynamicKind::FindResult { is_not_a_link: *excludes_links }
         }
-        StdinSource::Pipe(Some(FindOutput { listing: Some(listing), .. }))
-            if !args.has_any(&["-a", "--arg-file"]) && !splits_elsewhere(args) =>
+        StdinSource::Pipe(Some(KnownOutput { listing: Some(listing), .. }))
+            if !args.has_any(&["-a", "--arg-file"]) && !splits_at_other_char(args) =>
         {
             DynamicKind::Listed(*listing)
         }
@@ -212,7 +212,7 @@ fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource
     if args.has_any(&["-i", "--replace"]) {
         placeholders.push("{}");
     }
-    // `xargs` uses only the last placeholder. Which one that is does not matter if all are substituted.
+    // `xargs` uses only the last placeholder. Which one that is does not matter if all are substitution_output.
     for placeholder in &placeholders {
         words.iter_mut().for_each(|word| find::substitute(word, placeholder, kind));
     }

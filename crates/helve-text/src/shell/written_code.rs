@@ -45,13 +45,13 @@ fn executed_texts(script: &Script) -> Vec<(usize, String)> {
         Some(text) => text.split('.').any(|name| stems.contains(name)),
         None => true,
     };
-    let mut found = Vec::new();
+    let mut executed = Vec::new();
     for (at, run) in script.runs.iter().enumerate() {
         let files = executed_files(run).filter(|word| is_written(word));
         let modules = executed_modules(run).filter(|word| is_module(word));
-        found.extend(files.chain(modules).map(|word| (at, word.shown().to_string())));
+        executed.extend(files.chain(modules).map(|word| (at, word.shown().to_string())));
     }
-    found
+    executed
 }
 
 /// Returns written files that make a directory a repository, if the script also runs git, which would obey them.
