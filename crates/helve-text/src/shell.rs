@@ -73,6 +73,7 @@ pub const MAX_SCRIPT_BYTES: usize = 128 * 1024;
 pub struct ShellContext {
     /// Absolute path of the working directory.
     pub cwd: String,
+    /// The home directory.
     pub home: Option<String>,
     pub language: ShellLanguage,
     /// Names of the environment variables. Assigning to one of them changes what programs see.
@@ -132,12 +133,13 @@ pub struct Script {
     pub transfers: Vec<Transfer>,
     pub doubts: Vec<Doubt>,
     /// Whether a second analysis with [`ShellContext::enterable`] and [`ShellContext::glob_matches`] would be more
-    /// precise, because a `cd` may fail or because a redirect or copy goes to one of the files that a glob matches.
+    /// precise. This is so if a `cd` may fail, or if a redirect or copy goes to a file that a glob matches.
     pub needs_facts: bool,
 }
 
 impl Script {
-    /// Returns the known paths that are written, each with its run. A redirect has no run.
+    /// Returns the known paths that are written, each with the index of the run that writes it. The index is `None` for
+    /// a redirect.
     pub fn written_paths(&self) -> impl Iterator<Item = (&str, Option<usize>)> {
         self.accesses.iter().filter_map(|access| match &access.target {
             FileTarget::Path(path)
@@ -201,46 +203,51 @@ pub struct CodePath {
     /// Absolute paths of the file, one for each possible working directory. `..` and symbolic links are not resolved. Empty
     /// if the working directory is unknown.
     pub paths: Vec<String>,
-    /// The paths that an allow rule must match in place of the word, relative to [`ShellContext::cwd`] and without `..`. The
-    /// rule must match all of them: in `cd sub; ./x`, the path is `sub/x`. Empty if the word can be matched as written. An
-    /// empty path is unknown, and no rule matches it.
+    /// What an allow rule must match instead of the word: paths relative to [`ShellContext::cwd`], without `..`. For
+    /// `./x` in `cd sub; ./x`, this is `sub/x`. If there are several paths, the rule must match all of them. The list is
+    /// empty if the rule can match the word as written. An empty string is an unknown path, which no rule matches.
     pub paths_an_allow_must_match: Vec<String>,
 }
 
 /// Whether a run needs a rule that allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Approval {
+    /// A rule or a person must allow the command.
     Required,
     /// The command is harmless, like `cd`, `echo` and `true`, or the rule for its wrapper covers it. Only a rule that
     /// names the command applies to it.
     Exempt,
 }
 
+/// A word of a command after expansion and quote removal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Word {
+    /// Text that is fully known.
     Literal(String),
     /// A glob that the shell replaces with file names. A backslash precedes each literal wildcard character.
     Glob(String),
-    /// A word whose value is only known at run time.
+    /// A word like `a$x`, whose value is only known at run time.
     Dynamic(DynamicWord),
 }
 
+/// What is known about a word like `a$x`, whose value is only known at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DynamicWord {
     /// The word as written.
     pub shown: String,
-    /// Text that the value certainly starts with.
+    /// Text that the value certainly starts with: `a` in `a$x`.
     pub prefix: String,
     pub kind: DynamicKind,
     /// Whether the word may become several words, or none.
     pub may_split: bool,
-    /// Whether the value may be the prefix and nothing else.
+    /// Whether everything after the prefix may be empty.
     pub may_end_at_prefix: bool,
 }
 
 /// What is known about the value of a [`DynamicWord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DynamicKind {
+    /// Any text.
     Anything,
     Number,
     /// A commit hash, or the empty string.
@@ -248,7 +255,7 @@ pub enum DynamicKind {
     /// A commit hash inside a revision, as in `$base..HEAD`. A program that expects revisions does not treat it as a
     /// flag.
     Revision,
-    /// The pipe that the shell creates for `<(…)`.
+    /// The path of the pipe that the shell creates for `<(…)`.
     Pipe,
     /// A path that `find` printed. It starts with the prefix of the word.
     FindResult {
@@ -263,17 +270,21 @@ pub enum DynamicKind {
 /// The role of a word in a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WordRole {
+    /// The name of the program.
     Program,
+    /// A subcommand, like `push` in `git push`.
     Subcommand,
+    /// A flag, perhaps with its value: `-n`, `--count=3`.
     Flag,
     /// The value of the preceding flag.
     Value,
+    /// An argument that is neither a flag nor the value of a flag.
     Operand,
     /// A file with code that the program runs.
     Script,
 }
 
-/// A word that a rule must spell out. A wildcard in the rule does not cover it.
+/// A word that a rule must spell out, like `--force`. A wildcard in the rule does not cover it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Risk {
     /// The index of the word in its run.
@@ -283,12 +294,16 @@ pub struct Risk {
     pub kind: RiskKind,
 }
 
+/// Why a word is a [`Risk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RiskKind {
-    /// Not listed as harmless for this program.
+    /// The word is not listed as harmless for this program.
     Unlisted,
+    /// The word makes the program write files.
     Writes,
+    /// The word makes the program destroy data.
     Destroys,
+    /// The word makes the program run other programs.
     Runs,
     /// Code in another language, or in a form that is not analyzed. Only a rule with exactly the same text covers it.
     Code,
@@ -349,6 +364,7 @@ pub enum LinkHandling {
     Followed,
     /// A link to a file is opened. A directory behind a link is not entered.
     Opened,
+    /// Links are neither opened nor entered.
     Skipped,
 }
 
@@ -367,6 +383,7 @@ pub struct Transfer {
     pub is_recursive: bool,
 }
 
+/// The file or files that an access is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FileTarget {
     /// An absolute path. `..` and symbolic links are not resolved.
@@ -377,10 +394,12 @@ pub enum FileTarget {
     Unknown(String),
 }
 
+/// What happens to a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessKind {
     /// Only metadata is read: existence, name, size.
     Stat,
+    /// The content is read.
     Read,
     /// The word may be a file. If so, the file is read.
     MaybeRead,
@@ -416,7 +435,8 @@ pub enum AccessKind {
 }
 
 impl AccessKind {
-    /// Whether the file may be changed.
+    /// Whether the target of the access may be changed. The target of [`Self::MaybeChangeBelow`] is a directory that
+    /// stays as it is; only unnamed files below it may change.
     pub fn writes(self) -> bool {
         match self {
             AccessKind::Write
@@ -446,11 +466,16 @@ pub struct Doubt {
     pub shown: String,
 }
 
+/// Why a part of a script is not fully understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DoubtKind {
+    /// The script is longer than [`MAX_SCRIPT_BYTES`].
     TooLong,
+    /// Commands are nested too deeply.
     TooDeep,
+    /// There are too many commands, words or files.
     TooMany,
+    /// Syntax that our parser does not know.
     Syntax,
     /// Tree-sitter finds a command that our parser does not find, or shells differ on the meaning.
     Disagreement,
@@ -458,7 +483,7 @@ pub enum DoubtKind {
     Hidden,
     /// The name of the program is only known at run time.
     Program,
-    /// Text is evaluated a second time, as a name, an index or a prompt.
+    /// Text is evaluated a second time, as a name, an index or a prompt: `${!name}`.
     Indirect,
     /// Arithmetic on a value that might not be a number, which can run commands.
     Arithmetic,
@@ -466,7 +491,7 @@ pub enum DoubtKind {
     Function,
     /// A variable that changes what the shell or its programs do.
     Variable,
-    /// A change to how the shell reads or runs what follows.
+    /// A command like `trap`, which changes how the shell reads or runs later commands.
     State,
     /// Code that is not on the command line. It comes from a pipe, a here-document, a file that the script
     /// wrote, or input typed into a process.

@@ -8,10 +8,11 @@ use super::{
     expand, fragments, programs, variables,
 };
 
-/// How a script uses paths like `/dev/stdout`. Opening such a path opens the underlying file again, for writing.
+/// How a script uses paths like `/dev/stdout`. Whoever opens such a path for writing can write to the file behind the
+/// descriptor, even if the descriptor was opened for reading.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StdStreams {
-    /// The path through which standard output or error was opened again.
+    /// The path, like `/dev/stdout`, through which the script opened standard output or error again.
     pub(super) reopened_path: Option<String>,
     /// Whether standard output or error may refer to a file that was opened for reading.
     pub(super) may_be_input: bool,
@@ -113,7 +114,7 @@ impl Walker<'_> {
         if kind.writes() { traits.dash_is_stdout } else { !traits.dash_is_file }
     }
 
-    /// Records a file, once for every directory that the shell may be in.
+    /// Records an access to a file, once for every directory that the shell may be in.
     pub(super) fn record_access(
         &mut self,
         word: &Word,
@@ -124,7 +125,7 @@ impl Walker<'_> {
         self.record_filtered_access(word, (kind, &TreeFilter::default()), state, run);
     }
 
-    /// Records a file or directory. The filter says which files below it a recursive access reaches.
+    /// Records an access to a file or directory. The filter says which files below it a recursive access reaches.
     pub(super) fn record_filtered_access(
         &mut self,
         word: &Word,
@@ -268,6 +269,7 @@ fn is_descriptor_path(path: &str) -> bool {
         || matches!(path, "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
 }
 
+/// Whether a path names standard output or standard error.
 fn is_output_stream(path: &str) -> bool {
     matches!(path, "/dev/stdout" | "/dev/stderr" | "/dev/fd/1" | "/dev/fd/2")
 }

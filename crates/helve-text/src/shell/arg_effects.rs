@@ -12,7 +12,7 @@ use super::{
     risky_words, safe_values, sed, test_command, tracked_files, transfer, tree_filter,
 };
 
-/// Selects all files of a directory that is moved as a whole. Symbolic links in it are moved, not followed.
+/// Selects all files below a directory except symbolic links: a move or a clone does not follow them.
 const ALL_EXCEPT_LINKS: TreeFilter = TreeFilter {
     names: Vec::new(),
     skips_hidden: false,
@@ -27,8 +27,8 @@ const ALL_EXCEPT_LINKS: TreeFilter = TreeFilter {
 /// A test that a harmless value passes.
 type ValueTest = fn(&Word) -> bool;
 
-/// The test that a value must pass to be harmless in a role, and the risk if it fails. The first test that fails
-/// counts.
+/// For some roles: the test that a harmless value passes, and the kind of risk if a value fails the test. The first
+/// failed test counts.
 const CHECKS: &[(ArgRole, ValueTest, RiskKind)] = &[
     (ArgRole::Code, |_| false, RiskKind::Code),
     (ArgRole::Awk, |value| value.literal().is_some_and(awk::is_harmless), RiskKind::Code),
@@ -52,7 +52,7 @@ const CHECKS: &[(ArgRole, ValueTest, RiskKind)] = &[
     (ArgRole::MakeGoal, safe_values::is_make_goal, RiskKind::Runs),
 ];
 
-/// Like [`CHECKS`], for values whose flag a rule must spell out if the test fails.
+/// Like [`CHECKS`], but if a value fails the test, a rule must spell out the flag instead of the value.
 const FLAG_CHECKS: &[(ArgRole, ValueTest)] = &[
     (ArgRole::PluginOff, |value| value.prefix().starts_with("no:")),
     (ArgRole::GitSetting, |value| value.literal().is_some_and(safe_values::is_harmless_setting)),
@@ -84,6 +84,7 @@ pub(super) fn apply(
     apply_role(walker, call, argument, state);
 }
 
+/// Records what the program does with an argument in this role.
 fn apply_role(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
@@ -137,7 +138,7 @@ fn apply_role(
             }
             test_command::record_test(walker, words, state, run);
         }
-        // Arguments with these roles have no effect, or `CHECKS` covers it, or the caller handles the inner command.
+        // These have no effects, or only those that `CHECKS` covers, or the caller handles them as inner commands.
         ArgRole::Text
         | ArgRole::Mode
         | ArgRole::Module
@@ -210,6 +211,7 @@ fn record_setting(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Arg
     add_argument_risk(walker, call, argument, kind);
 }
 
+/// Records an operand of a program that lists directories, like `ls`.
 fn record_list(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
@@ -239,7 +241,7 @@ fn record_list(
     }
 }
 
-/// Records an argument for another program, which may be a path.
+/// Records an argument that is passed on to another program. It may be a path.
 fn record_passed(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
@@ -347,6 +349,7 @@ fn record_revision(
     }
 }
 
+/// Records the name of a branch, tag or similar object.
 fn record_name(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
@@ -355,7 +358,7 @@ fn record_name(
 ) {
     let is_pattern = |it: &str| it.contains(['*', '?', '[', '\\', ':', ' ']) || it.starts_with('^');
     if argument.value.literal().is_some_and(is_pattern) {
-        // The name of a commit cannot look like this, but a set of files can.
+        // No name of a commit looks like this, but a pattern for files can.
         let subcommand = call.args.roles.iter().rposition(|role| *role == WordRole::Subcommand);
         let risky_word = subcommand.unwrap_or(argument.word);
         walker.add_risk(call.run, risky_word, call.words[risky_word].shown(), RiskKind::Destroys);
@@ -522,7 +525,7 @@ fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state
     }
 }
 
-/// Records the files that a pattern reaches, if the word is a pattern that the program itself expands.
+/// Records the files that a quoted pattern like `'src/**/*.js'` selects. The program expands it, not the shell.
 fn record_pattern(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
@@ -556,7 +559,7 @@ fn record_pattern(
     }
 }
 
-/// Records a git repository that is given by name, address or path. Cloning a local repository reads its files.
+/// Records a git repository, named by remote, address or path. Cloning a local repository reads its files.
 fn record_remote(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
@@ -588,7 +591,7 @@ pub(super) fn record_code_from_input(walker: &mut Walker<'_>, run: usize) {
     walker.add_doubt(DoubtKind::ExternalCode, &name);
 }
 
-/// Records a file that is run as code, and the index of its word.
+/// Records a file that is run as code. `at` is the index of its word.
 pub(super) fn record_script(
     walker: &mut Walker<'_>,
     (at, value): (usize, &Word),

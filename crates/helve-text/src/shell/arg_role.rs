@@ -3,18 +3,23 @@
 /// The role of an operand or of the value of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArgRole {
+    /// Any text. It is not a file.
     Text,
+    /// A file of which only metadata is read.
     Stat,
     /// A directory whose entries are listed, even if it is a symbolic link.
     List,
+    /// A file that is read.
     Read,
     /// A git revision, or a file that is read.
     Revision,
+    /// A file that is written.
     Write,
     /// A file that is read and then removed.
     Consume,
     /// A name or glob of files that are read.
     Pattern,
+    /// A directory that the program works in.
     Enter,
     /// A name, not a file. If a file of this name exists, the user is asked.
     NameOnly,
@@ -28,20 +33,25 @@ pub(super) enum ArgRole {
     Split,
     /// A file with code.
     Script,
-    /// An argument for another program: perhaps a path.
+    /// An argument that is passed on to another program. It may be a path.
     Argument,
     /// A module with its own block in the table, like `pytest` in `python -m pytest`.
     Module,
     /// Flags for the linker of Go.
     LinkerFlags,
+    /// A sed program.
     Sed,
+    /// An awk program.
     Awk,
+    /// A jq program.
     Jq,
+    /// SQL statements.
     Sql,
     /// Code in another language, which is not analyzed.
     Code,
     /// A date format like `+%Y`.
     Format,
+    /// An address for `curl` or `wget`.
     Url,
     /// The body of a `curl` request. A leading `@` means a file.
     Data,
@@ -51,19 +61,21 @@ pub(super) enum ArgRole {
     Cookie,
     /// A form field for `curl`, whose value may be a file.
     Field,
-    /// Switches off a plugin: `no:cacheprovider`.
+    /// A plugin of pytest. `no:` before its name switches it off, which is harmless.
     PluginOff,
     /// A name without slash and dot, which cannot be a file or module.
     BareName,
-    /// A key that git sorts by. To check signatures, git runs another program.
+    /// A key that git sorts by. Sorting by signature makes git run another program.
     SortKey,
     /// The name or address of a git repository.
     Remote,
     /// The name of a configured git remote, not an address.
     RemoteName,
+    /// What `git push` or `git fetch` transfers: `main`, `+a:b`.
     Refspec,
     /// A git setting, `key=value`.
     GitSetting,
+    /// The value in `git config KEY VALUE`.
     GitSettingValue,
     /// An ssh option, `key=value`.
     SshOption,

@@ -7,8 +7,11 @@ use super::{DynamicKind, Risk, RiskKind, Word, WordRole};
 /// The parsed arguments of a command.
 #[derive(Debug)]
 pub(super) struct ParsedArgs {
+    /// The role of each word.
     pub(super) roles: Vec<WordRole>,
+    /// Words that a rule must spell out.
     pub(super) risks: Vec<Risk>,
+    /// Flag values and operands. A word has several entries if its role is uncertain.
     pub(super) arguments: Vec<Argument>,
     /// The flags that are present, without their values.
     pub(super) flags: Vec<String>,
@@ -59,7 +62,7 @@ pub(super) struct Argument {
     pub(super) end: usize,
 }
 
-/// Parses the words of a program with the spec of this name.
+/// Parses the words of a command by the spec with this name. Returns `None` if there is no such spec.
 pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
     let spec = programs::spec(name)?;
     let mut parser = ArgParser {
@@ -93,7 +96,7 @@ pub(super) struct ArgParser<'w> {
     pub(super) words: &'w [Word],
     /// The full name so far: `git stash list`.
     pub(super) name: String,
-    /// Texts that make any word that contains them a risk.
+    /// Texts that no word should contain. A word that contains one is a risk.
     pub(super) forbidden: Vec<&'static str>,
     /// Index of the word that selected the current spec: the program or a subcommand.
     pub(super) subcommand_at: usize,
@@ -302,7 +305,7 @@ impl ArgParser<'_> {
         spec.operands.get(n + usize::from(replaced)).copied().or(spec.more_operands)
     }
 
-    /// Handles the value of a flag that may expand to several words. Those after the first become operands.
+    /// Handles a flag value that may expand to several words. All words after the first become operands.
     pub(super) fn add_split_operands(&mut self, at: usize) {
         let (_, may_be_more) = word_count(&self.words[at]);
         if may_be_more && self.parsed.spec.traits.subcommands {

@@ -6,10 +6,11 @@ use std::rc::Rc;
 /// A command or a list of commands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
+    /// A program with its arguments: `ls -l > x`.
     Simple(SimpleCommand),
     /// Two or more commands joined by pipes.
     Pipeline(Vec<Node>),
-    /// The keyword `time`, which is not a program.
+    /// `time …`, where `time` is a keyword and not a program.
     Timed(Box<Node>),
     /// `! …`
     Negated(Box<Node>),
@@ -18,9 +19,13 @@ pub(super) enum Node {
         first: Box<Node>,
         rest: Vec<(Connector, Node)>,
     },
+    /// Commands that are separated by semicolons or newlines.
     Sequence(Vec<Node>),
+    /// `… &`
     Background(Box<Node>),
+    /// `( … )`
     Subshell(Box<Node>),
+    /// `{ …; }`
     Group(Box<Node>),
     /// Conditions and branches in the order of the text. Only the first condition certainly runs.
     If(Vec<Node>),
@@ -28,6 +33,7 @@ pub(super) enum Node {
         condition: Box<Node>,
         body: Box<Node>,
     },
+    /// `for name in words`. Without `in`, `words` is `None`, and the loop iterates over the positional parameters.
     For {
         name: String,
         words: Option<Vec<RawWord>>,
@@ -39,6 +45,7 @@ pub(super) enum Node {
         words: Option<Vec<RawWord>>,
         body: Box<Node>,
     },
+    /// `for ((…; …; …))`
     ForArithmetic {
         head: RawWord,
         body: Box<Node>,
@@ -55,11 +62,12 @@ pub(super) enum Node {
     Conditional(Vec<RawWord>),
     /// `(( … ))`
     Arithmetic(RawWord),
+    /// A compound command with redirects: `{ …; } > x`.
     Redirected {
         body: Box<Node>,
         redirects: Vec<Redirect>,
     },
-    /// `coproc …`, which runs in parallel to the script with its streams in variables.
+    /// `coproc …`, which runs in parallel to the script. Variables hold the descriptors of its input and output.
     Coprocess(Box<Node>),
 }
 
@@ -121,8 +129,9 @@ pub(super) enum RedirectKind {
     Read,
     Write,
     ReadWrite,
-    /// `>&` and `<&`. The target is a descriptor if it is a number or `-`, else a file.
+    /// `>&`. The target is a descriptor if it is a number or `-`, else a file.
     DuplicateOut,
+    /// `<&`
     DuplicateIn,
     /// A here-document or here-string.
     HereText,
@@ -153,16 +162,19 @@ pub(super) struct RawWord {
     pub(super) shown: String,
 }
 
+/// A piece of a word: text or an expansion. `quoted` says whether it is inside quotes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Piece {
     Text {
         text: String,
         quoted: bool,
     },
+    /// `$name` or `${name…}`
     Parameter {
         parameter: Box<Parameter>,
         quoted: bool,
     },
+    /// `$( … )` or text in backticks
     Command {
         body: Box<Node>,
         quoted: bool,
@@ -188,6 +200,7 @@ pub(super) struct Parameter {
     pub(super) operand: Vec<Piece>,
 }
 
+/// What `${…}` does with the value of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     /// The unmodified value.
@@ -198,7 +211,7 @@ pub(super) enum Operator {
     Default,
     /// `${name:=word}`
     Assign,
-    /// Any operator that yields a part or another form of the value.
+    /// Any operator that yields a part or another form of the value: `${name%.txt}`.
     Edit,
     /// `${name:offset:length}`. Both are arithmetic.
     Slice,

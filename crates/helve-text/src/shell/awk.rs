@@ -18,6 +18,7 @@ pub(super) fn is_harmless(program: &str) -> bool {
         .is_some()
 }
 
+/// Parser for an awk program. Its methods return `None` at anything that may be harmful.
 struct AwkParser<'a> {
     rest: &'a str,
     previous: PreviousToken,

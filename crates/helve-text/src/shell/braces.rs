@@ -7,7 +7,7 @@ const MAX_WORDS: usize = 128;
 /// Maximum number of opening braces in a word that is expanded.
 const MAX_BRACES: usize = 32;
 
-/// A piece of a word for brace expansion: one unquoted character, or anything else as a whole.
+/// An element of a word: one unquoted character, or a quoted text or expansion, which braces do not split.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Item<'a> {
     Char(char),
@@ -55,8 +55,8 @@ fn alternatives<'a>(items: &[Item<'a>]) -> Option<Vec<Vec<Item<'a>>>> {
     Some(vec![items.to_vec()])
 }
 
-/// Returns the index of the closing brace and the alternatives of the brace at `open`, if it expands. The alternatives
-/// are `None` if there are too many or if they are not known.
+/// If the brace at `open` expands, returns the index of its closing brace and its alternatives. The alternatives are
+/// `None` if there are too many or if they are not known.
 fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec<Item<'a>>>>)> {
     let mut depth = 0_usize;
     let mut separators = vec![open];
@@ -69,7 +69,8 @@ fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec
                     let is_dot = |item: &Item<'_>| *item == Item::Char('.');
                     let has_dots = inside.windows(2).any(|pair| pair.iter().all(is_dot));
                     if has_dots && inside.contains(&Item::Char('{')) {
-                        // The shell drops the outer braces of `{{a,b}..c}`. What else it does there is not known.
+                        // The shell drops the outer braces of `{{a,b}..c}`. The other rules for such text are not
+                        // implemented here.
                         return Some((at, None));
                     }
                     return range(inside).map(|words| (at, words));
@@ -86,7 +87,8 @@ fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec
     None
 }
 
-/// Returns the values of `1..3`, `a..e` or `1..9..2`, or `Some(None)` if there are too many.
+/// Returns the values of `1..3`, `a..e` or `1..9..2`. Returns `None` for other text, and `Some(None)` if there are too
+/// many values.
 fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
     let text: Option<String> = inside
         .iter()

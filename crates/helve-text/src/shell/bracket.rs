@@ -6,8 +6,8 @@ pub(super) fn length(rest: &str, delimiter: char) -> Option<usize> {
     let start = rest.strip_prefix('^').unwrap_or(rest);
     let inner = start.strip_prefix(']').unwrap_or(start);
     // In some dialects, `[\]` and `[[:alpha:]` are complete expressions. If a `[` follows, as in `[\][`, it opens a
-    // new expression only in those dialects. `[][` needs no such care: a dialect in which `[]` is complete also ends
-    // at the next `]`.
+    // new expression in those dialects only. `[][` is no problem: even if a dialect opens a new expression at the
+    // second `[`, all dialects end at the next `]`.
     let mut some_dialect_closed = false;
     let mut at = rest.len() - inner.len();
     while let Some(c) = rest[at..].chars().next() {

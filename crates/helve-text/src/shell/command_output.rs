@@ -1,4 +1,4 @@
-//! Command substitutions whose output is predictable.
+//! Recognizes commands whose output is predictable, like `nproc` in `$(nproc)`.
 
 use super::ast::{Node, Piece, Redirect, RedirectKind, SimpleCommand};
 

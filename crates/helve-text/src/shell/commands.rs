@@ -27,7 +27,7 @@ impl Invocation<'_> {
         !matches!(self.stdin, StdinSource::Nothing)
     }
 
-    /// Returns the parts of the standard input that the script shows.
+    /// Returns the parts of the standard input that are visible in the script, like the text of a here-document.
     pub(super) fn known_input(&self) -> Vec<&str> {
         match self.stdin {
             StdinSource::Pipe(Some(output)) => output.known_texts().collect(),
@@ -54,7 +54,7 @@ impl CommandLine {
 }
 
 impl Walker<'_> {
-    /// Records a command and everything that follows from it.
+    /// Records a command and all its effects.
     pub(super) fn record_command(
         &mut self,
         line: CommandLine,
@@ -75,6 +75,7 @@ impl Walker<'_> {
         }
     }
 
+    /// Records a command according to what is known about its program.
     fn record_by_program(
         &mut self,
         line: CommandLine,
@@ -155,6 +156,7 @@ impl Walker<'_> {
         }
     }
 
+    /// Records a command like `cd`, which only changes the working directory of the shell.
     fn record_dir_command(&mut self, name: &str, line: CommandLine, state: &mut ShellState) {
         if let Some(assignment) = line.assignments.first() {
             self.add_doubt(DoubtKind::Variable, assignment);

@@ -6,6 +6,7 @@ use super::parser::{Parser, parse_script};
 use super::word::{WordContext, push};
 
 impl Parser<'_> {
+    /// Parses an expansion that starts with `$`.
     pub(super) fn dollar(
         &mut self,
         pieces: &mut Vec<Piece>,
@@ -196,6 +197,7 @@ impl Parser<'_> {
         }
     }
 
+    /// Parses a command substitution in backticks.
     pub(super) fn backtick(
         &mut self,
         pieces: &mut Vec<Piece>,
@@ -274,6 +276,7 @@ impl Parser<'_> {
         char::from_u32(code).map_or_else(|| self.syntax_error(), Ok)
     }
 
+    /// Parses a character code of at most `max_digits` digits.
     fn ansi_code(
         &mut self,
         radix: u32,

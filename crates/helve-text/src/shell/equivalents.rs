@@ -17,6 +17,7 @@ const MAX_WORDS: usize = 128;
 static EQUIVALENTS: LazyLock<EquivalentTable> =
     LazyLock::new(|| EquivalentTable::parse(include_str!("equivalents.txt")));
 
+/// The words of a command, each with its role.
 type Words = Vec<(String, WordRole)>;
 
 /// Adds the equivalents of each command of a script.
@@ -99,7 +100,7 @@ impl EquivalentCommands {
         }
     }
 
-    /// Adds the names of the program without directory and version.
+    /// Adds the command with the plain name of its program: `/usr/bin/python3.11` → `python`.
     fn add_names(&mut self, words: &Words) {
         let Some((program, _)) = words.first() else { return };
         let base = basename(program);
@@ -114,7 +115,7 @@ impl EquivalentCommands {
         }
     }
 
-    /// Adds the other ways to write the path of a program or script.
+    /// Adds the other ways to write the path of a program or script: `./x` → `x`, `/work/x`.
     fn add_paths(&mut self, at: usize, paths: &[String], cwd: &str) {
         for path in paths {
             let absolute = normalize("/", path);
@@ -130,7 +131,7 @@ impl EquivalentCommands {
         }
     }
 
-    /// Adds the command that runs a script without naming its interpreter.
+    /// Adds the command that runs a script without naming its interpreter: `sh ./x` → `./x`.
     fn add_scripts(&mut self, at: usize) {
         for words in self.list.clone() {
             let mut script = words.get(at..).unwrap_or(&[]).to_vec();
@@ -204,7 +205,7 @@ impl EquivalentCommands {
         }
     }
 
-    /// Adds a command for each target: `make a b` → `make a`, `make b`.
+    /// Adds a command for each target of a program like `make`: `make a b` → `make a`, `make b`.
     fn add_goals(&mut self) {
         let original = self.list[0].clone();
         let Some((program, _)) = original.first() else { return };
@@ -242,6 +243,7 @@ fn spec_of(run: &ProgramRun) -> Option<&'static programs::ProgramSpec> {
     Some(spec)
 }
 
+/// The form of a flag: `-n` or `--name`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
     Short,

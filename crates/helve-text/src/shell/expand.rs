@@ -42,8 +42,8 @@ pub(super) fn has_unquoted_wildcards(raw: &RawWord) -> bool {
     raw.pieces.iter().any(is_glob_text)
 }
 
-/// Returns the globs of unquoted variables that hold a name matched by a glob. When the shell expands such a variable,
-/// it splits the name and expands it as a glob again.
+/// Returns the globs behind unquoted variables, as behind `$f` in `for f in *.txt; do cat $f; done`. When the shell
+/// expands `$f`, it splits the matched name and expands it as a glob again.
 pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<String> {
     let pattern = |piece: &Piece| match piece {
         Piece::Parameter { parameter, quoted: false } if parameter.operator == Operator::None => {

@@ -31,6 +31,7 @@ pub(super) fn files_selected_by(value: &str) -> Vec<Word> {
     files_in_either_case(typed.map_or(value, |(_, pattern)| pattern))
 }
 
+/// Returns the files that a name or glob selects, as written and in lower case.
 fn files_in_either_case(value: &str) -> Vec<Word> {
     let lower = value.to_ascii_lowercase();
     let folded = (lower != value).then(|| file_for(&lower)).flatten();
@@ -39,7 +40,7 @@ fn files_in_either_case(value: &str) -> Vec<Word> {
 
 /// Returns the file with this name, or a secret file that a glob matches.
 fn file_for(value: &str) -> Option<Word> {
-    // No path is this long. A pattern that is too long to examine may select anything.
+    // No path is this long. A pattern that is too long to examine counts as selecting a secret file.
     if value.len() > MAX_PATH_BYTES {
         return Some(Word::Literal(secret_file_examples()[0].to_string()));
     }
@@ -102,6 +103,7 @@ pub(super) fn files_in_git_argument(text: &str) -> Vec<Word> {
     paths.filter_map(file_for).collect()
 }
 
+/// Returns the path in an argument of git, or `None` if it has no path or excludes one.
 fn path_in_git_argument(text: &str) -> Option<&str> {
     if let Some(magic) = text.strip_prefix(":(") {
         let (magic, path) = magic.split_once(')')?;

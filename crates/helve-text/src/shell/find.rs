@@ -1,4 +1,4 @@
-//! What is known about the paths that `find` prints or passes to a command.
+//! What is known about the names that `find` and similar programs print or pass to a command.
 
 use super::arg_role::ArgRole;
 use super::args::{Argument, ParsedArgs};
@@ -22,10 +22,10 @@ const PRINTING_FLAGS: &[&str] =
 const WEAKENS_TYPE_TEST: &[&str] =
     &["-o", "-or", "!", "-not", ",", "(", "-L", "-follow", "-fprintf", "-files0-from", ""];
 
-/// The output of a `find` command.
+/// What is known about the output of a command like `find` or `echo`, which prints names of files.
 #[derive(Clone, Debug)]
 pub(super) struct KnownOutput {
-    /// No path is a symbolic link.
+    /// No printed path is a symbolic link.
     pub(super) excludes_links: bool,
     /// Each path ends with a NUL, so that a path with blanks is not split.
     pub(super) nul_separated: bool,
@@ -47,7 +47,7 @@ impl KnownOutput {
         Self { search, ..Self::mentioning(&[]) }
     }
 
-    /// Describes the output of a program that prints its words.
+    /// Describes the output of a program that prints its arguments, like `echo`.
     pub(super) fn mentioning(words: &[Word]) -> Self {
         const MAX_WORDS: usize = 64;
         let texts = words.iter().skip(1).filter_map(Word::literal);
@@ -63,17 +63,17 @@ impl KnownOutput {
         }
     }
 
-    /// Describes the output of a program that may print its input, which is this text.
+    /// Describes the output of a program that may print its input. `text` is that input.
     pub(super) fn printing(text: &str) -> Self {
         Self { printed_text: Some(text.to_string()), ..Self::mentioning(&[]) }
     }
 
-    /// Returns the known parts of the output, for a program that runs them as code.
+    /// Returns the parts of the output that are visible in the script.
     pub(super) fn known_texts(&self) -> impl Iterator<Item = &str> {
         self.mentioned.iter().map(Word::shown).chain(self.printed_text.as_deref())
     }
 
-    /// Describes the output after it passed through another program.
+    /// Describes the output after it passed through another program of a pipeline.
     pub(super) fn filtered(&self, filter: LineFilter) -> Self {
         let listing = match filter {
             LineFilter::PassesWholeLines => self.listing,
@@ -93,6 +93,7 @@ pub(super) enum LineFilter {
 }
 
 impl LineFilter {
+    /// Returns what a program with these arguments does with its input.
     pub(super) fn of(args: &ParsedArgs, run: &ProgramRun) -> Self {
         let spec = args.spec;
         let is_listed = |flag: &String| spec.passes_lines.contains(&flag.as_str());

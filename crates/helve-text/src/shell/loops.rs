@@ -11,8 +11,8 @@ use super::{DoubtKind, DynamicKind, ShellContext, Word, fragments, guarantees, v
 /// A loop over at most this many words is analyzed once per word. Other loops are analyzed once, with an unknown
 /// variable.
 const MAX_UNROLLED: usize = 8;
-/// Limit for the whole script on how often loop bodies are analyzed with a known variable, because nested loops
-/// multiply.
+/// Maximum number of times that all loop bodies of a script together are analyzed with a known variable. Nested loops
+/// multiply this number.
 pub(super) const MAX_BODIES: usize = 128;
 
 impl Walker<'_> {

@@ -13,7 +13,7 @@ use super::{ShellContext, Word, arithmetic, expand};
 
 /// The variables and the directory that a part of a script, such as the body of a loop, may change.
 pub(super) struct Mutations {
-    /// Variables that are set, and whether all their values are numbers.
+    /// Variables that may be set. The value is `true` if they are only set to numbers.
     pub(super) variables: BTreeMap<String, bool>,
     /// Whether variables with unknown names may be set.
     pub(super) any_variable: bool,
@@ -31,6 +31,7 @@ impl Default for Mutations {
 }
 
 impl Mutations {
+    /// Records what a node may change.
     pub(super) fn visit(&mut self, node: &Node) {
         match node {
             Node::Simple(simple) => self.visit_simple(simple),

@@ -137,9 +137,13 @@ pub(super) fn file_type(name: &str) -> Option<&'static [&'static str]> {
 
 #[derive(Default)]
 struct NameTable {
+    /// The groups that each name belongs to.
     groups: HashMap<&'static str, Vec<NameGroup>>,
+    /// For `sudoedit`: `sudo`, because rules about `sudo` also apply to it.
     rule_aliases: HashMap<&'static str, &'static str>,
+    /// For `hub`: `git`, because it takes the same subcommands and options.
     same_options: HashMap<&'static str, &'static str>,
+    /// Globs for the files of a type: `*.rs` for `rust`.
     file_types: HashMap<&'static str, Vec<&'static str>>,
     /// Patterns for the names of variables that may make programs load code.
     code_variables: Vec<&'static str>,

@@ -12,6 +12,7 @@ const MAX_DEPTH: usize = 40;
 /// Parser for one text. Nested texts in backticks get a parser of their own.
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
+    /// Offset of the next character in `text`.
     pub(super) at: usize,
     /// Offset of `text` in the whole script; `None` if its offsets do not correspond to the script.
     pub(super) base: Option<usize>,
@@ -25,7 +26,7 @@ pub(super) struct Parser<'a> {
     pub(super) program_offsets: Vec<usize>,
     /// Offsets in the whole script of the targets of redirects.
     pub(super) redirect_offsets: Vec<usize>,
-    /// Ranges of the whole script whose contents were parsed as a separate text.
+    /// Ranges of the whole script that are not compared with the result of tree-sitter.
     pub(super) uncompared_ranges: Vec<(usize, usize)>,
 }
 
@@ -56,7 +57,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a text that is part of the current one.
+    /// Parses a text that is part of the current one, like a command in backticks.
     pub(super) fn parse_inner_text<T>(
         &mut self,
         text: &str,

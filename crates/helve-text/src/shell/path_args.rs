@@ -117,7 +117,7 @@ pub(super) fn record_paths_in_code(
         !it.is_empty() && it.len() < 256 && !it.contains(char::is_whitespace) && *it != "/"
     };
     let mut strings: Vec<&str> = code.split(['"', '\'', '`']).skip(1).step_by(2).collect();
-    // A quote inside a string swaps what is inside and outside of quotes, so the other pieces are taken too.
+    // After a quote inside a string, it is unclear which pieces are inside quotes. So the other pieces count too.
     strings.extend(code.split(['"', '\'', '`']).skip(2).step_by(2));
     for text in strings.into_iter().filter(is_path).take(MAX_STRINGS) {
         record_path(walker, text, state, run);
@@ -160,8 +160,8 @@ pub(super) fn record_filter_rule(
 /// Returns the parts of a word that may be paths: `src`, `--out=/x`, `-I/x`, `/a:/b`, `x.txt#label`.
 pub(super) fn paths_in(text: &str) -> Vec<&str> {
     let is_flag = text.starts_with('-') && text != "-";
-    // Where a path may begin: `--file=x`, `a@x`, `-fx`, `--out/x`. From there the rest of the word is taken as one
-    // path, because a path may contain separators; below, it is also split at them.
+    // Where a path may begin: `--file=x`, `a@x`, `-fx`, `--out/x`. Everything from there on counts as one path,
+    // because a path may contain separators. Below, it is split at separators too.
     let mut starts: Vec<usize> = match is_flag {
         true => text.find('/').filter(|_| !text.contains('=')).into_iter().collect(),
         false => vec![0],
@@ -202,7 +202,7 @@ fn is_delimiter(c: char) -> bool {
     SEPARATORS.contains(&c) || OTHER_DELIMITERS.contains(c)
 }
 
-/// Returns what may be the value of a flag in the same word, like `.env` in `-include.env`.
+/// Returns all ends of a word that may be the value of a flag in the same word, like `.env` in `-include.env`.
 fn attached_values(text: &str) -> impl Iterator<Item = &str> {
     const MAX_BYTES: usize = 64;
     let is_attached = !text.starts_with("--")
@@ -231,8 +231,8 @@ fn host_follows(text: &str, at: usize) -> bool {
         && scheme.is_some_and(|it| it.ends_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
-/// Returns what follows a scheme like `file:`, as an absolute path. A host counts as the first folder; see
-/// [`path_after_host`].
+/// Returns the absolute path after a scheme like `file:`. A host counts as the first folder of the path; for the path
+/// without it, see [`path_after_host`].
 fn path_in_address(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
     let schemes = ["file:", "fileb:", "unix:", "sqlite:"].into_iter();

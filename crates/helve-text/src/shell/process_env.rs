@@ -49,6 +49,7 @@ pub(super) fn record_columns(
     }
 }
 
+/// Whether a text may be a cluster of flags without a dash, like `aux`.
 fn is_flags(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|c| c.is_ascii_alphabetic())
 }

@@ -20,7 +20,7 @@ pub(super) fn traits(name: &str) -> ProgramTraits {
     table_name(base).and_then(spec).map_or_else(ProgramTraits::default, |spec| spec.traits)
 }
 
-/// Whether the table has subcommands of this name.
+/// Whether the table has subcommands of the program or subcommand with this name.
 pub(super) fn has_subcommands(name: &str) -> bool {
     PROGRAMS.parents.contains(name)
 }
@@ -47,18 +47,19 @@ struct ProgramTable {
     problems: Vec<String>,
 }
 
-/// What is known about one program or subcommand. The header of `programs.txt` explains the terms.
+/// What is known about one program or subcommand. Most fields are lists of flags and have the name of their keyword in
+/// `programs.txt`; the header of that file explains them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProgramSpec {
     flags: FlagSpecs,
     pub(super) operands: Vec<ArgRole>,
     /// The role of every operand after `operands`.
     pub(super) more_operands: Option<ArgRole>,
-    /// The role of the last operand, where it differs.
+    /// The role of the last operand, if it differs from `more_operands`.
     pub(super) last_operand: Option<ArgRole>,
     pub(super) replaces_operand: Vec<&'static str>,
     pub(super) replaces_last: Vec<&'static str>,
-    /// Why a rule must spell out the program itself.
+    /// The kind of risk if the program itself is dangerous.
     pub(super) program_risk: Option<RiskKind>,
     pub(super) harmless_with: Vec<&'static str>,
     pub(super) creates_with: Vec<&'static str>,
@@ -121,7 +122,7 @@ impl FlagSpecs {
     }
 }
 
-/// The properties of a program. The header of `programs.txt` explains them.
+/// The properties of a program. They have the names of their keywords in `programs.txt`, whose header explains them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProgramTraits {
     /// The program needs no rule.
@@ -179,14 +180,17 @@ pub(super) struct ProgramTraits {
 /// What kind of value a flag takes, and whether the flag is dangerous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlagValue {
+    /// No value.
     Nothing,
     /// An optional text, but only in the same word.
     Optional,
+    /// A value with this role, in the same word or the next one.
     Value(ArgRole),
     /// A name, then a value.
     Pair(ArgRole),
     /// A command up to `;` or `+`.
     Exec,
+    /// Dangerous.
     Risk(RiskKind),
     /// Dangerous only with a value in the same word.
     RiskIfAttached(RiskKind),

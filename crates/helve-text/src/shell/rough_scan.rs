@@ -74,7 +74,8 @@ fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| super::grammar::is_name(name))
 }
 
-/// Returns everything in a text that may be a word, with quotes as separators, and then again with quotes removed.
+/// Returns everything in a text that may be a word. The text is split with quotes as separators, and then again with
+/// all quotes removed.
 pub(super) fn words(text: &str) -> Vec<String> {
     const QUOTES: &[char] = &['"', '\'', '\\'];
     const SEPARATORS: &[char] = &[';', '&', '|', '(', ')', '`', '<', '>', '{', '}', '$', '!'];

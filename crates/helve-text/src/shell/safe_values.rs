@@ -96,10 +96,12 @@ pub(super) fn is_literal_text(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.starts_with('@'))
 }
 
+/// Whether a text is fully known and has no control characters.
 pub(super) fn is_printable(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.contains(char::is_control))
 }
 
+/// Whether a text is a number or a range of numbers, like `1-5`.
 pub(super) fn is_count(word: &Word) -> bool {
     let is_digit = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | '+');
     word.literal().is_some_and(|it| it.chars().all(is_digit))

@@ -11,8 +11,8 @@ pub(super) fn files_read(program: &str) -> Option<Vec<String>> {
     Some(sed.files)
 }
 
-/// Returns texts in a sed program that may be names of files which `r`, `R`, `w` and `W` read or write. Works for any
-/// text, also for programs that [`files_read`] does not understand.
+/// Returns all texts in a sed program that may be names of files: texts after `r`, `R`, `w` and `W`. Also works for
+/// programs that [`files_read`] does not understand.
 pub(super) fn possible_file_names(program: &str) -> Vec<&str> {
     const MAX_NAMES: usize = 32;
     const MAX_BYTES: usize = 4096;
@@ -35,6 +35,7 @@ pub(super) fn possible_file_names(program: &str) -> Vec<&str> {
     names
 }
 
+/// Parser for a sed program. Its methods return `None` at anything that may be harmful.
 struct SedParser<'a> {
     rest: &'a str,
     files: Vec<String>,

@@ -12,8 +12,10 @@ const MAX_VALUE_BYTES: usize = 4096;
 /// Maximum number of possible working directories. With more, the directory is unknown.
 const MAX_DIRS: usize = 8;
 
+/// What is known about the value of a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
+    /// Text that is fully known.
     Text(String),
     /// One of the names that a glob matches, in the form of [`super::Word::Glob`].
     Glob(String),
@@ -34,6 +36,7 @@ pub(super) enum Value {
 /// The possible working directories; `None` if unknown.
 pub(super) type PossibleDirs = Option<Vec<String>>;
 
+/// Variables and directories, as far as they are known.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ShellState {
     /// Shared between the branches of a script until one of them sets something.
@@ -43,9 +46,9 @@ pub(super) struct ShellState {
     pub(super) previous: PossibleDirs,
     /// The directory stack of `pushd`, if known.
     pub(super) stack: Option<Vec<PossibleDirs>>,
-    /// Set if the last command was a `cd`: the directories if that succeeded, as it certainly did after `&&`.
+    /// Set if the last command was a `cd`: the directories after it succeeded. A command after `&&` starts from these.
     pub(super) if_cd_succeeds: Option<StateAfterSuccessfulCd>,
-    /// Whether a variable that is not in `variables` may have been set by the script.
+    /// Whether the script may have set a variable that is not in `variables`.
     pub(super) has_untracked: bool,
     /// The language of the shell that has this state.
     language: ShellLanguage,

@@ -1,4 +1,4 @@
-//! Tracked files that git commands read without naming them: `git log -p` prints those that commits change.
+//! Tracked files that git reads although the command does not name them: `git log -p` prints those that commits change.
 
 use super::arg_role::ArgRole;
 use super::args::{Argument, ParsedArgs};

@@ -57,7 +57,7 @@ pub(super) fn record(
     for from in operands {
         add_transfer(walker, from, to, state, mode);
         if is_hard_link {
-            // Whoever writes to the new name later also changes the file.
+            // A later write to the new name also changes the original file.
             let kind = if mode.is_recursive { AccessKind::WriteTree } else { AccessKind::Write };
             walker.record_access(from, kind, state, Some(call.run));
         }
@@ -77,6 +77,7 @@ fn destination_flag(args: &ParsedArgs) -> Option<&Argument> {
     args.arguments.iter().find(|it| it.flag.as_deref().is_some_and(|it| DIR_FLAGS.contains(&it)))
 }
 
+/// How a program copies, moves or links files.
 #[derive(Clone, Copy)]
 struct TransferMode {
     /// Creates a symbolic link whose target is the source as written.

@@ -1,4 +1,4 @@
-//! Which files a recursive access reaches, according to the flags of the program.
+//! Determines from the flags of a program which files its recursive accesses reach: `grep -r --include=*.rs`.
 
 use super::args::{Argument, ParsedArgs};
 use super::{LinkHandling, TreeFilter, TreeListing, Word, names};

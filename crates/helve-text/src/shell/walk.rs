@@ -25,6 +25,7 @@ const MAX_TEXT_DEPTH: usize = 6;
 /// Maximum depth of programs inside programs: `env nice timeout …`.
 const MAX_WRAPPER_DEPTH: usize = 16;
 
+/// Walks a script and collects everything that it may do.
 pub(super) struct Walker<'a> {
     pub(super) context: &'a ShellContext,
     pub(super) script: Script,
@@ -43,6 +44,7 @@ pub(super) struct Walker<'a> {
     pub(super) language: ShellLanguage,
     /// Index of the run that starts the current command, such as a wrapper or a shell.
     pub(super) parent: Option<usize>,
+    /// The accesses that are already in `script`.
     pub(super) seen_accesses: HashSet<FileAccess>,
     pub(super) streams: StdStreams,
     /// Whether the current command has something on its standard input. Its command substitutions inherit it.
@@ -55,13 +57,13 @@ pub(super) struct Walker<'a> {
     pub(super) listings: Vec<FindSearch>,
     /// The output of the last command substitution, if that is a single command or pipeline.
     pub(super) substitution_output: Option<KnownOutput>,
-    /// The `find` whose results are among the current words.
+    /// The `find` command whose results are among the words of the current command.
     pub(super) search: FindSearch,
     /// The texts of here-documents, and the words that commands like `echo` print.
     pub(super) texts: Vec<String>,
     /// The redirects that apply to the current command, each with its operator.
     pub(super) redirects: Vec<String>,
-    /// Whether the current command runs without the variables that keep git from running programs.
+    /// Whether the current command lacks the environment variables that keep git from running programs.
     pub(super) env_is_cleared: bool,
     /// Whether a limit was reached, so that some commands are not listed.
     pub(super) is_incomplete: bool,
@@ -339,8 +341,8 @@ impl<'a> Walker<'a> {
         self.record_arithmetic(&raw.pieces, &raw.shown, state);
     }
 
-    /// Records what follows the first part of `a && b || c`. While there is only `&&`, all parts before have succeeded.
-    /// After the first `||`, any of them may have run or not.
+    /// Records `b` and `c` of `a && b || c`. Up to the first `||`, all parts before have succeeded. After it, each of them
+    /// may or may not have run.
     fn walk_and_or(
         &mut self,
         rest: &[(Connector, Node)],
@@ -499,7 +501,7 @@ impl<'a> Walker<'a> {
             false => dirs.iter().map(|dir| join_path(dir, text)).collect(),
         };
         let runs_in_cwd = is_absolute || dirs.iter().all(|dir| dir.trim_end_matches('/') == cwd);
-        let matches_as_written = runs_in_cwd && !paths.is_empty() && !leads_back(text);
+        let matches_as_written = runs_in_cwd && !paths.is_empty() && !has_inner_parent_dir(text);
         let relative = |path: &String| {
             let path = normalize("/", path);
             let inside = path.strip_prefix(cwd).and_then(|it| it.strip_prefix('/'));
@@ -525,8 +527,8 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Whether `..` follows a name in a path, so that the path leads out of a directory that it names.
-fn leads_back(path: &str) -> bool {
+/// Whether `..` follows a name in a path, as in `a/../b`.
+fn has_inner_parent_dir(path: &str) -> bool {
     let names = path.split('/').filter(|name| !name.is_empty() && *name != ".");
     let starts_at_root = path.starts_with('/');
     names.skip_while(|name| !starts_at_root && *name == "..").any(|name| name == "..")

@@ -7,6 +7,7 @@ use super::parser::Parser;
 /// Where a word occurs, which decides where it ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WordContext {
+    /// A word of a command.
     Word,
     /// The right side of `=~` or `==` in `[[ … ]]`, where parentheses and bars are ordinary.
     Pattern,
@@ -137,7 +138,7 @@ impl Parser<'_> {
         Ok(pieces)
     }
 
-    /// Parses one character where blanks and operators are ordinary. A backslash only escapes `escapable`.
+    /// Parses one character inside double quotes or a here-document. A backslash only escapes the characters in `escapable`.
     pub(super) fn quoted_char(
         &mut self,
         pieces: &mut Vec<Piece>,

@@ -1,4 +1,4 @@
-//! Programs that start other programs. The inner command is analyzed like any other.
+//! Programs that start other programs, like `env` and `xargs`. The inner command is analyzed like any other.
 
 use super::args::{Argument, ParsedArgs};
 use super::commands::{CommandLine, Invocation, basename};

@@ -10,8 +10,8 @@ use super::{DoubtKind, FileTarget, ProgramRun, Script, Word, WordRole, path_args
 /// Maximum number of texts in which paths are looked for.
 const MAX_TEXTS: usize = 64;
 
-/// Records a doubt for each file that the script runs, if the script also writes text to a file of the same name. The paths
-/// in all texts of the script count as paths in its code.
+/// Records a doubt for each file that the script runs, if the script also writes text to a file of the same name. The text
+/// may be any text of the script, so the paths in all of them are recorded.
 pub(super) fn record(walker: &mut Walker<'_>) {
     let config: Vec<String> = repository_files(&walker.script).map(str::to_string).collect();
     for path in config {
@@ -82,7 +82,7 @@ fn is_stream(path: &str) -> bool {
     path.starts_with('/') && (plain.starts_with("/dev/") || plain.starts_with("/proc/"))
 }
 
-/// Adds the names under which the script copies or processes written files.
+/// Adds the names to which the script copies written files, perhaps through another program.
 fn add_copies<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
     const MAX_ROUNDS: usize = 8;
     for _ in 0..MAX_ROUNDS {
