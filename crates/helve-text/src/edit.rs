@@ -297,24 +297,25 @@ fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditR
             if interpretation.old.trim().is_empty() {
                 return Err(EditRefusal::Blank);
             }
-            if let Some(found) = find::best_matches(view, &keys, &interpretation)? {
-                matches.push((interpretation, found));
+            if let Some(match_set) = find::best_matches(view, &keys, &interpretation)? {
+                matches.push((interpretation, match_set));
             }
         }
-        let Some(((interpretation, found), others)) = matches.split_first() else { continue };
+        let Some(((interpretation, match_set), others)) = matches.split_first() else { continue };
         if others.iter().any(|(other, _)| {
             (&other.old, &other.new) != (&interpretation.old, &interpretation.new)
         }) {
-            return Err(EditRefusal::Escapes { line: found.starts[0] + 1 });
+            return Err(EditRefusal::Escapes { line: match_set.starts[0] + 1 });
         }
         // At `start`, all lines of `old` except one match with their own indentation. The model probably means that
         // place, and one line there has changed since.
-        if found.needed.contains(Tolerance::Indentation)
-            && let Some(start) = find::find_with_one_changed_line(view, &interpretation.old, found)
+        if match_set.needed.contains(Tolerance::Indentation)
+            && let Some(start) =
+                find::find_with_one_changed_line(view, &interpretation.old, match_set)
         {
             return Err(nearest::changed_line_refusal(view, &keys, &interpretation.old, start));
         }
-        return apply_match(view, &keys, interpretation, found, edit);
+        return apply_match(view, &keys, interpretation, match_set, edit);
     }
     Err(nearest::not_found_refusal(view, edit, &keys))
 }
@@ -323,14 +324,14 @@ fn apply_match(
     view: &View<'_>,
     keys: &find::LineKeys<'_>,
     interpretation: &Interpretation<'_>,
-    found: &find::MatchSet,
+    match_set: &find::MatchSet,
     edit: &Edit<'_>,
 ) -> Result<AppliedEdit, EditRefusal> {
-    let tolerances = found.needed.union(interpretation.tolerances);
-    let line = found.starts[0] + 1;
-    if found.starts.len() > 1 && !edit.all {
-        let lines = found.starts.iter().map(|start| start + 1).take(MAX_LISTED).collect();
-        return Err(EditRefusal::Ambiguous { lines, count: found.starts.len(), tolerances });
+    let tolerances = match_set.needed.union(interpretation.tolerances);
+    let line = match_set.starts[0] + 1;
+    if match_set.starts.len() > 1 && !edit.all {
+        let lines = match_set.starts.iter().map(|start| start + 1).take(MAX_LISTED).collect();
+        return Err(EditRefusal::Ambiguous { lines, count: match_set.starts.len(), tolerances });
     }
     let Some(new) = &interpretation.new else {
         let numbered = interpretation.tolerances.contains(Tolerance::LineNumbers);
@@ -357,7 +358,7 @@ fn apply_match(
     }
     let (old, new) = (find::split_lines(&interpretation.old), find::split_lines(new));
     let mut end = 0;
-    let blocks = found.starts.iter().filter_map(|start| {
+    let blocks = match_set.starts.iter().filter_map(|start| {
         let candidate = find::candidate_at(view, keys, &old, *start)
             .filter(|candidate| candidate.lines.start >= end)?;
         end = candidate.lines.end;

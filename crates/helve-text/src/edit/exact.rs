@@ -28,7 +28,9 @@ pub(super) fn apply(
             return Err(ambiguous_refusal(view, &finder, first));
         }
         check_new_text(view, first, edit)?;
-        if let Some(refusal) = cut_word(view, first, edit).or_else(|| repeated(view, first, edit)) {
+        if let Some(refusal) =
+            cut_word_refusal(view, first, edit).or_else(|| already_inserted(view, first, edit))
+        {
             return Err(refusal);
         }
         if policy == MatchPolicy::Tolerant && splits_indentation(view, first, edit) {
@@ -44,7 +46,7 @@ pub(super) fn apply(
         return Err(EditRefusal::TooLarge);
     }
     check_new_text(view, first, edit)?;
-    if let Some(refusal) = starts.iter().find_map(|start| cut_word(view, *start, edit)) {
+    if let Some(refusal) = starts.iter().find_map(|start| cut_word_refusal(view, *start, edit)) {
         return Err(refusal);
     }
     let blocks = group_by_line(view, &starts, edit.old.len())
@@ -69,8 +71,9 @@ fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
     let is_one_line = !edit.old.trim_end().contains('\n');
     // `old` may start with two of four spaces because the model believes that the file indents by two. Then it is unclear
     // how the later lines are to be indented.
-    let quotes_part = edit.old.starts_with([' ', '\t']) && later_lines.peek().is_some();
-    joins_next || is_one_line && (quotes_part || later_lines.any(|line| !line.starts_with(lead)))
+    let quotes_part_of_indent = edit.old.starts_with([' ', '\t']) && later_lines.peek().is_some();
+    joins_next
+        || is_one_line && (quotes_part_of_indent || later_lines.any(|line| !line.starts_with(lead)))
 }
 
 /// Returns the new text with the line ending that the old text has. If the new text is empty, it gets no line ending.
@@ -98,27 +101,28 @@ fn check_new_text(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Result<(), 
 
 /// Refuses an edit like `get` → `getUserById` in `getUser()`, which would give `getUserByIdUser()`: `old` cuts a word of the
 /// file in two and `new` has the whole word, so that the rest of the word would be in the file twice.
-fn cut_word(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
+fn cut_word_refusal(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
     let (before, after) = (&view.text()[..first], &view.text()[first + edit.old.len()..]);
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
     let trailing_word_len = |text: &str| text.len() - text.trim_end_matches(is_word).len();
     let refusal = |word: String| Some(EditRefusal::CutWord { line: view.line_at(first) + 1, word });
-    let rest = &after[..after.len() - after.trim_start_matches(is_word).len()];
+    let rest_of_word = &after[..after.len() - after.trim_start_matches(is_word).len()];
     let cut = &edit.old[edit.old.len() - trailing_word_len(edit.old)..];
-    if !rest.is_empty() && !cut.is_empty() && !ends_with_word(edit.new, cut) {
-        let word = format!("{cut}{rest}");
-        let continues = edit.new.strip_prefix(edit.old).is_some_and(|more| more.starts_with(rest));
+    if !rest_of_word.is_empty() && !cut.is_empty() && !ends_with_word(edit.new, cut) {
+        let word = format!("{cut}{rest_of_word}");
+        let continues =
+            edit.new.strip_prefix(edit.old).is_some_and(|more| more.starts_with(rest_of_word));
         if continues || contains_word(edit.new, &word) && !contains_word(edit.old, &word) {
             return refusal(word);
         }
     }
-    let lead = &before[before.len() - trailing_word_len(before)..];
+    let start_of_word = &before[before.len() - trailing_word_len(before)..];
     let cut = &edit.old[..edit.old.len() - edit.old.trim_start_matches(is_word).len()];
-    if !lead.is_empty() && !cut.is_empty() && cut.len() < edit.old.len() {
-        let word = format!("{lead}{cut}");
-        let starts =
+    if !start_of_word.is_empty() && !cut.is_empty() && cut.len() < edit.old.len() {
+        let word = format!("{start_of_word}{cut}");
+        let new_starts_with_word =
             edit.new.strip_prefix(word.as_str()).is_some_and(|rest| !rest.starts_with(is_word));
-        if starts {
+        if new_starts_with_word {
             return refusal(word);
         }
     }
@@ -139,7 +143,7 @@ fn ends_with_word(text: &str, word: &str) -> bool {
 }
 
 /// Refuses an insertion whose result is in the file already: the same edit was sent before.
-fn repeated(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
+fn already_inserted(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
     let (text, end) = (view.text(), first + edit.old.len());
     let new = edit.new.trim_end_matches('\n');
     let old = edit.old.trim_end_matches('\n');

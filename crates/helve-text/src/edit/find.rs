@@ -93,8 +93,8 @@ pub(super) fn best_matches(
             continue;
         };
         match &mut best {
-            Some(found) if found.needed == needed => found.starts.push(start),
-            Some(found) if found.needed.rank() < needed.rank() => {}
+            Some(best) if best.needed == needed => best.starts.push(start),
+            Some(best) if best.needed.rank() < needed.rank() => {}
             Some(_) | None => best = Some(MatchSet { starts: vec![start], needed }),
         }
     }
@@ -106,7 +106,7 @@ pub(super) fn best_matches(
 pub(super) fn find_with_one_changed_line(
     view: &View<'_>,
     old: &str,
-    found: &MatchSet,
+    match_set: &MatchSet,
 ) -> Option<usize> {
     let quoted = split_lines(old);
     let (head, _) = blank_margins(&quoted);
@@ -115,7 +115,7 @@ pub(super) fn find_with_one_changed_line(
     if non_blank < 3 || last_start.saturating_mul(quoted.len()) > MAX_COMPARED {
         return None;
     }
-    let is_not_a_match = |start: &usize| found.starts.binary_search(&(start + head)).is_err();
+    let is_not_a_match = |start: &usize| match_set.starts.binary_search(&(start + head)).is_err();
     let has_one_changed_line = |start: &usize| {
         let mut differing =
             quoted.iter().zip(*start..).filter(|(line, at)| **line != view.line(*at));
@@ -123,7 +123,7 @@ pub(super) fn find_with_one_changed_line(
             && differing.next().is_none()
             && has_equal_words(view, &quoted, *start)
     };
-    match literal::starts_with_one_of_two(view, &quoted) {
+    match literal::starts_by_longest_lines(view, &quoted) {
         Some(starts) => starts.into_iter().filter(is_not_a_match).find(has_one_changed_line),
         None => (0..=last_start).filter(is_not_a_match).find(has_one_changed_line),
     }
@@ -209,7 +209,7 @@ pub(super) fn candidate_at(
     let pairs: Vec<(&str, &str)> =
         plain.iter().map(|(old, actual)| (old.as_ref(), actual.as_ref())).collect();
     let indent = indent::infer(&pairs, || keys.indent_step())?;
-    if !indent.is_same() {
+    if !indent.is_identity() {
         needed = needed.with(Tolerance::Indentation);
     }
     let is_blank =

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 pub(super) struct IndentMapping {
     rule: IndentRule,
     /// The file's indentation for each quoted indentation. `None` if the file has several indentations for it.
-    known: HashMap<String, Option<String>>,
+    file_indents: HashMap<String, Option<String>>,
     /// The file's indentation of the first line, if that line was quoted without its indentation.
     first_line: Option<String>,
     /// Set if all quoted lines have the same depth. It is then unclear whether the quoted text is shifted or has
@@ -91,7 +91,7 @@ pub(super) fn infer(
         };
         return Some(IndentMapping {
             rule,
-            known: known_indents(pairs),
+            file_indents: file_indents_by_quoted(pairs),
             first_line: None,
             ambiguous_depth,
         });
@@ -101,7 +101,7 @@ pub(super) fn infer(
             let rule = infer_rule(rest).filter(|rule| *rule == IndentRule::Same)?;
             Some(IndentMapping {
                 rule,
-                known: known_indents(rest),
+                file_indents: file_indents_by_quoted(rest),
                 first_line: Some((*actual).to_owned()),
                 ambiguous_depth: None,
             })
@@ -111,7 +111,7 @@ pub(super) fn infer(
 }
 
 impl IndentMapping {
-    pub(super) fn is_same(&self) -> bool {
+    pub(super) fn is_identity(&self) -> bool {
         self.rule == IndentRule::Same && self.first_line.is_none()
     }
 
@@ -149,14 +149,14 @@ impl IndentMapping {
     pub(super) fn map(&self, lead: &str) -> Result<String, Unmapped> {
         // If the first line was quoted without its indentation, other lines may lack some indentation too.
         if self.first_line.as_ref().is_some_and(|actual| {
-            !lead.starts_with(actual.as_str()) && !self.known.contains_key(lead)
+            !lead.starts_with(actual.as_str()) && !self.file_indents.contains_key(lead)
         }) {
             return Err(Unmapped);
         }
         if self.rule == IndentRule::Same {
             return Ok(lead.to_owned());
         }
-        match self.known.get(lead) {
+        match self.file_indents.get(lead) {
             Some(Some(actual)) => return Ok(actual.clone()),
             Some(None) => return Err(Unmapped),
             None => {}
@@ -190,7 +190,7 @@ impl IndentMapping {
 
     /// Whether an indentation would mix tabs and spaces although no quoted line mixes them, so that its depth is unknown.
     fn mixes_tabs_and_spaces(&self, prefix: &str, lead: &str) -> bool {
-        let is_quoted = |blank: char| self.known.keys().any(|lead| lead.contains(blank));
+        let is_quoted = |blank: char| self.file_indents.keys().any(|lead| lead.contains(blank));
         let mixed = |one: char, other: char| {
             prefix.contains(one)
                 && lead.contains(other)
@@ -202,16 +202,16 @@ impl IndentMapping {
 }
 
 /// Returns the file's indentation for each quoted indentation, or `None` if the file's indentation varies.
-fn known_indents(pairs: &[IndentPair<'_>]) -> HashMap<String, Option<String>> {
-    let mut known: HashMap<String, Option<String>> = HashMap::new();
+fn file_indents_by_quoted(pairs: &[IndentPair<'_>]) -> HashMap<String, Option<String>> {
+    let mut file_indents: HashMap<String, Option<String>> = HashMap::new();
     for (quoted, actual) in pairs {
         let indent =
-            known.entry((*quoted).to_owned()).or_insert_with(|| Some((*actual).to_owned()));
+            file_indents.entry((*quoted).to_owned()).or_insert_with(|| Some((*actual).to_owned()));
         if indent.as_deref() != Some(actual) {
             *indent = None;
         }
     }
-    known
+    file_indents
 }
 
 /// Returns the simplest rule that explains all pairs.

@@ -34,8 +34,9 @@ pub(super) fn merge(
         candidate.lines.clone().map(|index| split_line(view.line(index))).collect();
     let spelling = Spelling::learn(&old, &actual);
     let has_typographic_indent = old.iter().any(|line| !line.lead.is_ascii());
-    let drops_trailing = old.iter().all(|line| line.body.is_empty() || !line.trail.is_empty())
-        && actual.iter().all(|line| line.trail.is_empty());
+    let drops_trailing_blanks =
+        old.iter().all(|line| line.body.is_empty() || !line.trail.is_empty())
+            && actual.iter().all(|line| line.trail.is_empty());
     let mut merge = LineMerge {
         candidate,
         old,
@@ -43,7 +44,7 @@ pub(super) fn merge(
         actual,
         spelling,
         has_typographic_indent,
-        drops_trailing,
+        drops_trailing_blanks,
         replacement: Vec::new(),
         indent_votes: IndentVotes::default(),
         changes: Vec::new(),
@@ -51,8 +52,8 @@ pub(super) fn merge(
     merge.merge_lines()?;
     merge.check_moved_lines()?;
     let has_same_depth = least_indentation(&merge.old) == least_indentation(&merge.new);
-    let is_doubtful =
-        merge.indent_votes.is_doubtful() && !has_same_depth || merge.is_first_line_trimmed();
+    let is_doubtful = merge.indent_votes.seems_indented_like_file() && !has_same_depth
+        || merge.is_first_line_trimmed();
     if candidate.indent.is_shifted() && is_doubtful {
         return Err(EditRefusal::UnclearIndentation { line: candidate.lines.start + 1 });
     }
@@ -80,7 +81,7 @@ struct LineMerge<'a> {
     has_typographic_indent: bool,
     /// Whether every quoted line has trailing blanks and no line of the file has any. If so, trailing blanks in `new`
     /// are dropped.
-    drops_trailing: bool,
+    drops_trailing_blanks: bool,
     replacement: Vec<BlockLine>,
     indent_votes: IndentVotes,
     /// Ranges of `old` with the ranges of `new` that replace them.
@@ -104,7 +105,7 @@ impl IndentVotes {
     }
 
     /// Whether `new` seems to be indented like the file rather than like the quoted text.
-    fn is_doubtful(&self) -> bool {
+    fn seems_indented_like_file(&self) -> bool {
         self.as_quoted == 0 && self.as_in_file > 0
     }
 }
@@ -116,24 +117,24 @@ impl LineMerge<'_> {
         let hunks = diff::hunks(&old, &new);
         let (mut old_index, mut new_index) = (0, 0);
         for hunk in hunks {
-            self.put_unchanged(old_index..hunk.old.start, new_index)?;
-            self.put_hunk(hunk.old.clone(), hunk.new.clone())?;
+            self.add_unchanged(old_index..hunk.old.start, new_index)?;
+            self.add_hunk(hunk.old.clone(), hunk.new.clone())?;
             (old_index, new_index) = (hunk.old.end, hunk.new.end);
         }
-        self.put_unchanged(old_index..self.old.len(), new_index)
+        self.add_unchanged(old_index..self.old.len(), new_index)
     }
 
     /// Handles lines that are equal in `old` and `new`, apart from trailing white space.
-    fn put_unchanged(&mut self, old: Range<usize>, new: usize) -> Result<(), EditRefusal> {
+    fn add_unchanged(&mut self, old: Range<usize>, new: usize) -> Result<(), EditRefusal> {
         for (index, new_index) in old.zip(new..) {
             self.indent_votes.count_line(self.old[index], self.actual[index], self.new[new_index]);
-            self.put_same_body(index, new_index)?;
+            self.add_same_body(index, new_index)?;
         }
         Ok(())
     }
 
     /// Handles a hunk, in which some lines may only have changed their indentation.
-    fn put_hunk(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
+    fn add_hunk(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
         let (mut old_index, mut new_index) = (old.start, new.start);
         let hunks = diff::hunks(&bodies(&self.old[old.clone()]), &bodies(&self.new[new.clone()]));
         for hunk in hunks {
@@ -141,11 +142,11 @@ impl LineMerge<'_> {
                 hunk.old.start + old.start..hunk.old.end + old.start,
                 hunk.new.start + new.start..hunk.new.end + new.start,
             );
-            self.put_unchanged(old_index..old_range.start, new_index)?;
+            self.add_unchanged(old_index..old_range.start, new_index)?;
             (old_index, new_index) = (old_range.end, new_range.end);
-            self.put_changed(old_range, new_range)?;
+            self.add_changed(old_range, new_range)?;
         }
-        self.put_unchanged(old_index..old.end, new_index)
+        self.add_unchanged(old_index..old.end, new_index)
     }
 
     /// Whether only one line was quoted, without its indentation, and all following lines of `new` already have that
@@ -160,7 +161,7 @@ impl LineMerge<'_> {
     }
 
     /// Adds a line whose content is equal in `old` and `new`.
-    fn put_same_body(&mut self, index: usize, new_index: usize) -> Result<(), EditRefusal> {
+    fn add_same_body(&mut self, index: usize, new_index: usize) -> Result<(), EditRefusal> {
         let (old, actual, new) = (self.old[index], self.actual[index], self.new[new_index]);
         let line = self.candidate.lines.start + index;
         let trail = merge_trail(old.trail, actual.trail, new.trail);
@@ -181,7 +182,7 @@ impl LineMerge<'_> {
     }
 
     /// Adds the new lines of a change.
-    fn put_changed(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
+    fn add_changed(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
         let first = self.candidate.lines.start;
         self.changes.push((old.clone(), new.clone()));
         let bodies = tokens::merge(
@@ -219,7 +220,7 @@ impl LineMerge<'_> {
         if new.body.is_empty() {
             return Ok(String::new());
         }
-        let trail = if self.drops_trailing { "" } else { new.trail };
+        let trail = if self.drops_trailing_blanks { "" } else { new.trail };
         let Some(index) = pair else {
             return Ok(format!("{}{body}{trail}", self.mapped_lead(new_index)?));
         };

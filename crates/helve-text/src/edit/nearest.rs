@@ -93,12 +93,12 @@ pub(super) fn exact_refusal(view: &View<'_>, edit: &Edit<'_>) -> EditRefusal {
     let keys = LineKeys::new(view);
     for kind in InterpretationKind::ALL {
         for interpretation in interpretation::interpretations(kind, edit) {
-            let Ok(Some(found)) = find::best_matches(view, &keys, &interpretation) else {
+            let Ok(Some(match_set)) = find::best_matches(view, &keys, &interpretation) else {
                 continue;
             };
-            let needed = found.needed.union(interpretation.tolerances);
+            let needed = match_set.needed.union(interpretation.tolerances);
             let quoted = find::split_lines(edit.old);
-            let start = found.starts[0];
+            let start = match_set.starts[0];
             let candidate =
                 find::candidate_at(view, &keys, &find::split_lines(&interpretation.old), start);
             let lines = candidate.map_or(start..start + 1, |candidate| candidate.lines);
@@ -204,7 +204,7 @@ fn most_similar_window(view: &View<'_>, quoted: &[&str]) -> Option<usize> {
         let from = hits.len();
         each_word(view.line(index), |word| {
             if let Some(&word) = words.get(&word)
-                && !hits[from..].iter().rev().take(64).any(|(_, known)| *known == word)
+                && !hits[from..].iter().rev().take(64).any(|(_, earlier)| *earlier == word)
             {
                 hits.push((index, word));
                 counts[word] += 1;
@@ -236,9 +236,9 @@ fn best_window(
         }
         while hits[first].0 + length <= *line {
             let removed = hits[first].1;
-            if let Some(known) = counts.get_mut(&removed) {
-                *known -= 1;
-                if *known == 0 {
+            if let Some(count) = counts.get_mut(&removed) {
+                *count -= 1;
+                if *count == 0 {
                     sum -= weight(removed);
                 }
             }

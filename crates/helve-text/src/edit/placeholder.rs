@@ -45,7 +45,7 @@ pub(super) fn find_placeholder<'a>(old: &str, new: &'a str, kind: TextKind) -> O
             .filter(|index| has_words(new[*index]) && !is_candidate(*index))
             .filter(|index| !old_set.contains(new[*index]))
             .count();
-        let found = candidates.iter().find(|(index, certainty)| {
+        let placeholder = candidates.iter().find(|(index, certainty)| {
             new_range.contains(index)
                 && match certainty {
                     Certainty::Certain => removed > 0,
@@ -53,7 +53,7 @@ pub(super) fn find_placeholder<'a>(old: &str, new: &'a str, kind: TextKind) -> O
                     Certainty::Possible => removed > added && removed > 1,
                 }
         });
-        if let Some((index, _)) = found {
+        if let Some((index, _)) = placeholder {
             return Some(new[*index]);
         }
     }

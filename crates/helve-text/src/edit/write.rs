@@ -126,7 +126,7 @@ impl<'a> LineWriter<'a> {
         let ends_file = block.lines.end == self.view.line_count();
         for (step, line) in block.replacement.iter().enumerate() {
             let is_last = ends_file && step + 1 == block.replacement.len();
-            self.put_line(line, block, is_last)?;
+            self.write_line(line, block, is_last)?;
         }
         if ends_file && block.replacement.is_empty() {
             // The lines at the end are removed, and the line before them becomes the last line. The last line of a file
@@ -141,7 +141,7 @@ impl<'a> LineWriter<'a> {
         })
     }
 
-    fn put_line(
+    fn write_line(
         &mut self,
         line: &BlockLine,
         block: &Block,
@@ -153,13 +153,13 @@ impl<'a> LineWriter<'a> {
                 self.view.ending(*index)
             }
             BlockLine::New { text, source } => {
-                self.put_text(text, *source)?;
+                self.write_text(text, *source)?;
                 source.tail.map_or(LineEnding::None, |index| self.view.ending(index))
             }
         };
         self.line += 1;
         let old_ending = self.view.ending(block.lines.start);
-        self.put_ending(if is_last {
+        self.write_ending(if is_last {
             LineEnding::None
         } else {
             self.ending_or_fallback(own_ending, old_ending)
@@ -167,7 +167,7 @@ impl<'a> LineWriter<'a> {
         Ok(())
     }
 
-    pub(crate) fn put_ending(&mut self, ending: LineEnding) {
+    pub(crate) fn write_ending(&mut self, ending: LineEnding) {
         // Every supported encoding has line feeds and carriage returns.
         self.bytes.extend_from_slice(&self.view.encode(ending.as_str()).unwrap_or_default());
         self.ending = ending;
@@ -187,7 +187,11 @@ impl<'a> LineWriter<'a> {
     }
 
     /// Writes the text of a line. Bytes of the source lines are reused, even where they are invalid.
-    pub(crate) fn put_text(&mut self, text: &str, source: SourceLines) -> Result<(), EditRefusal> {
+    pub(crate) fn write_text(
+        &mut self,
+        text: &str,
+        source: SourceLines,
+    ) -> Result<(), EditRefusal> {
         if self.view.encoding() == Encoding::Utf8 && !self.view.is_damaged() {
             self.bytes.extend_from_slice(text.as_bytes());
             return Ok(());
@@ -230,8 +234,8 @@ impl<'a> LineWriter<'a> {
     /// source line. Returns `None` unless the text and the line have exactly one replacement character each.
     fn reuse_invalid_bytes(&self, text: &str, source: SourceLines) -> Option<Vec<u8>> {
         let line = source.head.filter(|line| source.tail == Some(*line))?;
-        let (old_before, old_after) = split_once_only(self.view.line(line))?;
-        let (before, after) = split_once_only(text)?;
+        let (old_before, old_after) = split_at_replacement_char(self.view.line(line))?;
+        let (before, after) = split_at_replacement_char(text)?;
         let raw =
             self.raw_bytes(line, old_before.len()..self.view.line(line).len() - old_after.len());
         Some([&self.view.encode(before).ok()?, raw, &self.view.encode(after).ok()?].concat())
@@ -259,7 +263,7 @@ fn common_len(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> u
 }
 
 /// Splits a text at its only replacement character.
-fn split_once_only(text: &str) -> Option<(&str, &str)> {
+fn split_at_replacement_char(text: &str) -> Option<(&str, &str)> {
     let (before, after) = text.split_once(char::REPLACEMENT_CHARACTER)?;
     (!after.contains(char::REPLACEMENT_CHARACTER)).then_some((before, after))
 }

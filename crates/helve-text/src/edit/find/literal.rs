@@ -7,7 +7,7 @@ use super::normalize;
 use crate::view::View;
 
 /// Maximum number of places. If there are more, comparing all lines is faster.
-const MAX_PLACES: usize = 200;
+const MAX_STARTS: usize = 200;
 /// Minimum length of a text to search for, in bytes.
 const MIN_LENGTH: usize = 4;
 
@@ -18,25 +18,25 @@ pub(super) fn possible_starts(view: &View<'_>, quoted: &[&str]) -> Option<Vec<us
     let all = all.flat_map(|(at, line)| fragments(line).map(move |fragment| (at, fragment)));
     let (at, fragment) = all.max_by_key(|(_, fragment)| fragment.len())?;
     let last_start = view.line_count().checked_sub(quoted.len());
-    let starts = starts_of(view, fragment, at, |_| true)?;
+    let starts = starts_before_occurrences(view, fragment, at, |_| true)?;
     Some(starts.into_iter().filter(|start| Some(*start) <= last_start).collect())
 }
 
 /// Returns the lines of the file, in order, at which the quoted lines can start if all but one of them are equal to the
 /// file's lines. At least one of the two longest quoted lines must be equal, so these two are searched for. Returns
 /// `None` if they are too short or too common.
-pub(super) fn starts_with_one_of_two(view: &View<'_>, quoted: &[&str]) -> Option<Vec<usize>> {
+pub(super) fn starts_by_longest_lines(view: &View<'_>, quoted: &[&str]) -> Option<Vec<usize>> {
     let mut by_length: Vec<(usize, &str)> = quoted.iter().copied().enumerate().collect();
     by_length.sort_by_key(|(_, line)| std::cmp::Reverse(line.len()));
     let last_start = view.line_count().checked_sub(quoted.len());
     let text = view.text().as_bytes();
     let mut starts = Vec::new();
     for (at, line) in by_length.into_iter().take(2) {
-        let is_line = |found: usize| {
-            (found == 0 || text[found - 1] == b'\n')
-                && text.get(found + line.len()).is_none_or(|next| *next == b'\n')
+        let is_line = |offset: usize| {
+            (offset == 0 || text[offset - 1] == b'\n')
+                && text.get(offset + line.len()).is_none_or(|next| *next == b'\n')
         };
-        starts.extend(starts_of(view, line, at, is_line)?);
+        starts.extend(starts_before_occurrences(view, line, at, is_line)?);
     }
     starts.retain(|start| Some(*start) <= last_start);
     starts.sort_unstable();
@@ -45,7 +45,7 @@ pub(super) fn starts_with_one_of_two(view: &View<'_>, quoted: &[&str]) -> Option
 }
 
 /// Returns the line that is `at` lines before each line with the searched text, in order.
-fn starts_of(
+fn starts_before_occurrences(
     view: &View<'_>,
     searched: &str,
     at: usize,
@@ -55,15 +55,15 @@ fn starts_of(
         return None;
     }
     let mut starts = Vec::new();
-    for found in memmem::find_iter(view.text().as_bytes(), searched) {
-        if !is_suitable(found) {
+    for offset in memmem::find_iter(view.text().as_bytes(), searched) {
+        if !is_suitable(offset) {
             continue;
         }
-        let Some(start) = view.line_at(found).checked_sub(at) else { continue };
+        let Some(start) = view.line_at(offset).checked_sub(at) else { continue };
         if starts.last() != Some(&start) {
             starts.push(start);
         }
-        if starts.len() > MAX_PLACES {
+        if starts.len() > MAX_STARTS {
             return None;
         }
     }

@@ -59,7 +59,7 @@ fn escapes(text: &str) -> Vec<Escape<'_>> {
         }
         at += if bytes[at] == b'\\' { 2 } else { 1 };
     }
-    let rest_of_line = |start: usize, end: usize| {
+    let line_around = |start: usize, end: usize| {
         let before = line_endings.partition_point(|(_, ending_end)| *ending_end <= start);
         let from = before.checked_sub(1).map_or(0, |last| line_endings[last].1);
         let next = line_endings.partition_point(|(ending_start, _)| *ending_start < end);
@@ -68,7 +68,7 @@ fn escapes(text: &str) -> Vec<Escape<'_>> {
     };
     let escape = |letter: char| {
         move |&(start, end): &(usize, usize)| {
-            let (before, after) = rest_of_line(start, end);
+            let (before, after) = line_around(start, end);
             Escape { letter, before, after }
         }
     };

@@ -41,9 +41,9 @@ impl Spelling {
 
     fn observe(&mut self, quoted: char, actual: char) {
         if normalize::typographic_kind(quoted).is_some() {
-            let known = self.actual.entry(quoted).or_insert(Some(actual));
-            if *known != Some(actual) {
-                *known = None;
+            let file_char = self.actual.entry(quoted).or_insert(Some(actual));
+            if *file_char != Some(actual) {
+                *file_char = None;
             }
         } else if quoted == actual
             && let Some(kind) = normalize::glyph_kind(actual)
@@ -54,13 +54,13 @@ impl Spelling {
     }
 
     /// Whether the quoted text has typographic characters where the file does not.
-    fn is_typographic(&self) -> bool {
+    fn has_extra_typography(&self) -> bool {
         self.actual.iter().any(|(quoted, actual)| *actual != Some(*quoted))
     }
 
     /// Returns new text in the file's spelling. The error is a character whose spelling is unknown.
     fn spell(&self, piece: &str) -> Result<String, char> {
-        if !self.is_typographic() {
+        if !self.has_extra_typography() {
             return Ok(piece.to_owned());
         }
         piece.chars().map(|character| self.spell_one(character)).collect()
@@ -69,7 +69,7 @@ impl Spelling {
     fn spell_one(&self, character: char) -> Result<char, char> {
         let Some(kind) = normalize::typographic_kind(character) else { return Ok(character) };
         match self.actual.get(&character) {
-            Some(known) => known.ok_or(character),
+            Some(file_char) => file_char.ok_or(character),
             None if self.actual.iter().any(|(quoted, actual)| {
                 normalize::typographic_kind(*quoted) == Some(kind)
                     && *actual == Some(normalize::plain_char(kind))
@@ -90,7 +90,7 @@ pub(super) fn merge(
     new: &[&str],
     spelling: &Spelling,
 ) -> Result<Vec<String>, char> {
-    if old == actual && !spelling.is_typographic() && !spelling.has_columns {
+    if old == actual && !spelling.has_extra_typography() && !spelling.has_columns {
         return Ok(new.iter().map(|line| (*line).to_owned()).collect());
     }
     if new.is_empty() {
@@ -224,7 +224,7 @@ impl MergeSides<'_> {
     /// or after the previous word.
     fn gap(&self, aligned: &[Option<usize>], new_index: usize) -> Result<String, char> {
         let gap = self.new[new_index].gap;
-        let own = aligned[new_index];
+        let of_word = aligned[new_index];
         let after_previous = new_index
             .checked_sub(1)
             .and_then(|last| aligned[last])
@@ -233,14 +233,14 @@ impl MergeSides<'_> {
         let actual_gap = |at: Option<usize>| {
             at.filter(|at| self.old[*at].gap == gap).map(|at| self.actual[at].gap)
         };
-        match (actual_gap(own), actual_gap(after_previous)) {
+        match (actual_gap(of_word), actual_gap(after_previous)) {
             (Some(actual), None) | (None, Some(actual)) => Ok(actual.to_owned()),
             (Some(actual), Some(other)) if actual == other => Ok(actual.to_owned()),
             (Some(actual), Some(other)) if typography_differs(actual, other) => {
                 Err(typographic_char(actual).or(typographic_char(other)).unwrap_or(' '))
             }
             (Some(_), Some(_)) | (None, None) => {
-                let lost_typography = [own, after_previous]
+                let lost_typography = [of_word, after_previous]
                     .into_iter()
                     .flatten()
                     .find(|at| typography_differs(self.old[*at].gap, self.actual[*at].gap));

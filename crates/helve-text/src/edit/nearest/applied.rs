@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Minimum length in bytes of a new text that is recognized within a line.
-const MIN_PART: usize = 8;
+const MIN_BYTES_WITHIN_LINE: usize = 8;
 
 /// Returns the line, from 0, at which the new text is in the file.
 pub(super) fn find(view: &View<'_>, keys: &LineKeys<'_>, edit: &Edit<'_>) -> Option<usize> {
@@ -24,9 +24,9 @@ pub(super) fn find(view: &View<'_>, keys: &LineKeys<'_>, edit: &Edit<'_>) -> Opt
     if let Some(start) = find::match_starts(keys, &lines[head..lines.len() - tail]).first() {
         return Some(*start);
     }
-    let at = view.text().find(new).filter(|_| new.len() >= MIN_PART)?;
+    let at = view.text().find(new).filter(|_| new.len() >= MIN_BYTES_WITHIN_LINE)?;
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
-    let is_part = view.text()[..at].ends_with(is_word) && new.starts_with(is_word)
+    let cuts_word = view.text()[..at].ends_with(is_word) && new.starts_with(is_word)
         || view.text()[at + new.len()..].starts_with(is_word) && new.ends_with(is_word);
-    (!is_part).then(|| view.line_at(at))
+    (!cuts_word).then(|| view.line_at(at))
 }

@@ -60,12 +60,12 @@ pub(super) fn diagnose(
 ) -> NearestMatch {
     let quoted_keys: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
     let end = start + quoted.len();
-    if keys.hashes().get(start..end).is_some_and(|found| sorted(found) == sorted(&quoted_keys)) {
+    if keys.hashes().get(start..end).is_some_and(|keys| sorted(keys) == sorted(&quoted_keys)) {
         return with_mismatch(view, quoted, start..end, Mismatch::Reordered);
     }
     let window = start.saturating_sub(CONTEXT)..(end + CONTEXT).min(content_line_count(view));
-    let found = &keys.hashes()[window.clone()];
-    let equal = equal_lines(&quoted_keys, found);
+    let file_keys = &keys.hashes()[window.clone()];
+    let equal = equal_lines(&quoted_keys, file_keys);
     let Some(lines) = matching_range(&equal, quoted.len(), window.clone()) else {
         let lines = start..end.min(window.end).max(start + 1);
         return compare_lines(view, quoted, &lines);
@@ -90,27 +90,27 @@ fn content_line_count(view: &View<'_>) -> usize {
     if view.ends_with_newline() { view.line_count() - 1 } else { view.line_count() }
 }
 
-/// Returns the pairs of quoted and found lines that are equal.
-fn equal_lines(quoted_keys: &[u64], found: &[u64]) -> Vec<(usize, usize)> {
-    let (mut pairs, mut at, mut found_at) = (Vec::new(), 0, 0);
-    for hunk in diff::hunks(quoted_keys, found) {
-        pairs.extend((at..hunk.old.start).zip(found_at..));
-        (at, found_at) = (hunk.old.end, hunk.new.end);
+/// Returns the pairs of quoted lines and file lines that are equal.
+fn equal_lines(quoted_keys: &[u64], file_keys: &[u64]) -> Vec<(usize, usize)> {
+    let (mut pairs, mut at, mut file_at) = (Vec::new(), 0, 0);
+    for hunk in diff::hunks(quoted_keys, file_keys) {
+        pairs.extend((at..hunk.old.start).zip(file_at..));
+        (at, file_at) = (hunk.old.end, hunk.new.end);
     }
-    pairs.extend((at..quoted_keys.len()).zip(found_at..found.len()));
+    pairs.extend((at..quoted_keys.len()).zip(file_at..file_keys.len()));
     pairs
 }
 
 /// Returns the range of the file's lines from the first to the last equal line, extended by as many lines as the quoted
-/// text has before and after them. `equal` has pairs of quoted and found lines.
+/// text has before and after them. `equal` has pairs of a quoted line and a line of the window.
 fn matching_range(
     equal: &[(usize, usize)],
     quoted_len: usize,
     window: Range<usize>,
 ) -> Option<Range<usize>> {
-    let ((quoted, found), (last_quoted, last_found)) = (equal.first()?, equal.last()?);
-    let start = (window.start + found).saturating_sub(*quoted);
-    let end = window.start + last_found + (quoted_len - last_quoted);
+    let ((quoted, in_window), (last_quoted, last_in_window)) = (equal.first()?, equal.last()?);
+    let start = (window.start + in_window).saturating_sub(*quoted);
+    let end = window.start + last_in_window + (quoted_len - last_quoted);
     Some(start.max(window.start)..end.min(window.end))
 }
 
@@ -141,7 +141,7 @@ fn block_mismatch(
     quoted: &[&str],
     actual: &[&str],
     quoted_keys: &[u64],
-    found: &[u64],
+    file_keys: &[u64],
 ) -> Mismatch {
     if quoted.iter().any(|line| is_placeholder(line)) {
         return Mismatch::Placeholder;
@@ -149,14 +149,14 @@ fn block_mismatch(
     if let Some(mismatch) = line_mismatch(quoted, actual) {
         return mismatch;
     }
-    let hunks = diff::hunks(quoted_keys, found);
+    let hunks = diff::hunks(quoted_keys, file_keys);
     if hunks.iter().all(|hunk| hunk.old.is_empty()) {
         return Mismatch::OmittedLines;
     }
     if hunks.iter().all(|hunk| hunk.new.is_empty()) {
         return Mismatch::ExtraLines;
     }
-    if sorted(quoted_keys) == sorted(found) {
+    if sorted(quoted_keys) == sorted(file_keys) {
         return Mismatch::Reordered;
     }
     let changed: usize = hunks.iter().map(|hunk| hunk.old.len()).sum();
@@ -248,8 +248,9 @@ fn first_difference(
 /// Like [`first_difference`], but ignores indentation and trailing white space, which would have been tolerated.
 fn body_difference(quoted: &str, at: usize, actual: &str, index: usize) -> Option<FirstDifference> {
     let (quoted, actual) = (split_line(quoted), split_line(actual));
-    let found = first_difference(quoted.body, at, actual.body, index)?;
-    Some(FirstDifference { column: found.column + actual.lead.chars().count(), ..found })
+    let difference = first_difference(quoted.body, at, actual.body, index)?;
+    let column = difference.column + actual.lead.chars().count();
+    Some(FirstDifference { column, ..difference })
 }
 
 /// Returns the length in bytes of the longest prefix of the quoted text that occurs in the line, and the difference

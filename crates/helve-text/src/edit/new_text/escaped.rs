@@ -21,7 +21,7 @@ pub(super) fn find(text: &NewText<'_>) -> Option<String> {
     {
         return None;
     }
-    let (last_line, mut whole) = (text.new.rfind('\n').map_or(0, |at| at + 1), String::new());
+    let (last_line, mut full_line) = (text.new.rfind('\n').map_or(0, |at| at + 1), String::new());
     for at in escapes {
         let start = text.new[..at].rfind('\n').map_or(0, |at| at + 1);
         let end = text.new[at..].find('\n').map_or(text.new.len(), |end| at + end);
@@ -29,14 +29,15 @@ pub(super) fn find(text: &NewText<'_>) -> Option<String> {
             continue;
         }
         // The line as it will be in the file.
-        whole.clear();
-        whole.push_str(if start == 0 { text.before } else { "" });
-        let offset = whole.len();
-        whole.push_str(&text.new[start..end]);
-        whole.push_str(if start == last_line { text.after } else { "" });
-        let (before, after) = (&whole[..offset + at - start], &whole[offset + at - start + 2..]);
+        full_line.clear();
+        full_line.push_str(if start == 0 { text.before } else { "" });
+        let offset = full_line.len();
+        full_line.push_str(&text.new[start..end]);
+        full_line.push_str(if start == last_line { text.after } else { "" });
+        let (before, after) =
+            (&full_line[..offset + at - start], &full_line[offset + at - start + 2..]);
         if is_line_break(text, before, after) {
-            return Some(whole[offset..].trim().to_owned());
+            return Some(full_line[offset..].trim().to_owned());
         }
     }
     None

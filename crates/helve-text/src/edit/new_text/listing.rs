@@ -37,10 +37,10 @@ pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
     let is_padded = numbered.iter().any(|line| line.is_padded);
     let range = text.first_line.saturating_sub(MAX_DISTANCE)
         ..=text.first_line + text.new.lines().count().max(text.old.lines().count()) + MAX_DISTANCE;
-    let is_in_place = numbered.iter().any(|line| line.is_padded && range.contains(&line.number));
+    let is_near_target = numbered.iter().any(|line| line.is_padded && range.contains(&line.number));
     let is_listing = match (is_padded, is_complete && is_consecutive) {
-        (true, true) => text.kind != TextKind::Prose || is_in_place,
-        (true, false) => is_in_place || text.kind.is_code() && !has_listing(text.file),
+        (true, true) => text.kind != TextKind::Prose || is_near_target,
+        (true, false) => is_near_target || text.kind.is_code() && !has_listing(text.file),
         (false, true) => numbered.len() > 1 && is_unpadded_listing(text, &numbered),
         (false, false) => false,
     };
@@ -79,13 +79,13 @@ fn parse(line: &str) -> Option<NumberedLine<'_>> {
     if blanks > 6 {
         return None;
     }
-    let marked = unpadded.strip_prefix('L').unwrap_or(unpadded);
-    let digits = marked.bytes().take_while(u8::is_ascii_digit).count();
+    let after_letter = unpadded.strip_prefix('L').unwrap_or(unpadded);
+    let digits = after_letter.bytes().take_while(u8::is_ascii_digit).count();
     if digits == 0 || digits > 7 {
         return None;
     }
-    let (number, rest) = marked.split_at(digits);
-    let has_letter = marked.len() != unpadded.len();
+    let (number, rest) = after_letter.split_at(digits);
+    let has_letter = after_letter.len() != unpadded.len();
     let number_value = number.parse().ok()?;
     let separators: &[&str] =
         if has_letter { &[": ", ":"] } else { &["| ", "|", " | ", " |", "\u{2192}", "\t", ": "] };

@@ -56,7 +56,7 @@ const TAGS: &[&str] = &[
     "write_to_file",
 ];
 /// Tags that occur only in tool calls. The other tags of [`TAGS`] are also elements of ordinary documents.
-const CERTAIN: &[&str] = &[
+const TOOL_CALL_TAGS: &[&str] = &[
     "antml:function_calls",
     "antml:invoke",
     "antml:parameter",
@@ -127,7 +127,7 @@ pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
 }
 
 /// Whether the old text contains the same mark.
-fn is_old(text: &NewText<'_>, mark: &str) -> bool {
+fn old_contains(text: &NewText<'_>, mark: &str) -> bool {
     memmem::find(text.old.as_bytes(), mark.as_bytes()).is_some()
 }
 
@@ -136,7 +136,8 @@ fn find_at_end<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
         let line = new.lines().next_back()?;
         // The end marker of a patch or a conflict stands alone on its line.
         let is_alone = token.starts_with('<') || token.starts_with('[') || line == *token;
-        return (is_alone && !is_old(text, token) && !has_opening_marker(new)).then_some(line);
+        return (is_alone && !old_contains(text, token) && !has_opening_marker(new))
+            .then_some(line);
     }
     let tag_start = new.rfind('<').filter(|_| new.ends_with('>'))?;
     let tag = &new[tag_start..];
@@ -146,7 +147,7 @@ fn find_at_end<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
     }
     // In part of a document with tags, only a tag that ordinary documents do not have is certainly a leftover.
     match text.kind {
-        TextKind::Markup if !CERTAIN.contains(&name) && !text.is_whole_file() => None,
+        TextKind::Markup if !TOOL_CALL_TAGS.contains(&name) && !text.is_whole_file() => None,
         TextKind::Code
         | TextKind::Python
         | TextKind::Markup
@@ -197,13 +198,13 @@ fn find_at_start<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
     let first = new.lines().next()?;
     if MARKERS.contains(&first) {
         // A file that is not code may itself be a patch.
-        return (text.kind.is_code() && !is_old(text, first)).then_some(first);
+        return (text.kind.is_code() && !old_contains(text, first)).then_some(first);
     }
     let tag = first.strip_prefix('<')?;
     let end = tag.find('>')?;
     let name = tag[..end].split([' ', '=']).next()?;
     let has_name_attribute = tag[..end].contains("name=\"");
-    let is_certain = CERTAIN.contains(&name) && (name != "parameter" || has_name_attribute);
+    let is_certain = TOOL_CALL_TAGS.contains(&name) && (name != "parameter" || has_name_attribute);
     let is_wrapped = new.ends_with(&format!("</{name}>"));
     let is_alone = tag[end + 1..].trim().is_empty();
     let is_fault = match text.kind {
@@ -211,10 +212,10 @@ fn find_at_start<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
             TAGS.contains(&name) && (is_certain || is_wrapped && is_alone && text.is_whole_file())
         }
         TextKind::Markup | TextKind::Unknown | TextKind::Prose => {
-            is_certain && text.is_whole_file() && !text.kind_quotes()
+            is_certain && text.is_whole_file() && !text.kind_may_quote_calls()
         }
     };
-    (is_fault && !is_old(text, &first[..end + 2])).then_some(&first[..end + 2])
+    (is_fault && !old_contains(text, &first[..end + 2])).then_some(&first[..end + 2])
 }
 
 /// Finds a CDATA section around a text that is not XML.
@@ -231,7 +232,7 @@ fn find_cdata<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
         | TextKind::Prose
         | TextKind::Unknown => opens || closes && !new.contains(OPEN) && new.ends_with("\n]]>"),
     };
-    (is_fault && !is_old(text, OPEN) && !is_old(text, CLOSE)).then_some(if opens {
+    (is_fault && !old_contains(text, OPEN) && !old_contains(text, CLOSE)).then_some(if opens {
         OPEN
     } else {
         CLOSE
@@ -240,7 +241,7 @@ fn find_cdata<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
 
 /// Finds the end of one argument followed by the next one: `</newString>`, then `<parameter name="replaceAll">true`.
 fn find_inside<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
-    for name in CERTAIN {
+    for name in TOOL_CALL_TAGS {
         let tag = format!("</{name}>");
         let Some(at) = memmem::find(new.as_bytes(), tag.as_bytes()) else { continue };
         let rest = &new[at + tag.len()..];
@@ -258,7 +259,7 @@ fn find_inside<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
 
 impl NewText<'_> {
     /// Whether files of this kind quote tool calls, as documentation does.
-    fn kind_quotes(&self) -> bool {
+    fn kind_may_quote_calls(&self) -> bool {
         match self.kind {
             TextKind::Prose => true,
             TextKind::Code

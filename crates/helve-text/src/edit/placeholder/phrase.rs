@@ -263,8 +263,9 @@ pub(super) fn classify(line: &str, kind: TextKind) -> Option<Certainty> {
         return None;
     }
     let (inner, is_comment) = strip_comment(line, kind);
-    let Frame { text, is_bracketed, leads, trails } = strip_frame(inner);
-    let is_marked = leads || trails || is_bracketed;
+    let Frame { text, is_bracketed, has_leading_ellipsis, has_trailing_ellipsis } =
+        strip_frame(inner);
+    let is_marked = has_leading_ellipsis || has_trailing_ellipsis || is_bracketed;
     if !is_comment && (!is_marked || is_spread(line)) {
         return None;
     }
@@ -274,7 +275,9 @@ pub(super) fn classify(line: &str, kind: TextKind) -> Option<Certainty> {
         .map(str::to_lowercase)
         .collect();
     if words.is_empty() {
-        return (leads || trails).then(|| bare_ellipsis(kind, is_comment)).flatten();
+        return (has_leading_ellipsis || has_trailing_ellipsis)
+            .then(|| bare_ellipsis(kind, is_comment))
+            .flatten();
     }
     let lower = text.to_lowercase();
     if FOREIGN.iter().any(|phrase| lower.contains(phrase)) {
@@ -284,11 +287,11 @@ pub(super) fn classify(line: &str, kind: TextKind) -> Option<Certainty> {
         return None;
     }
     let phrase = Phrase { words: &words };
-    if leads {
-        return phrase.after_ellipsis(trails);
+    if has_leading_ellipsis {
+        return phrase.after_ellipsis(has_trailing_ellipsis);
     }
     let has_ellipsis = text.contains("...") || text.contains('\u{2026}');
-    if trails || is_bracketed || has_ellipsis {
+    if has_trailing_ellipsis || is_bracketed || has_ellipsis {
         return phrase.is_only_omission().then_some(Certainty::Certain);
     }
     phrase.as_comment()
@@ -334,23 +337,23 @@ impl Phrase<'_> {
     }
 
     /// Counts the words that are not part of the vocabulary of placeholders.
-    fn names(&self) -> usize {
-        let is_known = |word: &String| {
+    fn other_word_count(&self) -> usize {
+        let is_in_vocabulary = |word: &String| {
             let word = word.as_str();
             STATE.contains(&word)
                 || FILLER.contains(&word)
                 || word.bytes().all(|byte| byte.is_ascii_digit())
         };
-        self.words.iter().filter(|word| !is_known(word)).count()
+        self.words.iter().filter(|word| !is_in_vocabulary(word)).count()
     }
 
     /// Whether all words belong to the vocabulary of placeholders.
     fn is_only_omission(&self) -> bool {
-        self.states_omission() && self.names() == 0
-            || self.starts_with_rest() && self.names() <= 1
+        self.states_omission() && self.other_word_count() == 0
+            || self.starts_with_rest() && self.other_word_count() <= 1
             || self.states_omission()
                 && self.has(&["unchanged", "omitted", "unmodified"])
-                && self.names() <= MAX_NAMES
+                && self.other_word_count() <= MAX_NAMES
     }
 
     fn starts_with_rest(&self) -> bool {
@@ -362,14 +365,14 @@ impl Phrase<'_> {
     }
 
     /// Judges the words after an ellipsis: `... rest of the code`.
-    fn after_ellipsis(&self, trails: bool) -> Option<Certainty> {
+    fn after_ellipsis(&self, has_trailing_ellipsis: bool) -> Option<Certainty> {
         if self.words.first().is_some_and(|first| CONTINUATIONS.contains(&first.as_str())) {
             return None;
         }
-        match (self.states_omission() || self.has(&["more"]), trails) {
-            (true, _) if self.names() <= MAX_NAMES => Some(Certainty::Certain),
+        match (self.states_omission() || self.has(&["more"]), has_trailing_ellipsis) {
+            (true, _) if self.other_word_count() <= MAX_NAMES => Some(Certainty::Certain),
             (true, _) | (false, true) => Some(Certainty::Likely),
-            (false, false) => (self.names() == 0).then_some(Certainty::Likely),
+            (false, false) => (self.other_word_count() == 0).then_some(Certainty::Likely),
         }
     }
 
@@ -395,7 +398,7 @@ impl Phrase<'_> {
             "logic",
             "lines",
         ]);
-        match self.names() {
+        match self.other_word_count() {
             0 if self.has(SUBJECT) && (has_predicate || has_noun) => Some(Certainty::Certain),
             0 => Some(Certainty::Likely),
             1..=2
@@ -462,14 +465,19 @@ struct Frame<'a> {
     text: &'a str,
     is_bracketed: bool,
     /// Whether the text starts with an ellipsis.
-    leads: bool,
+    has_leading_ellipsis: bool,
     /// Whether the text ends with an ellipsis.
-    trails: bool,
+    has_trailing_ellipsis: bool,
 }
 
 /// Removes ellipses and brackets around a text.
 fn strip_frame(text: &str) -> Frame<'_> {
-    let mut frame = Frame { text: text.trim(), is_bracketed: false, leads: false, trails: false };
+    let mut frame = Frame {
+        text: text.trim(),
+        is_bracketed: false,
+        has_leading_ellipsis: false,
+        has_trailing_ellipsis: false,
+    };
     loop {
         let before = frame.text;
         for (open, close) in [('[', ']'), ('(', ')'), ('<', '>'), ('{', '}')] {
@@ -479,10 +487,10 @@ fn strip_frame(text: &str) -> Frame<'_> {
             }
         }
         if let Some(rest) = strip_dots_start(frame.text) {
-            (frame.text, frame.leads) = (rest, true);
+            (frame.text, frame.has_leading_ellipsis) = (rest, true);
         }
         if let Some(rest) = strip_dots_end(frame.text) {
-            (frame.text, frame.trails) = (rest, true);
+            (frame.text, frame.has_trailing_ellipsis) = (rest, true);
         }
         if frame.text == before {
             return frame;

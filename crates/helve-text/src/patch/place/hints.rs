@@ -19,10 +19,10 @@ pub(super) fn find_anchors(
     let mut anchors: Option<Vec<usize>> = None;
     for hint in &hunk.hints {
         file.spend_search_budget(file.line_count)?;
-        let found = matching_lines(file, hint);
+        let hint_lines = matching_lines(file, hint);
         let matches_in_region = search_regions(file, anchors.as_deref())
             .map(|region| {
-                found
+                hint_lines
                     .iter()
                     .copied()
                     .filter(|line| region.contains_below_anchor(*line))

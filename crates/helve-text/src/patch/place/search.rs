@@ -104,11 +104,11 @@ pub(super) fn find_candidates(
     if hunk.old_lines().next().is_none() {
         return insertions(file, hunk);
     }
-    let found = possible_candidates(file, hunk)?;
+    let candidates = possible_candidates(file, hunk)?;
     let anchors = hints::find_anchors(file, hunk)?;
     let is_at_end = |candidate: &HunkCandidate| candidate.file_lines.end == file.line_count;
     for region in hints::search_regions(file, anchors.as_deref()) {
-        let inside = found.iter().filter(|candidate| {
+        let inside = candidates.iter().filter(|candidate| {
             region.contains(candidate) && (!hunk.at_end || is_at_end(candidate))
         });
         let mut best = best_candidates(file, hunk, inside.cloned().collect())?;
@@ -118,7 +118,7 @@ pub(super) fn find_candidates(
         }
     }
     if hunk.at_end
-        && let Some(candidate) = best_candidates(file, hunk, found)?.first()
+        && let Some(candidate) = best_candidates(file, hunk, candidates)?.first()
     {
         return Err(PlacementProblem::NotAtEnd { line: candidate.file_lines.start + 1 });
     }

@@ -20,7 +20,7 @@ pub(super) fn write(
         let before = placement.lines.start + 1..placement.lines.end + 1;
         let first = patch_writer.writer.line + 1;
         for line in &placement.replacement {
-            patch_writer.put_line(line, at).map_err(|problem| (n, problem))?;
+            patch_writer.write_line(line, at).map_err(|problem| (n, problem))?;
         }
         if !before.is_empty() || !placement.replacement.is_empty() {
             changed_lines.push(ChangedLines { before, after: first..patch_writer.writer.line + 1 });
@@ -46,7 +46,7 @@ impl PatchWriter<'_> {
     }
 
     /// Writes one line. `next` is the line of the file that follows the hunk.
-    fn put_line(&mut self, line: &PatchedLine, next: usize) -> Result<(), PlacementProblem> {
+    fn write_line(&mut self, line: &PatchedLine, next: usize) -> Result<(), PlacementProblem> {
         let (text, replaces, end) = match line {
             PatchedLine::Keep(index) => {
                 self.copy(*index..index + 1);
@@ -56,7 +56,7 @@ impl PatchWriter<'_> {
         };
         self.end_line(next);
         let source = replaces.map(SourceLines::line).unwrap_or_default();
-        self.writer.put_text(text, source).map_err(|refusal| match refusal {
+        self.writer.write_text(text, source).map_err(|refusal| match refusal {
             EditRefusal::CannotEncode { character, encoding, .. } => {
                 PlacementProblem::CannotEncode { character, encoding }
             }
@@ -73,7 +73,7 @@ impl PatchWriter<'_> {
         } else {
             self.writer.ending_or_fallback(replaced, self.ending_at(next))
         };
-        self.writer.put_ending(ending);
+        self.writer.write_ending(ending);
         self.writer.line += 1;
         Ok(())
     }
@@ -81,8 +81,9 @@ impl PatchWriter<'_> {
     /// Adds an ending to the old last line if another line follows it now.
     fn end_line(&mut self, next: usize) {
         if self.writer.line > 0 && self.writer.ending == LineEnding::None {
-            self.writer
-                .put_ending(self.writer.ending_or_fallback(LineEnding::None, self.ending_at(next)));
+            self.writer.write_ending(
+                self.writer.ending_or_fallback(LineEnding::None, self.ending_at(next)),
+            );
         }
     }
 

@@ -151,11 +151,11 @@ impl<'a> FileSection<'a> {
         let (old, new) = self.sides()?;
         match (old, new) {
             (DiffName::DevNull, DiffName::File(path)) => {
-                let text = one_sided_text(header, &self.hunks, PatchLineKind::Add)?;
+                let text = text_on_one_side(header, &self.hunks, PatchLineKind::Add)?;
                 Ok(FilePatch::Add { path, text, executable: self.executable })
             }
             (DiffName::File(path), DiffName::DevNull) => {
-                let content = one_sided_text(header, &self.hunks, PatchLineKind::Remove)?;
+                let content = text_on_one_side(header, &self.hunks, PatchLineKind::Remove)?;
                 Ok(FilePatch::Delete { path, content: (!self.hunks.is_empty()).then_some(content) })
             }
             (DiffName::File(path), DiffName::File(new)) => {
@@ -229,16 +229,16 @@ fn parse_file_name(row: PatchRow<'_>, text: &str) -> Result<String, PatchParseEr
 }
 
 /// Returns the text of a file that exists on one side only.
-fn one_sided_text(
+fn text_on_one_side(
     header: PatchRow<'_>,
     hunks: &[PatchHunk],
     kind: PatchLineKind,
 ) -> Result<String, PatchParseError> {
     let mut text = String::new();
-    for PatchLine { kind: found, text: line, no_newline } in
+    for PatchLine { kind: line_kind, text: line, no_newline } in
         hunks.iter().flat_map(|hunk| &hunk.lines)
     {
-        if *found != kind {
+        if *line_kind != kind {
             return Err(header.error(PatchProblem::WrongLineKindInOneSidedFile));
         }
         text.push_str(line);
