@@ -51,13 +51,18 @@ pub enum MatchPolicy {
 /// A kind of difference between the quoted text and the file that is tolerated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tolerance {
+    /// White space at the end of a line.
     TrailingBlanks,
     Indentation,
+    /// The amount of white space inside a line.
     InnerBlanks,
+    /// Quotes, dashes and spaces: plain on one side and typographic on the other.
     Typography,
     /// Blank lines at the start or end of the quoted text.
     BoundaryLines,
+    /// One level of escaping too many: `\"` for `"`.
     Escapes,
+    /// Line numbers before the quoted lines.
     LineNumbers,
 }
 
@@ -106,7 +111,7 @@ impl Tolerances {
         Tolerances(self.0 | other.0)
     }
 
-    /// Sorts by number of tolerances, then by the order in [`Tolerance::ALL`].
+    /// Returns a key that sorts by number of tolerances, then by the order in [`Tolerance::ALL`].
     fn rank(self) -> (u32, u8) {
         (self.0.count_ones(), self.0)
     }
@@ -289,6 +294,7 @@ fn normalize_endings<'a>(view: &View<'_>, text: &'a str) -> Cow<'a, str> {
     }
 }
 
+/// Applies an edit whose `old` is not a substring of the file.
 fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditRefusal> {
     let keys = find::LineKeys::new(view);
     for kind in interpretation::InterpretationKind::ALL {
@@ -320,6 +326,7 @@ fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditR
     Err(nearest::not_found_refusal(view, edit, &keys))
 }
 
+/// Applies the difference between `old` and `new` to the lines of each match.
 fn apply_match(
     view: &View<'_>,
     keys: &find::LineKeys<'_>,

@@ -29,17 +29,20 @@ pub struct Patch {
 /// The change to one file. Paths are as in the patch, without the prefixes `a/` and `b/` of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePatch {
+    /// Creates a file.
     Add {
         path: String,
         text: String,
         /// Whether the file is executable, or `None` if the patch does not say.
         executable: Option<bool>,
     },
+    /// Deletes a file.
     Delete {
         path: String,
         /// The content of the file, if the patch quotes it. A file with other content must not be deleted.
         content: Option<String>,
     },
+    /// Changes or moves a file.
     Update {
         path: String,
         /// The new path of the file. Without hunks the file is only moved.
@@ -57,7 +60,8 @@ pub struct PatchHunk {
     pub lines: Vec<PatchLine>,
     /// Whether the hunk ends at the end of the file.
     pub at_end: bool,
-    /// The line number, from 1, that the patch states for the first old line, or for the line before which it inserts.
+    /// The line number, from 1, that the patch states for the first old line. For a hunk that only inserts, the number of
+    /// the line before which it inserts.
     pub old_start: Option<usize>,
     /// The line of the patch, from 1, at which the hunk starts. Used in messages.
     pub row: usize,
@@ -72,8 +76,10 @@ pub struct PatchLine {
     pub no_newline: bool,
 }
 
+/// What a patch does with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchLineKind {
+    /// A context line, which stays unchanged.
     Keep,
     Remove,
     Add,

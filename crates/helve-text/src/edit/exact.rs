@@ -54,8 +54,8 @@ pub(super) fn apply(
     write::write(view, blocks, Tolerances::NONE).map(Some)
 }
 
-/// Whether `old` starts inside or right after the indentation of a line, and the intended indentation is unclear: the edit
-/// would append the following line to `new`, or later lines of `new` are indented less than that first line.
+/// Whether `old` starts inside or right after the indentation of a line, and the intended indentation is unclear. That is
+/// so if the edit would append the following line to `new`, or if later lines of `new` are indented less than that line.
 fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
     let line = view.line_at(first);
     let lead = split_line(view.line(line)).lead;
@@ -99,8 +99,8 @@ fn check_new_text(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Result<(), 
     text.fault().map_or(Ok(()), |fault| Err(EditRefusal::Faulty(fault)))
 }
 
-/// Refuses an edit like `get` → `getUserById` in `getUser()`, which would give `getUserByIdUser()`: `old` cuts a word of the
-/// file in two and `new` has the whole word, so that the rest of the word would be in the file twice.
+/// Refuses an edit like `get` → `getUserById` in `getUser()`, which would give `getUserByIdUser()`. Here `old` ends in the
+/// middle of a word of the file, and `new` has the whole word. The rest of the word would be in the file twice.
 fn cut_word_refusal(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
     let (before, after) = (&view.text()[..first], &view.text()[first + edit.old.len()..]);
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
@@ -142,7 +142,7 @@ fn ends_with_word(text: &str, word: &str) -> bool {
     text.strip_suffix(word).is_some_and(|before| !before.ends_with(is_word))
 }
 
-/// Refuses an insertion whose result is in the file already: the same edit was sent before.
+/// Refuses an insertion if the inserted text is already there, because the same edit was sent before.
 fn already_inserted(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
     let (text, end) = (view.text(), first + edit.old.len());
     let new = edit.new.trim_end_matches('\n');
@@ -169,6 +169,7 @@ fn already_inserted(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<Ed
 /// Minimum number of letters in an inserted text for it to be recognized as sent before.
 const MIN_LETTERS: usize = 4;
 
+/// Builds the refusal of an edit whose `old` occurs several times.
 fn ambiguous_refusal(view: &View<'_>, finder: &Finder<'_>, first: usize) -> EditRefusal {
     let text = view.text().as_bytes();
     let separate_count = finder.find_iter(text).count();
@@ -201,6 +202,7 @@ fn group_by_line<'a>(
     })
 }
 
+/// Returns the lines around these occurrences, with each occurrence replaced. They share lines, so they form one block.
 fn build_block(view: &View<'_>, starts: &[usize], edit: &Edit<'_>) -> Block {
     let first = starts[0];
     let last = starts[starts.len() - 1] + edit.old.len();

@@ -1,5 +1,6 @@
-//! Finds the quoted text in a file line by line, and the tolerances that each match needs. The quoted text is the old
-//! text of an edit, which the caller copied from the file, perhaps inexactly.
+//! Finds the quoted text in a file line by line, and determines the tolerances that each match needs.
+//!
+//! The quoted text is the old text of an edit. The caller copied it from the file, perhaps inexactly.
 
 mod literal;
 
@@ -52,7 +53,7 @@ pub(super) fn blank_margins(lines: &[&str]) -> (usize, usize) {
     (head, tail)
 }
 
-/// A range of the file in which every quoted line has its counterpart.
+/// A range of the file whose lines match the quoted lines one by one.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     /// Lines of the file, from 0.
@@ -68,6 +69,7 @@ pub(super) struct Candidate {
 pub(super) struct MatchSet {
     /// For each match, the line of the file, from 0, at which the first non-blank quoted line matches.
     pub(super) starts: Vec<usize>,
+    /// The tolerances that the matches need.
     pub(super) needed: Tolerances,
 }
 
@@ -129,7 +131,7 @@ pub(super) fn find_with_one_changed_line(
     }
 }
 
-/// Whether a quoted line with letters or digits is equal at this position. Closing brackets are equal everywhere.
+/// Whether at least one equal line has letters or digits. Lines like `}` are equal almost anywhere.
 fn has_equal_words(view: &View<'_>, quoted: &[&str], start: usize) -> bool {
     quoted
         .iter()
@@ -176,6 +178,7 @@ pub(super) fn match_starts(keys: &LineKeys<'_>, quoted: &[&str]) -> Vec<usize> {
     starts
 }
 
+/// Returns how many keys match after the next key of the file, for Knuth–Morris–Pratt.
 fn advance(quoted_keys: &[u64], borders: &[usize], mut matched: usize, next: u64) -> usize {
     while matched > 0 && quoted_keys[matched] != next {
         matched = borders[matched - 1];
@@ -258,8 +261,7 @@ pub(super) fn plain_spaces(lead: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the tolerances under which two lines are equal, apart from indentation, or `None` if they are not equal under
-/// any tolerance.
+/// Returns the tolerances that make two lines equal, apart from indentation. Returns `None` if no tolerance does.
 fn required_tolerances(old: LineParts<'_>, actual: LineParts<'_>) -> Option<Tolerances> {
     let mut needed = Tolerances::NONE;
     if old.trail != actual.trail || old.body.is_empty() && old.lead != actual.lead {

@@ -44,6 +44,7 @@ impl AmbiguousDepth {
     }
 }
 
+/// How to compute the file's indentation from a quoted indentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum IndentRule {
     Same,
@@ -60,7 +61,7 @@ enum IndentRule {
         uses_tabs: bool,
         has_odd_columns: bool,
     },
-    /// Only one depth was seen, so other depths are unknown.
+    /// All quoted lines have the same indentation, so nothing is known about other depths.
     OneKnownDepth,
 }
 
@@ -68,7 +69,7 @@ enum IndentRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unmapped;
 
-/// Indentation of a non-blank line: as quoted, and in the file.
+/// The indentation of a non-blank line, first as quoted, then in the file.
 type IndentPair<'a> = (&'a str, &'a str);
 
 /// Infers the mapping that explains all pairs. `indent_step` returns the number of spaces per level in the file.
@@ -111,6 +112,7 @@ pub(super) fn infer(
 }
 
 impl IndentMapping {
+    /// Whether the quoted text has the same indentation as the file.
     pub(super) fn is_identity(&self) -> bool {
         self.rule == IndentRule::Same && self.first_line.is_none()
     }
@@ -256,6 +258,7 @@ fn columns_rule(pairs: &[IndentPair<'_>]) -> Option<IndentRule> {
     Some(IndentRule::Columns { width, shift, uses_tabs, has_odd_columns })
 }
 
+/// Returns the number of columns by which the file is indented more, if it is the same for all pairs.
 fn common_shift(pairs: &[IndentPair<'_>], width: usize) -> Option<isize> {
     let shift = |(quoted, actual): &IndentPair<'_>| {
         Some(columns(actual, width)?.cast_signed() - columns(quoted, width)?.cast_signed())

@@ -9,9 +9,13 @@ use super::{Edit, Tolerance, Tolerances};
 /// What is removed from an edit before it is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InterpretationKind {
+    /// Nothing.
     AsSent,
+    /// One level of escaping.
     Unescaped,
+    /// Line numbers before the lines.
     Unnumbered,
+    /// Both.
     UnescapedUnnumbered,
 }
 
@@ -31,7 +35,7 @@ pub(super) struct Interpretation<'a> {
     /// `None` if it is unclear how to interpret `new`.
     pub(super) new: Option<Cow<'a, str>>,
     pub(super) tolerances: Tolerances,
-    /// The only line, from 1, at which the quoted text may match.
+    /// If set, the quoted text may only match at this line, counted from 1.
     pub(super) only_line: Option<usize>,
 }
 

@@ -69,6 +69,7 @@ fn least_indentation<'a>(lines: &[LineParts<'a>]) -> Option<&'a str> {
         .min_by_key(|lead| lead.len())
 }
 
+/// The state of a merge of `new` into the lines of a match.
 struct LineMerge<'a> {
     candidate: &'a Candidate,
     /// The quoted lines.
@@ -210,6 +211,7 @@ impl LineMerge<'_> {
         Ok(())
     }
 
+    /// Returns a new line in the file's indentation. `pair` is the index of the old line that it replaces.
     fn changed_line(
         &mut self,
         pair: Option<usize>,
@@ -240,8 +242,8 @@ impl LineMerge<'_> {
         Ok(format!("{lead}{body}{trail}"))
     }
 
-    /// Returns the quoted line that a new line repeats at another position, if the file has other white space there.
-    /// The new line keeps the file's white space.
+    /// Returns the quoted line that a new line repeats at another position. Returns `None` if the file has the same white
+    /// space as the quoted line. Otherwise the new line takes the file's white space.
     fn moved_from(&self, new_index: usize) -> Option<usize> {
         let body = self.new[new_index].body;
         let mut equal_lines = (0..self.old.len()).filter(|index| self.old[*index].body == body);
@@ -253,8 +255,8 @@ impl LineMerge<'_> {
         .then_some(only)
     }
 
-    /// Refuses a change that replaces a line whose typographic characters are quoted differently, if all new lines with
-    /// this kind of character are dissimilar to it. The intended spelling is unclear.
+    /// Refuses a change if the file has a typographic character that `old` spells differently, and no similar line of
+    /// `new` shows how the character is to be spelled.
     fn check_typography(&self, lines: Range<usize>, new: Range<usize>) -> Result<(), char> {
         for index in lines {
             let (old, actual) = (self.old[index].body, self.actual[index].body);
@@ -271,7 +273,7 @@ impl LineMerge<'_> {
         Ok(())
     }
 
-    /// Refuses a change that seems to move a line whose typographic characters are quoted differently.
+    /// Refuses a change that seems to move a line whose typographic characters `old` spells differently.
     fn check_moved_lines(&self) -> Result<(), EditRefusal> {
         let mut budget = MAX_COMPARISONS;
         for (change, (removed, added)) in self.changes.iter().enumerate() {
@@ -327,7 +329,7 @@ fn lead_of<'a>(line: &LineParts<'a>) -> Cow<'a, str> {
     if line.body.is_empty() { Cow::Borrowed("") } else { find::plain_spaces(line.lead) }
 }
 
-/// Merges trailing white space three ways: takes the side that changed, or the file's white space if both sides changed.
+/// Merges trailing white space. If the file has the quoted white space, the new one is taken, else the file's.
 fn merge_trail<'a>(old: &str, actual: &'a str, new: &'a str) -> &'a str {
     if actual == old { new } else { actual }
 }

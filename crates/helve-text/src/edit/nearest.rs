@@ -35,26 +35,33 @@ pub struct FirstDifference {
     pub quoted_line: usize,
     /// Character in the file's line, from 1.
     pub column: usize,
-    /// `None` at the end of the quoted line.
+    /// The character of the quoted line; `None` at its end.
     pub quoted: Option<char>,
-    /// `None` at the end of the file's line.
+    /// The character of the file's line; `None` at its end.
     pub found: Option<char>,
 }
 
 /// How the quoted text differs from the closest match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mismatch {
+    /// White space at the ends of lines.
     TrailingBlanks,
     /// The lines are not all shifted by the same indentation.
     Indentation,
+    /// One side is indented with tabs, the other with spaces.
     TabsAgainstSpaces,
     /// Only white space within lines differs.
     Spacing,
+    /// Blank lines at the start or end.
     BlankLines,
     LineEndings,
+    /// Quotes, dashes or spaces are plain on one side and typographic on the other.
     Typographic,
+    /// The quoted text has one level of escaping too many.
     Escapes,
+    /// The quoted lines start with line numbers.
     LineNumbers,
+    /// Only upper and lower case differ.
     CaseOnly,
     /// A letter belongs to another script and looks the same.
     LookAlike,
@@ -64,6 +71,7 @@ pub enum Mismatch {
     StaleValue,
     /// Some lines differ, at most half of them.
     Changed,
+    /// The same lines in another order.
     Reordered,
     /// The file has lines in between that are not quoted.
     OmittedLines,

@@ -16,28 +16,17 @@ use super::{placeholder, text_kind::TextKind};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextFault {
     /// A line is a placeholder for omitted code.
-    Placeholder {
-        text: String,
-    },
-    /// The text ends or starts with part of the call that contained it.
-    ToolCall {
-        text: String,
-    },
+    Placeholder { text: String },
+    /// The text ends or starts with a part of the tool call in which it was sent.
+    ToolCall { text: String },
     /// Lines start with line numbers, as in the output of a tool that reads files.
-    Listing {
-        text: String,
-    },
+    Listing { text: String },
     /// The text is in a Markdown code fence, and the file is not Markdown.
-    Fence {
-        text: String,
-    },
+    Fence { text: String },
     /// A line has the two characters `\n` where a line break is meant.
-    EscapedNewline {
-        text: String,
-    },
-    Nul {
-        line: usize,
-    },
+    EscapedNewline { text: String },
+    /// The text contains a NUL character.
+    Nul { line: usize },
 }
 
 /// A text that would be written, and what it replaces.

@@ -42,6 +42,7 @@ pub(super) fn glyph_kind(character: char) -> Option<GlyphKind> {
     }
 }
 
+/// Returns the plain character of a kind: `-` for dashes.
 pub(super) fn plain_char(glyph_kind: GlyphKind) -> char {
     match glyph_kind {
         GlyphKind::SingleQuote => '\'',
@@ -56,6 +57,7 @@ pub(super) fn to_plain(character: char) -> char {
     typographic_kind(character).map_or(character, plain_char)
 }
 
+/// Whether a character is white space within a line.
 pub(super) fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\r') || typographic_kind(character) == Some(GlyphKind::Space)
 }
@@ -63,8 +65,11 @@ pub(super) fn is_blank(character: char) -> bool {
 /// The parts of a line: indentation, content and trailing white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LineParts<'a> {
+    /// The indentation.
     pub(super) lead: &'a str,
+    /// The content. Empty if the line is blank.
     pub(super) body: &'a str,
+    /// The white space at the end.
     pub(super) trail: &'a str,
 }
 

@@ -13,10 +13,10 @@ pub(super) fn is_placeholder(line: &str) -> bool {
     phrase::classify(line, TextKind::Code).is_some()
 }
 
-/// Returns the first new line that is a placeholder and takes the place of old lines.
+/// Returns the first new line that is a placeholder and replaces old lines.
 ///
-/// A placeholder is harmless where nothing disappears. A comment that only resembles a placeholder counts if more lines
-/// disappear than are added with it.
+/// A placeholder is harmless if no line is removed with it. A comment that only resembles a placeholder counts if more
+/// lines are removed than added.
 pub(super) fn find_placeholder<'a>(old: &str, new: &'a str, kind: TextKind) -> Option<&'a str> {
     let candidates: Vec<(usize, Certainty)> = new
         .lines()

@@ -3,6 +3,7 @@
 /// The kind of text in a file. It decides which new texts are refused because they certainly do not belong there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TextKind {
+    /// Program code other than Python.
     Code,
     /// Python code, in which `...` alone is a statement.
     Python,
@@ -10,6 +11,7 @@ pub enum TextKind {
     Markup,
     /// Text for people, which may quote anything.
     Prose,
+    /// Configuration and tables, such as JSON and CSV.
     Data,
     #[default]
     Unknown,

@@ -14,6 +14,7 @@ pub(super) struct Block {
     pub(super) count: usize,
 }
 
+/// A line of a replacement.
 #[derive(Debug)]
 pub(super) enum BlockLine {
     /// An unchanged line of the file.
@@ -24,14 +25,17 @@ pub(super) enum BlockLine {
     },
 }
 
-/// The lines of the file whose bytes a new line reuses: one for its start, one for its end and line ending.
+/// The lines of the file whose bytes a new line reuses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SourceLines {
+    /// The line whose bytes the start of the new line reuses.
     pub(crate) head: Option<usize>,
+    /// The line whose bytes and line ending the end of the new line reuses.
     pub(crate) tail: Option<usize>,
 }
 
 impl SourceLines {
+    /// The source of a new line that replaces one line of the file.
     pub(crate) fn line(index: usize) -> SourceLines {
         SourceLines { head: Some(index), tail: Some(index) }
     }
@@ -108,6 +112,7 @@ impl<'a> LineWriter<'a> {
         self.line += lines.len();
     }
 
+    /// Writes the replacement of a block. Returns the lines that changed.
     fn write_block(&mut self, block: &Block) -> Result<ChangedLines, EditRefusal> {
         let before = self.line;
         let same_head = block

@@ -178,6 +178,7 @@ fn parse_hunks(reader: &mut RowReader<'_, '_>) -> Result<Vec<PatchHunk>, PatchPa
     Ok(hunks.finished)
 }
 
+/// Collects the hunks of a file section row by row.
 #[derive(Default)]
 struct HunkBuilder<'a> {
     finished: Vec<PatchHunk>,
@@ -226,13 +227,14 @@ impl<'a> HunkBuilder<'a> {
         Ok(())
     }
 
+    /// Ends the current hunk, if there is one.
     fn close_hunk(&mut self) -> Result<(), PatchParseError> {
         let Some((row, hunk)) = self.current.take() else { return Ok(()) };
         let is_blank =
             hunk.lines.iter().all(|line| line.kind == PatchLineKind::Keep && line.text.is_empty());
         match row.text().starts_with("@@") {
             true if is_blank => return Err(row.error(PatchProblem::EmptyHunk)),
-            // There are only blank rows between the file header and the first `@@`, so there is no hunk to keep.
+            // These were only blank rows between the file header and the first `@@`, not a hunk.
             false if is_blank => {}
             true | false => self.finished.push(hunk),
         }

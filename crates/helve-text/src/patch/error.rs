@@ -15,6 +15,7 @@ pub struct PatchParseError {
 /// What is wrong with a row of a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatchProblem {
+    /// The patch has too many bytes or lines.
     TooLarge,
     /// The patch changes nothing.
     NoChanges,
@@ -30,13 +31,17 @@ pub enum PatchProblem {
     AfterEnd,
     /// A row is not a file header such as `*** Add File: `.
     ExpectedFileHeader,
+    /// A path is missing or invalid.
     ExpectedPath,
+    /// A quoted path has an invalid escape or no closing quote.
     BadQuoting,
     /// A row of a new file does not start with `+`.
     ExpectedAddition,
+    /// A file section changes nothing: it has no hunks and no new path.
     EmptyUpdate {
         path: String,
     },
+    /// A hunk has no lines.
     EmptyHunk,
     /// The first row of a hunk is not a hunk line.
     ExpectedHunkLine,
@@ -62,13 +67,16 @@ pub enum PatchProblem {
     LineAfterNoNewlineMarker,
     /// The hunk changes only line endings, which patches do not preserve reliably.
     OnlyLineEndingsDiffer,
+    /// A patch of a binary file.
     Binary,
     Unsupported(UnsupportedChange),
 }
 
+/// A kind of change in a diff that is not supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnsupportedChange {
     Copy,
+    /// A symbolic link is created or changed.
     Link,
     Submodule,
     /// The patch is the diff of a merge, which has several old sides.

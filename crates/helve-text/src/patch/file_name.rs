@@ -12,6 +12,7 @@ pub(super) enum DiffName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BadDiffName {
     Empty,
+    /// An invalid escape, a missing closing quote, or a NUL character.
     Quoting,
 }
 

@@ -1,11 +1,11 @@
-//! Parses the row that starts a hunk.
+//! Parses the row that starts a hunk: `@@ -1,2 +1,3 @@`, `@@ class Cat` or `@@`.
 
 /// The content of a hunk header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HunkHeader<'a> {
     /// `-OLD_START,OLD_COUNT +NEW_START,NEW_COUNT @@`. A hunk without old lines is inserted before `old_start`.
     Numbers { old_start: usize, old_count: usize, new_count: usize },
-    /// A line that precedes the hunk.
+    /// A line of the file that precedes the hunk, such as `class Cat`.
     Hint(&'a str),
     /// `@@` alone.
     Bare,

@@ -80,33 +80,19 @@ pub enum PlacementProblem {
     /// A line that should precede the hunk was not found.
     HintNotFound(String),
     /// The lines of the hunk occur `count` times. `lines` has the line numbers of the first occurrences.
-    Ambiguous {
-        lines: Vec<usize>,
-        count: usize,
-    },
+    Ambiguous { lines: Vec<usize>, count: usize },
     /// The lines of the hunk occur only before those of an earlier hunk.
-    OutOfOrder {
-        line: usize,
-    },
+    OutOfOrder { line: usize },
     /// The lines of the hunk are in the file, but not at its end as the patch says.
-    NotAtEnd {
-        line: usize,
-    },
+    NotAtEnd { line: usize },
     /// The hunk only adds lines and does not say where.
     NoContext,
     /// The lines of the hunk were found, but the change cannot be applied to them.
-    Refused {
-        line: usize,
-        refusal: Box<EditRefusal>,
-    },
-    CannotEncode {
-        character: char,
-        encoding: Encoding,
-    },
+    Refused { line: usize, refusal: Box<EditRefusal> },
+    /// The file's encoding cannot represent a character of a new line.
+    CannotEncode { character: char, encoding: Encoding },
     /// The new lines of the hunk are in the file already.
-    AlreadyApplied {
-        line: usize,
-    },
+    AlreadyApplied { line: usize },
     /// The comparison would take too long.
     TooLarge,
 }
@@ -201,8 +187,8 @@ fn check(
 /// Minimum number of letters in added lines for them to be recognized as added before.
 const MIN_LETTERS: usize = 4;
 
-/// Handles a hunk that only adds lines. If the file already has these lines right before or after the position of the
-/// hunk, returns the first of them.
+/// If a hunk only adds lines, and the file already has these lines right before or after the position of the hunk,
+/// returns the first of them.
 fn repeated_line(view: &View<'_>, placement: &Placement) -> Option<usize> {
     let added = placement.replacement.iter().map(|line| match line {
         PatchedLine::New { text, .. } => Some(text.as_str()),

@@ -1,12 +1,12 @@
-//! Finds the few places of a file where quoted lines can match, by searching for a text that must be there literally.
-//! That is much faster than comparing all lines.
+//! Finds the few lines of a file at which quoted lines can match, by searching for a text that must occur literally.
+//! This is much faster than comparing all lines.
 
 use memchr::memmem;
 
 use super::normalize;
 use crate::view::View;
 
-/// Maximum number of places. If there are more, comparing all lines is faster.
+/// Maximum number of lines to return. If there are more, comparing all lines is faster.
 const MAX_STARTS: usize = 200;
 /// Minimum length of a text to search for, in bytes.
 const MIN_LENGTH: usize = 4;
@@ -44,7 +44,8 @@ pub(super) fn starts_by_longest_lines(view: &View<'_>, quoted: &[&str]) -> Optio
     Some(starts)
 }
 
-/// Returns the line that is `at` lines before each line with the searched text, in order.
+/// For each suitable occurrence of the searched text, returns the line that is `at` lines before it. `is_suitable` gets
+/// the offset of the occurrence.
 fn starts_before_occurrences(
     view: &View<'_>,
     searched: &str,

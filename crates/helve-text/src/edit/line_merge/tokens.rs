@@ -14,13 +14,14 @@ pub(super) struct Spelling {
     /// The file's character for each typographic character of the quoted text. `None` if the file's character
     /// varies.
     actual: HashMap<char, Option<char>>,
-    /// Kinds that are plain in both the quoted text and the file.
+    /// Kinds of characters, such as dashes, that are plain in both the quoted text and the file.
     plain: Vec<GlyphKind>,
     /// Whether the file has tabs wherever the quoted text has spaces between words, as in aligned columns.
     has_columns: bool,
 }
 
 impl Spelling {
+    /// Compares the quoted lines with the lines of the file.
     pub(super) fn learn(old: &[LineParts<'_>], actual: &[LineParts<'_>]) -> Spelling {
         let mut spelling =
             Spelling { has_columns: has_columns(old, actual), ..Spelling::default() };
@@ -192,6 +193,7 @@ fn align<'a>(old: &[SpacedWord<'a>], new: &[SpacedWord<'a>]) -> Vec<Option<usize
     aligned
 }
 
+/// Like [`align`], but compares from the end. The result differs if there are several ways to align equal words.
 fn align_backwards<'a>(old: &[SpacedWord<'a>], new: &[SpacedWord<'a>]) -> Vec<Option<usize>> {
     let [old_back, new_back] =
         [old, new].map(|words| words.iter().rev().copied().collect::<Vec<_>>());
@@ -199,6 +201,7 @@ fn align_backwards<'a>(old: &[SpacedWord<'a>], new: &[SpacedWord<'a>]) -> Vec<Op
     backward.into_iter().rev().map(|at| at.map(|at| old.len() - 1 - at)).collect()
 }
 
+/// The words of the three texts that are merged.
 struct MergeSides<'a> {
     old: &'a [SpacedWord<'a>],
     actual: &'a [SpacedWord<'a>],
@@ -207,6 +210,7 @@ struct MergeSides<'a> {
 }
 
 impl MergeSides<'_> {
+    /// Returns the new words in the file's spelling. `aligned` has the old word for each new word.
     fn merge(&self, aligned: &[Option<usize>]) -> Result<String, char> {
         self.check_typography(aligned)?;
         let mut merged = String::new();
@@ -253,7 +257,7 @@ impl MergeSides<'_> {
         }
     }
 
-    /// Refuses to rewrite typographic characters of the file that are quoted differently.
+    /// Refuses to replace typographic characters of the file that `old` spells differently.
     fn check_typography(&self, aligned: &[Option<usize>]) -> Result<(), char> {
         let (mut old_start, mut new_start) = (0, 0);
         while old_start < self.old.len() || new_start < self.new.len() {
@@ -275,7 +279,8 @@ impl MergeSides<'_> {
     }
 }
 
-/// Returns a typographic character of the file that is quoted differently and replaced with another of its kind.
+/// Returns a typographic character of the file that `old` spells differently and that `new` replaces with another
+/// character of its kind.
 fn rewritten_typographic(
     old: &[SpacedWord<'_>],
     actual: &[SpacedWord<'_>],

@@ -8,10 +8,10 @@ use crate::{
     view::View,
 };
 
-/// Minimum length in bytes of a new text that is recognized within a line.
+/// Minimum length in bytes of a new text that is searched for inside lines.
 const MIN_BYTES_WITHIN_LINE: usize = 8;
 
-/// Returns the line, from 0, at which the new text is in the file.
+/// Returns the line of the file, from 0, at which the new text is found.
 pub(super) fn find(view: &View<'_>, keys: &LineKeys<'_>, edit: &Edit<'_>) -> Option<usize> {
     let new = edit.new.trim();
     let has_letters = new.chars().filter(|character| character.is_alphanumeric()).count() >= 2;

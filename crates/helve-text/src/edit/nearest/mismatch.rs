@@ -137,6 +137,7 @@ fn compare_lines(view: &View<'_>, quoted: &[&str], lines: &Range<usize>) -> Near
     nearest_match(view, lines.clone(), difference, mismatch)
 }
 
+/// Returns how the quoted lines differ from lines of the file of which some are equal.
 fn block_mismatch(
     quoted: &[&str],
     actual: &[&str],

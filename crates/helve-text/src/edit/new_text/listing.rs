@@ -1,4 +1,4 @@
-//! Finds lines that still have the line numbers of a listing.
+//! Finds lines that still have the line numbers of a listing, which a tool like `read` prints.
 
 use std::collections::HashSet;
 
@@ -19,8 +19,8 @@ const MAX_DISTANCE: usize = 3;
 /// Returns the first numbered line, if the new text was copied from a listing.
 pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
     let lines = || text.new.lines().filter(|line| !line.trim().is_empty() && !is_frame(line));
-    // Most texts have no numbered line, so the function returns here. A whole file is a listing only if its first line
-    // has a number.
+    // Most texts have no numbered line, and the function returns here. A text that replaces the whole file is a listing
+    // only if its first line has a number.
     let first = if text.is_whole_file() {
         lines().next().filter(|line| parse(line).is_some())?
     } else {

@@ -126,7 +126,7 @@ pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
         .or_else(|| find_inside(text, new))
 }
 
-/// Whether the old text contains the same mark.
+/// Whether the old text contains a tag or marker too.
 fn old_contains(text: &NewText<'_>, mark: &str) -> bool {
     memmem::find(text.old.as_bytes(), mark.as_bytes()).is_some()
 }

@@ -310,6 +310,7 @@ fn is_spread(line: &str) -> bool {
     })
 }
 
+/// Decides about a line with nothing but an ellipsis.
 fn bare_ellipsis(kind: TextKind, is_comment: bool) -> Option<Certainty> {
     match kind {
         _ if is_comment => Some(Certainty::Certain),
@@ -320,6 +321,7 @@ fn bare_ellipsis(kind: TextKind, is_comment: bool) -> Option<Certainty> {
     }
 }
 
+/// The words of a line, in lower case.
 struct Phrase<'a> {
     words: &'a [String],
 }
@@ -336,7 +338,7 @@ impl Phrase<'_> {
         self.has(STATE) || negated || self.has(&["goes"]) && self.has(&["here"])
     }
 
-    /// Counts the words that are not part of the vocabulary of placeholders.
+    /// Counts the words that are not in the lists above, such as names of functions.
     fn other_word_count(&self) -> usize {
         let is_in_vocabulary = |word: &String| {
             let word = word.as_str();
@@ -347,7 +349,7 @@ impl Phrase<'_> {
         self.words.iter().filter(|word| !is_in_vocabulary(word)).count()
     }
 
-    /// Whether all words belong to the vocabulary of placeholders.
+    /// Whether the words say that something is left out, and say little else.
     fn is_only_omission(&self) -> bool {
         self.states_omission() && self.other_word_count() == 0
             || self.starts_with_rest() && self.other_word_count() <= 1
@@ -438,7 +440,7 @@ const COMMENTS: &[(&str, &str)] = &[
     ("*", "*/"),
 ];
 
-/// Returns the text of a comment, or the line itself if it is not a comment.
+/// Returns the text of a comment and `true`, or the line itself and `false` if it is not a comment.
 fn strip_comment(line: &str, kind: TextKind) -> (&str, bool) {
     for (start, end) in COMMENTS {
         let Some(rest) = line.strip_prefix(start) else { continue };
@@ -461,6 +463,7 @@ fn strip_comment(line: &str, kind: TextKind) -> (&str, bool) {
     (line, false)
 }
 
+/// A text without the ellipses and brackets around it.
 struct Frame<'a> {
     text: &'a str,
     is_bracketed: bool,

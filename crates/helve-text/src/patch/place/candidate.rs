@@ -1,4 +1,4 @@
-//! One candidate position for a hunk, and its effect there.
+//! A position in the file at which a hunk could apply, and the effect of the hunk there.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl HunkCandidate {
         self.tolerances.is_empty()
     }
 
-    /// Sorts by number of tolerances, then by the order in [`Tolerance::ALL`].
+    /// Returns a key that sorts by number of tolerances, then by the order in [`Tolerance::ALL`].
     pub(super) fn rank(&self) -> (usize, Vec<Option<usize>>) {
         let order =
             |tolerance: &Tolerance| Tolerance::ALL.iter().position(|other| other == tolerance);

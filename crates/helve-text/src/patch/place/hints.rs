@@ -11,7 +11,7 @@ use super::{
 /// Maximum number of lines that may match a hint.
 const MAX_HINT_MATCHES: usize = 100;
 
-/// Returns the lines that the last hint of a hunk may refer to, or `None` without hints.
+/// Returns the anchors of a hunk: the lines that its last hint may refer to. Returns `None` if it has no hints.
 pub(super) fn find_anchors(
     file: &IndexedFile<'_, '_>,
     hunk: &PatchHunk,
@@ -60,8 +60,8 @@ pub(super) enum SearchRegion {
     Everywhere,
     /// The blocks of the anchors: an anchor line and the more indented lines below it.
     Blocks(Vec<Range<usize>>),
-    /// Everything from the anchor line on. If the anchor has a block, a candidate outside it must match exactly and
-    /// must not start deeper than the anchor.
+    /// Everything from the anchor line on. If an anchor has a block, a candidate must match exactly and must not be
+    /// indented more than the anchor.
     From {
         anchor: usize,
         has_block: bool,
@@ -137,6 +137,7 @@ fn block_of(file: &IndexedFile<'_, '_>, anchor: usize) -> Range<usize> {
     anchor..anchor + 1 + (anchor + 1..file.line_count).take_while(is_inside).count()
 }
 
+/// Returns the length of the indentation of a line.
 fn depth(file: &IndexedFile<'_, '_>, index: usize) -> usize {
     file.line(index).len() - file.line(index).trim_start().len()
 }

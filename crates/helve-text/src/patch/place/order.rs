@@ -49,8 +49,8 @@ pub(super) fn choose(
     Ok(earliest.into_iter().cloned().collect())
 }
 
-/// Reduces several candidates of a hunk to the exact one at the stated line number. Does nothing if the line numbers of
-/// unambiguous hunks are wrong.
+/// If a hunk has several candidates, keeps only the exact one at the line number that the patch states. Does nothing if
+/// the stated line numbers of other hunks, which have only one candidate, are wrong.
 fn prefer_line_numbers(
     hunks: &[PatchHunk],
     mut options: Vec<Vec<HunkCandidate>>,

@@ -125,7 +125,7 @@ pub(super) fn find_candidates(
     Err(not_found(file, hunk))
 }
 
-/// Returns the positions for a hunk without old lines.
+/// Returns the possible positions of a hunk that only adds lines and quotes none.
 fn insertions(
     file: &IndexedFile<'_, '_>,
     hunk: &PatchHunk,
@@ -149,8 +149,8 @@ fn insertions(
     Ok(lines.into_iter().map(candidate).collect())
 }
 
-/// Returns the lines of a hunk without blank context lines at either end. If the hunk has only
-/// such lines, one of them is kept to search for.
+/// Returns the lines of a hunk without blank context lines at either end. If no old line would be left, one blank line is
+/// included, so that there is a line to search for.
 fn core_lines(hunk: &PatchHunk) -> Range<usize> {
     let is_blank =
         |line: &&PatchLine| line.kind == PatchLineKind::Keep && line.text.trim().is_empty();
@@ -304,6 +304,7 @@ fn try_with_tolerance(
     Ok(Some(HunkCandidate { tolerances, new: Some(lines), ..candidate.clone() }))
 }
 
+/// Explains why the lines of a hunk were not found.
 fn not_found(file: &IndexedFile<'_, '_>, hunk: &PatchHunk) -> PlacementProblem {
     let side = |excluded: PatchLineKind| {
         hunk.lines.iter().filter(move |line| line.kind != excluded).map(|line| line.text.as_str())

@@ -32,6 +32,7 @@ pub(super) fn write(
     Ok((patch_writer.writer.bytes, changed_lines))
 }
 
+/// Writes lines of the file and of the patch.
 struct PatchWriter<'a> {
     view: &'a View<'a>,
     writer: LineWriter<'a>,

@@ -32,7 +32,7 @@ pub(super) fn parse(reader: &mut RowReader<'_, '_>) -> Result<PatchHunk, PatchPa
         None => return Err(header.error(PatchProblem::BadHunkHeader)),
     }
     let mut body: Vec<PatchRow<'_>> = Vec::new();
-    // The kinds of the lines that end the file without a newline.
+    // The kinds of the lines before `\ No newline at end of file`.
     let mut last_line_kinds = Vec::new();
     while let Some(row) = reader.peek() {
         if row.raw.starts_with('\\') {
@@ -95,6 +95,7 @@ fn shares_side(one: PatchLineKind, other: PatchLineKind) -> bool {
     one == PatchLineKind::Keep || other == PatchLineKind::Keep || one == other
 }
 
+/// Refuses a hunk that has no lines, or fewer lines than its header says at the end of the patch.
 fn check_complete(
     hunk: &PatchHunk,
     header: PatchRow<'_>,

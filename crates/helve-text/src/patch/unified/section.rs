@@ -8,6 +8,7 @@ use crate::patch::{
     source::{PatchRow, RowReader},
 };
 
+/// What was parsed of a file section so far.
 pub(super) struct FileSection<'a> {
     /// The first row of the section. Errors about the whole section refer to it.
     header: PatchRow<'a>,
@@ -228,7 +229,7 @@ fn parse_file_name(row: PatchRow<'_>, text: &str) -> Result<String, PatchParseEr
     }
 }
 
-/// Returns the text of a file that exists on one side only.
+/// Returns the text of a file that is added or deleted. All its lines must have this kind.
 fn text_on_one_side(
     header: PatchRow<'_>,
     hunks: &[PatchHunk],
