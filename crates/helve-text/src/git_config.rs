@@ -33,14 +33,14 @@ pub fn parse(text: &str) -> Option<Vec<GitSetting>> {
     }
 }
 
-type Rest<'t> = Peekable<Chars<'t>>;
+type RestOfFile<'t> = Peekable<Chars<'t>>;
 
-fn skip_line(rest: &mut Rest<'_>) {
+fn skip_line(rest: &mut RestOfFile<'_>) {
     rest.find(|c| *c == '\n');
 }
 
 /// Parses a section header after its opening bracket: `core]`, `filter "lfs"]`, or the old form `filter.lfs]`.
-fn parse_header(rest: &mut Rest<'_>) -> Option<String> {
+fn parse_header(rest: &mut RestOfFile<'_>) -> Option<String> {
     let mut section = String::new();
     loop {
         match rest.next()? {
@@ -67,7 +67,7 @@ fn parse_header(rest: &mut Rest<'_>) -> Option<String> {
     Some(section)
 }
 
-fn parse_name(first: char, rest: &mut Rest<'_>) -> String {
+fn parse_name(first: char, rest: &mut RestOfFile<'_>) -> String {
     let mut name = String::from(first.to_ascii_lowercase());
     while let Some(c) = rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '-') {
         name.push(c.to_ascii_lowercase());
@@ -77,7 +77,7 @@ fn parse_name(first: char, rest: &mut Rest<'_>) -> String {
 
 /// Parses the value after a name, up to the end of the line. A backslash continues the line. A name without a value
 /// means `true`.
-fn parse_value(rest: &mut Rest<'_>) -> Option<String> {
+fn parse_value(rest: &mut RestOfFile<'_>) -> Option<String> {
     while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
     match rest.next() {
         None | Some('\n') => return Some("true".into()),

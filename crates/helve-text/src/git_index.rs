@@ -58,7 +58,7 @@ impl IndexReader<'_> {
         if self.bytes.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
             return None;
         }
-        let mut found = GitIndex::default();
+        let mut index = GitIndex::default();
         // The offsets of the entries with a complete name. Only such an entry can start a block that is read independently.
         let mut block_starts = Vec::new();
         let mut name: Vec<u8> = Vec::new();
@@ -87,9 +87,9 @@ impl IndexReader<'_> {
             };
             name.extend(rest.get(..length)?);
             match kind {
-                GITLINK => found.submodules.push(name.clone()),
-                DIRECTORY => found.collapsed.push(name.clone()),
-                _ => found.files.push(name.clone()),
+                GITLINK => index.submodules.push(name.clone()),
+                DIRECTORY => index.collapsed.push(name.clone()),
+                _ => index.files.push(name.clone()),
             }
             at = match version {
                 4 => start + length + 1,
@@ -97,11 +97,11 @@ impl IndexReader<'_> {
                 _ => at + ((start - at + length) / 8 + 1) * 8,
             };
         }
-        self.read_extensions(at, &block_starts, &mut found)?;
+        self.read_extensions(at, &block_starts, &mut index)?;
         // In a split index an entry may lack its name, which is then in the shared index.
         let is_named =
             |names: &[Vec<u8>]| names.iter().all(|name| !name.is_empty() && !name.contains(&0));
-        (is_named(&found.submodules) && is_named(&found.collapsed)).then_some(found)
+        (is_named(&index.submodules) && is_named(&index.collapsed)).then_some(index)
     }
 
     /// Reads the extensions between the entries and the trailing hash.
@@ -109,7 +109,7 @@ impl IndexReader<'_> {
         &self,
         from: usize,
         block_starts: &[usize],
-        found: &mut GitIndex,
+        index: &mut GitIndex,
     ) -> Option<()> {
         let end = self.bytes.len().checked_sub(self.hash_bytes)?;
         // Git trusts the offset that an `EOIE` extension gives.
@@ -124,7 +124,7 @@ impl IndexReader<'_> {
             let inside = self.bytes.get(at + 8..at + 8 + size)?;
             match self.tag(at)? {
                 b"link" => {
-                    found.shared_index =
+                    index.shared_index =
                         Some(format!("sharedindex.{}", hex(inside.get(..self.hash_bytes)?)))
                 }
                 // Git may read the entries in parallel, in the blocks that this table lists.
@@ -133,10 +133,10 @@ impl IndexReader<'_> {
                         let offset: [u8; 4] = block.get(..4)?.try_into().ok()?;
                         usize::try_from(u32::from_be_bytes(offset)).ok()
                     };
-                    let is_known = |block| {
+                    let starts_block = |block| {
                         block_start(block).is_some_and(|at| block_starts.binary_search(&at).is_ok())
                     };
-                    inside.get(4..)?.chunks(8).all(is_known).then_some(())?;
+                    inside.get(4..)?.chunks(8).all(starts_block).then_some(())?;
                 }
                 _ => {}
             }

@@ -27,17 +27,17 @@ pub struct ClippedLine<'a> {
     pub is_cut_after: bool,
 }
 
-/// Returns at most `max` characters of `line`, with `found` (a byte range) in the middle.
+/// Returns at most `max` characters of `line`, with `focus` (a byte range) in the middle.
 ///
-/// If `found` is longer than `max`, its start is shown. A bound inside a character moves to the start of the character.
-pub fn clip_around(line: &str, found: Range<usize>, max: usize) -> ClippedLine<'_> {
-    let found_start = line.floor_char_boundary(found.start);
-    let found_end = line.floor_char_boundary(found.end).max(found_start);
-    let found_end = offset_after(line, found_start, max).min(found_end);
-    let spare = max - line[found_start..found_end].chars().count();
-    let after = line[found_end..offset_after(line, found_end, spare)].chars().count();
-    let start = offset_before(line, found_start, (spare / 2).max(spare - after));
-    let end = offset_after(line, found_end, spare - line[start..found_start].chars().count());
+/// If `focus` is longer than `max`, its start is shown. A bound inside a character moves to the start of the character.
+pub fn clip_around(line: &str, focus: Range<usize>, max: usize) -> ClippedLine<'_> {
+    let focus_start = line.floor_char_boundary(focus.start);
+    let focus_end = line.floor_char_boundary(focus.end).max(focus_start);
+    let focus_end = offset_after(line, focus_start, max).min(focus_end);
+    let spare = max - line[focus_start..focus_end].chars().count();
+    let after = line[focus_end..offset_after(line, focus_end, spare)].chars().count();
+    let start = offset_before(line, focus_start, (spare / 2).max(spare - after));
+    let end = offset_after(line, focus_end, spare - line[start..focus_start].chars().count());
     let (is_cut_before, is_cut_after) = (start > 0, end < line.len());
     ClippedLine { text: &line[start..end], range: start..end, is_cut_before, is_cut_after }
 }

@@ -89,7 +89,7 @@ impl Merge<'_> {
             self.push(&self.base[at..group.start]);
             at = group.end;
             let [mine, theirs] =
-                [self.range(0, &group, &hunks[0]), self.range(1, &group, &hunks[1])];
+                [self.side_range(0, &group, &hunks[0]), self.side_range(1, &group, &hunks[1])];
             let replacements =
                 [&self.sides[0].lines[mine.clone()], &self.sides[1].lines[theirs.clone()]];
             match (hunks[0].is_empty(), hunks[1].is_empty()) {
@@ -137,7 +137,7 @@ impl Merge<'_> {
     }
 
     /// Returns the lines of a side that correspond to a group of base lines, which its `hunks` touch.
-    fn range(&self, side: usize, group: &Range<usize>, hunks: &Range<usize>) -> Range<usize> {
+    fn side_range(&self, side: usize, group: &Range<usize>, hunks: &Range<usize>) -> Range<usize> {
         let side = &self.sides[side];
         let group_hunks = &side.hunks[hunks.clone()];
         match (group_hunks.first(), group_hunks.last()) {

@@ -24,14 +24,14 @@ pub fn nearest<'a>(
     known.dedup();
     let wanted = NormalizedName::new(wanted);
     let mut budget = MAX_COMPARISONS;
-    let mut found: Vec<(Nearness, &str)> = known
+    let mut similar: Vec<(Nearness, &str)> = known
         .into_iter()
         .filter_map(|name| {
             Some((nearness(&wanted, &NormalizedName::new(name), &mut budget)?, name))
         })
         .collect();
-    found.sort_unstable();
-    found.into_iter().take(max).map(|(_, name)| name).collect()
+    similar.sort_unstable();
+    similar.into_iter().take(max).map(|(_, name)| name).collect()
 }
 
 /// How a known name resembles the wanted name, most similar first.

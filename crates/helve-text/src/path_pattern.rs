@@ -120,27 +120,27 @@ impl<'p> PathPattern<'p> {
     /// Returns [`wildcard`] patterns that together match the same paths: `**/a` → `a`, `*/a`. Returns `None` if there would
     /// be too many. A pattern for files inside the root starts with `./`.
     pub fn as_wildcards(&self) -> Option<Vec<String>> {
-        let mut done = Vec::new();
-        let mut open = vec![(self.glob.to_string(), 0)];
-        while let Some((glob, from)) = open.pop() {
-            if done.len() + open.len() > MAX_ALTERNATIVES {
+        let mut expanded = Vec::new();
+        let mut pending = vec![(self.glob.to_string(), 0)];
+        while let Some((glob, from)) = pending.pop() {
+            if expanded.len() + pending.len() > MAX_ALTERNATIVES {
                 return None;
             }
-            let folders = (from..glob.len()).find(|at| is_folders(glob.as_bytes(), *at));
+            let folders = (from..glob.len()).find(|at| starts_with_folders(glob.as_bytes(), *at));
             if let Some(at) = folders {
                 let rest = &glob[at + FOLDERS.len()..];
-                open.push((format!("{}{rest}", &glob[..at]), at));
-                open.push((format!("{}*/{rest}", &glob[..at]), at + 2));
+                pending.push((format!("{}{rest}", &glob[..at]), at));
+                pending.push((format!("{}*/{rest}", &glob[..at]), at + 2));
             } else if let Some(start) = glob.strip_suffix(BENEATH) {
-                done.extend([start.to_string(), format!("{start}/*")]);
+                expanded.extend([start.to_string(), format!("{start}/*")]);
             } else {
-                done.push(glob);
+                expanded.push(glob);
             }
         }
         if self.scope == Scope::Inside {
-            done.iter_mut().for_each(|glob| glob.insert_str(0, "./"));
+            expanded.iter_mut().for_each(|glob| glob.insert_str(0, "./"));
         }
-        Some(done)
+        Some(expanded)
     }
 }
 
@@ -230,7 +230,7 @@ fn path_glob(pattern: &str, text: &str) -> bool {
     let (mut pattern_at, mut text_at) = (0, 0);
     let mut last_gap: Option<Gap> = None;
     while text_at < text.len() {
-        if is_folders(pattern, pattern_at) {
+        if starts_with_folders(pattern, pattern_at) {
             pattern_at += FOLDERS.len();
             last_gap = Some(Gap { after: pattern_at, from: text_at, is_folders: true });
             continue;
@@ -274,7 +274,7 @@ fn matches_nothing(pattern: &[u8], mut at: usize) -> bool {
     while at < pattern.len() {
         match &pattern[at..] {
             b"/**" => return true,
-            _ if is_folders(pattern, at) => at += FOLDERS.len(),
+            _ if starts_with_folders(pattern, at) => at += FOLDERS.len(),
             [b'*', ..] => at += 1,
             _ => return false,
         }
@@ -282,7 +282,7 @@ fn matches_nothing(pattern: &[u8], mut at: usize) -> bool {
     true
 }
 
-fn is_folders(pattern: &[u8], at: usize) -> bool {
+fn starts_with_folders(pattern: &[u8], at: usize) -> bool {
     let starts_name = at == 0 || pattern[at - 1] == b'/';
     starts_name && pattern[at..].starts_with(FOLDERS.as_bytes())
 }
@@ -294,7 +294,7 @@ fn literal_pieces(glob: &str) -> RequiredText<'_> {
     while at < bytes.len() {
         let gap = match &bytes[at..] {
             b"/**" => 3,
-            _ if is_folders(bytes, at) => FOLDERS.len(),
+            _ if starts_with_folders(bytes, at) => FOLDERS.len(),
             [b'*' | b'?', ..] => 1,
             _ => 0,
         };

@@ -33,17 +33,17 @@ pub enum PathOddity {
 }
 
 /// Returns the plain form of a path that no person would type for a new file, or `None` if the path is plausible.
-pub fn plain_path(given: &str) -> Option<PlainPath> {
-    let mut path = given.to_owned();
+pub fn plain_path(text: &str) -> Option<PlainPath> {
+    let mut path = text.to_owned();
     let mut oddity = None;
     // Oddities can be combined, as in "`src\\a.rs`".
     for _ in 0..MAX_STEPS {
-        let Some((plain, found)) =
-            STEPS.iter().find_map(|(step, found)| Some((step(&path)?, *found)))
+        let Some((plain, removed)) =
+            REMOVAL_STEPS.iter().find_map(|(step, oddity)| Some((step(&path)?, *oddity)))
         else {
             break;
         };
-        oddity.get_or_insert(found);
+        oddity.get_or_insert(removed);
         path = plain;
     }
     oddity.map(|oddity| PlainPath { path, oddity })
@@ -52,9 +52,9 @@ pub fn plain_path(given: &str) -> Option<PlainPath> {
 /// Maximum number of oddities that are removed from one path.
 const MAX_STEPS: usize = 6;
 
-type Step = fn(&str) -> Option<String>;
+type RemovalStep = fn(&str) -> Option<String>;
 
-const STEPS: &[(Step, PathOddity)] = &[
+const REMOVAL_STEPS: &[(RemovalStep, PathOddity)] = &[
     (without_tags, PathOddity::ToolCall),
     (trimmed, PathOddity::WhiteSpace),
     (without_link, PathOddity::Link),
@@ -65,26 +65,26 @@ const STEPS: &[(Step, PathOddity)] = &[
     (visible, PathOddity::Invisible),
 ];
 
-fn changed(path: &str, plain: &str) -> Option<String> {
+fn if_changed(path: &str, plain: &str) -> Option<String> {
     (plain != path && !plain.is_empty()).then(|| plain.to_owned())
 }
 
 fn without_tags(path: &str) -> Option<String> {
     let end = path.find("</").filter(|end| path[*end..].contains('>') && *end > 0)?;
-    changed(path, path[..end].trim())
+    if_changed(path, path[..end].trim())
 }
 
 /// Removes white space at either end of the path and of its names.
 fn trimmed(path: &str) -> Option<String> {
     let is_blank = |character: char| character.is_whitespace();
     let names: Vec<&str> = path.split('/').map(|name| name.trim_matches(is_blank)).collect();
-    changed(path, &names.join("/"))
+    if_changed(path, &names.join("/"))
 }
 
 /// Returns the target of a Markdown link, or its text if it has no target.
 fn without_link(path: &str) -> Option<String> {
     let (text, target) = path.strip_prefix('[')?.strip_suffix(')')?.split_once("](")?;
-    changed(path, if target.is_empty() { text } else { target })
+    if_changed(path, if target.is_empty() { text } else { target })
 }
 
 /// Removes quotes, backticks and the like around the whole path, or left over at one end.
@@ -101,10 +101,10 @@ fn without_quotes(path: &str) -> Option<String> {
     for (open, close) in PAIRS {
         let inner = path.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
         if let Some(inner) = inner {
-            return changed(path, inner.trim_matches([open, close]));
+            return if_changed(path, inner.trim_matches([open, close]));
         }
     }
-    changed(path, path.trim_matches(['`', '"', '\u{201c}', '\u{201d}']))
+    if_changed(path, path.trim_matches(['`', '"', '\u{201c}', '\u{201d}']))
 }
 
 /// Returns the path of a `file:` address.
@@ -113,7 +113,7 @@ fn without_scheme(path: &str) -> Option<String> {
     let rest = rest.strip_prefix("//localhost").unwrap_or(rest);
     let slashes = rest.len() - rest.trim_start_matches('/').len();
     // In `file://src/a.rs` the host is missing: `src` is a folder.
-    changed(path, if slashes == 2 { &rest[2..] } else { &rest[slashes.saturating_sub(1)..] })
+    if_changed(path, if slashes == 2 { &rest[2..] } else { &rest[slashes.saturating_sub(1)..] })
 }
 
 /// Replaces backslashes with slashes. A control character comes from a backslash that was taken for an escape: `src\new.rs`
@@ -143,7 +143,7 @@ fn with_slashes(path: &str) -> Option<String> {
         [letter, b':', b'/', ..] if letter.is_ascii_alphabetic() => &plain[3..],
         _ => plain.as_str(),
     };
-    changed(path, without_drive)
+    if_changed(path, without_drive)
 }
 
 /// Removes a line number, a remark in parentheses, asterisks or punctuation after a name with an extension.
@@ -158,11 +158,11 @@ fn without_suffix(path: &str) -> Option<String> {
     };
     let without_stars = path.trim_end_matches('*').trim_end();
     if without_stars != path && path.ends_with("**") {
-        return changed(path, without_stars);
+        return if_changed(path, without_stars);
     }
     let plain = path.trim_end_matches([',', ';', ':', '.', '!']);
     if plain != path && has_extension(plain) && !path.ends_with("..") {
-        return changed(path, plain);
+        return if_changed(path, plain);
     }
     let digits = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
@@ -190,7 +190,7 @@ fn visible(path: &str) -> Option<String> {
         .map(|character| if character.is_whitespace() { ' ' } else { character })
         .filter(|character| !is_invisible(*character))
         .collect();
-    changed(path, plain.trim())
+    if_changed(path, plain.trim())
 }
 
 /// Returns a form of a name in which look-alike characters are the same: kinds of spaces, quotes and dashes, and

@@ -80,8 +80,8 @@ impl Redactor {
     /// Takes the next piece and appends everything that cannot be part of a secret.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
-            let certain = self.redact_settled(bytes, Stream::Open, out);
-            self.held.extend_from_slice(&bytes[certain..]);
+            let settled = self.redact_settled(bytes, Stream::Open, out);
+            self.held.extend_from_slice(&bytes[settled..]);
         } else {
             let mut held = std::mem::take(&mut self.held);
             held.extend_from_slice(bytes);

@@ -4,6 +4,8 @@
 //! Review @$1 against !`git diff --stat`. $ARGUMENTS
 //! ```
 
+use std::ops::Range;
+
 /// A part of a filled-in template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplatePiece {
@@ -45,13 +47,13 @@ pub fn fill(template: &str, arguments: &str) -> Vec<TemplatePiece> {
             RawPiece::File(text) => TemplatePiece::Text(format!("@{}", fill(text))),
         });
     }
-    if highest == 0 && !template.contains(ALL) && !arguments.is_empty() {
+    if highest == 0 && !template.contains(ALL_ARGUMENTS) && !arguments.is_empty() {
         push(TemplatePiece::Text(format!("\n\n{arguments}")));
     }
     pieces
 }
 
-const ALL: &str = "$ARGUMENTS";
+const ALL_ARGUMENTS: &str = "$ARGUMENTS";
 
 enum RawPiece<'t> {
     Text(&'t str),
@@ -63,8 +65,8 @@ fn divide(template: &str) -> Vec<RawPiece<'_>> {
     let mut pieces = Vec::new();
     let mut text_start = 0;
     let mut at = 0;
-    while let Some(found) = template[at..].find(['!', '@']) {
-        let start = at + found;
+    while let Some(offset) = template[at..].find(['!', '@']) {
+        let start = at + offset;
         let rest = &template[start..];
         let (piece, length) = match rest.strip_prefix("!`") {
             Some(after) => match after.find('`') {
@@ -105,29 +107,36 @@ fn file_name(text: &str) -> &str {
 
 /// Returns the highest number after a `$`; 0 if there is none.
 fn highest_number(template: &str) -> usize {
-    placeholders(template).map(|(_, _, number)| number).max().unwrap_or(0)
+    placeholders(template).map(|it| it.number).max().unwrap_or(0)
 }
 
-/// Returns the start, the end and the number of each placeholder like `$1`.
-fn placeholders(text: &str) -> impl Iterator<Item = (usize, usize, usize)> {
+/// A placeholder like `$1`.
+struct Placeholder {
+    /// Where the placeholder is in the text.
+    range: Range<usize>,
+    /// The number after the `$`.
+    number: usize,
+}
+
+fn placeholders(text: &str) -> impl Iterator<Item = Placeholder> {
     text.match_indices('$').filter_map(|(start, _)| {
         let digits = text[start + 1..].bytes().take_while(u8::is_ascii_digit).take(3).count();
         let number = text[start + 1..start + 1 + digits].parse().ok().filter(|it| *it > 0)?;
-        Some((start, start + 1 + digits, number))
+        Some(Placeholder { range: start..start + 1 + digits, number })
     })
 }
 
 fn substitute(text: &str, arguments: &str, words: &[String], highest: usize) -> String {
     let mut filled = String::new();
     let mut at = 0;
-    for (start, end, number) in placeholders(text) {
-        filled += &text[at..start].replace(ALL, arguments);
-        let from = words.get(number - 1..).unwrap_or_default();
-        let shown = if number == highest { from } else { &from[..from.len().min(1)] };
-        filled += &shown.join(" ");
-        at = end;
+    for Placeholder { range, number } in placeholders(text) {
+        filled += &text[at..range.start].replace(ALL_ARGUMENTS, arguments);
+        let remaining = words.get(number - 1..).unwrap_or_default();
+        let count = if number == highest { remaining.len() } else { remaining.len().min(1) };
+        filled += &remaining[..count].join(" ");
+        at = range.end;
     }
-    filled + &text[at..].replace(ALL, arguments)
+    filled + &text[at..].replace(ALL_ARGUMENTS, arguments)
 }
 
 /// Splits at blanks. Quotes keep words together and are removed.

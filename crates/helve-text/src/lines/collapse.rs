@@ -158,9 +158,9 @@ fn copy_plain_lines<'a>(text: &'a str, shown: &mut String) -> &'a str {
             rest = after;
             continue;
         }
-        let whole = rest[..plain].rfind('\n').map_or(0, |newline| newline + 1);
-        shown.push_str(&rest[..whole]);
-        return &rest[whole..];
+        let complete_len = rest[..plain].rfind('\n').map_or(0, |newline| newline + 1);
+        shown.push_str(&rest[..complete_len]);
+        return &rest[complete_len..];
     }
 }
 

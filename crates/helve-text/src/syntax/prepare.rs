@@ -13,7 +13,7 @@ pub(super) fn is_checkable(language: Language, text: &str) -> bool {
         && !is_template(text)
         && match language {
             Language::Bash => is_supported_shell(text),
-            Language::JavaScript => !head(text).contains("@flow"),
+            Language::JavaScript => !first_kilobyte(text).contains("@flow"),
             Language::Python => has_shallow_indentation(text),
             Language::Ruby => has_few_heredocs(text),
             // Qt translation files end in `.ts` too.
@@ -30,7 +30,7 @@ pub(super) fn is_checkable(language: Language, text: &str) -> bool {
         }
 }
 
-fn head(text: &str) -> &str {
+fn first_kilobyte(text: &str) -> &str {
     &text[..text.floor_char_boundary(1024)]
 }
 

@@ -41,9 +41,9 @@ impl PendingLine {
         self.write(&text[..first], out);
         self.end_line(out);
         let rest = &text[first + 1..];
-        let whole = memchr::memrchr(b'\n', rest).map_or(0, |last| last + 1);
-        out.extend_from_slice(&rest[..whole]);
-        self.write(&rest[whole..], out);
+        let complete_len = memchr::memrchr(b'\n', rest).map_or(0, |last| last + 1);
+        out.extend_from_slice(&rest[..complete_len]);
+        self.write(&rest[complete_len..], out);
     }
 
     /// Returns the pending text.

@@ -100,25 +100,25 @@ fn is_delimiter(byte: u8) -> bool {
 }
 
 fn remove_dot_segments(path: &str, name: impl Fn(&str) -> &str) -> String {
-    let mut kept: Vec<&str> = Vec::new();
+    let mut result_segments: Vec<&str> = Vec::new();
     let path = path.strip_prefix('/').unwrap_or(path);
     let mut segments = path.split('/').peekable();
     while let Some(segment) = segments.next() {
         let is_last = segments.peek().is_none();
         match name(segment) {
-            "." if is_last => kept.push(""),
+            "." if is_last => result_segments.push(""),
             "." => {}
             ".." => {
-                kept.pop();
+                result_segments.pop();
                 if is_last {
-                    kept.push("");
+                    result_segments.push("");
                 }
             }
-            _ => kept.push(segment),
+            _ => result_segments.push(segment),
         }
     }
     let mut result = String::with_capacity(path.len() + 1);
-    for segment in &kept {
+    for segment in &result_segments {
         result.push('/');
         result.push_str(segment);
     }

@@ -243,16 +243,16 @@ pub(super) fn encoded_len(encoding: Encoding, bytes: &[u8], text: &str) -> usize
 
 /// Returns the number of bytes that decode to the first `text_len` bytes of text.
 fn utf8_encoded_len(bytes: &[u8], text_len: usize) -> usize {
-    let (mut decoded, mut taken) = (0, 0);
+    let (mut decoded, mut encoded) = (0, 0);
     for chunk in bytes.utf8_chunks() {
         let valid = chunk.valid().len();
         if decoded + valid >= text_len {
-            return taken + (text_len - decoded);
+            return encoded + (text_len - decoded);
         }
         decoded += valid + char::REPLACEMENT_CHARACTER.len_utf8();
-        taken += valid + chunk.invalid().len();
+        encoded += valid + chunk.invalid().len();
     }
-    taken
+    encoded
 }
 
 /// Does the same as [`utf8_encoded_len`] for multi-byte legacy encodings. These encodings are stateless, so decoding

@@ -35,7 +35,7 @@ pub(super) struct PlainLines {
     /// The start of each line.
     starts: OnceCell<Vec<usize>>,
     /// Number of lookups so far. Each searches about one block.
-    searched: Cell<usize>,
+    lookups: Cell<usize>,
 }
 
 /// Size in bytes of the blocks whose newlines are counted.
@@ -44,7 +44,7 @@ const BLOCK: usize = 4096;
 impl PlainLines {
     pub(super) fn new(bom_len: usize) -> PlainLines {
         let (counts, starts) = (OnceCell::new(), OnceCell::new());
-        PlainLines { bom_len, counts, starts, searched: Cell::new(0) }
+        PlainLines { bom_len, counts, starts, lookups: Cell::new(0) }
     }
 
     pub(super) fn count(&self, text: &str) -> usize {
@@ -96,9 +96,9 @@ impl PlainLines {
     /// Returns the list of starts, once the searches have cost as much as making the list.
     fn listed(&self, text: &str) -> Option<&[usize]> {
         if self.starts.get().is_none() {
-            let searched = self.searched.get() + 1;
-            self.searched.set(searched);
-            if searched * BLOCK <= text.len() {
+            let lookups = self.lookups.get() + 1;
+            self.lookups.set(lookups);
+            if lookups * BLOCK <= text.len() {
                 return None;
             }
         }
