@@ -12,7 +12,9 @@ pub struct Limits {
 /// The part of a long text to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
+    /// The start of the text.
     Head,
+    /// The end of the text.
     Tail,
     /// Both ends of the text. The middle is removed.
     BothEnds,
@@ -42,7 +44,7 @@ pub struct CutText<'a> {
     pub removed_bytes: usize,
 }
 
-/// Cuts `text` to within `limits`, or returns `None` if `text` is within them.
+/// Cuts `text` to fit `limits`. Returns `None` if `text` fits already.
 ///
 /// Cuts between lines. Only a line that exceeds the byte limit by itself is cut inside, between characters.
 pub fn cut(text: &str, keep: Keep, limits: Limits) -> Option<CutText<'_>> {
@@ -105,6 +107,7 @@ fn tail(text: &str, limits: Limits) -> &str {
     if is_too_long && first > 0 { window } else { window.get(first + 1..).unwrap_or_default() }
 }
 
+/// Describes a text of which only `head` and `tail` are kept.
 fn cut_text<'a>(text: &'a str, total_lines: usize, head: &'a str, tail: &'a str) -> CutText<'a> {
     let (head_lines, tail_lines) = (count_lines(head), count_lines(tail));
     let removed = &text[head.len()..text.len() - tail.len()];

@@ -53,6 +53,7 @@ fn intern<'a, T: Hash + Eq>(items: &'a [T], numbers: &mut HashMap<&'a T, usize>)
     items.iter().map(number).collect()
 }
 
+/// The hunks found so far. Adjacent hunks are joined.
 struct HunkList {
     hunks: Vec<DiffHunk>,
 }
@@ -82,7 +83,8 @@ impl HunkList {
         }
     }
 
-    /// Adds the differences before, between and after items that are known to be equal.
+    /// Adds the differences before, between and after equal items. `common` has the pairs of their indices, and `head` is
+    /// the number of items before both slices.
     fn add_gaps(&mut self, common: &[(usize, usize)], old: &[usize], new: &[usize], head: usize) {
         let (mut old_at, mut new_at) = (0, 0);
         let mut budget = MAX_MYERS;
@@ -114,7 +116,8 @@ impl HunkList {
 /// Maximum number of equal items over which a hunk is moved to join its neighbour.
 const MAX_SLIDE: usize = 100;
 
-/// Joins a deletion and an insertion that are separated only by items over which one of them can slide.
+/// Joins a deletion and an insertion if only items are between them over which one of them can slide. A hunk can slide if
+/// the result stays the same: deleting the first of two equal lines is the same as deleting the second.
 fn join_replacements(
     hunks: Vec<DiffHunk>,
     old: &[usize],
@@ -155,7 +158,7 @@ enum Direction {
     Down,
 }
 
-/// Whether a pure deletion or insertion means the same when moved by `gap` items.
+/// Whether a deletion or insertion has the same result if it is moved by `gap` items.
 fn can_slide(
     hunk: &DiffHunk,
     old: &[usize],
@@ -175,8 +178,8 @@ fn can_slide(
         }
 }
 
-/// Returns items that occur exactly once on each side, as pairs of indices: the longest selection in which they have
-/// the same order on both sides.
+/// Returns pairs of indices of items that occur exactly once on each side. Of these items, the longest selection is
+/// returned that has the same order on both sides.
 fn unique_anchors(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
     let unique_positions = |items: &[usize]| {
         let mut positions: HashMap<usize, Option<usize>> = HashMap::new();

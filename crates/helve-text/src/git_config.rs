@@ -33,6 +33,7 @@ pub fn parse(text: &str) -> Option<Vec<GitSetting>> {
     }
 }
 
+/// The characters that are not parsed yet.
 type RestOfFile<'t> = Peekable<Chars<'t>>;
 
 fn skip_line(rest: &mut RestOfFile<'_>) {

@@ -1,4 +1,4 @@
-//! Reader for the git index: the tracked files, the submodules, and the folders that a sparse index collapses.
+//! Reads the git index: tracked files, submodules, and folders that a sparse index lists without their files.
 
 /// The entries of an index, as paths relative to the working tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl IndexReader<'_> {
             return None;
         }
         let mut index = GitIndex::default();
-        // The offsets of the entries with a complete name. Only such an entry can start a block that is read independently.
+        // The offsets of entries whose name does not depend on the entry before. Only these can start a block.
         let mut block_starts = Vec::new();
         let mut name: Vec<u8> = Vec::new();
         let mut at = HEADER_BYTES;
@@ -98,7 +98,7 @@ impl IndexReader<'_> {
             };
         }
         self.read_extensions(at, &block_starts, &mut index)?;
-        // In a split index an entry may lack its name, which is then in the shared index.
+        // In a split index, an entry for a file may have no name. Its name is in the shared index.
         let is_named =
             |names: &[Vec<u8>]| names.iter().all(|name| !name.is_empty() && !name.contains(&0));
         (is_named(&index.submodules) && is_named(&index.collapsed)).then_some(index)

@@ -17,7 +17,7 @@ pub fn clip(line: &str, max: usize) -> (&str, bool) {
     (&line[..end], end < line.len())
 }
 
-/// A section of a line.
+/// A section of a line that was too long to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClippedLine<'a> {
     pub text: &'a str,
@@ -27,7 +27,7 @@ pub struct ClippedLine<'a> {
     pub is_cut_after: bool,
 }
 
-/// Returns at most `max` characters of `line`, with `focus` (a byte range) in the middle.
+/// Returns at most `max` characters of `line`, with the byte range `focus` in the middle.
 ///
 /// If `focus` is longer than `max`, its start is shown. A bound inside a character moves to the start of the character.
 pub fn clip_around(line: &str, focus: Range<usize>, max: usize) -> ClippedLine<'_> {

@@ -76,6 +76,7 @@ impl<'a> Side<'a> {
     }
 }
 
+/// The state of a merge.
 struct Merge<'a> {
     base: &'a [&'a [u8]],
     sides: [Side<'a>; 2],
@@ -136,7 +137,7 @@ impl Merge<'_> {
         Some((group, [from[0]..self.sides[0].next, from[1]..self.sides[1].next]))
     }
 
-    /// Returns the lines of a side that correspond to a group of base lines, which its `hunks` touch.
+    /// Returns the lines of a side that correspond to a group of base lines. `hunks` are its hunks in the group.
     fn side_range(&self, side: usize, group: &Range<usize>, hunks: &Range<usize>) -> Range<usize> {
         let side = &self.sides[side];
         let group_hunks = &side.hunks[hunks.clone()];
@@ -159,8 +160,8 @@ impl Merge<'_> {
 /// Maximum number of equal lines over which a change is assumed to slide.
 const MAX_SLIDE: usize = 1_000;
 
-/// Returns the base lines that a hunk may touch. Among equal lines, an insertion or deletion further up or down would
-/// have the same result.
+/// Returns the base lines that a hunk may be about. Among equal lines, an insertion or deletion has the same result a few
+/// lines further up or down, so these lines are included.
 fn touched_lines(hunk: &DiffHunk, base: &[&[u8]], side: &[&[u8]]) -> Range<usize> {
     let (moving, lines) = match (hunk.old.is_empty(), hunk.new.is_empty()) {
         (true, false) => (hunk.new.clone(), side),

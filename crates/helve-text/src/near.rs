@@ -37,7 +37,9 @@ pub fn nearest<'a>(
 /// How a known name resembles the wanted name, most similar first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
+    /// The names differ only in case.
     SameButCase,
+    /// The names differ only in case and in separators: `read_file`, `readFile`.
     SameButSeparators,
     /// The number of characters that are inserted, omitted, replaced, or swapped with their neighbour.
     Typos(usize),

@@ -1,6 +1,6 @@
 //! Measures how deeply JSON is nested, without recursion.
 
-/// Returns how many objects and arrays contain the innermost value. The text may be invalid.
+/// Returns the maximum nesting depth of objects and arrays: 2 for `{"a":[1]}`. The text need not be valid JSON.
 pub fn json_depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0usize, 0);
     let (mut is_string, mut is_escaped) = (false, false);

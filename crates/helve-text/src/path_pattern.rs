@@ -33,9 +33,11 @@ enum Scope {
 /// The literal text that every match of a pattern contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequiredText<'p> {
+    /// The text before the first wildcard.
     pub start: &'p str,
-    /// The longest piece between two wildcards.
+    /// The longest text between two wildcards.
     pub middle: &'p str,
+    /// The text after the last wildcard.
     pub end: &'p str,
 }
 
@@ -46,6 +48,7 @@ impl<'p> PathPattern<'p> {
         if !needs_conversion(pattern) {
             return Self { glob, scope: Scope::All };
         }
+        // A final ` *` is optional in patterns, see `wildcard::matches`.
         let (path, optional_end) = match pattern.strip_suffix(" *") {
             Some(path) => (path, " *"),
             None => (pattern, ""),
@@ -162,6 +165,7 @@ fn needs_conversion(pattern: &str) -> bool {
             || ["**", "//", "/./", "/.."].iter().any(|it| pattern.contains(it)))
 }
 
+/// Converts a pattern to the form of the paths that it is compared with.
 fn convert(pattern: &str, root: &str) -> PathPattern<'static> {
     let mut is_absolute = pattern.starts_with('/');
     let is_anchored = pattern.starts_with("./") || pattern.starts_with("../");
@@ -212,7 +216,7 @@ fn matches(glob: &str, path: &str) -> bool {
     glob.strip_suffix(" *").into_iter().chain([glob]).any(|glob| path_glob(glob, path))
 }
 
-/// A place in the pattern that can match texts of different lengths.
+/// A `*` or `**/` of the pattern, which can match texts of different lengths.
 #[derive(Clone, Copy)]
 struct Gap {
     /// Offset in the pattern after the gap.
@@ -223,8 +227,8 @@ struct Gap {
     is_folders: bool,
 }
 
-/// Matches greedily and backtracks only to the last gap. That is enough: whatever follows a gap is matched as early as
-/// possible, and the next gap can skip everything that a later match would have skipped.
+/// Matches greedily and backtracks only to the last gap. This finds every match: the text after a gap is matched as early
+/// as possible, and the next gap can skip whatever a later match would have skipped.
 fn path_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut pattern_at, mut text_at) = (0, 0);
@@ -282,11 +286,13 @@ fn matches_nothing(pattern: &[u8], mut at: usize) -> bool {
     true
 }
 
+/// Whether the pattern has `**/` at this offset, at the start of a name.
 fn starts_with_folders(pattern: &[u8], at: usize) -> bool {
     let starts_name = at == 0 || pattern[at - 1] == b'/';
     starts_name && pattern[at..].starts_with(FOLDERS.as_bytes())
 }
 
+/// Returns the literal text around the wildcards of a glob.
 fn literal_pieces(glob: &str) -> RequiredText<'_> {
     let bytes = glob.as_bytes();
     let mut pieces = Vec::new();

@@ -1,13 +1,14 @@
-//! Recognizes paths with characters that do not belong to them: quotes, a link, a prefix or escapes.
+//! Recognizes paths with characters that do not belong to a path: quotes, a Markdown link, a scheme or escapes.
 
 use unicode_normalization::UnicodeNormalization;
 
 use crate::visible::is_invisible;
 
-/// A path without the characters around it that do not belong to it.
+/// A path after its oddities were removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainPath {
     pub path: String,
+    /// The first oddity that was removed.
     pub oddity: PathOddity,
 }
 
@@ -32,7 +33,8 @@ pub enum PathOddity {
     ToolCall,
 }
 
-/// Returns the plain form of a path that no person would type for a new file, or `None` if the path is plausible.
+/// If a text is not a plausible path for a new file, returns the path that it probably means: `a.rs` for `"a.rs"`. Returns
+/// `None` if the text is plausible.
 pub fn plain_path(text: &str) -> Option<PlainPath> {
     let mut path = text.to_owned();
     let mut oddity = None;
@@ -52,6 +54,7 @@ pub fn plain_path(text: &str) -> Option<PlainPath> {
 /// Maximum number of oddities that are removed from one path.
 const MAX_STEPS: usize = 6;
 
+/// Removes one kind of oddity. Returns `None` if the path does not have it.
 type RemovalStep = fn(&str) -> Option<String>;
 
 const REMOVAL_STEPS: &[(RemovalStep, PathOddity)] = &[
@@ -116,8 +119,8 @@ fn without_scheme(path: &str) -> Option<String> {
     if_changed(path, if slashes == 2 { &rest[2..] } else { &rest[slashes.saturating_sub(1)..] })
 }
 
-/// Replaces backslashes with slashes. A control character comes from a backslash that was taken for an escape: `src\new.rs`
-/// arrived with a line break.
+/// Replaces backslashes with slashes. A control character was once a backslash and a letter: the `\n` of `src\new.rs`
+/// was decoded to a line break.
 fn with_slashes(path: &str) -> Option<String> {
     const CONTROLS: [(char, &str); 7] = [
         ('\n', "/n"),

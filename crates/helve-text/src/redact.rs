@@ -21,7 +21,7 @@ pub struct Redactor {
 /// Minimum length of an incomplete secret that is redacted at the end of a text.
 const MIN_CUT_PREFIX: usize = 4;
 
-/// Redacts secrets in a text. The text may have been cut inside a secret at its end.
+/// Redacts secrets in a text. If the text ends inside a secret because it was cut there, that end is redacted too.
 pub fn redact_text(text: &str, secrets: &[impl AsRef<[u8]>]) -> String {
     let (mut redactor, mut out) = (Redactor::new(secrets), Vec::new());
     redactor.push(text.as_bytes(), &mut out);
@@ -40,6 +40,7 @@ enum Search {
     Nothing,
     /// There are few secrets, and the processor supports a SIMD search for them.
     Packed(Searcher),
+    /// There are many secrets, or the processor does not support the SIMD search.
     Automaton(AhoCorasick),
     /// There are too many secrets to search for, so all output is redacted.
     Everything,
@@ -48,6 +49,7 @@ enum Search {
 /// Number of bytes of a secret that are searched for. The rest is compared afterwards.
 const SEARCHED_PREFIX: usize = 16;
 
+/// A value to redact, prepared for searching.
 #[derive(Debug)]
 struct Secret {
     bytes: Vec<u8>,

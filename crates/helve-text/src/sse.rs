@@ -123,6 +123,7 @@ impl SseParser {
         Ok(())
     }
 
+    /// Completes the current event, if it has data.
     fn dispatch(&mut self, events: &mut Vec<SseEvent>) {
         let name = std::mem::take(&mut self.name);
         if let Some(data) = self.data.take() {

@@ -52,11 +52,12 @@ pub struct SyntaxError {
     pub kind: SyntaxErrorKind,
 }
 
+/// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SyntaxErrorKind {
-    /// What is missing, in the grammar's terms.
+    /// Something is missing, such as `}`. Contains the name that the grammar has for it.
     Missing(String),
-    /// The start of the unexpected text, at most one line.
+    /// Some text is unexpected. Contains the start of the text, at most one line.
     Unexpected(String),
 }
 

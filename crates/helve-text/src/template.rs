@@ -55,12 +55,14 @@ pub fn fill(template: &str, arguments: &str) -> Vec<TemplatePiece> {
 
 const ALL_ARGUMENTS: &str = "$ARGUMENTS";
 
+/// A part of a template before the arguments are filled in.
 enum RawPiece<'t> {
     Text(&'t str),
     Command(&'t str),
     File(&'t str),
 }
 
+/// Divides a template into text, shell commands and files.
 fn divide(template: &str) -> Vec<RawPiece<'_>> {
     let mut pieces = Vec::new();
     let mut text_start = 0;
@@ -118,6 +120,7 @@ struct Placeholder {
     number: usize,
 }
 
+/// Returns the placeholders in a text.
 fn placeholders(text: &str) -> impl Iterator<Item = Placeholder> {
     text.match_indices('$').filter_map(|(start, _)| {
         let digits = text[start + 1..].bytes().take_while(u8::is_ascii_digit).take(3).count();
@@ -126,6 +129,7 @@ fn placeholders(text: &str) -> impl Iterator<Item = Placeholder> {
     })
 }
 
+/// Fills in the placeholders of a text. `highest` is the highest number of a placeholder in the template.
 fn substitute(text: &str, arguments: &str, words: &[String], highest: usize) -> String {
     let mut filled = String::new();
     let mut at = 0;

@@ -10,7 +10,7 @@ use line::PendingLine;
 
 /// Turns raw output into plain text.
 ///
-/// Removes escape sequences. An unterminated sequence loses only its introducer. Text after a carriage return replaces
+/// Removes escape sequences. Of an unterminated sequence, only the first characters (`ESC [`) are removed. Text after a carriage return replaces
 /// its line, and text after a backspace replaces the character before it. Other control characters are removed. Tabs,
 /// newlines and invalid UTF-8 are kept. At most one line of [`MAX_LINE`] and one sequence are held back.
 #[derive(Debug, Default)]
@@ -31,8 +31,10 @@ const MAX_CONTROL: usize = 128;
 /// Maximum length of a control string, such as a title, a link or clipboard contents.
 const MAX_STRING: usize = 64 * 1024;
 
+/// Where the next byte is in relation to escape sequences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    /// Outside of escape sequences.
     #[default]
     Text,
     /// After 0xc2, which starts C1 control characters as well as printable ones.
@@ -185,7 +187,7 @@ impl TerminalFilter {
         }
     }
 
-    /// Handles a C1 control character, which is in the range from 0x80 to 0x9f.
+    /// Handles a C1 control character (0x80 to 0x9f). Some of them start a sequence.
     fn introduce(&mut self, control: u8, introducer: Introducer) {
         self.begin(match control {
             0x9b => State::Parameters(introducer),
@@ -240,6 +242,7 @@ impl TerminalFilter {
         }
     }
 
+    /// Enters a state and discards the held bytes.
     fn begin(&mut self, state: State) {
         self.held.clear();
         self.state = state;

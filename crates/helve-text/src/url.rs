@@ -54,6 +54,7 @@ impl WebScheme {
 /// Why a text is not accepted as a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UrlError {
+    /// The text has more than [`MAX_URL`] bytes.
     TooLong,
     /// The text does not start with `http://` or `https://`.
     Scheme,

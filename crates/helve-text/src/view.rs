@@ -24,6 +24,7 @@ pub struct View<'a> {
     text: Cow<'a, str>,
     lines: LineIndex,
     encoding: Encoding,
+    /// Whether some bytes are invalid in the encoding.
     damaged: bool,
 }
 
@@ -270,6 +271,7 @@ impl<'a> View<'a> {
         View { bytes, text: Cow::Owned(text), lines, encoding: guess.encoding, damaged }
     }
 
+    /// Decodes UTF-16.
     fn utf16_view(bytes: &'a [u8], guess: &Guess) -> Result<View<'a>, Binary> {
         let body = &bytes[guess.bom_len..];
         let mut text = String::with_capacity(body.len() / 2 + body.len() / 8);

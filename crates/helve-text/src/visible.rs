@@ -9,8 +9,8 @@ pub use escape_sequence::{EscapeSequence, escape_sequence};
 /// Removes escape sequences and control characters, for a model to read.
 ///
 /// Newlines and tabs are kept. Carriage returns before a newline or at the end are removed. Other carriage returns
-/// become a newline, so that nothing is overwritten and no two words run together. An unterminated sequence loses only
-/// its introducer.
+/// become a newline, so that nothing is overwritten and no two words run together. Of an unterminated sequence, only the
+/// first characters (`ESC [`) are removed.
 pub fn strip_invisible(text: &str) -> Cow<'_, str> {
     let Some(first) = find_control(text) else { return Cow::Borrowed(text) };
     let mut clean = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! Wildcard patterns of permission rules: `*` matches any run, `?` one character, nothing else is special.
+//! Wildcard patterns of permission rules: `*` matches any characters, `?` matches one, and nothing else is special.
 
 /// Whether the whole of `text` matches `pattern`.
 ///
@@ -60,11 +60,11 @@ pub(crate) fn next_char(text: &[u8], at: usize) -> usize {
     at + 1 + text[at + 1..].iter().take_while(continues).count()
 }
 
-/// A part of a pattern. Adjacent `?` and `*` are one gap, because their order does not matter.
+/// A part of a pattern. Adjacent `?` and `*` form one token, because their order does not matter.
 enum PatternToken {
     Literal(char),
     AnyChar,
-    /// A gap that matches at least this many characters.
+    /// A run of wildcards with a `*`. It matches at least this many characters.
     Gap(usize),
 }
 

@@ -25,6 +25,7 @@ pub(super) fn common_items(old: &[usize], new: &[usize]) -> Option<Vec<(usize, u
     None
 }
 
+/// A search in rounds. Each round allows one more difference.
 struct Search<'a> {
     old: &'a [usize],
     new: &'a [usize],

@@ -77,7 +77,7 @@ pub fn unified(
     })
 }
 
-/// Number of equal lines kept around the differing range, besides the context, because hunks may slide over them.
+/// Number of equal lines that are kept around the differing range, besides the context. Hunks may slide over them.
 const MARGIN: usize = 200;
 
 /// Drops most of the common prefix and suffix of two files. Returns the number of lines dropped at the start, and the
@@ -125,6 +125,7 @@ fn common_len<'a>(
     sum
 }
 
+/// A line as it is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct DiffLine<'a> {
     text: &'a str,
@@ -142,7 +143,7 @@ fn lines<'a>(view: &'a View<'_>) -> Vec<DiffLine<'a>> {
         .collect()
 }
 
-/// Whether the changed lines have different endings. Only then are endings shown.
+/// Whether the changed lines have different endings. If so, the diff shows them.
 fn endings_differ(hunks: &[DiffHunk], old: &[DiffLine<'_>], new: &[DiffLine<'_>]) -> bool {
     let lines =
         hunks.iter().flat_map(|hunk| old[hunk.old.clone()].iter().chain(&new[hunk.new.clone()]));
@@ -156,6 +157,7 @@ fn group_hunks(hunks: &[DiffHunk], context: usize) -> impl Iterator<Item = &[Dif
     hunks.chunk_by(move |a, b| b.old.start - a.old.end <= context.saturating_mul(2))
 }
 
+/// Writes a diff up to a number of bytes.
 struct DiffWriter {
     text: String,
     /// Number of bytes that may still be written.

@@ -1,4 +1,4 @@
-//! Reduces progress bars and overprinting to what a terminal would show in the end.
+//! Reduces progress bars and other overwritten lines to the text that a terminal shows in the end.
 
 use crate::visible::{EscapeSequence, escape_sequence, find_control};
 
@@ -16,7 +16,7 @@ pub fn collapse_overwritten(text: &str) -> String {
     shown
 }
 
-/// Does the same as [`collapse_overwritten`], for output that arrives in pieces. A newline makes its line final.
+/// Does the same as [`collapse_overwritten`] for output that arrives in pieces. A line is final when its newline arrives.
 ///
 /// Supports carriage return, backspace, and the sequences that erase in a line or move along it. Every character counts
 /// as one column. Other sequences and control characters are dropped.
@@ -26,6 +26,7 @@ pub struct LineCollapser {
     line: Vec<char>,
     /// The column that the next character is written to.
     column: usize,
+    /// Whether a character of the line was overwritten or erased.
     is_overwritten: bool,
     /// An incomplete escape sequence at the end of the last piece.
     incomplete: String,
@@ -125,6 +126,7 @@ impl LineCollapser {
         }
     }
 
+    /// Erases a part of the line: after the cursor (0), up to the cursor (1) or everything (2).
     fn erase(&mut self, mode: usize) {
         self.is_overwritten |= !self.line.is_empty();
         match mode {

@@ -35,6 +35,7 @@ pub(super) fn of_edit(
     introduced
 }
 
+/// The lines of a text before and after an edit, and their differences.
 struct EditSides<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
@@ -45,6 +46,7 @@ struct EditSides<'a> {
 enum LineOrigin<'a> {
     /// The line number in the old text, from 1.
     Kept(usize),
+    /// The line is new or changed, by this hunk.
     Changed(&'a DiffHunk),
 }
 
@@ -117,10 +119,12 @@ impl EditSides<'_> {
         }
     }
 
+    /// Whether this is the same error on the same line.
     fn is_unchanged(&self, old: &LocatedError, new: &LocatedError) -> bool {
         old.error.kind == new.error.kind && self.is_on_same_line(old, new)
     }
 
+    /// Whether this is an error, perhaps another one, on the same line.
     fn is_on_same_line(&self, old: &LocatedError, new: &LocatedError) -> bool {
         matches!(self.origin(new.error.line), LineOrigin::Kept(line) if line == old.error.line)
     }

@@ -120,7 +120,8 @@ fn end_of_code(text: &str, at: usize) -> usize {
     text.get(..at).map_or(at, |before| before.trim_end().len())
 }
 
-/// Returns the most informative position in an error node.
+/// Returns the error of an error node at its most informative position: a bracket without its counterpart, if there is
+/// one.
 fn error_position(error: Node<'_>, text: &str) -> LocatedError {
     let mut open_brackets: Vec<(usize, &'static str)> = Vec::new();
     let mut cursor = error.walk();

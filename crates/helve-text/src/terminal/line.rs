@@ -1,11 +1,13 @@
-//! The line being printed, held back until it ends because it may be rewritten.
+//! The line that is being printed. It is held back until it ends, because it may be rewritten.
 
 /// Maximum length of a line that is held back. A longer line is written at once, and text that would rewrite it starts
 /// a new line.
 pub const MAX_LINE: usize = 64 * 1024;
 
+/// The current line and the position of the cursor in it.
 #[derive(Debug, Default)]
 pub(super) struct PendingLine {
+    /// The text of the line that is not written yet.
     held: Vec<u8>,
     /// Whether the start of the line has already been written.
     is_partly_written: bool,
@@ -51,6 +53,7 @@ impl PendingLine {
         &self.held
     }
 
+    /// Writes the line although it may still be rewritten.
     pub(super) fn flush(&mut self, out: &mut Vec<u8>) {
         if !self.held.is_empty() {
             out.append(&mut self.held);
@@ -88,6 +91,7 @@ impl PendingLine {
         out.extend_from_slice(text);
     }
 
+    /// Removes characters at the end of the line.
     fn remove_chars(&mut self, count: u32) {
         for _ in 0..count {
             let continues = |byte: &&u8| (0x80..=0xbf).contains(*byte);

@@ -99,6 +99,7 @@ fn is_delimiter(byte: u8) -> bool {
     )
 }
 
+/// Removes the segments `.` and `..`. `name` returns the part of a segment that is compared with them.
 fn remove_dot_segments(path: &str, name: impl Fn(&str) -> &str) -> String {
     let mut result_segments: Vec<&str> = Vec::new();
     let path = path.strip_prefix('/').unwrap_or(path);

@@ -19,22 +19,25 @@ pub struct UrlPattern {
     path: Option<String>,
 }
 
+/// The hosts that a pattern matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum HostPattern {
     Any,
     Exact(WebHost),
-    /// Every name below this one.
+    /// Every name below this one: `*.example.com`.
     Below(String),
-    /// This name and every name below it.
+    /// This name and every name below it: `*example.com`.
     AtOrBelow(String),
-    /// One pattern for each label. `*` matches within one label.
+    /// One pattern for each label, as in `api-*.example.com`. `*` matches within one label.
     Labels(Vec<String>),
-    /// IPv4 addresses whose first numbers are these; `*` stands for any number.
+    /// IPv4 addresses with these numbers, as in `10.0.*`. `*` stands for any number.
     Ipv4(Vec<String>),
 }
 
+/// The ports that a pattern matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PortPattern {
+    /// The default port of the scheme.
     Default,
     Any,
     Exact(u16),

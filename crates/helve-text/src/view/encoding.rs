@@ -130,6 +130,7 @@ fn is_mostly_utf8(bytes: &[u8]) -> bool {
     multibyte >= broken
 }
 
+/// Detects an encoding that is neither UTF-8 nor UTF-16.
 fn detect_legacy(bytes: &[u8]) -> Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let (mut sampled, mut high_bytes) = (0, HighBytes::default());
@@ -215,6 +216,7 @@ pub(super) fn decode(encoding: Encoding, bytes: &[u8], text: &mut String) -> boo
     }
 }
 
+/// Decodes UTF-16. `unit` reads a 16-bit unit in the right byte order.
 fn decode_wide(bytes: &[u8], unit: fn([u8; 2]) -> u16, text: &mut String) -> bool {
     let (pairs, odd_byte) = bytes.as_chunks::<2>();
     let mut damaged = false;
@@ -286,7 +288,7 @@ fn encode_legacy(legacy: &'static encoding_rs::Encoding, text: &str) -> Result<V
         EncoderResult::Unmappable(character) => return Err(character),
         EncoderResult::InputEmpty | EncoderResult::OutputFull => {}
     }
-    // Some encodings map two characters to one byte, so the result is decoded again and compared.
+    // Some encodings map two characters to the same byte. So the result is decoded again and compared.
     let (decoded, _) = legacy.decode_without_bom_handling(&bytes);
     match text.chars().zip(decoded.chars()).find(|(expected, actual)| expected != actual) {
         Some((character, _)) => Err(character),

@@ -1,4 +1,4 @@
-//! Where the lines of a text start.
+//! An index of the lines of a text.
 
 use std::cell::{Cell, OnceCell};
 
@@ -9,7 +9,9 @@ use super::LineEnding;
 /// The start of a line, in the text and in the bytes, and its ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LineStart {
+    /// Offset of the line in the text.
     pub(super) text: usize,
+    /// Offset of the line in the bytes of the file.
     pub(super) byte: usize,
     pub(super) ending: LineEnding,
 }
@@ -17,7 +19,7 @@ pub(super) struct LineStart {
 /// The lines of a view. There is at least one.
 #[derive(Debug, Clone)]
 pub(super) enum LineIndex {
-    /// Every line of the text ends with `\n` in the bytes too, so the lines can be found when they are asked for.
+    /// Lines that all end with `\n`, in the file too. Their starts need not be stored.
     Plain(PlainLines),
     /// The lines of any other text.
     Listed(Vec<LineStart>),
@@ -25,8 +27,8 @@ pub(super) enum LineIndex {
 
 /// Lines of a text whose bytes are the same as the text, apart from a byte-order mark.
 ///
-/// Most edits look up a few lines around one place. Counting newlines is much faster than listing them, so the list is
-/// made only after many lookups.
+/// Most edits look up only a few lines. Counting newlines is much faster than listing all line starts, so the list is made
+/// only after many lookups.
 #[derive(Debug, Clone)]
 pub(super) struct PlainLines {
     pub(super) bom_len: usize,

@@ -12,7 +12,7 @@ pub enum EscapeSequence {
     None,
     /// A complete sequence with its length in bytes.
     Complete(usize),
-    /// An invalid sequence. Contains the length of its introducer.
+    /// An invalid sequence. Contains the length of its introducer, such as `ESC [`.
     Invalid(usize),
     /// A sequence cut off by the end of the text. Contains the length of its introducer.
     Incomplete(usize),
