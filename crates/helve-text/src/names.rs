@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_quoted_in_the_displayed_form_stands_for_itself() {
+    fn text_that_is_not_quoted_like_a_displayed_name_stands_for_itself() {
         for text in [r#""\x2e\x2e""#, r#""a\x2fb""#, r#""\u{1b}""#, r#""a\q""#, r#""\""#] {
             assert_eq!(parse_path(text), text.as_bytes());
         }

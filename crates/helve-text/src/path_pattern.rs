@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_in_a_pattern_stand_for_any_number_of_folders() {
+    fn two_stars_stand_for_any_number_of_folders() {
         check("**/*.env*", &[".env", "a/.env", "a/b/.env.local", "x.env", "/h/.env"], &["env"]);
         check("**/secret", &["secret", "a/secret", "/secret"], &["asecret", "secret/a"]);
         check(
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute_patterns_match_files_below_the_root_only_in_the_wide_reading() {
+    fn absolute_patterns_match_files_below_the_root_only_loosely() {
         let check = |pattern: &str, path: &str, expected: bool| {
             let converted = PathPattern::new(pattern, ROOT);
             assert_eq!(converted.matches_loosely(path, ROOT), expected, "{pattern} {path}");

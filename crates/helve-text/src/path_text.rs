@@ -373,7 +373,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_name_with_one_spelling_has_it_alone(name in "[a-c'\" ]{0,3}", other in "\\PC{0,3}") {
+        fn names_that_share_a_plain_spelling_have_other_spellings(name in "[a-c'\" ]{0,3}", other in "\\PC{0,3}") {
             prop_assert_eq!(plain_spelling(&name), name.clone());
             if plain_spelling(&other) == name && other != name {
                 prop_assert!(has_other_spellings(&name) && has_other_spellings(&other));

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_outside_stand_for_the_nearest_inside() {
+    fn positions_outside_the_text_stand_for_the_nearest_inside() {
         let check = |text: &str, line, column, unit, offset| {
             let position = TextPosition { line, column };
             assert_eq!(LineIndex::new(text).offset(position, unit), offset, "{text:?}");
@@ -228,7 +228,7 @@ mod tests {
         fn offsets_and_positions_are_inverse(text in "[a-c\u{e9}\u{1f980}\u{20ac}\r\n]{0,30}", at in 0usize..60) {
             let index = LineIndex::new(&text);
             let at = text.floor_char_boundary(at.min(text.len()));
-            // An offset between `\r` and `\n` is no position.
+            // An offset between `\r` and `\n` is not a position.
             prop_assume!(!(at > 0 && text[..at].ends_with('\r') && text[at..].starts_with('\n')));
             for unit in UNITS {
                 prop_assert_eq!(index.offset(index.position(at, unit), unit), at);

@@ -119,7 +119,7 @@ fn show(word: &Word) -> String {
 }
 
 #[test]
-fn the_name_of_a_shell_tells_its_language() {
+fn the_language_of_a_shell_follows_from_its_name() {
     for (shell, language) in [
         ("bash", Some(ShellLanguage::Bash)),
         ("bash-5.2", Some(ShellLanguage::Bash)),

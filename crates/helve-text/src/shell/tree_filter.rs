@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn names_narrow_a_recursive_read_where_that_is_certain() {
+    fn certain_name_globs_narrow_a_recursive_read() {
         for (script, names) in [
             ("grep -r x .", &[][..]),
             ("grep -r --include='*.rs' --include=*.md x", &["*.rs", "*.md"]),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_say_which_files_are_skipped() {
+    fn flags_decide_which_files_are_skipped() {
         for (script, hidden, ignored) in [
             ("rg x", true, true),
             ("rg --hidden x", false, true),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_excluded_where_that_is_certain() {
+    fn names_are_excluded_only_if_that_is_certain() {
         for (script, files, dirs) in [
             ("grep -r --exclude=a --exclude-dir=b x", &["a"][..], &["b"][..]),
             ("grep -r --exclude=a --include=a x", &[], &[]),

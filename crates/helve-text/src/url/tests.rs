@@ -233,7 +233,7 @@ fn only_patterns_without_a_wildcard_name_a_host() {
     );
 }
 
-/// Pieces of URLs, among them many that parsers treat in their own way.
+/// Generates pieces of URLs. Parsers treat many of them differently.
 fn piece() -> impl Strategy<Value = String> {
     const PIECES: &[&str] = &[
         "http://",
@@ -308,7 +308,7 @@ fn url_text() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// What is accepted leads a client that follows the URL standard to the same place, before and after normalizing.
+    /// A client that follows the URL standard requests the same address before and after normalizing.
     #[test]
     fn the_url_standard_agrees(text in url_text()) {
         let Ok(ours) = WebUrl::parse(&text) else { return Ok(()) };
@@ -328,7 +328,7 @@ proptest! {
 
     /// A rule for one origin allows nothing elsewhere, whatever the URL looks like.
     #[test]
-    fn a_rule_for_one_origin_stays_there(text in url_text()) {
+    fn a_rule_for_one_origin_allows_no_other(text in url_text()) {
         let Ok(ours) = WebUrl::parse(&text) else { return Ok(()) };
         let rule = UrlPattern::parse("https://docs.rs/*").unwrap();
         let reference = url::Url::parse(&text).unwrap();

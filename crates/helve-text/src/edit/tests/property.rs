@@ -63,7 +63,7 @@ fn damaged_file() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Returns some lines of a text with a deviation that may or may not be tolerated.
-fn drifted_quote(text: &str, at: usize, length: usize, drift: usize) -> String {
+fn inexact_quote(text: &str, at: usize, length: usize, drift: usize) -> String {
     let lines: Vec<&str> = text.split('\n').skip(at).take(length).collect();
     match drift {
         0 => lines.join("\n"),
@@ -144,7 +144,7 @@ proptest! {
     #[test]
     fn other_lines_keep_their_bytes(file in damaged_file(), at in 0..30_usize, length in 1..6_usize, drift in 0..7_usize, change in 0..6_usize, all: bool) {
         let view = View::new(&file).expect("text");
-        let old = drifted_quote(view.text(), at, length, drift);
+        let old = inexact_quote(view.text(), at, length, drift);
         let new = match change {
             0 => old.replacen("foo", "qux", 1),
             1 => format!("{old}\nadded();"),

@@ -361,7 +361,7 @@ fn an_escape_inside_a_string_is_ambiguous() {
 }
 
 #[test]
-fn deeper_new_lines_are_refused_if_one_depth_leaves_the_tab_width_open() {
+fn deeper_new_lines_are_refused_if_the_tab_width_is_unknown() {
     check(
         "def f():\n    if a:\n        foo()\n        bar()\n",
         "\tfoo()\n\tbar()",

@@ -1,4 +1,4 @@
-//! Attempts to reach something else than what a rule allows. Each block has one rule and URLs that it must not allow.
+//! URLs that try to get past a rule. Each block has one rule and the URLs that it must not allow.
 
 use super::matches;
 use crate::url::WebUrl;
@@ -82,7 +82,7 @@ const ATTEMPTS: &[(&str, &[&str])] = &[
             "https://1.2.3.4/docs.rs/",
         ],
     ),
-    // So are scheme and port.
+    // Scheme and port are compared as a whole too.
     (
         "https://docs.rs/*",
         &[
@@ -225,7 +225,7 @@ const ATTEMPTS: &[(&str, &[&str])] = &[
         "https://host.example/a?q=*",
         &["https://host.example/a/q=1", "https://host.example/axq=1", "https://host.example/a"],
     ),
-    // Patterns that mean nothing allow nothing.
+    // Patterns that are not valid allow nothing.
     ("https://user@docs.rs/*", &["https://docs.rs/", "https://user@docs.rs/"]),
     ("ftp://docs.rs/*", &["https://docs.rs/"]),
     ("https:docs.rs/*", &["https://docs.rs/"]),
@@ -237,7 +237,7 @@ const ATTEMPTS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn no_rule_allows_what_it_does_not_mean() {
+fn rules_do_not_allow_other_urls() {
     let mut count = 0;
     for (rule, urls) in ATTEMPTS {
         for url in *urls {
