@@ -11,6 +11,7 @@ mod interactive;
 pub(crate) mod languages;
 mod model;
 mod npm;
+mod plugins;
 mod python;
 mod ripgrep;
 mod scripts;
@@ -90,6 +91,11 @@ const TESTS: &[E2eTest] = &[
         name: "scripts",
         description: "custom tools and plugins on bun and on node 20, 22 and 24",
         run: scripts::run,
+    },
+    E2eTest {
+        name: "plugins",
+        description: "published opencode plugins, loaded on bun and node in the sandbox",
+        run: plugins::run,
     },
     E2eTest {
         name: "languages",

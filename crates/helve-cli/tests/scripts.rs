@@ -724,6 +724,64 @@ async fn hooks_and_tools_of_plugins_work() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// Files of an installed plugin: TypeScript, imports without extensions, of JSON and of `imports` in package.json, a
+/// dependency beside it, and exports that are no plugins. Its source for bun is not published.
+const INSTALLED_PLUGIN: &[(&str, &str)] = &[
+    (
+        "plugin/package.json",
+        r##"{"name": "plugin", "type": "module", "exports": {".": {"bun": "./none.ts", "import": "./index.ts"}}, "imports": {"#lib/*": "./lib/*"}}"##,
+    ),
+    ("plugin/index.ts", "export * from './src/main'\nexport class Helper { start() {} }"),
+    (
+        "plugin/src/main.ts",
+        "import words from './words.json'\nimport { join } from '#lib/join'\nimport { suffix } from 'dependency'\nimport type { Plugin } from '@opencode-ai/plugin'\nexport const P: Plugin = async () => ({ tool: { said: { description: 'd', args: {}, execute: async () => join(words.list) + suffix } } })",
+    ),
+    ("plugin/src/words.json", r#"{"list": ["a", "b"]}"#),
+    ("plugin/lib/join.ts", "export const join = (words: string[]): string => words.join('-')"),
+    ("dependency/package.json", r#"{"name": "dependency", "main": "main.js"}"#),
+    ("dependency/main.js", "exports.suffix = require('further').value"),
+    ("further/package.json", r#"{"name": "further"}"#),
+    ("further/index.js", "exports.value = '!'"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_installed_plugin_may_be_typescript() {
+    let files = INSTALLED_PLUGIN.iter();
+    let files = files.map(|(path, text)| (Path::new("node_modules").join(path), (*text).into()));
+    let project = Project::new(&files.collect::<Vec<_>>());
+    let runtime = std::env::var("HELVE_TEST_JAVASCRIPT").unwrap_or_else(|_| "node".into());
+    let config = serde_json::json!({"javascript": {"runtime": runtime}, "plugin": ["plugin"]});
+    project.write("opencode.json", &config.to_string());
+    let toolbox = project.open_trusted().await;
+    assert_eq!(call(&toolbox, "said", "{}").await, "a-b!");
+    toolbox.close().await;
+}
+
+#[test]
+fn a_relative_configuration_file_finds_its_plugins() {
+    let files = INSTALLED_PLUGIN.iter();
+    let files = files.map(|(path, text)| (Path::new("node_modules").join(path), (*text).into()));
+    let project = Project::new(&files.collect::<Vec<_>>());
+    project.write("mine.json", r#"{"plugin": ["plugin"]}"#);
+    let mut helve = std::process::Command::new(env!("CARGO_BIN_EXE_helve"));
+    helve
+        .current_dir(project.root.path().join(".opencode"))
+        .env("XDG_DATA_HOME", project.data.path());
+    let output = helve.args(["--config", "mine.json", "--yes", "call", "said"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), "a-b!", "{output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_default_export_with_a_server_is_the_whole_plugin() {
+    let plugin = "export const helper = (date) => date.toISOString()\nexport default { id: 'it', server: async () => ({ tool: { t: { description: 'd', args: {}, execute: async () => 'served' } } }) }";
+    let project = one("plugin/it.js", plugin.into());
+    let toolbox = project.open_trusted().await;
+    assert_eq!(call(&toolbox, "t", "{}").await, "served");
+    let problems = toolbox.scripts().problems();
+    assert!(problems.is_empty(), "{problems:?}");
+    toolbox.close().await;
+}
+
 /// Writes an executable file into the project.
 fn write_program(project: &Project, path: &str, text: &str) {
     use std::os::unix::fs::PermissionsExt as _;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::resolve::{ImportTarget, ProvidedModule};
+use crate::resolve::{ImportTarget, ProvidedModule, installed_package};
 use crate::sources::{ScriptSources, is_module};
 use crate::strip::{self, ImportForm, META, SourceProblem, StrippedModule};
 
@@ -164,7 +164,11 @@ impl Bundler<'_> {
         let target = self.sources.targets.get(&(importer.into(), specifier.to_owned()));
         let must_exist = form == ImportForm::Static;
         match target {
-            Some(ImportTarget::File(file)) => Ok(self.relative_specifier(importer, file)),
+            Some(ImportTarget::File(file)) => Ok(match form {
+                // Compiled CommonJS files require each other in ways that only the runtime itself supports.
+                ImportForm::Require if installed_package(file).is_some() => None,
+                _ => self.relative_specifier(importer, file),
+            }),
             Some(ImportTarget::InstalledFile(file)) => Ok(match form {
                 ImportForm::Require => None,
                 ImportForm::Static | ImportForm::Dynamic => Some(file_url(file)),

@@ -81,11 +81,6 @@ pub(crate) fn programs_in(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Resolves all symbolic links of a path.
-pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
-    fs::canonicalize(path).ok()
-}
-
 /// Whether a path is an executable file.
 pub(crate) fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)

@@ -306,20 +306,13 @@ fn package_without_version(spec: &str) -> &str {
 fn package_entry(folder: &Path) -> Option<PathBuf> {
     let text = disk::read(&folder.join("package.json")).ok()?;
     let package: Value = serde_json::from_slice(&text).ok()?;
-    let exported = package.get("exports").map(|exports| exports.get(".").unwrap_or(exports));
-    let exported = exported.and_then(|mut target| {
-        for _ in 0..5 {
-            target = match target {
-                Value::String(path) => return Some(path.as_str()),
-                Value::Object(conditions) => ["bun", "import", "node", "default"]
-                    .iter()
-                    .find_map(|condition| conditions.get(*condition))?,
-                _ => return None,
-            };
-        }
-        None
-    });
-    let main = ["module", "main"].iter().find_map(|key| package.get(*key)?.as_str());
-    let path = resolve::normalize(&folder.join(exported.or(main).unwrap_or("index.js")));
-    disk::real_path(&path).map(|_| path)
+    let exports = package.get("exports").unwrap_or(&Value::Null);
+    // Packages with parts for opencode's server and for its screen export them separately.
+    let targets = [exports.get("./server"), exports.get("."), Some(exports)];
+    let exported = targets.into_iter().flatten().flat_map(resolve::conditional_paths);
+    let main = ["module", "main"].iter().filter_map(|key| package.get(*key)?.as_str());
+    // Published packages often lack the source files that they name for bun.
+    let mut files =
+        exported.chain(main).chain(["index.js"]).map(|path| resolve::normalize(&folder.join(path)));
+    files.find(|path| disk::Disk.is_file(path))
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) enum ImportTarget {
     /// A source file or a data file, which becomes part of the bundle.
     File(PathBuf),
-    /// A file of an installed package, which the runtime loads itself.
+    /// A file of another package, which the runtime loads itself.
     InstalledFile(PathBuf),
     /// A module that is built into the runtime, such as `node:fs`.
     Builtin(String),
@@ -117,7 +117,13 @@ pub(crate) fn resolve(files: &dyn ImportFiles, importer: &Path, specifier: &str)
         return ImportTarget::Builtin(specifier.into());
     }
     if let Some(path) = specifier.strip_prefix("file://") {
-        return file_target(files, Path::new(path));
+        return file_target(files, importer, Path::new(path));
+    }
+    if specifier.starts_with('#') {
+        return match subpath_import(files, folder, specifier) {
+            Some(path) => file_target(files, importer, &path),
+            None => ImportTarget::MissingFile,
+        };
     }
     let is_path = specifier.starts_with('/')
         || specifier == "."
@@ -125,7 +131,7 @@ pub(crate) fn resolve(files: &dyn ImportFiles, importer: &Path, specifier: &str)
         || specifier.starts_with("./")
         || specifier.starts_with("../");
     if is_path {
-        return file_target(files, &normalize(&folder.join(specifier)));
+        return file_target(files, importer, &normalize(&folder.join(specifier)));
     }
     let first = specifier.split('/').next().unwrap_or_default();
     if BUILTINS.contains(&first) {
@@ -137,14 +143,69 @@ pub(crate) fn resolve(files: &dyn ImportFiles, importer: &Path, specifier: &str)
     package_target(files, folder, specifier)
 }
 
-fn file_target(files: &dyn ImportFiles, path: &Path) -> ImportTarget {
-    match find_file(files, path) {
-        Some(path) if path.iter().any(|part| part == "node_modules") => {
+fn file_target(files: &dyn ImportFiles, importer: &Path, path: &Path) -> ImportTarget {
+    let Some(path) = find_file(files, path) else { return ImportTarget::MissingFile };
+    // A plugin may be an installed package. Its own files are sources like any other: they may be TypeScript.
+    match installed_package(&path) {
+        Some(package) if installed_package(importer) != Some(package) => {
             ImportTarget::InstalledFile(path)
         }
-        Some(path) => ImportTarget::File(path),
-        None => ImportTarget::MissingFile,
+        _ => ImportTarget::File(path),
     }
+}
+
+/// Returns the folder of the installed package that a file belongs to, such as `/p/node_modules/yaml`.
+pub(crate) fn installed_package(file: &Path) -> Option<&Path> {
+    let is_modules = |folder: &&Path| folder.file_name().is_some_and(|it| it == "node_modules");
+    let modules = file.ancestors().skip(1).find(is_modules)?;
+    let mut inner = file.strip_prefix(modules).ok()?.components();
+    let is_scoped = inner.next()?.as_os_str().as_encoded_bytes().starts_with(b"@");
+    let depth = modules.components().count() + if is_scoped { 2 } else { 1 };
+    file.ancestors().find(|folder| folder.components().count() == depth)
+}
+
+/// Looks up a specifier such as `#lib/x` in `imports` of the nearest `package.json`.
+fn subpath_import(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> Option<PathBuf> {
+    let mut folders = folder.ancestors().take(MAX_LEVELS);
+    let folder = folders.find(|folder| files.is_file(&folder.join("package.json")))?;
+    let package: Value =
+        serde_json::from_str(&files.read_text(&folder.join("package.json"))?).ok()?;
+    let imports = package.get("imports")?.as_object()?;
+    imports.iter().find_map(|(pattern, target)| {
+        let matched = match_star(pattern, specifier)?;
+        let paths = conditional_paths(target).into_iter();
+        let mut paths = paths.map(|path| normalize(&folder.join(path.replace('*', matched))));
+        paths.find_map(|path| find_file(files, &path))
+    })
+}
+
+/// The text that `*` stands for if `pattern` matches, or nothing if there is no `*`.
+fn match_star<'a>(pattern: &str, text: &'a str) -> Option<&'a str> {
+    match pattern.split_once('*') {
+        Some((start, end)) => text.strip_prefix(start)?.strip_suffix(end),
+        None => (pattern == text).then_some(""),
+    }
+}
+
+/// Lists the paths in a target of `exports` or `imports` of a `package.json`, those of preferred conditions first.
+pub(crate) fn conditional_paths(target: &Value) -> Vec<&str> {
+    const CONDITIONS: [&str; 5] = ["bun", "import", "node", "module", "default"];
+    fn collect<'a>(target: &'a Value, depth: usize, paths: &mut Vec<&'a str>) {
+        match target {
+            Value::String(path) => paths.push(path),
+            Value::Array(targets) if depth > 0 => {
+                targets.iter().for_each(|target| collect(target, depth - 1, paths));
+            }
+            Value::Object(conditions) if depth > 0 => {
+                let preferred = CONDITIONS.iter().filter_map(|name| conditions.get(*name));
+                preferred.for_each(|target| collect(target, depth - 1, paths));
+            }
+            _ => {}
+        }
+    }
+    let mut paths = Vec::new();
+    collect(target, 5, &mut paths);
+    paths
 }
 
 /// Finds the file of an import path. The extension may be missing, or be that of the compiled file (`.js` for `.ts`).
@@ -195,13 +256,7 @@ fn tsconfig_target(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> O
     let base = options.get("baseUrl").and_then(Value::as_str).unwrap_or(".");
     let base = normalize(&config_folder.join(base));
     for (pattern, targets) in options.get("paths")?.as_object()? {
-        let matched = match pattern.split_once('*') {
-            Some((start, end)) => {
-                specifier.strip_prefix(start).and_then(|rest| rest.strip_suffix(end))
-            }
-            None => (pattern == specifier).then_some(""),
-        };
-        let Some(matched) = matched else { continue };
+        let Some(matched) = match_star(pattern, specifier) else { continue };
         for target in targets.as_array()?.iter().filter_map(Value::as_str) {
             let path = normalize(&base.join(target.replacen('*', matched, 1)));
             if let Some(found) = find_file(files, &path) {
@@ -268,7 +323,12 @@ mod tests {
         ("/p/tool/text.md", ""),
         ("/p/lib/c.ts", ""),
         ("/p/node_modules/yaml/package.json", ""),
-        ("/p/node_modules/@a/b/package.json", ""),
+        (
+            "/p/node_modules/@a/b/package.json",
+            r##"{"imports": {"#lib/*": {"bun": "./none/*", "default": "./src/lib/*"}, "#x": "./src/x.ts"}}"##,
+        ),
+        ("/p/node_modules/@a/b/src/x.ts", ""),
+        ("/p/node_modules/@a/b/src/lib/y.js", ""),
         (
             "/p/tsconfig.json",
             "{ // paths\n \"compilerOptions\": {\"paths\": {\"~/*\": [\"./lib/*\"], \"one\": [\"tool/b.js\"]}},}",
@@ -277,7 +337,12 @@ mod tests {
 
     #[track_caller]
     fn check(specifier: &str, expected: &str) {
-        let found = match resolve(&FILES, Path::new("/p/tool/x.ts"), specifier) {
+        check_from("/p/tool/x.ts", specifier, expected);
+    }
+
+    #[track_caller]
+    fn check_from(importer: &str, specifier: &str, expected: &str) {
+        let found = match resolve(&FILES, Path::new(importer), specifier) {
             ImportTarget::File(path) => format!("file {}", path.display()),
             ImportTarget::InstalledFile(path) => format!("installed {}", path.display()),
             ImportTarget::Builtin(name) => name,
@@ -315,5 +380,21 @@ mod tests {
         check("bun:ffi", "bun:ffi");
         check("zod", "provided zod.mjs");
         check("@opencode-ai/plugin/tool", "provided tool.mjs");
+        check("#lib/y.js", "no file");
+    }
+
+    #[test]
+    fn files_of_a_package_are_sources_of_that_package() {
+        let importer = "/p/node_modules/@a/b/src/index.ts";
+        check_from(importer, "./x", "file /p/node_modules/@a/b/src/x.ts");
+        check_from(importer, "#x", "file /p/node_modules/@a/b/src/x.ts");
+        check_from(importer, "#lib/y.js", "file /p/node_modules/@a/b/src/lib/y.js");
+        check_from(importer, "#none", "no file");
+        check_from(
+            importer,
+            "../../../yaml/package.json",
+            "installed /p/node_modules/yaml/package.json",
+        );
+        check_from(importer, "yaml", "yaml in /p/node_modules/yaml");
     }
 }

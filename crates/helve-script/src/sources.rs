@@ -12,6 +12,10 @@ const MAX_FILES: usize = 500;
 /// Maximum size of all files of one tool or plugin, in bytes.
 const MAX_TOTAL: usize = 32 << 20;
 
+/// Above this number of imports, or half of [`MAX_TOTAL`], the runtime loads the remaining files of an installed plugin
+/// itself. Such packages are compiled, so it can.
+const MAX_PACKAGE_IMPORTS: usize = 400;
+
 /// Files that determine which packages are installed.
 const PACKAGE_FILES: [&str; 6] =
     ["package.json", "package-lock.json", "bun.lock", "bun.lockb", "pnpm-lock.yaml", "yarn.lock"];
@@ -22,6 +26,8 @@ pub struct ScriptSources {
     pub(crate) entry: PathBuf,
     /// Modules and data files by path.
     pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
+    /// Size of all files, in bytes.
+    size: usize,
     /// Files that determine how imports are resolved: package.json, lock files, tsconfig.json.
     settings: BTreeMap<PathBuf, Vec<u8>>,
     /// What each specifier of each file refers to.
@@ -41,11 +47,12 @@ impl ScriptSources {
         let mut sources = Self {
             entry: entry.into(),
             files: BTreeMap::new(),
+            size: 0,
             settings: BTreeMap::new(),
             targets: HashMap::new(),
             hash: String::new(),
         };
-        let (mut queue, mut total) = (VecDeque::from(files.to_vec()), 0);
+        let mut queue = VecDeque::from(files.to_vec());
         while let Some(path) = queue.pop_front() {
             if sources.files.contains_key(&path) {
                 continue;
@@ -54,8 +61,8 @@ impl ScriptSources {
                 return Err(format!("it imports more than {MAX_FILES} files"));
             }
             let bytes = disk::read(&path).map_err(|why| format!("{}: {why}", path.display()))?;
-            total += bytes.len();
-            if total > MAX_TOTAL {
+            sources.size += bytes.len();
+            if sources.size > MAX_TOTAL {
                 return Err(format!("the files that it imports have more than {MAX_TOTAL} bytes"));
             }
             if is_module(&path)
@@ -74,13 +81,24 @@ impl ScriptSources {
     fn add_imports(&mut self, path: &Path, text: &str) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for specifier in scan::imported_specifiers(text) {
-            let target = resolve::resolve(&disk::Disk, path, &specifier);
+            let target = match resolve::resolve(&disk::Disk, path, &specifier) {
+                ImportTarget::File(file) if self.is_left_to_runtime(&file) => {
+                    ImportTarget::InstalledFile(file)
+                }
+                target => target,
+            };
             if let ImportTarget::File(file) = &target {
                 files.push(file.clone());
             }
             self.targets.insert((path.into(), specifier), target);
         }
         files
+    }
+
+    /// Whether a file belongs to an installed package that is too large to be bundled.
+    fn is_left_to_runtime(&self, file: &Path) -> bool {
+        let is_large = self.targets.len() >= MAX_PACKAGE_IMPORTS || self.size > MAX_TOTAL / 2;
+        is_large && resolve::installed_package(file).is_some()
     }
 
     fn read_settings(&mut self) {

@@ -132,7 +132,8 @@ impl Builder {
 
     /// Adds a configuration file, or a folder laid out like `~/.config/opencode`, which is trusted like the user's own.
     pub fn config(mut self, file: impl Into<PathBuf>) -> Self {
-        self.configs.push(file.into());
+        let file = file.into();
+        self.configs.push(std::path::absolute(&file).unwrap_or(file));
         self
     }
 

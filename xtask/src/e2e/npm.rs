@@ -11,6 +11,15 @@ pub(super) const NODE: &str = "node@22.23.3";
 
 /// Installs packages and returns their `node_modules` folder.
 pub(super) fn install(packages: &[&str]) -> Result<PathBuf, String> {
+    install_with(packages, &[])
+}
+
+/// Installs a package that is not trusted: none of its scripts run. Returns the `node_modules` folder.
+pub(super) fn install_without_scripts(package: &str) -> Result<PathBuf, String> {
+    install_with(&[package], &["--ignore-scripts"])
+}
+
+fn install_with(packages: &[&str], options: &[&str]) -> Result<PathBuf, String> {
     let name: String = packages
         .join("+")
         .chars()
@@ -25,7 +34,7 @@ pub(super) fn install(packages: &[&str]) -> Result<PathBuf, String> {
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--silent", "--no-fund", "--no-audit", "--prefix"]).arg(&folder);
-    process::run(npm.args(packages), DOWNLOAD_LIMIT)?.success("npm install")?;
+    process::run(npm.args(options).args(packages), DOWNLOAD_LIMIT)?.success("npm install")?;
     std::fs::write(&marker, "").map_err(|error| format!("{}: {error}", marker.display()))?;
     Ok(modules)
 }

@@ -37,8 +37,11 @@ const MAX_TEXT = 8 << 20;
 /** Longer messages are not sent. */
 const MAX_MESSAGE = 15 << 20;
 
+// Older versions of node resolve symbolic links wrongly if the last `stat` with plain numbers was that of a pipe.
+const statPipe = () => fstatSync(3, { bigint: true });
+
 /** Identifies the pipe of the answers. A tool may close it, and open another file with the same number. */
-const answers = fstatSync(3);
+const answers = statPipe();
 
 /** Ends the process because it cannot send answers any more. Helve shows the last output. */
 function endWithout(what) {
@@ -52,7 +55,7 @@ function endWithout(what) {
 
 function checkPipe() {
   try {
-    const { dev, ino } = fstatSync(3);
+    const { dev, ino } = statPipe();
     if (dev === answers.dev && ino === answers.ino) return;
   } catch {
     // It is closed.

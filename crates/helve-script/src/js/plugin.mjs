@@ -4,6 +4,7 @@ import { $ as ourShell } from "./shim.mjs";
 // Saved before a plugin can replace them.
 const getEntry = Function.prototype.call.bind(Map.prototype.get);
 const Error_ = Error;
+const sourceOf = Function.prototype.call.bind(Function.prototype.toString);
 
 const plugins = new Map();
 
@@ -31,7 +32,27 @@ function makeClient(request, names = []) {
   });
 }
 
-/** Calls every function that a plugin file exports. If one fails, the others are still loaded. */
+/**
+ * Returns the functions of a plugin file, each with the name of its export. A default export with `server` is the whole
+ * plugin; in older files, every exported function is a plugin. Classes are helpers that the file exports as well.
+ */
+function startFunctions(module) {
+  const whole = module.default;
+  if (typeof whole?.server === "function") return [["default", whole.server.bind(whole)]];
+  const starts = new Map();
+  for (const [name, exported] of Object.entries(module)) {
+    const server = typeof exported?.server === "function" ? exported.server.bind(exported) : undefined;
+    const start = isClass(exported) ? undefined : typeof exported === "function" ? exported : server;
+    if (start && !starts.has(exported)) starts.set(exported, [name, start]);
+  }
+  return [...starts.values()];
+}
+
+function isClass(value) {
+  return typeof value === "function" && /^class\b/.test(sourceOf(value));
+}
+
+/** Calls the functions of a plugin file. If one fails, the others are still loaded. */
 export async function loadPlugin({ key, url, options, input }, host) {
   const { request, listed, isTool, exportsOf, describe } = host;
   const module = await exportsOf(url);
@@ -46,11 +67,9 @@ export async function loadPlugin({ key, url, options, input }, host) {
   };
   const problems = [];
   const loaded = [];
-  const seen = new Set();
-  for (const [name, exported] of Object.entries(module)) {
-    const start = typeof exported === "function" ? exported : typeof exported?.server === "function" ? exported.server.bind(exported) : undefined;
-    if (!start || seen.has(exported)) continue;
-    seen.add(exported);
+  const starts = startFunctions(module);
+  if (starts.length === 0) throw new Error("the file exports no plugin; a plugin is an exported function");
+  for (const [name, start] of starts) {
     try {
       const hooks = await start(given, options);
       if (hooks && typeof hooks === "object") loaded.push(hooks);
@@ -58,7 +77,6 @@ export async function loadPlugin({ key, url, options, input }, host) {
       problems.push({ export: name, ...describe(error) });
     }
   }
-  if (seen.size === 0) throw new Error("the file exports no plugin; a plugin is an exported function");
   plugins.set(key, loaded);
   const names = new Set();
   const tools = [];
