@@ -764,9 +764,8 @@ fn a_relative_configuration_file_finds_its_plugins() {
     let project = Project::new(&files.collect::<Vec<_>>());
     project.write("mine.json", r#"{"plugin": ["plugin"]}"#);
     let mut helve = std::process::Command::new(env!("CARGO_BIN_EXE_helve"));
-    helve
-        .current_dir(project.root.path().join(".opencode"))
-        .env("XDG_DATA_HOME", project.data.path());
+    helve.current_dir(project.root.path().join(".opencode"));
+    helve.env("XDG_DATA_HOME", project.data.path()).env("HOME", project.data.path());
     let output = helve.args(["--config", "mine.json", "--yes", "call", "said"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), "a-b!", "{output:?}");
 }

@@ -280,9 +280,10 @@ fn plugin_file(entry: &PluginEntry) -> Result<PathBuf, String> {
     let name = package_without_version(spec);
     match resolve::resolve(&disk::Disk, &entry.file, if is_path { spec } else { name }) {
         ImportTarget::File(path) | ImportTarget::InstalledFile(path) => Ok(path),
-        ImportTarget::Package { folder, .. } => package_entry(&folder).ok_or_else(|| {
-            format!("the plugin {spec:?} in {} has no file to load", folder.display())
-        }),
+        ImportTarget::Package { folder, .. } => resolve::plugin_entry(&disk::Disk, &folder)
+            .ok_or_else(|| {
+                format!("the plugin {spec:?} in {} has no file to load", folder.display())
+            }),
         ImportTarget::MissingFile => Err(format!("the plugin {spec:?} does not exist")),
         ImportTarget::MissingPackage(_) | ImportTarget::Builtin(_) | ImportTarget::Provided(_) => {
             let folder = entry.file.parent().unwrap_or(&entry.file);
@@ -300,19 +301,4 @@ fn package_without_version(spec: &str) -> &str {
         Some(at) => &spec[..at + 1],
         None => spec,
     }
-}
-
-/// Finds the file that importing a package loads.
-fn package_entry(folder: &Path) -> Option<PathBuf> {
-    let text = disk::read(&folder.join("package.json")).ok()?;
-    let package: Value = serde_json::from_slice(&text).ok()?;
-    let exports = package.get("exports").unwrap_or(&Value::Null);
-    // Packages with parts for opencode's server and for its screen export them separately.
-    let targets = [exports.get("./server"), exports.get("."), Some(exports)];
-    let exported = targets.into_iter().flatten().flat_map(resolve::conditional_paths);
-    let main = ["module", "main"].iter().filter_map(|key| package.get(*key)?.as_str());
-    // Published packages often lack the source files that they name for bun.
-    let mut files =
-        exported.chain(main).chain(["index.js"]).map(|path| resolve::normalize(&folder.join(path)));
-    files.find(|path| disk::Disk.is_file(path))
 }

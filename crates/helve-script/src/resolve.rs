@@ -168,8 +168,7 @@ pub(crate) fn installed_package(file: &Path) -> Option<&Path> {
 fn subpath_import(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> Option<PathBuf> {
     let mut folders = folder.ancestors().take(MAX_LEVELS);
     let folder = folders.find(|folder| files.is_file(&folder.join("package.json")))?;
-    let package: Value =
-        serde_json::from_str(&files.read_text(&folder.join("package.json"))?).ok()?;
+    let package = package_json(files, folder)?;
     let imports = package.get("imports")?.as_object()?;
     imports.iter().find_map(|(pattern, target)| {
         let matched = match_star(pattern, specifier)?;
@@ -279,12 +278,62 @@ fn package_target(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> Im
     let folders = folder.ancestors().take(MAX_LEVELS);
     let mut candidates = folders.map(|folder| folder.join("node_modules").join(&name));
     match candidates.find(|candidate| files.is_folder(candidate)) {
-        Some(folder) => ImportTarget::Package { name, folder },
+        Some(folder) => {
+            let candidates = package_files(files, &folder, &specifier[name.len()..]);
+            match candidates.first() {
+                // A package without compiled files, as in a workspace whose packages are links to sources.
+                Some(file) if candidates.iter().all(|file| is_typescript(file)) => {
+                    ImportTarget::File(file.clone())
+                }
+                _ => ImportTarget::Package { name, folder },
+            }
+        }
         None if matches!(specifier, "zod" | "zod/v4") => {
             ImportTarget::Provided(ProvidedModule::Zod)
         }
         None => ImportTarget::MissingPackage(name),
     }
+}
+
+fn is_typescript(file: &Path) -> bool {
+    file.extension().is_some_and(|it| ["ts", "tsx", "mts", "cts"].iter().any(|ts| it == *ts))
+}
+
+/// Lists the files that an import of a package may load, by the conditions in its `exports`, preferred ones first.
+/// `subpath` is what follows the package's name, such as `/lib/x`, or empty.
+fn package_files(files: &dyn ImportFiles, folder: &Path, subpath: &str) -> Vec<PathBuf> {
+    let Some(package) = package_json(files, folder) else { return Vec::new() };
+    let name = format!(".{subpath}");
+    let exported = match package.get("exports") {
+        Some(Value::Object(exports)) if exports.keys().any(|key| key.starts_with('.')) => {
+            exports.iter().find_map(|(pattern, target)| {
+                Some((match_star(pattern, &name)?, conditional_paths(target)))
+            })
+        }
+        Some(target) if subpath.is_empty() => Some(("", conditional_paths(target))),
+        _ => None,
+    };
+    let paths: Vec<String> = match exported {
+        Some((matched, paths)) => paths.iter().map(|path| path.replace('*', matched)).collect(),
+        None if subpath.is_empty() => {
+            let main = ["module", "main"].iter().filter_map(|key| package.get(*key)?.as_str());
+            main.chain(["index.js"]).map(str::to_owned).collect()
+        }
+        None => vec![name],
+    };
+    let paths = paths.iter().map(|path| normalize(&folder.join(path)));
+    paths.filter_map(|path| find_file(files, &path)).collect()
+}
+
+fn package_json(files: &dyn ImportFiles, folder: &Path) -> Option<Value> {
+    serde_json::from_str(&files.read_text(&folder.join("package.json"))?).ok()
+}
+
+/// Finds the file to load of an installed plugin. Published packages often lack the source files that they name for bun.
+pub(crate) fn plugin_entry(files: &dyn ImportFiles, folder: &Path) -> Option<PathBuf> {
+    // Packages with parts for opencode's server and for its screen export them separately.
+    let server = package_files(files, folder, "/server").into_iter().next();
+    server.or_else(|| package_files(files, folder, "").into_iter().next())
 }
 
 /// Returns the package name of a specifier, such as `@scope/name` for `@scope/name/part`.
@@ -327,6 +376,18 @@ mod tests {
             "/p/node_modules/@a/b/package.json",
             r##"{"imports": {"#lib/*": {"bun": "./none/*", "default": "./src/lib/*"}, "#x": "./src/x.ts"}}"##,
         ),
+        (
+            "/p/node_modules/linked/package.json",
+            r##"{"exports": {".": "./src/index.ts", "./parts/*": "./src/parts/*.ts"}}"##,
+        ),
+        ("/p/node_modules/linked/src/index.ts", ""),
+        ("/p/node_modules/linked/src/parts/x.ts", ""),
+        (
+            "/p/node_modules/both/package.json",
+            r##"{"exports": {"bun": "./x.ts", "import": "./x.js"}}"##,
+        ),
+        ("/p/node_modules/both/x.ts", ""),
+        ("/p/node_modules/both/x.js", ""),
         ("/p/node_modules/@a/b/src/x.ts", ""),
         ("/p/node_modules/@a/b/src/lib/y.js", ""),
         (
@@ -381,6 +442,9 @@ mod tests {
         check("zod", "provided zod.mjs");
         check("@opencode-ai/plugin/tool", "provided tool.mjs");
         check("#lib/y.js", "no file");
+        check("linked", "file /p/node_modules/linked/src/index.ts");
+        check("linked/parts/x", "file /p/node_modules/linked/src/parts/x.ts");
+        check("both", "both in /p/node_modules/both");
     }
 
     #[test]
