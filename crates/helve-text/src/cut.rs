@@ -138,6 +138,8 @@ mod tests {
 
     use super::{CutText, Keep, Limits, count_lines, cut};
 
+    /// Compares the result, rendered as the kept head, the removed lines and bytes, and the kept tail: `"a\n" -1 -2 "c"`.
+    /// `…` marks an end that is in the middle of a line.
     #[track_caller]
     fn check(text: &str, keep: Keep, (lines, bytes): (usize, usize), expect: Expect) {
         let shown = match cut(text, keep, Limits { lines, bytes }) {

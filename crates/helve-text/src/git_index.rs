@@ -186,12 +186,13 @@ mod tests {
     /// An entry: its mode, the number of bytes dropped from the previous name, and the rest of the name.
     type TestEntry = (u32, u8, &'static str);
 
+    /// Builds an index file.
     fn index(version: u8, entries: &[TestEntry], extensions: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
         let mut bytes = [b"DIRC\0\0\0", &[version][..], &[0, 0, 0, entries.len() as u8]].concat();
         let mut name = String::new();
         for (mode, dropped, suffix) in entries {
-            let kept = if version == 4 { name.len() - usize::from(*dropped) } else { 0 };
-            name = format!("{}{suffix}", &name[..kept]);
+            let shared = if version == 4 { name.len() - usize::from(*dropped) } else { 0 };
+            name = format!("{}{suffix}", &name[..shared]);
             let start = bytes.len();
             bytes.extend([0; MODE_OFFSET]);
             bytes.extend(mode.to_be_bytes());
@@ -211,16 +212,17 @@ mod tests {
         bytes
     }
 
+    /// Compares the entries, rendered as `FILES|SUBMODULES|COLLAPSED FOLDERS|SHARED INDEX`.
     #[track_caller]
     fn check(bytes: &[u8], expected: Option<&str>) {
-        let shown = read(bytes, HashAlgorithm::Sha1).map(|found| {
+        let shown = read(bytes, HashAlgorithm::Sha1).map(|index| {
             let text = |names: &[Vec<u8>]| String::from_utf8_lossy(&names.join(&b' ')).into_owned();
-            let shared = found.shared_index.unwrap_or_default();
+            let shared = index.shared_index.unwrap_or_default();
             format!(
                 "{}|{}|{}|{}",
-                text(&found.files),
-                text(&found.submodules),
-                text(&found.collapsed),
+                text(&index.files),
+                text(&index.submodules),
+                text(&index.collapsed),
                 &shared[..shared.len().min(16)]
             )
         });

@@ -78,9 +78,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_around(line: &str, found: &str, max: usize, expect: Expect) {
-        let at = line.find(found).unwrap();
-        let clipped = clip_around(line, at..at + found.len(), max);
+    fn check_around(line: &str, focus: &str, max: usize, expect: Expect) {
+        let at = line.find(focus).unwrap();
+        let clipped = clip_around(line, at..at + focus.len(), max);
         let mark = |cut| if cut { "…" } else { "" };
         assert_eq!(clipped.text, &line[clipped.range.clone()]);
         expect.assert_eq(&format!(
@@ -110,11 +110,11 @@ mod tests {
             let clipped = clip_around(&line, from..from + length, max);
             let total = line.chars().count();
             prop_assert_eq!(clipped.text.chars().count(), max.min(total));
-            let found = line.floor_char_boundary(from)..line.floor_char_boundary(from + length);
-            if line[found.clone()].chars().count() <= max {
-                prop_assert!(clipped.range.start <= found.start && found.end <= clipped.range.end);
+            let focus = line.floor_char_boundary(from)..line.floor_char_boundary(from + length);
+            if line[focus.clone()].chars().count() <= max {
+                prop_assert!(clipped.range.start <= focus.start && focus.end <= clipped.range.end);
             } else {
-                prop_assert_eq!(clipped.range.start, found.start);
+                prop_assert_eq!(clipped.range.start, focus.start);
             }
         }
     }

@@ -331,6 +331,7 @@ mod tests {
 
     const ROOT: &str = "/w/app";
 
+    /// Checks that a pattern matches the paths in `matching` and does not match those in `other`.
     #[track_caller]
     fn check(pattern: &str, matching: &[&str], other: &[&str]) {
         let converted = PathPattern::new(pattern, ROOT);

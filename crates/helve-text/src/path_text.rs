@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn odd_paths_have_a_plain_form() {
-        for (given, plain) in [
+        for (odd, plain) in [
             ("`src/a.rs`", "src/a.rs"),
             ("\"src/a.rs\"", "src/a.rs"),
             ("'a.py'", "a.py"),
@@ -296,17 +296,13 @@ mod tests {
             ("a\u{200b}.txt", "a.txt"),
             ("`src\\a.rs` ", "src/a.rs"),
         ] {
-            assert_eq!(
-                plain_path(given).map(|plain| plain.path).as_deref(),
-                Some(plain),
-                "{given:?}"
-            );
+            assert_eq!(plain_path(odd).map(|plain| plain.path).as_deref(), Some(plain), "{odd:?}");
         }
     }
 
     #[test]
-    fn names_that_people_give_are_plausible() {
-        for given in [
+    fn ordinary_names_are_plausible() {
+        for plausible in [
             "src/main.rs",
             "app/[slug]/page.tsx",
             "app/(group)/@modal/page.tsx",
@@ -334,7 +330,7 @@ mod tests {
             "foo...",
             "a*b.txt",
         ] {
-            assert_eq!(plain_path(given), None, "{given:?}");
+            assert_eq!(plain_path(plausible), None, "{plausible:?}");
         }
     }
 
@@ -381,10 +377,10 @@ mod tests {
         }
 
         #[test]
-        fn a_plain_path_is_not_empty(given in "[\\PC\n\t]{1,20}") {
-            if let Some(plain) = plain_path(&given) {
+        fn a_plain_path_is_not_empty(odd in "[\\PC\n\t]{1,20}") {
+            if let Some(plain) = plain_path(&odd) {
                 prop_assert!(!plain.path.is_empty());
-                prop_assert_ne!(plain.path, given);
+                prop_assert_ne!(plain.path, odd);
             }
         }
     }

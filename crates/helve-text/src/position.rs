@@ -168,6 +168,7 @@ mod tests {
 
     const UNITS: [ColumnUnit; 3] = [ColumnUnit::Utf8, ColumnUnit::Utf16, ColumnUnit::Utf32];
 
+    /// Checks that a position, with its columns in UTF-8, UTF-16 and UTF-32, has this offset.
     #[track_caller]
     fn check(text: &str, line: u64, columns: [u64; 3], offset: usize) {
         let index = LineIndex::new(text);

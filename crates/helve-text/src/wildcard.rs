@@ -145,6 +145,7 @@ mod tests {
 
     use super::{covers, matches};
 
+    /// Checks that a pattern matches the texts in `matching` and does not match those in `other`.
     #[track_caller]
     fn check(pattern: &str, matching: &[&str], other: &[&str]) {
         for text in matching {

@@ -10,6 +10,7 @@ use crate::{
     view::Binary,
 };
 
+/// Compares the diff with the expectation, followed by the numbers of added and deleted lines: `+1 -2`.
 fn check(old: &[u8], new: &[u8], expect: Expect) {
     let diff = unified(
         old,
@@ -285,9 +286,9 @@ proptest! {
         let anchors = unique_anchors(&old, &new);
         prop_assert!(anchors.iter().all(|(at, new_at)| old[*at] == new[*new_at]));
         prop_assert!(anchors.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
-        let mut found = HunkList { hunks: Vec::new() };
-        found.add_gaps(&anchors, &old, &new, 0);
-        prop_assert_eq!(apply_hunks(&found.hunks, &old, &new), new);
+        let mut list = HunkList { hunks: Vec::new() };
+        list.add_gaps(&anchors, &old, &new, 0);
+        prop_assert_eq!(apply_hunks(&list.hunks, &old, &new), new);
     }
 
     #[test]

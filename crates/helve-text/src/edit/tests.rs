@@ -19,6 +19,7 @@ fn check(file: &str, old: &str, new: &str, expect: Expect) {
     ));
 }
 
+/// Like [`check`], but replaces all occurrences.
 fn check_all(file: &str, old: &str, new: &str, expect: Expect) {
     expect.assert_eq(&render(
         file,

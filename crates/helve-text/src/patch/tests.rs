@@ -25,6 +25,7 @@ fn check_body(body: &str, expect: Expect) {
     check(&format!("*** Begin Patch\n{body}\n*** End Patch\n"), expect);
 }
 
+/// Renders the changes. `=` marks a context line, and `⏏` a last line without a newline.
 fn render(patch: &Patch) -> String {
     let mut out = String::new();
     for file in &patch.files {

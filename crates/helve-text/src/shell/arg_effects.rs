@@ -220,7 +220,8 @@ fn record_list(
 ) {
     let no_list = call.args.has_any(&call.args.spec.no_list);
     let is_listed = !no_list && !call.args.skips_dirs_behind_links();
-    // A number, a commit or a result of `find` may be the name of a symbolic link to a directory.
+    // A number, a commit or a result of `find` may be the name of a symbolic link. Listing it would list the directory
+    // behind the link, which is unknown.
     let may_be_link = |kind| match kind {
         DynamicKind::Number
         | DynamicKind::Commit

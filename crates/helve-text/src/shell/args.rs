@@ -121,6 +121,7 @@ struct OperandWord {
 impl ArgParser<'_> {
     fn parse(&mut self) {
         self.parse_dashless_flags();
+        // All words of `test` are operands, even those that start with a dash.
         if self.operand_role(0) == Some(ArgRole::Test) && self.words.len() > 1 {
             self.parse_operand(1);
         }
@@ -151,7 +152,7 @@ impl ArgParser<'_> {
     /// Whether a word contains a forbidden text.
     fn has_forbidden(&self, at: usize) -> bool {
         let shown = self.words[at].shown();
-        // Formats of git may have a sign after the percent sign.
+        // In a format of git, a sign may follow the percent sign: `%+b` is like `%b`.
         let signs = ["%+", "%-", "% "];
         let without_signs =
             || signs.iter().fold(shown.to_string(), |text, it| text.replace(it, "%"));

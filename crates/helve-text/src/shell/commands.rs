@@ -98,8 +98,8 @@ impl Walker<'_> {
         let base = basename(&name);
         let has_unknown_settings = state.dirs.is_none() || self.env_is_cleared;
         if programs::traits(base).obeys_local_config && has_unknown_settings {
-            // Configuration files in the working directory may make the program run anything. If the directory is
-            // known, environment variables prevent that, unless the script removes them.
+            // A program like git obeys configuration files in the working directory, which may make it run anything.
+            // Environment variables prevent this, unless the directory is unknown or the script removes them.
             self.add_doubt(DoubtKind::Indirect, &name);
         }
         if let Some(kind) = shells::shell_kind(base) {

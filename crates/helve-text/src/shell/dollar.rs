@@ -3,7 +3,7 @@
 use super::ast::{Node, Operator, Parameter, ParseError, Piece};
 use super::grammar::is_name;
 use super::parser::{Parser, parse_script};
-use super::word::{WordContext, push};
+use super::word::{WordContext, push_char};
 
 impl Parser<'_> {
     /// Parses an expansion that starts with `$`.
@@ -57,7 +57,7 @@ impl Parser<'_> {
                 plain_parameter(c.to_string(), quoted)
             }
             _ => {
-                push(pieces, '$', quoted);
+                push_char(pieces, '$', quoted);
                 return Ok(());
             }
         };
@@ -105,7 +105,7 @@ impl Parser<'_> {
                         _ => {}
                     }
                     self.next();
-                    push(&mut pieces, c, false);
+                    push_char(&mut pieces, c, false);
                 }
             }
         }

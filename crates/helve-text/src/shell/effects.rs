@@ -45,7 +45,7 @@ impl Walker<'_> {
                     self.uncertain_depth += 1;
                     self.walk_node(body, &mut state.clone(), &stdin);
                     self.uncertain_depth -= 1;
-                    // The words that the output becomes may be paths that `find` printed.
+                    // The output becomes words of the command. They may be paths that `find` printed.
                     let output = self.known_output.take();
                     if let Some(output) = &output {
                         self.search = output.search.clone();
@@ -199,7 +199,7 @@ impl Walker<'_> {
             self.uncertain_depth -= has_redirect;
         }
         self.redirects = outer_redirects;
-        // A variable keeps the paths that `find` printed for later commands.
+        // An assignment or `read` may store the paths that `find` printed. After other commands, they are forgotten.
         let assigns = |word: &RawWord| {
             word.unquoted_text().is_some_and(|it| matches!(it, "mapfile" | "readarray" | "read"))
         };

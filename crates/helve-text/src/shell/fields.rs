@@ -1,4 +1,4 @@
-//! Tilde, parameter and command expansion, and word splitting.
+//! Expands tildes, parameters and command substitutions in a word, and splits the word into fields.
 
 use super::ast::{Node, Operator, Parameter, Piece};
 use super::braces::Item;
@@ -14,7 +14,7 @@ pub(super) fn expand(items: &[Item<'_>], state: &ShellState) -> Vec<Vec<Fragment
     let (tilde, rest) = expand_tilde(items, state);
     fields.current.extend(tilde);
     if is_zsh_program_path(items) {
-        fields.current.push(unknown_fragment(false));
+        fields.current.push(unknown_word());
     }
     let equals_sign = assignment_sign(rest);
     for (at, item) in rest.iter().enumerate() {
@@ -24,7 +24,7 @@ pub(super) fn expand(items: &[Item<'_>], state: &ShellState) -> Vec<Vec<Fragment
                 if equals_sign.is_some_and(|sign| sign < at)
                     && matches!(rest[at - 1], Item::Char('=' | ':')) =>
             {
-                fields.current.push(unknown_fragment(false));
+                fields.current.push(unknown_word());
             }
             Item::Char(c) => fields.push_text(&c.to_string(), false),
             Item::Piece(Piece::Text { text, quoted }) => fields.push_text(text, *quoted),
@@ -73,9 +73,7 @@ impl Fields {
         let fragment = parameter_fragment(parameter, quoted, state);
         self.expanded_bytes += fragment_text(&fragment).len();
         match (fragment, quoted) {
-            _ if self.expanded_bytes > MAX_SCRIPT_BYTES => {
-                self.current.push(unknown_fragment(true))
-            }
+            _ if self.expanded_bytes > MAX_SCRIPT_BYTES => self.current.push(unknown_words()),
             (Fragment::Text { text, .. }, false) => self.split(&text),
             (fragment, _) => self.current.push(fragment),
         }
@@ -120,8 +118,14 @@ fn possibly_empty_fragment(kind: DynamicKind, splits: bool) -> Fragment {
     Fragment::Unknown { kind, splits, empty: MayBeEmpty::Yes }
 }
 
-fn unknown_fragment(splits: bool) -> Fragment {
-    possibly_empty_fragment(DynamicKind::Anything, splits)
+/// Returns unknown text that stays one word.
+fn unknown_word() -> Fragment {
+    possibly_empty_fragment(DynamicKind::Anything, false)
+}
+
+/// Returns unknown text that the shell may split into several words.
+fn unknown_words() -> Fragment {
+    possibly_empty_fragment(DynamicKind::Anything, true)
 }
 
 fn number_fragment() -> Fragment {
@@ -171,7 +175,7 @@ fn expand_tilde<'i, 'p>(
     };
     let fragment = match state.value(variable).text() {
         Some(text) => Fragment::Text { text: text.to_string(), quoted: true },
-        None => unknown_fragment(false),
+        None => unknown_word(),
     };
     (Some(fragment), &items[if name.is_some() { end } else { 1 }..])
 }
@@ -180,7 +184,7 @@ fn parameter_fragment(parameter: &Parameter, quoted: bool, state: &ShellState) -
     let is_single_index = |index: &[Piece]| matches!(index, [Piece::Text { text, .. }] if text.bytes().all(|it| it.is_ascii_digit()));
     let is_list = parameter.name == "@"
         || parameter.index.as_deref().is_some_and(|index| !is_single_index(index));
-    let unknown = unknown_fragment(!quoted || is_list);
+    let unknown = if !quoted || is_list { unknown_words() } else { unknown_word() };
     if parameter.index.is_some() || is_list {
         return match parameter.operator {
             Operator::Length => number_fragment(),

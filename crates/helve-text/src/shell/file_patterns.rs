@@ -255,9 +255,9 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let found = files_in_git_argument(text);
-        let found: Vec<&str> = found.iter().map(Word::shown).collect();
-        assert_eq!(found, expected, "{text:?}");
+        let files = files_in_git_argument(text);
+        let files: Vec<&str> = files.iter().map(Word::shown).collect();
+        assert_eq!(files, expected, "{text:?}");
     }
 
     #[test]
@@ -319,12 +319,12 @@ mod tests {
 
     #[test]
     fn names_also_select_files_in_lower_case() {
-        let found = |value| {
+        let files = |value| {
             files_selected_by(value).iter().map(|it| it.shown().to_string()).collect::<Vec<_>>()
         };
-        assert_eq!(found("A.txt"), ["A.txt", "a.txt"]);
-        assert_eq!(found("web:*.ENV"), [".env", ".env"]);
-        assert!(found("!.env").is_empty() && found("*.rs").is_empty());
+        assert_eq!(files("A.txt"), ["A.txt", "a.txt"]);
+        assert_eq!(files("web:*.ENV"), [".env", ".env"]);
+        assert!(files("!.env").is_empty() && files("*.rs").is_empty());
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(super) struct KnownOutput {
 impl KnownOutput {
     /// Describes the output of a program that prints the names of packages.
     pub(super) fn packages(state: &ShellState) -> Self {
-        let search = FindSearch { dirs: state.dirs.clone(), ..FindSearch::default() };
+        let search = FindSearch { result_dirs: state.dirs.clone(), ..FindSearch::default() };
         Self { search, ..Self::mentioning(&[]) }
     }
 
@@ -110,9 +110,9 @@ impl LineFilter {
 #[derive(Clone, Debug, Default)]
 pub(super) struct FindSearch {
     /// The working directory of the commands that get the results. In another directory, the same paths are other files.
-    pub(super) dirs: PossibleDirs,
+    pub(super) result_dirs: PossibleDirs,
     /// The working directory of `find` itself.
-    root_dirs: PossibleDirs,
+    find_dirs: PossibleDirs,
     /// The starting points.
     roots: Vec<Word>,
     filter: TreeFilter,
@@ -145,7 +145,7 @@ impl FindSearch {
             // Only `find` combines its flags into an expression of tests.
             filter.names = names_selected(words, args.spec).unwrap_or_default();
         }
-        Self { dirs: state.dirs.clone(), root_dirs: state.dirs.clone(), roots, filter }
+        Self { result_dirs: state.dirs.clone(), find_dirs: state.dirs.clone(), roots, filter }
     }
 }
 
@@ -191,7 +191,7 @@ impl Walker<'_> {
             | AccessKind::NameOnly => return false,
         };
         let Some(search) = self.listings.get(listing).cloned() else { return false };
-        if search.dirs.is_none() || search.dirs != state.dirs {
+        if search.result_dirs.is_none() || search.result_dirs != state.dirs {
             return false;
         }
         if search.roots.is_empty() {
@@ -244,10 +244,10 @@ impl Walker<'_> {
         if self.search.roots.is_empty() {
             return;
         }
-        let FindSearch { root_dirs, roots, filter, .. } = self.search.clone();
+        let FindSearch { find_dirs, roots, filter, .. } = self.search.clone();
         let filter = TreeFilter { links, ..filter };
         let mut state = ShellState::new(self.context);
-        state.dirs = root_dirs;
+        state.dirs = find_dirs;
         for root in roots.iter().filter(|it| it.literal().is_some()) {
             self.record_filtered_access(root, (kind, &filter), &state, run);
         }

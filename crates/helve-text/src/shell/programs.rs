@@ -52,34 +52,57 @@ struct ProgramTable {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProgramSpec {
     flags: FlagSpecs,
+    /// The roles of the first operands.
     pub(super) operands: Vec<ArgRole>,
     /// The role of every operand after `operands`.
     pub(super) more_operands: Option<ArgRole>,
     /// The role of the last operand, if it differs from `more_operands`.
     pub(super) last_operand: Option<ArgRole>,
+    /// Flags that take the place of the first operand, like `-e` of `grep`.
     pub(super) replaces_operand: Vec<&'static str>,
+    /// Flags that take the place of the last operand, like `-t` of `cp`.
     pub(super) replaces_last: Vec<&'static str>,
     /// The kind of risk if the program itself is dangerous.
     pub(super) program_risk: Option<RiskKind>,
+    /// Flags that cancel `program_risk`.
     pub(super) harmless_with: Vec<&'static str>,
+    /// Flags with which files that are named by other flags are written, not only read.
     pub(super) creates_with: Vec<&'static str>,
+    /// Flags with which operands with the role `read` are written too, like `-i` of `sed`.
     pub(super) in_place: Vec<&'static str>,
+    /// Flags with which operands with the role `write` are only checked for existence.
     pub(super) dry_run: Vec<&'static str>,
+    /// Flags with which directories are read with everything below them.
     pub(super) read_tree: Vec<&'static str>,
+    /// Flags with which git reads tracked files that the command does not name.
     pub(super) reads_tracked_with: Vec<&'static str>,
+    /// Flags that cancel the property `reads_tracked`.
     pub(super) skips_tracked_with: Vec<&'static str>,
+    /// Flags with which directories are changed with everything below them.
     pub(super) write_tree: Vec<&'static str>,
+    /// Flags with which every operand may be a file or directory that is changed.
     pub(super) changes_operands: Vec<&'static str>,
+    /// Flags with which operands with the role `read` are only listed.
     pub(super) only_lists: Vec<&'static str>,
+    /// Flags that cancel the property `skips_hidden`.
     pub(super) flags_showing_hidden: Vec<&'static str>,
+    /// The same, for flags that must be given twice.
     pub(super) flags_showing_hidden_if_repeated: Vec<&'static str>,
+    /// Flags that cancel the property `skips_ignored`.
     pub(super) flags_showing_ignored: Vec<&'static str>,
+    /// Flags that cancel the property `skips_links`.
     pub(super) flags_following_links: Vec<&'static str>,
+    /// Flags whose value is a glob for names of files. With `!` before it, matching files are skipped.
     pub(super) name_globs: Vec<&'static str>,
+    /// Flags whose value is a type of files, like `rust`.
     pub(super) file_types: Vec<&'static str>,
+    /// Flags whose value is a glob for names of files that are skipped.
     pub(super) skipped_files: Vec<&'static str>,
+    /// Flags whose value is a glob for names of directories that are skipped.
     pub(super) skipped_dirs: Vec<&'static str>,
+    /// Flags that may include files which other flags exclude.
     pub(super) flags_including_again: Vec<&'static str>,
+    /// Flags with which the program reads names of files from its standard input.
     pub(super) names_from_input_with: Vec<&'static str>,
     /// Flags with which directories behind symbolic links are not listed.
     pub(super) shallow: Vec<&'static str>,
@@ -87,7 +110,9 @@ pub(super) struct ProgramSpec {
     pub(super) unshallow: Vec<&'static str>,
     /// Flags with which no directory is listed.
     pub(super) no_list: Vec<&'static str>,
+    /// Flags whose command runs in another directory.
     pub(super) other_dir: Vec<&'static str>,
+    /// Flags with which the inner command lacks variables of the environment.
     pub(super) clears_env: Vec<&'static str>,
     /// Flags that make the program act on more than its operands, such as `--tags` of `git push`.
     pub(super) widens: Vec<&'static str>,
@@ -97,12 +122,19 @@ pub(super) struct ProgramSpec {
     pub(super) changes_with: Vec<&'static str>,
     /// Flags with which the program still prints only unchanged lines of its input. Empty if it prints other things.
     pub(super) passes_lines: Vec<&'static str>,
+    /// Flags with which the program prints names of files.
     pub(super) lists_paths_with: Vec<&'static str>,
+    /// Flags with which a program that lists paths prints something else.
     pub(super) prints_else_with: Vec<&'static str>,
+    /// Names that stand for the environment in the language of the program, like `ENVIRON` in awk.
     pub(super) secret_words: Vec<&'static str>,
+    /// Texts that no word should contain.
     pub(super) forbidden: Vec<&'static str>,
+    /// Flags whose value must be fully known.
     pub(super) literal_value: Vec<&'static str>,
+    /// The program that is started if the command names none.
     pub(super) default_command: Option<&'static str>,
+    /// The file that is written if the command names none.
     pub(super) default_output: Option<&'static str>,
     /// The command whose arguments follow `--`.
     pub(super) rest_as: Option<&'static str>,
@@ -131,49 +163,87 @@ pub(super) struct ProgramTraits {
     pub(super) exempt_alone: bool,
     /// The program needs no rule if it has no arguments and its input is text in the script.
     pub(super) exempt_with_text: bool,
+    /// Prints names of packages.
     pub(super) lists_packages: bool,
+    /// Runs programs of packages. A rule for this program also covers them.
     pub(super) runs_packages: bool,
+    /// Does nothing but read the listed files and print.
     pub(super) only_reads: bool,
+    /// The same, if it has no operands.
     pub(super) only_reads_alone: bool,
+    /// Flags are whole words after one dash: `-name`.
     pub(super) single_dash: bool,
     /// A number after a dash is a flag: `-5`.
     pub(super) number: bool,
+    /// Every flag is harmless.
     pub(super) any_flag: bool,
+    /// Words that start with `+` are flags.
     pub(super) plus_flags: bool,
+    /// Words that start with `+` are commands, unless they go to a line.
     pub(super) plus_command: bool,
+    /// Flags end at the first operand.
     pub(super) flags_first: bool,
+    /// `--` does not end the flags.
     pub(super) no_double_dash: bool,
+    /// Removes the first `--` from the command that it runs.
     pub(super) drops_double_dash: bool,
+    /// Operands may be patterns of git, like `:(top)src`.
     pub(super) pathspecs: bool,
+    /// Words after `--` are for another program.
     pub(super) passthrough: bool,
     /// The first flags may lack their dash: `tar tf`.
     pub(super) dashless: bool,
+    /// An operand that is not listed as a subcommand must be spelled out.
     pub(super) subcommands: bool,
     /// If an operand is not listed, a rule must spell out the subcommand instead of the operand.
     pub(super) blame_subcommand: bool,
+    /// Runs its standard input as code if it has no operands.
     pub(super) runs_stdin: bool,
+    /// The same, but only if the script gives it a standard input.
     pub(super) runs_stdin_if_given: bool,
+    /// Operands may be programs that it runs.
     pub(super) runs_operands: bool,
+    /// Runs other programs in ways that are not analyzed.
     pub(super) opaque_wrapper: bool,
+    /// Whatever it starts runs in another directory.
     pub(super) other_dir: bool,
+    /// Writes what comes from its input or from the network.
     pub(super) copies_input: bool,
+    /// Directories are always read with everything below them.
     pub(super) read_tree: bool,
+    /// May read any tracked file of the repository, or those below its operands.
     pub(super) reads_tracked: bool,
+    /// Directories are always changed with everything below them.
     pub(super) write_tree: bool,
+    /// Every operand may be a file or directory that is changed.
     pub(super) changes_operands: bool,
+    /// Changes the working directory if it has no operands.
     pub(super) changes_working_dir: bool,
+    /// Reads the working directory if it is given no file.
     pub(super) reads_working_dir: bool,
+    /// Reads its standard input instead of the working directory, if it has one.
     pub(super) prefers_stdin: bool,
+    /// A recursive read skips files and directories whose names start with a dot.
     pub(super) skips_hidden: bool,
+    /// A recursive read skips files that git ignores.
     pub(super) skips_ignored: bool,
+    /// A recursive read skips symbolic links.
     pub(super) skips_links: bool,
+    /// Flags that exclude names only apply to the operands after them.
     pub(super) exclusions_first: bool,
+    /// Copies a repository, which may be a local directory.
     pub(super) clones: bool,
+    /// Prints paths of files below its operands, or below the working directory.
     pub(super) lists_paths: bool,
+    /// Prints its operands, like `echo`.
     pub(super) prints_operands: bool,
+    /// Reads the files whose names it gets on its standard input.
     pub(super) names_from_input: bool,
+    /// `-` is a file name, not a standard stream.
     pub(super) dash_is_file: bool,
+    /// Where the program writes, `-` is standard output.
     pub(super) dash_is_stdout: bool,
+    /// Configuration files in the working directory can make it run programs.
     pub(super) obeys_local_config: bool,
 }
 

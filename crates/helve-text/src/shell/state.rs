@@ -98,15 +98,12 @@ impl ShellState {
 
     /// Returns the value of a variable. If the script never set it, it comes from the environment and is unknown.
     pub(super) fn value(&self, name: &str) -> Value {
-        let known = match name {
+        let dir = match name {
             "PWD" => only_dir(&self.dirs),
             "OLDPWD" => only_dir(&self.previous),
             _ => None,
         };
-        known
-            .map(Value::Text)
-            .or_else(|| self.variables.get(name).cloned())
-            .unwrap_or(Value::Unknown)
+        dir.map(Value::Text).or_else(|| self.variables.get(name).cloned()).unwrap_or(Value::Unknown)
     }
 
     /// Assigns a variable. A variable that was set before may keep its old value, because it may be read-only.

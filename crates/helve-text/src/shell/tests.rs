@@ -35,7 +35,7 @@ fn check(script: &str, expected: Expect) {
     expected.assert_eq(&render(&analyze(script, &context())));
 }
 
-/// Renders one line per run, file access and doubt.
+/// Renders one line per run, file access and doubt. A run is indented below the run that starts it.
 fn render(script: &Script) -> String {
     let mut text = String::new();
     for run in &script.runs {

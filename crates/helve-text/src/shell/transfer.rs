@@ -167,8 +167,8 @@ mod tests {
                 .iter()
                 .map(|it| {
                     let verb = if it.symbolic { "link" } else { "copy" };
-                    let copies_entries = if it.copies_entries { " merged" } else { "" };
-                    format!("{verb} {} to {}{copies_entries}", super::target_text(&it.from), it.to)
+                    let merged = if it.copies_entries { " merged" } else { "" };
+                    format!("{verb} {} to {}{merged}", super::target_text(&it.from), it.to)
                 })
                 .collect();
             assert_eq!(shown, expected, "{script}");

@@ -118,6 +118,7 @@ pub(super) fn portable_glob(text: &str) -> Option<String> {
 mod tests {
     use crate::shell::{AccessKind, LinkHandling, ShellContext, TreeFilter, analyze};
 
+    /// Returns the filter of the first recursive read of a script.
     fn filter(script: &str) -> TreeFilter {
         let context = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
         let script = analyze(script, &context);

@@ -83,7 +83,7 @@ impl Parser<'_> {
                 '\\' => {
                     self.next();
                     let Some(escaped) = self.next_raw() else { return self.syntax_error() };
-                    push(&mut pieces, escaped, true);
+                    push_char(&mut pieces, escaped, true);
                 }
                 '\'' => {
                     self.next();
@@ -97,7 +97,7 @@ impl Parser<'_> {
                 '`' => self.backtick(&mut pieces, false)?,
                 c => {
                     self.next();
-                    push(&mut pieces, c, false);
+                    push_char(&mut pieces, c, false);
                 }
             }
         }
@@ -156,7 +156,7 @@ impl Parser<'_> {
             Some(next) if c == '\\' && escapable.contains(next) => self.next_raw(),
             _ => None,
         };
-        push(pieces, escaped.unwrap_or(c), true);
+        push_char(pieces, escaped.unwrap_or(c), true);
         Ok(())
     }
 
@@ -186,7 +186,7 @@ impl Parser<'_> {
 }
 
 /// Appends a character, to the last piece if that is text with the same quoting.
-pub(super) fn push(pieces: &mut Vec<Piece>, c: char, quoted: bool) {
+pub(super) fn push_char(pieces: &mut Vec<Piece>, c: char, quoted: bool) {
     match pieces.last_mut() {
         Some(Piece::Text { text, quoted: last_quoted }) if *last_quoted == quoted => text.push(c),
         _ => pieces.push(Piece::Text { text: c.to_string(), quoted }),

@@ -31,7 +31,9 @@ pub(super) fn record_inner_command(
     }
     let mut search = walker.search.clone();
     // A path that `find` printed is relative to the directory in which `find` ran. In another one it may lead anywhere.
-    if matches!(name, "find" | "fd" | "fdfind" | "xargs" | "gxargs") && search.dirs != state.dirs {
+    if matches!(name, "find" | "fd" | "fdfind" | "xargs" | "gxargs")
+        && search.result_dirs != state.dirs
+    {
         line.words.iter_mut().for_each(find::forget_origin);
     }
     match name {
@@ -55,7 +57,7 @@ pub(super) fn record_inner_command(
                 find::substitute(word, "{}", DynamicKind::FindResult { is_not_a_link });
             }
             search = FindSearch::new(call.words, call.args, state);
-            search.dirs.clone_from(&inner_state.dirs);
+            search.result_dirs.clone_from(&inner_state.dirs);
         }
         "fd" | "fdfind" => {
             add_fd_results(&mut line.words);

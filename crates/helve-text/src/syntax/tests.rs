@@ -9,6 +9,7 @@ use super::{
     language,
 };
 
+/// Compares the errors of a file with the expectation.
 fn check_file(path: &str, text: &str, expect: Expect) {
     let language = language(path).expect("a supported language");
     let rendered = match check(language, text) {
@@ -26,6 +27,7 @@ fn render(errors: &[super::SyntaxError]) -> String {
     errors.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// Compares the errors that an edit introduces with the expectation.
 fn check_edit(path: &str, before: &str, after: &str, expect: Expect) {
     let language = language(path).expect("a supported language");
     expect.assert_eq(&render(&introduced_errors(language, Some(before), after)));

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Compares the view, rendered as its encoding and, for each line, the text, the ending and the byte range.
 fn check(bytes: &[u8], expect: Expect) {
     let shown = match View::new(bytes) {
         Ok(view) => {

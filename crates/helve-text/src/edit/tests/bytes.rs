@@ -4,6 +4,7 @@ use expect_test::{Expect, expect};
 
 use crate::edit::*;
 
+/// Applies one edit, and compares the bytes of the edited file with the expectation.
 fn check(file: &[u8], old: &str, new: &str, expect: Expect) {
     let shown = match apply(
         file,

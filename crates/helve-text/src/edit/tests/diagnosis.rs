@@ -8,6 +8,7 @@ fn check(file: &str, old: &str, expect: Expect) {
     check_with_policy(file, old, MatchPolicy::Tolerant, expect);
 }
 
+/// Compares the diagnosis, rendered as `MISMATCH FIRST_LINE-LAST_LINE, LINE:COLUMN QUOTED is FOUND`.
 fn check_with_policy(file: &str, old: &str, policy: MatchPolicy, expect: Expect) {
     let shown = match apply(
         file.as_bytes(),

@@ -33,7 +33,7 @@ fn bytes(text: &str, encoding: FileEncoding) -> Vec<u8> {
     }
 }
 
-/// Generates lines from few words, so that they repeat, with all line endings.
+/// Generates a file from few different words, so that lines repeat, and with mixed line endings.
 fn file() -> impl Strategy<Value = String> {
     let lead = prop::sample::select(vec!["", "  ", "    ", "      ", "\t", "\t\t"]);
     let word =
@@ -49,6 +49,7 @@ fn file() -> impl Strategy<Value = String> {
     })
 }
 
+/// Generates a file with up to two bytes that are invalid in UTF-8.
 fn damaged_file() -> impl Strategy<Value = Vec<u8>> {
     (file(), prop::collection::vec((any::<prop::sample::Index>(), 0x80..=0xff_u8), 0..3)).prop_map(
         |(text, bad)| {
@@ -62,10 +63,10 @@ fn damaged_file() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Returns some lines of a text with a deviation that may or may not be tolerated.
-fn inexact_quote(text: &str, at: usize, length: usize, drift: usize) -> String {
+/// Quotes some lines of a text inexactly. Whether the quote is tolerated depends on the kind of deviation.
+fn inexact_quote(text: &str, at: usize, length: usize, deviation: usize) -> String {
     let lines: Vec<&str> = text.split('\n').skip(at).take(length).collect();
-    match drift {
+    match deviation {
         0 => lines.join("\n"),
         1 => lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n"),
         2 => lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n"),
@@ -91,6 +92,7 @@ fn unchanged_lines(bytes: &[u8], changed_lines: &[Range<usize>]) -> Vec<(Vec<u8>
     lines
 }
 
+/// Checks that an edit keeps all lines outside the changed ranges.
 fn check_unchanged_lines(before: &[u8], applied: &AppliedEdit) {
     let changed_lines = &applied.change.changed_lines;
     let old = unchanged_lines(
@@ -142,9 +144,9 @@ proptest! {
     }
 
     #[test]
-    fn other_lines_keep_their_bytes(file in damaged_file(), at in 0..30_usize, length in 1..6_usize, drift in 0..7_usize, change in 0..6_usize, all: bool) {
+    fn other_lines_keep_their_bytes(file in damaged_file(), at in 0..30_usize, length in 1..6_usize, deviation in 0..7_usize, change in 0..6_usize, all: bool) {
         let view = View::new(&file).expect("text");
-        let old = inexact_quote(view.text(), at, length, drift);
+        let old = inexact_quote(view.text(), at, length, deviation);
         let new = match change {
             0 => old.replacen("foo", "qux", 1),
             1 => format!("{old}\nadded();"),
@@ -173,18 +175,18 @@ proptest! {
         let mut new = lines.clone();
         new.insert(after + 1, &added);
         let shift = |lines: &[&str]| lines.iter().map(|line| format!("   {line}")).collect::<Vec<_>>().join("\n");
-        let plain = apply(file.as_bytes(), &Edit { old: &lines.join("\n"), new: &new.join("\n"), all: false, kind: TextKind::Unknown }, MatchPolicy::Tolerant).expect("the exact edit applies");
+        let unshifted = apply(file.as_bytes(), &Edit { old: &lines.join("\n"), new: &new.join("\n"), all: false, kind: TextKind::Unknown }, MatchPolicy::Tolerant).expect("the exact edit applies");
         let shifted = apply(file.as_bytes(), &Edit { old: &shift(&lines), new: &shift(&new), all: false, kind: TextKind::Unknown }, MatchPolicy::Tolerant).expect("the shifted edit applies");
-        prop_assert_eq!(String::from_utf8_lossy(&plain.bytes), String::from_utf8_lossy(&shifted.bytes));
+        prop_assert_eq!(String::from_utf8_lossy(&unshifted.bytes), String::from_utf8_lossy(&shifted.bytes));
     }
 
     #[test]
-    fn large_files_are_edited(files in prop::collection::vec(damaged_file(), 4), times in 20..80_usize, drift in 0..3_usize) {
+    fn large_files_are_edited(files in prop::collection::vec(damaged_file(), 4), times in 20..80_usize, deviation in 0..3_usize) {
         let unit = [&files[0][..], b"\n", &files[1], b"\n"].concat();
         let half = unit.repeat(times);
         let marked = b"\n  if only_here {  \r\n    \xff old(1);\r\n  }\r\n";
         let file = [&half[..], marked, &half].concat();
-        let old = ["  if only_here {  \n", "  if only_here {\n", "      if only_here {\n"][drift];
+        let old = ["  if only_here {  \n", "  if only_here {\n", "      if only_here {\n"][deviation];
         let new = format!("{old}{}    added();\n", &old[..old.len() - old.trim_start().len()]);
         let applied = apply(&file, &Edit { old, new: &new, all: false, kind: TextKind::Unknown }, MatchPolicy::Tolerant).expect("the edit matches once");
         let line = b"      added();\r\n";

@@ -18,7 +18,7 @@ fn apply_with_unknown_kind(
     apply_to(view, hunks, TextKind::Unknown)
 }
 
-/// Parses the hunks of a patch of one file, in either format. The `apply_patch` format is without its header.
+/// Parses the hunks of a patch of one file, in either format. In the `apply_patch` format, the header is added here.
 fn hunks(patch: &str) -> Vec<PatchHunk> {
     let text = match patch.starts_with("--- ") {
         true => patch.to_owned(),
@@ -38,6 +38,7 @@ fn patched(file: &str, patch: &str) -> Result<String, PlacementError> {
     Ok(String::from_utf8(apply_with_unknown_kind(&view, &hunks(patch))?.bytes).unwrap())
 }
 
+/// Applies a patch, and compares the result with the expectation. `|` stands for a newline.
 #[track_caller]
 fn check(file: &str, patch: &str, expect: Expect) {
     expect.assert_eq(&match patched(file, patch) {
@@ -320,6 +321,7 @@ struct Case {
     patch: String,
 }
 
+/// Builds a test case. `lacks_newline` says for the old and the new file whether it lacks a final newline.
 fn case(script: &[Step], context: usize, format: PatchFormat, lacks_newline: (bool, bool)) -> Case {
     let is_old = |step: &Step| !matches!(step, Step::Add(_));
     let is_new = |step: &Step| !matches!(step, Step::Remove(_));
@@ -404,8 +406,8 @@ fn render_patch(
             old_at += sides.0;
             new_at += sides.1;
             body.push_str(&format!("{sign}{}\n", script[n].line()));
-            let ends = |taken: usize, at: usize, (lacks_newline, count): (bool, usize)| {
-                lacks_newline && taken == 1 && at == count
+            let ends = |line_count: usize, at: usize, (lacks_newline, count): (bool, usize)| {
+                lacks_newline && line_count == 1 && at == count
             };
             if format == PatchFormat::Unified
                 && (ends(sides.0, old_at, old) || ends(sides.1, new_at, new))
