@@ -152,6 +152,7 @@ fn is_delete_and_insert(one: &DiffHunk, other: &DiffHunk) -> bool {
     deletes(one) && inserts(other) || inserts(one) && deletes(other)
 }
 
+/// Where a hunk is moved.
 #[derive(Clone, Copy)]
 enum Direction {
     Up,

@@ -313,8 +313,8 @@ fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditR
         }) {
             return Err(EditRefusal::Escapes { line: match_set.starts[0] + 1 });
         }
-        // At `start`, all lines of `old` except one match with their own indentation. The model probably means that
-        // place, and one line there has changed since.
+        // At `start`, all lines of `old` except one match exactly, including their indentation. The edit is probably meant
+        // for these lines, of which one has changed since.
         if match_set.needed.contains(Tolerance::Indentation)
             && let Some(start) =
                 find::find_with_one_changed_line(view, &interpretation.old, match_set)

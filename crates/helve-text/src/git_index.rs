@@ -47,6 +47,7 @@ const TYPE_MASK: u32 = 0o170_000;
 const GITLINK: u32 = 0o160_000;
 const DIRECTORY: u32 = 0o040_000;
 
+/// Reads the bytes of an index. `hash_bytes` is the length of an object hash.
 struct IndexReader<'b> {
     bytes: &'b [u8],
     hash_bytes: usize,

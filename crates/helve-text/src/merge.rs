@@ -33,6 +33,7 @@ pub fn merge3(base: &[u8], mine: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Confli
     Merge { base: &base, sides, out: Vec::new() }.run()
 }
 
+/// Lines with their endings.
 type Lines<'a> = Vec<&'a [u8]>;
 
 /// Splits all three files into lines with their endings, if all are text of compatible encodings.

@@ -25,7 +25,7 @@ pub fn show_path(path: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Parses a path as displayed by [`show_path`]. Any other text stands for itself.
+/// Parses a path as displayed by [`show_path`]. Any other text is taken as it is.
 pub fn parse_path(text: &str) -> Cow<'_, [u8]> {
     if !text.split('/').any(looks_quoted) {
         return Cow::Borrowed(text.as_bytes());

@@ -47,6 +47,7 @@ enum Nearness {
     Contained(usize),
 }
 
+/// A name prepared for comparing.
 struct NormalizedName {
     lower: String,
     /// `lower` without separators.

@@ -368,7 +368,7 @@ pub enum LinkHandling {
     Skipped,
 }
 
-/// A copy, move or link: a later access to `to` reaches what was at `from`.
+/// A copy, move or link: a later access to `to` finds the content of `from`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transfer {
     /// The source. For a symbolic link, this is the target of the link as written, which is relative to the link.
@@ -407,7 +407,7 @@ pub enum AccessKind {
     PassedToUnknown,
     /// Read together with everything below it that [`FileAccess::filter`] selects.
     ReadTree,
-    /// Files below the directory may be read, but it is unknown which ones: `git log -p` prints those that commits
+    /// Files below the directory may be read, but it is unknown which ones: `git log -p` prints files that commits
     /// change. A rule that denies reading one of them leads to an ask, because it is not certain that the file is read.
     MaybeReadTree,
     /// Created, changed or removed.

@@ -29,6 +29,7 @@ pub struct WebUrl {
     path_at: usize,
 }
 
+/// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WebScheme {
     Http,

@@ -1,4 +1,4 @@
-//! Checks new text for what should not be written: leftovers of a tool call, a listing, a code fence or escapes.
+//! Checks that a new text has no leftovers of a tool call, a listing, a code fence or escapes.
 //!
 //! A model sometimes sends more than it means to write. Text with such leftovers is refused, unless the replaced text
 //! has the same leftovers or the file is of a kind that may quote them.

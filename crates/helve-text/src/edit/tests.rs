@@ -584,7 +584,7 @@ fn extra_escapes_are_tolerated() {
             q();
     "#]],
     );
-    // The source really has these characters.
+    // The file itself contains these backslashes, so they are not removed.
     check(
         "s = \"a\\nb\";\nt = \"a\nb\";\n",
         "s = \"a\\nb\";",
@@ -960,7 +960,7 @@ fn escaped_lines_may_contain_apostrophes_lifetimes_and_strings() {
             }
         "#]],
     );
-    // The slashes of comments are not those of a pattern.
+    // Slashes that start comments do not delimit a regular expression.
     check(
         "/// {\n///     /* ... */\n/// # x\n",
         r"/// {\n///     /* ... */\n/// # x",

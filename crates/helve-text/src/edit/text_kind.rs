@@ -1,4 +1,4 @@
-//! What a file contains, judged by its name: code, markup, prose or data.
+//! Classifies files by their names: code, markup, prose or data.
 
 /// The kind of text in a file. It decides which new texts are refused because they certainly do not belong there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -35,7 +35,7 @@ pub(super) enum ArgRole {
     Script,
     /// An argument that is passed on to another program. It may be a path.
     Argument,
-    /// A module with its own block in the table, like `pytest` in `python -m pytest`.
+    /// A module that may have a block in `programs.txt`, like `pytest` in `python -m pytest`.
     Module,
     /// Flags for the linker of Go.
     LinkerFlags,

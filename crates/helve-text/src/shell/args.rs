@@ -1,4 +1,4 @@
-//! Parses the arguments of a program according to its spec in the table.
+//! Parses the arguments of a program according to its spec in `programs.txt`.
 
 use super::arg_role::ArgRole;
 use super::programs::{self, FlagValue, ProgramSpec};
@@ -92,6 +92,7 @@ pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
     Some(parser.parsed)
 }
 
+/// The state of the parser.
 pub(super) struct ArgParser<'w> {
     pub(super) words: &'w [Word],
     /// The full name so far: `git stash list`.

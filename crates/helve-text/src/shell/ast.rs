@@ -71,6 +71,7 @@ pub(super) enum Node {
     Coprocess(Box<Node>),
 }
 
+/// `&&` or `||`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Connector {
     And,
@@ -87,6 +88,7 @@ pub(super) struct SimpleCommand {
     pub(super) shown: String,
 }
 
+/// `name=value`, `name+=value`, `name[index]=value` or `name=(values)`
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Assignment {
     pub(super) name: String,
@@ -98,12 +100,14 @@ pub(super) struct Assignment {
     pub(super) shown: String,
 }
 
+/// The right side of an assignment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum AssignValue {
     Text(RawWord),
     Array(Vec<RawWord>),
 }
 
+/// A redirect: `2> file`, `<<EOF`
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Redirect {
     pub(super) kind: RedirectKind,
@@ -116,6 +120,7 @@ pub(super) struct Redirect {
     pub(super) operator: String,
 }
 
+/// The right side of a redirect.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RedirectTarget {
     /// The file, the descriptor, or the text of a here-string.
@@ -124,6 +129,7 @@ pub(super) enum RedirectTarget {
     Body(Rc<OnceCell<Vec<Piece>>>),
 }
 
+/// What a redirect does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RedirectKind {
     Read,

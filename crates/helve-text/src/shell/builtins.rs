@@ -50,7 +50,7 @@ fn record_evaluated_operands(walker: &mut Walker<'_>, name: &str, words: &[Word]
     }
 }
 
-/// Whether a name is a builtin that is not in the table of programs.
+/// Whether a name is a builtin that `programs.txt` does not list.
 pub(super) fn is_unlisted_builtin(name: &str) -> bool {
     names::contains(NameGroup::Builtin, name)
 }

@@ -12,9 +12,9 @@ use super::{
     wrappers,
 };
 
-/// A command of a known program while its effects are recorded.
+/// A command of a known program, with its parsed arguments and its standard input.
 pub(super) struct Invocation<'c> {
-    /// Index of the run.
+    /// Index in `Script::runs`.
     pub(super) run: usize,
     pub(super) words: &'c [Word],
     pub(super) args: &'c ParsedArgs,
@@ -148,7 +148,7 @@ impl Walker<'_> {
         self.forget_listing();
     }
 
-    /// Forgets what the last command prints, because another command prints as well.
+    /// Forgets that the current output is a list of names, because this command may print something else.
     fn forget_listing(&mut self) {
         self.line_filter = LineFilter::Other;
         if let Some(output) = &mut self.known_output {
@@ -168,7 +168,7 @@ impl Walker<'_> {
         builtins::apply(self, name, &line.words, run, state);
     }
 
-    /// Records a command of a program that is in the table.
+    /// Records a command of a program that `programs.txt` lists.
     fn record_known_program(
         &mut self,
         name: &str,
@@ -254,7 +254,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the possible working directories. If they are unknown, returns those that the script names.
+    /// Returns the possible working directories. If they are unknown, returns all directories that the script enters.
     pub(super) fn possible_dirs(&self, state: &ShellState) -> Vec<String> {
         if let Some(dirs) = &state.dirs {
             return dirs.clone();
@@ -318,7 +318,7 @@ impl Walker<'_> {
         self.language = outer;
     }
 
-    /// Records a command of a program that is not in the table.
+    /// Records a command of a program that `programs.txt` does not list.
     fn record_unknown_program(
         &mut self,
         name: &str,

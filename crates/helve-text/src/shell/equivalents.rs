@@ -298,6 +298,7 @@ fn with_flags(words: &Words, run: &ProgramRun, flags: &[&[String]], spelling: Sp
     equivalent
 }
 
+/// The parsed content of `equivalents.txt`.
 #[derive(Default)]
 struct EquivalentTable {
     /// Groups of commands that mean the same.
@@ -314,6 +315,7 @@ struct EquivalentTable {
     problems: Vec<&'static str>,
 }
 
+/// The flags of one command that have several spellings.
 struct CommandFlags {
     /// The program and its subcommands.
     command: Vec<String>,

@@ -181,8 +181,8 @@ impl PatternReach {
         Self { base: Word::Literal(path.to_string()), names: Vec::new() }
     }
 
-    /// Returns what a pattern reaches if `*` may match slashes: `src/a*.rs` reaches everything below `src/a*` that
-    /// ends with `.rs`.
+    /// Returns the files that a pattern may select if `*` also matches slashes: `src/a*.rs` selects everything below
+    /// `src/a*` that ends with `.rs`.
     fn of_glob(pattern: &str) -> Option<Self> {
         if let Some(folder) = pattern.strip_suffix("...") {
             let reach = Self::all_below(folder.trim_end_matches('/'));
@@ -210,8 +210,8 @@ impl PatternReach {
 
 const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
 
-/// Returns what a pattern like `'src/**/*.js'` reaches if the program, not the shell, expands it. Returns `None` for a
-/// plain path.
+/// Returns the files that a pattern like `'src/**/*.js'` may select, which the program expands, not the shell. Returns
+/// `None` for a plain path.
 pub(super) fn reach_of_pattern(text: &str) -> Option<PatternReach> {
     PatternReach::of_glob(text)
 }
@@ -221,8 +221,8 @@ pub(super) fn is_exclusion(text: &str) -> bool {
     text.starts_with(':') && path_in_git_argument(text).is_none()
 }
 
-/// Returns what a pathspec of git, such as `'*.rs'`, `:/src` or `:(top,icase)src`, reaches. Returns `None` for a plain
-/// path. A pathspec that excludes files reaches everything, because git then selects all other files.
+/// Returns the files that a pathspec of git, such as `'*.rs'`, `:/src` or `:(top,icase)src`, may select. Returns `None`
+/// for a plain path. A pathspec that excludes files selects everything, because git then selects all other files.
 pub(super) fn reach_of_pathspec(text: &str) -> Option<PatternReach> {
     let Some(magic) = text.strip_prefix(':') else { return PatternReach::of_glob(text) };
     let (words, path) = match magic.strip_prefix('(') {

@@ -1,4 +1,4 @@
-//! What is known about the names that `find` and similar programs print or pass to a command.
+//! Tracks the names of files that `find` and similar programs print or pass to a command.
 
 use super::arg_role::ArgRole;
 use super::args::{Argument, ParsedArgs};
@@ -93,7 +93,7 @@ pub(super) enum LineFilter {
 }
 
 impl LineFilter {
-    /// Returns what a program with these arguments does with its input.
+    /// Returns how a program with these arguments treats the lines of its input.
     pub(super) fn of(args: &ParsedArgs, run: &ProgramRun) -> Self {
         let spec = args.spec;
         let is_listed = |flag: &String| spec.passes_lines.contains(&flag.as_str());
@@ -195,7 +195,7 @@ impl Walker<'_> {
             return false;
         }
         if search.roots.is_empty() {
-            // The names are those of packages.
+            // The listing has names of packages, not of files.
             return !is_read;
         }
         let filter = TreeFilter { splits_names: true, ..search.filter };

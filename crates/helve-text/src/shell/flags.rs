@@ -173,7 +173,7 @@ impl ArgParser<'_> {
         let Some(word) = self.words.get(at) else { return };
         self.at += 1;
         self.parsed.roles[at] = WordRole::Value;
-        // If the table is wrong and the flag takes no value, the word may itself be a flag, so it counts as a risk.
+        // If `programs.txt` is wrong and the flag takes no value, the next word may be a flag. So it counts as a risk.
         let is_letter = |c: char| c == '-' || c.is_ascii_alphabetic();
         let may_start_with_dash = match role {
             ArgRole::Mode => word.literal().is_some_and(is_mode),
@@ -205,7 +205,7 @@ impl ArgParser<'_> {
         }
     }
 
-    /// Continues with the table entry of a listed module, as in `python -m pytest`. An unlisted module gets all
+    /// After a module that `programs.txt` lists, as in `python -m pytest`, continues with its spec. Any other module gets all
     /// remaining words.
     fn enter_module(&mut self, role: ArgRole, flag: &str, value: &str) {
         if role != ArgRole::Module {

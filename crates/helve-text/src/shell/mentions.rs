@@ -90,7 +90,7 @@ impl ProgramRun {
     }
 }
 
-/// Returns the program that a command starts, and those that its launchers like `env` start in turn.
+/// Returns the program that a command starts. If it is a launcher like `env`, also returns the program that it starts.
 fn programs_of(command: &str) -> impl Iterator<Item = &str> {
     let mut is_program = true;
     let words = command.split_whitespace().filter(|word| !word.contains('='));

@@ -62,7 +62,7 @@ pub(super) enum NameGroup {
     GitSettingOff,
     /// A word after which the name of a program follows.
     Launcher,
-    /// An ssh option that only sets a timeout or what is printed.
+    /// An ssh option that only changes timeouts or messages.
     SshOption,
     /// A command like `docker:exec`, whose arguments are about another machine or a container.
     Elsewhere,
@@ -120,7 +120,7 @@ pub(super) fn rule_alias(base: &str) -> Option<&str> {
     without_gnu_prefix(base).or_else(|| NAMES.rule_aliases.get(base).copied())
 }
 
-/// Returns the program in the table whose options the program `base` takes.
+/// Returns the program in `programs.txt` that takes the same options as the program `base`.
 pub(super) fn same_options(base: &str) -> Option<&'static str> {
     NAMES.same_options.get(base).copied()
 }
@@ -135,6 +135,7 @@ pub(super) fn file_type(name: &str) -> Option<&'static [&'static str]> {
     NAMES.file_types.get(name).map(Vec::as_slice)
 }
 
+/// The parsed content of `names.txt`.
 #[derive(Default)]
 struct NameTable {
     /// The groups that each name belongs to.

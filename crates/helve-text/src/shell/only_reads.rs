@@ -39,13 +39,13 @@ pub(super) fn prints_version(words: &[Word], stdin: &StdinSource) -> bool {
     }
 }
 
-/// Whether the table says that a program with these arguments only reads.
+/// Whether `programs.txt` says that a program with these arguments only reads.
 fn is_listed(call: &Invocation<'_>) -> bool {
     let args = call.args;
     let spec = args.spec;
     let is_operand = |it: &Argument| it.flag.is_none();
     let has_no_operands = args.operand_count == 0 && !args.arguments.iter().any(is_operand);
-    // Some interpreters print their version and then run what they are given.
+    // Some interpreters print their version and then run their operands or their input.
     let is_listed = spec.traits.only_reads
         || spec.traits.only_reads_alone && has_no_operands
         || args.has_any(&spec.only_reads_with)

@@ -30,6 +30,7 @@ pub(super) struct Parser<'a> {
     pub(super) uncompared_ranges: Vec<(usize, usize)>,
 }
 
+/// A here-document whose body has not been reached yet.
 struct PendingHereDocument {
     delimiter: String,
     /// Whether the delimiter is quoted. If so, the body is not expanded.

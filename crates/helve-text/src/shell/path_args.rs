@@ -1,4 +1,4 @@
-//! Paths in the arguments of programs that are not in the table.
+//! Finds paths in arguments of unknown meaning, such as those of programs that `programs.txt` does not list.
 
 use super::commands::{Invocation, basename};
 use super::downloads::{self, percent_decode};

@@ -37,6 +37,7 @@ pub(super) fn table_name(base: &str) -> Option<&'static str> {
     names.into_iter().find_map(|name| PROGRAMS.names.get_key_value(name)).map(|(name, _)| *name)
 }
 
+/// The parsed content of `programs.txt`.
 struct ProgramTable {
     specs: Vec<ProgramSpec>,
     /// Indices into `specs`, by full name.
@@ -141,6 +142,7 @@ pub(super) struct ProgramSpec {
     pub(super) traits: ProgramTraits,
 }
 
+/// The listed flags of a program: one-letter flags and others.
 #[derive(Clone, Debug, Default)]
 struct FlagSpecs {
     letters: HashMap<char, FlagValue>,
@@ -207,7 +209,7 @@ pub(super) struct ProgramTraits {
     pub(super) opaque_wrapper: bool,
     /// Whatever it starts runs in another directory.
     pub(super) other_dir: bool,
-    /// Writes what comes from its input or from the network.
+    /// The files that it writes get their content from its input or from the network.
     pub(super) copies_input: bool,
     /// Directories are always read with everything below them.
     pub(super) read_tree: bool,

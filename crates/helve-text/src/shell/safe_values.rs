@@ -17,7 +17,7 @@ pub(super) fn is_harmless_setting(text: &str) -> bool {
         && (is_listed || is_off && names::contains(NameGroup::GitSettingOff, &key))
 }
 
-/// Whether an ssh option only sets a timeout or what is printed.
+/// Whether an ssh option only changes timeouts or messages.
 pub(super) fn is_harmless_option(text: &str) -> bool {
     let Some((key, value)) = text.split_once('=') else { return false };
     let is_plain = value.chars().all(|c| c.is_ascii_alphanumeric());

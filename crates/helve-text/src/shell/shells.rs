@@ -18,6 +18,7 @@ const HARMLESS_LETTERS: &str = "euxvnfChbmBETl";
 const HARMLESS_OPTIONS: &[&str] =
     &["errexit", "nounset", "pipefail", "xtrace", "verbose", "noclobber", "noglob", "noexec"];
 
+/// Whether the scripts of a shell can be analyzed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShellKind {
     Analyzed(ShellLanguage),

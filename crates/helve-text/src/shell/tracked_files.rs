@@ -1,4 +1,4 @@
-//! Tracked files that git reads although the command does not name them: `git log -p` prints those that commits change.
+//! Tracked files that git reads although the command does not name them: `git log -p` prints files that commits change.
 
 use super::arg_role::ArgRole;
 use super::args::{Argument, ParsedArgs};
@@ -32,7 +32,7 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
     }
 }
 
-/// Records the tracked files below the operands. If no operand is a path, records those of the given listing.
+/// Records the tracked files below the operands. If no operand is a path, records all files that `listing` selects.
 fn record_tracked(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,

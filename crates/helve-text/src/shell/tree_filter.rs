@@ -53,7 +53,7 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
         }
         filter.excluded_files.clear();
     }
-    // A later glob may include again what an earlier one excludes.
+    // With including globs, a later glob may include files that an earlier glob excludes.
     if included.is_empty() {
         let excluded: Vec<String> = excluded
             .iter()

@@ -237,7 +237,7 @@ impl<'a> Walker<'a> {
         is_below_limits
     }
 
-    /// Records what `record` finds as something that may run in parallel, repeatedly, or not at all.
+    /// Calls `record`. The commands that it records may run in parallel, repeatedly, or not at all.
     pub(super) fn record_uncertain(&mut self, record: impl FnOnce(&mut Self)) {
         self.uncertain_depth += 1;
         record(self);
@@ -560,7 +560,7 @@ impl ProgramRun {
     }
 }
 
-/// Returns the roles of the words of a program that is not in the table.
+/// Returns the roles of the words of an unknown program. Words that start with a dash are flags.
 fn roles_by_dash(words: &[Word]) -> Vec<WordRole> {
     let role = |(n, word): (usize, &Word)| match n {
         0 => WordRole::Program,

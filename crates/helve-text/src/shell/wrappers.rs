@@ -30,7 +30,8 @@ pub(super) fn record_inner_command(
         inner_state.dirs = None;
     }
     let mut search = walker.search.clone();
-    // A path that `find` printed is relative to the directory in which `find` ran. In another one it may lead anywhere.
+    // A path that `find` printed is relative to the directory in which `find` ran. In another directory, it may be any
+    // file.
     if matches!(name, "find" | "fd" | "fdfind" | "xargs" | "gxargs")
         && search.result_dirs != state.dirs
     {

@@ -112,7 +112,7 @@ impl UrlPattern {
         };
         let matches_host =
             self.host.matches_loosely(host) || as_ipv4.is_some_and(|host| self.host.matches(&host));
-        // `https://host` also means the same host over `http`, whatever the default port.
+        // A rule for `https://host` also applies to the same host over `http`, so both default ports match.
         let matches_port = match self.port {
             PortPattern::Default => matches!(url.port(), 80 | 443) || self.port_matches(url),
             PortPattern::Any | PortPattern::Exact(_) => self.port_matches(url),

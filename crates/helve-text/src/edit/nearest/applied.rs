@@ -15,7 +15,7 @@ const MIN_BYTES_WITHIN_LINE: usize = 8;
 pub(super) fn find(view: &View<'_>, keys: &LineKeys<'_>, edit: &Edit<'_>) -> Option<usize> {
     let new = edit.new.trim();
     let has_letters = new.chars().filter(|character| character.is_alphanumeric()).count() >= 2;
-    // A new text that is part of the old text says nothing: it was in the file before.
+    // If the new text is part of the old text, finding it proves nothing: it was in the file before the edit.
     if !has_letters || edit.old.contains(new) {
         return None;
     }

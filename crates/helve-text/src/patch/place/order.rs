@@ -13,6 +13,7 @@ pub(super) fn choose(
         row: hunks[hunk].row,
         problem,
     };
+    // Every hunk is placed as early as possible, then as late as possible. If both agree, there is only one way.
     let mut earliest = Vec::with_capacity(hunks.len());
     let mut min_start = 0;
     for (n, candidates) in options.iter().enumerate() {
