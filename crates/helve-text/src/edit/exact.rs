@@ -56,14 +56,14 @@ pub(super) fn apply(
 
 /// Whether `old` starts inside or right after the indentation of a line, and the intended indentation is unclear. That is
 /// so if the edit would append the following line to `new`, or if later lines of `new` are indented less than that line.
-fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
-    let line = view.line_at(first);
+fn splits_indentation(view: &View<'_>, at: usize, edit: &Edit<'_>) -> bool {
+    let line = view.line_at(at);
     let lead = split_line(view.line(line)).lead;
-    let before = first - view.text_range(line).start;
+    let before = at - view.text_range(line).start;
     if before == 0 || before > lead.len() {
         return false;
     }
-    let after = first + edit.old.len();
+    let after = at + edit.old.len();
     let joins_next =
         edit.old.ends_with('\n') && !edit.new.ends_with('\n') && after < view.text().len();
     let mut later_lines =
@@ -84,15 +84,15 @@ fn with_line_ending<'a>(edit: &Edit<'a>) -> Cow<'a, str> {
     }
 }
 
-/// Refuses a new text that should not be written at this place.
-fn check_new_text(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Result<(), EditRefusal> {
-    let (line, end) = (view.line_at(first), first + edit.old.len());
+/// Refuses a new text that should not be written. `at` is the offset of `old` in the file.
+fn check_new_text(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Result<(), EditRefusal> {
+    let (line, end) = (view.line_at(at), at + edit.old.len());
     let text = NewText {
         old: edit.old,
         new: edit.new,
         file: view.text(),
         first_line: line + 1,
-        before: &view.text()[view.text_range(line).start..first],
+        before: &view.text()[view.text_range(line).start..at],
         after: &view.text()[end..view.text_range(view.line_at(end)).end],
         kind: edit.kind,
     };
@@ -101,11 +101,11 @@ fn check_new_text(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Result<(), 
 
 /// Refuses an edit like `get` → `getUserById` in `getUser()`, which would give `getUserByIdUser()`. Here `old` ends in the
 /// middle of a word of the file, and `new` has the whole word. The rest of the word would be in the file twice.
-fn cut_word_refusal(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
-    let (before, after) = (&view.text()[..first], &view.text()[first + edit.old.len()..]);
+fn cut_word_refusal(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
+    let (before, after) = (&view.text()[..at], &view.text()[at + edit.old.len()..]);
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
     let trailing_word_len = |text: &str| text.len() - text.trim_end_matches(is_word).len();
-    let refusal = |word: String| Some(EditRefusal::CutWord { line: view.line_at(first) + 1, word });
+    let refusal = |word: String| Some(EditRefusal::CutWord { line: view.line_at(at) + 1, word });
     let rest_of_word = &after[..after.len() - after.trim_start_matches(is_word).len()];
     let cut = &edit.old[edit.old.len() - trailing_word_len(edit.old)..];
     if !rest_of_word.is_empty() && !cut.is_empty() && !ends_with_word(edit.new, cut) {
@@ -143,18 +143,18 @@ fn ends_with_word(text: &str, word: &str) -> bool {
 }
 
 /// Refuses an insertion if the inserted text is already there, because the same edit was sent before.
-fn already_inserted(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
-    let (text, end) = (view.text(), first + edit.old.len());
+fn already_inserted(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
+    let (text, end) = (view.text(), at + edit.old.len());
     let new = edit.new.trim_end_matches('\n');
     let old = edit.old.trim_end_matches('\n');
     // A short insertion, such as `end`, a separator or a number, may be intended although the file already has it.
     let is_long_enough =
         |added: &str| added.chars().filter(|c| c.is_alphabetic()).count() >= MIN_LETTERS;
-    let ends_line = |at: usize| at == text.len() || text[at..].starts_with('\n');
+    let ends_line = |offset: usize| offset == text.len() || text[offset..].starts_with('\n');
     let after =
         new.strip_prefix(old).filter(|added| added.starts_with('\n') && is_long_enough(added));
-    if after.is_some() && text[first..].starts_with(new) && ends_line(first + new.len()) {
-        return Some(EditRefusal::AlreadyApplied { line: view.line_at(first) + 1 });
+    if after.is_some() && text[at..].starts_with(new) && ends_line(at + new.len()) {
+        return Some(EditRefusal::AlreadyApplied { line: view.line_at(at) + 1 });
     }
     let before =
         new.strip_suffix(old).filter(|added| added.ends_with('\n') && is_long_enough(added))?;
@@ -162,7 +162,7 @@ fn already_inserted(view: &View<'_>, first: usize, edit: &Edit<'_>) -> Option<Ed
     let starts_line = start == 0 || text.as_bytes()[start - 1] == b'\n';
     let is_there = starts_line
         && text.as_bytes()[start..].starts_with(before.as_bytes())
-        && first == start + before.len();
+        && at == start + before.len();
     is_there.then(|| EditRefusal::AlreadyApplied { line: view.line_at(start) + 1 })
 }
 

@@ -1,4 +1,4 @@
-//! Alternative interpretations of an edit: with one level of escaping too many, or with line numbers before the lines.
+//! Alternative interpretations of an edit, in case its text was escaped once too often or has line numbers.
 
 pub(super) mod inner_escapes;
 
@@ -68,6 +68,7 @@ enum EscapeClass {
     Controls,
     /// Escaped quotes, and `\${` in template literals.
     Quotes,
+    /// These and escaped backslashes and slashes.
     All,
 }
 
@@ -91,8 +92,9 @@ fn without_escapes<'a>(sent: &Interpretation<'_>) -> Vec<Interpretation<'a>> {
     interpretations
 }
 
-/// Unescapes `new` like `old`. Returns `None` if one of the texts also has the unescaped character,
-/// if `new` escapes quotes that `old` does not, or if a line would be broken inside a string.
+/// Removes the same escapes from `new` as from `old`. Returns `None` if it is unclear whether `new` is meant to be
+/// unescaped: if a character is both escaped and unescaped, if `new` escapes quotes that `old` does not, or if a line
+/// would be broken inside a string.
 fn unescape_new(old: &str, new: &str, escapes: EscapeClass) -> Option<String> {
     let unescaped = unescape(new, escapes);
     if unescaped == new {
@@ -114,6 +116,7 @@ fn unescape_new(old: &str, new: &str, escapes: EscapeClass) -> Option<String> {
     (!is_unclear).then_some(unescaped)
 }
 
+/// Whether a text has a backslash before this letter.
 fn has_escape(text: &str, letter: char) -> bool {
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
@@ -130,6 +133,7 @@ fn has_unescaped(text: &str, character: char) -> bool {
     text.match_indices(character).any(|(at, _)| !text[..at].ends_with('\\'))
 }
 
+/// Replaces the escapes of this class with the characters that they stand for.
 fn unescape(text: &str, escapes: EscapeClass) -> String {
     let controls = escapes != EscapeClass::Quotes;
     let quotes = escapes != EscapeClass::Controls;

@@ -62,7 +62,7 @@ pub enum PatchProblem {
         new: usize,
     },
     /// A hunk of a new file has a line other than `+`, or a hunk of a deleted file has a line other than `-`.
-    WrongLineKindInOneSidedFile,
+    UnexpectedLineKind,
     /// Another line follows a line that is marked as the last of the file.
     LineAfterNoNewlineMarker,
     /// The hunk changes only line endings, which patches do not preserve reliably.
@@ -124,7 +124,7 @@ impl fmt::Display for PatchProblem {
             PatchProblem::CutShort { old, new } => {
                 return write!(f, "expected {old} more old and {new} more new lines in this hunk");
             }
-            PatchProblem::WrongLineKindInOneSidedFile => "expected only `+` lines in a new file and only `-` lines in a deleted one",
+            PatchProblem::UnexpectedLineKind => "expected only `+` lines in a new file and only `-` lines in a deleted one",
             PatchProblem::LineAfterNoNewlineMarker => "expected no line after the one that ends the file without a newline",
             PatchProblem::OnlyLineEndingsDiffer => "changing only line endings is not supported",
             PatchProblem::Binary => "binary patches are not supported",

@@ -646,7 +646,7 @@ mod unified {
         );
         check(
             "--- /dev/null\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n",
-            expect![[r#"row 1: WrongLineKindInOneSidedFile, found "--- /dev/null""#]],
+            expect![[r#"row 1: UnexpectedLineKind, found "--- /dev/null""#]],
         );
         check(
             "diff --git a/x b/x\n@@ -1 +1 @@\n-x\n+y\n",

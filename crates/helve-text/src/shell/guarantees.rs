@@ -1,4 +1,4 @@
-//! Facts that certainly hold at a point of a script, because nothing before it can have changed them.
+//! Decides what is certain at a point of a script: whether a `cd` succeeds, and whether any file has changed.
 
 use super::state::PossibleDirs;
 use super::walk::Walker;
@@ -20,24 +20,25 @@ pub(super) fn cd_succeeds(
         && words[0].literal() == Some("cd")
         && words[1].literal().is_some_and(goes_up_then_down);
     let goes_up = from.strip_prefix(to.trim_end_matches('/')).is_some_and(|it| it.starts_with('/'));
-    let can_go_up =
-        goes_up && runs_alone(walker) && !walker.script.runs.iter().any(may_set_read_only);
+    let can_go_up = goes_up
+        && runs_once_before_any_write(walker)
+        && !walker.script.runs.iter().any(may_set_read_only);
     let is_enterable = walker.context.enterable.contains(to) && files_are_unchanged(walker);
     is_plain_cd && (can_go_up || is_enterable)
 }
 
-/// Whether a path has `..` only at its start. Elsewhere the directory before `..` must exist.
+/// Whether a path has `..` only at its start, like `../../a`. In `a/..`, the directory `a` would have to exist.
 fn goes_up_then_down(path: &str) -> bool {
     !path.split('/').skip_while(|name| matches!(*name, "" | "." | "..")).any(|name| name == "..")
 }
 
 /// Whether all files are as they were when the script started.
 pub(super) fn files_are_unchanged(walker: &Walker<'_>) -> bool {
-    runs_alone(walker) && walker.script.runs.iter().all(only_reads)
+    runs_once_before_any_write(walker) && walker.script.runs.iter().all(only_reads)
 }
 
 /// Whether the current command runs exactly once, with no other command in parallel and nothing written before it.
-fn runs_alone(walker: &Walker<'_>) -> bool {
+fn runs_once_before_any_write(walker: &Walker<'_>) -> bool {
     let script = &walker.script;
     let has_written = script.accesses.iter().any(|access| access.kind.writes())
         || script.runs.iter().any(|run| !run.risks.is_empty());

@@ -240,7 +240,7 @@ fn text_on_one_side(
         hunks.iter().flat_map(|hunk| &hunk.lines)
     {
         if *line_kind != kind {
-            return Err(header.error(PatchProblem::WrongLineKindInOneSidedFile));
+            return Err(header.error(PatchProblem::UnexpectedLineKind));
         }
         text.push_str(line);
         if !no_newline {
