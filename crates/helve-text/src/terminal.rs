@@ -1,6 +1,6 @@
 //! A filter that turns the output of a program into what a person would read on a terminal.
 //!
-//! The filter works like [`crate::visible::strip_invisible`], but for output that arrives in pieces and rewrites its lines.
+//! The filter works like [`crate::visible::strip_invisible`], but for output that arrives in pieces and may rewrite lines.
 //! The result does not depend on how the stream is split.
 
 mod line;
@@ -10,9 +10,10 @@ use line::PendingLine;
 
 /// Turns raw output into plain text.
 ///
-/// Removes escape sequences. Of an unterminated sequence, only the first characters (`ESC [`) are removed. Text after a carriage return replaces
-/// its line, and text after a backspace replaces the character before it. Other control characters are removed. Tabs,
-/// newlines and invalid UTF-8 are kept. At most one line of [`MAX_LINE`] and one sequence are held back.
+/// Removes escape sequences. Of an unterminated sequence, only the first characters (`ESC [`) are removed. Text after a
+/// carriage return replaces its line, and text after a backspace replaces the character before it. Other control
+/// characters are removed. Tabs, newlines and invalid UTF-8 are kept. At most one line of [`MAX_LINE`] and one sequence
+/// are held back.
 #[derive(Debug, Default)]
 pub struct TerminalFilter {
     state: State,
@@ -47,7 +48,7 @@ enum State {
     Parameters(Introducer),
     /// In the intermediate bytes of a control sequence.
     Intermediates(Introducer),
-    /// In a control string.
+    /// In a control string, such as the title of the window.
     String(Introducer),
     /// In a control string, after 0xc2.
     StringC1Lead,
@@ -104,15 +105,15 @@ impl TerminalFilter {
     }
 
     fn handle_byte(&mut self, byte: u8, out: &mut Vec<u8>) {
-        let continues = self.track_continuation(byte);
+        let continues_char = self.track_continuation(byte);
         match self.state {
-            State::Text => self.handle_text_byte(byte, continues, out),
+            State::Text => self.handle_text_byte(byte, continues_char, out),
             State::C1Lead => match byte {
-                0x80..=0x9f => self.introduce(byte, Introducer::Standard),
+                0x80..=0x9f => self.start_c1_sequence(byte, Introducer::Standard),
                 _ => {
                     self.state = State::Text;
                     self.line.print(&[0xc2], out);
-                    self.handle_text_byte(byte, continues, out);
+                    self.handle_text_byte(byte, continues_char, out);
                 }
             },
             State::Escape => match byte {
@@ -120,29 +121,31 @@ impl TerminalFilter {
                 b']' | b'P' | b'X' | b'^' | b'_' => self.begin(State::String(Introducer::Standard)),
                 0x20..=0x2f => self.hold(byte, State::EscapeIntermediates),
                 0x30..=0x7e => self.end_sequence(),
-                _ => self.handle_invalid_byte(byte, continues, out),
+                _ => self.handle_invalid_byte(byte, continues_char, out),
             },
             State::EscapeIntermediates => match byte {
                 0x20..=0x2f if self.held.len() < MAX_CONTROL => {
                     self.hold(byte, State::EscapeIntermediates)
                 }
                 0x30..=0x7e => self.end_sequence(),
-                _ => self.handle_invalid_byte(byte, continues, out),
+                _ => self.handle_invalid_byte(byte, continues_char, out),
             },
             State::Parameters(introducer) | State::Intermediates(introducer) => {
-                self.handle_control_byte(introducer, byte, continues, out);
+                self.handle_control_byte(introducer, byte, continues_char, out);
             }
-            State::String(introducer) => self.handle_string_byte(introducer, byte, continues, out),
+            State::String(introducer) => {
+                self.handle_string_byte(introducer, byte, continues_char, out)
+            }
             State::StringC1Lead => match byte {
                 0x9c => self.end_sequence(),
                 0x80..=0x9f => {
                     self.state = State::String(Introducer::Standard);
                     self.abandon(out);
-                    self.introduce(byte, Introducer::Standard);
+                    self.start_c1_sequence(byte, Introducer::Standard);
                 }
                 _ => {
                     self.hold(0xc2, State::String(Introducer::Standard));
-                    self.handle_string_byte(Introducer::Standard, byte, continues, out);
+                    self.handle_string_byte(Introducer::Standard, byte, continues_char, out);
                 }
             },
             State::StringEscape(_) if byte == b'\\' => self.end_sequence(),
@@ -154,20 +157,20 @@ impl TerminalFilter {
         }
     }
 
-    /// Returns whether the byte continues a character. Updates the number of expected continuation bytes.
+    /// Returns whether the byte continues_char a character. Updates the number of expected continuation bytes.
     fn track_continuation(&mut self, byte: u8) -> bool {
-        let continues = self.continuation_bytes > 0 && (0x80..=0xbf).contains(&byte);
+        let continues_char = self.continuation_bytes > 0 && (0x80..=0xbf).contains(&byte);
         self.continuation_bytes = match byte {
-            _ if continues => self.continuation_bytes - 1,
+            _ if continues_char => self.continuation_bytes - 1,
             0xc2..=0xdf => 1,
             0xe0..=0xef => 2,
             0xf0..=0xf4 => 3,
             _ => 0,
         };
-        continues
+        continues_char
     }
 
-    fn handle_text_byte(&mut self, byte: u8, continues: bool, out: &mut Vec<u8>) {
+    fn handle_text_byte(&mut self, byte: u8, continues_char: bool, out: &mut Vec<u8>) {
         match byte {
             0x1b => self.begin(State::Escape),
             b'\r' => self.line.return_carriage(),
@@ -175,8 +178,8 @@ impl TerminalFilter {
             b'\n' | b'\t' | 0x20..=0x7e => self.line.print(&[byte], out),
             0..=0x1f | 0x7f => {}
             0xc2 => self.state = State::C1Lead,
-            0x80..=0x9f if !continues => {
-                self.introduce(byte, Introducer::SingleByte);
+            0x80..=0x9f if !continues_char => {
+                self.start_c1_sequence(byte, Introducer::SingleByte);
                 if self.state == State::Text {
                     self.line.print(&[byte], out);
                 } else {
@@ -188,7 +191,7 @@ impl TerminalFilter {
     }
 
     /// Handles a C1 control character (0x80 to 0x9f). Some of them start a sequence.
-    fn introduce(&mut self, control: u8, introducer: Introducer) {
+    fn start_c1_sequence(&mut self, control: u8, introducer: Introducer) {
         self.begin(match control {
             0x9b => State::Parameters(introducer),
             0x90 | 0x98 | 0x9d..=0x9f => State::String(introducer),
@@ -200,7 +203,7 @@ impl TerminalFilter {
         &mut self,
         introducer: Introducer,
         byte: u8,
-        continues: bool,
+        continues_char: bool,
         out: &mut Vec<u8>,
     ) {
         let fits = self.held.len() < MAX_CONTROL;
@@ -217,7 +220,7 @@ impl TerminalFilter {
                 }
                 self.end_sequence();
             }
-            _ => self.handle_invalid_byte(byte, continues, out),
+            _ => self.handle_invalid_byte(byte, continues_char, out),
         }
     }
 
@@ -225,19 +228,21 @@ impl TerminalFilter {
         &mut self,
         introducer: Introducer,
         byte: u8,
-        continues: bool,
+        continues_char: bool,
         out: &mut Vec<u8>,
     ) {
         match byte {
             0x07 => self.end_sequence(),
-            0x9c if !continues => self.end_sequence(),
+            0x9c if !continues_char => self.end_sequence(),
             0x1b => self.state = State::StringEscape(introducer),
             0xc2 if introducer == Introducer::Standard => self.state = State::StringC1Lead,
-            0..=0x1f | 0x7f if byte != b'\t' => self.handle_invalid_byte(byte, continues, out),
+            0..=0x1f | 0x7f if byte != b'\t' => self.handle_invalid_byte(byte, continues_char, out),
             0x80..=0xff if introducer == Introducer::SingleByte => {
-                self.handle_invalid_byte(byte, continues, out)
+                self.handle_invalid_byte(byte, continues_char, out)
             }
-            _ if self.held.len() >= MAX_STRING => self.handle_invalid_byte(byte, continues, out),
+            _ if self.held.len() >= MAX_STRING => {
+                self.handle_invalid_byte(byte, continues_char, out)
+            }
             _ => self.hold(byte, self.state),
         }
     }
@@ -258,9 +263,9 @@ impl TerminalFilter {
     }
 
     /// Abandons an invalid sequence: the held bytes are text, and the current byte may be too.
-    fn handle_invalid_byte(&mut self, byte: u8, continues: bool, out: &mut Vec<u8>) {
+    fn handle_invalid_byte(&mut self, byte: u8, continues_char: bool, out: &mut Vec<u8>) {
         self.abandon(out);
-        self.handle_text_byte(byte, continues, out);
+        self.handle_text_byte(byte, continues_char, out);
     }
 
     /// Ends an incomplete sequence and prints the bytes that were held back.

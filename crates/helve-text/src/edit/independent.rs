@@ -1,4 +1,4 @@
-//! Several edits that all refer to the original file.
+//! Applies several edits that all refer to the original file, not to the result of the edit before.
 
 use std::ops::Range;
 
@@ -19,6 +19,7 @@ pub enum IndependentError {
 /// Bytes of the original file that an edit replaces.
 struct Region {
     range: Range<usize>,
+    /// The bytes that replace them.
     new: Vec<u8>,
     /// Index of the edit.
     edit: usize,
@@ -56,7 +57,7 @@ pub fn apply_independent(
     Ok(AppliedEdits { bytes: combined, changes })
 }
 
-/// Returns the regions in which the bytes differ. Each leaves out the common prefix and suffix of its hunk.
+/// Returns the regions in which the bytes differ. Bytes that are equal at the start or end of a hunk are left out.
 fn changed_regions(old: &[u8], new: &[u8], edit: usize) -> Vec<Region> {
     let old_lines: Vec<&[u8]> = old.split_inclusive(|byte| *byte == b'\n').collect();
     let new_lines: Vec<&[u8]> = new.split_inclusive(|byte| *byte == b'\n').collect();

@@ -14,8 +14,11 @@ pub(super) enum Item<'a> {
     Piece(&'a Piece),
 }
 
+/// The elements of a word.
+type Items<'a> = Vec<Item<'a>>;
+
 /// Returns the words that a word expands to, or `None` if there are too many or if they are not known.
-pub(super) fn expand(pieces: &[Piece]) -> Option<Vec<Vec<Item<'_>>>> {
+pub(super) fn expand(pieces: &[Piece]) -> Option<Vec<Items<'_>>> {
     let mut items = Vec::new();
     for piece in pieces {
         match piece {
@@ -32,12 +35,13 @@ pub(super) fn expand(pieces: &[Piece]) -> Option<Vec<Vec<Item<'_>>>> {
 }
 
 /// Expands the first brace that can be expanded, and all braces after it.
-fn alternatives<'a>(items: &[Item<'a>]) -> Option<Vec<Vec<Item<'a>>>> {
+fn alternatives<'a>(items: &[Item<'a>]) -> Option<Vec<Items<'a>>> {
     let opening = (0..items.len()).filter(|at| items[*at] == Item::Char('{'));
     for open in opening {
         let Some((close, choices)) = choices(items, open) else { continue };
+        let Choices::Known(choices) = choices else { return None };
         let mut middles = Vec::new();
-        for choice in choices? {
+        for choice in choices {
             middles.extend(alternatives(&choice)?);
         }
         let ends = alternatives(&items[close + 1..])?;
@@ -55,9 +59,15 @@ fn alternatives<'a>(items: &[Item<'a>]) -> Option<Vec<Vec<Item<'a>>>> {
     Some(vec![items.to_vec()])
 }
 
-/// If the brace at `open` expands, returns the index of its closing brace and its alternatives. The alternatives are
-/// `None` if there are too many or if they are not known.
-fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec<Item<'a>>>>)> {
+/// What a brace expands to.
+enum Choices<'a> {
+    Known(Vec<Items<'a>>),
+    /// There are too many alternatives, or this form of brace is not supported.
+    Unknown,
+}
+
+/// If the brace at `open` expands, returns the index of its closing brace and its alternatives.
+fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Choices<'a>)> {
     let mut depth = 0_usize;
     let mut separators = vec![open];
     for (at, item) in items.iter().enumerate().skip(open) {
@@ -71,13 +81,13 @@ fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec
                     if has_dots && inside.contains(&Item::Char('{')) {
                         // The shell drops the outer braces of `{{a,b}..c}`. The other rules for such text are not
                         // implemented here.
-                        return Some((at, None));
+                        return Some((at, Choices::Unknown));
                     }
                     return range(inside).map(|words| (at, words));
                 }
                 separators.push(at);
                 let words = separators.windows(2).map(|pair| items[pair[0] + 1..pair[1]].to_vec());
-                return Some((at, Some(words.collect())));
+                return Some((at, Choices::Known(words.collect())));
             }
             Item::Char('}') => depth -= 1,
             Item::Char(',') if depth == 1 => separators.push(at),
@@ -87,9 +97,8 @@ fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec
     None
 }
 
-/// Returns the values of `1..3`, `a..e` or `1..9..2`. Returns `None` for other text, and `Some(None)` if there are too
-/// many values.
-fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
+/// Returns the values of `1..3`, `a..e` or `1..9..2`. Returns `None` for other text.
+fn range<'a>(inside: &[Item<'a>]) -> Option<Choices<'a>> {
     let text: Option<String> = inside
         .iter()
         .map(|item| match item {
@@ -106,7 +115,7 @@ fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
         let (first, last) = (first.as_bytes()[0], last.as_bytes()[0]);
         if first.is_ascii_uppercase() != last.is_ascii_uppercase() {
             // Between upper and lower case are characters that the shell would interpret.
-            return Some(None);
+            return Some(Choices::Unknown);
         }
         (i64::from(first), i64::from(last))
     } else {
@@ -116,7 +125,7 @@ fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
     // Leading zeros mean padding, which is not supported.
     let is_padded = |text: &str| text.trim_start_matches('-').starts_with('0') && text.len() > 1;
     if (to - from).abs() / step >= MAX_WORDS as i64 || is_padded(first) || is_padded(last) {
-        return Some(None);
+        return Some(Choices::Unknown);
     }
     let count = (to - from).abs() / step;
     let word = |n: i64| {
@@ -125,5 +134,5 @@ fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
         let text = letter.map_or_else(|| value.to_string(), String::from);
         text.chars().map(Item::Char).collect()
     };
-    Some(Some((0..=count).map(word).collect()))
+    Some(Choices::Known((0..=count).map(word).collect()))
 }
