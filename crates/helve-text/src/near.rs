@@ -6,7 +6,7 @@ use strsim::osa_distance;
 const MAX_LENGTH: usize = 128;
 /// Maximum number of character comparisons per query. A list of 100,000 ordinary names stays below this limit.
 const MAX_COMPARISONS: usize = 50_000_000;
-/// Minimum length of a name that is matched by containment.
+/// Minimum length of a name that counts as similar because another name contains it.
 const MIN_CONTAINED: usize = 3;
 
 /// Returns up to `max` of the `known` names that are similar to `wanted`, most similar first.
@@ -65,6 +65,7 @@ impl NormalizedName {
     }
 }
 
+/// Returns how similar two names are, or `None` if they are not similar.
 fn nearness(
     wanted: &NormalizedName,
     known: &NormalizedName,

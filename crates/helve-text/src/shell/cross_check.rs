@@ -1,4 +1,4 @@
-//! The second parser: tree-sitter's bash grammar, which is independent of ours.
+//! Compares the result of our parser with that of a second, independent one: tree-sitter's bash grammar.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -7,7 +7,7 @@ use crate::wildcard;
 
 static NAMES: LazyLock<NameTable> = LazyLock::new(|| NameTable::parse(include_str!("names.txt")));
 
-/// A group of names.
+/// A group of names. Each variant describes the names in the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameGroup {
     /// A GNU tool that gets the prefix `g` on systems like macOS, where another tool has the plain name.
@@ -28,17 +28,17 @@ pub(super) enum NameGroup {
     Transfers,
     /// A program that reads code without running it.
     ReadsCode,
-    /// A program that prints something and does nothing else if `--version` or `--help` is its only argument.
+    /// A program that only prints something if `--version` or `--help` is its only argument.
     PrintsVersion,
     /// A program that replaces an argument `@FILE` with the arguments in that file.
     ResponseFile,
     /// A file extension of code.
     CodeExtension,
-    /// A file that an interpreter runs if it is given the directory that contains the file.
+    /// A file like `__main__.py`, which an interpreter runs if it is given the directory that contains the file.
     EntryPoint,
     /// A file that makes a directory a git repository.
     RepositoryFile,
-    /// A program whose first word is always a subcommand, like `docker`.
+    /// A program whose first argument is always a subcommand, like `docker`.
     SubcommandProgram,
     /// A subcommand that has subcommands itself, like `docker compose`.
     SubcommandGroup,
@@ -60,11 +60,11 @@ pub(super) enum NameGroup {
     GitSetting,
     /// A git setting that is harmless if its value switches something off.
     GitSettingOff,
-    /// A word after which the name of a program follows.
+    /// A word like `env`, after which the name of a program follows.
     Launcher,
     /// An ssh option that only changes timeouts or messages.
     SshOption,
-    /// A command like `docker:exec`, whose arguments are about another machine or a container.
+    /// A command whose arguments are about another machine or a container. `docker exec` is written `docker:exec`.
     Elsewhere,
     /// A flag of an [`NameGroup::Elsewhere`] command whose value is a file of this machine.
     HostFlag,

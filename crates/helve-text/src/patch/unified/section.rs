@@ -198,7 +198,7 @@ impl<'a> FileSection<'a> {
         })
     }
 
-    /// Handles two different names without a rename. If the old name is that of a backup copy, the new one is used.
+    /// Handles two different names without a rename. If the old file is a backup copy, like `a.orig`, uses the new name.
     fn resolve_two_names(
         &self,
         old: &str,
