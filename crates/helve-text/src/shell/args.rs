@@ -140,13 +140,13 @@ impl ArgParser<'_> {
         self.assign_roles();
         for at in 0..self.words.len() {
             if self.has_forbidden(at) {
-                self.add_risk(at, None, RiskKind::Unlisted);
+                self.add_word_risk(at, RiskKind::Unlisted);
             }
         }
         let spec = self.parsed.spec;
         let is_harmless = self.parsed.has_any(&spec.harmless_with);
         if let Some(kind) = spec.program_risk.filter(|_| !is_harmless) {
-            self.add_risk(self.subcommand_at, None, kind);
+            self.add_word_risk(self.subcommand_at, kind);
         }
     }
 
@@ -173,9 +173,14 @@ impl ArgParser<'_> {
         self.parsed.spec.literal_value.iter().any(is_value_of)
     }
 
-    /// Adds a risk. A rule allows the command only if it contains `spelled` (by default the whole word) literally.
-    pub(super) fn add_risk(&mut self, word: usize, spelled: Option<&str>, kind: RiskKind) {
-        let spelled = spelled.map_or_else(|| self.words[word].shown().to_string(), str::to_string);
+    /// Adds a risk. A rule allows the command only if it contains `spelled`, which is the word or the start of it.
+    pub(super) fn add_risk(&mut self, word: usize, spelled: &str, kind: RiskKind) {
+        self.parsed.risks.push(Risk { word, spelled: spelled.to_string(), kind });
+    }
+
+    /// Adds a risk. A rule allows the command only if it contains the whole word.
+    pub(super) fn add_word_risk(&mut self, word: usize, kind: RiskKind) {
+        let spelled = self.words[word].shown().to_string();
         self.parsed.risks.push(Risk { word, spelled, kind });
     }
 
@@ -190,7 +195,7 @@ impl ArgParser<'_> {
             self.parsed.roles[at] = WordRole::Flag;
             self.flags_ended = true;
             if let Some(FlagValue::Risk(kind)) = spec.flag("--") {
-                self.add_risk(self.word_to_spell_out(at), None, kind);
+                self.add_word_risk(self.word_to_spell_out(at), kind);
             }
             if spec.traits.passthrough {
                 self.pass_through_rest();
@@ -271,12 +276,12 @@ impl ArgParser<'_> {
                 }
             } else if programs::has_subcommands(&self.name) && may_name_subcommand(&self.words[at])
             {
-                self.add_risk(at, None, RiskKind::Unlisted);
+                self.add_word_risk(at, RiskKind::Unlisted);
             }
         }
         if spec.traits.subcommands {
             self.parsed.roles[at] = WordRole::Subcommand;
-            self.add_risk(at, None, RiskKind::Unlisted);
+            self.add_word_risk(at, RiskKind::Unlisted);
             return self.pass_through_rest();
         }
         let start = self.words[at].prefix();
@@ -284,7 +289,7 @@ impl ArgParser<'_> {
         let is_command =
             start.starts_with('+') && !self.words[at].literal().is_some_and(is_start_position);
         if spec.traits.plus_command && (is_command || may_be_any_name) {
-            self.add_risk(at, None, RiskKind::Runs);
+            self.add_word_risk(at, RiskKind::Runs);
         }
         let (min_count, may_be_more) = word_count(&self.words[at]);
         self.add_operand(OperandWord { at, min_count, may_be_more });
@@ -311,7 +316,7 @@ impl ArgParser<'_> {
     pub(super) fn add_split_operands(&mut self, at: usize) {
         let (_, may_be_more) = word_count(&self.words[at]);
         if may_be_more && self.parsed.spec.traits.subcommands {
-            self.add_risk(at, None, RiskKind::Unlisted);
+            self.add_word_risk(at, RiskKind::Unlisted);
         } else if may_be_more {
             self.add_operand(OperandWord { at, min_count: 0, may_be_more });
         }
@@ -329,7 +334,7 @@ impl ArgParser<'_> {
         };
         if operand.may_be_more && spec.operands.iter().chain(&spec.more_operands).any(is_inner) {
             // It is unknown where the inner command starts.
-            self.add_risk(operand.at, None, RiskKind::Unlisted);
+            self.add_word_risk(operand.at, RiskKind::Unlisted);
         }
         self.operands.push(operand);
     }
@@ -368,7 +373,7 @@ impl ArgParser<'_> {
 
     fn assign_role(&mut self, at: usize, role: Option<ArgRole>) {
         let Some(role) = role else {
-            return self.add_risk(self.word_to_spell_out(at), None, RiskKind::Unlisted);
+            return self.add_word_risk(self.word_to_spell_out(at), RiskKind::Unlisted);
         };
         if role == ArgRole::Script {
             self.parsed.roles[at] = WordRole::Script;

@@ -24,7 +24,7 @@ impl ArgParser<'_> {
             return self.parse_operand(at);
         }
         if dynamic.may_split {
-            self.add_risk(at, None, RiskKind::Unlisted);
+            self.add_word_risk(at, RiskKind::Unlisted);
             return self.parse_operand(at);
         }
         let start = dynamic.prefix.as_str();
@@ -42,7 +42,7 @@ impl ArgParser<'_> {
                 self.note_flag(&flag);
                 if start == flag && dynamic.may_end_at_prefix {
                     // If the value is empty, the next word becomes the value, and the words after it get other roles.
-                    self.add_risk(at, None, RiskKind::Unlisted);
+                    self.add_word_risk(at, RiskKind::Unlisted);
                 }
                 self.push_value(role, at, value, &flag);
             }
@@ -51,7 +51,7 @@ impl ArgParser<'_> {
                 self.note_flag(&flag);
             }
             _ => {
-                self.add_risk(at, None, RiskKind::Unlisted);
+                self.add_word_risk(at, RiskKind::Unlisted);
                 self.parse_operand(at);
             }
         }
@@ -116,30 +116,30 @@ impl ArgParser<'_> {
                 self.parse_next_value(role, name);
             }
             (Some(FlagValue::Exec), None) => self.parse_exec_command(name),
-            (Some(FlagValue::Exec), Some(_)) => self.add_risk(at, Some(name), RiskKind::Runs),
+            (Some(FlagValue::Exec), Some(_)) => self.add_risk(at, name, RiskKind::Runs),
             (Some(FlagValue::RiskIfAttached(kind)), Some(value)) => {
-                self.add_risk(at, Some(name), kind);
+                self.add_risk(at, name, kind);
                 self.push_value(ArgRole::Text, at, Word::Literal(value.to_string()), name);
             }
             (Some(FlagValue::Risk(kind)), _) | (Some(FlagValue::RiskWithValue(kind)), Some(_)) => {
-                self.add_risk(at, Some(name), kind);
+                self.add_risk(at, name, kind);
             }
             (Some(FlagValue::RiskWithValue(kind)), None) => {
-                self.add_risk(at, Some(name), kind);
+                self.add_risk(at, name, kind);
                 self.parse_next_value(ArgRole::Text, name);
             }
             // Most programs with single-dash flags are written in Go, where every switch takes a boolean value.
             (Some(FlagValue::Nothing), Some("true" | "false")) if spec.traits.single_dash => {}
             (None, None) if spec.traits.single_dash && self.has_attached_number(name) => {}
             (Some(FlagValue::Nothing | FlagValue::Pair(_)), Some(_)) | (None, _) => {
-                self.parse_abbreviated_flag(at, name, value.is_some());
+                self.parse_unlisted_flag(at, name, value.is_some());
             }
         }
     }
 
     /// Parses a flag that is not listed. The program may read it as an abbreviation of a longer flag. Either way, a rule that
     /// allows the command must spell out this word.
-    fn parse_abbreviated_flag(&mut self, at: usize, name: &str, has_value: bool) {
+    fn parse_unlisted_flag(&mut self, at: usize, name: &str, has_value: bool) {
         let spec = self.parsed.spec;
         let longer: Vec<&str> = spec.abbreviated(name).collect();
         let runs = |flag: &&str| match spec.flag(flag) {
@@ -154,13 +154,13 @@ impl ArgParser<'_> {
             self.parsed.widening_words.push(at);
         }
         longer.into_iter().for_each(|flag| self.note_flag(flag));
-        self.add_risk(at, Some(name), kind);
+        self.add_risk(at, name, kind);
         if has_next_value {
             self.parse_next_value(ArgRole::Text, name);
         }
     }
 
-    /// Whether a word is a flag with an attached number.
+    /// Whether a word is a single-dash flag with an attached number.
     fn has_attached_number(&self, name: &str) -> bool {
         let flag = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let value = self.parsed.spec.flag(flag);
@@ -183,7 +183,7 @@ impl ArgParser<'_> {
         if !may_start_with_dash
             && word.prefix().strip_prefix('-').is_some_and(|rest| rest.starts_with(is_letter))
         {
-            self.add_risk(at, None, RiskKind::Unlisted);
+            self.add_word_risk(at, RiskKind::Unlisted);
         }
         if let Word::Dynamic(DynamicWord {
             may_split: true,
@@ -196,7 +196,7 @@ impl ArgParser<'_> {
         }) = word
         {
             // If the word expands to nothing, the next word becomes the value, and the words after it get other roles.
-            self.add_risk(at, None, RiskKind::Unlisted);
+            self.add_word_risk(at, RiskKind::Unlisted);
         }
         self.push_value(role, at, word.clone(), flag);
         self.add_split_operands(at);
@@ -236,7 +236,7 @@ impl ArgParser<'_> {
             self.note_flag(&flag);
             let value = spec.flag(&flag);
             if !rest.is_empty() && !matches!(value, Some(FlagValue::Nothing) | None) {
-                self.note_letters(&letters[..offset + letter.len_utf8()]);
+                self.note_attached_value_flags(&letters[..offset + letter.len_utf8()]);
             }
             match value {
                 Some(FlagValue::Nothing) => {}
@@ -247,7 +247,7 @@ impl ArgParser<'_> {
                     if let Some(FlagValue::RiskIfAttached(kind)) = value
                         && !is_backup_suffix(rest)
                     {
-                        self.add_risk(at, Some(spelled), kind);
+                        self.add_risk(at, spelled, kind);
                     }
                     let attached = Word::Literal(rest.to_string());
                     return self.push_value(ArgRole::Text, at, attached, &flag);
@@ -260,10 +260,10 @@ impl ArgParser<'_> {
                     return self.enter_module(role, &flag, rest);
                 }
                 Some(FlagValue::Risk(kind)) => {
-                    return self.add_risk(at, Some(spelled), kind);
+                    return self.add_risk(at, spelled, kind);
                 }
                 Some(FlagValue::RiskWithValue(kind)) => {
-                    self.add_risk(at, Some(spelled), kind);
+                    self.add_risk(at, spelled, kind);
                     if rest.is_empty() {
                         self.parse_next_value(ArgRole::Text, &flag);
                     }
@@ -272,16 +272,16 @@ impl ArgParser<'_> {
                 Some(FlagValue::Exec) if rest.is_empty() => {
                     return self.parse_exec_command(&flag);
                 }
-                Some(FlagValue::Exec) => return self.add_risk(at, Some(spelled), RiskKind::Runs),
+                Some(FlagValue::Exec) => return self.add_risk(at, spelled, RiskKind::Runs),
                 Some(FlagValue::Pair(_)) | None => {
-                    return self.add_risk(at, Some(spelled), RiskKind::Unlisted);
+                    return self.add_risk(at, spelled, RiskKind::Unlisted);
                 }
             }
         }
     }
 
     /// Records the one-letter flags of a cluster whose last flag has a value in the same word.
-    fn note_letters(&mut self, letters: &str) {
+    fn note_attached_value_flags(&mut self, letters: &str) {
         self.parsed.attached_value_flags.push_str(letters);
     }
 
@@ -294,7 +294,7 @@ impl ArgParser<'_> {
             Some(Word::Literal(text)) if !text.starts_with('-') => text,
             Some(Word::Literal(_)) | None => return,
             Some(Word::Glob(_) | Word::Dynamic(_)) => {
-                return self.add_risk(1, None, RiskKind::Unlisted);
+                return self.add_word_risk(1, RiskKind::Unlisted);
             }
         };
         self.parsed.roles[1] = WordRole::Flag;
@@ -306,14 +306,14 @@ impl ArgParser<'_> {
                 Some(FlagValue::Nothing | FlagValue::Optional) => {}
                 Some(FlagValue::Value(role)) => self.parse_next_value(role, &flag),
                 Some(FlagValue::Risk(kind) | FlagValue::RiskIfAttached(kind)) => {
-                    self.add_risk(1, None, kind)
+                    self.add_word_risk(1, kind)
                 }
                 Some(FlagValue::RiskWithValue(kind)) => {
-                    self.add_risk(1, None, kind);
+                    self.add_word_risk(1, kind);
                     self.parse_next_value(ArgRole::Text, &flag);
                 }
                 Some(FlagValue::Pair(_) | FlagValue::Exec) | None => {
-                    self.add_risk(1, None, RiskKind::Unlisted);
+                    self.add_word_risk(1, RiskKind::Unlisted);
                 }
             }
         }
@@ -346,7 +346,7 @@ impl ArgParser<'_> {
                 None => word.prefix().is_empty() || word.prefix().starts_with('-'),
             };
             if may_be_terminator && self.words[at + 1..end].iter().any(may_be_flag) {
-                self.add_risk(at, None, RiskKind::Unlisted);
+                self.add_word_risk(at, RiskKind::Unlisted);
             }
         }
     }

@@ -117,14 +117,14 @@ pub(super) fn record_paths_in_code(
         !it.is_empty() && it.len() < 256 && !it.contains(char::is_whitespace) && *it != "/"
     };
     let mut strings: Vec<&str> = code.split(['"', '\'', '`']).skip(1).step_by(2).collect();
-    // After a quote inside a string, it is unclear which pieces are inside quotes. So the other pieces count too.
+    // A quote inside a string makes it unclear which pieces are inside quotes. So the other pieces count too.
     strings.extend(code.split(['"', '\'', '`']).skip(2).step_by(2));
     for text in strings.into_iter().filter(is_path).take(MAX_STRINGS) {
         record_path(walker, text, state, run);
     }
     // Other languages have further ways to quote, so every word that looks like a file of the workspace counts.
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
-    let words = code.split(|c: char| !is_name(c)).filter(is_path);
+    let is_path_char = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+    let words = code.split(|c: char| !is_path_char(c)).filter(is_path);
     let is_inside =
         |it: &&str| it.contains(['.', '/']) && !it.starts_with('/') && !it.starts_with("..");
     for text in words.filter(is_inside).take(MAX_STRINGS) {
@@ -202,7 +202,7 @@ fn is_delimiter(c: char) -> bool {
     SEPARATORS.contains(&c) || OTHER_DELIMITERS.contains(c)
 }
 
-/// Returns all ends of a word that may be the value of a flag in the same word, like `.env` in `-include.env`.
+/// Returns every suffix of a flag that may be its value, like `.env` in `-include.env`.
 fn attached_values(text: &str) -> impl Iterator<Item = &str> {
     const MAX_BYTES: usize = 64;
     let is_attached = !text.starts_with("--")

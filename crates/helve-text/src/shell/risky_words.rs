@@ -6,7 +6,7 @@ use super::walk::Walker;
 use super::{AccessKind, RiskKind, TreeFilter, Word, WordRole, path_args, rough_scan};
 
 /// Records the paths in words that are not listed as harmless, and in the words after such flags, which may be their
-/// values. As a result, a file that may not be read is refused, whatever the program does with it.
+/// values. This way, rules that deny reading a file apply no matter what the program does with the file.
 pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
     const MAX_WORDS: usize = 64;
     let risks = walker.script.runs[call.run].risks.clone();
@@ -40,7 +40,7 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
                 }
             }
             RiskKind::Destroys if role == Some(&WordRole::Flag) => {
-                // The suffix of `sed -i` may lead to another folder.
+                // If the suffix of `sed -i` contains a slash, the backup goes to another folder.
                 let value = word.shown().strip_prefix(risk.spelled.as_str()).unwrap_or("");
                 let value = value.trim_start_matches('=');
                 if let Some((folder, _)) = value.rsplit_once('/') {
@@ -58,7 +58,8 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
     }
 }
 
-/// Returns the words of the commands in the value of a flag that runs programs: in the same word, or in the next one.
+/// Returns the words of the commands in the value of a flag that runs programs. The value is in the same word as the flag
+/// or in the next word.
 fn commands_in_value(call: &Invocation<'_>, at: usize, flag: &str) -> Vec<String> {
     let text = |at: usize| call.words.get(at).map_or("", Word::shown);
     let attached = text(at).strip_prefix(flag).filter(|it| !it.is_empty());
