@@ -139,7 +139,7 @@ impl ArgParser<'_> {
         }
         self.assign_roles();
         for at in 0..self.words.len() {
-            if self.has_forbidden(at) {
+            if self.is_forbidden(at) {
                 self.add_word_risk(at, RiskKind::Unlisted);
             }
         }
@@ -150,14 +150,14 @@ impl ArgParser<'_> {
         }
     }
 
-    /// Whether a word contains a forbidden text.
-    fn has_forbidden(&self, at: usize) -> bool {
+    /// Whether a word contains a forbidden text, or is a flag value that must be fully known but is not.
+    fn is_forbidden(&self, at: usize) -> bool {
         let shown = self.words[at].shown();
         // In a format of git, a sign may follow the percent sign: `%+b` is like `%b`.
         let signs = ["%+", "%-", "% "];
         let without_signs =
             || signs.iter().fold(shown.to_string(), |text, it| text.replace(it, "%"));
-        self.is_value_unknown(at)
+        self.is_unknown_literal_value(at)
             || self.forbidden.iter().any(|text| shown.contains(text))
             || self
                 .forbidden
@@ -166,7 +166,7 @@ impl ArgParser<'_> {
     }
 
     /// Whether a word is the value of a `literal-value` flag but is not fully known.
-    fn is_value_unknown(&self, at: usize) -> bool {
+    fn is_unknown_literal_value(&self, at: usize) -> bool {
         let Word::Dynamic(value) = &self.words[at] else { return false };
         let previous = at.checked_sub(1).and_then(|at| self.words[at].literal());
         let is_value_of = |flag: &&str| value.prefix.starts_with(*flag) || previous == Some(*flag);

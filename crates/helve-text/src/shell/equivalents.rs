@@ -28,6 +28,7 @@ pub(super) fn add(runs: &mut [ProgramRun], context: &ShellContext) {
     }
 }
 
+/// Returns the equivalents of a command.
 fn equivalents_of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
     let words = run.words.iter().zip(&run.roles).take(MAX_WORDS);
     let original: Words = words.map(|(word, role)| (word.shown().to_string(), *role)).collect();
@@ -36,14 +37,14 @@ fn equivalents_of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
     for path in &run.code_paths {
         commands.add_paths(path.word, &path.paths, cwd);
     }
-    commands.add_abbreviations(run);
+    commands.add_full_flags(run);
     commands.add_forced_push();
-    commands.add_prefixes();
+    commands.add_full_subcommands();
     let mut next = 0;
     while next < commands.list.len() && commands.list.len() < MAX_EQUIVALENTS {
         let words = commands.list[next].clone();
         next += 1;
-        commands.add_names(&words);
+        commands.add_plain_program_names(&words);
         for equivalent in EQUIVALENTS.of_command(&words) {
             commands.push(equivalent);
         }
@@ -55,14 +56,14 @@ fn equivalents_of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
     if !flags.is_empty() {
         for at in 0..commands.list.len() {
             let words = commands.list[at].clone();
-            commands.push(with_flags(&words, run, &flags, Spelling::Long));
-            commands.push(with_flags(&words, run, &flags, Spelling::Short));
+            commands.push(respell_flags(&words, run, &flags, Spelling::Long));
+            commands.push(respell_flags(&words, run, &flags, Spelling::Short));
         }
     }
     for path in &run.code_paths {
-        commands.add_scripts(path.word);
+        commands.add_direct_script_runs(path.word);
     }
-    commands.add_goals();
+    commands.add_single_targets();
     commands.list.split_off(1)
 }
 
@@ -101,7 +102,7 @@ impl EquivalentCommands {
     }
 
     /// Adds the command with the plain name of its program: `/usr/bin/python3.11` → `python`.
-    fn add_names(&mut self, words: &Words) {
+    fn add_plain_program_names(&mut self, words: &Words) {
         let Some((program, _)) = words.first() else { return };
         let base = basename(program);
         let is_version = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
@@ -132,7 +133,7 @@ impl EquivalentCommands {
     }
 
     /// Adds the command that runs a script without naming its interpreter: `sh ./x` → `./x`.
-    fn add_scripts(&mut self, at: usize) {
+    fn add_direct_script_runs(&mut self, at: usize) {
         for words in self.list.clone() {
             let mut script = words.get(at..).unwrap_or(&[]).to_vec();
             if at > 0 && script.first().is_some_and(|(path, _)| path.contains('/')) {
@@ -143,7 +144,7 @@ impl EquivalentCommands {
     }
 
     /// Adds the command with abbreviated flags written out: `--no-verif` → `--no-verify`.
-    fn add_abbreviations(&mut self, run: &ProgramRun) {
+    fn add_full_flags(&mut self, run: &ProgramRun) {
         let Some(spec) = spec_of(run) else { return };
         let original = self.list[0].clone();
         let mut expanded = original.clone();
@@ -163,7 +164,7 @@ impl EquivalentCommands {
     }
 
     /// Adds the subcommands that an abbreviation may stand for: `npm publ` → `npm publish`.
-    fn add_prefixes(&mut self) {
+    fn add_full_subcommands(&mut self) {
         const MIN_BYTES: usize = 3;
         let original = self.list[0].clone();
         let Some(names) = EQUIVALENTS.prefixes.get(&program_name(&original)) else { return };
@@ -206,7 +207,7 @@ impl EquivalentCommands {
     }
 
     /// Adds a command for each target of a program like `make`: `make a b` → `make a`, `make b`.
-    fn add_goals(&mut self) {
+    fn add_single_targets(&mut self) {
         let original = self.list[0].clone();
         let Some((program, _)) = original.first() else { return };
         let name = basename(program).trim_end_matches(".bat");
@@ -251,16 +252,21 @@ enum Spelling {
 }
 
 /// Returns a command with every flag in its short or long spelling.
-fn with_flags(words: &Words, run: &ProgramRun, flags: &[&[String]], spelling: Spelling) -> Words {
+fn respell_flags(
+    words: &Words,
+    run: &ProgramRun,
+    flags: &[&[String]],
+    spelling: Spelling,
+) -> Words {
     let is_long = |flag: &str| flag.starts_with("--");
-    let wanted = |class: &[String]| -> Option<String> {
-        class.iter().find(|it| is_long(it) == (spelling == Spelling::Long)).cloned()
+    let in_spelling = |group: &[String]| -> Option<String> {
+        group.iter().find(|it| is_long(it) == (spelling == Spelling::Long)).cloned()
     };
     let respell = |flag: &str| -> String {
-        let is_meant =
+        let names_this_flag =
             |it: &String| it == flag || flag.len() > 4 && is_long(flag) && it.starts_with(flag);
-        let class = flags.iter().find(|class| class.iter().any(is_meant));
-        class.and_then(|class| wanted(class)).unwrap_or_else(|| flag.to_string())
+        let group = flags.iter().find(|group| group.iter().any(names_this_flag));
+        group.and_then(|group| in_spelling(group)).unwrap_or_else(|| flag.to_string())
     };
     let spec = spec_of(run).filter(|_| run.is_known);
     let is_flag = |letter: char| match spec.map(|it| it.flag(&format!("-{letter}"))) {
@@ -301,13 +307,13 @@ fn with_flags(words: &Words, run: &ProgramRun, flags: &[&[String]], spelling: Sp
 /// The parsed content of `equivalents.txt`.
 #[derive(Default)]
 struct EquivalentTable {
-    /// Groups of commands that mean the same.
-    classes: Vec<Vec<Vec<String>>>,
-    /// Indices of classes in which rules about the first command apply to the others, but not the other way round.
+    /// Groups of commands that mean the same. A command is a list of words.
+    groups: Vec<Vec<Vec<String>>>,
+    /// Indices of groups in which rules about the first command apply to the others, but not the other way round.
     one_way: HashSet<usize>,
     /// Subcommands that may be abbreviated, by the name of the program.
     prefixes: HashMap<String, Vec<String>>,
-    /// Indices into `classes`, by the name of the program.
+    /// Indices into `groups`, by the name of the program.
     by_program: HashMap<String, Vec<usize>>,
     /// The flags of commands, by the name of the program.
     flags: HashMap<String, Vec<CommandFlags>>,
@@ -320,7 +326,7 @@ struct CommandFlags {
     /// The program and its subcommands.
     command: Vec<String>,
     /// Groups of flags that mean the same.
-    classes: Vec<Vec<String>>,
+    groups: Vec<Vec<String>>,
 }
 
 impl EquivalentTable {
@@ -337,11 +343,11 @@ impl EquivalentTable {
     fn parse_line(&mut self, line: &'static str) -> Option<()> {
         let (keyword, rest) = line.split_once(' ')?;
         match keyword {
-            "same" => self.add_class(rest),
+            "same" => self.add_group(rest),
             "like" => {
                 let (target, others) = rest.split_once(": ")?;
-                self.one_way.insert(self.classes.len());
-                self.add_class(&format!("{target} = {}", others.replace(", ", " = ")))
+                self.one_way.insert(self.groups.len());
+                self.add_group(&format!("{target} = {}", others.replace(", ", " = ")))
             }
             "prefixes" => {
                 let (program, names) = rest.split_once(": ")?;
@@ -351,15 +357,15 @@ impl EquivalentTable {
             }
             "each" => {
                 let (words, rest) = rest.split_once(": ")?;
-                words.split(' ').try_for_each(|word| self.add_class(&rest.replace('@', word)))
+                words.split(' ').try_for_each(|word| self.add_group(&rest.replace('@', word)))
             }
             "flags" => {
                 let (command, rest) = rest.split_once(": ")?;
                 let words = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
                 for command in alternatives(command) {
-                    let classes = rest.split(", ").map(words).collect();
+                    let groups = rest.split(", ").map(words).collect();
                     let program = command.first()?.clone();
-                    self.flags.entry(program).or_default().push(CommandFlags { command, classes });
+                    self.flags.entry(program).or_default().push(CommandFlags { command, groups });
                 }
                 Some(())
             }
@@ -367,29 +373,30 @@ impl EquivalentTable {
         }
     }
 
-    fn add_class(&mut self, text: &str) -> Option<()> {
-        let class: Vec<Vec<String>> = text.split(" = ").flat_map(alternatives).collect();
-        let at = self.classes.len();
-        for command in &class {
-            let classes = self.by_program.entry(command.first()?.clone()).or_default();
-            if !classes.contains(&at) {
-                classes.push(at);
+    /// Parses `A = B = C`: commands that mean the same.
+    fn add_group(&mut self, text: &str) -> Option<()> {
+        let group: Vec<Vec<String>> = text.split(" = ").flat_map(alternatives).collect();
+        let at = self.groups.len();
+        for command in &group {
+            let groups = self.by_program.entry(command.first()?.clone()).or_default();
+            if !groups.contains(&at) {
+                groups.push(at);
             }
         }
-        let has_equivalent = class.len() > 1;
-        self.classes.push(class);
+        let has_equivalent = group.len() > 1;
+        self.groups.push(group);
         has_equivalent.then_some(())
     }
 
-    /// Returns the commands that mean the same, with the remaining words unchanged.
+    /// Returns the commands that mean the same as this one. Words that the table does not mention stay unchanged.
     fn of_command(&self, words: &Words) -> Vec<Words> {
         let program = program_name(words);
         let mut equivalents = Vec::new();
         for at in self.by_program.get(&program).into_iter().flatten() {
-            let class = &self.classes[*at];
+            let group = &self.groups[*at];
             let is_one_way = self.one_way.contains(at);
             let (targets, sources) =
-                if is_one_way { class.split_at(1) } else { (&class[..], &class[..]) };
+                if is_one_way { group.split_at(1) } else { (&group[..], &group[..]) };
             for command in sources.iter().filter(|it| it.first() == Some(&program)) {
                 let Some(matched) = match_start(words, command) else { continue };
                 let rest = words.iter().enumerate().filter(|(at, _)| !matched.contains(at));
@@ -408,7 +415,7 @@ impl EquivalentTable {
     fn flags_of(&self, words: &Words) -> Vec<&[String]> {
         let lists = self.flags.get(&program_name(words)).into_iter().flatten();
         let matching = lists.filter(|it| match_start(words, &it.command).is_some());
-        matching.flat_map(|it| it.classes.iter().map(Vec::as_slice)).collect()
+        matching.flat_map(|it| it.groups.iter().map(Vec::as_slice)).collect()
     }
 }
 
@@ -416,6 +423,7 @@ fn program_name(words: &Words) -> String {
     words.first().map_or_else(String::new, |(word, _)| basename(word).to_ascii_lowercase())
 }
 
+/// Returns the role of the `n`th word of a command in the table.
 fn role(n: usize, word: &str) -> WordRole {
     match n {
         0 => WordRole::Program,
