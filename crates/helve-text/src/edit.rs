@@ -1,8 +1,8 @@
 //! Replaces quoted text in a file, even if the quote is slightly off.
 //!
-//! The intent of an edit is the line difference between `old` and `new`. The quoted text (`old`) is located with the
-//! least tolerance that matches anywhere, and must match in one place only. The difference is then applied to the
-//! file's actual lines, so unchanged text keeps its bytes. Uncertain edits are refused.
+//! An edit has the quoted text (`old`) and its replacement (`new`). The quoted text is located with as little tolerance as
+//! possible, and must match in one place only. Then the difference between `old` and `new` is applied to the actual lines
+//! of the file, so that unchanged text keeps its bytes. Uncertain edits are refused.
 
 mod exact;
 mod find;

@@ -58,7 +58,7 @@ const STATE: &[&str] = &[
     "unmodified",
     "untouched",
 ];
-/// Words that name the thing left out. With them, a line without an ellipsis can be a placeholder.
+/// Words that name the code left out, as in `remaining methods`. A placeholder without an ellipsis needs one of them.
 const SUBJECT: &[&str] = &[
     "all",
     "else",
@@ -99,7 +99,7 @@ const PREDICATE: &[&str] = &[
     "unmodified",
     "untouched",
 ];
-/// Words that occur in placeholders but do not make a line a placeholder.
+/// Words that are common in placeholders, but that alone do not make a line a placeholder.
 const FILLER: &[&str] = &[
     "a",
     "above",
@@ -204,7 +204,7 @@ const FILLER: &[&str] = &[
     "with",
     "your",
 ];
-/// Words after which an ellipsis continues a sentence.
+/// Words that continue a sentence after an ellipsis: `... and then returns`.
 const CONTINUATIONS: &[&str] = &[
     "and",
     "because",
@@ -256,14 +256,14 @@ const FOREIGN: &[&str] = &[
     "invariato",
 ];
 
-/// Decides whether a line is a placeholder.
+/// Returns how certain it is that a line is a placeholder, or `None` if it is not one.
 pub(super) fn classify(line: &str, kind: TextKind) -> Option<Certainty> {
     let line = line.trim();
     if line.is_empty() || line.len() > MAX_BYTES {
         return None;
     }
     let (inner, is_comment) = strip_comment(line, kind);
-    let Frame { text, is_bracketed, has_leading_ellipsis, has_trailing_ellipsis } =
+    let UnframedText { text, is_bracketed, has_leading_ellipsis, has_trailing_ellipsis } =
         strip_frame(inner);
     let is_marked = has_leading_ellipsis || has_trailing_ellipsis || is_bracketed;
     if !is_comment && (!is_marked || is_spread(line)) {
@@ -276,7 +276,7 @@ pub(super) fn classify(line: &str, kind: TextKind) -> Option<Certainty> {
         .collect();
     if words.is_empty() {
         return (has_leading_ellipsis || has_trailing_ellipsis)
-            .then(|| bare_ellipsis(kind, is_comment))
+            .then(|| classify_bare_ellipsis(kind, is_comment))
             .flatten();
     }
     let lower = text.to_lowercase();
@@ -288,13 +288,13 @@ pub(super) fn classify(line: &str, kind: TextKind) -> Option<Certainty> {
     }
     let phrase = Phrase { words: &words };
     if has_leading_ellipsis {
-        return phrase.after_ellipsis(has_trailing_ellipsis);
+        return phrase.classify_after_ellipsis(has_trailing_ellipsis);
     }
     let has_ellipsis = text.contains("...") || text.contains('\u{2026}');
     if has_trailing_ellipsis || is_bracketed || has_ellipsis {
         return phrase.is_only_omission().then_some(Certainty::Certain);
     }
-    phrase.as_comment()
+    phrase.classify_comment()
 }
 
 /// Whether a line that is not a comment starts with an ellipsis or is in brackets.
@@ -302,7 +302,7 @@ fn is_marked_line(line: &str) -> bool {
     line.starts_with(['[', '(', '<', '{', '.', '\u{2026}'])
 }
 
-/// Whether a line starts with an operator of three dots: `...rest`.
+/// Whether a line starts with the spread operator: `...rest`.
 fn is_spread(line: &str) -> bool {
     line.strip_prefix("...").is_some_and(|rest| {
         rest.starts_with(|character: char| !character.is_whitespace() && character != '.')
@@ -310,8 +310,8 @@ fn is_spread(line: &str) -> bool {
     })
 }
 
-/// Decides about a line with nothing but an ellipsis.
-fn bare_ellipsis(kind: TextKind, is_comment: bool) -> Option<Certainty> {
+/// Classifies a line with nothing but an ellipsis.
+fn classify_bare_ellipsis(kind: TextKind, is_comment: bool) -> Option<Certainty> {
     match kind {
         _ if is_comment => Some(Certainty::Certain),
         TextKind::Code | TextKind::Markup => Some(Certainty::Certain),
@@ -366,8 +366,8 @@ impl Phrase<'_> {
         )
     }
 
-    /// Judges the words after an ellipsis: `... rest of the code`.
-    fn after_ellipsis(&self, has_trailing_ellipsis: bool) -> Option<Certainty> {
+    /// Classifies the words after an ellipsis: `... rest of the code`.
+    fn classify_after_ellipsis(&self, has_trailing_ellipsis: bool) -> Option<Certainty> {
         if self.words.first().is_some_and(|first| CONTINUATIONS.contains(&first.as_str())) {
             return None;
         }
@@ -378,8 +378,8 @@ impl Phrase<'_> {
         }
     }
 
-    /// Judges a comment without an ellipsis: `rest of class unchanged`.
-    fn as_comment(&self) -> Option<Certainty> {
+    /// Classifies a comment without an ellipsis: `rest of class unchanged`.
+    fn classify_comment(&self) -> Option<Certainty> {
         if !self.states_omission() && !self.starts_with_rest() {
             return None;
         }
@@ -464,7 +464,7 @@ fn strip_comment(line: &str, kind: TextKind) -> (&str, bool) {
 }
 
 /// A text without the ellipses and brackets around it.
-struct Frame<'a> {
+struct UnframedText<'a> {
     text: &'a str,
     is_bracketed: bool,
     /// Whether the text starts with an ellipsis.
@@ -474,8 +474,8 @@ struct Frame<'a> {
 }
 
 /// Removes ellipses and brackets around a text.
-fn strip_frame(text: &str) -> Frame<'_> {
-    let mut frame = Frame {
+fn strip_frame(text: &str) -> UnframedText<'_> {
+    let mut frame = UnframedText {
         text: text.trim(),
         is_bracketed: false,
         has_leading_ellipsis: false,
