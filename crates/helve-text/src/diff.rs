@@ -21,8 +21,9 @@ pub struct DiffHunk {
 
 /// Up to this many items on both sides together, the shortest difference is computed.
 const MAX_SHORTEST: usize = 2_000;
-/// Up to this many items on both sides together, Myers' algorithm is used. With more items, it could take seconds. Larger
-/// sequences are aligned at the unchanged items of a short difference, or else at items that occur once on each side.
+/// Up to this many items on both sides together, Myers' algorithm is used. With more items, it could take seconds. Longer
+/// sequences are aligned at the items that a short edit script leaves unchanged. If there is no short script, they are
+/// aligned at items that occur once on each side.
 const MAX_MYERS: usize = 200_000;
 
 /// Returns the hunks between two sequences, in order and never adjacent. The running time is bounded for any input.
@@ -116,8 +117,8 @@ impl HunkList {
 /// Maximum number of equal items over which a hunk is moved to join its neighbour.
 const MAX_SLIDE: usize = 100;
 
-/// Joins a deletion and an insertion if only items are between them over which one of them can slide. A hunk can slide if
-/// the result stays the same: deleting the first of two equal lines is the same as deleting the second.
+/// Joins a deletion and an insertion if one of them can slide to the other. A hunk can slide over an item if the result
+/// stays the same: deleting the first of two equal lines is the same as deleting the second.
 fn join_replacements(
     hunks: Vec<DiffHunk>,
     old: &[usize],
@@ -179,8 +180,8 @@ fn can_slide(
         }
 }
 
-/// Returns pairs of indices of items that occur exactly once on each side. Of these items, the longest selection is
-/// returned that has the same order on both sides.
+/// Returns the indices, on both sides, of items that occur exactly once on each side. Items that are not in the same order
+/// on both sides are left out, as few as possible.
 fn unique_anchors(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
     let unique_positions = |items: &[usize]| {
         let mut positions: HashMap<usize, Option<usize>> = HashMap::new();

@@ -180,8 +180,8 @@ pub enum EditRefusal {
     /// `old` is indented differently from the file, but `new` is indented like the file. It is unclear whether the
     /// indentation of `new` is relative to `old` or literal.
     UnclearIndentation { line: usize },
-    /// `old` starts inside or right after the indentation of a line, and either later lines of `new` are indented less than
-    /// that line, or the edit would join that line with the next one.
+    /// `old` starts inside or right after the indentation of a line, and it is unclear how to indent the later lines of
+    /// `new`, or the edit would join two lines.
     PartialIndentation { line: usize },
     /// It is unclear how a character of `new` is spelled in the file: plain or typographic, as a tab or as spaces.
     AmbiguousCharacter { line: usize, character: char },

@@ -1,4 +1,4 @@
-//! Displays file names that may contain any bytes on one line, and parses the displayed form without loss.
+//! Displays file names on one line, even if they contain arbitrary bytes, and parses the displayed form without loss.
 
 use std::borrow::Cow;
 

@@ -90,7 +90,7 @@ fn without_link(path: &str) -> Option<String> {
     if_changed(path, if target.is_empty() { text } else { target })
 }
 
-/// Removes quotes, backticks and the like around the whole path, or left over at one end.
+/// Removes quotes, backticks and similar characters around the path, or at one end of it.
 fn without_quotes(path: &str) -> Option<String> {
     const PAIRS: [(char, char); 7] = [
         ('`', '`'),

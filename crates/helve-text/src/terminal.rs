@@ -157,7 +157,7 @@ impl TerminalFilter {
         }
     }
 
-    /// Returns whether the byte continues_char a character. Updates the number of expected continuation bytes.
+    /// Returns whether the byte continues a character. Updates the number of expected continuation bytes.
     fn track_continuation(&mut self, byte: u8) -> bool {
         let continues_char = self.continuation_bytes > 0 && (0x80..=0xbf).contains(&byte);
         self.continuation_bytes = match byte {

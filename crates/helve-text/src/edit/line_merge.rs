@@ -242,8 +242,8 @@ impl LineMerge<'_> {
         Ok(format!("{lead}{body}{trail}"))
     }
 
-    /// Returns the quoted line that a new line repeats at another position. Returns `None` if the file has the same white
-    /// space as the quoted line. Otherwise the new line takes the file's white space.
+    /// If a new line repeats a quoted line at another position, and the file spells that line with other white space,
+    /// returns the quoted line. The new line then takes the file's white space.
     fn moved_from(&self, new_index: usize) -> Option<usize> {
         let body = self.new[new_index].body;
         let mut equal_lines = (0..self.old.len()).filter(|index| self.old[*index].body == body);

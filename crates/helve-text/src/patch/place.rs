@@ -47,8 +47,8 @@ pub enum PatchedLineEnd {
     Newline,
     /// The file ends with this line, without a newline.
     None,
-    /// The same as after the current last line of the file. The hunk says that neither version ends with a newline, so
-    /// it does not change this.
+    /// The same as after the current last line of the file. The hunk has no final newline on either side, so it does not
+    /// change the ending.
     Unchanged,
 }
 

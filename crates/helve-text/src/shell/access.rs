@@ -8,7 +8,7 @@ use super::{
     expand, fragments, programs, variables,
 };
 
-/// How a script uses paths like `/dev/stdout`. Whoever opens such a path for writing can write to the file behind the
+/// How a script uses paths like `/dev/stdout`. Opening such a path for writing gives write access to the file behind the
 /// descriptor, even if the descriptor was opened for reading.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StdStreams {

@@ -109,7 +109,7 @@ pub(super) struct ArgParser<'w> {
     pub(super) parsed: ParsedArgs,
 }
 
-/// A word that becomes operands.
+/// A word that becomes one or more operands, or none.
 #[derive(Clone, Copy, Debug)]
 struct OperandWord {
     at: usize,
@@ -324,7 +324,7 @@ impl ArgParser<'_> {
 
     fn add_operand(&mut self, operand: OperandWord) {
         let spec = self.parsed.spec;
-        // If a number turns out empty, a test only has one operand fewer.
+        // If an unquoted number is empty, `test` only gets one operand less, which is harmless.
         let is_number =
             matches!(&self.words[operand.at], Word::Dynamic(it) if it.kind == DynamicKind::Number);
         let is_inner = |role: &ArgRole| match role {

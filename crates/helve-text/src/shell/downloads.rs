@@ -10,8 +10,8 @@ use super::{AccessKind, Word};
 /// Flags whose value is the directory for downloads.
 const DIR_FLAGS: &[&str] = &["-P", "--directory-prefix", "--output-dir"];
 
-/// Records the output of a program whose call does not name the output: for `git clone`, the directory that git derives
-/// from the address; otherwise `default`.
+/// Records the output of a command that names none. For `git clone`, this is the directory that git derives from the
+/// address. For other programs, it is `default`.
 pub(super) fn record_default_output(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,

@@ -137,7 +137,7 @@ impl Walker<'_> {
         words
     }
 
-    /// Records the files whose names a substitution_output command prints: `.env` in `cat "$(echo .env)"`.
+    /// Records the files whose names a substituted command prints: `.env` in `cat "$(echo .env)"`.
     fn record_printed_names(&mut self, output: Option<&KnownOutput>, state: &ShellState) {
         let is_inside = |it: &&Word| {
             !it.prefix().starts_with(['/', '~', '-']) && !it.prefix().starts_with("..")

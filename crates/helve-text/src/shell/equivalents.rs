@@ -116,7 +116,7 @@ impl EquivalentCommands {
         }
     }
 
-    /// Adds the other ways to write the path of a program or script: `./x` → `x`, `/work/x`.
+    /// Adds the other ways to write the path of a program or script: `./x` → `x`, `/home/user/x`.
     fn add_paths(&mut self, at: usize, paths: &[String], cwd: &str) {
         for path in paths {
             let absolute = normalize("/", path);

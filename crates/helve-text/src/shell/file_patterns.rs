@@ -210,8 +210,8 @@ impl PatternReach {
 
 const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
 
-/// Returns the files that a pattern like `'src/**/*.js'` may select, which the program expands, not the shell. Returns
-/// `None` for a plain path.
+/// Returns the files that a pattern like `'src/**/*.js'` may select. The program expands the pattern, not the
+/// shell. Returns `None` for a plain path.
 pub(super) fn reach_of_pattern(text: &str) -> Option<PatternReach> {
     PatternReach::of_glob(text)
 }

@@ -376,8 +376,8 @@ pub(super) fn known_output(words: &[Word], args: &ParsedArgs, state: &ShellState
     }
 }
 
-/// Whether a `-type` test before the word at index `before` certainly excludes symbolic links, which could lead
-/// anywhere.
+/// Whether a `-type` test before the word at index `before` certainly excludes symbolic links, which could point
+/// to any file.
 pub(super) fn excludes_links(words: &[Word], before: usize) -> bool {
     const COMMANDS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
     let texts: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("")).collect();

@@ -4,7 +4,7 @@ use super::Word;
 use super::grammar::is_name;
 use super::names::{self, NameGroup};
 
-/// Whether a git setting only chooses how something is printed, or the name of the author.
+/// Whether a git setting only changes how something is printed, or the name of the author.
 pub(super) fn is_harmless_setting(text: &str) -> bool {
     let Some((key, value)) = text.split_once('=') else { return false };
     let key = key.to_ascii_lowercase();

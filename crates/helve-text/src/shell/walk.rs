@@ -49,7 +49,7 @@ pub(super) struct Walker<'a> {
     pub(super) streams: StdStreams,
     /// Whether the current command has something on its standard input. Its command substitutions inherit it.
     pub(super) has_stdin: bool,
-    /// What is known about the output of the last command, if the command lists or prints names like `find` or `echo`.
+    /// What is known about the output of the last command, if it prints names, as `find` and `echo` do.
     pub(super) known_output: Option<KnownOutput>,
     /// What the last command does with the lines of its input.
     pub(super) line_filter: LineFilter,

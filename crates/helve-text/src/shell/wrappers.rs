@@ -215,7 +215,7 @@ fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource
     if args.has_any(&["-i", "--replace"]) {
         placeholders.push("{}");
     }
-    // `xargs` uses only the last placeholder. Which one that is does not matter if all are substitution_output.
+    // `xargs` uses only the last placeholder. Which one that is does not matter if all are substituted.
     for placeholder in &placeholders {
         words.iter_mut().for_each(|word| find::substitute(word, placeholder, kind));
     }

@@ -11,7 +11,7 @@ const MAX_STARTS: usize = 200;
 /// Minimum length of a text to search for, in bytes.
 const MIN_LENGTH: usize = 4;
 
-/// Returns the lines of the file, in order, at which a match of the quoted lines can start, whatever the tolerances.
+/// Returns the lines of the file, in order, at which a match of the quoted lines can start, with any tolerance.
 /// Returns `None` if there is no suitable text to search for, or if it is too common.
 pub(super) fn possible_starts(view: &View<'_>, quoted: &[&str]) -> Option<Vec<usize>> {
     let all = quoted.iter().enumerate();

@@ -15,7 +15,7 @@ const ENTITIES: [(&str, &str); 8] = [
     ("&amp;", "&"),
 ];
 
-/// Returns the lines at which the quoted text is found without its entities.
+/// Returns the lines at which the quoted text is found after its entities are decoded.
 pub(super) fn find(view: &View<'_>, quoted: &str) -> Option<Range<usize>> {
     if !quoted.contains('&') {
         return None;

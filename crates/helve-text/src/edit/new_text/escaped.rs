@@ -43,7 +43,7 @@ pub(super) fn find(text: &NewText<'_>) -> Option<String> {
     None
 }
 
-/// Whether an escape separates two lines of code. Escapes in strings and patterns belong there.
+/// Whether an escape separates two lines of code. Escapes in strings and regular expressions do not.
 fn is_line_break(text: &NewText<'_>, before: &str, after: &str) -> bool {
     if is_in_string(before, after) || is_in_pattern(before, after) {
         return false;

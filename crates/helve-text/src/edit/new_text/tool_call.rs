@@ -157,7 +157,7 @@ fn find_at_end<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
     }
 }
 
-/// Whether a text contains the marker that starts a patch or a conflict, which the end marker then belongs to.
+/// Whether a text also contains the marker that starts a patch or a conflict, so that the end marker belongs to it.
 fn has_opening_marker(text: &str) -> bool {
     MARKERS.iter().any(|marker| {
         text.lines().any(|line| line.trim_start() == *marker && !text.starts_with(marker))

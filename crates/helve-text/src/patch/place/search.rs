@@ -164,7 +164,7 @@ fn core_lines(hunk: &PatchHunk) -> Range<usize> {
     }
 }
 
-/// Returns the positions whose lines could match those of the hunk, with or without tolerance.
+/// Returns the positions at which the lines of the hunk could match, with or without tolerance.
 fn possible_candidates(
     file: &IndexedFile<'_, '_>,
     hunk: &PatchHunk,
