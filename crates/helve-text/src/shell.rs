@@ -17,6 +17,7 @@ mod awk;
 mod braces;
 mod bracket;
 mod builtins;
+mod command_effects;
 mod command_output;
 mod commands;
 mod cross_check;

@@ -8,8 +8,8 @@ use super::state::{ShellState, join_path, union_dirs};
 use super::walk::{Walker, unknown};
 use super::{
     AccessKind, DoubtKind, DynamicKind, LinkHandling, RiskKind, TreeFilter, TreeListing, Word,
-    WordRole, awk, builtins, command_output, downloads, file_patterns, jq, path_args, process_env,
-    risky_words, safe_values, sed, test_command, tracked_files, transfer, tree_filter,
+    WordRole, awk, builtins, command_output, file_patterns, jq, path_args, process_env,
+    safe_values, sed, test_command, tracked_files, transfer, tree_filter,
 };
 
 /// Selects all files below a directory except symbolic links: a move or a clone does not follow them.
@@ -100,20 +100,8 @@ fn apply_role(
         ArgRole::Read => record_read(walker, call, argument, state),
         ArgRole::Revision => record_revision(walker, call, argument, state),
         ArgRole::Write => record_write(walker, call, argument, state),
-        ArgRole::Consume => {
-            walker.record_filtered_access(
-                value,
-                (AccessKind::ReadTree, &ALL_EXCEPT_LINKS),
-                state,
-                run,
-            );
-            walker.record_access(value, AccessKind::WriteTree, state, run);
-        }
-        ArgRole::Pattern => {
-            for file in file_patterns::files_selected_by(value.shown()) {
-                walker.record_access(&file, AccessKind::Read, state, run);
-            }
-        }
+        ArgRole::Consume => record_consumed_file(walker, call, value, state),
+        ArgRole::Pattern => record_selected_files(walker, call, value, state),
         ArgRole::NameOnly => record_name(walker, call, argument, state),
         // A directory of this name may be a repository, whose hooks run.
         ArgRole::RemoteName => walker.record_access(value, AccessKind::NameOnly, state, run),
@@ -166,6 +154,30 @@ fn apply_role(
         | ArgRole::Literal
         | ArgRole::Keystrokes
         | ArgRole::Count => {}
+    }
+}
+
+/// Records a file that is read and then removed.
+fn record_consumed_file(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    value: &Word,
+    state: &ShellState,
+) {
+    let run = Some(call.run);
+    walker.record_filtered_access(value, (AccessKind::ReadTree, &ALL_EXCEPT_LINKS), state, run);
+    walker.record_access(value, AccessKind::WriteTree, state, run);
+}
+
+/// Records the files that a name or glob selects.
+fn record_selected_files(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    value: &Word,
+    state: &ShellState,
+) {
+    for file in file_patterns::files_selected_by(value.shown()) {
+        walker.record_access(&file, AccessKind::Read, state, Some(call.run));
     }
 }
 
@@ -433,101 +445,8 @@ fn record_dd_operand(
     walker.record_access(&Word::Literal(path.to_string()), kind, state, Some(call.run));
 }
 
-/// Records the effects that depend on all arguments of a command together.
-pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
-    let args = call.args;
-    // A word that may become several words can have this role too, but it does not certainly name the output.
-    let has_output_name =
-        args.arguments.iter().any(|it| it.role == ArgRole::Write && it.value.literal().is_some());
-    if let Some(file) = args.spec.default_output.filter(|_| !has_output_name) {
-        downloads::record_default_output(walker, call, file, state);
-    }
-    let takes_names =
-        args.spec.traits.names_from_input || args.has_any(&args.spec.names_from_input_with);
-    if takes_names && call.has_input() {
-        walker.record_find_results(AccessKind::Read, Some(call.run));
-        path_args::record_paths_in_input(walker, call, state);
-    }
-    if args.spec.traits.lists_paths && args.has_any(&["-delete"]) {
-        walker.record_deletion(call, state);
-    }
-    record_working_dir(walker, call, state);
-    tracked_files::record(walker, call, state);
-    record_changed_operands(walker, call, state);
-    risky_words::record(walker, call, state);
-    let is_code = |it: &Argument| {
-        matches!(
-            it.role,
-            ArgRole::Script
-                | ArgRole::Code
-                | ArgRole::Module
-                | ArgRole::Command
-                | ArgRole::Shell
-                | ArgRole::Split
-        )
-    };
-    let traits = args.spec.traits;
-    let has_code = args.arguments.iter().any(is_code)
-        || traits.runs_stdin && args.arguments.iter().any(|it| it.role == ArgRole::Argument);
-    let runs_input = traits.runs_stdin || traits.runs_stdin_if_given && call.has_input();
-    // Some interpreters print their version and then run their input.
-    let only_prints = args.has_any(&args.spec.harmless_with) && !call.has_input();
-    if runs_input && !has_code && !only_prints {
-        record_code_from_input(walker, call.run);
-    }
-    let is_input = |it: &Argument| it.role == ArgRole::Script && may_be_input_or_address(&it.value);
-    if runs_input || args.arguments.iter().any(is_input) {
-        path_args::record_paths_in_input(walker, call, state);
-    }
-}
-
-/// Records a recursive read of the working directory by a program that was given no file.
-fn record_working_dir(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
-    let args = call.args;
-    let reads_input = args.spec.traits.prefers_stdin && call.has_input();
-    let is_file = |it: &Argument| {
-        let is_path = match it.role {
-            ArgRole::Read | ArgRole::Stat => true,
-            ArgRole::Revision => !tracked_files::is_revision_word(&it.value),
-            _ => false,
-        };
-        it.flag.is_none() && is_path
-    };
-    if args.spec.traits.reads_working_dir
-        && args.reads_tree()
-        && !reads_input
-        && !args.has_any(&args.spec.only_lists)
-        && !args.arguments.iter().any(is_file)
-    {
-        let access = (AccessKind::ReadTree, &tree_filter::of(args));
-        walker.record_filtered_access(&Word::Literal(".".into()), access, state, Some(call.run));
-    }
-}
-
-/// Records the operands of a program that may change them, like those of a formatter with `--write`.
-fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
-    let args = call.args;
-    let spec = args.spec;
-    let is_changing = spec.traits.changes_operands || args.has_any(&spec.changes_operands);
-    if !is_changing || args.has_any(&spec.dry_run) {
-        return;
-    }
-    let operands =
-        args.roles.iter().zip(call.words).filter(|(role, _)| **role == WordRole::Operand);
-    let mut words: Vec<&Word> = operands.map(|(_, word)| word).collect();
-    let working_dir = Word::Literal(".".into());
-    if words.is_empty() && spec.traits.changes_working_dir {
-        words.push(&working_dir);
-    }
-    let access = (AccessKind::MaybeWriteTree, &tree_filter::of(args));
-    for word in words {
-        walker.record_filtered_access(word, access, state, Some(call.run));
-        record_pattern(walker, call, word, AccessKind::MaybeWriteTree, state);
-    }
-}
-
 /// Records the files that a quoted pattern like `'src/**/*.js'` selects. The program expands it, not the shell.
-fn record_pattern(
+pub(super) fn record_pattern(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
     word: &Word,
@@ -607,7 +526,7 @@ pub(super) fn record_script(
 }
 
 /// Whether a word that names code may be standard input or an address rather than a file.
-fn may_be_input_or_address(word: &Word) -> bool {
+pub(super) fn may_be_input_or_address(word: &Word) -> bool {
     const STREAMS: &[&str] = &["/dev/", "/proc/", "http:", "https:", "data:", "blob:"];
     match word {
         Word::Literal(text) => {

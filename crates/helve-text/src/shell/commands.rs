@@ -8,8 +8,8 @@ use super::state::{ShellState, join_path};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
     AccessKind, Approval, Doubt, DoubtKind, FileTarget, Risk, RiskKind, ShellLanguage, Word,
-    arg_effects, builtins, find, only_reads, path_args, programs, rough_scan, shells, transfer,
-    wrappers,
+    arg_effects, builtins, command_effects, find, only_reads, path_args, programs, rough_scan,
+    shells, transfer, wrappers,
 };
 
 /// A command of a known program, with its parsed arguments and its standard input.
@@ -212,7 +212,7 @@ impl Walker<'_> {
                 walker.record_command(CommandLine::new(inner), &mut state.clone(), stdin);
             });
         }
-        arg_effects::apply_command(self, &call, state);
+        command_effects::apply(self, &call, state);
         transfer::record(self, base, &call, state);
         self.record_unnamed_writes(run, state);
         let changes_are_known =

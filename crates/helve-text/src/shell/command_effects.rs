@@ -1,0 +1,106 @@
+//! Records the effects of a command that depend on all its arguments together.
+
+use super::arg_role::ArgRole;
+use super::args::Argument;
+use super::commands::Invocation;
+use super::state::ShellState;
+use super::walk::Walker;
+use super::{
+    AccessKind, Word, WordRole, arg_effects, downloads, path_args, risky_words, tracked_files,
+    tree_filter,
+};
+
+/// Records the effects of a known program.
+pub(super) fn apply(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+    let args = call.args;
+    // A word that may become several words can have this role too, but it does not certainly name the output.
+    let has_output_name =
+        args.arguments.iter().any(|it| it.role == ArgRole::Write && it.value.literal().is_some());
+    if let Some(file) = args.spec.default_output.filter(|_| !has_output_name) {
+        downloads::record_default_output(walker, call, file, state);
+    }
+    let takes_names =
+        args.spec.traits.names_from_input || args.has_any(&args.spec.names_from_input_with);
+    if takes_names && call.has_input() {
+        walker.record_find_results(AccessKind::Read, Some(call.run));
+        path_args::record_paths_in_input(walker, call, state);
+    }
+    if args.spec.traits.lists_paths && args.has_any(&["-delete"]) {
+        walker.record_deletion(call, state);
+    }
+    record_working_dir(walker, call, state);
+    tracked_files::record(walker, call, state);
+    record_changed_operands(walker, call, state);
+    risky_words::record(walker, call, state);
+    let is_code = |it: &Argument| {
+        matches!(
+            it.role,
+            ArgRole::Script
+                | ArgRole::Code
+                | ArgRole::Module
+                | ArgRole::Command
+                | ArgRole::Shell
+                | ArgRole::Split
+        )
+    };
+    let traits = args.spec.traits;
+    let has_code = args.arguments.iter().any(is_code)
+        || traits.runs_stdin && args.arguments.iter().any(|it| it.role == ArgRole::Argument);
+    let runs_input = traits.runs_stdin || traits.runs_stdin_if_given && call.has_input();
+    // Some interpreters print their version and then run their input.
+    let only_prints = args.has_any(&args.spec.harmless_with) && !call.has_input();
+    if runs_input && !has_code && !only_prints {
+        arg_effects::record_code_from_input(walker, call.run);
+    }
+    let is_input = |it: &Argument| {
+        it.role == ArgRole::Script && arg_effects::may_be_input_or_address(&it.value)
+    };
+    if runs_input || args.arguments.iter().any(is_input) {
+        path_args::record_paths_in_input(walker, call, state);
+    }
+}
+
+/// Records a recursive read of the working directory by a program that was given no file.
+fn record_working_dir(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+    let args = call.args;
+    let reads_input = args.spec.traits.prefers_stdin && call.has_input();
+    let is_file = |it: &Argument| {
+        let is_path = match it.role {
+            ArgRole::Read | ArgRole::Stat => true,
+            ArgRole::Revision => !tracked_files::is_revision_word(&it.value),
+            _ => false,
+        };
+        it.flag.is_none() && is_path
+    };
+    if args.spec.traits.reads_working_dir
+        && args.reads_tree()
+        && !reads_input
+        && !args.has_any(&args.spec.only_lists)
+        && !args.arguments.iter().any(is_file)
+    {
+        let access = (AccessKind::ReadTree, &tree_filter::of(args));
+        walker.record_filtered_access(&Word::Literal(".".into()), access, state, Some(call.run));
+    }
+}
+
+/// Records the operands of a program that may change them, like those of a formatter with `--write`.
+fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+    let args = call.args;
+    let spec = args.spec;
+    let is_changing = spec.traits.changes_operands || args.has_any(&spec.changes_operands);
+    if !is_changing || args.has_any(&spec.dry_run) {
+        return;
+    }
+    let operands =
+        args.roles.iter().zip(call.words).filter(|(role, _)| **role == WordRole::Operand);
+    let mut words: Vec<&Word> = operands.map(|(_, word)| word).collect();
+    let working_dir = Word::Literal(".".into());
+    if words.is_empty() && spec.traits.changes_working_dir {
+        words.push(&working_dir);
+    }
+    let access = (AccessKind::MaybeWriteTree, &tree_filter::of(args));
+    for word in words {
+        walker.record_filtered_access(word, access, state, Some(call.run));
+        arg_effects::record_pattern(walker, call, word, AccessKind::MaybeWriteTree, state);
+    }
+}
