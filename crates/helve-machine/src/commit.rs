@@ -1,4 +1,5 @@
-//! The only way files change: lock, compare, write a temporary file, sync, rename, read back, unlock. All files or none.
+//! The only way files change: lock, write a temporary file, compare the old file, read back, sync, rename, unlock. All files
+//! or none.
 
 mod existing;
 #[cfg(any(test, feature = "faults"))]
@@ -15,7 +16,7 @@ use std::os::fd::OwnedFd;
 use helve_core::{MachineError, Place};
 use rustix::io::Errno;
 
-use self::existing::{inspect, inspect_link};
+use self::existing::{has_content, inspect, inspect_link};
 use self::folders::Folders;
 pub(crate) use self::locks::PathLocks;
 use self::stage::FileRights;
@@ -89,7 +90,7 @@ struct Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    /// Compares the existing files with what is expected. Changes nothing.
+    /// Opens the existing files, and compares links and missing files with what is expected. Changes nothing.
     fn plan(&mut self, change: &'a CommitChange) -> Result<(), CommitError> {
         match change {
             CommitChange::Write { at, expect, bytes, mode, links } => {
@@ -160,8 +161,14 @@ impl<'a> Transaction<'a> {
             }
             (Some(folder), ExpectedContent::File(bytes)) => {
                 match inspect(self.sys, folder, &name, at)? {
-                    Some(file) if file.has_content(self.sys, bytes).map_err(fail)? => Some(file),
-                    Some(file) => return conflict(Some(file.hash(self.sys).map_err(fail)?)),
+                    // Otherwise the content is compared later, while the disk writes the new content.
+                    Some(file)
+                        if file.size() != bytes.len() as u64
+                            && !has_content(self.sys, &file.file, bytes).map_err(fail)? =>
+                    {
+                        return conflict(Some(file.hash(self.sys).map_err(fail)?));
+                    }
+                    Some(file) => Some(file),
                     None => return conflict(None),
                 }
             }
@@ -180,13 +187,21 @@ impl<'a> Transaction<'a> {
         Ok(self.targets.len() - 1)
     }
 
-    /// Stages everything, waits until the old content is recorded, then changes the files.
+    /// Stages everything, compares the existing files with what is expected, waits until the old content is recorded,
+    /// then changes the files.
     fn run(&mut self, recorded: AwaitRecorded) -> Result<(), (usize, InstallError)> {
         for folder in self.folders.existing() {
             self.swept.sweep(self.sys, folder);
         }
         for index in 0..self.targets.len() {
             self.stage(index).map_err(|errno| (index, errno.into()))?;
+        }
+        // Large staged files are on their way to the disk now. Meanwhile the existing files are compared.
+        for (index, target) in self.targets.iter().enumerate() {
+            target.check_expected(self.sys).map_err(|error| (index, error))?;
+        }
+        for (index, target) in self.targets.iter().enumerate() {
+            target.secure_staged(self.sys).map_err(|error| (index, error))?;
         }
         recorded.wait_blocking().map_err(|NotRecorded| (0, InstallError::NotRecorded))?;
         for (index, target) in self.targets.iter_mut().enumerate() {
@@ -196,7 +211,7 @@ impl<'a> Transaction<'a> {
         }
         self.folders.sync().map_err(|errno| (0, errno.into()))?;
         for (index, target) in self.targets.iter().enumerate() {
-            target.verify(self.sys).map_err(|error| (index, error))?;
+            target.verify_overwritten(self.sys).map_err(|error| (index, error))?;
         }
         Ok(())
     }

@@ -12,7 +12,9 @@ use super::sys::Syscalls;
 use super::{CommitError, ContentHash};
 use crate::errors::{kind, machine_error, type_of};
 
-const BLOCK_BYTES: usize = 256 * 1024;
+/// Small enough that the allocator reuses the memory of a buffer. A larger buffer would be mapped anew each time, and every
+/// page of it would fault.
+const BLOCK_BYTES: usize = 64 * 1024;
 const WRITE_BITS: u32 = 0o222;
 const OWNER_WRITE_BIT: u32 = 0o200;
 
@@ -50,20 +52,14 @@ impl FileStamp {
 }
 
 impl ExistingFile {
+    /// The size that the file system reports, which is not always the length of the content.
+    pub(super) fn size(&self) -> u64 {
+        u64::try_from(self.stat.st_size).unwrap_or(0)
+    }
+
     pub(super) fn is_unchanged(&self, stat: &Stat) -> bool {
         FileIdentity::of(&self.stat) == FileIdentity::of(stat)
             && FileStamp::of(&self.stat) == FileStamp::of(stat)
-    }
-
-    /// Whether the file has exactly this content.
-    pub(super) fn has_content(&self, sys: &Syscalls, expected: &[u8]) -> Result<bool, Errno> {
-        let mut rest = expected;
-        let mut is_same = true;
-        each_block(sys, &self.file, |block| match rest.strip_prefix(block) {
-            Some(remaining) => rest = remaining,
-            None => is_same = false,
-        })?;
-        Ok(is_same && rest.is_empty())
     }
 
     pub(super) fn hash(&self, sys: &Syscalls) -> Result<ContentHash, Errno> {
@@ -150,6 +146,17 @@ fn check_writable(
         }
         Err(errno) => Err(failure(at, machine_error(errno))),
     }
+}
+
+/// Whether a file has exactly this content.
+pub(super) fn has_content(sys: &Syscalls, file: &OwnedFd, expected: &[u8]) -> Result<bool, Errno> {
+    let mut rest = expected;
+    let mut is_same = true;
+    each_block(sys, file, |block| match rest.strip_prefix(block) {
+        Some(remaining) => rest = remaining,
+        None => is_same = false,
+    })?;
+    Ok(is_same && rest.is_empty())
 }
 
 /// Calls `visit` with each block of a file, from start to end.

@@ -8,7 +8,7 @@ use rustix::fs::{Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::FileMode;
-use super::existing::{ExistingFile, FileIdentity, FileStamp, each_block};
+use super::existing::{ExistingFile, FileIdentity, each_block, has_content};
 use super::locks::random;
 use super::retry;
 use super::sys::Syscalls;
@@ -29,8 +29,16 @@ pub(super) struct StagedFile {
     /// Stays open while the temporary name exists: the lock shows other processes that its owner is alive.
     pub(super) file: OwnedFd,
     pub(super) identity: FileIdentity,
-    pub(super) stamp: FileStamp,
     pub(super) mode: u32,
+}
+
+impl StagedFile {
+    /// Reads back what was written, then syncs the file. Returns whether the content is what was written.
+    pub(super) fn verify_and_sync(&self, sys: &Syscalls, written: &[u8]) -> Result<bool, Errno> {
+        let is_same = has_content(sys, &self.file, written)?;
+        sys.sync(&self.file)?;
+        Ok(is_same)
+    }
 }
 
 /// Where a new file gets its permissions from.
@@ -54,7 +62,10 @@ pub(super) fn is_temporary(name: &[u8]) -> bool {
     digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Writes `bytes` to a temporary file and syncs it.
+/// Content of at least this size is on its way to the disk while it is verified.
+const MIN_WRITEBACK_BYTES: usize = 128 * 1024;
+
+/// Writes `bytes` to a temporary file. Call [`StagedFile::verify_and_sync`] before the file is used.
 pub(super) fn write(
     sys: &Syscalls,
     folder: BorrowedFd<'_>,
@@ -86,8 +97,7 @@ pub(super) fn make_link(
     let stat = file.and_then(|file| Ok((sys.stat(&file)?, file)));
     match stat {
         Ok((stat, file)) => {
-            let (identity, stamp) = (FileIdentity::of(&stat), FileStamp::of(&stat));
-            Ok(StagedFile { name, file, identity, stamp, mode: LINK_MODE })
+            Ok(StagedFile { name, file, identity: FileIdentity::of(&stat), mode: LINK_MODE })
         }
         Err(errno) => {
             retry(|| sys.unlink(folder, &name))?;
@@ -139,7 +149,8 @@ pub(super) fn copy(
         }
     });
     let prepared = read.and(written).and_then(|()| {
-        apply_metadata(sys, &file, &FileRights::CopiedFrom(existing), FileMode::Keep)
+        apply_metadata(sys, &file, &FileRights::CopiedFrom(existing), FileMode::Keep)?;
+        sys.sync(&file)
     });
     finish(sys, folder, name, file, prepared)
 }
@@ -176,7 +187,11 @@ fn write_content(
     mode: FileMode,
 ) -> Result<(), Errno> {
     write_all(sys, file, bytes, 0)?;
-    apply_metadata(sys, file, rights, mode)
+    apply_metadata(sys, file, rights, mode)?;
+    if bytes.len() >= MIN_WRITEBACK_BYTES {
+        sys.start_writeback(file);
+    }
+    Ok(())
 }
 
 /// Sets owner, attributes and mode. The order matters: changing the owner resets mode bits.
@@ -203,7 +218,7 @@ fn apply_metadata(
         let mode = if owner_changed { mode & !SET_ID } else { mode };
         sys.set_mode(file, Mode::from_raw_mode(mode))?;
     }
-    sys.sync(file)
+    Ok(())
 }
 
 /// Copies user and group where permitted. Returns whether the owner changed.
@@ -277,8 +292,8 @@ fn finish(
 ) -> Result<StagedFile, Errno> {
     match prepared.and_then(|()| sys.stat(&file)) {
         Ok(stat) => {
-            let (identity, stamp) = (FileIdentity::of(&stat), FileStamp::of(&stat));
-            Ok(StagedFile { name, file, identity, stamp, mode: stat.st_mode & PERMISSIONS })
+            let (identity, mode) = (FileIdentity::of(&stat), stat.st_mode & PERMISSIONS);
+            Ok(StagedFile { name, file, identity, mode })
         }
         Err(errno) => {
             retry(|| sys.unlink(folder, &name))?;

@@ -1,7 +1,7 @@
 //! All system calls of a commit in one place, so that tests can make any of them fail.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
@@ -155,6 +155,17 @@ impl Syscalls {
 
     pub(super) fn sync(&self, file: impl AsFd) -> Result<()> {
         self.call("sync", || fs::fsync(&file))
+    }
+
+    /// Starts writing a file to disk, without waiting. Only speeds up the sync that must follow, which also reports any
+    /// error of the disk.
+    pub(super) fn start_writeback(&self, file: impl AsFd) {
+        let file = file.as_fd().as_raw_fd();
+        // SAFETY: The call takes numbers only, and the descriptor is open.
+        #[expect(unsafe_code, reason = "rustix has no wrapper for this call")]
+        unsafe {
+            libc::sync_file_range(file, 0, 0, libc::SYNC_FILE_RANGE_WRITE);
+        }
     }
 
     pub(super) fn set_mode(&self, file: impl AsFd, mode: Mode) -> Result<()> {

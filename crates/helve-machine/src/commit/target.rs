@@ -9,7 +9,7 @@ use helve_core::{MachineError, Place};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::existing::{ExistingFile, FileIdentity, FileStamp, each_block};
+use super::existing::{ExistingFile, FileIdentity, each_block, has_content};
 use super::folders::FolderId;
 use super::retry;
 use super::stage::{self, PERMISSIONS, StagedFile, temporary_name, write_all};
@@ -242,40 +242,39 @@ impl CommitTarget<'_> {
         Ok(())
     }
 
-    /// Reads back what was written. Content written by another process since then is not an error.
-    pub(super) fn verify(&self, sys: &Syscalls) -> Result<(), InstallError> {
-        let (bytes, file, stamp) = match (self.new_state, &self.progress) {
-            (NewState::Content { bytes, .. }, TargetProgress { staged: Some(staged), .. }) => {
-                (bytes, &staged.file, Some(staged.stamp))
+    /// Checks that the existing file has the expected content.
+    pub(super) fn check_expected(&self, sys: &Syscalls) -> Result<(), InstallError> {
+        match (self.expect, &self.existing) {
+            (ExpectedContent::File(expected), Some(existing))
+                if !has_content(sys, &existing.file, expected)? =>
+            {
+                Err(InstallError::ChangedConcurrently)
             }
-            (
-                NewState::InPlace { bytes, .. },
-                TargetProgress { overwritten: Some(written), .. },
-            ) => (bytes, &written.file, None),
-            (
-                NewState::Content { .. }
-                | NewState::InPlace { .. }
-                | NewState::FileOf(_)
-                | NewState::Link { .. }
-                | NewState::Absent,
-                _,
-            ) => return Ok(()),
-        };
-        let mut rest: &[u8] = bytes;
-        let mut is_same = true;
-        each_block(sys, file, |block| match rest.strip_prefix(block) {
-            Some(remaining) => rest = remaining,
-            None => is_same = false,
-        })?;
-        let is_unmodified = match stamp {
-            Some(stamp) => FileStamp::of(&sys.stat(file)?) == stamp,
-            None => true,
-        };
-        if is_unmodified && !(is_same && rest.is_empty()) {
-            let why = "the content read back differs from what was written";
-            return Err(InstallError::Failed(MachineError::Other(why.into())));
+            // Links and missing files were compared when the target was planned.
+            (ExpectedContent::File(_) | ExpectedContent::Link(_) | ExpectedContent::Absent, _) => {
+                Ok(())
+            }
         }
-        Ok(())
+    }
+
+    /// Reads back the staged content and syncs it.
+    pub(super) fn secure_staged(&self, sys: &Syscalls) -> Result<(), InstallError> {
+        let (NewState::Content { bytes, .. }, Some(staged)) =
+            (self.new_state, &self.progress.staged)
+        else {
+            return Ok(());
+        };
+        if staged.verify_and_sync(sys, bytes)? { Ok(()) } else { Err(differs()) }
+    }
+
+    /// Reads back the content of a file that was overwritten.
+    pub(super) fn verify_overwritten(&self, sys: &Syscalls) -> Result<(), InstallError> {
+        let (NewState::InPlace { bytes, .. }, Some(written)) =
+            (self.new_state, &self.progress.overwritten)
+        else {
+            return Ok(());
+        };
+        if has_content(sys, &written.file, bytes)? { Ok(()) } else { Err(differs()) }
     }
 
     /// Restores the old state. Anything that another process put there since is left alone.
@@ -364,6 +363,11 @@ impl OverwrittenFile {
         sys.truncate(&self.file, bytes.len() as u64)?;
         sys.sync(&self.file)
     }
+}
+
+fn differs() -> InstallError {
+    let why = "the content read back differs from what was written";
+    InstallError::Failed(MachineError::Other(why.into()))
 }
 
 /// Returns a name for a backup that cannot be restored. Sweeps do not remove it.

@@ -1,4 +1,5 @@
-//! System calls without a safe wrapper elsewhere. Apart from confinement, all unsafe code of this crate is here.
+//! System calls without a safe wrapper elsewhere. Apart from confinement and one call of commits, all unsafe code of this
+//! crate is here.
 #![expect(
     unsafe_code,
     reason = "fork, clone, exec, stacks, signal masks and inherited handles have no safe wrapper"

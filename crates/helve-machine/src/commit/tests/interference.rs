@@ -121,12 +121,15 @@ fn a_rollback_keeps_folders_used_by_others() {
     assert_eq!(fixture.tree(), "new/\nnew/theirs = \n");
 }
 
-/// Changes a file without changing its size or time, as a bad disk would.
-fn corrupt(path: &Path) {
-    let time = fs::metadata(path).unwrap().modified().unwrap();
-    let file = fs::File::options().write(true).open(path).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, b"X", 0).unwrap();
-    file.set_modified(time).unwrap();
+/// Overwrites the first byte of each temporary file, as a bad disk would.
+fn corrupt_temporary_files(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "tmp") {
+            let file = fs::File::options().write(true).open(path).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, b"X", 0).unwrap();
+        }
+    }
 }
 
 #[test]
@@ -134,11 +137,22 @@ fn written_content_is_verified() {
     let mut fixture = Fixture::new("a = 1");
     let changes = fixture.changes("a = 2\nb = 3\n");
     let root = fixture.root.path().to_owned();
-    // The first two syncs are for the files, the third is for their folder.
-    fixture.faults = run_before_call("sync", 2, move || corrupt(&root.join("b")));
+    // The first sync is for the file `a`, which was verified before.
+    fixture.faults = run_before_call("sync", 0, move || corrupt_temporary_files(&root));
     let why = MachineError::Other("the content read back differs from what was written".into());
     assert_eq!(fixture.commit(&changes), Err(CommitError::Failed { at: fixture.at("b"), why }));
     assert_eq!(fixture.tree(), "a = 1\n");
+}
+
+#[test]
+fn a_change_while_the_new_content_is_written_is_a_conflict() {
+    let mut fixture = Fixture::new("a = 1");
+    let changes = fixture.changes("a = 2");
+    let path = fixture.path("a");
+    fixture.faults = run_before_call("write", 0, move || fs::write(&path, "3").unwrap());
+    let found = Some(ContentHash::of(b"3"));
+    assert_eq!(fixture.commit(&changes), Err(CommitError::Conflict { at: fixture.at("a"), found }));
+    assert_eq!(fixture.tree(), "a = 3\n");
 }
 
 #[test]
