@@ -123,6 +123,10 @@ impl Machine for LocalMachine {
 
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>> {
         let (path, fault_check) = (path.to_owned(), self.check_fault("locate"));
+        // Most paths were looked up a moment ago. Waking another thread would take much longer than looking at the cache.
+        if let (Ok(()), Some(located)) = (&fault_check, locate::locate_cached(&path)) {
+            return Box::pin(std::future::ready(Ok(located)));
+        }
         run_blocking(LOCATE_TIMEOUT, move |_| fault_check.and_then(|()| locate::locate(&path)))
     }
 

@@ -11,7 +11,11 @@ use crate::fixture::{as_nobody, folder};
 /// Formats what is at a path, with `~` for the test's folder.
 fn format_located(root: &Path, path: &str) -> String {
     let root = root.canonicalize().expect("the folder exists");
-    match locate(&root.join(path)) {
+    let located = locate(&root.join(path));
+    if let Some(cached) = locate_cached(&root.join(path)) {
+        assert_eq!(located.as_ref(), Ok(&cached), "{path} from the cache");
+    }
+    match located {
         Ok(LocatedPath { real, kind }) => match (real.strip_prefix(&root), kind) {
             (Ok(rest), Some(kind)) => format!("~/{} {kind:?}", rest.display()),
             (Ok(rest), None) => format!("~/{} nothing", rest.display()),
@@ -172,7 +176,7 @@ fn long_names_are_refused() {
 fn special_files_are_located() {
     let root = folder();
     let at = |name: &str| root.path().join(name);
-    rustix::fs::mkfifoat(CWD, at("fifo"), rustix::fs::Mode::RUSR).unwrap();
+    rustix::fs::mkfifoat(CWD, at("fifo"), Mode::RUSR).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
     check(
         root.path(),
