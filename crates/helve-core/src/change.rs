@@ -388,8 +388,9 @@ impl CommitJob {
         image: &FileImage,
         links: HardLinks,
     ) -> Option<FileImage> {
-        let mut current = image.clone();
+        let mut formatted_image = None;
         for formatter in self.session.workspace.after_write() {
+            let current = formatted_image.as_ref().unwrap_or(image);
             let formatting = formatter.format(path, &current.bytes);
             let Ok(Some(formatted)) = tokio::time::timeout(FORMAT_TIMEOUT, formatting).await else {
                 continue;
@@ -407,10 +408,10 @@ impl CommitJob {
             // There is nothing to record, because the journal has the content from before the first commit of the call.
             let committing = path.machine.commit(vec![change], AwaitRecorded::nothing());
             if committing.await.is_ok() {
-                current = FileImage::new(formatted, current.mode);
+                formatted_image = Some(FileImage::new(formatted, current.mode));
             }
         }
-        (current.bytes != image.bytes).then_some(current)
+        formatted_image
     }
 
     async fn diagnose(&self, written: &[WrittenFile]) -> DiagnosticReport {
