@@ -30,9 +30,9 @@ pub fn strip_invisible(text: &str) -> Cow<'_, str> {
             }
             EscapeSequence::None => &rest[control.len_utf8()..],
         };
-        let plain = find_control(rest).unwrap_or(rest.len());
-        clean.push_str(&rest[..plain]);
-        rest = &rest[plain..];
+        let plain_len = find_control(rest).unwrap_or(rest.len());
+        clean.push_str(&rest[..plain_len]);
+        rest = &rest[plain_len..];
     }
     Cow::Owned(clean)
 }

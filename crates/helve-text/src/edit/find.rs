@@ -14,7 +14,7 @@ use super::{
 };
 use crate::view::View;
 
-/// Properties of the lines of a file. Each is computed on first use.
+/// Hashes of the lines of a file, and how far it indents per level. Both are computed on first use.
 pub(super) struct LineKeys<'v> {
     view: &'v View<'v>,
     hashes: OnceCell<Vec<u64>>,
@@ -207,10 +207,10 @@ pub(super) fn candidate_at(
     if leads.iter().any(|(old, actual)| !old.is_ascii() || !actual.is_ascii()) {
         needed = needed.with(Tolerance::Typography);
     }
-    let plain: Vec<(Cow<'_, str>, Cow<'_, str>)> =
+    let plain_leads: Vec<(Cow<'_, str>, Cow<'_, str>)> =
         leads.iter().map(|(old, actual)| (plain_spaces(old), plain_spaces(actual))).collect();
     let pairs: Vec<(&str, &str)> =
-        plain.iter().map(|(old, actual)| (old.as_ref(), actual.as_ref())).collect();
+        plain_leads.iter().map(|(old, actual)| (old.as_ref(), actual.as_ref())).collect();
     let indent = indent::infer(&pairs, || keys.indent_step())?;
     if !indent.is_identity() {
         needed = needed.with(Tolerance::Indentation);

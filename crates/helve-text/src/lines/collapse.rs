@@ -153,14 +153,14 @@ impl LineCollapser {
 fn copy_plain_lines<'a>(text: &'a str, shown: &mut String) -> &'a str {
     let mut rest = text;
     loop {
-        let plain = find_control(rest).unwrap_or(rest.len());
-        if let Some(after) = rest[plain..].strip_prefix("\r\n") {
-            shown.push_str(&rest[..plain]);
+        let plain_len = find_control(rest).unwrap_or(rest.len());
+        if let Some(after) = rest[plain_len..].strip_prefix("\r\n") {
+            shown.push_str(&rest[..plain_len]);
             shown.push('\n');
             rest = after;
             continue;
         }
-        let complete_len = rest[..plain].rfind('\n').map_or(0, |newline| newline + 1);
+        let complete_len = rest[..plain_len].rfind('\n').map_or(0, |newline| newline + 1);
         shown.push_str(&rest[..complete_len]);
         return &rest[complete_len..];
     }

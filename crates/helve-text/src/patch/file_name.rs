@@ -71,10 +71,10 @@ fn unquote(text: &str) -> Option<(String, &str)> {
     let mut bytes = Vec::new();
     let mut rest = text;
     loop {
-        let plain = rest.find(['"', '\\'])?;
-        bytes.extend_from_slice(&rest.as_bytes()[..plain]);
-        let after = &rest[plain + 1..];
-        if rest.as_bytes()[plain] == b'"' {
+        let special_at = rest.find(['"', '\\'])?;
+        bytes.extend_from_slice(&rest.as_bytes()[..special_at]);
+        let after = &rest[special_at + 1..];
+        if rest.as_bytes()[special_at] == b'"' {
             return Some((String::from_utf8(bytes).ok()?, after));
         }
         let (byte, length) = parse_escape(after.as_bytes())?;

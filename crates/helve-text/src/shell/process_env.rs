@@ -1,4 +1,4 @@
-//! Flags of `ps` that show the environment of other processes.
+//! Recognizes flags with which `ps` shows the environment of other processes.
 
 use super::args::Argument;
 use super::commands::Invocation;
@@ -6,7 +6,7 @@ use super::state::ShellState;
 use super::walk::Walker;
 use super::{AccessKind, Word};
 
-/// The file that holds the environment of a process. Showing the environment counts as reading it.
+/// A file that holds the environment of a process. If `ps` shows environments, this counts as reading the file.
 const ENVIRONMENT: &str = "/proc/1/environ";
 
 /// Letters after which a value follows, in the same word or in the next one.
