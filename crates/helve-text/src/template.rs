@@ -16,7 +16,7 @@ pub enum TemplatePiece {
     File(String),
 }
 
-/// Maximum number of pieces. Everything after the last piece stays text.
+/// Maximum number of pieces. Commands and files after that stay text.
 const MAX_PIECES: usize = 200;
 
 /// Fills in a template.

@@ -37,6 +37,7 @@ const JSON_WITH_COMMENTS: &[&str] = &[
 /// Folders whose JSON files may contain comments.
 const JSON_WITH_COMMENTS_FOLDERS: &[&str] = &[".vscode", ".devcontainer", ".zed"];
 
+/// Returns the language of a file by its name. Templates have none.
 pub(super) fn language(path: &str) -> Option<Language> {
     if path.contains("{{") || path.contains("{%") {
         return None;

@@ -131,6 +131,7 @@ fn old_contains(text: &NewText<'_>, mark: &str) -> bool {
     memmem::find(text.old.as_bytes(), mark.as_bytes()).is_some()
 }
 
+/// Finds a token or a closing tag of a call at the end of the text.
 fn find_at_end<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
     if let Some(token) = TOKENS.iter().find(|token| new.ends_with(**token)) {
         let line = new.lines().next_back()?;
@@ -145,7 +146,7 @@ fn find_at_end<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
     if !TAGS.contains(&name) || !is_unbalanced(text, name) {
         return None;
     }
-    // In part of a document with tags, only a tag that ordinary documents do not have is certainly a leftover.
+    // If only a part of a markup file is edited, a tag of an ordinary document may be closed elsewhere in the file.
     match text.kind {
         TextKind::Markup if !TOOL_CALL_TAGS.contains(&name) && !text.is_whole_file() => None,
         TextKind::Code
