@@ -63,7 +63,7 @@ pub(super) enum ArgRole {
     Field,
     /// A plugin of pytest. `no:` before its name switches it off, which is harmless.
     PluginOff,
-    /// A name without slash and dot, which cannot be a file or module.
+    /// A name without slashes and dots, so that it cannot be a file or module.
     BareName,
     /// A key that git sorts by. Sorting by signature makes git run another program.
     SortKey,
@@ -97,7 +97,7 @@ pub(super) enum ArgRole {
     Literal,
     /// Text that acts as if typed at the keyboard.
     Keystrokes,
-    /// Digits. Other flags may follow in the same word.
+    /// A number. Other flags may follow it in the same word.
     Count,
     /// The format of `printf`.
     PrintfFormat,

@@ -334,7 +334,7 @@ impl<'a> Walker<'a> {
     }
 
     fn walk_arithmetic(&mut self, raw: &RawWord, state: &mut ShellState) {
-        // A shell without arithmetic commands parses this as two nested subshells.
+        // A shell without arithmetic commands parses this as two nested subshells, in which a name may be a program.
         if arithmetic::variable_names(&raw.pieces).any(|it| !state.variables.contains_key(it)) {
             self.add_doubt(DoubtKind::Arithmetic, &raw.shown);
         }
@@ -484,7 +484,7 @@ impl<'a> Walker<'a> {
         self.script.runs.len() - 1
     }
 
-    /// Records that a word is the path of a program or script, and where it leads.
+    /// Records that a word is the path of a program or script, with the files that it may name.
     pub(super) fn record_code_path(
         &mut self,
         run: usize,
