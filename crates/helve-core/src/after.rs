@@ -1,4 +1,4 @@
-//! Formatters and language servers, which run after a write.
+//! The interface to formatters and language servers, which run after a tool has written files.
 
 use std::path::PathBuf;
 

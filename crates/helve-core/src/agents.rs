@@ -14,7 +14,7 @@ pub trait Agents: Send + Sync {
     fn list(&self, caller: &Caller) -> Vec<AgentInfo>;
 
     /// Starts a sub-agent, or queues it if too many are running. Returns the id of its task. Cancelling `cancel` aborts
-    /// it.
+    /// the sub-agent.
     fn start<'a>(
         &'a self,
         parent: ParentCall,
@@ -53,7 +53,8 @@ pub struct ChildSpec {
     pub prompt: String,
     /// Id of the task to resume; `None` starts a new one.
     pub resumes: Option<String>,
-    /// Whether the model that starts it continues in the meantime, and is notified when it has ended.
+    /// Whether the sub-agent runs in the background: the model that started it continues with other work, and is
+    /// notified when the sub-agent has ended.
     pub in_background: bool,
 }
 
@@ -67,13 +68,13 @@ pub struct ChildReport {
     pub state: ChildState,
     /// The text of its last message.
     pub text: String,
-    /// The files that it changed.
+    /// The files that the sub-agent changed.
     pub files: Vec<String>,
     /// Number of requests to the model.
     pub steps: u32,
-    /// Number of calls that it made.
+    /// Number of tool calls that the sub-agent made.
     pub calls: u32,
-    /// What it is doing now, in a few words.
+    /// What the sub-agent is doing now, in a few words, such as `read src/main.rs`.
     pub activity: String,
     pub tokens: u64,
     /// In dollars; `None` if the price is not known.
@@ -84,11 +85,11 @@ pub struct ChildReport {
 /// The state of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChildState {
-    /// It waits until fewer sub-agents are running.
+    /// The task waits until fewer sub-agents are running.
     Queued,
     Running,
     Completed,
-    /// It ended before its work was complete, with or without an answer. The text says why.
+    /// The sub-agent ended before its work was complete, with or without an answer. The text says why.
     Incomplete(String),
     Failed(String),
     Aborted,
@@ -111,6 +112,7 @@ impl ChildState {
 pub enum ChildError {
     UnknownAgent {
         name: String,
+        /// Names of the agents that can be started.
         known: Vec<String>,
     },
     /// Sub-agents of sub-agents are not allowed this deep.
@@ -124,6 +126,7 @@ pub enum ChildError {
     /// No task of this session or of its parent sessions has this id.
     UnknownTask {
         task: String,
+        /// Ids of the tasks that exist.
         known: Vec<String>,
     },
     StillRunning {

@@ -33,7 +33,7 @@ use crate::session::Session;
 pub const MAX_BYTES: u64 = 64 << 20;
 /// How many times an approved change is rebased onto a file that keeps changing.
 const MAX_REBASES: usize = 100;
-/// How long each formatter, and each language server, may take.
+/// Time limit for each formatter and for each language server.
 const FORMAT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A change to one file that a tool asks for.
@@ -142,7 +142,7 @@ impl Files {
         self.session.seen_state(&path.real(), current).await
     }
 
-    /// Returns what a call changed or, without a call, the last change in this workspace.
+    /// Returns what the call with this id changed or, if `call` is `None`, the last change in this workspace.
     pub async fn recorded_change(
         &self,
         call: Option<&str>,
@@ -161,7 +161,7 @@ impl Files {
         changes.map_err(|err| self.session.dialect.words.store_failed(&err.to_string()))
     }
 
-    /// Returns what a call of a certain session changed.
+    /// Returns what a call of the given session changed.
     pub async fn change_in_session(
         &self,
         session: &str,
@@ -239,7 +239,8 @@ struct CommitJob {
 }
 
 impl CommitJob {
-    /// Commits changes, and rebases those that conflict. Returns the changed paths too.
+    /// Commits changes. A change that conflicts with somebody else's is rebased and tried again. Also returns the
+    /// changed paths.
     async fn commit(
         &self,
         mut changes: Vec<FileChange>,
@@ -449,6 +450,7 @@ fn start_hashing(changes: &[FileChange]) -> BoxFuture<'static, Result<NewHashes,
     let all = old.iter().map(|image| &image.bytes).chain(contents.iter().flatten());
     let total: usize = all.map(Bytes::len).sum();
     let hash_all = move || {
+        // Each image keeps its hash, so the journal need not compute it again.
         old.iter().map(FileImage::hash).for_each(drop);
         contents.iter().map(|bytes| bytes.as_deref().map(ContentHash::of)).collect()
     };
@@ -458,7 +460,7 @@ fn start_hashing(changes: &[FileChange]) -> BoxFuture<'static, Result<NewHashes,
     }
 }
 
-/// Returns the image, unless it is that of a symbolic link.
+/// Returns the image of a regular file; `None` for a symbolic link.
 fn final_file(image: &Option<FileImage>) -> Option<&FileImage> {
     image.as_ref().filter(|image| !image.is_link())
 }

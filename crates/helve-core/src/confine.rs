@@ -36,8 +36,12 @@ impl Sandbox {
     }
 }
 
-/// Returns what a sandboxed command may write, and what stays protected; `None` without a sandbox. `root` and `scratch`
-/// are absolute, with every link followed; `scratch` is the command's folder for temporary files.
+/// Returns what a sandboxed command may write; `None` if the sandbox is off. `root` is the workspace, `scratch` the
+/// command's folder for temporary files. Both are absolute, with every link followed.
+///
+/// With [`Sandbox::WorkspaceWrite`] the workspace is writable with two exceptions: its *protected* paths, such as
+/// `.git/hooks`, are read-only; and because it is a *guarded* folder, no new git repository can be created anywhere in
+/// it.
 pub fn plan(
     sandbox: Sandbox,
     network: Network,
@@ -68,7 +72,7 @@ pub fn plan(
 pub struct LinkedWorktree {
     /// The worktree's own folder, below `worktrees` of the repository.
     pub git_dir: PathBuf,
-    /// Existing folders that it shares with the repository: objects, refs, logs.
+    /// Existing folders that the worktree shares with the repository: objects, refs, logs.
     pub shared: Vec<PathBuf>,
 }
 
@@ -105,8 +109,8 @@ pub fn is_hidden(plan: &SandboxPlan, path: &Path) -> bool {
 pub fn denies_write(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
     let is_copied = plan.copied.iter().any(|copied| path.starts_with(&copied.folder));
-    // Assumes without looking that every folder has a `HEAD`. Where there is none, the sandbox permits the write, so no
-    // error message of a program leads here.
+    // This function explains error messages, so it looks up no files and assumes that every folder has a `HEAD`. If a
+    // folder has none, the sandbox permits the write, and there is no error message to explain.
     let is_guarded = || refuses_change(plan, path, PathChange::Write, |_| true);
     !is_below(&plan.writable) && !is_copied || is_below(&plan.protected) || is_guarded()
 }

@@ -24,7 +24,8 @@ use crate::recorder::Recorder;
 use crate::resolved::Resolved;
 use crate::session::{ChildSession, ParentCall, Session, Slot};
 
-/// How long an aborted call waits for the report of its sub-agent. Shorter than the grace period of the call.
+/// How long an aborted call waits for the report of its sub-agent. It must be shorter than the grace period that the
+/// engine gives the call.
 const ABORT_TIME: Duration = Duration::from_millis(1500);
 
 /// How long a hook may take to judge an ask, unless it has a limit of its own.
@@ -45,6 +46,7 @@ pub struct ToolContext {
 
 /// Runs nested calls. Implemented by the engine.
 pub(crate) trait NestedCalls: Send + Sync {
+    /// See [`ToolContext::call_nested`].
     fn call(&self, call: ToolCall, cancel: CancellationToken) -> BoxFuture<'static, ToolResult>;
 
     /// See [`ToolContext::call_all_nested`].
@@ -192,7 +194,7 @@ impl ToolContext {
         strictest
     }
 
-    /// Runs `work` on a thread for blocking work. It starts at once, even before the future is awaited.
+    /// Runs `work` on a thread for blocking work. The work starts at once, even before the returned future is awaited.
     pub fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

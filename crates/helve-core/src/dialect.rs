@@ -36,11 +36,14 @@ pub struct OutputCut<'a> {
 pub trait Words: Send + Sync {
     /// Returns the kept text, with a notice of what was cut and how to read the rest.
     fn cut_output(&self, cut: &OutputCut<'_>) -> String;
+    /// The arguments cannot be parsed.
     fn bad_input(&self, tool: &str, bad: &BadInput) -> String;
+    /// The arguments do not satisfy the schema of the tool.
     fn invalid(&self, tool: &str, problems: &[ArgumentProblem]) -> String;
     /// Reports parameters that the tool does not have. The message is appended to the tool's answer.
     fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String;
-    /// The call is refused because of parameters that the tool does not have. `known` are those that it has.
+    /// The call is refused because of parameters that the tool does not have, `extra`. `accepted` are those that it
+    /// has.
     fn refused_parameters(
         &self,
         tool: &str,
@@ -49,11 +52,13 @@ pub trait Words: Send + Sync {
     ) -> ToolError;
     /// A parameter is given under two names with different values.
     fn ambiguous_name(&self, tool: &str, ambiguous: &AmbiguousName) -> ToolError;
+    /// No tool is called `tool`. `near` are similar names, `all` the names of all offered tools.
     fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String;
     /// The tool exists, but is switched off or always denied.
     fn denied_tool(&self, tool: &str) -> ToolError;
     /// Says in one clause why a part is asked about or denied.
     fn reason(&self, part: &Part, verdict: &Verdict) -> String;
+    /// The call needs a permission that it did not get.
     fn refused(&self, refusal: &Refusal) -> ToolError;
     /// `display_path` is the displayed path of the file that the operation failed on.
     fn machine_error(&self, display_path: &str, error: &MachineError) -> ToolError;

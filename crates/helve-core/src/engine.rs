@@ -105,7 +105,8 @@ impl Engine {
         send_in_order(tools, calls, run, results).await;
     }
 
-    /// Asks for a permission that a call needs apart from its tool, such as making the same call again and again.
+    /// Asks for a permission that a call needs besides those of its tool, such as the permission to repeat the same
+    /// call.
     pub async fn confirm(
         &self,
         session: &Session,
@@ -119,7 +120,8 @@ impl Engine {
         ask_gate(session, &call_ref, &self.recorder, cancel, ask, preview).await.map(|_grant| ())
     }
 
-    /// Runs a call as part of `parent`, if there is one. Does not wait for other calls: `call_all` does the ordering.
+    /// Runs a call as part of `parent`, if there is one. Does not wait for other calls; [`Engine::call_all`] decides
+    /// which calls run one after another.
     fn call_with_parent(
         self: &Arc<Self>,
         parent: Option<&Arc<CallRef>>,

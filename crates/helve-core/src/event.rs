@@ -43,6 +43,7 @@ impl Event {
     }
 }
 
+/// What happened to a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
     Started {
@@ -63,6 +64,7 @@ pub enum EventKind {
     Asked {
         summary: String,
     },
+    /// The person answered. `yes` means that they approved an ask, or did not skip a question.
     Answered {
         yes: bool,
     },

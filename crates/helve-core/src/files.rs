@@ -1,4 +1,5 @@
-//! One call's view of the files. A tool can get from a path in its arguments to a file in no other way.
+//! Access to files for one call. Tools reach files only through this module: it looks up the path that the call gives,
+//! and the tool asks for permission before the file is opened.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -25,10 +26,10 @@ use crate::session::Session;
 /// The longest accepted path in bytes.
 const MAX_PATH: usize = 4096;
 
-/// Time limit for finding files with the same name in other folders, to suggest them.
+/// Time limit for finding files of the same name in other folders, which are suggested if a path does not exist.
 const NAME_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// One call's view of the files.
+/// Access to files for one call.
 pub struct Files {
     pub(crate) session: Arc<Session>,
     pub(crate) call: Arc<CallRef>,
@@ -36,7 +37,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Looks up a path without asking. The result has the permission parts to include in the call's one ask.
+    /// Looks up a path of the call's arguments, without asking for permission. [`Resolved::read_request`] and
+    /// [`Resolved::edit_request`] return what to include in the call's ask.
     pub async fn resolve(&self, given: &str) -> Result<Resolved, ToolError> {
         resolve(&self.session, given).await
     }

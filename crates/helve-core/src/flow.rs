@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// The receiving end.
+/// The receiving end of a stream of `Item`s that ends with one `End` value. For example, a search sends batches of
+/// matching files, and at the end the totals.
 ///
 /// The channel is bounded, so a slow receiver slows the operation down.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub struct Flow<T, E> {
     _stop_on_drop: StopOnDrop,
 }
 
-/// The sending end.
+/// The sending end of a [`Flow`].
 #[derive(Debug)]
 pub struct FlowSender<T, E> {
     items: mpsc::Sender<T>,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::validate::{UnknownParameter, coerce};
 
-/// How a tool takes arguments that are written for another agent's tool.
+/// How a tool accepts arguments that are written for another agent's tool, such as `file_path` for `filePath`.
 #[derive(Clone, Copy)]
 pub struct ForeignParameters {
     /// Other names of the tool's parameters, as pairs of the alias and the tool's name. An alias `edits[].old` means
@@ -81,6 +81,7 @@ const COMMENTS: [&str; 16] = [
 /// One parameter is given twice, under two names, with different values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AmbiguousName {
+    /// The other name, which the call uses.
     pub given: String,
     /// The tool's own name of the parameter.
     pub own: String,
@@ -117,6 +118,7 @@ pub(crate) fn rename(
     Ok(())
 }
 
+/// Renames the members of one object. `prefix` is the path of the object in aliases, such as `edits[].`.
 fn rename_members(
     schema: &Value,
     aliases: &[(&str, &str)],

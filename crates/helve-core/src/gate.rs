@@ -18,7 +18,8 @@ use crate::event::EventKind;
 use crate::question::{Answer, Question};
 use crate::store::{ApprovalScopeRef, Store};
 
-/// Answers asks for a session. Provided by the door: a terminal, an MCP client, an embedding program.
+/// Answers asks for a session. Implemented by whatever connects the person: a terminal, an MCP client, an embedding
+/// program.
 pub trait Person: Send + Sync {
     /// Asks the person and returns the reply. `call.root` is the outermost call, which the client is waiting for; it is
     /// also set for asks of sub-agents and nested calls. Dropping the future withdraws the question.
@@ -48,7 +49,7 @@ impl Person for Nobody {
     }
 }
 
-/// The permission to make the same call again and again.
+/// Name of the permission to repeat the same call again and again.
 pub const DOOM_LOOP: &str = "doom_loop";
 
 /// Approves every ask, for `--yes`. What a rule denies is never asked, so it stays denied.
@@ -88,7 +89,8 @@ impl Grant<'_> {
 
 /// A session's gate.
 ///
-/// A sub-agent's gate shares the policy, so that a new approval counts there at once, and adds a wall of its own.
+/// A sub-agent's gate shares the policy, so that a new approval counts there at once. It adds walls of its own; a wall
+/// is a list of rules, and the strictest of all walls decides.
 pub struct Gate {
     shared: Arc<SharedGate>,
     /// Walls of the nested sub-agents, in addition to those of the policy.
@@ -285,12 +287,13 @@ impl Gate {
                 Ok(Grant::from_ask(ask))
             }
             Reply::No { note } => Err(Refusal::Rejected { note }),
+            // See [`Reply`] for how these three differ.
             Reply::Declined => Err(Refusal::Declined(self.with_advice(pending))),
             Reply::Unanswered => Err(Refusal::Unanswered(self.with_advice(pending))),
         }
     }
 
-    /// Adds the rules that would allow the parts of a refused call.
+    /// Returns the parts of a refused call together with the rules that would allow them.
     fn with_advice(&self, parts: Vec<(Part, Verdict)>) -> MissingApproval {
         let asked: Vec<&Part> = parts.iter().map(|(part, _)| part).collect();
         let advice = self.shared.policy.borrow().advice(&self.subagent_walls, &asked);

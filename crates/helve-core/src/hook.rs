@@ -15,8 +15,8 @@ use crate::dialect::HookFault;
 /// Sees every call of a workspace, and may change or refuse it. The methods are asynchronous because a plugin may be another
 /// process.
 ///
-/// Permission is judged after all `before` hooks have run, on the arguments that they leave. If `before` or `spawn`
-/// fails, panics or times out, the call is refused; if `after` does, its changes are discarded.
+/// Permission is judged after all `before` hooks have run, on the arguments as the hooks left them. If `before` or
+/// `spawn` fails, panics or times out, the call is refused; if `after` does, its changes are discarded.
 pub trait Hook: Send + Sync {
     fn name(&self) -> &str;
 
@@ -38,8 +38,8 @@ pub trait Hook: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// May make the decision about an ask stricter. The strictest answer of all hooks and rules counts, so `Allow`
-    /// changes nothing. A panic or a timeout counts as `Ask`.
+    /// May make the decision about an ask stricter. The text is the reason. The strictest answer of all hooks and rules
+    /// counts, so `Allow` changes nothing. A panic or a timeout counts as `Ask`.
     fn judge<'a>(
         &'a self,
         _call_ref: &'a CallRef,

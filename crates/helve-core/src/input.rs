@@ -19,7 +19,7 @@ pub enum Input {
     /// JSON text as it came over the wire.
     Raw(String),
     Json(Value),
-    /// For tools that take text.
+    /// Free text, for tools whose input is not JSON.
     Text(String),
 }
 

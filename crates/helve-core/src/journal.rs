@@ -195,10 +195,10 @@ pub fn undoable(changes: &[RecordedChange]) -> Vec<&RecordedChange> {
     in_effect.into_iter().filter(|change| change.undoes.is_empty()).collect()
 }
 
-/// Minimum length of the beginning or end of an id by which a call can be named.
+/// Minimum length of a short id: the beginning or the end of a call's id.
 const MIN_ID: usize = 4;
 
-/// Returns the changes of calls whose ids begin or end with a text of at least four characters.
+/// Returns the changes of the calls that a short id stands for: those whose ids begin or end with it.
 pub fn with_short_id<'c>(changes: &'c [RecordedChange], id: &str) -> Vec<&'c RecordedChange> {
     let is_match = |change: &&RecordedChange| {
         id.len() >= MIN_ID && (change.call.starts_with(id) || change.call.ends_with(id))

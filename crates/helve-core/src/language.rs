@@ -25,6 +25,7 @@ pub struct CodeQuery {
     pub text: String,
 }
 
+/// What is asked. Named after the requests of the language server protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeOperation {
     Definition,
@@ -49,7 +50,7 @@ pub struct CodePosition {
     pub line: u64,
     /// Counted from 1, in characters.
     pub column: u64,
-    /// A name on the line, which is used instead of the column.
+    /// A name on the line. If it is set, its position is used instead of the column.
     pub symbol: Option<String>,
 }
 
@@ -64,8 +65,10 @@ pub struct CodeReply {
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodeAnswer {
+    /// Where something is in the code, for example the references to a symbol.
     Places {
         places: Vec<CodePlace>,
+        /// Number of places that are not listed.
         left_out: usize,
     },
     Text(String),

@@ -23,7 +23,8 @@ pub use tree::{
     SearchCounts, SearchError, SearchFlow, SearchRequest, SkippedFiles, WalkEnd,
 };
 
-/// Operations on files. They are coarse, one round trip each. Dropping a returned future cancels the operation.
+/// Operations on files. Each does much at once, so that it needs only one round trip to the machine. Dropping a
+/// returned future cancels the operation.
 pub trait Machine: Send + Sync {
     /// Follows every link of an absolute path as far as the path exists. Reads no content.
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>>;
@@ -110,6 +111,7 @@ pub struct LocatedPath {
     pub kind: Option<FileKind>,
 }
 
+/// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     File,
@@ -141,7 +143,7 @@ pub struct WindowRequest {
 pub struct WindowLines {
     /// The kept bytes of all lines in sequence, without line endings. UTF-16 is converted to UTF-8.
     pub bytes: Bytes,
-    /// Where each line ends in `bytes`.
+    /// Where each line ends in `bytes`, and how much of it was skipped.
     pub lines: Vec<LineSpan>,
     /// The first line of the window, counted from 1.
     pub first: u64,
@@ -168,7 +170,7 @@ pub enum ContentFingerprint {
     Whole(ContentHash),
     /// Hash of a window of a file that is too large to hash as a whole.
     Window(ContentHash),
-    /// No hash was computed.
+    /// No hash was computed, so changes cannot be detected.
     Nothing,
 }
 

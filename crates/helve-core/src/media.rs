@@ -108,6 +108,7 @@ pub struct PixelSize {
     pub height: u32,
 }
 
+/// Whether an image is an animation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
     One,
@@ -118,17 +119,18 @@ pub enum Frames {
 /// The text of a document, page by page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// The number of pages.
+    /// The number of pages of the whole document.
     pub count: usize,
-    /// The text of the first pages, or of all.
+    /// The text of the pages that were read, from the first on.
     pub pages: Vec<PageText>,
     pub ended: PagesEnd,
 }
 
+/// What could be read of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageText {
     Text(String),
-    /// A scan, or fonts without a character map.
+    /// The page has no text: it is a scan, or its fonts have no character map.
     NoText,
     Unreadable,
 }

@@ -12,13 +12,13 @@ pub struct ToolOutput {
     /// A short title for a person, such as the path or the command.
     pub title: String,
     pub content: Vec<Content>,
-    /// For programs. The model does not see it.
+    /// Facts for programs. The model does not see them.
     pub metadata: Map<String, Value>,
     /// Which part to keep if the text is too long.
     pub keep: Keep,
     /// Where the full output is, if the tool or the engine saved it.
     pub saved: Option<Saved>,
-    /// Set if another agent takes over, which a person has agreed to.
+    /// Set if another agent takes over the conversation. A person has agreed to that.
     pub handover: Option<Handover>,
 }
 

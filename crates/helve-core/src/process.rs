@@ -20,8 +20,8 @@ pub trait Processes: Send + Sync {
     /// Starts a process. If the future is dropped before it resolves, the process is ended.
     fn spawn(&self, request: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>>;
 
-    /// Starts a process whose standard input and output are pipes of the caller. `stdin` of the request must be
-    /// [`Stdin::Pipe`]. Its standard error counts as its output.
+    /// Starts a process whose standard input and output are pipes that the caller gets. `stdin` of the request must be
+    /// [`Stdin::Pipe`]. Its standard error is kept as its output.
     fn connect(&self, request: Spawn) -> BoxFuture<'static, Result<ConnectedProcess, SpawnError>>;
 
     /// Waits for a condition, then returns the output since a cursor. Dropping the future ends the wait, not the process.
@@ -82,6 +82,7 @@ pub struct Spawn {
     pub about: ProcessInfo,
 }
 
+/// What a process reads as its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdin {
     /// Reads return end of file at once.
@@ -104,7 +105,8 @@ pub struct ConnectedProcess {
 pub struct SandboxPlan {
     /// The only folders that are writable.
     pub writable: Vec<PathBuf>,
-    /// Writable folders in which, at any depth, no git repository can be created or redirected to other settings.
+    /// Writable folders in which no git repository can be created, at any depth, and no existing one can be redirected
+    /// to other settings.
     pub guarded: Vec<PathBuf>,
     /// Paths that are read-only even inside writable folders.
     pub protected: Vec<PathBuf>,
@@ -157,6 +159,7 @@ pub struct OutputPolicy {
     pub secrets: Vec<Bytes>,
 }
 
+/// The file for all output of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spool {
     pub path: PathBuf,
@@ -164,6 +167,7 @@ pub struct Spool {
     pub max_bytes: u64,
 }
 
+/// How long a process may live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
     /// The process is ended when this Helve process ends, even by a crash.
@@ -197,6 +201,7 @@ pub struct WatchRequest {
     pub timeout: Duration,
 }
 
+/// Which end of the output to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excerpt {
     Newest,
@@ -215,6 +220,7 @@ impl WatchRequest {
     }
 }
 
+/// What a watch waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitCondition {
     /// Does not wait.
@@ -229,6 +235,7 @@ pub enum WaitCondition {
     Port(u16),
 }
 
+/// Output and state of a process at the end of a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchResult {
     /// Output since `from`, cut at character boundaries where it is UTF-8.
@@ -257,7 +264,7 @@ pub struct Process {
     pub id: ProcessId,
     pub about: ProcessInfo,
     pub state: ProcessState,
-    /// Live processes that it started, directly or indirectly.
+    /// Live processes that this process started, directly or indirectly.
     pub children: Vec<ProcessMember>,
     /// A process that reads from its own output pipe, where no input will ever arrive. Some editors do this if there is no
     /// terminal.
@@ -289,6 +296,7 @@ pub enum DeniedCall {
     GitFolders,
 }
 
+/// Whether a process runs, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProcessState {
     Running,
@@ -299,7 +307,7 @@ pub enum ProcessState {
     Lost,
 }
 
-/// A process in a tree.
+/// A single process of a process tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessMember {
     pub pid: u32,
@@ -352,6 +360,7 @@ pub struct SandboxSupport {
     pub memory: Support,
 }
 
+/// Whether a kind of sandboxing works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
     /// Supported by this means.
@@ -385,7 +394,7 @@ pub enum SpawnError {
     TooLong,
     #[error("too many open files")]
     TooManyOpenFiles,
-    /// No process can be started here at all.
+    /// No process can be started here at all: the keeper, the helper that starts all processes, does not run.
     #[error("processes cannot be started: {0}")]
     NoKeeper(String),
     #[error("{0}")]

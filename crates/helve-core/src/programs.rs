@@ -22,7 +22,7 @@ mod unreadable;
 pub use judge::{BadScript, PreparedCommand, control_request, input_request};
 pub use run::{RunOptions, RunningCommand, SandboxUse, StartError};
 
-/// One call's view of commands and the processes they start.
+/// Judges and runs commands for one call, and controls the processes that they start.
 pub struct Programs {
     pub(crate) session: Arc<Session>,
     pub(crate) call: Arc<CallRef>,

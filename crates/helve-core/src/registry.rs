@@ -1,4 +1,4 @@
-//! The tools of a workspace, and which of them a caller is offered.
+//! The registry of all tools of a workspace. It decides which of them a caller is offered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,9 +17,13 @@ use crate::tool::AnyTool;
 pub enum Layer {
     /// Tools of MCP servers. The lowest layer, so that they never shadow another tool.
     Server,
+    /// Tools of Helve itself.
     Builtin,
+    /// Custom tools of the user or the project.
     Config,
+    /// Tools of plugins.
     Plugin,
+    /// Tools that an embedding program adds.
     Runtime,
 }
 

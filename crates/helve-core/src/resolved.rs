@@ -26,7 +26,7 @@ pub struct Resolved {
     /// For a path outside the root: the folder that needs permission `external_directory`. First with links followed; then as
     /// given, if that is another folder outside the root.
     outside_folders: Vec<PathBuf>,
-    /// The link through which a path outside the root was given.
+    /// For a path outside the root that was given through a symbolic link: that link.
     link: Option<PathBuf>,
     /// Set if this is the path of a symbolic link itself: the target of the link.
     pub(crate) link_target: Option<Bytes>,

@@ -84,7 +84,7 @@ fn remove_nulls(schema: &Value, value: &mut Value) {
     }
 }
 
-/// Keys for alternatives.
+/// The keywords of JSON schema that combine several schemas.
 const ALTERNATIVES: [&str; 3] = ["anyOf", "oneOf", "allOf"];
 
 fn anthropic(mut schema: Value) -> Value {

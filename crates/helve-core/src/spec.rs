@@ -7,7 +7,7 @@ use helve_text::wildcard;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-/// Who is offered the tools and calls them.
+/// The agent, model and program that tools are offered to, and that call them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// Name of the dialect that the caller speaks. Tools of other dialects are not offered.

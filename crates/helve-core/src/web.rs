@@ -1,4 +1,4 @@
-//! The web: what a client must do, what it returns, and how it fails.
+//! The interface to the web: what a web client must do, what it returns, and how it fails.
 //!
 //! A tool fetches pages only through `ToolContext::fetch`. A URL is a `WebUrl`. It has one normal form, which rules
 //! match, the person reads and the request uses. The call asks (`Act::Fetch`) before the host name is resolved.

@@ -57,6 +57,7 @@ impl ToolContext {
     }
 }
 
+/// The fetch of one page, in progress.
 struct Fetch<'a, Q> {
     ctx: &'a ToolContext,
     web: &'a dyn Web,
@@ -83,6 +84,7 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
     }
 
     async fn ask_for(&self, url: &WebUrl, part: Part) -> Result<Grant<'a>, FetchError> {
+    /// Asks for permission to fetch a URL, under the given part.
         let local = part.local_address().map(String::from);
         let act = Act::Fetch { origin: url.origin().into(), local };
         let preview = (self.preview)(url, &self.web.route(url));
@@ -90,6 +92,7 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
     }
 
     async fn follow(
+    /// Sends the request, and follows redirects. `verdict` is the one on the first URL.
         &self,
         mut grant: Grant<'a>,
         verdict: Verdict,

@@ -313,10 +313,12 @@ impl Ask {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AskKey(pub String);
 
-/// A person's answer.
+/// The answer to an ask. All answers but `Yes` refuse the call; they differ in who decided, and the model gets
+/// different messages (see [`Refusal`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
     Yes(Scope),
+    /// A person saw the ask and said no.
     No {
         /// The person's message to the model.
         note: Option<String>,

@@ -18,15 +18,15 @@ pub enum SandboxDenial {
     Network(Option<String>),
     /// Tracing another process or reading its memory.
     Tracing,
-    /// Writing protected files that the output does not mention.
+    /// Writing to protected files. The output does not say which.
     Protected,
-    /// Any write to a git folder.
+    /// Writing to git folders. The system does not let Helve check such writes, so all of them are denied.
     GitFolders,
 }
 
 /// Maximum number of denials reported.
 pub const MAX_DENIALS: usize = 10;
-/// Longer lines, in bytes, are not taken for error messages.
+/// Lines with more bytes than this are not searched for error messages.
 const MAX_LINE_BYTES: usize = 4096;
 
 /// Returns what the plan denied a command that ran in `folder`: first what the output mentions, in order and each once, then
@@ -119,8 +119,9 @@ fn overlaps_protected(plan: &SandboxPlan, path: &Path) -> bool {
     is_writable && plan.protected.iter().any(overlaps)
 }
 
-/// Whether a path is below a folder that contains a protected path. Only folders below a writable one count. If such a
-/// folder did not exist, the sandbox shows a placeholder in its place, which is read-only as a whole.
+/// Whether a path is in a folder that also contains a protected path, such as `.git` with the protected `.git/hooks`.
+/// If such a folder did not exist when the command started, the sandbox shows a placeholder in its place, in which
+/// nothing can be written. Writable folders themselves do not count.
 fn shares_folder_with_protected(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below =
         |folder: &Path| plan.writable.iter().any(|top| folder.starts_with(top) && folder != top);

@@ -38,6 +38,7 @@ pub fn refuses_change(
     change: PathChange,
     has_head: impl Fn(usize) -> bool,
 ) -> bool {
+    // A write or a move can replace a whole folder, including the protected paths in it.
     let replaces = change != PathChange::CreateFolder;
     let is_protected = |protected: &PathBuf| {
         path.starts_with(protected) || replaces && protected.starts_with(path)
@@ -79,8 +80,8 @@ pub fn leaves_git_folder(plan: &SandboxPlan, from: &Path, to: &Path) -> bool {
     is_inside(from) && !is_inside(to)
 }
 
-/// Returns the path relative to the guarded folder around it. `None` if the innermost writable or copied folder around
-/// it is not guarded.
+/// Returns the path relative to the guarded folder that contains it. `None` if the innermost writable or copied folder
+/// that contains the path is not guarded.
 fn guarded_part<'p>(plan: &SandboxPlan, path: &'p Path) -> Option<&'p Path> {
     let copied = plan.copied.iter().map(|copied| &copied.folder);
     let around = plan.writable.iter().chain(copied).filter(|folder| path.starts_with(folder));

@@ -110,6 +110,7 @@ pub struct SearchRequest {
     pub readable: Option<Readable>,
 }
 
+/// How a pattern is interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternSyntax {
     Regex,
@@ -117,12 +118,14 @@ pub enum PatternSyntax {
     Literal,
 }
 
+/// Whether letter case matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaseMode {
     AsWritten,
     Insensitive,
 }
 
+/// Whether a match may span lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multiline {
     Off,
@@ -178,6 +181,7 @@ pub struct MatchedLine {
     pub is_cut_after: bool,
 }
 
+/// Why a line is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineRole {
     Match,

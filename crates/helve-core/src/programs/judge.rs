@@ -1,4 +1,5 @@
-//! Determines what a script may do, with facts about the files it touches, and turns that into permission parts.
+//! Determines what a script may do, and turns that into permission parts. For this it looks up facts about the files
+//! that the script touches, for example where a link leads.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -87,7 +88,8 @@ pub enum BadScript {
 }
 
 impl Programs {
-    /// Analyses a script and looks up the files it touches. Nothing runs, nobody is asked.
+    /// Analyses a script and looks up the files it touches. Nothing runs, nobody is asked. The inner error says that
+    /// the script cannot be judged; the outer one is a refusal, for example by a hook.
     pub async fn prepare(
         &self,
         command: &str,
@@ -114,6 +116,7 @@ impl Programs {
         Ok(Ok(PreparedCommand { planned, folder, parts }))
     }
 
+    /// Returns the permission parts for everything that a command may do.
     async fn parts(&self, shell: &Shell, planned: &PlannedCommand, folder: &Resolved) -> Vec<Part> {
         let context = shell_context(shell, planned, &folder.real());
         let (script, mut parts) = self.collect_parts(planned, &context).await;

@@ -37,7 +37,7 @@ pub struct RunOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxUse {
     AsConfigured,
-    /// It runs outside the sandbox, which must be granted.
+    /// The command runs outside the sandbox, for which it needs a grant.
     Leave,
 }
 
@@ -59,7 +59,7 @@ impl Programs {
         }
         let mut argv = shell.argv.clone();
         argv.push(command.planned.command.clone().into());
-        // Twice what an answer can hold, so that only the dialect cuts the output.
+        // Twice what an answer can hold, so that output is cut only when the answer is written.
         let capacity = self.session.limits.bytes.saturating_mul(2);
         let mut environment = command_environment(shell, &command.planned).into_owned();
         let plan = match options.sandbox {
@@ -93,7 +93,7 @@ impl Programs {
         Ok(RunningCommand::new(processes, shell, id, plan, OnDrop::End))
     }
 
-    /// Returns a process that was started before; `None` if the grant does not cover it.
+    /// Returns a handle of a process that was started before; `None` if the grant does not cover the process.
     pub fn open(&self, grant: &Grant<'_>, id: &ProcessId) -> Option<RunningCommand> {
         if !grant.covers(&Act::ControlProcess(id.clone())) {
             return None;

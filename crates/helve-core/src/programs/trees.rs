@@ -44,7 +44,7 @@ struct WalkedFolder {
     /// The absolute path as given, with no link followed.
     given: PathBuf,
     real: Resolved,
-    /// The path to which it is copied or moved. Files are judged as if they were below it.
+    /// The path to which the folder is copied or moved. Its files are judged as if they were there already.
     destination: Option<PathBuf>,
 }
 
@@ -121,7 +121,8 @@ impl Programs {
         Some(found)
     }
 
-    /// Returns the tracked files that a rule denies reading: below a folder, or in the whole repository around it.
+    /// Returns the tracked files that a rule denies reading, for commands such as `git grep` that read what git tracks:
+    /// the files below a folder, or those of the whole repository that contains the folder.
     async fn denied_tracked_files(&self, query: &TreeQuery) -> Option<TreeFiles> {
         let folder = files::look_up(&self.session, Path::new(&query.folder)).await.ok()?;
         let nothing = TreeFiles::default();

@@ -17,7 +17,7 @@ enum Behaviour {
     Hangs,
 }
 
-/// A hook that acts before the call. `Returns` means that it refuses.
+/// A hook that acts before the call. If it completes, it refuses the call.
 struct BeforeHook(Behaviour);
 
 impl Hook for BeforeHook {

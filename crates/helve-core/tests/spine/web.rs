@@ -1,4 +1,5 @@
-//! Fetching: what is asked, in which order, and what is connected to. The web client is scripted.
+//! Tests of fetching pages: which permissions are asked for, in which order, and which hosts are connected to. The web
+//! client is scripted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::stage::{Stage, StageBuilder};
 struct ScriptedWeb {
     log: Log,
     pages: HashMap<&'static str, Page>,
-    /// Names in the local network.
+    /// Hosts in the local network, with their addresses.
     local: HashMap<&'static str, &'static str>,
     proxy: Option<&'static str>,
 }

@@ -3,8 +3,9 @@
 use helve_text::git_config::GitSetting;
 use helve_text::git_index::HashAlgorithm;
 
-/// Kinds of git commands. The kinds are ordered: a command runs the configured programs of its own
-/// kind and of every smaller one.
+/// Kinds of git commands. The kinds are ordered: a command may run the programs that are configured for its own kind
+/// and for every smaller one. For example, a `Remote` command such as `git pull` may also run the filters that
+/// `Reading` commands run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GitCommandKind {
     /// Commands that read, such as `git status` and `git diff`. A few of them, such as `git branch`, can also write to
@@ -191,7 +192,7 @@ pub(super) fn kind_for_hook(name: &str) -> Option<GitCommandKind> {
     }
 }
 
-/// The hooks that git runs, without `post-index-change`.
+/// The hooks that git runs. [`kind_for_hook`] handles `post-index-change` itself.
 const HOOKS: [&str; 27] = [
     "applypatch-msg",
     "pre-applypatch",

@@ -1,4 +1,4 @@
-//! Nested repositories: git reads the settings of submodules when it reads those of the outer repository.
+//! Finds submodules. Git also reads their settings when it works in the outer repository, so they are checked too.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
