@@ -437,8 +437,8 @@ impl CommitJob {
             CommitError::Lock { folder, .. } => folder.clone(),
         };
         let mut paths = changes.iter().flat_map(FileChange::paths);
-        let known = paths.find(|path| path.real() == at);
-        known.map_or_else(|| paths::display(&at).into_owned(), |path| path.display().into())
+        let changed = paths.find(|path| path.real() == at);
+        changed.map_or_else(|| paths::display(&at).into_owned(), |path| path.display().into())
     }
 }
 

@@ -48,7 +48,7 @@ pub trait Words: Send + Sync {
         &self,
         tool: &str,
         extra: &[UnknownParameter],
-        known: &[&str],
+        accepted: &[&str],
     ) -> ToolError;
     /// A parameter is given under two names with different values.
     fn ambiguous_name(&self, tool: &str, ambiguous: &AmbiguousName) -> ToolError;

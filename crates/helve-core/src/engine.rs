@@ -206,9 +206,9 @@ impl RunningCall {
         }
         self.parse(call)?;
         // Hooks see the tool's own parameters, so that one that looks at `filePath` is not evaded by `file_path`.
-        self.adopt_names(call)?;
+        self.convert_foreign_arguments(call)?;
         self.run_before_hooks(call).await?;
-        self.adopt_names(call)?;
+        self.convert_foreign_arguments(call)?;
         let Some((spec, tool)) = self.tools.find(&call.name) else {
             return self.call_invalid(call).await;
         };
@@ -248,8 +248,8 @@ impl RunningCall {
         }
     }
 
-    /// Converts arguments that are written for another agent's tool.
-    fn adopt_names(&self, call: &mut ToolCall) -> Result<(), ToolError> {
+    /// Converts arguments that are written for another agent's tool, for example by renaming `file_path` to `filePath`.
+    fn convert_foreign_arguments(&self, call: &mut ToolCall) -> Result<(), ToolError> {
         let Some((spec, tool)) = self.tools.find(&call.name) else { return Ok(()) };
         let (InputSpec::Json(schema), Input::Json(Value::Object(args))) =
             (&spec.input, &mut call.input)
@@ -357,9 +357,9 @@ impl RunningCall {
             return Ok(unknown);
         }
         let properties = schema.get("properties").and_then(Value::as_object);
-        let known: Vec<&str> =
+        let accepted: Vec<&str> =
             properties.into_iter().flat_map(|map| map.keys()).map(|name| &**name).collect();
-        Err(words.refused_parameters(&spec.name, &unknown, &known))
+        Err(words.refused_parameters(&spec.name, &unknown, &accepted))
     }
 
     /// Runs a tool. A panic ends only this call; a cancelled call gets a grace period.

@@ -153,7 +153,7 @@ impl Files {
         }
         let tree =
             FileTree { globs: vec![escape_glob(name)], timeout: NAME_TIMEOUT, ..root.tree() };
-        let order = FindOrder::Near(name.into());
+        let order = FindOrder::SimilarName(name.into());
         let request = FindRequest { tree, order, max_results: max_files };
         let mut finding = root.machine.find(request);
         let mut found = Vec::new();
@@ -225,16 +225,18 @@ pub(crate) async fn look_up(session: &Session, path: &Path) -> Result<Resolved, 
 
 /// Returns the prefix of a path up to its last symbolic link; `None` if there is no link, or if the path contains `..`.
 async fn find_link(machine: &dyn Machine, path: &Path, real: &Path) -> Option<PathBuf> {
-    let is_plain = !path.components().any(|part| matches!(part, Component::ParentDir));
-    if !is_plain || normalize(path) == real {
+    let has_parent_dir = path.components().any(|part| matches!(part, Component::ParentDir));
+    if has_parent_dir || normalize(path) == real {
         return None;
     }
     let (given, real): (Vec<_>, Vec<_>) =
         (path.components().collect(), real.components().collect());
-    let same = given.iter().rev().zip(real.iter().rev()).take_while(|(a, b)| a == b).count();
-    for rest in (0..=same).rev() {
-        let start: PathBuf = given[..given.len() - rest].iter().collect();
-        let target: PathBuf = real[..real.len() - rest].iter().collect();
+    let common = given.iter().rev().zip(real.iter().rev()).take_while(|(a, b)| a == b).count();
+    // Both paths end with the same components after the link, so the link is one of the components before those. The
+    // longest common end is tried first.
+    for end in (0..=common).rev() {
+        let start: PathBuf = given[..given.len() - end].iter().collect();
+        let target: PathBuf = real[..real.len() - end].iter().collect();
         if machine.locate(&start).await.ok()?.real == target {
             return Some(start);
         }

@@ -11,17 +11,17 @@ use tokio_util::sync::CancellationToken;
 ///
 /// The channel is bounded, so a slow receiver slows the operation down.
 #[derive(Debug)]
-pub struct Flow<T, E> {
-    items: mpsc::Receiver<T>,
-    end: oneshot::Receiver<E>,
+pub struct Flow<Item, End> {
+    items: mpsc::Receiver<Item>,
+    end: oneshot::Receiver<End>,
     _stop_on_drop: StopOnDrop,
 }
 
 /// The sending end of a [`Flow`].
 #[derive(Debug)]
-pub struct FlowSender<T, E> {
-    items: mpsc::Sender<T>,
-    end: oneshot::Sender<E>,
+pub struct FlowSender<Item, End> {
+    items: mpsc::Sender<Item>,
+    end: oneshot::Sender<End>,
     stop_token: CancellationToken,
     stop_flag: Arc<AtomicBool>,
 }
@@ -40,9 +40,9 @@ impl Drop for StopOnDrop {
     }
 }
 
-impl<T, E> Flow<T, E> {
+impl<Item, End> Flow<Item, End> {
     /// Creates both ends of a channel for `capacity` items, at least one.
-    pub fn channel(capacity: usize) -> (FlowSender<T, E>, Self) {
+    pub fn channel(capacity: usize) -> (FlowSender<Item, End>, Self) {
         let (item_sender, items) = mpsc::channel(capacity.max(1));
         let (end_sender, end) = oneshot::channel();
         let (stop_token, stop_flag) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
@@ -54,27 +54,27 @@ impl<T, E> Flow<T, E> {
     }
 
     /// A flow that has already ended.
-    pub fn ended(end: E) -> Self {
+    pub fn ended(end: End) -> Self {
         let (sender, flow) = Self::channel(1);
         sender.finish(end);
         flow
     }
 
     /// Returns the next item; `None` when there are no more.
-    pub async fn next(&mut self) -> Option<T> {
+    pub async fn next(&mut self) -> Option<Item> {
         self.items.recv().await
     }
 
     /// Returns the final value after all items; `None` if the sender was dropped without one.
-    pub async fn end(mut self) -> Option<E> {
+    pub async fn end(mut self) -> Option<End> {
         while self.items.recv().await.is_some() {}
         self.end.await.ok()
     }
 }
 
-impl<T, E> FlowSender<T, E> {
+impl<Item, End> FlowSender<Item, End> {
     /// Sends an item and blocks while the channel is full. Returns whether the receiver still exists.
-    pub fn send(&self, item: T) -> bool {
+    pub fn send(&self, item: Item) -> bool {
         self.items.blocking_send(item).is_ok()
     }
 
@@ -89,7 +89,7 @@ impl<T, E> FlowSender<T, E> {
     }
 
     /// Sends the final value. Does nothing if the receiver was dropped.
-    pub fn finish(self, end: E) {
+    pub fn finish(self, end: End) {
         self.end.send(end).ok();
     }
 }

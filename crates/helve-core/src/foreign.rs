@@ -83,8 +83,8 @@ const COMMENTS: [&str; 16] = [
 pub struct AmbiguousName {
     /// The other name, which the call uses.
     pub given: String,
-    /// The tool's own name of the parameter.
-    pub own: String,
+    /// The name of the parameter in the tool's schema.
+    pub schema_name: String,
 }
 
 /// Renames arguments to the names in the schema.
@@ -128,25 +128,25 @@ fn rename_members(
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return Ok(());
     };
-    let own_name = |given: &str| -> Option<String> {
-        let alias = aliases.iter().find(|(other, _)| other.strip_prefix(prefix) == Some(given));
-        if let Some((_, own)) = alias {
-            return Some((*own).into());
+    let find_schema_name = |given: &str| -> Option<String> {
+        let alias = aliases.iter().find(|(alias, _)| alias.strip_prefix(prefix) == Some(given));
+        if let Some((_, schema_name)) = alias {
+            return Some((*schema_name).into());
         }
-        let mut alike = properties.keys().filter(|own| fold(own) == fold(given));
+        let mut alike = properties.keys().filter(|schema_name| fold(schema_name) == fold(given));
         alike.next().filter(|_| alike.next().is_none()).cloned()
     };
     let unknown: Vec<String> =
         members.keys().filter(|name| !properties.contains_key(*name)).cloned().collect();
     for given in unknown {
-        let Some(own) = own_name(&given) else { continue };
+        let Some(schema_name) = find_schema_name(&given) else { continue };
         let Some(value) = members.shift_remove(&given) else { continue };
-        match members.get(&own) {
+        match members.get(&schema_name) {
             None | Some(Value::Null) => {
-                members.insert(own, value);
+                members.insert(schema_name, value);
             }
             Some(present) if *present == value => {}
-            Some(_) => return Err(AmbiguousName { given, own }),
+            Some(_) => return Err(AmbiguousName { given, schema_name }),
         }
     }
     Ok(())
@@ -201,7 +201,7 @@ mod tests {
         check(json!({"path": "a", "filePath": null}), expect![[r#"{"filePath":"a"}"#]]);
         check(
             json!({"path": "a", "filePath": "b"}),
-            expect![[r#"AmbiguousName { given: "path", own: "filePath" }"#]],
+            expect![[r#"AmbiguousName { given: "path", schema_name: "filePath" }"#]],
         );
     }
 }

@@ -113,7 +113,8 @@ struct SharedGate {
 
 /// Whether a gate grants, or only explains its verdicts.
 enum Mode {
-    Live,
+    /// Grants or refuses.
+    Enforce,
     /// Collects the judged parts and grants nothing.
     Explain(Mutex<Vec<(Part, Verdict)>>),
 }
@@ -126,7 +127,7 @@ impl Gate {
         session: &str,
         root: PathBuf,
     ) -> Self {
-        Self::in_mode(Mode::Live, policy, person, store, session, root)
+        Self::in_mode(Mode::Enforce, policy, person, store, session, root)
     }
 
     /// A gate that judges like [`Gate::new`] but never grants, so that calls have no effect.
@@ -197,7 +198,7 @@ impl Gate {
     /// Returns the parts that an explaining gate has judged, with their verdicts.
     pub fn explained_parts(&self) -> Vec<(Part, Verdict)> {
         match &self.shared.mode {
-            Mode::Live => Vec::new(),
+            Mode::Enforce => Vec::new(),
             Mode::Explain(judged) => judged.lock().clone(),
         }
     }
@@ -286,8 +287,8 @@ impl Gate {
                 self.remember(scope, &pending).await;
                 Ok(Grant::from_ask(ask))
             }
-            Reply::No { note } => Err(Refusal::Rejected { note }),
             // See [`Reply`] for how these three differ.
+            Reply::No { note } => Err(Refusal::Rejected { note }),
             Reply::Declined => Err(Refusal::Declined(self.with_advice(pending))),
             Reply::Unanswered => Err(Refusal::Unanswered(self.with_advice(pending))),
         }

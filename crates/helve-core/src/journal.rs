@@ -215,15 +215,15 @@ pub fn redoable(changes: &[RecordedChange]) -> Option<&RecordedChange> {
 /// Returns the changes that no later change in effect has undone.
 fn in_effect(changes: &[RecordedChange]) -> Vec<&RecordedChange> {
     let mut undone: HashSet<(&str, &str)> = HashSet::new();
-    let mut found = Vec::new();
+    let mut effective = Vec::new();
     for change in changes {
         if undone.contains(&(&*change.session, &*change.call)) {
             continue;
         }
         undone.extend(change.undoes.iter().map(|it| (&*it.session, &*it.call)));
-        found.push(change);
+        effective.push(change);
     }
-    found
+    effective
 }
 
 /// Whether a change undid an undo.

@@ -151,7 +151,7 @@ impl Registry {
             !session.gate.forbids(&spec.whole_part())
                 && session.ancestors().all(|outer| is_on(&outer.switches, &spec.name))
         };
-        let (mut tools, denied) = self.offered(&session.caller, &session.switches, allowed);
+        let (mut tools, denied) = self.select_tools(&session.caller, &session.switches, allowed);
         if !session.gate.takes_questions() {
             // Tools that ask questions are hidden. They can still be called, and then say why they do not work.
             let asking = tools.values_mut().filter(|tool| tool.spec.audience.needs_person);
@@ -169,12 +169,12 @@ impl Registry {
         switches: &[ToolSwitch],
         filter: impl Fn(&ToolSpec) -> bool,
     ) -> ToolSet {
-        let (tools, denied) = self.offered(caller, switches, filter);
+        let (tools, denied) = self.select_tools(caller, switches, filter);
         ToolSet { tools: Arc::new(tools), denied: Arc::new(denied) }
     }
 
     /// Returns the offered tools, and the names of those that are switched off or do not pass `filter`.
-    fn offered(
+    fn select_tools(
         &self,
         caller: &Caller,
         switches: &[ToolSwitch],

@@ -70,10 +70,10 @@ fn remove_nulls(schema: &Value, value: &mut Value) {
             let is_required = |name: &str| {
                 required.is_some_and(|names| names.iter().any(|it| it.as_str() == Some(name)))
             };
-            let Some(known) = schema.get("properties") else { return };
+            let Some(properties) = schema.get("properties") else { return };
             members.retain(|name, member| !member.is_null() || is_required(name));
             for (name, member) in members {
-                remove_nulls(known.get(name).unwrap_or(&Value::Null), member);
+                remove_nulls(properties.get(name).unwrap_or(&Value::Null), member);
             }
         }
         Value::Array(items) => {
@@ -145,9 +145,9 @@ fn gemini(mut schema: Value) -> Value {
             node.insert("enum".into(), json!([one]));
         }
         replace_type_list(node);
-        if let Some(Value::Array(known)) = node.get_mut("enum") {
-            for one in known.iter_mut().filter(|one| !one.is_string()) {
-                *one = json!(one.to_string());
+        if let Some(Value::Array(values)) = node.get_mut("enum") {
+            for value in values.iter_mut().filter(|value| !value.is_string()) {
+                *value = json!(value.to_string());
             }
             node.insert("type".into(), json!("string"));
         }
@@ -159,9 +159,12 @@ fn gemini(mut schema: Value) -> Value {
         {
             required.retain(|name| name.as_str().is_some_and(|name| members.contains_key(name)));
         }
-        // Gemini knows only these formats.
-        let known = ["float", "double", "int32", "int64", "enum", "date-time"];
-        if node.get("format").and_then(Value::as_str).is_some_and(|format| !known.contains(&format))
+        // The formats that Gemini supports.
+        let supported = ["float", "double", "int32", "int64", "enum", "date-time"];
+        if node
+            .get("format")
+            .and_then(Value::as_str)
+            .is_some_and(|format| !supported.contains(&format))
         {
             node.shift_remove("format");
         }

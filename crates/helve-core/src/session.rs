@@ -102,10 +102,10 @@ impl Session {
 
     /// The parent of this session, its parent, and so on.
     pub fn ancestors(&self) -> impl Iterator<Item = &Arc<Session>> {
-        std::iter::successors(self.outer(), |session| session.outer())
+        std::iter::successors(self.parent_session(), |session| session.parent_session())
     }
 
-    fn outer(&self) -> Option<&Arc<Session>> {
+    fn parent_session(&self) -> Option<&Arc<Session>> {
         self.parent.as_ref().map(|parent| &parent.session)
     }
 

@@ -156,14 +156,14 @@ impl<'a> Validator<'a> {
 
     /// Whether a value is one of those that the schema lists. Reports a problem if not.
     fn check_listed(&mut self, schema: &Map<String, Value>, value: &Value, path: &str) -> bool {
-        let known = match (schema.get("const"), schema.get("enum")) {
+        let listed = match (schema.get("const"), schema.get("enum")) {
             (Some(constant), _) => vec![constant.clone()],
             (None, Some(Value::Array(values))) => values.clone(),
             (None, Some(_) | None) => return true,
         };
-        let is_listed = known.contains(value);
+        let is_listed = listed.contains(value);
         if !is_listed {
-            self.problem(path, Expected::OneOf(known), FoundValue::Value(value.clone()));
+            self.problem(path, Expected::OneOf(listed), FoundValue::Value(value.clone()));
         }
         is_listed
     }
@@ -206,22 +206,22 @@ impl<'a> Validator<'a> {
         path: &mut String,
         depth: usize,
     ) {
-        let Some(known) = schema.get("properties").and_then(Value::as_object) else { return };
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
         let required: Vec<&str> = list(schema, "required").filter_map(Value::as_str).collect();
         members.retain(|name, value| !value.is_null() || required.contains(&name.as_str()));
-        let unknown_members = self.remove_unknown(schema, known, members, path);
+        let unknown_members = self.remove_unknown(schema, properties, members, path);
         for name in &required {
             if !members.contains_key(*name) {
                 let near = near::nearest(name, unknown_members.iter().map(String::as_str), 1);
                 let near = near.first().map(ToString::to_string);
-                let expected = expectation(known.get(*name));
+                let expected = expectation(properties.get(*name));
                 let path = join(path, name);
                 let found = FoundValue::Nothing;
                 self.findings.problems.push(ArgumentProblem { path, expected, found, near });
             }
         }
         for (name, value) in members.iter_mut() {
-            let Some(schema) = known.get(name) else { continue };
+            let Some(schema) = properties.get(name) else { continue };
             let length = path.len();
             *path = join(path, name);
             self.check_value(schema, value, path, depth + 1);
@@ -233,7 +233,7 @@ impl<'a> Validator<'a> {
     fn remove_unknown(
         &mut self,
         schema: &Map<String, Value>,
-        known: &Map<String, Value>,
+        properties: &Map<String, Value>,
         members: &mut Map<String, Value>,
         path: &str,
     ) -> Vec<String> {
@@ -247,14 +247,14 @@ impl<'a> Validator<'a> {
         }
         let mut unknown_members = Vec::new();
         members.retain(|name, value| {
-            let is_known = known.contains_key(name);
+            let is_known = properties.contains_key(name);
             if !is_known {
                 unknown_members.push((name.clone(), is_empty(value)));
             }
             is_known
         });
         for (name, is_empty) in unknown_members.iter().take(MAX_PROBLEMS) {
-            let near = near::nearest(name, known.keys().map(String::as_str), 1);
+            let near = near::nearest(name, properties.keys().map(String::as_str), 1);
             let near = near.first().map(ToString::to_string);
             let (path, is_empty) = (join(path, name), *is_empty);
             self.findings.unknown.push(UnknownParameter { path, near, is_empty });
@@ -335,8 +335,8 @@ fn join(path: &str, name: &str) -> String {
 /// Returns what a missing member should have been, for the report.
 fn expectation(schema: Option<&Value>) -> Expected {
     let schema = schema.unwrap_or(&Value::Null);
-    if let Some(Value::Array(known)) = schema.get("enum") {
-        return Expected::OneOf(known.clone());
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        return Expected::OneOf(values.clone());
     }
     match schema.get("type") {
         Some(Value::String(kind)) => Expected::Types(vec![kind.clone()]),

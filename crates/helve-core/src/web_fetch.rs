@@ -69,7 +69,8 @@ struct Fetch<'a, Q> {
 enum LocalCheck {
     /// The address is public, or the name has to be resolved first.
     NotKnownToBeLocal,
-    Local(String, LocalTarget),
+    /// The host is in the local network. `address` is its address, or its name if the address is not known.
+    Local { address: String, target: LocalTarget },
 }
 
 impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
@@ -77,22 +78,22 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
     async fn ask(&self, url: &WebUrl) -> Result<(Grant<'a>, Verdict), FetchError> {
         let part = match check_local(url, &self.web.route(url))? {
             LocalCheck::NotKnownToBeLocal => Part::for_url(url),
-            LocalCheck::Local(address, _) => Part::for_local_url(url, address),
+            LocalCheck::Local { address, .. } => Part::for_local_url(url, address),
         };
         let verdict = self.ctx.session.gate.judge(&part).await;
         Ok((self.ask_for(url, part).await?, verdict))
     }
 
-    async fn ask_for(&self, url: &WebUrl, part: Part) -> Result<Grant<'a>, FetchError> {
     /// Asks for permission to fetch a URL, under the given part.
+    async fn ask_for(&self, url: &WebUrl, part: Part) -> Result<Grant<'a>, FetchError> {
         let local = part.local_address().map(String::from);
         let act = Act::Fetch { origin: url.origin().into(), local };
         let preview = (self.preview)(url, &self.web.route(url));
         Ok(self.ctx.ask(Ask::default().add(act, part).preview(preview)).await?)
     }
 
-    async fn follow(
     /// Sends the request, and follows redirects. `verdict` is the one on the first URL.
+    async fn follow(
         &self,
         mut grant: Grant<'a>,
         verdict: Verdict,
@@ -127,15 +128,15 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
     ) -> Result<Grant<'a>, FetchError> {
         let part = Part::for_url(url);
         let next = self.ctx.session.gate.judge(&part).await;
-        let is_same = next.action == verdict.action && next.rule == verdict.rule;
+        let same_rule_decides = next.action == verdict.action && next.rule == verdict.rule;
         let covers = |local: Option<String>| {
             grant.covers(&Act::Fetch { origin: url.origin().into(), local })
         };
         let local_address = match check_local(url, &self.web.route(url))? {
-            LocalCheck::Local(address, _) => Some(address),
+            LocalCheck::Local { address, .. } => Some(address),
             LocalCheck::NotKnownToBeLocal => None,
         };
-        if (next.action == Action::Allow || is_same) && covers(local_address) {
+        if (next.action == Action::Allow || same_rule_decides) && covers(local_address) {
             return Ok(grant);
         }
         Ok(self.ask(url).await?.0)
@@ -149,12 +150,12 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
         deadline: tokio::time::Instant,
     ) -> Result<WebResponse, FetchError> {
         let local = match check_local(url, &self.web.route(url))? {
-            LocalCheck::Local(address, target) => {
-                self.require(grant, url, Some(address))?;
+            LocalCheck::Local { address, target } => {
+                self.require_grant(grant, url, Some(address))?;
                 Some(target)
             }
             LocalCheck::NotKnownToBeLocal => {
-                self.require(grant, url, None)?;
+                self.require_grant(grant, url, None)?;
                 None
             }
         };
@@ -171,7 +172,8 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
         self.web.send(request).await.map_err(|error| self.error(url, error))
     }
 
-    fn require(
+    /// Fails unless the grant covers fetching this URL.
+    fn require_grant(
         &self,
         grant: &Grant<'a>,
         url: &WebUrl,
@@ -219,8 +221,8 @@ fn check_local(url: &WebUrl, route: &Route) -> Result<LocalCheck, FetchError> {
         // Without a proxy, the addresses that a name resolves to are checked later; only names of this machine, such as
         // `localhost`, are recognized here.
         (WebHost::Name(name), Route::Direct) => {
-            let is_own = |kind: &AddressKind| *kind == AddressKind::Loopback;
-            (AddressKind::of_name(name).filter(is_own), LocalTarget::Named)
+            let is_loopback = |kind: &AddressKind| *kind == AddressKind::Loopback;
+            (AddressKind::of_name(name).filter(is_loopback), LocalTarget::Named)
         }
     };
     let Some(kind) = kind else { return Ok(LocalCheck::NotKnownToBeLocal) };
@@ -231,7 +233,7 @@ fn check_local(url: &WebUrl, route: &Route) -> Result<LocalCheck, FetchError> {
                 LocalTarget::Address(address) => address.to_string(),
                 LocalTarget::Named => url.host().to_string(),
             };
-            Ok(LocalCheck::Local(address, target))
+            Ok(LocalCheck::Local { address, target })
         }
         AddressAccess::Refused => {
             let (host, address) = (url.host().to_string(), url.host().to_string());

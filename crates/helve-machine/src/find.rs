@@ -45,7 +45,9 @@ fn run(
         FindOrder::Newest => newest::find(request.max_results, |visitors| {
             walk::walk(&tree, options, stop, visitors)
         })?,
-        FindOrder::Near(name) => near::find(&tree, options, stop, name, request.max_results)?,
+        FindOrder::SimilarName(name) => {
+            near::find(&tree, options, stop, name, request.max_results)?
+        }
         FindOrder::BreadthFirst => {
             let (found, counts) = levels::find(&tree, options, stop, request.max_results)?;
             return Ok((found, counts));
@@ -58,7 +60,7 @@ fn run(
         counts.ignored_matches = Some(IgnoredMatches {
             matches: ignored_counts.matches,
             files: ignored_counts.files,
-            first: ignored_files.into_iter().map(|file| file.path).collect(),
+            examples: ignored_files.into_iter().map(|file| file.path).collect(),
             ended: ignored_counts.ended,
         });
     }

@@ -71,7 +71,7 @@ fn run(
         counts.ignored_matches = Some(IgnoredMatches {
             matches: ignored_counts.matches,
             files: ignored_counts.files,
-            first: ignored_newest.hits().into_iter().map(|hit| hit.path).collect(),
+            examples: ignored_newest.hits().into_iter().map(|hit| hit.path).collect(),
             ended: ignored_counts.ended,
         });
     }

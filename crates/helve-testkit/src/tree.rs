@@ -207,10 +207,10 @@ fn find_files(
         ..SearchCounts::default()
     };
     if files.is_empty() && !ignored.is_empty() {
-        let first = ignored.iter().take(3).cloned().collect();
+        let examples = ignored.iter().take(3).cloned().collect();
         let files = ignored.len() as u64;
         counts.ignored_matches =
-            Some(IgnoredMatches { matches: files, files, first, ..IgnoredMatches::default() });
+            Some(IgnoredMatches { matches: files, files, examples, ..IgnoredMatches::default() });
     }
     let file = |path: &PathBuf| FoundFile {
         path: path.clone(),
@@ -220,7 +220,7 @@ fn find_files(
     };
     let mut items: Vec<FoundFile> = match &request.order {
         FindOrder::Newest => files.iter().map(file).collect(),
-        FindOrder::Near(name) => {
+        FindOrder::SimilarName(name) => {
             let names: Vec<String> = files.iter().map(|path| file_name(path)).collect();
             let near = near::nearest(name, names.iter().map(String::as_str), request.max_results);
             let mut similar: Vec<FoundFile> = Vec::new();
@@ -283,10 +283,10 @@ fn search_files(
         let mut ignored_counts = SearchCounts::default();
         let ignored_hits =
             search_listed(nodes, request, &matcher, &walk.ignored, &mut ignored_counts);
-        let first = ignored_hits.into_iter().take(3).map(|hit| hit.path).collect();
+        let examples = ignored_hits.into_iter().take(3).map(|hit| hit.path).collect();
         let SearchCounts { matches, files, .. } = ignored_counts;
         counts.ignored_matches =
-            Some(IgnoredMatches { matches, files, first, ..IgnoredMatches::default() });
+            Some(IgnoredMatches { matches, files, examples, ..IgnoredMatches::default() });
     }
     Ok((limit_hits(hits, request.shape), counts))
 }

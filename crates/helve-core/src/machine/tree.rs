@@ -57,7 +57,7 @@ pub enum FindOrder {
     /// Files and folders, level by level, folders first; then by path.
     BreadthFirst,
     /// Files whose name resembles this one, most similar first; then by path.
-    Near(String),
+    SimilarName(String),
 }
 
 /// A file or folder that was found.
@@ -245,8 +245,8 @@ pub struct FileCount {
 pub struct IgnoredMatches {
     pub matches: u64,
     pub files: u64,
-    /// Paths of a few of the files, newest first.
-    pub first: Vec<PathBuf>,
+    /// Paths of a few of these files, newest first.
+    pub examples: Vec<PathBuf>,
     /// Whether all ignored files were searched before the timeout.
     pub ended: WalkEnd,
 }

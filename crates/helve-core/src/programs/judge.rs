@@ -45,19 +45,19 @@ impl PreparedCommand {
     /// Returns the request to run the script, with parts for everything it may do.
     pub fn run_request(&self) -> Request {
         let outside = self.folder.outside_part().into_iter();
-        Request { act: self.act(), parts: outside.chain(self.parts.iter().cloned()).collect() }
+        Request { act: self.run_act(), parts: outside.chain(self.parts.iter().cloned()).collect() }
     }
 
     /// Returns the request to run the script without the sandbox that is configured.
     pub fn leave_sandbox_request(&self) -> Request {
-        Request { act: self.leave_act(), parts: vec![Part::unsandboxed(self.command())] }
+        Request { act: self.leave_sandbox_act(), parts: vec![Part::unsandboxed(self.command())] }
     }
 
-    pub(super) fn leave_act(&self) -> Act {
+    pub(super) fn leave_sandbox_act(&self) -> Act {
         Act::LeaveSandbox { script: self.planned.command.clone() }
     }
 
-    pub(super) fn act(&self) -> Act {
+    pub(super) fn run_act(&self) -> Act {
         Act::Run { script: self.planned.command.clone(), folder: self.folder.real() }
     }
 }

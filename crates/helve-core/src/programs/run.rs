@@ -51,10 +51,10 @@ impl Programs {
     ) -> Result<RunningCommand, StartError> {
         let shell = self.shell().ok_or(StartError::NoShell)?;
         let processes = self.processes().ok_or(StartError::NoShell)?;
-        if !grant.covers(&command.act()) {
+        if !grant.covers(&command.run_act()) {
             return Err(StartError::NotGranted);
         }
-        if options.sandbox == SandboxUse::Leave && !grant.covers(&command.leave_act()) {
+        if options.sandbox == SandboxUse::Leave && !grant.covers(&command.leave_sandbox_act()) {
             return Err(StartError::NotGranted);
         }
         let mut argv = shell.argv.clone();
@@ -119,7 +119,7 @@ impl Programs {
     }
 
     /// Whether this session started a process.
-    pub fn is_own(&self, process: &Process) -> bool {
+    pub fn is_started_by_session(&self, process: &Process) -> bool {
         *process.about.session == *self.session.id
     }
 

@@ -30,13 +30,13 @@ impl Programs {
         let path = environment.iter().find(|(name, _)| name == "PATH");
         let Some((_, path)) = path else { return Arc::default() };
         let is_relative = |folder: &[u8]| !folder.starts_with(b"/");
-        let is_special = planned.environment.iter().any(|(name, _)| name == "PATH")
+        let depends_on_call = planned.environment.iter().any(|(name, _)| name == "PATH")
             || path.as_bytes().split(|byte| *byte == b':').any(is_relative);
-        if is_special {
+        if depends_on_call {
             return self.look_up_folders(path, cwd).await;
         }
-        let known = self.session.workspace.search_path();
-        known.get_or_init(|| self.look_up_folders(path, cwd)).await.clone()
+        let cached = self.session.workspace.search_path();
+        cached.get_or_init(|| self.look_up_folders(path, cwd)).await.clone()
     }
 
     async fn look_up_folders(&self, path: &OsStr, cwd: &Path) -> Arc<[SearchFolder]> {
@@ -58,17 +58,18 @@ impl Programs {
         name: &str,
         folders: &[SearchFolder],
     ) -> Option<ProgramPlace> {
-        let Some(last) = folders.iter().rposition(|folder| folder.is_inside) else {
+        let Some(last_inside) = folders.iter().rposition(|folder| folder.is_inside) else {
             return Some(ProgramPlace::Elsewhere);
         };
-        for folder in &folders[..=last] {
+        // A program in one of the later folders is outside the workspace in any case.
+        for folder in &folders[..=last_inside] {
             let path = files::look_up(&self.session, &folder.path.join(name)).await;
             // A path that cannot be looked up is not a program.
             let Ok(path) = path else { continue };
             match path.kind() {
                 Some(FileKind::File) if folder.is_inside => {
-                    let given = path.part("bash").subjects.pop()?;
-                    return Some(ProgramPlace::Workspace(given));
+                    let subject = path.part("bash").subjects.pop()?;
+                    return Some(ProgramPlace::Workspace(subject));
                 }
                 Some(FileKind::File) => return Some(ProgramPlace::Elsewhere),
                 Some(_) | None => {}

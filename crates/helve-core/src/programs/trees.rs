@@ -64,7 +64,7 @@ impl Programs {
         let builtin_asks_apply = builtin_asks_apply(&policy, &walls, query);
         let is_read = query.permission == "read";
         let follows_links = is_read && query.filter.links != LinkHandling::Skipped;
-        let mut known = vec![real.real()];
+        let mut visited = vec![real.real()];
         let destination = query.destination.as_ref().map(PathBuf::from);
         let mut pending = vec![WalkedFolder { given, real, destination }];
         let mut found = TreeFiles::default();
@@ -104,14 +104,14 @@ impl Programs {
                 let given = folder.given.join(link);
                 // A link that leads nowhere is not read.
                 let Ok(real) = files::look_up(&self.session, &given).await else { continue };
-                if known.contains(&real.real()) || real.kind().is_none() {
+                if visited.contains(&real.real()) || real.kind().is_none() {
                     continue;
                 }
-                if known.len() > MAX_LINK_TARGETS {
+                if visited.len() > MAX_LINK_TARGETS {
                     found.is_partial = true;
                     break;
                 }
-                known.push(real.real());
+                visited.push(real.real());
                 found.files.push(self.path_facts(&given).await?);
                 if query.filter.links == LinkHandling::Followed {
                     pending.push(WalkedFolder { given, real, destination: None });
@@ -125,9 +125,9 @@ impl Programs {
     /// the files below a folder, or those of the whole repository that contains the folder.
     async fn denied_tracked_files(&self, query: &TreeQuery) -> Option<TreeFiles> {
         let folder = files::look_up(&self.session, Path::new(&query.folder)).await.ok()?;
-        let nothing = TreeFiles::default();
+        let no_files = TreeFiles::default();
         if folder.kind() != Some(FileKind::Folder) {
-            return Some(nothing);
+            return Some(no_files);
         }
         let (policy, walls) = self.session.gate.policy_and_walls().await;
         let rules_below = |base: &Path| {
@@ -143,14 +143,14 @@ impl Programs {
             };
             TreeRules::new(&policy, &walls, scope)
         };
-        let only_below = query.filter.listing == TreeListing::Tracked;
-        if only_below && !rules_below(&folder.real()).may_restrict() {
-            return Some(nothing);
+        let only_below_folder = query.filter.listing == TreeListing::Tracked;
+        if only_below_folder && !rules_below(&folder.real()).may_restrict() {
+            return Some(no_files);
         }
         let tracked = repository::tracked_files(&self.session, &folder.real()).await?;
         let rules = rules_below(&tracked.tree);
         if !rules.may_restrict() {
-            return Some(nothing);
+            return Some(no_files);
         }
         let started = Instant::now();
         let mut found = TreeFiles::default();
@@ -160,7 +160,7 @@ impl Programs {
                 break;
             }
             let file = tracked.tree.join(path);
-            let is_reached = !only_below || file.starts_with(folder.real());
+            let is_reached = !only_below_folder || file.starts_with(folder.real());
             if is_reached && rules.file_restriction(path) == Some(Action::Deny) {
                 found.files.push(PathFacts {
                     subjects: vec![subject(self.session.workspace.root(), &file)],
@@ -230,8 +230,9 @@ async fn walk(
         }
     }
     // A folder that cannot be opened may become accessible before the command runs.
-    let nothing = || RestrictedFiles { ended: WalkEnd::Incomplete, ..RestrictedFiles::default() };
-    found.unwrap_or_else(|_| nothing())
+    let unknown_files =
+        || RestrictedFiles { ended: WalkEnd::Incomplete, ..RestrictedFiles::default() };
+    found.unwrap_or_else(|_| unknown_files())
 }
 
 fn file_tree(folder: &Resolved, filter: &TreeFilter, timeout: Duration) -> FileTree {

@@ -27,7 +27,7 @@ impl Programs {
             return Ok(Vec::new());
         }
         let mut paths = self.unreadable_in_workspace(&policy, &walls).await?;
-        for pattern in denials.iter().filter_map(|rule| plain_path(rule.pattern.as_str())) {
+        for pattern in denials.iter().filter_map(|rule| path_of_pattern(rule.pattern.as_str())) {
             let Ok(found) = files::look_up(&self.session, pattern).await else { continue };
             let is_outside = found.outside_part().is_some() && found.kind().is_some();
             // `/keys/*` does not match `/keys` itself, so a made-up file in the folder is judged too.
@@ -113,9 +113,9 @@ fn configured_denials<'a>(policy: &'a Policy, walls: &'a [Wall]) -> Vec<&'a Rule
 }
 
 /// Returns the path of an absolute pattern whose only wildcard is a final `/*` or `/**`, if any: `/keys` for `/keys/*`.
-fn plain_path(pattern: &str) -> Option<&Path> {
-    let plain = pattern.strip_suffix("/**").or_else(|| pattern.strip_suffix("/*"));
-    let plain = plain.unwrap_or(pattern);
-    let is_plain = plain.starts_with('/') && plain.len() > 1 && !plain.contains(['*', '?']);
-    is_plain.then(|| Path::new(plain))
+fn path_of_pattern(pattern: &str) -> Option<&Path> {
+    let path = pattern.strip_suffix("/**").or_else(|| pattern.strip_suffix("/*"));
+    let path = path.unwrap_or(pattern);
+    let has_no_wildcard = path.starts_with('/') && path.len() > 1 && !path.contains(['*', '?']);
+    has_no_wildcard.then(|| Path::new(path))
 }

@@ -12,7 +12,7 @@ use crate::stage::{StageBuilder, outcome_text};
 
 /// What a test hook does.
 enum Behaviour {
-    Returns,
+    Completes,
     Panics,
     Hangs,
 }
@@ -32,7 +32,7 @@ impl Hook for BeforeHook {
     ) -> BoxFuture<'a, Result<(), Arc<str>>> {
         Box::pin(async {
             match self.0 {
-                Behaviour::Returns => Err("not on a Sunday".into()),
+                Behaviour::Completes => Err("not on a Sunday".into()),
                 Behaviour::Panics => panic!("panic in a hook"),
                 Behaviour::Hangs => std::future::pending().await,
             }
@@ -45,7 +45,10 @@ async fn a_before_hook_that_fails_refuses_the_call() {
     let read = async |behaviour| {
         StageBuilder::default().hook(BeforeHook(behaviour)).build().read("a.txt").await
     };
-    assert_eq!(read(Behaviour::Returns).await, "Denied: guard refused this call: not on a Sunday");
+    assert_eq!(
+        read(Behaviour::Completes).await,
+        "Denied: guard refused this call: not on a Sunday"
+    );
     assert_eq!(
         read(Behaviour::Panics).await,
         "Denied: guard crashed before this call, so the call was not made."
@@ -73,7 +76,7 @@ impl Hook for AfterHook {
         Box::pin(async {
             result.outcome = Ok(ToolOutput::text("changed", "\nchanged"));
             match self.0 {
-                Behaviour::Returns => {}
+                Behaviour::Completes => {}
                 Behaviour::Panics => panic!("panic in a hook"),
                 Behaviour::Hangs => std::future::pending().await,
             }
@@ -86,7 +89,7 @@ async fn an_after_hook_may_change_the_result_unless_it_fails() {
     let read = async |behaviour| {
         StageBuilder::default().hook(AfterHook(behaviour)).build().read("a.txt").await
     };
-    assert_eq!(read(Behaviour::Returns).await, "ok: changed");
+    assert_eq!(read(Behaviour::Completes).await, "ok: changed");
     assert_eq!(read(Behaviour::Panics).await, "ok: 00001| hello");
     assert_eq!(read(Behaviour::Hangs).await, "ok: 00001| hello");
 }

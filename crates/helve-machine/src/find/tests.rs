@@ -68,7 +68,7 @@ fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut FindRequest), e
         format_count(counts.not_listed)
     ));
     if let Some(ignored) = &counts.ignored_matches {
-        text.push_str(&format!(", in ignored files {} {:?}", ignored.files, ignored.first));
+        text.push_str(&format!(", in ignored files {} {:?}", ignored.files, ignored.examples));
     }
     expected.assert_eq(&(text + "\n"));
 }
@@ -259,7 +259,7 @@ fn most_similar_names_are_returned_first() {
     let near = |name: &str| {
         let name = name.to_string();
         move |request: &mut FindRequest| {
-            (request.order, request.max_results) = (FindOrder::Near(name), 3)
+            (request.order, request.max_results) = (FindOrder::SimilarName(name), 3)
         }
     };
     check_at(

@@ -139,8 +139,7 @@ fn ask(ctx: &ToolContext, process: &Process, request: &ProcessRequest) -> Ask {
                 .preview(describe("type into"));
         }
     };
-    let is_own = ctx.programs.is_own(process);
-    if is_own {
+    if ctx.programs.is_started_by_session(process) {
         return Ask::for_request(control_request(&process.id, describe(verb)));
     }
     let subject = format!("foreign {}", describe(verb));

@@ -107,12 +107,12 @@ impl Words for EngineWords {
     }
 
     fn ambiguous_name(&self, tool: &str, ambiguous: &AmbiguousName) -> ToolError {
-        let AmbiguousName { given, own } = ambiguous;
+        let AmbiguousName { given, schema_name } = ambiguous;
         let message = format!(
-            "{tool} got {} and {own}, which are the same parameter, with different values. Nothing was done.",
+            "{tool} got {} and {schema_name}, which are the same parameter, with different values. Nothing was done.",
             clip(given)
         );
-        ToolError::new(ErrorKind::InvalidArgs, message).hint(format!("Send only {own}."))
+        ToolError::new(ErrorKind::InvalidArgs, message).hint(format!("Send only {schema_name}."))
     }
 
     fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String {

@@ -105,7 +105,7 @@ fn ignored_files(
 ) -> Option<String> {
     let ignored = searched.counts.ignored_matches.as_ref()?;
     let hidden = amount(searched.counts.skipped.ignored);
-    let first: Vec<String> = ignored.first.iter().map(|path| searched.absolute(path)).collect();
+    let first: Vec<String> = ignored.examples.iter().map(|path| searched.absolute(path)).collect();
     let how_to = |purpose: &str| match terms.ignored {
         Some(parameter) => format!(" Set {parameter} to true to {purpose}."),
         None => String::new(),

@@ -127,7 +127,7 @@ pub(super) fn kind_for_setting(setting: &GitSetting) -> Option<GitCommandKind> {
         {
             GitCommandKind::Remote
         }
-        ("protocol", "allow") if value != "never" && !is_plain_protocol(rest) => {
+        ("protocol", "allow") if value != "never" && !names_builtin_transport(rest) => {
             GitCommandKind::Remote
         }
         ("submodule", "update") | ("alias", _) if value.trim_start().starts_with('!') => {
@@ -159,8 +159,9 @@ fn starts_helper(address: &str) -> bool {
         || scheme.is_some_and(|it| !TRANSPORTS.contains(&it.to_ascii_lowercase().as_str()))
 }
 
-/// Whether a `protocol.NAME.allow` is about a transport that git itself implements. `rest` is the key without its section.
-fn is_plain_protocol(rest: &str) -> bool {
+/// Whether the key `protocol.NAME.allow` names a transport that git itself implements. `rest` is the key without
+/// `protocol.`.
+fn names_builtin_transport(rest: &str) -> bool {
     rest.strip_suffix(".allow").is_some_and(|name| TRANSPORTS.contains(&name))
 }
 
