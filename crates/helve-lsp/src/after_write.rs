@@ -31,15 +31,17 @@ const MAX_MESSAGE: usize = 500;
 /// Where a diagnostic comes from. The report lists the variants in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum DiagnosticOrigin {
+    /// A file that the call changed.
     ChangedFile,
+    /// A file that the call did not change, but that the change affects.
     OtherFile,
-    /// An earlier change that its server did not check in time.
+    /// An earlier change, which its server did not check in time.
     EarlierChange,
 }
 
 type RankedDiagnostic = (DiagnosticOrigin, Diagnostic);
 
-/// What a server found in a check, or why it did not check.
+/// The result of a check by one server, or the reason why the server did not check the files.
 type CheckResult = Result<(Arc<Client>, Checked), UncheckedBy>;
 
 impl LanguageServers {

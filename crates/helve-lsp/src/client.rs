@@ -33,7 +33,7 @@ const SHUTDOWN_TIME: Duration = Duration::from_millis(500);
 /// After this many unanswered checks in a row without any message, a server counts as stuck and is ended.
 const MAX_UNANSWERED: u32 = 3;
 
-/// What a server is started with.
+/// What [`Client::start`] needs.
 pub(crate) struct ClientSetup {
     pub(crate) server: String,
     pub(crate) root: PathBuf,
@@ -52,7 +52,7 @@ pub(crate) struct Client {
     /// The unit in which the server counts columns.
     pub(crate) unit: ColumnUnit,
     documents: tokio::sync::Mutex<Documents>,
-    /// Whether the server has ever returned diagnostics.
+    /// Whether the server has ever returned diagnostics, which shows that it has started and loaded the project.
     is_warm: AtomicBool,
     /// Whether [`Client::prepare`] has already waited for a check once, successfully or not.
     is_prepared: AtomicBool,
@@ -161,14 +161,14 @@ impl Client {
         Ok((parsed, answer.get().len()))
     }
 
-    /// Whether the server supports a method: either `capability` was announced at its start, or `method` registered
+    /// Whether the server supports a method: either it announced `capability` at its start, or it registered `method`
     /// later.
     pub(crate) fn offers(&self, capability: &str, method: &str) -> bool {
         let value = &self.capabilities[capability];
         value.is_object() || value == true || self.connection.state.registered(method).is_some()
     }
 
-    /// Sends the server the current text of a file, if it has another.
+    /// Sends the server the current text of a file, unless the server has it already.
     pub(crate) async fn sync(&self, path: &Path, language: &'static str, text: &Arc<str>) {
         let documents = &mut *self.documents.lock().await;
         self.set_text(documents, path, language, text).await;

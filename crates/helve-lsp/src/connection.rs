@@ -25,7 +25,7 @@ use crate::wire::{PublishParams, ResponseError, ServerDiagnostic, ServerMessage}
 const OUTGOING: usize = 64;
 /// Maximum number of files whose diagnostics are kept.
 const MAX_FILES: usize = 5_000;
-/// Maximum number of registrations that are stored, and of settings that are sent in one answer.
+/// Maximum number of methods that a server can register, and of settings that it can request at once.
 const MAX_REMEMBERED: usize = 1_000;
 
 /// Why a request has no answer.

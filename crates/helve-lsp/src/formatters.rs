@@ -139,6 +139,7 @@ impl Formatters {
         (program, folder): (PathBuf, PathBuf),
         path: &Path,
         bytes: &Bytes,
+    /// Runs a formatter on the text of a file. Returns the formatted text; `None` if the formatter fails.
     ) -> Option<Bytes> {
         let processes = self.servers.setup.host.processes()?;
         match formatter.input {

@@ -120,6 +120,7 @@ impl LanguageServers {
         fitting.map(|it| (it.id.clone(), it.install.clone())).collect()
     }
 
+    /// Asks one server, after sending it the current text of the file.
     async fn ask_server(
         &self,
         client: &AskedServer<'_>,
@@ -178,6 +179,7 @@ impl LanguageServers {
         }
     }
 
+    /// Returns the callers of the function at the position, or the functions that it calls.
     async fn calls(
         &self,
         subject: &Subject<'_>,
@@ -224,6 +226,7 @@ impl LanguageServers {
         Ok(CodeAnswer::Places { places, left_out })
     }
 
+    /// Makes a place from a server's position. Reads the file for the source line, if it is in the workspace.
     async fn place(
         &self,
         client: &AskedServer<'_>,
@@ -268,6 +271,7 @@ impl LanguageServers {
         Ok(CodeAnswer::Places { places, left_out })
     }
 
+    /// Asks for the edits of a rename or of formatting, and returns the changed files.
     async fn rewrites(
         &self,
         subject: &Subject<'_>,

@@ -108,7 +108,8 @@ impl Readiness {
 mod tests {
     use super::*;
 
-    /// What a server says, for how many seconds it then counts as busy, and how often it finished something.
+    /// Each row: the messages of a server, for how many more seconds the server then counts as busy, and how often it
+    /// finished something.
     #[tokio::test(start_paused = true)]
     async fn status_decides_and_progress_if_there_is_no_status() {
         for (said, expected, times_finished) in [

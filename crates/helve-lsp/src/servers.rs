@@ -26,7 +26,7 @@ use crate::table::ServerDefinition;
 /// Minimum time between two starts of a server that failed. Doubled with each failure, up to [`MAX_DELAY`].
 const FIRST_DELAY: Duration = Duration::from_secs(2);
 const MAX_DELAY: Duration = Duration::from_secs(300);
-/// If a server ends and its start is longer ago than this, its failures are counted from one again.
+/// If a server ran for longer than this before it ended, its earlier failures no longer count.
 const HEALTHY_TIME: Duration = Duration::from_secs(60);
 /// Maximum memory of each process of a server, in KiB (`RLIMIT_DATA`).
 const MAX_MEMORY: u64 = 8 << 20;
@@ -232,8 +232,8 @@ impl LanguageServers {
         examples
     }
 
-    /// Returns a server, which is started first if necessary. Waits for its start until the deadline, which is computed
-    /// from the client if the server is already running.
+    /// Returns a server, which is started first if necessary. Waits for its start until `deadline(client)`, where
+    /// `client` is `None` if the server is not running yet.
     pub(crate) async fn client(
         self: &Arc<Self>,
         server: &FileServer,

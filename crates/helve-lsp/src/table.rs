@@ -116,6 +116,7 @@ pub(crate) fn language_id(extension: &str) -> &'static str {
     found.map_or("plaintext", |(language, _)| language)
 }
 
+/// Language ids, each with the file name extensions that it stands for.
 const LANGUAGES: &[(&str, &str)] = &[
     ("typescript", "ts mts cts"),
     ("typescriptreact", "tsx"),
@@ -248,6 +249,7 @@ fn options(id: &str) -> (Value, Value) {
 const JS: &str = "ts tsx js jsx mjs cjs mts cts";
 const JS_LOCKS: &str = "package-lock.json bun.lockb bun.lock pnpm-lock.yaml yarn.lock";
 
+/// A row for a server that is used wherever it is installed.
 const fn row(
     id: &'static str,
     command: &'static str,

@@ -19,6 +19,7 @@ use crate::table::{ServerOverride, server_definitions};
 use crate::{LanguageLimits, LanguageQueries, LanguageServers, LanguagesSetup};
 use fake_server::{FakeBehaviour, FakeProcesses, LoadingSignal};
 
+/// A server that starts, loads and answers without delay.
 const AT_ONCE: FakeBehaviour = FakeBehaviour {
     start: Duration::ZERO,
     load: Duration::ZERO,
@@ -26,6 +27,7 @@ const AT_ONCE: FakeBehaviour = FakeBehaviour {
     is_asked: false,
     answer: Duration::ZERO,
 };
+/// The ways in which servers report that they are loading.
 const SIGNALS: [LoadingSignal; 2] = [LoadingSignal::Status, LoadingSignal::Progress];
 
 fn seconds(count: u64) -> Duration {

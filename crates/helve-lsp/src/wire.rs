@@ -1,4 +1,5 @@
-//! Messages of the language server protocol. Messages of servers are parsed leniently: invalid parts are left out.
+//! Messages of the language server protocol. Those of servers are parsed leniently: invalid parts of a message are left
+//! out.
 
 use std::fmt;
 

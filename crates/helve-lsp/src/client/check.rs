@@ -67,8 +67,8 @@ struct DocumentText {
 
 impl Client {
     /// Sends changed files to the server and waits for their diagnostics until the deadline. Afterwards the server has
-    /// the new texts, whether it answered or not. `missed` are earlier changes that were not sent to it. If another
-    /// check runs until the deadline, nothing is sent, and all files are returned as an error.
+    /// the new texts, whether it answered in time or not. `missed` are earlier changes that were not sent to it. If
+    /// another check runs until the deadline, nothing is sent, and all files are returned as an error.
     pub(crate) async fn check(
         &self,
         mut files: Vec<FileToCheck>,
@@ -191,8 +191,8 @@ impl Client {
         Some(())
     }
 
-    /// Returns the diagnostics of these texts. Sends the server those that it does not have. Returns `None` if it
-    /// ended.
+    /// Returns the diagnostics of these texts. Sends the server the texts that it does not have yet. Returns `None` if
+    /// the server ended.
     async fn check_texts(
         &self,
         documents: &mut Documents,
@@ -260,6 +260,7 @@ impl Documents {
     }
 
     /// Returns the files with unchecked changes besides `files`, the most recently used first, at most [`MAX_EARLIER`].
+    /// Returns a text of this file to check; `None` if there is no text.
     fn unreported_files(&self, files: &[FileToCheck]) -> Vec<FileToCheck> {
         let open = self.open.iter().filter(|(path, _)| !files.iter().any(|it| it.path == **path));
         let mut open: Vec<_> =

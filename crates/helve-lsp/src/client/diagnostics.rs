@@ -1,4 +1,5 @@
-//! Waits for the diagnostics of a document. Some servers publish them by themselves, others must be asked for them.
+//! Waits for the diagnostics of a document. Some servers publish them by themselves (push), others must be asked for
+//! them (pull).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,9 +15,9 @@ use crate::wire::{DiagnosticList, MAX_DIAGNOSTICS, PullResult, ResponseError, Se
 /// How long published diagnostics that name the document's version must stay the same before they count as complete.
 /// Some servers publish syntax errors first and other errors later.
 const SETTLE_VERSIONED: Duration = Duration::from_millis(30);
-/// The same for published diagnostics that do not name the document's version.
+/// Like [`SETTLE_VERSIONED`], for diagnostics that do not name the document's version.
 const SETTLE_UNVERSIONED: Duration = Duration::from_millis(150);
-/// The same for a server that was still loading when it published an empty list.
+/// Like [`SETTLE_VERSIONED`], for a server that was still loading when it published an empty list.
 const SETTLE_LOADED: Duration = Duration::from_millis(500);
 /// How often a server that was busy is asked again. There is a limit because some servers report progress while they
 /// answer, and so always seem to be busy.
@@ -40,6 +41,7 @@ pub(crate) struct SentVersion {
 }
 
 impl SentVersion {
+    /// Whether published diagnostics belong to this version or a later one.
     fn is_answered_by(self, published: &Published) -> bool {
         match published.version {
             Some(version) => version >= self.version && published.sequence > self.sequence,
@@ -104,6 +106,7 @@ impl Client {
         }
     }
 
+    /// Whether the server can be asked for diagnostics.
     fn can_pull(&self) -> bool {
         self.capabilities["diagnosticProvider"].is_object()
             || self.connection.state.registered(PULL).is_some()

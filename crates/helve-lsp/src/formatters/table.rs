@@ -15,7 +15,7 @@ pub struct FormatterDefinition {
     /// Names of files, each with a text that the file must contain. Unless the list is empty, the formatter is used
     /// only if one of them exists in the folder of the formatted file or in a parent folder.
     pub markers: Vec<(String, String)>,
-    /// How to find out whether an installed program is the right one.
+    /// How to find out whether an installed program is this formatter, and not another program of the same name.
     pub probe: Option<FormatterProbe>,
     /// The name of another formatter. If that one was used for a file, this one is not.
     pub unless: Option<String>,

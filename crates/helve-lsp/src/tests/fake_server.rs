@@ -20,7 +20,7 @@ use tokio_util::codec::FramedRead;
 
 use crate::frame::{self, FrameDecoder};
 
-/// How the server says that it is loading.
+/// How the server reports that it is loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LoadingSignal {
     /// By `experimental/serverStatus`.
@@ -231,7 +231,7 @@ impl FakeServer {
                 self.answer(message, json!({"kind": "full", "items": items})).await;
             }
             "textDocument/references" => {
-                // While the project is loaded, only the open document is known.
+                // While the project is still loading, the server knows only the open document.
                 let count = if Instant::now() < self.ready_at { 1 } else { 3 };
                 let at = json!({"line": 0, "character": 0});
                 let place = json!({"uri": uri, "range": {"start": at, "end": at}});
@@ -269,7 +269,7 @@ impl FakeServer {
         }
     }
 
-    /// Returns the errors of a document; none while the project is loaded.
+    /// Returns the errors of a document; none while the project is still loading.
     fn diagnostics(&self, uri: &str) -> Vec<Value> {
         let documents = self.documents.lock();
         let text = documents.get(uri).map_or("", |(_, text)| text.as_str());
