@@ -13,7 +13,7 @@ use helve_text::position::{ColumnUnit, LineIndex, TextPosition};
 use helve_text::visible;
 use tokio::time::{Instant, timeout_at};
 
-use crate::client::{Checked, CheckedFile, CheckedText, Client, FileEvent, FileToCheck};
+use crate::client::{Checked, CheckedFile, CheckedText, Client, FileEvent, FileToCheck, OtherFile};
 use crate::compare::{LineMap, introduced};
 use crate::servers::{FileServer, LanguageServers, Unavailable, extension};
 use crate::table::language_id;
@@ -109,9 +109,9 @@ impl LanguageServers {
         let mut open = client.open_documents();
         open.retain(|(path, _)| !files.iter().any(|file| file.path == *path));
         let on_disk = join_all(open.iter().map(|(path, _)| self.read_text(path))).await;
-        for ((path, known), current) in open.iter().zip(on_disk) {
-            if current.as_ref() != Some(known) {
-                client.replace_text(path, current).await;
+        for ((path, server_text), disk_text) in open.iter().zip(on_disk) {
+            if disk_text.as_ref() != Some(server_text) {
+                client.replace_text(path, disk_text).await;
             }
         }
     }
@@ -158,7 +158,7 @@ impl LanguageServers {
             }
         }
         unchecked.sort_by(|a, b| a.program.cmp(&b.program));
-        DiagnosticReport { unchecked, ..bounded(all) }
+        DiagnosticReport { unchecked, ..limited_report(all) }
     }
 
     /// Returns the problems that this change, and earlier changes that were not checked in time, introduced in a file.
@@ -168,7 +168,7 @@ impl LanguageServers {
         client: &Client,
         file: &CheckedFile,
     ) -> Vec<RankedDiagnostic> {
-        let CheckedFile { path, first, before, after } = file;
+        let CheckedFile { path, before_unchecked, before, after } = file;
         let display_path = match written.iter().find(|it| it.path == *path) {
             Some(written) => written.display_path.clone(),
             None => {
@@ -179,17 +179,18 @@ impl LanguageServers {
                 self.display_path(path)
             }
         };
-        let since = |old: &CheckedText| {
+        let introduced_since = |old: &CheckedText| {
             let lines = LineMap::new(&old.text, &after.text);
             let mut found = introduced(&old.diagnostics, &after.diagnostics, &lines);
             found.retain(|it| self.is_reported(it));
             found
         };
-        let by_this = since(before);
-        let mut by_earlier = first.as_ref().map(since).unwrap_or_default();
-        for known in &by_this {
-            if let Some(at) = by_earlier.iter().position(|it| it == known) {
-                by_earlier.remove(at);
+        let from_this_change = introduced_since(before);
+        let mut from_earlier_changes =
+            before_unchecked.as_ref().map(introduced_since).unwrap_or_default();
+        for diagnostic in &from_this_change {
+            if let Some(at) = from_earlier_changes.iter().position(|it| it == diagnostic) {
+                from_earlier_changes.remove(at);
             }
         }
         let index = LineIndex::new(&after.text);
@@ -197,8 +198,8 @@ impl LanguageServers {
             let convert = |it| (origin, to_diagnostic(it, &display_path, client, &index));
             found.iter().map(convert).collect::<Vec<_>>()
         };
-        let mut all = ranked(DiagnosticOrigin::ChangedFile, &by_this);
-        all.extend(ranked(DiagnosticOrigin::EarlierChange, &by_earlier));
+        let mut all = ranked(DiagnosticOrigin::ChangedFile, &from_this_change);
+        all.extend(ranked(DiagnosticOrigin::EarlierChange, &from_earlier_changes));
         all
     }
 
@@ -209,17 +210,17 @@ impl LanguageServers {
         checked: &Checked,
     ) -> Vec<RankedDiagnostic> {
         let mut all = Vec::new();
-        for (path, before, published) in &checked.others {
-            let found = introduced(before, &published.diagnostics, &LineMap::new("", ""));
+        for OtherFile { path, before, after } in &checked.others {
+            let found = introduced(before, &after.diagnostics, &LineMap::new("", ""));
             let found: Vec<_> = found.iter().filter(|it| self.is_reported(it)).collect();
-            let left = MAX_OTHER_FILES - all.len();
-            if found.is_empty() || left == 0 {
+            let remaining = MAX_OTHER_FILES - all.len();
+            if found.is_empty() || remaining == 0 {
                 continue;
             }
             let Some(text) = self.read_text(path).await else { continue };
             let index = LineIndex::new(&text);
             let display_path = self.display_path(path);
-            all.extend(found.into_iter().take(left).map(|it| {
+            all.extend(found.into_iter().take(remaining).map(|it| {
                 (DiagnosticOrigin::OtherFile, to_diagnostic(it, &display_path, client, &index))
             }));
         }
@@ -274,8 +275,9 @@ pub(crate) fn document_text(bytes: &[u8]) -> Option<Arc<str>> {
     Some(text.strip_prefix('\u{feff}').unwrap_or(text).into())
 }
 
-/// Sorts diagnostics by origin, severity and place, removes duplicates, and keeps at most [`MAX_REPORTED`].
-fn bounded(mut all: Vec<RankedDiagnostic>) -> DiagnosticReport {
+/// Makes a report: sorts the diagnostics by origin, severity and place, removes duplicates, and keeps at most
+/// [`MAX_REPORTED`].
+fn limited_report(mut all: Vec<RankedDiagnostic>) -> DiagnosticReport {
     all.sort_by(|a, b| {
         let rank = |(origin, it): &RankedDiagnostic| {
             (*origin, it.severity, it.display_path.clone(), it.line, it.column)

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::connection::{Connection, RequestError};
 use crate::uri;
 use crate::wire::ServerDiagnostic;
-pub(crate) use check::{Checked, CheckedFile, CheckedText, FileToCheck};
+pub(crate) use check::{Checked, CheckedFile, CheckedText, FileToCheck, OtherFile};
 use diagnostics::SentVersion;
 use initialize::initialize;
 
@@ -70,6 +70,9 @@ struct Documents {
     uses: u64,
 }
 
+/// The text of a file before a change; `None` if the file did not exist.
+type OldText = Option<Arc<str>>;
+
 /// A document as the server knows it.
 struct OpenDocument {
     text: Arc<str>,
@@ -78,9 +81,9 @@ struct OpenDocument {
     language: &'static str,
     /// The diagnostics of `text`, once known.
     diagnostics: Option<Vec<ServerDiagnostic>>,
-    /// `None` if all changes were checked. Otherwise the text before the first change that was not checked in time,
-    /// with which the next check compares; the inner `None` means that the file did not exist.
-    unreported: Option<Option<Arc<str>>>,
+    /// The text before the first change that the server did not check in time, with which the next check compares;
+    /// `None` if all changes were checked.
+    before_unchecked: Option<OldText>,
     /// The value of [`Documents::uses`] at the last use of this document.
     last_use: u64,
 }
@@ -189,7 +192,7 @@ impl Client {
     pub(crate) async fn replace_text(&self, path: &Path, text: Option<Arc<str>>) {
         let documents = &mut *self.documents.lock().await;
         let Some(document) = documents.open.get_mut(path) else { return };
-        document.unreported = None;
+        document.before_unchecked = None;
         let language = document.language;
         match text {
             Some(text) => {
@@ -226,9 +229,9 @@ impl Client {
             self.wait_until_ready().await;
         }
         let documents = &mut *self.documents.lock().await;
-        let known = documents.open.get(path).filter(|document| document.text == *text);
-        if let Some(known) = known.and_then(|document| document.diagnostics.clone()) {
-            return Some(known);
+        let document = documents.open.get(path).filter(|document| document.text == *text);
+        if let Some(diagnostics) = document.and_then(|document| document.diagnostics.clone()) {
+            return Some(diagnostics);
         }
         let sent = self.set_text(documents, path, language, text).await;
         let found = self.diagnostics(path, sent).await?;
@@ -300,7 +303,7 @@ impl Client {
             sent: SentVersion { version: 1, sequence },
             language,
             diagnostics: None,
-            unreported: None,
+            before_unchecked: None,
             last_use,
         };
         let item = json!({

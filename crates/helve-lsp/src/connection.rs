@@ -22,7 +22,7 @@ use crate::uri;
 use crate::wire::{PublishParams, ResponseError, ServerDiagnostic, ServerMessage};
 
 /// Maximum number of messages that are queued for writing.
-const OUTGOING: usize = 64;
+const MAX_OUTGOING: usize = 64;
 /// Maximum number of files whose diagnostics are kept.
 const MAX_FILES: usize = 5_000;
 /// Maximum number of methods that a server can register, and of settings that it can request at once.
@@ -57,8 +57,8 @@ pub(crate) struct ConnectionState {
     pending: Mutex<HashMap<u64, AnswerSender>>,
     /// Why the server ended; `None` while it runs.
     ended: Mutex<Option<String>>,
-    said: Mutex<ServerSaid>,
-    /// Incremented with every message that may change [`ServerSaid`], and at the end of the server. Sequence numbers
+    reports: Mutex<ServerReports>,
+    /// Incremented with every message that may change [`ServerReports`], and at the end of the server. Sequence numbers
     /// are values of this counter.
     changes: watch::Sender<u64>,
     /// Number of messages received.
@@ -69,7 +69,7 @@ pub(crate) struct ConnectionState {
 
 /// The diagnostics, registrations and progress that the server has sent.
 #[derive(Default)]
-struct ServerSaid {
+struct ServerReports {
     published: HashMap<PathBuf, Arc<Published>>,
     /// Methods that the server registered after its start, with their options, by registration id.
     registered: HashMap<String, (String, Value)>,
@@ -96,12 +96,12 @@ impl Connection {
         let state = Arc::new(ConnectionState {
             pending: Mutex::default(),
             ended: Mutex::default(),
-            said: Mutex::default(),
+            reports: Mutex::default(),
             changes: watch::Sender::new(0),
             received: AtomicU64::new(0),
             settings,
         });
-        let (outgoing, messages) = mpsc::channel(OUTGOING);
+        let (outgoing, messages) = mpsc::channel(MAX_OUTGOING);
         tokio::spawn(write_messages(stdin, messages));
         let replies = outgoing.downgrade();
         tokio::spawn(read_messages(stdout, state.clone(), replies, processes.clone(), id.clone()));
@@ -200,34 +200,34 @@ impl ConnectionState {
     }
 
     pub(crate) fn published(&self, path: &std::path::Path) -> Option<Arc<Published>> {
-        self.said.lock().published.get(path).cloned()
+        self.reports.lock().published.get(path).cloned()
     }
 
     /// Returns the last published diagnostics of every file, including empty ones.
     pub(crate) fn all_published(&self) -> HashMap<PathBuf, Arc<Published>> {
-        self.said.lock().published.clone()
+        self.reports.lock().published.clone()
     }
 
     /// Returns the options of a method that the server registered after its start; `None` if it did not.
     pub(crate) fn registered(&self, method: &str) -> Option<Value> {
-        let said = self.said.lock();
-        let found = said.registered.values().find(|(registered, _)| registered == method);
+        let reports = self.reports.lock();
+        let found = reports.registered.values().find(|(registered, _)| registered == method);
         found.map(|(_, options)| options.clone())
     }
 
     /// Records that the server will send `experimental/serverStatus`.
     pub(crate) fn expect_status(&self) {
-        self.said.lock().readiness.expect_status();
+        self.reports.lock().readiness.expect_status();
     }
 
     /// Returns how often the server finished what it was busy with.
     pub(crate) fn times_finished(&self) -> u64 {
-        self.said.lock().readiness.times_finished()
+        self.reports.lock().readiness.times_finished()
     }
 
     /// Returns until when the server counts as busy if it reports nothing more; `None` if it is ready.
     pub(crate) fn busy_until(&self) -> Option<Instant> {
-        self.said.lock().readiness.busy_until()
+        self.reports.lock().readiness.busy_until()
     }
 
     fn handle_notification(&self, method: &str, params: Option<Box<RawValue>>) {
@@ -243,12 +243,12 @@ impl ConnectionState {
                 let Ok(params) = serde_json::from_str::<Value>(params.get()) else { return };
                 let token = params["token"].to_string();
                 let kind = params["value"]["kind"].as_str().unwrap_or_default();
-                self.said.lock().readiness.set_progress(token, kind);
+                self.reports.lock().readiness.set_progress(token, kind);
             }
             "experimental/serverStatus" => {
                 let Ok(params) = serde_json::from_str::<Value>(params.get()) else { return };
                 if let Some(is_quiescent) = params["quiescent"].as_bool() {
-                    self.said.lock().readiness.set_status(is_quiescent);
+                    self.reports.lock().readiness.set_status(is_quiescent);
                 }
             }
             _ => return,
@@ -260,7 +260,7 @@ impl ConnectionState {
         let Some(path) = uri::to_path(&params.uri) else { return };
         let sequence = self.sequence() + 1;
         let PublishParams { version, diagnostics, .. } = params;
-        let published = &mut self.said.lock().published;
+        let published = &mut self.reports.lock().published;
         if published.len() >= MAX_FILES && !published.contains_key(&path) {
             published.retain(|_, published| !published.diagnostics.is_empty());
             if published.len() >= MAX_FILES {
@@ -280,15 +280,15 @@ impl ConnectionState {
                 Ok(items.map(|item| self.setting(item["section"].as_str())).collect())
             }
             "client/registerCapability" => {
-                let said = &mut *self.said.lock();
+                let reports = &mut *self.reports.lock();
                 for item in params["registrations"].as_array().into_iter().flatten() {
                     let (Some(id), Some(method)) = (item["id"].as_str(), item["method"].as_str())
                     else {
                         continue;
                     };
-                    if said.registered.len() < MAX_REMEMBERED {
+                    if reports.registered.len() < MAX_REMEMBERED {
                         let entry = (method.to_owned(), item["registerOptions"].clone());
-                        said.registered.insert(id.to_owned(), entry);
+                        reports.registered.insert(id.to_owned(), entry);
                     }
                 }
                 Ok(Value::Null)
@@ -297,9 +297,9 @@ impl ConnectionState {
                 // The protocol itself has this spelling mistake.
                 let list = params["unregisterations"].as_array();
                 let ids = list.into_iter().flatten().filter_map(|item| item["id"].as_str());
-                let said = &mut *self.said.lock();
+                let reports = &mut *self.reports.lock();
                 ids.for_each(|id| {
-                    said.registered.remove(id);
+                    reports.registered.remove(id);
                 });
                 Ok(Value::Null)
             }

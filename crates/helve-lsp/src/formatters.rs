@@ -39,6 +39,12 @@ pub struct Formatters {
     probed: Mutex<HashMap<PathBuf, bool>>,
 }
 
+/// An installed formatter, and the folder to run it in.
+struct LocatedFormatter {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
 impl AfterWrite for Formatters {
     fn format<'a>(&'a self, path: &'a Resolved, bytes: &'a Bytes) -> BoxFuture<'a, Option<Bytes>> {
         Box::pin(self.format_file(path.real(), bytes))
@@ -70,9 +76,9 @@ impl Formatters {
             if formatter.unless.as_ref().is_some_and(|other| used.contains(&other.as_str())) {
                 continue;
             }
-            let Some(program) = self.program(formatter, &path).await else { continue };
+            let Some(located) = self.locate(formatter, &path).await else { continue };
             used.push(&formatter.name);
-            let formatting = self.run(formatter, program, &path, &current);
+            let formatting = self.run(formatter, located, &path, &current);
             let Ok(Some(formatted)) = timeout(FORMAT_TIME, formatting).await else { continue };
             if let Some(formatted) = checked_output(&current, formatted) {
                 current = formatted;
@@ -86,17 +92,17 @@ impl Formatters {
     /// The folder is the outermost one that contains a marker, such as a settings file. A deeper folder would be wrong,
     /// because formatters look for their ignore files in the current folder; a higher one too, because biome refuses to
     /// run in a parent folder of its settings file.
-    async fn program(
+    async fn locate(
         &self,
         formatter: &FormatterDefinition,
         path: &Path,
-    ) -> Option<(PathBuf, PathBuf)> {
+    ) -> Option<LocatedFormatter> {
         let program = self.servers.projects.find_program(formatter.command.first()?).await?;
         if !self.passes_probe(formatter, &program).await {
             return None;
         }
         if formatter.markers.is_empty() {
-            return Some((program, self.servers.setup.root.clone()));
+            return Some(LocatedFormatter { program, folder: self.servers.setup.root.clone() });
         }
         let mut outermost: Option<PathBuf> = None;
         for (file, text) in &formatter.markers {
@@ -107,20 +113,20 @@ impl Formatters {
                         .read_text(&folder.join(file))
                         .await
                         .is_some_and(|content| content.contains(text));
-                if is_marker && outermost.as_ref().is_none_or(|known| known.starts_with(&folder)) {
+                if is_marker && outermost.as_ref().is_none_or(|other| other.starts_with(&folder)) {
                     outermost = Some(folder);
                 }
             }
         }
-        Some((program, outermost?))
+        Some(LocatedFormatter { program, folder: outermost? })
     }
 
     /// Whether a program is the expected formatter, and not another program of the same name or an older version.
     async fn passes_probe(&self, formatter: &FormatterDefinition, program: &Path) -> bool {
         let Some(FormatterProbe { arguments, text }) = &formatter.probe else { return true };
-        let known = self.probed.lock().get(program).copied();
-        if let Some(known) = known {
-            return known;
+        let cached = self.probed.lock().get(program).copied();
+        if let Some(passes) = cached {
+            return passes;
         }
         let Some(processes) = self.servers.setup.host.processes() else { return false };
         let mut request = self.spawn_request(formatter, program, program);
@@ -133,13 +139,13 @@ impl Formatters {
         passes
     }
 
+    /// Runs a formatter on the text of a file. Returns the formatted text; `None` if the formatter fails.
     async fn run(
         &self,
         formatter: &FormatterDefinition,
-        (program, folder): (PathBuf, PathBuf),
+        LocatedFormatter { program, folder }: LocatedFormatter,
         path: &Path,
         bytes: &Bytes,
-    /// Runs a formatter on the text of a file. Returns the formatted text; `None` if the formatter fails.
     ) -> Option<Bytes> {
         let processes = self.servers.setup.host.processes()?;
         match formatter.input {
@@ -290,7 +296,7 @@ fn checked_output(before: &[u8], after: Bytes) -> Option<Bytes> {
     }
     match (before.starts_with(BOM), after.strip_prefix(BOM)) {
         (true, None) => Some([BOM, &after].concat().into()),
-        (false, Some(plain)) => Some(Bytes::copy_from_slice(plain)),
+        (false, Some(without_bom)) => Some(Bytes::copy_from_slice(without_bom)),
         (true, Some(_)) | (false, None) => Some(after),
     }
 }

@@ -61,7 +61,7 @@ impl Decoder for FrameDecoder {
                 }
                 // A blank line that a server printed by mistake.
                 (true, None) => {}
-                (false, known) => self.content_length = content_length(line).or(known),
+                (false, earlier) => self.content_length = content_length(line).or(earlier),
             }
         }
         let length = self.body_length.unwrap_or_default();

@@ -14,16 +14,16 @@ use tokio::time::Instant;
 use crate::table::{RootRule, ServerDefinition};
 
 /// How long an answer is cached.
-const REMEMBERED: Duration = Duration::from_secs(30);
+const CACHE_TIME: Duration = Duration::from_secs(30);
 /// Maximum number of folders whose entries are cached.
-const MAX_ANSWERS: usize = 1_000;
+const MAX_CACHED_FOLDERS: usize = 1_000;
 /// Maximum number of entries that are read of a folder.
 const MAX_ENTRIES: usize = 10_000;
 /// Folders below the root of the workspace in which programs are looked for before `PATH`.
 const PROGRAM_FOLDERS: [&str; 3] = ["node_modules/.bin", ".venv/bin", "venv/bin"];
 
 /// The names of a folder's entries, and when they were read.
-type KnownNames = (Instant, Arc<[String]>);
+type CachedNames = (Instant, Arc<[String]>);
 
 /// Looks up project roots and programs.
 pub(crate) struct Projects {
@@ -32,7 +32,7 @@ pub(crate) struct Projects {
     root: PathBuf,
     /// The folders of `PATH`.
     path: Vec<PathBuf>,
-    folders: Mutex<HashMap<PathBuf, KnownNames>>,
+    folders: Mutex<HashMap<PathBuf, CachedNames>>,
     programs: Mutex<HashMap<String, (Instant, Option<PathBuf>)>>,
 }
 
@@ -83,7 +83,7 @@ impl Projects {
         let mut found = Vec::new();
         for folder in inside.into_iter().flat_map(Path::ancestors) {
             let folder = self.root.join(folder);
-            if self.names(&folder).await.iter().any(|known| known == name) {
+            if self.names(&folder).await.iter().any(|entry| entry == name) {
                 found.push(folder);
             }
         }
@@ -92,9 +92,9 @@ impl Projects {
 
     /// Returns the names of a folder's entries.
     async fn names(&self, folder: &Path) -> Arc<[String]> {
-        let known = self.folders.lock().get(folder).cloned();
-        if let Some((at, names)) = known
-            && at.elapsed() < REMEMBERED
+        let cached = self.folders.lock().get(folder).cloned();
+        if let Some((at, names)) = cached
+            && at.elapsed() < CACHE_TIME
         {
             return names;
         }
@@ -104,7 +104,7 @@ impl Projects {
         let names: Arc<[String]> =
             listing.entries.iter().filter_map(|it| it.name.to_str()).map(Into::into).collect();
         let mut folders = self.folders.lock();
-        if folders.len() >= MAX_ANSWERS {
+        if folders.len() >= MAX_CACHED_FOLDERS {
             folders.clear();
         }
         folders.insert(folder.into(), (Instant::now(), names.clone()));
@@ -114,17 +114,17 @@ impl Projects {
     /// Returns the path of a program, from [`PROGRAM_FOLDERS`] or else from `PATH`; `None` if it is not installed. A
     /// name with a slash is relative to the root of the workspace.
     pub(crate) async fn find_program(&self, name: &str) -> Option<PathBuf> {
-        let known = self.programs.lock().get(name).cloned();
-        if let Some((at, program)) = known
-            && at.elapsed() < REMEMBERED
+        let cached = self.programs.lock().get(name).cloned();
+        if let Some((at, program)) = cached
+            && at.elapsed() < CACHE_TIME
         {
             return program;
         }
         let candidates: Vec<PathBuf> = if name.contains('/') {
             vec![self.root.join(name)]
         } else {
-            let own = PROGRAM_FOLDERS.iter().map(|folder| self.root.join(folder));
-            own.chain(self.path.iter().cloned()).map(|folder| folder.join(name)).collect()
+            let in_workspace = PROGRAM_FOLDERS.iter().map(|folder| self.root.join(folder));
+            in_workspace.chain(self.path.iter().cloned()).map(|folder| folder.join(name)).collect()
         };
         let located = join_all(candidates.iter().map(|path| self.machine.locate(path))).await;
         let is_file = |located: &Result<helve_core::LocatedPath, _>| {

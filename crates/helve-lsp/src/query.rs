@@ -539,8 +539,8 @@ fn workspace_edits(answer: &Value) -> Result<Vec<(PathBuf, Value)>, CodeError> {
     let mut merged: Vec<(PathBuf, Vec<Value>)> = Vec::new();
     for (path, edits) in all {
         let edits = edits.as_array().cloned().unwrap_or_default();
-        match merged.iter_mut().find(|(known, _)| *known == path) {
-            Some((_, known)) => known.extend(edits),
+        match merged.iter_mut().find(|(other, _)| *other == path) {
+            Some((_, earlier_edits)) => earlier_edits.extend(edits),
             None => merged.push((path, edits)),
         }
     }

@@ -112,7 +112,7 @@ mod tests {
     /// finished something.
     #[tokio::test(start_paused = true)]
     async fn status_decides_and_progress_if_there_is_no_status() {
-        for (said, expected, times_finished) in [
+        for (messages, expected, times_finished) in [
             ("", None, 0),
             ("begin", Some(15), 0),
             ("report", Some(15), 0),
@@ -133,7 +133,7 @@ mod tests {
             ("ready expect", None, 0),
         ] {
             let mut readiness = Readiness::default();
-            for word in said.split(' ') {
+            for word in messages.split(' ') {
                 match word {
                     "expect" => readiness.expect_status(),
                     "loading" => readiness.set_status(false),
@@ -143,9 +143,9 @@ mod tests {
                     kind => readiness.set_progress("token".into(), kind),
                 }
             }
-            let left = readiness.busy_until().map(|until| (until - Instant::now()).as_secs());
-            let found = (left, readiness.times_finished());
-            assert_eq!(found, (expected, times_finished), "{said}");
+            let seconds = readiness.busy_until().map(|until| (until - Instant::now()).as_secs());
+            let found = (seconds, readiness.times_finished());
+            assert_eq!(found, (expected, times_finished), "{messages}");
         }
     }
 }

@@ -86,9 +86,9 @@ impl Default for LanguageLimits {
 pub struct LanguageServers {
     pub(crate) setup: LanguagesSetup,
     pub(crate) projects: Projects,
-    slots: Mutex<HashMap<SlotKey, Slot>>,
+    started: Mutex<HashMap<ServerKey, StartedServer>>,
     /// Changes that were made while their server was starting or busy with another check. Each file is listed once.
-    missed: Mutex<HashMap<SlotKey, Vec<FileToCheck>>>,
+    missed: Mutex<HashMap<ServerKey, Vec<FileToCheck>>>,
     /// Whether the trust check has returned true.
     is_trusted: std::sync::atomic::AtomicBool,
     /// Cancelled when the servers are to stop.
@@ -97,21 +97,21 @@ pub struct LanguageServers {
 
 /// Identifies a server of one project: the id of its definition, and the root of the project.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct SlotKey {
+struct ServerKey {
     server: String,
     root: PathBuf,
 }
 
 /// A server that was started, whether it still runs or not.
-struct Slot {
-    state: watch::Receiver<SlotState>,
-    started: Instant,
+struct StartedServer {
+    state: watch::Receiver<StartState>,
+    started_at: Instant,
     /// How often in a row the server had failed before this start.
     failures: u32,
 }
 
 #[derive(Clone)]
-enum SlotState {
+enum StartState {
     Starting,
     Ready(Arc<Client>),
     Failed(String),
@@ -153,7 +153,7 @@ impl LanguageServers {
         Arc::new(Self {
             setup,
             projects,
-            slots: Mutex::default(),
+            started: Mutex::default(),
             missed: Mutex::default(),
             is_trusted,
             closing: CancellationToken::new(),
@@ -199,8 +199,8 @@ impl LanguageServers {
         let mut found: Vec<SuggestedServer> = Vec::new();
         for (extension, file) in self.example_files().await {
             for server in self.setup.servers.iter().filter(|it| has_extension(it, &extension)) {
-                let is_known = found.iter().any(|known| known.id == server.id);
-                if is_known || self.projects.server_root(server, &file).await.is_none() {
+                let is_listed = found.iter().any(|listed| listed.id == server.id);
+                if is_listed || self.projects.server_root(server, &file).await.is_none() {
                     continue;
                 }
                 let (id, install) = (server.id.clone(), server.install.clone());
@@ -240,54 +240,55 @@ impl LanguageServers {
         deadline: impl Fn(Option<&Client>) -> Instant,
     ) -> Result<Arc<Client>, Unavailable> {
         let id = &server.definition.id;
-        let mut state = self.slot(server).await?;
+        let mut state = self.find_or_start(server).await?;
         let deadline = deadline(match &*state.borrow() {
-            SlotState::Ready(client) => Some(client),
-            SlotState::Starting | SlotState::Failed(_) => None,
+            StartState::Ready(client) => Some(client),
+            StartState::Starting | StartState::Failed(_) => None,
         });
-        let waiting = state.wait_for(|state| !matches!(state, SlotState::Starting));
+        let waiting = state.wait_for(|state| !matches!(state, StartState::Starting));
         let failed = |why: &str| Unavailable::Failed { server: id.clone(), why: why.into() };
         match timeout_at(deadline, waiting).await {
             Err(_) => Err(Unavailable::Starting { server: id.clone() }),
             Ok(Err(_)) => Err(failed("its start was interrupted")),
             Ok(Ok(state)) => match &*state {
-                SlotState::Ready(client) => Ok(client.clone()),
-                SlotState::Failed(why) => Err(failed(why)),
-                SlotState::Starting => Err(Unavailable::Starting { server: id.clone() }),
+                StartState::Ready(client) => Ok(client.clone()),
+                StartState::Failed(why) => Err(failed(why)),
+                StartState::Starting => Err(Unavailable::Starting { server: id.clone() }),
             },
         }
     }
 
     /// Returns the state of a server, which is started first if necessary. Fails if the server failed recently.
-    async fn slot(
+    async fn find_or_start(
         self: &Arc<Self>,
         server: &FileServer,
-    ) -> Result<watch::Receiver<SlotState>, Unavailable> {
+    ) -> Result<watch::Receiver<StartState>, Unavailable> {
         let key = server.key();
         let failed =
             |why: String| Unavailable::Failed { server: server.definition.id.clone(), why };
-        let mut slots = self.slots.lock();
+        let mut started = self.started.lock();
         let mut failures = 0;
-        if let Some(slot) = slots.get(&key) {
-            let ended = match &*slot.state.borrow() {
-                SlotState::Starting => None,
-                SlotState::Ready(client) => client.connection.state.end_reason(),
-                SlotState::Failed(why) => Some(why.clone()),
+        if let Some(earlier) = started.get(&key) {
+            let ended = match &*earlier.state.borrow() {
+                StartState::Starting => None,
+                StartState::Ready(client) => client.connection.state.end_reason(),
+                StartState::Failed(why) => Some(why.clone()),
             };
-            let Some(why) = ended else { return Ok(slot.state.clone()) };
-            failures = if slot.started.elapsed() > HEALTHY_TIME { 1 } else { slot.failures + 1 };
+            let Some(why) = ended else { return Ok(earlier.state.clone()) };
+            failures =
+                if earlier.started_at.elapsed() > HEALTHY_TIME { 1 } else { earlier.failures + 1 };
             let delay = FIRST_DELAY * 2_u32.saturating_pow(failures.min(12) - 1);
-            if slot.started.elapsed() < delay.min(MAX_DELAY) {
+            if earlier.started_at.elapsed() < delay.min(MAX_DELAY) {
                 return Err(failed(why));
             }
         }
-        if slots.values().filter(|slot| slot.is_running()).count() >= MAX_RUNNING {
+        if started.values().filter(|other| other.is_running()).count() >= MAX_RUNNING {
             return Err(failed(format!("{MAX_RUNNING} language servers are running already")));
         }
         let Some(processes) = self.setup.host.processes() else {
             return Err(failed("programs cannot be run here".into()));
         };
-        let (sender, state) = watch::channel(SlotState::Starting);
+        let (sender, state) = watch::channel(StartState::Starting);
         let (request, setup) = (self.spawn_request(server), self.client_setup(server));
         let starting = start(processes, request, setup, self.closing.clone());
         let idle = self.setup.limits.idle_timeout;
@@ -299,12 +300,15 @@ impl LanguageServers {
             sender.send_replace(match started {
                 Ok(client) => {
                     tokio::spawn(stop_when_idle(Arc::downgrade(&client), idle));
-                    SlotState::Ready(client)
+                    StartState::Ready(client)
                 }
-                Err(why) => SlotState::Failed(why),
+                Err(why) => StartState::Failed(why),
             });
         });
-        slots.insert(key, Slot { state: state.clone(), started: Instant::now(), failures });
+        started.insert(
+            key,
+            StartedServer { state: state.clone(), started_at: Instant::now(), failures },
+        );
         Ok(state)
     }
 
@@ -313,8 +317,8 @@ impl LanguageServers {
         let missed = &mut *self.missed.lock();
         let missed = missed.entry(server.key()).or_default();
         for file in files {
-            match missed.iter().position(|known| known.path == file.path) {
-                Some(known) => missed[known].after = file.after,
+            match missed.iter().position(|earlier| earlier.path == file.path) {
+                Some(at) => missed[at].after = file.after,
                 None if missed.len() < MAX_MISSED => missed.push(file),
                 None => {}
             }
@@ -384,10 +388,10 @@ impl LanguageServers {
 
     /// Returns the servers that are running.
     pub(crate) fn running(&self) -> Vec<Arc<Client>> {
-        let slots = self.slots.lock();
-        let clients = slots.values().filter_map(|slot| match &*slot.state.borrow() {
-            SlotState::Ready(client) if !client.has_ended() => Some(client.clone()),
-            SlotState::Ready(_) | SlotState::Starting | SlotState::Failed(_) => None,
+        let started = self.started.lock();
+        let clients = started.values().filter_map(|server| match &*server.state.borrow() {
+            StartState::Ready(client) if !client.has_ended() => Some(client.clone()),
+            StartState::Ready(_) | StartState::Starting | StartState::Failed(_) => None,
         });
         clients.collect()
     }
@@ -395,12 +399,12 @@ impl LanguageServers {
     /// Stops all servers and waits until their processes have ended.
     pub async fn close(&self) {
         self.closing.cancel();
-        let states: Vec<_> = self.slots.lock().drain().map(|(_, slot)| slot.state).collect();
+        let states: Vec<_> = self.started.lock().drain().map(|(_, server)| server.state).collect();
         let stopping = states.into_iter().map(async |mut state| {
-            let settled = state.wait_for(|state| !matches!(state, SlotState::Starting)).await;
+            let settled = state.wait_for(|state| !matches!(state, StartState::Starting)).await;
             let client = match settled.as_deref() {
-                Ok(SlotState::Ready(client)) => Some(client.clone()),
-                Ok(SlotState::Starting | SlotState::Failed(_)) | Err(_) => None,
+                Ok(StartState::Ready(client)) => Some(client.clone()),
+                Ok(StartState::Starting | StartState::Failed(_)) | Err(_) => None,
             };
             drop(settled);
             if let Some(client) = client {
@@ -412,17 +416,17 @@ impl LanguageServers {
 }
 
 impl FileServer {
-    fn key(&self) -> SlotKey {
-        SlotKey { server: self.definition.id.clone(), root: self.root.clone() }
+    fn key(&self) -> ServerKey {
+        ServerKey { server: self.definition.id.clone(), root: self.root.clone() }
     }
 }
 
-impl Slot {
+impl StartedServer {
     fn is_running(&self) -> bool {
         match &*self.state.borrow() {
-            SlotState::Starting => true,
-            SlotState::Ready(client) => !client.has_ended(),
-            SlotState::Failed(_) => false,
+            StartState::Starting => true,
+            StartState::Ready(client) => !client.has_ended(),
+            StartState::Failed(_) => false,
         }
     }
 }
@@ -470,5 +474,5 @@ pub(crate) fn extension(path: &Path) -> String {
 }
 
 fn has_extension(server: &ServerDefinition, extension: &str) -> bool {
-    server.extensions.iter().any(|known| known == extension)
+    server.extensions.iter().any(|served| served == extension)
 }

@@ -58,17 +58,17 @@ pub struct ServerOverride {
 /// needs a command and extensions; without them it is ignored.
 pub fn server_definitions(overrides: &[ServerOverride]) -> Vec<ServerDefinition> {
     let mut servers: Vec<ServerDefinition> = SERVERS.iter().map(ServerRow::definition).collect();
-    for given in overrides {
-        servers.retain(|server| !(given.is_disabled && server.id == given.id));
-        if given.is_disabled {
+    for entry in overrides {
+        servers.retain(|server| !(entry.is_disabled && server.id == entry.id));
+        if entry.is_disabled {
             continue;
         }
-        match servers.iter_mut().find(|server| server.id == given.id) {
-            Some(server) => given.apply(server),
-            None if given.command.is_empty() || given.extensions.is_empty() => {}
+        match servers.iter_mut().find(|server| server.id == entry.id) {
+            Some(server) => entry.apply(server),
+            None if entry.command.is_empty() || entry.extensions.is_empty() => {}
             None => {
                 let mut server = ServerDefinition {
-                    id: given.id.clone(),
+                    id: entry.id.clone(),
                     command: Vec::new(),
                     extensions: Vec::new(),
                     markers: Vec::new(),
@@ -81,7 +81,7 @@ pub fn server_definitions(overrides: &[ServerOverride]) -> Vec<ServerDefinition>
                     sends_status: false,
                     install: String::new(),
                 };
-                given.apply(&mut server);
+                entry.apply(&mut server);
                 servers.push(server);
             }
         }
@@ -97,8 +97,8 @@ impl ServerOverride {
             server.needs_marker = false;
         }
         if !self.extensions.is_empty() {
-            let plain = |extension: &String| extension.trim_start_matches('.').to_owned();
-            server.extensions = self.extensions.iter().map(plain).collect();
+            let without_dot = |extension: &String| extension.trim_start_matches('.').to_owned();
+            server.extensions = self.extensions.iter().map(without_dot).collect();
         }
         server.environment.extend(self.environment.clone());
         if let Some(initialization) = &self.initialization {
@@ -111,7 +111,7 @@ impl ServerOverride {
 /// Returns the `languageId` of a file by its extension or name.
 pub(crate) fn language_id(extension: &str) -> &'static str {
     let found = LANGUAGES.iter().find(|(_, extensions)| {
-        extensions.split(' ').any(|known| known.eq_ignore_ascii_case(extension))
+        extensions.split(' ').any(|listed| listed.eq_ignore_ascii_case(extension))
     });
     found.map_or("plaintext", |(language, _)| language)
 }
@@ -260,18 +260,19 @@ const fn row(
     ServerRow { id, command, extensions, markers, needs_marker: false, excluded_by: "", install }
 }
 
-/// A server that is used only in projects that have one of its markers.
-const fn strict(row: ServerRow) -> ServerRow {
+/// Restricts a row to projects that have one of its markers.
+const fn only_with_marker(row: ServerRow) -> ServerRow {
     ServerRow { needs_marker: true, ..row }
 }
 
-const fn except(row: ServerRow, excluded_by: &'static str) -> ServerRow {
+/// Excludes projects that have one of these files.
+const fn not_with(row: ServerRow, excluded_by: &'static str) -> ServerRow {
     ServerRow { excluded_by, ..row }
 }
 
 const SERVERS: &[ServerRow] = &[
-    strict(row("deno", "deno lsp", JS, "deno.json deno.jsonc", "see https://deno.com")),
-    except(
+    only_with_marker(row("deno", "deno lsp", JS, "deno.json deno.jsonc", "see https://deno.com")),
+    not_with(
         row(
             "typescript",
             "typescript-language-server --stdio",
@@ -288,21 +289,21 @@ const SERVERS: &[ServerRow] = &[
         JS_LOCKS,
         "npm install -g @vue/language-server",
     ),
-    strict(row(
+    only_with_marker(row(
         "eslint",
         "vscode-eslint-language-server --stdio",
         "ts tsx js jsx mjs cjs mts cts vue",
         "eslint.config.js eslint.config.mjs eslint.config.cjs eslint.config.ts .eslintrc .eslintrc.js .eslintrc.cjs .eslintrc.json .eslintrc.yml",
         "npm install -g vscode-langservers-extracted",
     )),
-    strict(row(
+    only_with_marker(row(
         "oxlint",
         "oxlint --lsp",
         "ts tsx js jsx mjs cjs mts cts vue astro svelte",
         ".oxlintrc.json oxlint.config.ts",
         "npm install -g oxlint",
     )),
-    strict(row(
+    only_with_marker(row(
         "biome",
         "biome lsp-proxy",
         "ts tsx js jsx mjs cjs mts cts json jsonc vue astro svelte css graphql gql html",
@@ -311,8 +312,8 @@ const SERVERS: &[ServerRow] = &[
     )),
     row("gopls", "gopls", "go", "go.work go.mod", "go install golang.org/x/tools/gopls@latest"),
     row("ruby-lsp", "ruby-lsp", "rb rake gemspec ru", "Gemfile", "gem install ruby-lsp"),
-    strict(row("ty", "ty server", "py pyi", "ty.toml", "pip install ty")),
-    except(
+    only_with_marker(row("ty", "ty server", "py pyi", "ty.toml", "pip install ty")),
+    not_with(
         row(
             "pyright",
             "pyright-langserver --stdio",
@@ -322,7 +323,13 @@ const SERVERS: &[ServerRow] = &[
         ),
         "ty.toml",
     ),
-    strict(row("ruff", "ruff server", "py pyi", "ruff.toml .ruff.toml", "pip install ruff")),
+    only_with_marker(row(
+        "ruff",
+        "ruff server",
+        "py pyi",
+        "ruff.toml .ruff.toml",
+        "pip install ruff",
+    )),
     row(
         "elixir-ls",
         "elixir-ls",
@@ -381,7 +388,7 @@ const SERVERS: &[ServerRow] = &[
         "npm install -g svelte-language-server",
     ),
     row("astro", "astro-ls --stdio", "astro", JS_LOCKS, "npm install -g @astrojs/language-server"),
-    strict(row(
+    only_with_marker(row(
         "jdtls",
         "jdtls",
         "java",
@@ -516,12 +523,12 @@ mod tests {
         for server in &servers {
             assert!(!server.command.is_empty() && !server.install.is_empty(), "{}", server.id);
             assert!(!server.needs_marker || !server.markers.is_empty(), "{}", server.id);
-            let same = servers.iter().filter(|other| other.id == server.id).count();
-            assert_eq!(same, 1, "{}", server.id);
+            let count = servers.iter().filter(|other| other.id == server.id).count();
+            assert_eq!(count, 1, "{}", server.id);
             for extension in &server.extensions {
                 assert!(!extension.starts_with('.'), "{}", server.id);
-                let known = ["objc", "objcpp"].contains(&extension.as_str());
-                assert!(known || language_id(extension) != "plaintext", "{extension}");
+                let has_no_language_id = ["objc", "objcpp"].contains(&extension.as_str());
+                assert!(has_no_language_id || language_id(extension) != "plaintext", "{extension}");
             }
         }
     }

@@ -24,7 +24,7 @@ const AT_ONCE: FakeBehaviour = FakeBehaviour {
     start: Duration::ZERO,
     load: Duration::ZERO,
     signal: LoadingSignal::Progress,
-    is_asked: false,
+    is_pulled: false,
     answer: Duration::ZERO,
 };
 /// The ways in which servers report that they are loading.
@@ -106,7 +106,7 @@ fn describe(report: &DiagnosticReport) -> String {
 fn loading_servers() -> Vec<FakeBehaviour> {
     let forms = SIGNALS.iter().flat_map(|signal| [(*signal, true), (*signal, false)]);
     forms
-        .map(|(signal, is_asked)| FakeBehaviour { load: seconds(7), signal, is_asked, ..AT_ONCE })
+        .map(|(signal, is_pulled)| FakeBehaviour { load: seconds(7), signal, is_pulled, ..AT_ONCE })
         .collect()
 }
 
@@ -185,7 +185,7 @@ async fn a_question_waits_until_the_server_has_loaded_the_project() {
 
 #[tokio::test(start_paused = true)]
 async fn a_change_of_many_files_is_checked_in_part() {
-    let project = FakeProject::new(FakeBehaviour { is_asked: true, ..AT_ONCE });
+    let project = FakeProject::new(FakeBehaviour { is_pulled: true, ..AT_ONCE });
     let written: Vec<WrittenFile> = (0..60)
         .map(|number| project.write(&format!("{number}.fake"), Some("a\n"), "ERR\n"))
         .collect();
@@ -218,7 +218,7 @@ async fn the_server_learns_what_other_programs_wrote() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_answer_is_reported_with_the_next_change() {
-    let fast = FakeBehaviour { is_asked: true, ..AT_ONCE };
+    let fast = FakeBehaviour { is_pulled: true, ..AT_ONCE };
     let project = FakeProject::new(fast);
     assert_eq!(project.change("a.fake", Some("a\n"), "ERR\n").await, "this a.fake:1 ERR");
     project.processes.set_behaviour(FakeBehaviour { answer: seconds(2), ..fast });
@@ -244,19 +244,19 @@ async fn a_server_that_loads_silently_is_not_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_server_is_stopped_after_ten_minutes_without_use() {
     let project = FakeProject::new(AT_ONCE);
-    assert_eq!(project.processes.live(), 0);
+    assert_eq!(project.processes.running(), 0);
     project.change("a.fake", Some("a\n"), "b\n").await;
-    for (wait, live) in [(599, 1), (2, 0)] {
+    for (wait, running) in [(599, 1), (2, 0)] {
         sleep(seconds(wait)).await;
-        assert_eq!(project.processes.live(), live, "{wait}");
+        assert_eq!(project.processes.running(), running, "{wait}");
     }
     // The next change starts it again. A use in between keeps it running.
     assert_eq!(project.change("a.fake", Some("b\n"), "ERR\n").await, "this a.fake:1 ERR");
     sleep(seconds(500)).await;
     project.change("a.fake", Some("ERR\n"), "c\n").await;
-    for (wait, live) in [(500, 1), (101, 0)] {
+    for (wait, running) in [(500, 1), (101, 0)] {
         sleep(seconds(wait)).await;
-        assert_eq!(project.processes.live(), live, "{wait}");
+        assert_eq!(project.processes.running(), running, "{wait}");
     }
     assert_eq!(project.processes.started.load(Ordering::Relaxed), 2);
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Client, Documents, MAX_UNANSWERED};
+use super::{Client, Documents, MAX_UNANSWERED, OldText};
 use crate::connection::Published;
 use crate::wire::ServerDiagnostic;
 
@@ -43,8 +43,8 @@ pub(crate) struct CheckedText {
 /// The diagnostics of a file before and after a change.
 pub(crate) struct CheckedFile {
     pub(crate) path: PathBuf,
-    /// The text before the first of the earlier changes that were not checked in time; `None` without such changes.
-    pub(crate) first: Option<CheckedText>,
+    /// The text before the earlier changes that the server did not check in time; `None` if there are no such changes.
+    pub(crate) before_unchecked: Option<CheckedText>,
     pub(crate) before: CheckedText,
     pub(crate) after: CheckedText,
 }
@@ -54,8 +54,17 @@ pub(crate) struct CheckedFile {
 pub(crate) struct Checked {
     /// Empty if the server did not answer in time.
     pub(crate) files: Vec<CheckedFile>,
-    /// Other files for which diagnostics were published during the check, with the diagnostics before and after it.
-    pub(crate) others: Vec<(PathBuf, Vec<ServerDiagnostic>, Arc<Published>)>,
+    /// Other files for which the server published diagnostics during the check.
+    pub(crate) others: Vec<OtherFile>,
+}
+
+/// A file that was not part of a check, but got new diagnostics during it.
+pub(crate) struct OtherFile {
+    pub(crate) path: PathBuf,
+    /// The diagnostics that were published before the check.
+    pub(crate) before: Vec<ServerDiagnostic>,
+    /// The diagnostics that were published during the check.
+    pub(crate) after: Arc<Published>,
 }
 
 /// A text to check: the text of a document before or after a change.
@@ -82,14 +91,14 @@ impl Client {
         };
         let documents = &mut *documents;
         for file in missed {
-            self.set_unreported(documents, file, deadline).await;
+            self.mark_unchecked(documents, file, deadline).await;
         }
         for file in files.split_off(files.len().min(MAX_CHECKED)) {
             if documents.open.contains_key(&file.path) {
                 self.set_text(documents, &file.path, file.language, &file.after).await;
             }
         }
-        let unchanged = documents.unreported_files(&files);
+        let unchanged = documents.unchecked_files(&files);
         let mut checked = Checked::default();
         let checking = self.check_files(documents, &files, &unchanged, &mut checked);
         let is_answered = timeout_at(deadline, checking).await.ok().flatten().is_some();
@@ -102,8 +111,8 @@ impl Client {
         }
         for file in files.into_iter().chain(unchanged) {
             match is_answered {
-                true => documents.clear_unreported(&file.path),
-                false => self.set_unreported(documents, file, deadline).await,
+                true => documents.clear_unchecked(&file.path),
+                false => self.mark_unchecked(documents, file, deadline).await,
             }
         }
         Ok(checked)
@@ -122,7 +131,7 @@ impl Client {
     }
 
     /// Sends the server the new text of a file, and records that the change was not checked.
-    async fn set_unreported(
+    async fn mark_unchecked(
         &self,
         documents: &mut Documents,
         file: FileToCheck,
@@ -134,7 +143,7 @@ impl Client {
         let setting = self.set_text(documents, &path, language, &after);
         timeout_at(grace, setting).await.ok();
         if let Some(document) = documents.open.get_mut(&path) {
-            document.unreported.get_or_insert(before);
+            document.before_unchecked.get_or_insert(before);
         }
     }
 
@@ -152,17 +161,21 @@ impl Client {
         }
         // The texts before the change come first, because a server that has been running still has them open.
         let before = files.iter().map(|file| file.text(file.before.as_ref()));
-        let present = unchanged.iter().map(|file| file.text(Some(&file.after)));
-        let mut before = self.check_texts(documents, before.chain(present).collect()).await?;
-        let present = before.split_off(files.len());
+        let current = unchanged.iter().map(|file| file.text(Some(&file.after)));
+        let mut before = self.check_texts(documents, before.chain(current).collect()).await?;
+        let current = before.split_off(files.len());
 
         let all: Vec<&FileToCheck> = files.iter().chain(unchanged).collect();
-        let firsts: Vec<_> = all.iter().map(|file| documents.unreported(&file.path)).collect();
-        let texts =
-            firsts.iter().zip(&all).map(|(first, file)| file.text(first.as_ref()?.as_ref()));
+        let before_unchecked: Vec<_> =
+            all.iter().map(|file| documents.before_unchecked(&file.path)).collect();
+        let texts = before_unchecked
+            .iter()
+            .zip(&all)
+            .map(|(old_text, file)| file.text(old_text.as_ref()?.as_ref()));
         let found = self.check_texts(documents, texts.collect()).await?;
-        let firsts = firsts.into_iter().zip(found);
-        let mut firsts = firsts.map(|(first, found)| first.map(|_| found.unwrap_or_default()));
+        let before_unchecked = before_unchecked.into_iter().zip(found);
+        let mut before_unchecked =
+            before_unchecked.map(|(old_text, found)| old_text.map(|_| found.unwrap_or_default()));
 
         let others_before = self.connection.state.all_published();
         for file in files {
@@ -172,19 +185,19 @@ impl Client {
         let after = files.iter().map(|file| file.text(Some(&file.after)));
         let after = self.check_texts(documents, after.collect()).await?;
         for (file, (before, after)) in files.iter().zip(before.into_iter().zip(after)) {
-            let (path, first) = (file.path.clone(), firsts.next().flatten());
+            let (path, earlier) = (file.path.clone(), before_unchecked.next().flatten());
             let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-            checked.files.push(CheckedFile { path, first, before, after });
+            checked.files.push(CheckedFile { path, before_unchecked: earlier, before, after });
         }
-        for (file, present) in unchanged.iter().zip(present.into_iter().flatten()) {
+        for (file, current) in unchanged.iter().zip(current.into_iter().flatten()) {
             self.set_text(documents, &file.path, file.language, &file.after).await;
-            documents.set_diagnostics(&file.path, present.diagnostics.clone());
-            let (path, first) = (file.path.clone(), firsts.next().flatten());
+            documents.set_diagnostics(&file.path, current.diagnostics.clone());
+            let (path, earlier) = (file.path.clone(), before_unchecked.next().flatten());
             checked.files.push(CheckedFile {
                 path,
-                first,
-                before: present.clone(),
-                after: present,
+                before_unchecked: earlier,
+                before: current.clone(),
+                after: current,
             });
         }
         checked.others = self.other_files(&all, &others_before);
@@ -198,17 +211,17 @@ impl Client {
         documents: &mut Documents,
         texts: Vec<Option<DocumentText>>,
     ) -> Option<Vec<Option<CheckedText>>> {
-        let mut unknown = Vec::new();
+        let mut unchecked = Vec::new();
         for DocumentText { path, language, text } in texts.iter().flatten() {
-            let known = documents.open.get(path).filter(|document| document.text == *text);
-            if known.is_none_or(|document| document.diagnostics.is_none()) {
+            let document = documents.open.get(path).filter(|document| document.text == *text);
+            if document.is_none_or(|document| document.diagnostics.is_none()) {
                 let sent = self.set_text(documents, path, language, text).await;
-                unknown.push((path.clone(), sent));
+                unchecked.push((path.clone(), sent));
             }
         }
         let found =
-            join_all(unknown.iter().map(|(path, sent)| self.diagnostics(path, *sent))).await;
-        for ((path, _), diagnostics) in unknown.iter().zip(found) {
+            join_all(unchecked.iter().map(|(path, sent)| self.diagnostics(path, *sent))).await;
+        for ((path, _), diagnostics) in unchecked.iter().zip(found) {
             documents.set_diagnostics(path, diagnostics?);
         }
         let checked = texts.into_iter().map(|text| {
@@ -225,7 +238,7 @@ impl Client {
         &self,
         files: &[&FileToCheck],
         before: &HashMap<PathBuf, Arc<Published>>,
-    ) -> Vec<(PathBuf, Vec<ServerDiagnostic>, Arc<Published>)> {
+    ) -> Vec<OtherFile> {
         // While a server loads a project, it publishes problems that existed before the change.
         if !self.is_warm() {
             return Vec::new();
@@ -238,15 +251,16 @@ impl Client {
             })
             .map(|(path, published)| {
                 let old = before.get(&path).map(|before| before.diagnostics.clone());
-                (path, old.unwrap_or_default(), published)
+                OtherFile { path, before: old.unwrap_or_default(), after: published }
             })
             .collect();
-        others.sort_by(|a, b| a.0.cmp(&b.0));
+        others.sort_by(|a, b| a.path.cmp(&b.path));
         others
     }
 }
 
 impl FileToCheck {
+    /// Returns a text of this file to check; `None` if there is no text.
     fn text(&self, text: Option<&Arc<str>>) -> Option<DocumentText> {
         let (path, language) = (self.path.clone(), self.language);
         text.map(|text| DocumentText { path, language, text: text.clone() })
@@ -254,17 +268,16 @@ impl FileToCheck {
 }
 
 impl Documents {
-    /// Returns [`super::OpenDocument::unreported`] of a document.
-    fn unreported(&self, path: &Path) -> Option<Option<Arc<str>>> {
-        self.open.get(path).and_then(|document| document.unreported.clone())
+    /// Returns the [`super::OpenDocument::before_unchecked`] of a document.
+    fn before_unchecked(&self, path: &Path) -> Option<OldText> {
+        self.open.get(path).and_then(|document| document.before_unchecked.clone())
     }
 
     /// Returns the files with unchecked changes besides `files`, the most recently used first, at most [`MAX_EARLIER`].
-    /// Returns a text of this file to check; `None` if there is no text.
-    fn unreported_files(&self, files: &[FileToCheck]) -> Vec<FileToCheck> {
+    fn unchecked_files(&self, files: &[FileToCheck]) -> Vec<FileToCheck> {
         let open = self.open.iter().filter(|(path, _)| !files.iter().any(|it| it.path == **path));
         let mut open: Vec<_> =
-            open.filter_map(|(path, it)| Some((path, it, it.unreported.clone()?))).collect();
+            open.filter_map(|(path, it)| Some((path, it, it.before_unchecked.clone()?))).collect();
         open.sort_by_key(|(_, document, _)| std::cmp::Reverse(document.last_use));
         let found = open.into_iter().take(MAX_EARLIER).map(|(path, document, before)| {
             let (language, after) = (document.language, document.text.clone());
@@ -273,9 +286,9 @@ impl Documents {
         found.collect()
     }
 
-    fn clear_unreported(&mut self, path: &Path) {
+    fn clear_unchecked(&mut self, path: &Path) {
         if let Some(document) = self.open.get_mut(path) {
-            document.unreported = None;
+            document.before_unchecked = None;
         }
     }
 }

@@ -25,8 +25,8 @@ const MAX_REPEATED: usize = 2;
 /// The command of typescript-language-server that passes a request to tsserver. The diagnostics that
 /// typescript-language-server publishes come late, have no version, and are not published again if there are still none.
 const TSSERVER_REQUEST: &str = "typescript.tsserverRequest";
-/// The method that asks for diagnostics.
-const PULL: &str = "textDocument/diagnostic";
+/// The method that asks a server for diagnostics.
+const PULL_METHOD: &str = "textDocument/diagnostic";
 /// Error codes after which a request is sent again: `ContentModified` and `ServerCancelled`.
 const RETRY_CODES: [i64; 2] = [-32801, -32802];
 const RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -87,7 +87,7 @@ impl Client {
         if self.has_tsserver_request() {
             return self.tsserver_diagnostics(path).await;
         }
-        match self.pull(path).await {
+        match self.pull_diagnostics(path).await {
             Some(mut pulled) => {
                 let published = self.connection.state.published(path);
                 let is_new = |it: &&Arc<Published>| sent.is_answered_by(it);
@@ -99,9 +99,9 @@ impl Client {
                 Some(pulled)
             }
             None => tokio::select! {
-                pushed = self.pushed(path, sent, min_settle) => pushed,
-                // Some servers register the pull request only after initialization.
-                () = self.pull_registered(), if !self.can_pull() => self.pull(path).await,
+                published = self.wait_for_published(path, sent, min_settle) => published,
+                // Some servers announce only after initialization that they can be asked.
+                () = self.wait_for_pull_support(), if !self.can_pull() => self.pull_diagnostics(path).await,
             },
         }
     }
@@ -109,11 +109,11 @@ impl Client {
     /// Whether the server can be asked for diagnostics.
     fn can_pull(&self) -> bool {
         self.capabilities["diagnosticProvider"].is_object()
-            || self.connection.state.registered(PULL).is_some()
+            || self.connection.state.registered(PULL_METHOD).is_some()
     }
 
-    /// Waits until the server registers the pull request.
-    async fn pull_registered(&self) {
+    /// Waits until the server announces that it can be asked for diagnostics.
+    async fn wait_for_pull_support(&self) {
         let mut changes = self.connection.state.changes();
         while !self.can_pull() && changes.changed().await.is_ok() {}
     }
@@ -139,11 +139,11 @@ impl Client {
     }
 
     /// Asks the server for diagnostics. Returns `None` if it does not support that, or answers with an error.
-    async fn pull(&self, path: &Path) -> Option<Vec<ServerDiagnostic>> {
+    async fn pull_diagnostics(&self, path: &Path) -> Option<Vec<ServerDiagnostic>> {
         if !self.can_pull() {
             return None;
         }
-        let registered = self.connection.state.registered(PULL);
+        let registered = self.connection.state.registered(PULL_METHOD);
         let provider = &self.capabilities["diagnosticProvider"];
         let options = registered.as_ref().unwrap_or(provider);
         let mut params = json!({"textDocument": {"uri": uri::from_path(path)}});
@@ -151,7 +151,7 @@ impl Client {
             params["identifier"] = options["identifier"].clone();
         }
         loop {
-            let result = self.connection.request(PULL, params.clone()).await;
+            let result = self.connection.request(PULL_METHOD, params.clone()).await;
             match result {
                 Ok(result) => {
                     let parsed = serde_json::from_str::<Option<PullResult>>(result.get()).ok();
@@ -169,7 +169,7 @@ impl Client {
     }
 
     /// Waits until the server has published diagnostics for a version and does not replace them soon after.
-    async fn pushed(
+    async fn wait_for_published(
         &self,
         path: &Path,
         sent: SentVersion,

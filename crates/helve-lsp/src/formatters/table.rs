@@ -53,17 +53,17 @@ pub struct FormatterOverride {
 pub fn formatter_definitions(overrides: &[FormatterOverride]) -> Vec<FormatterDefinition> {
     let mut all: Vec<FormatterDefinition> =
         FORMATTERS.iter().map(FormatterRow::definition).collect();
-    for given in overrides {
-        if given.is_disabled {
-            all.retain(|formatter| formatter.name != given.name);
+    for entry in overrides {
+        if entry.is_disabled {
+            all.retain(|formatter| formatter.name != entry.name);
             continue;
         }
-        let plain = |it: &String| it.trim_start_matches('.').to_owned();
-        let extensions: Vec<String> = given.extensions.iter().map(plain).collect();
-        match all.iter_mut().find(|formatter| formatter.name == given.name) {
+        let without_dot = |it: &String| it.trim_start_matches('.').to_owned();
+        let extensions: Vec<String> = entry.extensions.iter().map(without_dot).collect();
+        match all.iter_mut().find(|formatter| formatter.name == entry.name) {
             Some(formatter) => {
-                if !given.command.is_empty() {
-                    formatter.command = given.command.clone();
+                if !entry.command.is_empty() {
+                    formatter.command = entry.command.clone();
                     formatter.input = FormatterInput::Copy;
                     formatter.markers = Vec::new();
                     formatter.probe = None;
@@ -71,14 +71,14 @@ pub fn formatter_definitions(overrides: &[FormatterOverride]) -> Vec<FormatterDe
                 if !extensions.is_empty() {
                     formatter.extensions = extensions;
                 }
-                formatter.environment.extend(given.environment.clone());
+                formatter.environment.extend(entry.environment.clone());
             }
-            None if given.command.is_empty() || extensions.is_empty() => {}
+            None if entry.command.is_empty() || extensions.is_empty() => {}
             None => all.push(FormatterDefinition {
-                name: given.name.clone(),
-                command: given.command.clone(),
+                name: entry.name.clone(),
+                command: entry.command.clone(),
                 extensions,
-                environment: given.environment.clone(),
+                environment: entry.environment.clone(),
                 input: FormatterInput::Copy,
                 markers: Vec::new(),
                 probe: None,
@@ -154,8 +154,8 @@ const fn row(name: &'static str, command: &'static str, extensions: &'static str
     }
 }
 
-/// A formatter that is used only in projects that have one of these files with the given text in it.
-const fn marked(
+/// Restricts a row to projects that have one of these files. Each file must contain the text beside its name.
+const fn only_with(
     markers: &'static [(&'static str, &'static str)],
     row: FormatterRow,
 ) -> FormatterRow {
@@ -163,18 +163,21 @@ const fn marked(
 }
 
 const FORMATTERS: &[FormatterRow] = &[
-    marked(
+    only_with(
         &[("package.json", "\"prettier\"")],
         row("prettier", "prettier --stdin-filepath $FILE", PRETTIER),
     ),
-    marked(
+    only_with(
         &[("biome.json", ""), ("biome.jsonc", "")],
         row("biome", "biome format --stdin-file-path=$FILE", BIOME),
     ),
-    marked(&[("package.json", "\"oxfmt\"")], row("oxfmt", "oxfmt --stdin-filepath=$FILE", OXFMT)),
+    only_with(
+        &[("package.json", "\"oxfmt\"")],
+        row("oxfmt", "oxfmt --stdin-filepath=$FILE", OXFMT),
+    ),
     row("gofmt", "gofmt", "go"),
     row("rustfmt", "rustfmt --edition 2024 --emit stdout", "rs"),
-    marked(RUFF, row("ruff", "ruff format --stdin-filename $FILE -", "py pyi")),
+    only_with(RUFF, row("ruff", "ruff format --stdin-filename $FILE -", "py pyi")),
     FormatterRow {
         // `uv format` runs ruff, and would download it without this variable.
         environment: &[("UV_OFFLINE", "1")],
@@ -182,27 +185,27 @@ const FORMATTERS: &[FormatterRow] = &[
         unless: Some("ruff"),
         ..row("uv", "uv format --no-project -- --stdin-filename $FILE -", "py pyi")
     },
-    marked(
+    only_with(
         &[(".clang-format", "")],
         row("clang-format", "clang-format --assume-filename=$FILE", "c cc cpp cxx h hh hpp hxx m"),
     ),
     row("shfmt", "shfmt --filename $FILE", "sh bash"),
     row("zig", "zig fmt --stdin", "zig zon"),
     row("terraform", "terraform fmt -", "tf tfvars"),
-    marked(
+    only_with(
         &[("mix.exs", "")],
         row("mix", "mix format --stdin-filename $FILE -", "ex exs eex heex leex neex sface"),
     ),
     row("gleam", "gleam format --stdin", "gleam"),
     row("nixfmt", "nixfmt --filename=$FILE", "nix"),
     row("ormolu", "ormolu --stdin-input-file $FILE", "hs"),
-    marked(&[(".ocamlformat", "")], row("ocamlformat", "ocamlformat --name=$FILE -", "ml mli")),
+    only_with(&[(".ocamlformat", "")], row("ocamlformat", "ocamlformat --name=$FILE -", "ml mli")),
     row("cljfmt", "cljfmt fix -", "clj cljs cljc edn"),
-    marked(
+    only_with(
         &[(".standard.yml", "")],
         row("standardrb", "standardrb --fix --stdin $FILE --stderr", RUBY),
     ),
-    marked(
+    only_with(
         &[(".rubocop.yml", "")],
         row("rubocop", "rubocop --autocorrect --stdin $FILE --stderr", RUBY),
     ),
@@ -218,7 +221,7 @@ const FORMATTERS: &[FormatterRow] = &[
     },
     FormatterRow {
         input: FormatterInput::Copy,
-        ..marked(
+        ..only_with(
             &[("composer.json", "\"laravel/pint\"")],
             row("pint", "vendor/bin/pint --quiet $FILE", "php"),
         )

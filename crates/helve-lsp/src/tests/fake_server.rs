@@ -39,9 +39,9 @@ pub(super) struct FakeBehaviour {
     /// How long it loads the project after that.
     pub(super) load: Duration,
     pub(super) signal: LoadingSignal,
-    /// Whether it is asked for diagnostics; otherwise it publishes them.
-    pub(super) is_asked: bool,
-    /// How long it takes to answer when it is asked.
+    /// Whether Helve asks the server for diagnostics (pull). Otherwise the server publishes them.
+    pub(super) is_pulled: bool,
+    /// How long it takes to answer when it is asked for diagnostics.
     pub(super) answer: Duration,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct FakeBehaviour {
 pub(super) struct FakeProcesses {
     behaviour: Arc<Mutex<FakeBehaviour>>,
     pub(super) started: AtomicUsize,
-    live: Mutex<BTreeMap<String, tokio::task::AbortHandle>>,
+    running: Mutex<BTreeMap<String, tokio::task::AbortHandle>>,
     documents: SharedDocuments,
 }
 
@@ -62,7 +62,7 @@ impl FakeProcesses {
         Arc::new(Self {
             behaviour,
             started: AtomicUsize::new(0),
-            live: Mutex::default(),
+            running: Mutex::default(),
             documents: Arc::default(),
         })
     }
@@ -80,8 +80,8 @@ impl FakeProcesses {
     }
 
     /// Number of servers that are running.
-    pub(super) fn live(&self) -> usize {
-        self.live.lock().len()
+    pub(super) fn running(&self) -> usize {
+        self.running.lock().len()
     }
 }
 
@@ -101,7 +101,7 @@ impl Processes for FakeProcesses {
             documents: self.documents.clone(),
         };
         let task = tokio::spawn(server.run(input));
-        self.live.lock().insert(name.clone(), task.abort_handle());
+        self.running.lock().insert(name.clone(), task.abort_handle());
         let id = ProcessId(name);
         Box::pin(async {
             Ok(ConnectedProcess { id, stdin: Box::new(stdin), stdout: Box::new(stdout) })
@@ -140,7 +140,7 @@ impl Processes for FakeProcesses {
     }
 
     fn end<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<usize, ProcessError>> {
-        let task = self.live.lock().remove(&id.0);
+        let task = self.running.lock().remove(&id.0);
         Box::pin(async move {
             task.ok_or(ProcessError::Unknown)?.abort();
             Ok(1)
@@ -180,13 +180,13 @@ impl FakeServer {
                     if message["method"] == "initialized" {
                         self.ready_at = Instant::now() + self.behaviour().load;
                         is_ready = false;
-                        self.say_loading(true).await;
+                        self.report_loading(true).await;
                     }
                     self.handle(&message).await;
                 }
                 () = sleep_until(self.ready_at), if !is_ready => {
                     is_ready = true;
-                    self.say_loading(false).await;
+                    self.report_loading(false).await;
                     for uri in self.uris() {
                         self.publish(&uri).await;
                     }
@@ -206,7 +206,7 @@ impl FakeServer {
             "initialize" => {
                 sleep(self.behaviour().start).await;
                 let mut capabilities = json!({"textDocumentSync": 1, "referencesProvider": true});
-                if self.behaviour().is_asked {
+                if self.behaviour().is_pulled {
                     capabilities["diagnosticProvider"] = json!({});
                 }
                 self.answer(message, json!({"capabilities": capabilities})).await;
@@ -242,8 +242,8 @@ impl FakeServer {
         }
     }
 
-    /// Says that loading begins or ends.
-    async fn say_loading(&mut self, is_loading: bool) {
+    /// Reports that loading begins or ends.
+    async fn report_loading(&mut self, is_loading: bool) {
         let (method, params) = match self.behaviour().signal {
             LoadingSignal::Status => {
                 ("experimental/serverStatus", json!({"health": "ok", "quiescent": !is_loading}))
@@ -260,7 +260,7 @@ impl FakeServer {
     async fn publish(&mut self, uri: &str) {
         let is_loading = Instant::now() < self.ready_at;
         let is_silent = is_loading && self.behaviour().signal == LoadingSignal::None;
-        if !self.behaviour().is_asked && !is_silent {
+        if !self.behaviour().is_pulled && !is_silent {
             let version = self.documents.lock()[uri].0;
             let items = self.diagnostics(uri);
             let params = json!({"uri": uri, "version": version, "diagnostics": items});
