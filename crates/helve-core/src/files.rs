@@ -37,7 +37,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Looks up a path of the call's arguments, without asking for permission. [`Resolved::read_request`] and
+    /// Looks up a path as the call gives it, without asking for permission. [`Resolved::read_request`] and
     /// [`Resolved::edit_request`] return what to include in the call's ask.
     pub async fn resolve(&self, given: &str) -> Result<Resolved, ToolError> {
         resolve(&self.session, given).await
@@ -195,21 +195,23 @@ fn escape_glob(name: &str) -> String {
     glob
 }
 
+/// See [`Files::resolve`].
 pub(crate) async fn resolve(session: &Session, given: &str) -> Result<Resolved, ToolError> {
     let words = session.dialect.words;
     let path = absolute(session, given).map_err(|why| words.bad_path(given, &why))?;
     Ok(resolve_path(session, &path).await)
 }
 
+/// Looks up an absolute path. Never fails, because a path must be judged before any error about it is reported.
 async fn resolve_path(session: &Session, path: &Path) -> Resolved {
     match look_up(session, path).await {
         Ok(resolved) => resolved,
-        // A path that cannot be looked up can still be judged; opening it will report the error.
+        // The error is reported when the path is opened.
         Err(_) => make_resolved(session, path, normalize(path), None),
     }
 }
 
-/// Follows every link of an absolute path.
+/// Looks up an absolute path: follows every link, and finds out what is there.
 pub(crate) async fn look_up(session: &Session, path: &Path) -> Result<Resolved, MachineError> {
     let root = session.workspace.root();
     // The root was looked up when the workspace was opened.
@@ -267,6 +269,8 @@ fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
     }
 }
 
+/// Makes a [`Resolved`] from a path that was looked up. `given` is the path in the call, `real` the path with every
+/// link followed.
 fn make_resolved(
     session: &Session,
     given: &Path,

@@ -77,7 +77,7 @@ pub trait Machine: Send + Sync {
 
     /// Returns the operations on this machine's processes; `None` if it cannot start any.
     ///
-    /// They belong to the machine, so that a command cannot be judged on one machine and run on another.
+    /// Each machine has its own, so that a command cannot be judged on one machine and run on another.
     fn processes(&self) -> Option<Arc<dyn Processes>> {
         None
     }

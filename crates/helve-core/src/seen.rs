@@ -29,8 +29,10 @@ pub enum SeenState {
 /// Hash of the last content of a file that the session saw or wrote. Stored, so that it outlives the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SeenContent {
+    /// The session has seen nothing of the file.
     #[default]
     Nothing,
+    /// Hash of the whole file.
     Whole([u8; 32]),
     /// Part of a file that is too large to hash as a whole.
     Piece {
@@ -38,10 +40,12 @@ pub(crate) enum SeenContent {
         end: u64,
         hash: [u8; 32],
         size: u64,
+    /// The session has seen the whole file.
     },
 }
 
 impl SeenContent {
+    /// The session has seen a window of the file.
     pub(crate) fn whole(hash: ContentHash) -> Self {
         Self::Whole(hash.0)
     }
@@ -61,7 +65,8 @@ impl SeenContent {
         *self == Self::Nothing
     }
 
-    /// Whether a file still has the content that was seen. Of a piece, only the piece and the file size are compared.
+    /// Whether a file still has the content that was seen. For a [`SeenContent::Piece`], only that piece and the size
+    /// of the file are compared.
     pub(crate) fn matches(&self, current: &FileImage) -> bool {
         match self {
             Self::Nothing => false,

@@ -38,7 +38,7 @@ pub struct Shell {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SearchFolder {
     pub(crate) path: PathBuf,
-    /// Whether it is in the workspace, by its name or through a link.
+    /// Whether the folder is in the workspace, by its path or through a link.
     pub(crate) is_inside: bool,
 }
 
@@ -54,12 +54,12 @@ pub struct CommandTimeouts {
 /// What happens to processes that a command leaves running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
-    /// They keep running, under a handle.
+    /// The processes keep running. A handle identifies each.
     Keep,
-    /// They are ended, because this Helve process exits after the call.
+    /// The processes are ended, because this Helve process exits after the call.
     End,
 }
 
-/// A flag of callers that are notified when a background process ends. For such callers, a command that reaches the
-/// default timeout stays in the background instead of being ended.
+/// The flag of a [`Caller`](crate::Caller) that is notified when a background process ends. For such callers, a command
+/// that reaches the default timeout is moved to the background instead of being ended.
 pub const AUTO_BACKGROUND: &str = "auto_background";

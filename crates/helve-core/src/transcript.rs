@@ -10,7 +10,7 @@ use crate::store::StoreError;
 /// An item of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredItem {
-    /// Its position: larger than that of every earlier item of the session.
+    /// The position of the item, which is larger than that of every earlier item of the session.
     pub seq: u64,
     pub json: String,
 }

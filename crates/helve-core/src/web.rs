@@ -160,7 +160,7 @@ pub enum MainContent {
     #[default]
     NotWanted,
     Found,
-    /// It was not found, so the whole page is shown.
+    /// The main content was not found, so the whole page is shown.
     NotFound,
 }
 

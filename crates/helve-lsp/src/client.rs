@@ -243,7 +243,7 @@ impl Client {
     /// Shuts the server down.
     pub(crate) async fn stop(&self) {
         if self.has_ended() {
-            // This waits until the process has ended too.
+            // The server has closed its output. `end` waits until its process has ended too.
             return self.connection.end("it was stopped").await;
         }
         let shutdown = async {

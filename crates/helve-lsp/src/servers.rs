@@ -86,8 +86,10 @@ impl Default for LanguageLimits {
 pub struct LanguageServers {
     pub(crate) setup: LanguagesSetup,
     pub(crate) projects: Projects,
+    /// The servers that were started, whether they still run or not.
     started: Mutex<HashMap<ServerKey, StartedServer>>,
-    /// Changes that were made while their server was starting or busy with another check. Each file is listed once.
+    /// Changes that were not sent to their server, because it was starting or busy with another check. Each file is
+    /// listed once.
     missed: Mutex<HashMap<ServerKey, Vec<FileToCheck>>>,
     /// Whether the trust check has returned true.
     is_trusted: std::sync::atomic::AtomicBool,
@@ -110,6 +112,7 @@ struct StartedServer {
     failures: u32,
 }
 
+/// How far the start of a server has come.
 #[derive(Clone)]
 enum StartState {
     Starting,
@@ -160,7 +163,7 @@ impl LanguageServers {
         })
     }
 
-    /// Whether a server is meant for files with this extension. Does not access the file.
+    /// Whether a server is meant for files with the extension of this path. Does not access the file.
     pub(crate) fn may_serve(&self, path: &Path) -> bool {
         let extension = extension(path);
         self.setup.servers.iter().any(|server| has_extension(server, &extension))

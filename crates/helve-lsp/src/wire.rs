@@ -44,6 +44,7 @@ struct RawMessage<'a> {
 }
 
 impl ServerMessage {
+/// All members that a message can have.
     /// Parses a message; `None` if it is invalid.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let raw: RawMessage<'_> = serde_json::from_slice(bytes).ok()?;

@@ -46,6 +46,7 @@ pub(crate) struct Bundle {
     pub(crate) links: BTreeMap<String, PathBuf>,
 }
 
+/// A JavaScript module that was generated from a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GeneratedModule {
     /// Relative to the bundle's folder.
@@ -98,6 +99,7 @@ fn names(sources: &ScriptSources) -> BTreeMap<PathBuf, String> {
 }
 
 struct Bundler<'a> {
+/// Generates modules, and collects the links that they need.
     sources: &'a ScriptSources,
     provided: &'a Path,
     names: BTreeMap<PathBuf, String>,
@@ -106,6 +108,7 @@ struct Bundler<'a> {
 
 impl Bundler<'_> {
     fn generate(&mut self, path: &Path, bytes: &[u8]) -> Result<GeneratedModule, ScriptError> {
+    /// Generates the module of one source or data file.
         let text = String::from_utf8_lossy(bytes);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let (code, lines) = if path.to_str().is_some_and(|path| path.ends_with(".d.ts")) {
@@ -153,8 +156,8 @@ impl Bundler<'_> {
         }
     }
 
-    /// Returns the specifier to write into the generated module; `None` leaves it unchanged. Fails if a static import cannot
-    /// be loaded.
+    /// Returns the specifier to write into the generated module in place of `specifier`; `None` leaves it unchanged.
+    /// Fails if a static import cannot be loaded.
     fn rewrite_specifier(
         &mut self,
         importer: &Path,
@@ -252,6 +255,7 @@ fn data_module(path: &Path, text: &str) -> Result<String, ScriptError> {
 }
 
 fn is_identifier(name: &str) -> bool {
+/// Whether a key of a JSON file can be exported under its own name.
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && name != "default"
@@ -264,8 +268,8 @@ fn literal(value: &Value) -> String {
     value.to_string().replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
-/// Prepends definitions of the globals that a module uses, such as `require` and `__dirname`, and wraps CommonJS as an ES
-/// module.
+/// Prepends definitions of the globals that a module uses, such as `require` and `__dirname`, and wraps CommonJS as an
+/// ES module. `required` contains the specifier of each `require` call, with the module that it loads.
 fn assemble(
     path: &Path,
     stripped: StrippedModule,

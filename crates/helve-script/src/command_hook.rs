@@ -26,7 +26,7 @@ const DEFAULT_TIME: Duration = Duration::from_secs(60);
 const MAX_TIME: Duration = Duration::from_secs(600);
 /// Maximum length of a reason or feedback in characters.
 const MAX_TEXT: usize = 8_000;
-/// Maximum number of remembered calls that a hook wants a person to approve.
+/// Maximum number of calls in [`CommandHooks::must_be_asked`].
 const MAX_CALLS: usize = 1_000;
 
 /// Pairs of a tool's id and Claude Code's name for that tool.
@@ -68,7 +68,7 @@ struct HookAnswer {
     hook_specific_output: SpecificAnswer,
 }
 
-/// The member `hookSpecificOutput` of that JSON.
+/// The member `hookSpecificOutput` of [`HookAnswer`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct SpecificAnswer {
@@ -88,6 +88,7 @@ impl CommandHooks {
         (!hooks.is_empty()).then(|| Arc::new(Self { hooks, host, must_be_asked }))
     }
 
+    /// Returns the hooks for an event of a tool, in order.
     fn matching(&self, event: HookEvent, tool: &str) -> impl Iterator<Item = &FoundHook> {
         let hooks = self.hooks.iter().filter(move |hook| hook.entry.event == event);
         hooks.filter(move |hook| matches(&hook.entry.matcher, tool))
@@ -127,6 +128,7 @@ impl CommandHooks {
         output.map_err(|error| format!("{} failed: {error}", name()))
     }
 
+    /// Returns the JSON that a command gets on standard input.
     fn input(&self, event: &str, call_ref: &CallRef, call: &ToolCall) -> Value {
         let arguments = match &call.input {
             Input::Json(Value::Object(arguments)) => arguments.clone(),
@@ -237,6 +239,7 @@ enum HookDecision {
     Refuse(String),
 }
 
+/// Returns what a command decided, from its exit code and the JSON that it printed.
 fn judge(output: &ProgramOutput) -> HookDecision {
     let reason = |text: Option<String>| {
         let text = text.filter(|text| !text.trim().is_empty());
@@ -304,8 +307,8 @@ fn claude_name(tool: &str) -> Option<&'static str> {
     CLAUDE_NAMES.iter().find(|(id, _)| *id == tool).map(|(_, name)| *name)
 }
 
-/// Whether a matcher names a tool, by its id or by Claude Code's name for it. A matcher that is not understood matches
-/// every tool, because running a guard too often is better than skipping it.
+/// Whether the matcher of a hook, such as `Edit|Write`, names a tool: by its id, or by Claude Code's name for it. A
+/// matcher that is not understood matches every tool, because running a hook too often is better than skipping it.
 fn matches(matcher: &str, tool: &str) -> bool {
     let matcher = matcher.trim().trim_start_matches('^').trim_end_matches('$');
     let matcher = matcher.strip_prefix('(').and_then(|it| it.strip_suffix(')')).unwrap_or(matcher);

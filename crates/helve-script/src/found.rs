@@ -102,6 +102,7 @@ pub struct PluginEntry {
     pub owner: ScriptOwner,
 }
 
+/// What kind of script a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScriptKind {
     Tool,
@@ -118,7 +119,8 @@ pub struct FoundScript {
     pub path: PathBuf,
     /// For a configured plugin, its options; for a configured program, its name and command; otherwise null.
     pub options: Value,
-    /// The files to read, along with everything that they import. This is only `path`, except for a configured program.
+    /// The files to read, together with everything that they import. Usually only `path`; for a configured program, the
+    /// files that its command names.
     pub(crate) source_files: Vec<PathBuf>,
     /// The contents of `source_files` and of what they import, or why they cannot be read.
     pub sources: Result<ScriptSources, String>,

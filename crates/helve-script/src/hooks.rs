@@ -284,6 +284,7 @@ impl ScriptsInner {
         answer.map_err(failed)
     }
 
+    /// Starts the helper process if necessary, and sends it the request to run a hook.
     async fn send_hook(&self, script: &Arc<Script>, request: Value) -> Result<Value, RequestError> {
         let (live, _) = self.host.prepare_trusted(script).await?;
         self.host.runtime.ask(&live, request, self.host.runtime.settings.limits.hook).await

@@ -1,4 +1,5 @@
-//! Resolves import specifiers as bun does: extensions may be missing, `.js` may mean `.ts`, folders have an index file.
+//! Resolves import specifiers, such as `./util` or `yaml`, as bun does: the extension may be missing, `.js` may mean
+//! `.ts`, and a folder stands for its index file.
 
 use std::path::{Component, Path, PathBuf};
 

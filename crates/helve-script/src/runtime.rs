@@ -80,6 +80,7 @@ struct PendingRequest {
     has_begun: bool,
 }
 
+/// The requests that wait for an answer, and what is known about the process that answers them.
 #[derive(Default)]
 struct PendingRequests {
     requests: Mutex<HashMap<u64, PendingRequest>>,
@@ -405,8 +406,8 @@ impl LiveProcess {
         }
     }
 
-    /// Sends a ping if the process has been silent for a while, counted from `start` at the earliest. Ends the process if it is
-    /// silent for too long.
+    /// Sends a ping if the process has been silent for a while, and ends the process if it has been silent for too
+    /// long. Silence is counted from the last message or from `start`, whichever is later.
     async fn check_reaction(&self, start: Instant) {
         let last = self.pending.last_message.lock().map_or(start, |last| last.max(start));
         let silence = last.elapsed();
@@ -509,6 +510,7 @@ impl PendingRequests {
                 hello.send((name, version)).ok();
             }
             return;
+    /// Passes a message to the request that it belongs to.
         }
         if message.ok.is_some() {
             self.has_answered.store(true, Ordering::Relaxed);

@@ -56,7 +56,7 @@ struct CurrentSources {
     bundle: Option<Arc<StoredBundle>>,
 }
 
-/// The process that a plugin was loaded into ([`LiveProcess::generation`]), and the hash of its sources.
+/// The process that a plugin was loaded into ([`HelperProcess::generation`]), and the hash of its sources.
 #[derive(Default)]
 struct LoadedVersion {
     generation: u64,

@@ -48,7 +48,7 @@ pub(crate) struct ScriptsInner {
     pub(crate) host: Arc<ScriptHost>,
     registry: Arc<Registry>,
     pub(crate) entries: Vec<ScriptEntry>,
-    /// Files that could not be used at all.
+    /// Files that cannot be used at all, each with the reason.
     unusable: Vec<ScriptError>,
     project_files: BTreeSet<PathBuf>,
     /// Scripts that are not used because the project is not trusted.

@@ -48,7 +48,7 @@ pub(crate) struct StrippedModule {
     pub(crate) code: String,
     /// The source line of every line of `code`, from 1.
     pub(crate) lines: Vec<u32>,
-    /// Whether it uses `import.meta`.
+    /// Whether the file uses `import.meta`.
     pub(crate) uses_meta: bool,
     /// Which of [`COMMON_JS_NAMES`] it uses without declaring them.
     pub(crate) free_names: Vec<String>,
@@ -118,6 +118,7 @@ fn strip_on_this_thread(
 
 fn generate_code(program: &Program<'_>, path: &Path, text: &str, module: &mut StrippedModule) {
     let options =
+/// Prints the program as JavaScript, and fills in `code` and `lines` of the module.
         CodegenOptions { source_map_path: Some(path.into()), ..CodegenOptions::default() };
     let CodegenReturn { code, map, .. } =
         Codegen::new().with_options(options).with_source_text(text).build(program);
@@ -207,6 +208,7 @@ fn is_module_exports(expression: &Expression<'_>) -> bool {
 
 struct SpecifierRewriter<'a, 's, 'r> {
     allocator: &'a Allocator,
+/// Visits a program, rewrites its import specifiers and replaces `import.meta`.
     text: &'s str,
     rewrite: &'s mut Rewrite<'r>,
     uses_meta: bool,

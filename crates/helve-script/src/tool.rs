@@ -31,7 +31,7 @@ const ABORT_TIME: Duration = Duration::from_millis(500);
 const MAX_ATTACHMENT: usize = 10 << 20;
 /// Maximum number of attachments.
 const MAX_ATTACHMENTS: usize = 20;
-/// After this many requests of one call, further asks are refused.
+/// Once a call has made this many requests, it may not ask for further permissions.
 const MAX_ASKS: usize = 20;
 /// How many times a call is repeated in a new process because the old one ended before it read the request.
 const MAX_RETRIES: usize = 2;
@@ -95,6 +95,7 @@ impl ScriptTool {
         ))
     }
 
+    /// Runs the tool, after it was permitted.
     async fn run(
         &self,
         arguments: Map<String, Value>,
@@ -143,7 +144,7 @@ impl ScriptTool {
         }
     }
 
-    /// Sends a request and handles the messages about it.
+    /// Sends the request that runs the tool, and handles the messages about it.
     async fn exchange(
         &self,
         request: Value,

@@ -72,6 +72,7 @@ pub(crate) struct CallAnswer {
     pub(crate) invalid: Option<Vec<InvalidArgument>>,
 }
 
+/// A file that a tool adds to its answer, as a `data:` URL.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ReportedAttachment {
@@ -79,6 +80,7 @@ pub(crate) struct ReportedAttachment {
     pub(crate) url: String,
 }
 
+/// An argument that does not match the schema, and why.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct InvalidArgument {

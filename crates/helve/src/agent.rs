@@ -19,8 +19,8 @@ pub(crate) struct PolicyInputs {
     pub(crate) helve_folders: Vec<PathBuf>,
     /// The folder to work in.
     pub(crate) root: PathBuf,
-    /// The agent that would be used if the project did not choose another default agent or disable this one. What it
-    /// forbids stays forbidden.
+    /// The agent that would be used if the project did not choose another default agent or disable this one. What this
+    /// agent forbids stays forbidden.
     pub(crate) replaced_agent: Option<Agent>,
 }
 

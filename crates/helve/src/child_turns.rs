@@ -26,12 +26,13 @@ type BegunTurn = (String, u64);
 /// The sub-agents that calls in a part of a transcript started.
 #[derive(Debug, Default, PartialEq)]
 struct StartingCalls {
-    /// The sub-agents that the results of such calls name, with the number of turns of each.
+    /// The sub-agents that the results of these calls name, with the number of turns of each.
     reported: BTreeMap<String, usize>,
-    /// The ids of such calls whose result names no sub-agent, or that have no result because the program ended.
+    /// The ids of those calls whose result names no sub-agent, or that have no result because the program ended.
     unreported: BTreeSet<String>,
 }
 
+/// Finds the calls that started sub-agents in these entries of a session.
 fn starting_calls<'a>(session: &str, entries: impl Iterator<Item = &'a Entry>) -> StartingCalls {
     let mut found = StartingCalls::default();
     for entry in entries {
@@ -54,7 +55,7 @@ fn starting_calls<'a>(session: &str, entries: impl Iterator<Item = &'a Entry>) -
     found
 }
 
-/// The name of the slot in a session's store with the [`BegunTurn`]s that a call started.
+/// The name under which the [`BegunTurn`]s that a call started are stored in its session.
 fn begun_turns_slot(call: &str) -> String {
     format!("tasks of {call}")
 }

@@ -77,6 +77,7 @@ const DEFAULT_SUBAGENT: &str = "general";
 pub enum CommandError {
     #[error("there is no command {name:?}; there are: {}", known.join(", "))]
     Unknown { name: String, known: Vec<String> },
+    /// A shell command or a file in the template failed. `shown` is how the template names it.
     #[error("the command {name:?} cannot be run: `{shown}`: {}", error.message)]
     Piece { name: String, shown: String, error: ToolError },
     #[error("the command {name:?} cannot be run: a plugin refused it: {why}")]
@@ -184,6 +185,7 @@ impl PieceCalls<'_> {
 }
 
 async fn fill_configured(
+/// Fills in the template of a configured command.
     calls: &PieceCalls<'_>,
     command: &CommandTemplate,
     arguments: &str,
@@ -248,6 +250,7 @@ impl Prompts for Toolbox {
 }
 
 fn prompt_piece(part: MessagePart) -> PromptPiece {
+/// Converts a part of a message to a part of an MCP prompt.
     match part {
         MessagePart::Text(text) => PromptPiece::Text(text),
         MessagePart::Media { mime, data, .. } if mime.starts_with("image/") => {

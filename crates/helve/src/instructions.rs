@@ -19,8 +19,8 @@ use crate::trust::TrustState;
 const PLAN_AGENT: &str = "plan";
 /// Maximum size of one instruction file of a subfolder. The rest is cut off.
 const MAX_NESTED_BYTES: usize = 8 << 10;
-/// Once instruction files of subfolders with this total size were shown, no more are shown until the conversation is
-/// summarized.
+/// Maximum total size of the instruction files of subfolders that are shown. The total starts again when the
+/// conversation is summarized.
 const MAX_NESTED_TOTAL: usize = 24 << 10;
 /// Folders with dependencies or build output. Instruction files in them are not meant for this project.
 const FOREIGN_FOLDERS: [&str; 6] =
@@ -58,8 +58,8 @@ impl Toolbox {
         path.strip_prefix(self.root()).unwrap_or(path).display().to_string()
     }
 
-    /// Returns the instruction files of subfolders in which the session has read or written files, without those that
-    /// are already in `known`, and adds them to `known`.
+    /// Returns the instruction files of subfolders in which the session has read or written files. Leaves out those
+    /// that are already in `shown`, and adds the new ones to `shown`.
     pub(crate) async fn new_nested_instructions(
         &self,
         known: &mut NestedInstructions,

@@ -17,7 +17,7 @@ const MIN_REDACTED: usize = 8;
 pub enum KeyOrigin {
     /// The configuration: `options.apiKey`.
     Config,
-    /// This environment variable.
+    /// The environment variable with this name.
     Variable(String),
     /// Saved by `helve auth login`.
     Saved,
@@ -68,6 +68,7 @@ pub struct ProviderKeyInfo {
 }
 
 impl Toolbox {
+    /// Returns the places in which keys are looked for.
     pub(crate) fn keys(&self) -> Keys {
         let environment = |variable: &str| std::env::var(variable).ok();
         let opencode = match std::env::var(OPENCODE_AUTH) {

@@ -163,6 +163,7 @@ fn known_model(
 
 fn find(
     section: &ModelSection,
+/// Finds a model by its name, `PROVIDER/MODEL`, or the configured one.
     name: Option<&str>,
     keys: &Keys,
 ) -> Result<ActiveModel, ModelError> {
@@ -207,12 +208,14 @@ fn find(
 
 fn active_model(
     provider: &str,
+/// Returns a model with its settings, from the configuration or else from the catalogue.
     name: &str,
     config: Option<&ModelConfig>,
     endpoint: Endpoint,
 ) -> ActiveModel {
     let wire_id = config.and_then(|config| config.id.as_ref()).map(|id| id.value.as_str());
     let wire_id = wire_id.unwrap_or(name);
+    // The name of the model in requests to the provider.
     let known = catalogue::find(provider, wire_id);
     let output = config.and_then(|config| config.output.as_ref()).map(|limit| limit.value);
     let output = output.or(known.map(|known| known.output.min(MAX_OUTPUT_TOKENS)));
@@ -262,6 +265,7 @@ fn prices(cost: &CostConfig) -> Option<Prices> {
 
 fn protocol(
     provider: &ProviderConfig,
+/// Returns the protocol of a provider: the configured one, that of its npm package, or the built-in one.
     known: Option<&KnownProvider>,
 ) -> Result<Protocol, ModelError> {
     if let Some(protocol) = &provider.protocol {

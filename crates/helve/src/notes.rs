@@ -1,4 +1,4 @@
-//! The notes about its session that a model gets besides the results of its calls.
+//! The notes that a model gets about its session, besides the results of its calls.
 
 use helve_agent::item::NoteKind;
 use helve_agent::turn::SessionState;

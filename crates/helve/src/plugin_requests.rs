@@ -1,4 +1,5 @@
-//! Answers the requests that plugins send with opencode's SDK client, such as `client.session.prompt`.
+//! Answers the requests that plugins send through the `client` object of opencode's SDK, such as
+//! `client.session.prompt`.
 
 use std::path::PathBuf;
 use std::sync::Arc;

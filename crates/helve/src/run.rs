@@ -432,6 +432,7 @@ impl AgentSession<'_> {
         self.stored.transcript.entries()
     }
 
+    /// Prepares a turn of the current agent.
     fn turn<'a>(
         &'a mut self,
         (tools, definitions): (ToolSet, &'a [ToolDefinition]),
@@ -528,6 +529,7 @@ fn limits(toolbox: &Toolbox, given: TurnLimits) -> TurnLimits {
     TurnLimits { steps: given.steps.or(steps), ..given }
 }
 
+/// Returns the text of the model's last message.
 fn last_text(entries: &[Entry]) -> String {
     let last = entries.iter().rev().find_map(|entry| match &entry.item {
         Item::Assistant(message) => Some(message.text()),

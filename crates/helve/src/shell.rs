@@ -17,7 +17,7 @@ pub const TOKEN_VARIABLE: &str = "HELVE_TOKEN";
 pub const KEEPER: &str = "keeper";
 
 /// Returns the settings for running commands. `host_environment` contains the environment variables of the host,
-/// `own_folders` are Helve's data and configuration folders.
+/// `helve_folders` are Helve's data and configuration folders.
 pub(crate) fn shell(
     config: &Config,
     host_environment: &[(OsString, OsString)],
@@ -104,7 +104,7 @@ fn in_home(folder: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Returns the folders that exist and can be mounted, with links resolved and without duplicates.
+/// Returns the folders that exist and can be mounted, with links resolve_links and without duplicates.
 #[expect(clippy::disallowed_methods, reason = "checks folders that the configuration names")]
 fn existing(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();

@@ -33,6 +33,7 @@ struct Reading {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FoundSkills {
     skills: Vec<SkillInfo>,
+    /// Files of skills that need trust before they can be loaded.
     untrusted: Vec<PathBuf>,
     /// Names of skills that could be loaded until their files changed, which need trust again.
     suspended: Vec<String>,

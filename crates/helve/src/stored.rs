@@ -47,6 +47,7 @@ pub enum SessionError {
     UndoFailed(String),
 }
 
+/// Names the process that holds a session.
 fn holder(process: &Option<u32>) -> String {
     match process {
         Some(process) => format!("process {process}"),
@@ -94,8 +95,8 @@ pub struct ToolTotals {
 pub struct StoredSession<'t> {
     pub(crate) toolbox: &'t Toolbox,
     pub(crate) transcript: Transcript,
-    /// The session that this one was forked from, the session that that one was forked from, and so on, each with the
-    /// position of the last item that was copied.
+    /// The sessions from which this one was forked, directly and indirectly, nearest first. Each has the position of
+    /// the last item that was copied from it.
     origins: Vec<(String, u64)>,
     _lock: WriterLock,
 }
@@ -254,6 +255,7 @@ impl Toolbox {
 
     async fn append_to_child(&self, session: &str, item: Item) -> Result<(), SessionError> {
         let _lock = match self.transcripts.claim(session).await? {
+    /// Appends an item to the transcript of a sub-agent's session.
             WriterClaim::Granted(lock) => lock,
             WriterClaim::Taken { process } => {
                 return Err(SessionError::InUse { session: session.into(), process });

@@ -1,4 +1,4 @@
-//! Runs sub-agents. Each runs in a child session of its own, with the rules of its agent as additional walls.
+//! Runs sub-agents. Each runs in a child session of its own, which the rules of its agent restrict further.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -160,6 +160,7 @@ struct Child {
 }
 
 impl Child {
+    /// Checks that the sub-agent may be started, and opens its session.
     async fn prepare(
         toolbox: &Toolbox,
         parent: ParentCall,
@@ -244,6 +245,7 @@ impl Child {
         self.end(state, text).await;
     }
 
+    /// Runs the turn of the sub-agent, with its limits on steps and time.
     async fn turn(&self) -> Result<TurnReport, AgentError> {
         let (model, budget) = (self.model.clone(), self.tree.budget());
         let mut session = self.toolbox.child_agent(model, self.title.clone(), budget).await?;
@@ -280,6 +282,7 @@ impl Child {
         Ok(TurnReport { end: TurnEnd::OverBudget(BudgetKind::Time), ..running.await? })
     }
 
+    /// Completes the report of the task, and announces its end.
     async fn end(&self, state: ChildState, text: Option<String>) {
         let files = self.changed_files().await;
         self.task.update(|report| {
@@ -337,7 +340,9 @@ async fn check_resumable(
     }
 }
 
-/// Returns the rules of the agent that a sub-agent runs as, as walls around it. They can only forbid more than the parent's.
+/// Returns the rules that restrict a sub-agent, in addition to those of its parent: the rules of its agent, and rules
+/// that deny tools which sub-agents do not get. Each list becomes a wall of its own, so it can forbid more than the
+/// parent's rules, but never allow more.
 fn child_rules(agent: &Agent) -> Vec<Vec<Rule>> {
     let deny = |tool: &str| Rule::new(tool, "*", Action::Deny, Source::Builtin);
     let is_named = |tool: &str| {

@@ -42,7 +42,7 @@ use crate::trust::{TrustChange, TrustState};
 /// instead of a session id.
 const TRUST_DECLINED: &str = "trust_declined";
 
-/// One session in one folder.
+/// One session in one folder: its tools, its rules, and everything that its calls need.
 pub struct Toolbox {
     pub(crate) engine: Arc<Engine>,
     pub(crate) workspace: Arc<Workspace>,
@@ -455,6 +455,7 @@ impl Toolbox {
     }
 
     pub fn trust(&self) -> TrustState {
+    /// Returns whether the folder was trusted when the toolbox was built.
         self.trust
     }
 

@@ -43,6 +43,7 @@ impl AgentTrees {
         self.task_tool.lock().take()
     }
 
+    /// Returns the tree of an outermost session, and creates it if necessary.
     pub(crate) fn get(&self, root: &str) -> Arc<AgentTree> {
         let mut trees = self.trees.lock();
         if let Some(tree) = trees.get(root) {

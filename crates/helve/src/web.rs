@@ -39,6 +39,7 @@ pub(crate) fn client(
     (Some(Arc::new(client)), searches)
 }
 
+/// Returns a configured search service; `None` if none is configured.
 #[cfg(feature = "web")]
 fn service(config: &helve_ext::config::SearchConfig) -> Option<helve_web::SearchService> {
     let kind = helve_web::ServiceKind::named(&config.provider.as_ref()?.value)?;

@@ -35,7 +35,7 @@ pub(crate) async fn plugin_settings(
         (text != "{}" && text.len() <= MAX_BYTES).then_some(text)
     };
     let mut project = changes(&by_user, &by_project);
-    // Otherwise skills that nobody trusted could be loaded.
+    // Otherwise a project could add folders with skills that nobody has trusted.
     project.remove("skills");
     let settings = PluginSettings { user: text(changes(&given, &by_user)), project: text(project) };
     (settings != PluginSettings::default()).then_some(settings)

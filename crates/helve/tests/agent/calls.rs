@@ -1,4 +1,4 @@
-//! Calls that run together, and sub-agents that fail.
+//! Tests of calls that run in parallel, and of sub-agents that fail.
 
 use std::sync::Arc;
 
@@ -19,8 +19,9 @@ use super::script::{call, model, reply, text};
 #[derive(Deserialize, JsonSchema)]
 struct NoArguments {}
 
-/// Waits until `Second` has ended.
+/// A tool that waits until `Second` has ended, so both must run in parallel.
 struct First(Arc<Notify>);
+/// A tool that ends at once, and tells `First`.
 struct Second(Arc<Notify>);
 
 impl Tool for First {
@@ -81,7 +82,7 @@ async fn a_sub_agent_that_fails_is_reported() {
             match (request.is_root, request.results) {
                 (true, 0) => reply(Protocol::Chat, &[task("c1", "general", "x")]),
                 (true, _) => reply(Protocol::Chat, &[text("done")]),
-                // It reads something first.
+                // The sub-agent reads a file before it gets the failing answer.
                 (false, 0) => reply(
                     Protocol::Chat,
                     &[text("I looked."), call("r", "read", json!({"filePath": "a.txt"}))],

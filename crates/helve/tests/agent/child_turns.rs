@@ -1,4 +1,4 @@
-//! Sub-agents over time: undo, costs, refusals, and messages while they run.
+//! Tests of sub-agents over several turns: undo, costs, refusals, and messages while they run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,8 @@ fn write(id: &str, path: &str, content: &str) -> Part {
     call(id, "write", json!({"filePath": path, "content": content}))
 }
 
-/// The main agent writes a file, a sub-agent changes it and writes another one, and the main agent changes the first again.
+/// The replies of the model: the main agent writes `shared.txt`; a sub-agent changes it and writes `own.txt`; then the
+/// main agent changes `shared.txt` again.
 fn work_together(request: &Request) -> Vec<Part> {
     let read = |id: &str| call(id, "read", json!({"filePath": "shared.txt"}));
     match (request.is_root, request.results) {
@@ -54,7 +55,7 @@ async fn undo_includes_what_sub_agents_changed() {
         assert_eq!(world.turn(&toolbox, "ROOT AGAIN").await.end, TurnEnd::Answered);
         expect("one\ntwo\nthree\n", "y\n");
         let mut agent: AgentSession<'_> = toolbox.agent(world.model()).await.unwrap();
-        // Only the second turn of the sub-agent belongs to the second turn.
+        // The second turn of the main agent includes only the second turn of the sub-agent.
         agent.undo().await.unwrap();
         expect("one\ntwo\nthree\n", "x\n");
         agent.undo().await.unwrap();
@@ -86,7 +87,7 @@ async fn a_sub_agent_that_crosses_the_cost_limit_ends_the_turn() {
         }
     });
     world.prices = Some(Prices::flat(1.0, 1.0, 1.0, 1.0));
-    // More than the first request, and less than fifty of the sub-agent.
+    // More than the first request costs, and less than fifty requests of the sub-agent.
     world.limits.cost = Some(0.05);
     let toolbox = world.toolbox().await;
     let report = world.turn(&toolbox, "ROOT").await;
@@ -177,7 +178,8 @@ async fn a_running_sub_agent_gets_a_message() {
     assert!(world.last().contains("BOTH-SEEN"), "{}", world.last());
 }
 
-/// Two sub-agents write a file each, and then wait for an answer until `is_killed`.
+/// The replies of the model: two sub-agents write a file each; their next requests are not answered until `is_killed`
+/// is set.
 fn write_and_hang(request: &Request, is_batch: bool, is_killed: &AtomicBool) -> Vec<Part> {
     let in_batch = |prompt: &str| {
         let task = json!({"description": "look", "prompt": prompt, "subagent_type": "general"});

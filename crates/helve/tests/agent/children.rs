@@ -1,4 +1,4 @@
-//! Sub-agents: reports, limits, aborts, and continued tasks.
+//! Tests of sub-agents: reports, limits, aborts, and continued tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,18 +21,18 @@ use tokio_util::sync::CancellationToken;
 use super::PROTOCOLS;
 use super::script::{Part, call, model, reply, text};
 
-/// How long a hanging answer hangs. Every test ends it earlier.
+/// How long a provider that hangs waits before it answers. Every test ends before that.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Returns the replies of the main agent, whose prompt contains `ROOT`, and of its sub-agents.
+/// Returns the reply of the model to a request of the main agent, whose prompt contains `ROOT`, or of a sub-agent.
 type Replies = dyn Fn(&Request) -> Vec<Part> + Send + Sync;
 
-/// A request as the test sees it.
+/// A request to the model, with what the tests need to know about it.
 pub(crate) struct Request {
     pub(crate) body: String,
-    /// Whether it comes from the main agent.
+    /// Whether the request comes from the main agent.
     pub(crate) is_root: bool,
-    /// Number of results in it.
+    /// Number of results of calls in the request.
     pub(crate) results: usize,
 }
 
@@ -45,7 +45,7 @@ impl Request {
     }
 }
 
-/// A folder, a provider and what happened.
+/// What one test works with: folders, a scripted provider, a person, and the events so far.
 pub(crate) struct World {
     pub(crate) folder: TempDir,
     pub(crate) data: TempDir,
@@ -181,16 +181,17 @@ pub(crate) fn task(id: &str, agent: &str, prompt: &str) -> Part {
     call(id, "task", json!({"description": "look", "prompt": prompt, "subagent_type": agent}))
 }
 
-/// The main agent starts tasks at once, then answers; sub-agents report.
+/// The replies of the model: the main agent starts all tasks at once and then answers; each sub-agent reports.
 fn start_and_report(tasks: Vec<Part>) -> impl Fn(&Request) -> Vec<Part> {
     move |request| match (request.is_root, request.results) {
         (true, 0) => tasks.clone(),
         (true, _) => vec![text("done")],
+/// A call of the tool `task`.
         (false, _) => vec![text("CHILD-REPORT")],
     }
 }
 
-/// The states of the tasks that a request reports.
+/// Returns the states of the tasks in a request, such as `completed`.
 fn states(body: &str) -> Vec<String> {
     let states = body.split("state=\\\\\\\"").skip(1).chain(body.split("state=\\\"").skip(1));
     states.map(|rest| rest.chars().take_while(char::is_ascii_alphabetic).collect()).collect()
@@ -274,7 +275,7 @@ async fn nesting_is_limited() {
         let world = World::new(Protocol::Chat, nesting_agent(depth), |request| {
             let is_leaf = request.body.contains("LEAF-PROMPT") && !request.body.contains("MIDDLE");
             match (request.is_root, request.results) {
-                // As many as may run at a time: each waits for a sub-agent of its own.
+                // As many as may run at a time. Each then waits for a sub-agent of its own.
                 (true, 0) => (0..4).map(|n| task(&format!("c{n}"), "nest", "MIDDLE")).collect(),
                 (true, _) => vec![text("done")],
                 (false, _) if is_leaf => vec![text("LEAF")],
@@ -379,7 +380,7 @@ async fn a_task_can_be_continued() {
     assert!(error.message.contains("There is no task"), "{error}");
 }
 
-/// Aborts at every event of a turn with two sub-agents. However it ends, the session can go on.
+/// Aborts a turn with two sub-agents at each of its events. The session must be usable afterwards in every case.
 #[tokio::test]
 async fn a_turn_can_be_aborted_at_any_point() {
     for point in 0..40 {
@@ -416,7 +417,7 @@ async fn a_turn_can_be_aborted_at_any_point() {
     }
 }
 
-/// A provider that does not answer a sub-agent's second request until the test ends.
+/// The replies of the model: the second request of each sub-agent is not answered until the test ends.
 fn hanging_children(request: &Request) -> Vec<Part> {
     match (request.is_root, request.results) {
         (true, _) if request.body.contains("GO-ON") => vec![text("went on")],
@@ -507,7 +508,7 @@ async fn a_crash_with_running_sub_agents_leaves_a_valid_session() {
             report = turn => panic!("{report:?}"),
             _ = wrote.recv() => {}
         }
-        // Everything of the turn is dropped here, as if the process had ended.
+        // The running turn is dropped here, as if the process had ended.
     }
     let toolbox = world.toolbox().await;
     let report = world.turn(&toolbox, "ROOT GO-ON").await;

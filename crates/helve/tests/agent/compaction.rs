@@ -1,4 +1,4 @@
-//! Tests of summaries of a conversation that is too long, and of notes about the environment.
+//! Tests of compaction: a conversation that is too long is summarized. Also tests of notes about the environment.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,6 +15,7 @@ use crate::providers::with_usage;
 use crate::script::{Part, Run, call, model, reply, text};
 use crate::{PROTOCOLS, on_each};
 
+/// The error of a provider to which the conversation is too long.
 fn overflow() -> ScriptedAnswer {
     let body = r#"{"error":{"message":"prompt is too long","code":"context_length_exceeded"}}"#;
     ScriptedAnswer::document(400, "application/json", body)
@@ -24,7 +25,7 @@ fn read(id: &str) -> Part {
     call(id, "read", json!({"filePath": "a.txt"}))
 }
 
-/// More text than is kept verbatim.
+/// A text that is too long to be kept in the conversation when it is summarized.
 fn long() -> &'static str {
     Box::leak("word ".repeat(20_000).into_boxed_str())
 }
@@ -33,7 +34,7 @@ fn is_summary(item: &Item) -> bool {
     matches!(item, Item::Summary { .. })
 }
 
-/// The fields of a request before its conversation.
+/// The system prompt, tools and instructions of a request, which must not change during a session.
 pub(crate) fn fixed_part(request: &Value) -> (String, String, String) {
     let first = &request["messages"][0];
     let system = if first["role"] == "system" { first } else { &request["system"] };
@@ -66,7 +67,8 @@ async fn a_conversation_that_never_fits_ends_with_advice() {
     .await;
 }
 
-/// The window that an error names counts from then on: the second summary comes without another error.
+/// An error names the size of the context window. It is used from then on, so the second summary is written before
+/// another error occurs.
 #[tokio::test]
 async fn a_window_named_by_an_error_is_kept_in_mind() {
     let too_long = || {

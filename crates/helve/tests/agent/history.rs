@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::script::{Part, call, model, reply, text};
 
-/// A folder with a provider that plays a script.
+/// Folders for one test, and a provider that gives the answers of a script.
 struct Stage {
     folder: TempDir,
     data: TempDir,
@@ -66,6 +66,7 @@ impl Stage {
     }
 }
 
+/// Runs a turn. Returns how it ended, and the notices for the person.
 async fn say(agent: &mut AgentSession<'_>, prompt: &str) -> (TurnEnd, Vec<String>) {
     let options = TurnOptions {
         limits: TurnLimits::default(),
@@ -97,7 +98,7 @@ fn read(id: &str) -> Part {
 
 #[tokio::test]
 async fn turns_are_undone_and_redone_with_their_files() {
-    // Some servers number the calls of each reply anew, so ids repeat.
+    // Some providers number the calls of each reply from 0, so the ids of calls repeat.
     let stage = Stage::new(&[
         &[read("0"), write("1", "b.txt", "one\n")],
         &[edit("0", "alpha", "beta")],
@@ -155,7 +156,7 @@ async fn an_undo_that_would_lose_other_changes_does_nothing() {
         (stage.read("a.txt"), stage.read("b.txt")),
         ("somebody else\n".into(), "one\n".into())
     );
-    // Nothing was hidden either.
+    // The turn was not marked as undone either.
     assert!(!agent.entries().iter().any(|entry| matches!(entry.item, Item::Undone { .. })));
     std::fs::write(stage.folder.path().join("a.txt"), "new line\nbeta\n").unwrap();
     let error = agent.undo().await;
@@ -185,7 +186,7 @@ async fn a_fork_leaves_the_original_alone() {
     assert_eq!(stage.read("a.txt"), "alpha\n");
     assert_eq!(agent.entries().len(), 6);
     assert_eq!(toolbox.transcript("s").await.unwrap().len(), 6);
-    // What the first turn used belongs to the original only.
+    // The tokens of the first turn are counted in the original session only.
     let totals = fork.session_totals(fork.session_id()).await.unwrap();
     assert_eq!(totals.iter().map(|total| total.requests).sum::<u64>(), 2);
 }
@@ -214,7 +215,7 @@ async fn a_session_has_one_writer() {
     assert!(second.delete_transcript("s").await.unwrap());
 }
 
-/// The results that an earlier process did not store.
+/// Returns the items before the first result, as if the process had ended before it stored the result.
 fn without_results(entries: &[Entry]) -> Vec<Item> {
     let items = entries.iter().map(|entry| entry.item.clone());
     items.take_while(|item| !matches!(item, Item::Result(_))).collect()

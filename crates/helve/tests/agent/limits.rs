@@ -23,7 +23,7 @@ impl Person for Absent {
     }
 }
 
-/// A folder with data of its own, and a provider.
+/// Folders for one test, and a provider that gives the answers of a script.
 struct Stage {
     folder: TempDir,
     data: TempDir,
@@ -57,6 +57,7 @@ fn say(prompt: &str) -> Vec<MessagePart> {
     vec![MessagePart::Text(prompt.into())]
 }
 
+/// A call that writes `new.txt`.
 fn write() -> Part {
     call("w", "write", json!({"filePath": "new.txt", "content": "x"}))
 }
@@ -156,7 +157,7 @@ async fn tokens_are_limited() {
     assert!(matches!(entries.last().map(|entry| &entry.item), Some(Item::Result(_))));
 }
 
-/// The texts of a request's messages, as JSON.
+/// Returns the position of a text in a request.
 fn position(request: &Value, text: &str) -> Option<usize> {
     request.to_string().find(text)
 }
@@ -232,11 +233,11 @@ async fn messages_survive_the_end_of_the_process() {
     let places = places.map(|text| position(request, text));
     assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
     assert!(position(&stage.provider.requests()[2], "unsent and queued").is_some());
-    // Delivered once.
+    // Each message is delivered only once.
     drop(agent);
     let agent = toolbox.agent(model(Protocol::Chat, &stage.provider.url)).await.unwrap();
     assert_eq!(agent.inbox.take(), Vec::<String>::new());
-    // What is taken back is not delivered either.
+    // A message that was taken back is not delivered.
     agent.inbox.steer("never mind");
     assert_eq!(agent.inbox.take(), ["never mind"]);
     drop(agent);

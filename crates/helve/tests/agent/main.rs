@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Chat, Protocol::Responses, Protocol::Messages];
 
-/// Runs one turn on every protocol.
+/// Runs one turn on every protocol, and checks each.
 async fn on_each(script: impl Fn(Protocol) -> Vec<ScriptedAnswer>, check: impl Fn(&Run)) {
     for protocol in PROTOCOLS {
         let run = Run::turn(protocol, script(protocol)).await;

@@ -1,4 +1,5 @@
-//! Tests of providers that are slow, silent, broken or hostile. Every turn ends with a sentence, and within limits.
+//! Tests of providers that are slow, silent, broken or hostile. Every turn ends within limits, and with a message that
+//! says why.
 
 use std::time::Duration;
 
@@ -11,11 +12,12 @@ use serde_json::{Value, json};
 use crate::PROTOCOLS;
 use crate::script::{Part, Run, Stop, call, events, reply, text};
 
-/// A request and its retries.
+/// Number of attempts: a request and its retries.
 const ALL_ATTEMPTS: usize = 6;
-/// More than any reply may have, with the events around it and what is in buffers.
+/// More bytes than a client reads of an endless reply.
 const MAX_FLOOD: usize = 100 << 20;
 
+/// Shortens the timeouts of a model.
 fn impatient(model: &mut ActiveModel) {
     let timeouts = &mut model.endpoint.timeouts;
     timeouts.headers = Duration::from_millis(40);
@@ -35,7 +37,7 @@ fn assert_failed(run: &Run, message: &str, requests: usize) {
     assert!(!run.entries.iter().any(|entry| is_reply(&entry.item)), "{message}");
 }
 
-/// The beginning of a stream: the events before the last ones, which end it.
+/// The beginning of a stream, without the events that end it.
 fn beginning(protocol: Protocol) -> Vec<u8> {
     let events = events(protocol, &[text("Hello")], Stop::Normal);
     let stream = events.iter().map(|data| format!("data: {data}\n\n"));
@@ -52,14 +54,14 @@ async fn silent_providers_are_given_up() {
             ScriptedAnswer::stream(&[]).hang(),
             ScriptedAnswer::stream(&[&begun]).hang(),
             ScriptedAnswer::document(200, "application/json", "{\"cho").hang(),
-            // Alive, but without content.
+            // The connection is alive, but there is no content.
             ScriptedAnswer::stream(&[b": keep-alive\n\n"]).flood(),
             ScriptedAnswer::stream(&[b"data: {\"type\":\"ping\"}\n\n"]).flood(),
         ] {
             let run = Run::turn_with(protocol, vec![answer], impatient).await;
             assert_failed(&run, "the provider did not send", ALL_ATTEMPTS);
         }
-        // An error without an end is read up to the deadline.
+        // The body of an error never ends. It is read until the deadline.
         let failed =
             ScriptedAnswer::document(400, "application/json", "{\"error\": \"no\"}").hang();
         let run = Run::turn_with(protocol, vec![failed], impatient).await;

@@ -21,7 +21,8 @@ fn message(text: &str) -> String {
     json!({"error": {"message": text}}).to_string()
 }
 
-/// The wait before the first retry. The turn is aborted as soon as it begins, so a wait that cannot be aborted would show.
+/// Returns how long the turn would wait before the first retry. The turn is aborted when the wait begins, so this also
+/// tests that a wait can be aborted.
 async fn first_wait(protocol: Protocol, answer: ScriptedAnswer) -> Duration {
     let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let provider = ScriptedProvider::start(vec![answer]).unwrap();
@@ -235,7 +236,7 @@ async fn arguments_must_be_an_object() {
         ("null", "found null"),
         ("[1]", "found"),
         ("7", "found 7"),
-        // Arguments inside of a text are not taken out of it.
+        // Arguments that are a JSON text inside a string are not parsed.
         (r#""{\"filePath\": \"a.txt\"}""#, "found"),
         (r#"{"filePath": "a.txt""#, "column"),
         (r#"{"filePath": "a.txt"]"#, "column"),

@@ -1,4 +1,4 @@
-//! Answers of a scripted provider in each protocol, and turns against it.
+//! Makes the answers of a scripted provider in each protocol, and runs turns against it.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) fn call(id: &str, name: &'static str, arguments: Value) -> Part {
 pub(crate) enum Stop {
     Normal,
     Length,
-    /// The provider pauses. Only one protocol has this; the others end normally.
+    /// The provider pauses. Only one protocol has this; in the others the reply ends normally.
     Pause,
 }
 
@@ -60,6 +60,7 @@ pub(crate) fn cut_reply(protocol: Protocol, parts: &[Part]) -> ScriptedAnswer {
     ScriptedAnswer::events(&events.iter().map(String::as_str).collect::<Vec<_>>()).cut()
 }
 
+/// The events of a streamed reply, as JSON texts.
 pub(crate) fn events(protocol: Protocol, parts: &[Part], stop: Stop) -> Vec<String> {
     let events = match protocol {
         Protocol::Chat => chat_events(parts, stop),
@@ -151,7 +152,7 @@ fn messages_events(parts: &[Part], stop: Stop) -> Vec<Value> {
     events
 }
 
-/// Turns that were run against a script.
+/// The results of turns that were run against a script.
 pub(crate) struct Run {
     protocol: Protocol,
     pub(crate) folder: TempDir,
@@ -159,7 +160,7 @@ pub(crate) struct Run {
     pub(crate) report: TurnReport,
     /// The bodies of all requests.
     pub(crate) requests: Vec<Value>,
-    /// What was stored.
+    /// The stored transcript.
     pub(crate) entries: Vec<Entry>,
     pub(crate) events: Vec<AgentEvent>,
     /// Number of bytes sent by answers that flood the client.
@@ -257,6 +258,7 @@ impl Run {
     }
 }
 
+/// Removes the marks for the provider's cache.
 fn remove_marks(value: &mut Value) {
     match value {
         Value::Object(fields) => {

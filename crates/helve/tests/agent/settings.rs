@@ -1,4 +1,5 @@
-//! Tests of what surrounds a turn: hooks, rejected media, schemas, costs, probes, titles, settings of compaction.
+//! Tests of everything around a turn: hooks, rejected images, output schemas, costs, local servers, titles, settings of
+//! compaction.
 
 use std::sync::Arc;
 
@@ -65,6 +66,7 @@ fn say(prompt: &str) -> Vec<MessagePart> {
     vec![MessagePart::Text(prompt.into())]
 }
 
+/// A hook that changes messages, settings, the system prompt and the conversation.
 struct Shouting;
 
 impl ChatHook for Shouting {
@@ -128,6 +130,7 @@ async fn hooks_change_messages_settings_system_and_conversation() {
     }
 }
 
+/// A hook that fails.
 struct Failing;
 
 impl ChatHook for Failing {

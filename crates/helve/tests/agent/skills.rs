@@ -1,4 +1,4 @@
-//! Skills that appear, change and disappear while a model works.
+//! Tests of skills that appear, change and disappear while a model works.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What a refused call suggests: applying the suggestion lets exactly this call pass.
+//! Tests of the rules that a refused call suggests: with the suggested rule, the same call is allowed.
 
 use std::fs;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::stage::Stage;
 
-/// Refused calls to check.
+/// Number of refused calls to check.
 const CALLS: usize = 500;
 
-/// Configurations under which calls are asked about.
+/// Configurations under which a person must be asked about calls.
 const CONFIGS: [&str; 6] = [
     "{}",
     r#"{"permission": {"bash": {"*": "ask", "git *": "allow", "rm *": "allow"}, "edit": "ask"}}"#,
@@ -114,7 +114,8 @@ async fn suggested_rules_let_the_call_pass() {
     assert!(advised > CALLS / 2, "only {advised} of {CALLS} refusals had advice");
 }
 
-/// Whether a rule must be able to allow the call: it is understood, and only the user's rules ask about it.
+/// Whether some rule must be able to allow the call. That is so if the call is fully understood and only the user's
+/// rules ask about it.
 fn may_be_allowed(explanation: &Explanation) -> bool {
     use helve::Reason::{MayChange, MayRead, MayStart, Unclear};
     explanation.parts.iter().filter(|(_, verdict)| verdict.action == Action::Ask).all(

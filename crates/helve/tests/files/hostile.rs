@@ -1,4 +1,4 @@
-//! Difficult files and arguments: permissions, attributes, full disks, large sizes, binary data.
+//! Tests with difficult files and arguments: permissions, attributes, full disks, large sizes, binary data.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::stage::{Stage, call};
 
+/// User id of an unprivileged user.
 const NOBODY: u32 = 65534;
 
 /// Root can write to a read-only folder, so the test runs itself again in a child process, as another user.

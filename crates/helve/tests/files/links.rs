@@ -1,4 +1,4 @@
-//! Patches that delete or move symbolic links on disk, and undo.
+//! Tests of patches that delete or move symbolic links, and of their undo.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::stage::{Stage, call};
 
+/// Returns the target of a symbolic link; `None` if there is no link.
 fn target(stage: &Stage, name: &str) -> Option<String> {
     let target = fs::read_link(stage.path(name)).ok()?;
     Some(target.display().to_string())

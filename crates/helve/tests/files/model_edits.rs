@@ -1,6 +1,7 @@
-//! Generated edits with the faults that models make, and edits that only resemble them.
+//! Tests with generated edits: edits with mistakes that models make, and correct edits that look similar.
 //!
-//! For every class of faulty edits there is a class of similar, correct edits that must be applied. `HELVE_EDIT_CASES` sets the number of cases,
+//! Each generator makes the cases of one class. For every class of faulty edits, which must be refused, there is a
+//! class of similar, correct edits, which must be applied. `HELVE_EDIT_CASES` sets the number of cases,
 //! `HELVE_EDIT_SEED` the first seed.
 
 mod languages;
@@ -22,7 +23,7 @@ const CASES: u64 = 800;
 /// Number of cases after which a new folder is used.
 const CASES_PER_STAGE: u64 = 200;
 
-/// A call, the files before it, and what must come of it.
+/// A call, the files before it, and the expected result.
 struct Case {
     class: &'static str,
     files: BTreeMap<String, String>,
@@ -35,11 +36,12 @@ struct Case {
 
 #[derive(Debug)]
 enum Expected {
-    /// These files change as given; `None` means that the file is gone. All others stay as they are.
+    /// These files have this content after the call; `None` means that the file does not exist. All others stay as they
+    /// are.
     Changes(Vec<(String, Option<String>)>),
-    /// Nothing changes, and the message has all these texts.
+    /// The call is refused: no file changes, and the error message contains all these texts.
     Refusal(Vec<String>),
-    /// Either the file changes as given, or nothing changes.
+    /// Either the file has this content after the call, or the call is refused and no file changes.
     ChangeOrRefusal(String, String),
 }
 
@@ -60,19 +62,23 @@ impl Case {
     }
 }
 
+/// Expects that the call is refused, with a message that contains these texts.
 fn refusal(mentioned: &[&str]) -> Expected {
     Expected::Refusal(mentioned.iter().map(|text| (*text).to_owned()).collect())
 }
 
+/// Expects that one file has this content after the call.
 fn change(path: &str, text: impl Into<String>) -> Expected {
     Expected::Changes(vec![(path.into(), Some(text.into()))])
 }
 
+/// Makes a random case of one class.
 type Generator = fn(&mut Rng) -> Case;
 
 const GENERATORS: &[&[Generator]] =
     &[texts::GENERATORS, places::GENERATORS, paths::GENERATORS, patches::GENERATORS];
 
+/// Returns the value of an environment variable, or a default.
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

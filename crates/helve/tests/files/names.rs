@@ -1,5 +1,5 @@
-//! File names with control characters or invalid UTF-8. Tools show them escaped on one line, and accept them in that
-//! form.
+//! Tests of file names with control characters or invalid UTF-8. Tools show such names escaped on one line, and accept
+//! them in that form.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Calls that change one file at the same time.
+//! Tests of calls that change one file at the same time.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Previews show what a call would change, and need only the permission to read.
+//! Tests of previews, which show what a call would change and need only the permission to read.
 
 use helve::Toolbox;
 use serde_json::{Value, json};

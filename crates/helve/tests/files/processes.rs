@@ -1,4 +1,5 @@
-//! Several processes that change the same files, processes killed during a change, and links swapped in during a write.
+//! Tests with several processes that change the same files, with processes that are killed during a change, and with
+//! links that replace folders during a write.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! What sessions of one toolbox share, and what they do not.
+//! Tests of what sessions of one toolbox share, and what they do not.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Settings about changes to files: what a user can set, and what a project cannot.
+//! Tests of the settings for changes to files: what a user can set, and what a project cannot.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Approval of a server's tools, and questions that servers ask the person.
+//! Tests of approvals of a server's tools, and of questions that servers ask the person.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Servers that hang, crash, flood, and send garbage.
+//! Tests with servers that hang, crash, flood, or send garbage.
 
 use expect_test::expect;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What servers provide (tools, resources, attachments), and what they are given.
+//! Tests of what servers provide (tools, resources, attachments), and of the environment that they get.
 
 use expect_test::expect;
 use helve::{Content, Toolbox};

@@ -1,4 +1,4 @@
-//! Servers over HTTP.
+//! Tests of servers over HTTP.
 
 use std::process::{Child, Command, Stdio};
 

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 /// Timeout that no successful step reaches.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
+/// The folders of one test.
 pub(crate) struct Stage {
     base: TempDir,
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 pub(super) struct Language {
     pub(super) file_name: &'static str,
-    /// What a comment starts and ends with.
+    /// The start and the end of a comment.
     pub(super) comment: (&'static str, &'static str),
     pub(super) indent: &'static str,
     /// Templates of the first line, a line and the last line of a block. `#` stands for a number.

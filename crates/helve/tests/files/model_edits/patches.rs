@@ -1,4 +1,4 @@
-//! Patches: links, moves, several sections for one file, odd formats and line endings.
+//! Generates patches with links, moves, several sections for one file, unusual formats and line endings.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -19,6 +19,7 @@ pub(super) const GENERATORS: &[Generator] = &[
     lone_carriage_return,
 ];
 
+/// Returns the arguments of `apply_patch`.
 fn patch(sections: &str) -> serde_json::Value {
     json!({"patchText": format!("*** Begin Patch\n{sections}*** End Patch")})
 }
@@ -29,7 +30,7 @@ fn moved(changes: &[(&str, Option<&str>)]) -> Expected {
     )
 }
 
-/// A link is deleted or moved. The file that it leads to stays.
+/// A link is deleted or changes_to. The file that it leads to stays.
 fn link(rng: &mut Rng) -> Case {
     let text = format!("one {}\n", rng.u16(..));
     let section = match rng.bool() {
@@ -42,6 +43,7 @@ fn link(rng: &mut Rng) -> Case {
 }
 
 fn move_onto_file(rng: &mut Rng) -> Case {
+/// A file is moved to a path at which there is another file.
     let hunk = if rng.bool() { "@@\n-one\n+two\n" } else { "" };
     let section = format!("*** Update File: a.txt\n*** Move to: b.txt\n{hunk}");
     Case::new(
@@ -55,6 +57,7 @@ fn move_onto_file(rng: &mut Rng) -> Case {
 }
 
 fn move_onto_deleted_file(rng: &mut Rng) -> Case {
+/// A file is moved to the path of a file that the same patch deletes.
     let section =
         "*** Delete File: b.txt\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+two\n";
     Case::new(
@@ -68,6 +71,7 @@ fn move_onto_deleted_file(rng: &mut Rng) -> Case {
 }
 
 fn move_away_and_add(rng: &mut Rng) -> Case {
+/// A file is moved, and a new file is added at its old path.
     let (moves, adds) = (
         "*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+two\n",
         "*** Add File: a.txt\n+fresh\n",
@@ -83,6 +87,7 @@ fn move_away_and_add(rng: &mut Rng) -> Case {
 }
 
 fn add_update_move(rng: &mut Rng) -> Case {
+/// A file is added, updated and moved in one patch.
     let number = rng.u16(..);
     let section = format!(
         "*** Add File: new.txt\n+one\n+{number}\n*** Update File: new.txt\n@@\n-one\n+two\n*** Update File: new.txt\n*** Move to: sub/final.txt\n"
@@ -97,6 +102,7 @@ fn add_update_move(rng: &mut Rng) -> Case {
 }
 
 fn several_updates(rng: &mut Rng) -> Case {
+/// Two sections of a patch update the same file.
     let source = Source::new(rng);
     let (first, last) = (source.body.start, source.body.end - 1);
     let changed = |line: usize| format!("{}x", source.lines[line]);
@@ -122,7 +128,7 @@ fn several_updates(rng: &mut Rng) -> Case {
     .file(source.path(), &source.text())
 }
 
-/// The added lines come before the removed ones.
+/// The added lines of a hunk come before the removed ones.
 fn additions_first(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let line = source.body.start;
@@ -135,6 +141,7 @@ fn additions_first(rng: &mut Rng) -> Case {
 }
 
 fn malformed(rng: &mut Rng) -> Case {
+/// The patch mixes formats or is escaped.
     let (text, mentioned) = [
         ("*** Begin Patch\\n*** Update File: a.txt\\n@@\\n-one\\n+two\\n*** End Patch", "escaped"),
         (
@@ -153,6 +160,7 @@ fn malformed(rng: &mut Rng) -> Case {
 }
 
 fn tolerated_format(rng: &mut Rng) -> Case {
+/// The patch is not in the expected format, but its meaning is clear.
     let text = pick(
         rng,
         &[
@@ -172,6 +180,7 @@ fn tolerated_format(rng: &mut Rng) -> Case {
 }
 
 fn lone_carriage_return(rng: &mut Rng) -> Case {
+/// A line of the file ends with a carriage return alone.
     let number = rng.u16(..);
     let text = format!("first {number}\rsecond\r\nthird\nfourth\n");
     let wanted = text.replace("second", "2nd");

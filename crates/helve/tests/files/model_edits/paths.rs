@@ -1,4 +1,4 @@
-//! Paths that nobody would type, and names that only look so.
+//! Generates paths that are probably mistakes, such as a path in quotes, and unusual paths that are not.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -54,6 +54,7 @@ fn odd(rng: &mut Rng, plain: &str) -> String {
 }
 
 fn odd_new_path(rng: &mut Rng) -> Case {
+/// A new file would be created at a path with a mistake.
     let plain = format!("src/{}_{}.rs", pick(rng, &["new", "table", "reader"]), rng.u16(..));
     let given = odd(rng, &plain);
     let (tool, input) = create(rng, &given, "fn a() {}\n");
@@ -62,6 +63,7 @@ fn odd_new_path(rng: &mut Rng) -> Case {
 }
 
 fn plausible_new_path(rng: &mut Rng) -> Case {
+/// A new file is created at an unusual path that is not a mistake.
     let number = rng.u16(..);
     let path = pick(
         rng,
@@ -88,7 +90,7 @@ fn plausible_new_path(rng: &mut Rng) -> Case {
         .file("src/main.rs", "fn main() {}\n")
 }
 
-/// The file really has an odd name.
+/// The path looks like a mistake, but a file with this name exists.
 fn odd_existing_path(rng: &mut Rng) -> Case {
     let plain = format!("file_{}.txt", rng.u16(..));
     let given = match rng.usize(..4) {
@@ -105,6 +107,7 @@ fn odd_existing_path(rng: &mut Rng) -> Case {
 }
 
 fn path_of_a_missing_file(rng: &mut Rng) -> Case {
+/// The path has a mistake. Without it, it would be the path of an existing file.
     let plain = format!("src/part_{}.txt", rng.u16(..));
     let given = match rng.usize(..16) {
         14 => format!("@{plain}"),
@@ -126,6 +129,7 @@ fn path_of_a_missing_file(rng: &mut Rng) -> Case {
 }
 
 fn wrong_folder(rng: &mut Rng) -> Case {
+/// The file exists in another folder.
     let name = format!("unique_{}.rs", rng.u16(..));
     let existing = format!("crates/core/src/{name}");
     let given = pick(rng, &["src", "lib", "crates/core", "."]).to_owned() + "/" + &name;
@@ -136,7 +140,7 @@ fn wrong_folder(rng: &mut Rng) -> Case {
         .file("lib/other.rs", "x\n")
 }
 
-/// A new name has other characters than an existing one and looks the same.
+/// The new name looks the same as an existing one, but has different characters.
 fn look_alike(rng: &mut Rng) -> Case {
     let number = rng.u16(..);
     let (existing, given) = [

@@ -1,4 +1,5 @@
-//! Edits whose `oldString` is cut off, has another indentation, is escaped or numbered, or was already replaced.
+//! Generates edits whose `oldString` is cut off, has another indentation, is escaped or numbered, or was already
+//! replaced.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -23,7 +24,7 @@ pub(super) const GENERATORS: &[Generator] = &[
     escaped_template,
 ];
 
-/// The file is indented by four spaces and the quotation by two, or the other way round. A new line is one level deeper.
+/// The file is indented by four spaces and `oldString` by two, or the other way round. A new line is one level deeper.
 fn other_indent_width(rng: &mut Rng) -> Case {
     let depth = rng.usize(1..4);
     let (file_step, quoted_step) = if rng.bool() { (4, 2) } else { (2, 4) };
@@ -72,6 +73,7 @@ fn shifted(rng: &mut Rng) -> Case {
         .file("deep.txt", &text)
 }
 
+/// `oldString` ends inside a word.
 fn cut_word(rng: &mut Rng) -> Case {
     let word = pick(rng, &["time", "connection", "größe", "value_of_pi", "Duration"]);
     let cut = word.char_indices().nth(rng.usize(1..word.chars().count() - 1)).unwrap().0;
@@ -91,6 +93,7 @@ fn cut_word(rng: &mut Rng) -> Case {
     Case::new("a quotation ends inside a word", "edit", input, expected).file("lib.rs", &text)
 }
 
+/// `oldString` ends inside a word too, but the edit is a rename, so it is applied.
 fn renamed_part_of_a_word(rng: &mut Rng) -> Case {
     let number = rng.u16(..);
     let text = format!("let user_name_{number} = read_user_name();\n");
@@ -106,6 +109,7 @@ fn renamed_part_of_a_word(rng: &mut Rng) -> Case {
     Case::new("part of a word is renamed", "edit", input, expected).file("lib.rs", &text)
 }
 
+/// `oldString` ends with a line break, and `newString` does not.
 fn dropped_line_end(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let line = source.body.start;
@@ -118,6 +122,7 @@ fn dropped_line_end(rng: &mut Rng) -> Case {
         .file(source.path(), &source.text())
 }
 
+/// A line is deleted together with its line break.
 fn deleted_line(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let line = source.body.start;
@@ -162,6 +167,7 @@ fn similar_insertion(rng: &mut Rng) -> Case {
     Case::new("a line is added", tool, input, expected).file(source.path(), &source.text())
 }
 
+/// A very long line differs from `oldString` far from its start.
 fn long_line(rng: &mut Rng) -> Case {
     let words = rng.usize(2_000..20_000);
     let text: String = (0..words).map(|n| format!("w{n} ")).collect();
@@ -183,6 +189,7 @@ fn entities(rng: &mut Rng) -> Case {
 }
 
 fn decomposed(rng: &mut Rng) -> Case {
+/// `oldString` has the same letters in decomposed Unicode form.
     let (composed, decomposed) = [
         ("한글", "\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}"),
         ("café", "cafe\u{301}"),
@@ -197,6 +204,7 @@ fn decomposed(rng: &mut Rng) -> Case {
 }
 
 fn empty_file(rng: &mut Rng) -> Case {
+/// The file has no text.
     let text = pick(rng, &["", "\n"]);
     let input =
         json!({"filePath": "empty.txt", "oldString": format!("a{}", rng.u8(..)), "newString": "b"});
@@ -204,6 +212,7 @@ fn empty_file(rng: &mut Rng) -> Case {
 }
 
 fn numbered_quote(rng: &mut Rng) -> Case {
+/// The lines of both texts begin with their line numbers.
     let source = Source::among(rng, &LANGUAGES[..9]);
     let format = rng.usize(..4);
     let number = |(line, at): (&String, usize)| match format {
@@ -225,6 +234,7 @@ fn numbered_quote(rng: &mut Rng) -> Case {
 }
 
 fn escaped_template(rng: &mut Rng) -> Case {
+/// Both texts escape the backquotes of a JavaScript template literal.
     let number = rng.u16(..);
     let text = format!("const a = `x ${{b}} {number}`;\nconst c = 1;\n");
     let old = format!("const a = \\`x \\${{b}} {number}\\`;");

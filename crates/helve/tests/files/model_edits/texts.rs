@@ -1,4 +1,5 @@
-//! New text that was not meant to be written as it is: placeholders, parts of a call, listings, fences, escapes.
+//! Generates new text that was not meant to be written as it is: placeholders, parts of a call, listings with line
+//! numbers, code fences, escapes.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -24,6 +25,7 @@ pub(super) const GENERATORS: &[Generator] = &[
     escape_in_a_string,
 ];
 
+/// Texts that stand for code which the model left out.
 const PLACEHOLDERS: &[&str] = &[
     "...",
     "…",
@@ -50,6 +52,7 @@ const PLACEHOLDERS: &[&str] = &[
     "... Rest bleibt unverändert ...",
 ];
 
+/// Ordinary comments that resemble placeholders.
 const COMMENTS: &[&str] = &[
     "Check for an existing session...",
     "Wait for the rest...",
@@ -65,6 +68,7 @@ const COMMENTS: &[&str] = &[
     "See the previous section for details.",
 ];
 
+/// A placeholder replaces lines of the file.
 fn placeholder(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let kept = rng.usize(..2);
@@ -93,6 +97,7 @@ fn placeholder_without_loss(rng: &mut Rng) -> Case {
     Case::new("a placeholder is added", tool, input, expected).file(source.path(), &source.text())
 }
 
+/// The file already contains the placeholder.
 fn placeholder_in_the_file(rng: &mut Rng) -> Case {
     let mut source = Source::new(rng);
     let at = source.body.start;
@@ -106,6 +111,7 @@ fn placeholder_in_the_file(rng: &mut Rng) -> Case {
         .file(source.path(), &source.text())
 }
 
+/// A new comment resembles a placeholder.
 fn comment_like_a_placeholder(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let line = source.body.start + rng.usize(..source.body.len());
@@ -119,6 +125,7 @@ fn comment_like_a_placeholder(rng: &mut Rng) -> Case {
         .file(source.path(), &source.text())
 }
 
+/// The end of a tool call, in the formats of several models.
 const CALL_ENDS: &[&str] = &[
     "</content>\n</invoke>",
     "</content>",
@@ -136,6 +143,7 @@ const CALL_ENDS: &[&str] = &[
     "</arguments>",
 ];
 
+/// The new text ends with the end of a tool call.
 fn end_of_a_call(rng: &mut Rng) -> Case {
     // Without HTML, the last language, whose own closing tags are legitimate.
     let source = Source::among(rng, &LANGUAGES[..10]);
@@ -197,6 +205,7 @@ fn closing_tag(rng: &mut Rng) -> Case {
     Case::new("an element is closed", "edit", input, expected).file("page.xml", &text)
 }
 
+/// Adds line numbers, in the format of one of several tools.
 fn numbered(rng: &mut Rng, first: usize, lines: &[String]) -> Vec<String> {
     let format = rng.usize(..3);
     let number = |(line, number): (&String, usize)| match format {
@@ -207,6 +216,7 @@ fn numbered(rng: &mut Rng, first: usize, lines: &[String]) -> Vec<String> {
     lines.iter().zip(first..).map(number).collect()
 }
 
+/// The new text is a listing of the file with line numbers.
 fn listing(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let refused = refusal(&["line numbers"]);
@@ -233,6 +243,7 @@ fn listing(rng: &mut Rng) -> Case {
     Case::new("new text is a listing", "edit", input, refused).file(source.path(), &source.text())
 }
 
+/// Only one of the new lines begins with its line number.
 fn partial_listing(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let mut new: Vec<String> = source.lines[source.body.clone()].to_vec();
@@ -263,6 +274,7 @@ fn numbered_data(rng: &mut Rng) -> Case {
     Case::new("data is numbered", "write", input, change(path, text))
 }
 
+/// The new text is enclosed in a Markdown code fence.
 fn fence(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let language = pick(rng, &["", "rust", "python", "text"]);
@@ -278,6 +290,7 @@ fn fence(rng: &mut Rng) -> Case {
         .file(source.path(), &source.text())
 }
 
+/// A Markdown file contains a code fence.
 fn fence_in_markdown(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let text = format!("```\n{}```\n", source.text());
@@ -286,6 +299,7 @@ fn fence_in_markdown(rng: &mut Rng) -> Case {
     Case::new("Markdown has a fence", "write", input, change(path, text))
 }
 
+/// The new text contains a NUL character.
 fn nul(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let new = vec![format!("{}\0", source.lines[source.body.start])];
@@ -294,6 +308,7 @@ fn nul(rng: &mut Rng) -> Case {
         .file(source.path(), &source.text())
 }
 
+/// The new text contains `\n` as two characters in place of a line break.
 fn escaped_line_break(rng: &mut Rng) -> Case {
     // In these languages a line is a statement.
     let source = Source::among(rng, &LANGUAGES[..6]);
